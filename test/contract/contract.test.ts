@@ -7,17 +7,17 @@ import { type Listed, listed } from "./listed.ts";
 
 const ours = Object.entries(publicOperations as Record<string, Operation>);
 
-/** Roles that members need where the list leaves it open; that of offlineDevice as rules Q3 proposes. */
+/** Minimum roles that the list does not specify; the role of offlineDevice follows rules Q3. */
 const DECIDED_ROLES: Readonly<Record<string, string>> = {
   authSshPublicKey: "observer",
   offlineDevice: "operator",
 };
 
-/** Operations of this service alone, which clients of 0.19 never ask for. */
+/** Operations that only this service has; clients of version 0.19 never call them. */
 const OWN_OPERATIONS: readonly string[] = ["challengeDevice"];
 const specified = ours.filter(([id]) => !OWN_OPERATIONS.includes(id));
 
-test("every operation of the list is served, and none beside them but this service's own", () => {
+test("contains every operation of the list, and otherwise only this service's own operations", () => {
   expect(listed.size).toBe(120);
   expect([...listed.keys()].filter((id) => !Object.hasOwn(publicOperations, id))).toEqual([]);
   expect(ours.filter(([id, operation]) => operation.id !== id)).toEqual([]);
@@ -39,11 +39,11 @@ function requiredInOurs(operation: Operation): string[] {
   return fields.filter(([, field]) => !field.safeParse(undefined).success).map(([name]) => name);
 }
 
-/** Refusals of ours that the list does not have: for a bound, a failure of others, or what is gone. */
-const OWN_REFUSALS: Readonly<Record<string, readonly number[]>> = {
+/** Error statuses that the list does not have: for limits, failures of other services and deleted objects. */
+const OWN_ERRORS: Readonly<Record<string, readonly number[]>> = {
   authDevice: [403],
   getSession: [400],
-  // The gateway is asked, and may fail.
+  // These operations call the gateway, which can fail.
   acceptDevice: [424],
   updateDeviceStatus: [424],
   updateContainerStatus: [424],
@@ -53,37 +53,37 @@ const OWN_REFUSALS: Readonly<Record<string, readonly number[]>> = {
   streamWebTerminal: [400],
 };
 
-/** Fields of a body that the list does not have, each of which may be left out. */
+/** Optional fields of a body that the list does not have. */
 const OWN_FIELDS: Readonly<Record<string, readonly string[]>> = {
   updateUser: ["code"],
   authDevice: ["proof"],
   recordSession: ["stream"],
 };
 
-/** Parameters of a query that the list does not have, each of which may be left out. */
+/** Optional query parameters that the list does not have. */
 const OWN_PARAMETERS: Readonly<Record<string, readonly string[]>> = {
   getSessions: ["key_fingerprint", "user_id"],
   getSession: ["events_after"],
 };
 
-/** Answers where the list has none, each of which a client may leave alone. */
-const OWN_ANSWERS: Readonly<Record<string, string>> = {
+/** Response bodies that the list does not have; a client may ignore them. */
+const OWN_RESPONSES: Readonly<Record<string, string>> = {
   updateUser: "PendingAddresses",
   updateUserData: "PendingAddresses",
 };
 
-/** Of these the list does not say that they may fail inside. */
+/** Operations for which the list has no internal error. */
 const NO_INTERNAL_ERROR: readonly string[] = ["healthcheck", "openWebTerminal", "streamWebTerminal"];
 
 const statuses = (values: readonly number[]) => [...new Set(values)].sort((a, b) => a - b);
 
-/** Statuses of this service's additions: If-Match, and limits that the list does not know. */
+/** Statuses of this service's additions: If-Match, and limits that the list does not have. */
 const ADDED: ReadonlySet<number> = new Set([412, 429]);
 
 describe.each(specified)("%s", (id, operation) => {
   const entry = listed.get(id) as Listed;
 
-  test("method, path, edition and permission are those of the list", () => {
+  test("has the method, path, edition and permission of the list", () => {
     const { method, path, aliases, edition, auth, minRole, part } = operation;
     expect({ method, path, aliases, edition, auth, minRole, part }).toEqual({
       method: entry.method,
@@ -96,7 +96,7 @@ describe.each(specified)("%s", (id, operation) => {
     });
   });
 
-  test("parameters and body fields are those of the list, and required alike", () => {
+  test("has the parameters and body fields of the list, with the same required fields", () => {
     expect(Object.keys(operation.params.shape)).toEqual(entry.pathParams);
     expect(Object.keys(operation.query.shape).sort()).toEqual(
       [...entry.query, ...(OWN_PARAMETERS[id] ?? [])].sort(),
@@ -108,12 +108,12 @@ describe.each(specified)("%s", (id, operation) => {
     expect(requiredInOurs(operation).sort()).toEqual(requiredInList(entry.body).sort());
   });
 
-  test("success and error statuses are those of the list", () => {
+  test("has the success and error statuses of the list", () => {
     expect(operation.success.status).toBe(entry.success.status);
     expect(operation.success.headers).toEqual(entry.success.headers);
-    // Every operation may fail inside; the list says so of all but these.
+    // Every operation can fail internally; the list omits this for NO_INTERNAL_ERROR.
     const errors = statuses([...entry.errors.map((error) => error.status), 500]);
-    const expected = statuses([...errors, ...(OWN_REFUSALS[id] ?? [])]);
+    const expected = statuses([...errors, ...(OWN_ERRORS[id] ?? [])]);
     const ours = statuses(Object.keys(operation.errors).map(Number));
     expect(ours.filter((status) => expected.includes(status) || !ADDED.has(status))).toEqual(expected);
     expect(errors.filter((status) => !entry.errors.some((error) => error.status === status))).toEqual(
@@ -121,17 +121,17 @@ describe.each(specified)("%s", (id, operation) => {
     );
   });
 
-  test("the answer is the model that the list names", () => {
+  test("has the response model of the list", () => {
     const schema = operation.success.body;
-    const own = OWN_ANSWERS[id];
+    const own = OWN_RESPONSES[id];
     if (own !== undefined) {
       expect([entry.success.body, operation.success.mayBeEmpty]).toEqual([null, true]);
       expect(schema && models.get(schema)?.id).toBe(own);
       return;
     }
-    // After 101 a WebSocket begins, which the list describes in words.
-    const answered = entry.success.body !== null && entry.success.status !== 101;
-    expect(schema !== undefined).toBe(answered);
+    // A WebSocket follows a 101; the list describes it only in prose.
+    const hasBody = entry.success.body !== null && entry.success.status !== 101;
+    expect(schema !== undefined).toBe(hasBody);
     if (!schema || entry.success.body === null) {
       return;
     }
@@ -156,13 +156,13 @@ describe.each(specified)("%s", (id, operation) => {
     expect(operation.success.mayBeEmpty).toBe(/else empty|^empty; /.test(entry.success.body));
   });
 
-  test("an open operation has no role, a restricted one knows its roles", () => {
+  test("has no role if it is open, and otherwise a known role or none", () => {
     const role = operation.minRole;
     expect(role === null || ROLES.includes(role)).toBe(true);
     expect(operation.auth.includes("none") && role !== null).toBe(false);
   });
 
-  test("no two keys of a part are the same in camelCase", () => {
+  test("has different camelCase keys in each part", () => {
     const shapes = [operation.params, operation.query, operation.body].map((schema) =>
       schema instanceof z.ZodObject ? Object.keys(schema.shape) : [],
     );

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** An operation as the list of the service's operations has it. */
+/** An operation in the list of the service's operations. */
 export interface Listed {
   readonly id: string;
   readonly part: string;
@@ -24,7 +24,7 @@ export interface Listed {
 
 const file = new URL("operations.json", import.meta.url);
 
-/** The service's operations by id; written by hand, not derived from the contract. */
+/** The service's operations by id; the list is handwritten, not derived from the contract. */
 export const listed: ReadonlyMap<string, Listed> = new Map(
   (JSON.parse(readFileSync(file, "utf8")) as Listed[]).map((entry) => [entry.id, entry]),
 );

@@ -17,12 +17,12 @@ import {
 import * as arbitrary from "./arbitraries.ts";
 import { byStrength, compiles, decide, misfits } from "./oracle.ts";
 
-/** That the policies are of all sorts, and a test cannot pass by comparing little. */
+/** Checks that the policies vary, so that a test cannot pass with few comparisons. */
 function expectEnough(counts: Readonly<Record<string, number>>): void {
   for (const [name, count] of Object.entries(counts)) expect(count, name).toBeGreaterThan(200);
 }
 
-/** Every question there is about a policy's devices and keys, and a key that it does not have. */
+/** All questions about a policy's devices and keys, and about an unknown key. */
 function* questions(policy: AccessPolicy, { logins, addresses }: AccessDomain): Generator<AccessQuestion> {
   for (const fingerprint of [...policy.keys.map((key) => key.fingerprint), "unknown"])
     for (const login of logins)
@@ -33,7 +33,7 @@ function* questions(policy: AccessPolicy, { logins, addresses }: AccessDomain): 
 const nameOf = ({ fingerprint, login, address, uid }: AccessQuestion) =>
   JSON.stringify([fingerprint, login, address, uid]);
 
-/** What the oracle allows, by name, with the rule that does. */
+/** The questions that the oracle allows, by name, with the deciding rule. */
 function allowedBy(policy: AccessPolicy, domain: AccessDomain): Map<string, AccessRule | null> {
   const allowed = new Map<string, AccessRule | null>();
   for (const question of questions(policy, domain)) {
@@ -43,7 +43,7 @@ function allowedBy(policy: AccessPolicy, domain: AccessDomain): Map<string, Acce
   return allowed;
 }
 
-/** The single decisions of a grant or a change. */
+/** The names of the single decisions in a grant or a change. */
 const named = (of: {
   key: AccessKey;
   login: string;
@@ -54,7 +54,7 @@ const named = (of: {
     of.devices.map((uid) => nameOf({ fingerprint: of.key.fingerprint, login: of.login, address, uid })),
   );
 
-test("the oracle takes for broken what RE2 refuses", () => {
+test("the oracle rejects the patterns that RE2 rejects", () => {
   fc.assert(
     fc.property(arbitrary.patternOn(arbitrary.LOGINS), (pattern) => {
       if (compiles(pattern)) compilePattern(pattern);
@@ -99,14 +99,14 @@ function compareExplanations(runs: number): void {
   expectEnough(counts);
 }
 
-test("explain decides as the oracle, and says why", () => compareExplanations(40));
+test("explain decides like the oracle and returns the reason", () => compareExplanations(40));
 
-// A rare policy is found in one of many runs only.
-test("explain does so for many policies", { tags: ["long"], timeout: 300_000 }, () =>
+// Rare policies occur only in many runs.
+test("explain decides like the oracle for many policies", { tags: ["long"], timeout: 300_000 }, () =>
   compareExplanations(400),
 );
 
-/** In words of the oracle alone: what would have to be another way for the login to be allowed. */
+/** The first condition that refuses a login, derived only from the oracle; undefined for an allowed login. */
 function refusalOf(policy: AccessPolicy, question: AccessQuestion) {
   const { admitted, allowed } = decide(policy, question);
   if (allowed) return undefined;
@@ -117,7 +117,7 @@ function refusalOf(policy: AccessPolicy, question: AccessQuestion) {
   return decide(everywhere, question).allowed ? "device" : "login";
 }
 
-test("sets of devices say what the oracle says of each, and which are reached by any login", () => {
+test("verdicts agree with the oracle for each device, and reached() returns the devices of any allowed login", () => {
   const counts = { open: 0, closed: 0 };
   fc.assert(
     fc.property(arbitrary.policy, arbitrary.domain, (policy, domain) => {
@@ -154,7 +154,7 @@ test("sets of devices say what the oracle says of each, and which are reached by
   expectEnough(counts);
 });
 
-test("every login that the oracle allows is in one grant, with its rule, and nothing else is", () => {
+test("grants contain each login that the oracle allows once, with its rule, and no other login", () => {
   const counts = { allowed: 0 };
   fc.assert(
     fc.property(arbitrary.policy, arbitrary.domain, (policy, domain) => {
@@ -169,7 +169,7 @@ test("every login that the oracle allows is in one grant, with its rule, and not
           expect(seen.has(decision), decision).toBe(false);
           seen.set(decision, grant.rule);
         }
-        // Addresses that make no difference are in one grant.
+        // Addresses with the same decision share one grant.
         const group = JSON.stringify([
           grant.key.fingerprint,
           grant.login,
@@ -196,7 +196,7 @@ const uidsOf = (...policies: AccessPolicy[]) => [
   ...new Set(policies.flatMap(({ devices }) => devices.map(({ uid }) => uid))),
 ];
 
-/** What is gained and lost, each decision once. */
+/** The gained and lost decisions, each once. */
 function relation(changes: Iterable<AccessChange>): Record<"gained" | "lost", Set<string>> {
   const all = { gained: new Set<string>(), lost: new Set<string>() };
   const groups = new Set<string>();
@@ -214,7 +214,7 @@ function relation(changes: Iterable<AccessChange>): Record<"gained" | "lost", Se
   return all;
 }
 
-test("a change gains and loses exactly where the oracle's decisions differ", () => {
+test("accessChanges returns exactly the decisions on which the oracle differs", () => {
   const counts = { gained: 0, lost: 0 };
   fc.assert(
     fc.property(arbitrary.changedPolicy, arbitrary.domain, ({ before, after }, domain) => {

@@ -9,8 +9,8 @@ import type {
 } from "../../sdk/policy/index.ts";
 
 /**
- * Random policies of few names, so that much of them matches. Their patterns are of the part of the syntax that the
- * oracle and RE2 read alike.
+ * Random policies with few names, so that many of their patterns match. The patterns use only the syntax that the
+ * oracle and RE2 interpret alike.
  */
 
 export const NAMES = ["web-1", "web-2", "web", "db-1", "Web-1", "edge.lab", "1", "x"];
@@ -18,7 +18,7 @@ export const TAGS = ["prod", "lab", "edge", "Prod"];
 export const LOGINS = ["root", "ana", "notroot", "Root", "ro", "deploy", "a.b", "axb", ""];
 export const ADDRESSES = ["10.0.0.1", "10.0.1.1", "110.0.0.1", "192.0.2.1", "2001:db8::1", "::1"];
 
-/** None of them compiles. */
+/** Patterns that do not compile. */
 export const BROKEN = [
   "(",
   ")",
@@ -60,7 +60,7 @@ const grammar = fc.letrec<{ branch: string; item: string; whole: string }>((tie)
   whole: fc.array(tie("branch"), { minLength: 1, maxLength: 2 }).map((branches) => branches.join("|")),
 })).whole;
 
-/** Made of names, as people write them: in full or a part, anchored or not, several. */
+/** Typical patterns of users: one or several names or parts of names, with and without anchors. */
 const plain = (texts: readonly string[]) =>
   fc
     .tuple(
@@ -77,7 +77,7 @@ const plain = (texts: readonly string[]) =>
         : `${start}${spelled.join(`${end}|${start}`)}${end}`;
     });
 
-/** Patterns on texts such as these; one in ten is empty or does not compile. */
+/** Patterns that match some of `texts`; one in ten is empty or does not compile. */
 export const patternOn = (texts: readonly string[]): fc.Arbitrary<string> =>
   fc.oneof(
     { weight: 10, arbitrary: plain(texts) },
@@ -116,7 +116,7 @@ const ruleOf = (id: string): fc.Arbitrary<AccessRule> =>
     filter,
   });
 
-/** Some of a fixed number of objects, each with an id of its own that stays the same in other policies. */
+/** Some of `most` objects, each with its own id, which is the same in other policies. */
 const someOf = <T>(most: number, name: string, make: (id: string) => fc.Arbitrary<T>): fc.Arbitrary<T[]> =>
   fc
     .tuple(
@@ -133,13 +133,13 @@ const policyOf = (devices: number): fc.Arbitrary<AccessPolicy> =>
     rules: someOf(6, "rule", ruleOf),
   });
 
-/** A policy; one in five is of more devices than a word of a set has bits. */
+/** A policy; one in five has more devices than a word of a device set has bits. */
 export const policy: fc.Arbitrary<AccessPolicy> = fc.oneof(
   { weight: 4, arbitrary: policyOf(6) },
   { weight: 1, arbitrary: policyOf(70) },
 );
 
-/** A policy and one that was made of it by a change: much stays, the rest goes, comes or becomes another. */
+/** A policy and a changed copy: most objects stay, the others are deleted, created or changed. */
 export const changedPolicy: fc.Arbitrary<{ before: AccessPolicy; after: AccessPolicy }> = fc
   .oneof({ weight: 4, arbitrary: fc.constant(5) }, { weight: 1, arbitrary: fc.constant(70) })
   .chain((devices) => fc.tuple(policyOf(devices), policyOf(devices), fc.infiniteStream(fc.nat(5))))

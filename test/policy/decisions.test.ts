@@ -25,7 +25,7 @@ const key = (username: string, filter: AccessKey["filter"] = {}): Omit<AccessKey
   filter,
 });
 
-/** All of them are registered in every case; "stranger" is not. */
+/** The registered keys of every case; "unknown" is not registered. */
 const KEYS = {
   any: key(".*", { hostname: ".*" }),
   legacy: key("", {}),
@@ -67,9 +67,9 @@ const policyOf = (rules: Readonly<Record<string, Rule>>): AccessPolicy => ({
   })),
 });
 
-/** Key, login, address and device; then what is to come out, `yes` or what refuses it, and the rule that decides. */
+/** Key, login, address and device; then the outcome (`yes` or the part that refuses it) and the deciding rule. */
 type Row = [
-  who: keyof typeof KEYS | "stranger",
+  keyName: keyof typeof KEYS | "unknown",
   login: string,
   address: string,
   device: keyof typeof DEVICES,
@@ -77,22 +77,22 @@ type Row = [
   rule: string | null,
 ];
 
-/** Rules in the order in which they were made, by their ids. */
+/** Rules by their ids, in the order of their creation. */
 const CASES: [title: string, rules: Record<string, Rule>, rows: Row[]][] = [
   [
-    "without rules the key alone decides",
+    "only the key decides without rules",
     {},
     [
       ["any", "root", "10.0.0.1", "web", "yes", null],
-      ["stranger", "root", "10.0.0.1", "web", "key", null],
-      ["legacy", "anyone", "10.0.0.1", "bare", "yes", null],
+      ["unknown", "root", "10.0.0.1", "web", "key", null],
+      ["legacy", "ann", "10.0.0.1", "bare", "yes", null],
       ["emptyHostname", "root", "10.0.0.1", "lab", "yes", null],
       ["emptyHostname", "root", "10.0.0.1", "web", "device", null],
       ["noTags", "root", "10.0.0.1", "bare", "yes", null],
     ],
   ],
   [
-    "patterns are found anywhere, unless they are anchored",
+    "patterns match anywhere unless they are anchored",
     {},
     [
       ["part", "root", "10.0.0.1", "web", "yes", null],
@@ -116,7 +116,7 @@ const CASES: [title: string, rules: Record<string, Rule>, rows: Row[]][] = [
     ],
   ],
   [
-    "case matters, of tags too",
+    "patterns and tags are case-sensitive",
     {},
     [
       ["capital", "root", "10.0.0.1", "web", "login", null],
@@ -126,7 +126,7 @@ const CASES: [title: string, rules: Record<string, Rule>, rows: Row[]][] = [
     ],
   ],
   [
-    "one tag in common is enough, and a name pattern stands before tags",
+    "one common tag matches, and a name pattern takes precedence over tags",
     {},
     [
       ["prod", "root", "10.0.0.1", "db", "yes", null],
@@ -139,7 +139,7 @@ const CASES: [title: string, rules: Record<string, Rule>, rows: Row[]][] = [
     ],
   ],
   [
-    "a broken pattern of a key admits nobody",
+    "a broken pattern of a key admits no login",
     { all: allow(1) },
     [
       ["brokenLogin", "(", "10.0.0.1", "web", "login", "all"],
@@ -147,7 +147,7 @@ const CASES: [title: string, rules: Record<string, Rule>, rows: Row[]][] = [
     ],
   ],
   [
-    "a rule denies where login, address and device match",
+    "a rule denies if login, address and device match",
     { one: deny(1, { username: "^root$", sourceIp: "^10\\.", filter: { tags: ["edge"] } }) },
     [
       ["any", "root", "10.0.0.1", "web", "rule", "one"],
@@ -155,7 +155,7 @@ const CASES: [title: string, rules: Record<string, Rule>, rows: Row[]][] = [
       ["any", "root", "110.0.0.1", "web", "yes", null],
       ["any", "root", "10.0.0.1", "db", "yes", null],
       ["any", "root", "10.0.0.1", "bare", "yes", null],
-      ["stranger", "root", "10.0.0.1", "web", "key", "one"],
+      ["unknown", "root", "10.0.0.1", "web", "key", "one"],
       ["anchored", "ana", "10.0.0.1", "web", "login", null],
     ],
   ],
@@ -165,7 +165,7 @@ const CASES: [title: string, rules: Record<string, Rule>, rows: Row[]][] = [
     [["any", "root", "2001:db8::1", "bare", "rule", "all"]],
   ],
   [
-    "the highest priority decides, in whatever order the rules were made",
+    "the highest priority decides in any order of creation",
     { high: allow(9, { username: "^root$" }), low: deny(1), middle: deny(5, { filter: { tags: ["lab"] } }) },
     [
       ["any", "root", "10.0.0.1", "lab", "yes", "high"],
@@ -174,7 +174,7 @@ const CASES: [title: string, rules: Record<string, Rule>, rows: Row[]][] = [
     ],
   ],
   [
-    "denying above allowing, and priorities are numbers",
+    "a deny rule of higher priority decides, and priorities compare as numbers",
     { nine: allow(9), ten: deny(10, { username: "^root$" }) },
     [
       ["any", "root", "10.0.0.1", "web", "rule", "ten"],
@@ -182,7 +182,7 @@ const CASES: [title: string, rules: Record<string, Rule>, rows: Row[]][] = [
     ],
   ],
   [
-    "of one priority the rule made last decides, here to deny",
+    "the newest rule of one priority decides: it denies",
     { older: allow(5), newer: deny(5, { username: "^root$" }), weak: allow(4) },
     [
       ["any", "root", "10.0.0.1", "web", "rule", "newer"],
@@ -190,7 +190,7 @@ const CASES: [title: string, rules: Record<string, Rule>, rows: Row[]][] = [
     ],
   ],
   [
-    "and here to allow",
+    "the newest rule of one priority decides: it allows",
     { older: deny(5), newer: allow(5, { username: "^root$" }) },
     [
       ["any", "root", "10.0.0.1", "web", "yes", "newer"],
@@ -198,7 +198,7 @@ const CASES: [title: string, rules: Record<string, Rule>, rows: Row[]][] = [
     ],
   ],
   [
-    "an inactive rule is skipped, whatever its priority",
+    "an inactive rule of any priority is skipped",
     { off: deny(9, { active: false }), on: deny(1, { username: "^ana$" }) },
     [
       ["any", "root", "10.0.0.1", "web", "yes", null],
@@ -206,7 +206,7 @@ const CASES: [title: string, rules: Record<string, Rule>, rows: Row[]][] = [
     ],
   ],
   [
-    "a broken pattern matches in a rule that denies, with what else the rule says",
+    "a broken pattern matches in a deny rule, together with the rule's other conditions",
     {
       login: deny(3, { username: "(", sourceIp: "^10\\." }),
       address: deny(2, { sourceIp: "*", filter: { tags: ["lab"] } }),
@@ -220,7 +220,7 @@ const CASES: [title: string, rules: Record<string, Rule>, rows: Row[]][] = [
     ],
   ],
   [
-    "and in none that allows",
+    "a broken pattern never matches in an allow rule",
     {
       below: deny(1),
       login: allow(3, { username: "(" }),
@@ -230,12 +230,12 @@ const CASES: [title: string, rules: Record<string, Rule>, rows: Row[]][] = [
     [["any", "root", "10.0.0.1", "web", "rule", "below"]],
   ],
   [
-    "an inactive rule with a broken pattern denies nobody",
+    "an inactive rule with a broken pattern denies no login",
     { off: deny(9, { active: false, username: "(" }) },
     [["any", "root", "10.0.0.1", "web", "yes", null]],
   ],
   [
-    "IPv6 addresses are texts like others",
+    "IPv6 addresses are compared as texts",
     {
       documentation: deny(2, { sourceIp: "^2001:db8:" }),
       local: allow(3, { sourceIp: "^2001:db8:0:1:|^::1$" }),
@@ -248,7 +248,7 @@ const CASES: [title: string, rules: Record<string, Rule>, rows: Row[]][] = [
     ],
   ],
   [
-    "dots that are not escaped are any character",
+    "unescaped dots match any character",
     { loose: deny(1, { sourceIp: "10.0.0.1" }) },
     [
       ["any", "root", "10.0.0.1", "web", "rule", "loose"],
@@ -261,47 +261,50 @@ const CASES: [title: string, rules: Record<string, Rule>, rows: Row[]][] = [
 
 describe.each(CASES)("%s", (_, rules, rows) => {
   const policy = policyOf(rules);
-  test.each(rows)("key %s as %j from %s on %s: %s, rule %s", (who, login, address, uid, outcome, ruleId) => {
-    const question = { fingerprint: who, login, address, uid };
-    const rule = policy.rules.find(({ id }) => id === ruleId) ?? null;
-    const allowed = outcome === "yes";
-    const device = DEVICES[uid] as AccessDevice;
+  test.each(rows)(
+    "key %s as %j from %s on %s: %s, rule %s",
+    (keyName, login, address, uid, outcome, ruleId) => {
+      const question = { fingerprint: keyName, login, address, uid };
+      const rule = policy.rules.find(({ id }) => id === ruleId) ?? null;
+      const allowed = outcome === "yes";
+      const device = DEVICES[uid] as AccessDevice;
 
-    const explanation = explain(policy, question);
-    expect(explanation).toMatchObject({ allowed, rule, device, refusedBy: allowed ? undefined : outcome });
+      const explanation = explain(policy, question);
+      expect(explanation).toMatchObject({ allowed, rule, device, refusedBy: allowed ? undefined : outcome });
 
-    const decision = firewallDecides(policy.rules, {
-      deviceName: device.name,
-      deviceTags: device.tags,
-      login,
-      sourceIp: address,
-    });
-    expect(decision).toEqual({ allowed: rule?.action !== "deny", rule });
+      const decision = firewallDecides(policy.rules, {
+        deviceName: device.name,
+        deviceTags: device.tags,
+        login,
+        sourceIp: address,
+      });
+      expect(decision).toEqual({ allowed: rule?.action !== "deny", rule });
 
-    const facts = policy.keys.find(({ fingerprint }) => fingerprint === who);
-    const admitted = outcome === "yes" || outcome === "rule";
-    expect(facts !== undefined && keyAdmits(facts, device, login)).toBe(admitted);
+      const facts = policy.keys.find(({ fingerprint }) => fingerprint === keyName);
+      const admitted = outcome === "yes" || outcome === "rule";
+      expect(facts !== undefined && keyAdmits(facts, device, login)).toBe(admitted);
 
-    const access = new Access(policy, { logins: [login], addresses: [address] });
-    const { shares, open } = access.verdict(login, address);
-    const place = access.uids.indexOf(uid);
-    expect(shares.find(({ devices }) => devices.has(place))?.rule).toBe(rule);
-    expect(open.has(place)).toBe(rule?.action !== "deny");
-    expect(facts ? (access.admitted(facts, login)?.has(place) ?? false) : false).toBe(admitted);
-    const grants = [...grantsOf(access)].filter(
-      ({ key, devices }) => key.fingerprint === who && devices.includes(uid),
-    );
-    expect(grants.map((grant) => [grant.login, grant.addresses, grant.rule])).toEqual(
-      allowed ? [[login, [address], rule]] : [],
-    );
+      const access = new Access(policy, { logins: [login], addresses: [address] });
+      const { shares, open } = access.verdict(login, address);
+      const place = access.uids.indexOf(uid);
+      expect(shares.find(({ devices }) => devices.has(place))?.rule).toBe(rule);
+      expect(open.has(place)).toBe(rule?.action !== "deny");
+      expect(facts ? (access.admitted(facts, login)?.has(place) ?? false) : false).toBe(admitted);
+      const grants = [...grantsOf(access)].filter(
+        ({ key, devices }) => key.fingerprint === keyName && devices.includes(uid),
+      );
+      expect(grants.map((grant) => [grant.login, grant.addresses, grant.rule])).toEqual(
+        allowed ? [[login, [address], rule]] : [],
+      );
 
-    // What only RE2 reads, the oracle does not.
-    if (who !== "anyCase" && who !== "quoted")
-      expect(decide(policy, question)).toEqual({ allowed, admitted, rule });
-  });
+      // The oracle does not support the syntax of these keys.
+      if (keyName !== "anyCase" && keyName !== "quoted")
+        expect(decide(policy, question)).toEqual({ allowed, admitted, rule });
+    },
+  );
 });
 
-test("there is no decision about a device that the policy does not have", () => {
+test("explain rejects a device that the policy does not contain", () => {
   const question = { fingerprint: "any", login: "root", address: "10.0.0.1", uid: "gone" };
   expect(() => explain(policyOf({}), question)).toThrow(new RangeError("no device has the uid gone"));
 });

@@ -4,7 +4,7 @@ import { areDisjoint } from "../../sdk/policy/disjoint.ts";
 import { patternOf } from "../../sdk/policy/pattern.ts";
 import { patternAndText } from "./patternArbitraries.ts";
 
-describe("a pattern that no address has in it", () => {
+describe("a pattern that matches no address", () => {
   test.each([
     "198.51.100.0/24",
     "10.0.0.1-10.0.0.9",
@@ -15,7 +15,7 @@ describe("a pattern that no address has in it", () => {
     "^$",
     "$^",
     "a^b",
-  ])("%s", (pattern) => {
+  ])("includes %s", (pattern) => {
     expect(areDisjoint([pattern], "address")).toBe(true);
   });
 
@@ -32,12 +32,12 @@ describe("a pattern that no address has in it", () => {
     ["\\b10\\b"],
     ["(?i)fe80"],
     ["("],
-  ])("is not %s", (pattern) => {
+  ])("does not include %s", (pattern) => {
     expect(areDisjoint([pattern], "address")).toBe(false);
   });
 });
 
-test("two patterns are disjoint when no text has both", () => {
+test("two patterns are disjoint if no text matches both", () => {
   expect(areDisjoint(["^root$", "^(ana|bea)$"], "login")).toBe(true);
   expect(areDisjoint(["^root$", "^(ana|root)$"], "login")).toBe(false);
   expect(areDisjoint(["root", "ana"], "login")).toBe(false);
@@ -46,7 +46,7 @@ test("two patterns are disjoint when no text has both", () => {
   expect(areDisjoint(["^web-[0-9]+$", "^db-[0-9]+$"], "device")).toBe(true);
 });
 
-test("patterns that are found in one text are never called disjoint", () => {
+test("patterns that match one text are never disjoint", () => {
   const isText = (text: string) => text !== "" && !/[\n\0]/.test(text);
   fc.assert(
     fc.property(patternAndText, patternAndText, fc.boolean(), (left, right, joined) => {

@@ -35,13 +35,13 @@ const policy = (more: Partial<AccessPolicy> = {}): AccessPolicy => ({
 const addressesOf = (...patterns: string[]) =>
   domainOf([policy({ rules: patterns.map((sourceIp) => rule({ sourceIp })) })]).addresses;
 
-describe("samples of what the helpers make", () => {
+describe("samples of the helpers' patterns", () => {
   const names = fc.uniqueArray(
     fc.string({ minLength: 1, maxLength: 8, unit: fc.constantFrom(..."abz019.*$^|()-_+? é") }),
     { minLength: 1, maxLength: 60 },
   );
 
-  test("login(): every name, however many", () => {
+  test("login(): contain every name of any number", () => {
     fc.assert(
       fc.property(names, (given) => {
         expect(samplesOf(login(...given)).sort()).toEqual([...given].sort());
@@ -51,7 +51,7 @@ describe("samples of what the helpers make", () => {
     );
   });
 
-  test("hostname(): every name, however many", () => {
+  test("hostname(): contain every name of any number", () => {
     fc.assert(
       fc.property(names, (given) => {
         expect(samplesOf(hostname(...given)).sort()).toEqual(
@@ -67,7 +67,7 @@ describe("samples of what the helpers make", () => {
     .tuple(fc.nat(2 ** 32 - 1), fc.integer({ min: 0, max: 32 }))
     .map(([value, bits]) => ({ first: toAddress(value - (value % 2 ** (32 - bits))), bits }));
 
-  test("cidr(): an address inside of every range, and none outside", () => {
+  test("cidr(): contain an address in every range, and none outside", () => {
     fc.assert(
       fc.property(fc.array(range, { minLength: 1, maxLength: 25 }), (ranges) => {
         const addresses = addressesOf(cidr(...ranges.map(({ first, bits }) => `${first}/${bits}`)));
@@ -98,11 +98,11 @@ describe("samples", () => {
     ["", []],
     ["(", []],
     ["\\Qa\\E", []],
-  ])("of %j: %j", (pattern, expected) => {
+  ])("of %j are %j", (pattern, expected) => {
     expect(samplesOf(pattern).sort()).toEqual(expected);
   });
 
-  test("every alternative is in one, also of more than can be combined", () => {
+  test("contain every alternative, even if there are too many combinations", () => {
     const parts = Array.from({ length: 20 }, (_, n) => `n${n}x`);
     const samples = samplesOf(`^(${parts.join("|")})-(${parts.join("|")})$`);
     for (const part of parts) {
@@ -112,17 +112,17 @@ describe("samples", () => {
     expect(samples.length).toBeLessThan(100);
   });
 
-  test("of what would be written out to a gigabyte there are none: RE2 refuses it", () => {
+  test("are empty for a pattern that expands to a gigabyte, which RE2 rejects", () => {
     expect(samplesOf("(((((a{64}){64}){64}){64}){64})")).toEqual([]);
   });
 });
 
 describe("a domain", () => {
-  test("of nothing is the default login, any other login and any address", () => {
+  test("of no policy contains the default login, any other login and any address", () => {
     expect(domainOf([])).toEqual({ logins: [DEFAULT_LOGIN, ANY_LOGIN], addresses: [ANY_ADDRESS] });
   });
 
-  test("has what is asked for, what keys and rules of every policy name, and each once", () => {
+  test("contains each login and address of the options, keys and rules once", () => {
     const one = policy({ keys: [key("^ana$")], rules: [rule({ username: "^eve$", sourceIp: "^10\\." })] });
     const other = policy({ keys: [key("^(ana|bob)$")], rules: [rule({ active: false, username: "^off$" })] });
     const { logins, addresses } = domainOf([one, other], {
@@ -147,15 +147,18 @@ describe("a domain", () => {
     ["^192.168.1.", "192.168.1.1"],
     ["^10\\..+$", "10.1.0.1"],
     ["^10\\.[^.]+\\.7\\.7$", "10.1.7.7"],
-  ])("has an address for %j: %s", (pattern, expected) => {
+  ])("contains an address for %j: %s", (pattern, expected) => {
     expect(addressesOf(pattern)).toContain(expected);
   });
 
-  test.each(["", ".*", "(", "^", "web", "^300\\.", "\\.5$"])("has none of its own for %j", (pattern) => {
-    expect(addressesOf(pattern)).toEqual([ANY_ADDRESS]);
-  });
+  test.each(["", ".*", "(", "^", "web", "^300\\.", "\\.5$"])(
+    "contains no additional address for %j",
+    (pattern) => {
+      expect(addressesOf(pattern)).toEqual([ANY_ADDRESS]);
+    },
+  );
 
-  test("has addresses only", () => {
+  test("contains only valid addresses", () => {
     const pattern = fc.string({ unit: fc.constantFrom(..."01259.:^$|()[]\\*+?fx"), maxLength: 16 });
     fc.assert(
       fc.property(fc.array(pattern, { maxLength: 4 }), (patterns) => {
@@ -168,7 +171,7 @@ describe("a domain", () => {
   });
 });
 
-describe("over the domain of both, a change shows", () => {
+describe("the domain of both policies reveals the change of", () => {
   const changed = (before: AccessPolicy, after: AccessPolicy) => {
     const domain = domainOf([before, after]);
     return [...accessChanges(new Access(before, domain), new Access(after, domain))].map(
@@ -177,7 +180,7 @@ describe("over the domain of both, a change shows", () => {
   };
   const many = Array.from({ length: 30 }, (_, n) => `user${n}`);
 
-  test.each([".*", "", "^.+$", "^[^r]", "^\\w+$"])("a key for root that becomes one for %j", (username) => {
+  test.each([".*", "", "^.+$", "^[^r]", "^\\w+$"])("a key from root to %j", (username) => {
     expect(changed(policy({ keys: [key("^root$")] }), policy({ keys: [key(username)] }))).toContainEqual({
       login: ANY_LOGIN,
       change: "gained",
@@ -185,7 +188,7 @@ describe("over the domain of both, a change shows", () => {
     });
   });
 
-  test("the last of many names that a key is for", () => {
+  test("the last of many logins of a key", () => {
     const changes = changed(
       policy({ keys: [key(login(...many))] }),
       policy({ keys: [key(login(...many, "zoe"))] }),
@@ -193,7 +196,7 @@ describe("over the domain of both, a change shows", () => {
     expect(changes).toEqual([expect.objectContaining({ login: "zoe", change: "gained" })]);
   });
 
-  test("another network that a rule denies", () => {
+  test("a rule that denies another network", () => {
     const [inside, both] = [cidr("10.0.0.0/8"), cidr("10.0.0.0/8", "192.168.0.0/16")];
     const keys = [key("^root$")];
     const [change, ...more] = changed(
@@ -205,7 +208,7 @@ describe("over the domain of both, a change shows", () => {
     expect(change?.addresses.every((address) => address.startsWith("192.168."))).toBe(true);
   });
 
-  test("a rule on an address whose dots are not escaped", () => {
+  test("a rule on an address with unescaped dots", () => {
     const keys = [key("^root$")];
     expect(changed(policy({ keys }), policy({ keys, rules: [rule({ sourceIp: "^192.168.1.5$" })] }))).toEqual(
       [{ login: "root", change: "lost", addresses: ["192.168.1.5"] }],

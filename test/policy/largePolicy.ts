@@ -7,7 +7,7 @@ import type {
   AccessRule,
 } from "../../sdk/policy/index.ts";
 
-/** How large a policy is, and what it is evaluated for. */
+/** The numbers of objects in a policy, and of evaluated logins and addresses. */
 export interface PolicySize {
   readonly devices: number;
   readonly keys: number;
@@ -20,9 +20,9 @@ const ROLES = ["web", "db", "cache", "queue", "proxy", "build", "camera", "senso
 const SITES = ["fra", "ams", "lon", "par", "mad", "rom", "vie", "prg", "waw", "osl", "sto", "hel"];
 const STAGES = ["prod", "prod", "prod", "staging", "lab"];
 const TEAMS = Array.from({ length: 20 }, (_, index) => `team-${index + 1}`);
-const PEOPLE = ["root", "deploy", "ops", "backup"];
+const LOGINS = ["root", "deploy", "ops", "backup"];
 
-/** Numbers below the bound given, the same ones in every run (mulberry32). */
+/** Returns random numbers below a bound, the same ones in every run (mulberry32). */
 export function randomNumbers(seed: number): (bound: number) => number {
   let state = seed;
   return (bound) => {
@@ -33,7 +33,7 @@ export function randomNumbers(seed: number): (bound: number) => number {
   };
 }
 
-/** A namespace like those of real fleets: tags, names of a scheme, patterns by helpers and by hand. */
+/** A policy like those of real fleets: tags, names of a scheme, patterns of helpers and handwritten ones. */
 export class LargePolicy {
   readonly policy: AccessPolicy;
   readonly domain: AccessDomain;
@@ -41,14 +41,14 @@ export class LargePolicy {
 
   constructor(size: PolicySize) {
     this.domain = {
-      logins: Array.from({ length: size.logins }, (_, index) => PEOPLE[index] ?? `user${index}`),
+      logins: Array.from({ length: size.logins }, (_, index) => LOGINS[index] ?? `user${index}`),
       addresses: Array.from({ length: size.addresses }, (_, index) => `10.${index}.3.9`),
     };
     const make = <T>(count: number, one: (index: number) => T): T[] =>
       Array.from({ length: count }, (_, index) => one(index));
-    const made = make(size.devices, (index) => this.#device(index));
-    // Texts that were put together lie in memory in another way than those that a client reads.
-    const devices = JSON.parse(JSON.stringify(made)) as AccessDevice[];
+    const created = make(size.devices, (index) => this.#device(index));
+    // Concatenated strings have another memory layout than the strings that a client parses.
+    const devices = JSON.parse(JSON.stringify(created)) as AccessDevice[];
     this.policy = {
       devices,
       keys: make(size.keys, (index) => this.key(index, devices)),
@@ -64,12 +64,12 @@ export class LargePolicy {
     return Array.from({ length: 1 + this.#below(most) }, () => this.#one(all));
   }
 
-  /** One of the choices, each as often as its number out of the sum of all. */
+  /** Picks one of the choices with a probability in proportion to its weight. */
   #weighed<T>(choices: readonly (readonly [weight: number, make: () => T])[]): T {
-    let left = this.#below(choices.reduce((sum, [weight]) => sum + weight, 0));
+    let remaining = this.#below(choices.reduce((sum, [weight]) => sum + weight, 0));
     for (const [weight, make] of choices) {
-      if (left < weight) return make();
-      left -= weight;
+      if (remaining < weight) return make();
+      remaining -= weight;
     }
     throw new Error("no choices");
   }
@@ -122,7 +122,7 @@ export class LargePolicy {
     ]);
   }
 
-  /** A key more. */
+  /** Creates another key. */
   key(index: number, devices: readonly AccessDevice[] = this.policy.devices): AccessKey {
     return {
       fingerprint: `fingerprint-${index}`,
@@ -132,7 +132,7 @@ export class LargePolicy {
     };
   }
 
-  /** A rule more. */
+  /** Creates another rule. */
   rule(index: number, devices: readonly AccessDevice[] = this.policy.devices): AccessRule {
     return {
       id: `rule-${index}`,
@@ -145,7 +145,7 @@ export class LargePolicy {
     };
   }
 
-  /** The policy after a change as people make them: a few keys, rules and tags are others, added or gone. */
+  /** The policy after a typical change: a few keys, rules and tags are changed, added or removed. */
   changed(): AccessPolicy {
     const { devices, keys, rules } = this.policy;
     const changeEvery = <T>(all: readonly T[], change: (one: T, index: number) => T) => {

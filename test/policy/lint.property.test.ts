@@ -92,7 +92,7 @@ const loginsOf = ({ devices }: AccessPolicy, { logins, addresses }: AccessDomain
 const decide = ({ rules }: Pick<AccessPolicy, "rules">, { login, address, device }: Login) =>
   firewallDecides(rules, { login, sourceIp: address, deviceName: device.name, deviceTags: device.tags });
 
-/** Codes of the findings about each rule or key. */
+/** The codes of the findings about a rule or key. */
 function codesOf(findings: readonly Finding[], kind: Finding["object"]["kind"], id: string): LintCode[] {
   return findings
     .filter(({ object }) => object.kind === kind && object.id === id)
@@ -105,7 +105,7 @@ const IDLE: readonly LintCode[] = ["unreachable-rule", "redundant-rule", NEVER];
 
 type Claim = (policy: AccessPolicy, domain: AccessDomain, findings: Finding[]) => void;
 
-/** A rule is said to do nothing exactly where its deletion changes no decision. */
+/** A rule is reported as idle exactly if its deletion changes no decision. */
 const idleRules: Claim = (policy, domain, findings) => {
   const logins = loginsOf(policy, domain);
   for (const candidate of policy.rules.filter(({ active }) => active)) {
@@ -115,12 +115,12 @@ const idleRules: Claim = (policy, domain, findings) => {
     const idle = [...new Set(codes.filter((code) => IDLE.includes(code)))];
     const matches = logins.some((one) => decide({ rules: [candidate] }, one).rule === candidate);
     // A wrong pattern explains why its rule matches nothing.
-    const told = idle.length === 1 || (!matches && codes.some((code) => WRONG.includes(code)));
-    expect([idle.length < 2, told]).toEqual([true, !changes]);
+    const isReported = idle.length === 1 || (!matches && codes.some((code) => WRONG.includes(code)));
+    expect([idle.length < 2, isReported]).toEqual([true, !changes]);
   }
 };
 
-/** `never-matches`, unreachable and redundant are told apart by what matches and decides. */
+/** The matching and deciding logins determine never-matches, unreachable-rule and redundant-rule. */
 const kindsOfIdleRules: Claim = (policy, domain, findings) => {
   const logins = loginsOf(policy, domain);
   for (const { rule: code, object, evidence } of findings) {
@@ -141,7 +141,7 @@ const kindsOfIdleRules: Claim = (policy, domain, findings) => {
   }
 };
 
-/** A key is for nothing exactly where no device is left to it. */
+/** A key is reported as idle exactly if its filter matches no device. */
 const idleKeys: Claim = (policy, domain, findings) => {
   for (const key of policy.keys) {
     const codes = codesOf(findings, "key", key.fingerprint);
@@ -157,9 +157,9 @@ const idleKeys: Claim = (policy, domain, findings) => {
   }
 };
 
-/** Two rules contradict each other exactly where their order of creation decides. */
+/** Two rules contradict each other exactly if their order of creation decides. */
 const contradictions: Claim = (policy, domain, findings) => {
-  const told = new Set<string>();
+  const reported = new Set<string>();
   for (const { rule: code, object, evidence } of findings) {
     if (code !== "contradiction") continue;
     const ids = [object.id, ...(evidence?.rules ?? [])];
@@ -170,7 +170,7 @@ const contradictions: Claim = (policy, domain, findings) => {
     const one = { login, address, device };
     expect(decide(policy, one).rule).toBe(later);
     expect(later.priority).toBe(earlier.priority);
-    // Of both alone, the one made last decides, and they decide differently.
+    // Without the other rules, the newer one decides, and the two decide differently.
     expect(decide({ rules: [later, earlier] }, one)).toEqual({
       allowed: earlier.action === "allow",
       rule: earlier,
@@ -179,14 +179,14 @@ const contradictions: Claim = (policy, domain, findings) => {
       allowed: earlier.action === "deny",
       rule: later,
     });
-    told.add(ids.join());
+    reported.add(ids.join());
   }
   const reversed = { rules: policy.rules.toReversed() };
-  const turned = loginsOf(policy, domain).some(
+  const orderMatters = loginsOf(policy, domain).some(
     (one) => decide(policy, one).allowed !== decide(reversed, one).allowed,
   );
-  if (turned) expect(told.size).toBeGreaterThan(0);
-  // Every pair that disagrees about a login that one of both decides.
+  if (orderMatters) expect(reported.size).toBeGreaterThan(0);
+  // Each pair disagrees about a login that one of the two rules decides.
   const pairs = loginsOf(policy, domain).flatMap((one) => {
     const winner = decide(policy, one).rule;
     return policy.rules
@@ -194,16 +194,16 @@ const contradictions: Claim = (policy, domain, findings) => {
       .filter((other) => decide({ rules: [other] }, one).rule === other)
       .map((other) => `${winner?.id},${other.id}`);
   });
-  expect(told).toEqual(new Set(pairs));
+  expect(reported).toEqual(new Set(pairs));
 };
 
-/** Without no-default-deny, what no other rule matches is denied. */
+/** Without a no-default-deny finding, a rule decides every login. */
 const defaultDeny: Claim = (policy, domain, findings) => {
   if (policy.keys.length === 0 || findings.some((finding) => finding.rule === "no-default-deny")) return;
   for (const one of loginsOf(policy, domain)) expect(decide(policy, one).rule).not.toBeNull();
 };
 
-test("findings agree with every decision over the domain", () => {
+test("findings agree with every decision of the domain", () => {
   fc.assert(
     fc.property(policies, (policy) => {
       const domain = domainOf([policy]);
@@ -246,12 +246,12 @@ function compiles(pattern: string): boolean {
   }
 }
 
-/** The patterns that a suggestion offers, the strictest first. */
-function offered(suggestion: string): string[] {
+/** The patterns of a suggestion, the strictest first. */
+function suggestedPatterns(suggestion: string): string[] {
   return suggestion
     .replace(/^Write /, "")
-    .replace(/ for all that it is found in now\.$|\.$/, "")
-    .split(" for that name alone, or ")
+    .replace(/ for all names that it matches now\.$|\.$/, "")
+    .split(" for only that name, or ")
     .map((text) => {
       const [, helper, args = ""] = /^(login|hostname|cidr)\((.*)\)$/.exec(text) ?? [];
       const names: string[] = JSON.parse(`[${args}]`);
@@ -261,7 +261,7 @@ function offered(suggestion: string): string[] {
     });
 }
 
-test("a pattern that is told to be unanchored is found in the example, and what is suggested is anchored", () => {
+test("an unanchored-pattern finding has a matching counterexample and an anchored suggestion", () => {
   const one = { uid: "1", name: "web-1", tags: [] };
   fc.assert(
     fc.property(patterns, fc.constantFrom("username", "sourceIp", "filter.hostname"), (pattern, field) => {
@@ -278,12 +278,12 @@ test("a pattern that is told to be unanchored is found in the example, and what 
       expect(compilePattern(pattern).test(example)).toBe(true);
       const whole = `^(?:${pattern})$`;
       expect(compilePattern(whole).test(example)).toBe(false);
-      const suggested = offered(finding.suggestion ?? "");
+      const suggested = suggestedPatterns(finding.suggestion ?? "");
       expect(suggested.length).toBeGreaterThan(0);
       for (const text of suggested) {
         expect([text, compiles(text)]).toEqual([text, true]);
         expect([text, check(text)]).toEqual([text, undefined]);
-        // It is for nothing that the pattern is not for.
+        // The suggestion matches no text that the pattern does not match.
         const beyond = samplesOf(text).filter((sample) => !compilePattern(pattern).test(sample));
         expect([text, beyond]).toEqual([text, []]);
       }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { type LintCode, lintRules } from "../../sdk/policy/index.ts";
 import { clean, denyAll, device, found, key, linted, rule } from "./lintSubjects.ts";
 
-test("a policy that says what it means has no findings", () => {
+test("the clean policy has no findings", () => {
   expect(linted({})).toEqual([]);
 });
 
@@ -47,7 +47,7 @@ test("a realistic policy has no findings", () => {
   expect(linted(policy, options)).toEqual([]);
 });
 
-test("inactive rules are left alone", () => {
+test("inactive rules have no findings", () => {
   const off = { active: false };
   const rules = [rule("1", { ...off, username: "(" }), rule("2", { ...off, filter: { tags: ["gone"] } })];
   expect(linted({ rules: [...clean.rules, ...rules] })).toEqual([]);
@@ -57,14 +57,14 @@ test("an empty policy has no findings", () => {
   expect(linted({ devices: [], keys: [], rules: [] })).toEqual([]);
 });
 
-test("names that hold quotes and line breaks stay within the sentence", () => {
+test("names with quotes and line breaks are escaped in the message", () => {
   const [finding] = found("matches-everything", {
     keys: [key({ name: 'a".\nKey "b', username: "", filter: {} })],
   });
   expect(finding?.message).toBe('Key "a\\".\\nKey \\"b" admits every login on every device.');
 });
 
-test("findings weigh what their definition says", () => {
+test("findings have a severity of their definition", () => {
   const codes = Object.keys(lintRules) as LintCode[];
   const policy = {
     keys: [key({ username: "root" }), key({ username: "(" }), key({ username: "", filter: {} })],

@@ -5,7 +5,7 @@ import { linted, short } from "./lintSubjects.ts";
 const now = new Date("2026-01-01T00:00:00Z");
 const inDays = (days: number) => new Date(now.getTime() + days * 86_400_000);
 
-test("API keys that can change the policy and never end are told", () => {
+test("reports API keys without expiry that can change the policy", () => {
   const apiKeys = ["observer", "operator", "administrator", "owner"].flatMap((role) => [
     { name: `${role} for ever`, role, expiresAt: null },
     { name: role, role, expiresAt: inDays(90) },
@@ -21,7 +21,7 @@ test("API keys that can change the policy and never end are told", () => {
   ]);
 });
 
-test("what ends soon is told, what has ended is not", () => {
+test("reports API keys and invitations that expire soon, and no expired ones", () => {
   const apiKeys = [-1, 0, 1, 14, 15].map((days) => ({
     name: `${days}`,
     role: "observer",
@@ -43,7 +43,7 @@ test("what ends soon is told, what has ended is not", () => {
   expect(short(linted({}, { apiKeys, invitations, now, soonDays: 1 }))).toEqual(["expires-soon 1"]);
 });
 
-test("the service's ways to say never are understood", () => {
+test("reads the service's representations of no expiry", () => {
   expect(expiryOf(-1)).toBeNull();
   expect(expiryOf("0001-01-01T00:00:00Z")).toBeNull();
   expect(expiryOf(1_767_225_600)).toEqual(now);

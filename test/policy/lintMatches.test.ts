@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { clean, denyAll, found, key, rule } from "./lintSubjects.ts";
 
-test("a filter for no device is for nothing", () => {
+test("reports a filter that matches no device", () => {
   const findings = found("never-matches", {
     keys: [key(), key({ name: "old", filter: { hostname: "^gone-1$" } })],
     rules: [rule("tags", { filter: { tags: ["gone", "lost"] } }), ...clean.rules],
@@ -16,7 +16,7 @@ test("a filter for no device is for nothing", () => {
   ]);
 });
 
-test("a pattern for no login or address of the domain is told as such", () => {
+test("reports a pattern that matches no evaluated login or address", () => {
   const rules = [rule("case", { username: "(?i)^bob$", sourceIp: "(?i)^2001:db8::1$" }), ...clean.rules];
   expect(found("never-matches", { rules })).toMatchObject([
     {
@@ -30,14 +30,14 @@ test("a pattern for no login or address of the domain is told as such", () => {
   expect(found("never-matches", { rules }, { domain })).toEqual([]);
 });
 
-test("a filter that is broken denies on every device, so it is not what never matches", () => {
+test("reports the username, not the broken filter, which denies on every device", () => {
   const broken = rule("1", { action: "deny", username: "(?i)^bob$", filter: { hostname: "(" } });
   expect(found("never-matches", { rules: [broken, denyAll] })).toMatchObject([
     { severity: "info", field: "username" },
   ]);
 });
 
-test("a tag that no device has is told, unless all are so", () => {
+test("reports a tag without devices, unless all tags of the filter have none", () => {
   const tagged = (...tags: string[]) => ({ filter: { tags } });
   const policy = { keys: [key(tagged("prod", "gone"))], rules: [rule("1", tagged("db", "lost")), denyAll] };
   expect(found("tag-nowhere", policy)).toMatchObject([
@@ -49,7 +49,7 @@ test("a tag that no device has is told, unless all are so", () => {
   expect(found("tag-nowhere", { keys: [key(hostname)] })).toEqual([]);
 });
 
-test("a key for everything is told", () => {
+test("reports a key that admits every login on every device", () => {
   const code = "matches-everything";
   for (const filter of [{}, { tags: [] }, { hostname: "" }, { hostname: ".*" }]) {
     for (const username of ["", ".*", "^.*$", ".+"]) {
@@ -58,7 +58,7 @@ test("a key for everything is told", () => {
       ]);
     }
   }
-  // All of the domain, and not everything.
+  // These keys admit the evaluated logins, but not every login.
   expect(found(code, { keys: [key({ username: "o|a", filter: { hostname: "-" } })] })).toEqual([]);
   expect(found(code, { keys: [key({ username: ".*", filter: { tags: ["prod"] } })] })).toEqual([]);
   expect(found(code, { keys: [key({ username: "(", filter: {} })] })).toEqual([]);

@@ -8,7 +8,7 @@ test.each([
   ["^ana.*$", "login"],
   ["^.*ana$", "login"],
   ["(", "login"],
-])("the username %j says what it admits", (username) => {
+])("accepts the username %j", (username) => {
   expect(found("unanchored-pattern", { keys: [key({ username })] })).toEqual([]);
 });
 
@@ -22,7 +22,7 @@ test.each([
   ["^root[0-9]", "root0x", "Write ^root[0-9]$."],
   ["[a-z]+", "1a", "Write ^[a-z]+$."],
   ["^a.c|d\\.e$", "notd.e", "Write ^(?:^a.c|d\\.e$)$."],
-])("the username %j admits %j", (username, login, suggestion) => {
+])("reports that the username %j admits %j", (username, login, suggestion) => {
   const [finding, ...more] = found("unanchored-pattern", { keys: [key({ username })] });
   expect(more).toEqual([]);
   expect(finding).toMatchObject({
@@ -37,7 +37,7 @@ test.each([
   );
 });
 
-test("a login of the domain is the best example", () => {
+test("prefers a login of the domain as counterexample", () => {
   const [finding] = found(
     "unanchored-pattern",
     { keys: [key({ username: "root" })] },
@@ -53,7 +53,7 @@ test.each([
   ["^10\\.20", "10.201.0.1", 'Write cidr("10.20.0.0/16").', "warning"],
   ["2001:db8::1", "2001:db8::11", "Write ^2001:db8::1$.", "warning"],
   ["^2001:db8:", "2001:db8:1::1", "Write ^2001:db8:.*$.", "info"],
-])("the source address %j admits %j", (sourceIp, address, suggestion, severity) => {
+])("reports that the source address %j admits %j", (sourceIp, address, suggestion, severity) => {
   const [finding, ...more] = found("unanchored-pattern", {
     rules: [rule("office", { sourceIp }), denyAll],
   });
@@ -70,9 +70,9 @@ test.each([
 test.each([
   "^10\\.0\\.0\\.1$",
   "^10\\..*$",
-  // No address that is found in it is longer than what it spells.
+  // No address extends a text of this pattern.
   "^10\\.0\\.0\\.(25[0-5])",
-])("the source address %j says what it admits", (sourceIp) => {
+])("accepts the source address %j", (sourceIp) => {
   expect(found("unanchored-pattern", { rules: [rule("office", { sourceIp }), denyAll] })).toEqual([]);
 });
 
@@ -85,7 +85,7 @@ test.each([
     'Write hostname("web") for only that name, or ^.*web.*$ for all names that it matches now.',
     "warning",
   ],
-])("the host name %j admits %j", (hostname, name, suggestion, severity) => {
+])("reports that the host name %j admits %j", (hostname, name, suggestion, severity) => {
   const [finding] = found("unanchored-pattern", {
     devices: [...clean.devices, device("web-10")],
     keys: [key({ filter: { hostname } })],
@@ -98,7 +98,7 @@ test.each([
   });
 });
 
-test("an unanchored pattern that denies is less of a danger", () => {
+test("reports an unanchored pattern of a deny rule with severity info", () => {
   const rules = [
     rule("1", { action: "deny", username: "root" }),
     rule("2", { username: ".*", priority: 1 }),
@@ -107,7 +107,7 @@ test("an unanchored pattern that denies is less of a danger", () => {
   expect(found("unanchored-pattern", { rules })).toMatchObject([{ severity: "info", object: { id: "1" } }]);
 });
 
-test("a pattern that does not compile is told with what it means there", () => {
+test("reports a pattern that does not compile, with its effect", () => {
   const policy = {
     keys: [key({ username: "(" })],
     rules: [

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { denyAll, found, linted, rule, short } from "./lintSubjects.ts";
 
-test("without a rule that denies the rest, the rest is allowed", () => {
+test("reports a policy without a rule that denies all other logins", () => {
   const code = "no-default-deny";
   expect(found(code, { rules: [rule("office")] })).toMatchObject([
     { severity: "warning", object: { kind: "policy" } },
@@ -27,7 +27,7 @@ test("without a rule that denies the rest, the rest is allowed", () => {
   expect(found(code, { rules: [], keys: [] })).toEqual([]);
 });
 
-test("a rule that stronger ones leave nothing to never decides", () => {
+test("reports a rule that stronger rules always precede", () => {
   const halves = [
     rule("web", { action: "deny", priority: 20, filter: { hostname: "^web-1$" } }),
     rule("db", { action: "deny", priority: 20, filter: { tags: ["db"] } }),
@@ -45,12 +45,12 @@ test("a rule that stronger ones leave nothing to never decides", () => {
   expect(found("unreachable-rule", { rules: [all, ...halves.slice(1), denyAll] })).toEqual([]);
 });
 
-test("of two rules that are alike, the older one never decides", () => {
+test("reports the older of two equal rules as unreachable", () => {
   const rules = [rule("older"), rule("newer"), denyAll];
   expect(short(linted({ rules }))).toEqual(["redundant-rule newer", "unreachable-rule older"]);
 });
 
-test("a rule whose decisions others would make is redundant", () => {
+test("reports a rule as redundant if other rules would decide the same", () => {
   const office = rule("office", { filter: { hostname: "^web-1$" } });
   const wider = rule("wider", { priority: 5, filter: {} });
   expect(found("redundant-rule", { rules: [office, wider, denyAll] })).toMatchObject([
@@ -69,7 +69,7 @@ test("a rule whose decisions others would make is redundant", () => {
   expect(found("redundant-rule", { rules: [office, except, wider, denyAll] })).toEqual([]);
 });
 
-test("two rules of one priority that disagree are an accident", () => {
+test("reports two contradicting rules of one priority", () => {
   const allow = rule("allow", { filter: { tags: ["prod"] } });
   const deny = rule("deny", { action: "deny", username: "^(root|ana)$", filter: { hostname: "^web" } });
   expect(found("contradiction", { rules: [allow, deny, denyAll] })).toMatchObject([
@@ -93,7 +93,7 @@ test("two rules of one priority that disagree are an accident", () => {
   }
 });
 
-test("rules below one that decides anyway do not contradict each other", () => {
+test("reports no contradiction below a rule that always decides", () => {
   const [allow, deny] = [rule("allow"), rule("deny", { action: "deny" })];
   const above = rule("above", { priority: 20 });
   expect(found("contradiction", { rules: [allow, deny, denyAll] })).toHaveLength(1);

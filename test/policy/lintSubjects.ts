@@ -12,7 +12,6 @@ import {
   lint,
 } from "../../sdk/policy/index.ts";
 
-/** A device named as given. */
 export const device = (name: string, ...tags: string[]): AccessDevice => ({
   uid: `uid of ${name}`,
   name,
@@ -40,7 +39,7 @@ export const rule = (id: string, more: Partial<AccessRule> = {}): AccessRule => 
   ...more,
 });
 
-/** What ends every policy that denies by default. */
+/** The last rule of a policy that denies by default. */
 export const denyAll: AccessRule = {
   id: "deny-all",
   action: "deny",
@@ -51,14 +50,14 @@ export const denyAll: AccessRule = {
   filter: { hostname: ".*" },
 };
 
-/** Two devices, one key, one rule that lets it in, and nothing else. */
+/** A policy without findings: two devices, one key, one rule that allows it and `denyAll`. */
 export const clean: AccessPolicy = {
   devices: [device("web-1", "prod"), device("db-1", "prod", "db")],
   keys: [key()],
   rules: [rule("office"), denyAll],
 };
 
-/** All findings of a policy over its own domain and what is added to that. */
+/** All findings of a policy over its own domain and the additions of `options`. */
 export function linted(
   policy: Partial<AccessPolicy>,
   options: LintOptions & { readonly domain?: DomainOptions } = {},
@@ -67,10 +66,10 @@ export function linted(
   return lint(new Access(whole, domainOf([whole], options.domain)), options);
 }
 
-/** Those of one code. */
+/** The findings of one code. */
 export const found = (code: LintCode, ...args: Parameters<typeof linted>): Finding[] =>
   linted(...args).filter((finding) => finding.rule === code);
 
-/** Codes and ids, to compare. */
+/** Codes and object ids of findings, for comparisons. */
 export const short = (findings: readonly Finding[]): string[] =>
   findings.map((finding) => `${finding.rule} ${finding.object.id}`);

@@ -4,18 +4,18 @@ import { compilePattern } from "../../sdk/policy/index.ts";
 
 test.each([
   ["a repeated character beyond U+FFFF is one character", "^😀?root$", "root", true],
-  ["half of one is not found in the whole", "^\ud83d", "😀", false],
-  ["nor its other half", "\ude00$", "😀", false],
-  ["nor within", "\ude00", "😀", false],
+  ["half a surrogate pair does not match the whole character at the start", "^\ud83d", "😀", false],
+  ["half a surrogate pair does not match the whole character at the end", "\ude00$", "😀", false],
+  ["half a surrogate pair does not match within the whole character", "\ude00", "😀", false],
   ["a count with leading zeros is a literal", "^.{00,}", "root", false],
-  ["and found as one", "^.{00,}", "x{00,}", true],
-  ["also behind a literal", "root.{00,}", "root", false],
-  ["a count without is a count", "root.{0,}", "root", true],
-  ["the end is the very end", "^root$", "root\n", false],
-  ["no line break before it either", "^root.*$", "root\n", false],
-  ["a line break in the literal is none after it", "^a\n.*$", "a\nb", true],
-  ["without an end nothing after it matters", "^root.*", "root\n", true],
-  ["an escaped bracket is none", "^\\[a\\]$", "[a]", true],
+  ["a literal count with leading zeros matches its text", "^.{00,}", "x{00,}", true],
+  ["a count with leading zeros is a literal after a literal, too", "root.{00,}", "root", false],
+  ["a count without leading zeros repeats", "root.{0,}", "root", true],
+  ["$ does not match before a final line break", "^root$", "root\n", false],
+  [".* before $ does not match a line break", "^root.*$", "root\n", false],
+  [".* matches after a line break in the literal", "^a\n.*$", "a\nb", true],
+  [".* without $ ignores a line break after the match", "^root.*", "root\n", true],
+  ["an escaped bracket is a literal", "^\\[a\\]$", "[a]", true],
 ])("%s", (_, pattern, text, expected) => {
   expect(RE2JS.compile(pattern).test(text)).toBe(expected);
   expect(compilePattern(pattern).test(text)).toBe(expected);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-/** A pattern, and a text that it may be found in: near enough to be worth asking. */
+/** A pattern and a similar text, which it may match. */
 export interface PatternAndText {
   readonly pattern: string;
   readonly text: string;
@@ -12,7 +12,7 @@ const join = (parts: readonly PatternAndText[]): PatternAndText => ({
   text: parts.map(({ text }) => text).join(""),
 });
 
-/** What policies are made of. */
+/** Literals of typical policies. */
 const LITERALS = [
   ...["a", "b", "root", "web-1", "-", "_", "/", " ", "é", "0"].map((text) => of(text)),
   of("\\.", "."),
@@ -22,7 +22,7 @@ const LITERALS = [
   of("\\_", "_"),
 ];
 
-/** What RE2 alone knows, reads in another way than JavaScript, or is easily misread. */
+/** Syntax that only RE2 has, that JavaScript interprets differently, or that is easily misread. */
 const ODD = [
   of("\\Qa.b\\E", "a.b"),
   of("\\Q|\\E", "|"),
@@ -75,7 +75,7 @@ const ODD = [
   of("$", ""),
 ];
 
-/** A repeated item; of counts with leading zeros RE2 makes literals. */
+/** Repetitions of an item; RE2 treats counts with leading zeros as literals. */
 const REPETITIONS = [
   "*",
   "+",
@@ -107,7 +107,7 @@ const alternation = (branch: fc.Arbitrary<PatternAndText>, open: fc.Arbitrary<st
     text: branches[pick % branches.length]?.text ?? "",
   }));
 
-/** Literals, alternatives, anchors: as most people write patterns. */
+/** Typical patterns of users: literals, alternatives, anchors. */
 const plainBranch = fc
   .tuple(
     fc.constantFrom(of(""), of("^", "")),
@@ -131,7 +131,7 @@ const plainBranch = fc
   .map(([start, middle, any, end]) => join([start, ...middle, any, end]));
 const plain = fc.oneof(plainBranch, alternation(plainBranch, fc.constant("")));
 
-/** Everything in everything. */
+/** All syntax in any nesting. */
 const wild = fc.letrec<{ node: PatternAndText }>((tie) => ({
   node: fc.oneof(
     { depthSize: "small", withCrossShrink: true },
@@ -145,17 +145,17 @@ const wild = fc.letrec<{ node: PatternAndText }>((tie) => ({
   ),
 })).node;
 
-/** One odd thing between plain ones, where a literal reading of the rest goes wrong most easily. */
+/** One odd item between plain ones, the most likely mistake for the extraction of literals. */
 const oddInPlain = fc
   .tuple(plainBranch, fc.oneof(odd, odd.chain(repeated), anything.chain(repeated)), plainBranch)
   .map(join);
 
-/** No pattern in most cases. */
+/** Random texts; most of them are invalid patterns. */
 const garbage = fc
   .string({ unit: fc.constantFrom(..."ab()[]{}|*+?\\^$.,01:<>-=!QE\n😀"), maxLength: 12 })
   .map((text) => of(text));
 
-/** A pattern in RE2's syntax, with a text near it; one in ten does not compile. */
+/** A pattern in RE2's syntax with a similar text; one in ten does not compile. */
 export const patternAndText: fc.Arbitrary<PatternAndText> = fc.oneof(
   { weight: 4, arbitrary: plain },
   { weight: 3, arbitrary: oddInPlain },
@@ -163,7 +163,7 @@ export const patternAndText: fc.Arbitrary<PatternAndText> = fc.oneof(
   { weight: 1, arbitrary: garbage },
 );
 
-/** Texts near to one: itself, parts of it, more around it, with another character, in another case. */
+/** Texts similar to one: itself, parts of it, longer ones, with another character, in another case. */
 export const textsNear = (text: string): fc.Arbitrary<string[]> =>
   fc
     .tuple(

@@ -27,26 +27,26 @@ const uidsOf = (...some: readonly (AccessDevice | undefined)[]) => some.map((one
 const [web1, web2] = devices;
 const notAnaOnWeb2 = deny({ username: "^ana$", filter: { hostname: "^web-2$" } });
 
-test("a device is reached where a key admits and the firewall lets through, by one login from one address", () => {
+test("reached() returns devices that a key and the firewall allow for one login from one address", () => {
   expect(reachedIn(policyOf([]))).toEqual([]);
   expect(reachedIn(policyOf([ana, root]))).toEqual(uidsOf(web1, web2));
   expect(reachedIn(policyOf([ana, root], deny()))).toEqual([]);
   expect(reachedIn(policyOf([ana], deny({ sourceIp: "^10" })))).toEqual(uidsOf(web1, web2));
 });
 
-test("what one login name is admitted to and another one is let through to is not reached", () => {
+test("reached() omits a device if a key and the firewall allow only different logins", () => {
   expect(reachedIn(policyOf([ana, root], deny({ username: "^ana$" })))).toEqual(uidsOf(web1));
   expect(reachedIn(policyOf([ana, root], notAnaOnWeb2))).toEqual(uidsOf(web1));
 });
 
-test("a domain without login names or addresses reaches nothing", () => {
+test("reached() returns no device for a domain without logins or addresses", () => {
   const open = policyOf([key({ username: "", filter: {} })]);
   expect(reachedIn(open)).toEqual(uidsOf(...devices));
   expect(reachedIn(open, { ...domain, logins: [] })).toEqual([]);
   expect(reachedIn(open, { ...domain, addresses: [] })).toEqual([]);
 });
 
-test("asking changes none of the sets that the access holds", () => {
+test("reached() does not change the stored device sets", () => {
   const access = new Access(
     policyOf([ana, key({ name: "all", username: "", filter: {} })], notAnaOnWeb2),
     domain,

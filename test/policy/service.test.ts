@@ -22,7 +22,7 @@ afterEach(async () => {
 });
 
 const NAMES = ["web-1", "web-2", "db-1"];
-/** Addresses as the policy has them, each with how else clients and proxies spell it. */
+/** Addresses of the policy, each with another spelling that clients and proxies use. */
 const ADDRESSES: Record<string, string> = {
   "10.0.0.1": "::ffff:10.0.0.1",
   "110.0.0.1": "::FFFF:6E00:1",
@@ -30,7 +30,7 @@ const ADDRESSES: Record<string, string> = {
   "2001:db8::1": "2001:DB8:0:0::0001",
 };
 
-/** What the service takes: patterns that compile, and are not empty. */
+/** Patterns that the service accepts: they compile and are not empty. */
 const accepted = (texts: readonly string[]) =>
   patternOn(texts).filter((pattern) => pattern !== "" && compiles(pattern));
 const tags = fc.uniqueArray(fc.constantFrom(...TAGS), { minLength: 1, maxLength: 3 });
@@ -38,7 +38,7 @@ const filter: fc.Arbitrary<DeviceFilter> = fc.oneof(
   fc.record({ hostname: accepted(NAMES) }),
   fc.record({ tags }),
 );
-const wanted = fc.record({
+const objectSets = fc.record({
   devices: fc.tuple(...NAMES.map((name) => fc.record({ name: fc.constant(name), tags }))),
   keys: fc
     .array(fc.record({ username: accepted(LOGINS), filter }), { minLength: 1, maxLength: 2 })
@@ -55,11 +55,11 @@ const wanted = fc.record({
     { minLength: 3, maxLength: 6 },
   ),
 });
-type Wanted = typeof wanted extends fc.Arbitrary<infer Value> ? Value : never;
+type ObjectSet = typeof objectSets extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** Makes the objects by the public operations. */
-async function make({ token, tenant }: TestUser, { devices, keys, rules }: Wanted): Promise<void> {
-  // Filters may only name tags that are there: two devices hold all of them. One device has none.
+/** Creates the objects with the public operations. */
+async function create({ token, tenant }: TestUser, { devices, keys, rules }: ObjectSet): Promise<void> {
+  // Filters may only refer to existing tags: two devices have all of them. One device has none.
   const all = [
     ...devices,
     { name: "first", tags: TAGS.slice(0, 2) },
@@ -67,8 +67,8 @@ async function make({ token, tenant }: TestUser, { devices, keys, rules }: Wante
     { name: "bare", tags: [] },
   ];
   const call = async (id: Parameters<TestApp["call"]>[0], options: object) => {
-    const answer = await app.call(id, { token, ...options });
-    expect(answer.status, answer.text).toBe(200);
+    const response = await app.call(id, { token, ...options });
+    expect(response.status, response.text).toBe(200);
   };
   for (const [index, { name, tags }] of all.entries()) {
     const { uid } = await enroll(app, tenant, `00:00:00:00:00:0${index}`, { hostname: name });
@@ -82,13 +82,13 @@ async function make({ token, tenant }: TestUser, { devices, keys, rules }: Wante
   for (const rule of rules) await call("createFirewallRule", { body: rule });
 }
 
-/** A namespace's policy, read as a review reads it. */
+/** Reads a namespace's policy like a review. */
 async function read({ token, tenant }: TestUser): Promise<AccessPolicy> {
   const connection = new Connection(createClient({ url: app.url, credential: tokenCredential(token) }));
   return (await readEstate(connection, tenant)).policy;
 }
 
-/** Which of the keys admit the login to the device. */
+/** For each key, true if it admits the login to the device. */
 const admissions = (fingerprints: string[], username: string, device: object) =>
   Promise.all(
     fingerprints.map(async (fingerprint) => {
@@ -97,24 +97,24 @@ const admissions = (fingerprints: string[], username: string, device: object) =>
     }),
   );
 
-/** What the firewall answers, whichever way the address is spelled. */
+/** The firewall's response, which must be the same for both spellings of the address. */
 async function firewall(domain: string, name: string, username: string, address: string) {
-  const ask = (ip_address: string) =>
+  const evaluate = (ip_address: string) =>
     internal.call("evaluateFirewall", { query: { domain, name, username, ip_address } });
-  const [plain, other] = await Promise.all([ask(address), ask(ADDRESSES[address] ?? "")]);
+  const [plain, other] = await Promise.all([evaluate(address), evaluate(ADDRESSES[address] ?? "")]);
   expect(other.text).toBe(plain.text);
   return plain;
 }
 
 const UNKNOWN = Array.from({ length: 16 }, () => "00").join(":");
 
-test("the service answers over HTTP what explain says of the policy that it gives away", async () => {
+test("explain decides like the service's internal API on the policy of the public API", async () => {
   let [questions, allowed, round] = [0, 0, 0];
   await fc.assert(
-    fc.asyncProperty(wanted, async (objects) => {
+    fc.asyncProperty(objectSets, async (objects) => {
       const domain = `lab${round++}`;
       const user = await app.user(`user${round}`, domain);
-      await make(user, objects);
+      await create(user, objects);
       const policy = await read(user);
       expect(policy.devices).toHaveLength(NAMES.length + 3);
       expect(policy.rules).toHaveLength(objects.rules.length);
@@ -127,12 +127,12 @@ test("the service answers over HTTP what explain says of the policy that it give
             const { status, body } = await firewall(domain, name, login, address);
             for (const [index, fingerprint] of fingerprints.entries()) {
               const explained = explain(policy, { fingerprint, login, address, uid });
-              const asked = JSON.stringify({ fingerprint, login, address, name });
+              const label = JSON.stringify({ fingerprint, login, address, name });
               const denies = explained.rule?.action === "deny";
-              expect(admitted[index], asked).toBe([undefined, "rule"].includes(explained.refusedBy));
-              expect(status, asked).toBe(denies ? 403 : 200);
+              expect(admitted[index], label).toBe([undefined, "rule"].includes(explained.refusedBy));
+              expect(status, label).toBe(denies ? 403 : 200);
               if (denies) expect(body.message).toBe(`denied by firewall rule ${explained.rule?.id}`);
-              expect(admitted[index] && status === 200, asked).toBe(explained.allowed);
+              expect(admitted[index] && status === 200, label).toBe(explained.allowed);
               questions += 1;
               if (explained.allowed) allowed += 1;
             }
@@ -140,7 +140,7 @@ test("the service answers over HTTP what explain says of the policy that it give
         }
       }
     }),
-    // Each policy has a namespace of its own; to shrink one would make hundreds.
+    // Each policy has its own namespace; shrinking would create hundreds.
     { numRuns: 3, endOnFailure: true },
   );
   console.info(`${questions} questions, ${allowed} allowed`);

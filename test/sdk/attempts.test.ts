@@ -20,7 +20,7 @@ import { fakeTiming, fakeToken, scriptedServer } from "./scriptedServer.ts";
 
 const breaks = ["die", "dieInBody", { status: 502 }, { status: 503 }, { status: 504 }] as const;
 
-test.each(breaks)("a read is repeated after %j", async (step) => {
+test.each(breaks)("repeats a read after %j", async (step) => {
   const { server, client, clock } = await start();
   server.script(step, step, { body: ["a"] });
   expect(await client.getTags()).toEqual(["a"]);
@@ -28,7 +28,7 @@ test.each(breaks)("a read is repeated after %j", async (step) => {
   expect(clock.slept).toEqual([125, 250]);
 });
 
-test.each(breaks)("a creation is not repeated after %j, and its outcome is unknown", async (step) => {
+test.each(breaks)("does not repeat a creation after %j and reports an unknown outcome", async (step) => {
   const { server, client } = await start();
   server.script(step, { body: wireKey });
   const error = await failure(createKey(client), RequestError);
@@ -37,20 +37,20 @@ test.each(breaks)("a creation is not repeated after %j, and its outcome is unkno
   expect(server.requests).toHaveLength(1);
 });
 
-test("a 500 is not repeated", async () => {
+test("does not repeat a request after a 500", async () => {
   const { server, client } = await start();
   server.script({ status: 500 }, { body: [] });
   expect((await failure(client.getTags(), ServerError)).outcome).toBe("none");
 });
 
-test("a repeated deletion that finds nothing may have been the one that deleted", async () => {
+test("reports an unknown outcome for a repeated deletion that ends with 404", async () => {
   const { server, client } = await start();
   server.script("die", { status: 404 });
   const error = await failure(client.deleteTag({ params: { tag: "prod" } }), NotFoundError);
   expect(error).toMatchObject({ attempts: 2, outcome: "unknown" });
 });
 
-test("a repeated change that finds another revision may have made it itself", async () => {
+test("reports an unknown outcome for a repeated change that ends with 412", async () => {
   const { server, client } = await start();
   server.script("die", { status: 412 });
   const call = client.deleteTag({ params: { tag: "prod" } }, { ifMatch: '"7"' });
@@ -58,7 +58,7 @@ test("a repeated change that finds another revision may have made it itself", as
   expect(error).toMatchObject({ attempts: 2, outcome: "unknown" });
 });
 
-test("a request is repeated for a minute, or as long as the options say", async () => {
+test("repeats a request for a minute, or for the budget of the options", async () => {
   const { server, client, clock } = await start();
   const budgetOf = async (retry: Partial<RetryPolicy>) => {
     clock.slept.length = 0;
@@ -74,13 +74,13 @@ test("a request is repeated for a minute, or as long as the options say", async 
   expect(server.requests).toHaveLength(before + 2);
 });
 
-test("attempts can be limited as well", async () => {
+test("stops after the number of attempts in the options", async () => {
   const { server, client } = await start({ retry: { attempts: 3 } });
   server.always({ status: 503 });
   expect((await failure(client.getTags(), ServerError)).attempts).toBe(3);
 });
 
-test("the hook is told of each pause, and of what is left", async () => {
+test("passes each pause and the remaining budget to onWait", async () => {
   const waits: RetryWait[] = [];
   const { server, client } = await start({ onWait: (wait) => waits.push(wait) });
   server.script({ status: 503 }, { status: 429, headers: { "retry-after": "7" } }, { body: [] });
@@ -93,14 +93,14 @@ test("the hook is told of each pause, and of what is left", async () => {
 
 const retryAfter = { "retry-after": "7" };
 
-test.each([429, 503])("a read is repeated after the Retry-After of a %i", async (status) => {
+test.each([429, 503])("repeats a read after the Retry-After of a %i", async (status) => {
   const { server, client, clock } = await start();
   server.script({ status, headers: retryAfter }, { body: ["a"] });
   expect(await client.getTags()).toEqual(["a"]);
   expect(clock.slept).toEqual([7000 + 125]);
 });
 
-test("a creation that was refused with 429 is repeated after the Retry-After", async () => {
+test("repeats a creation that was rejected with 429 after the Retry-After", async () => {
   const { server, client, clock } = await start();
   server.script({ status: 429, headers: retryAfter }, { body: wireKey });
   await createKey(client);
@@ -108,7 +108,7 @@ test("a creation that was refused with 429 is repeated after the Retry-After", a
 });
 
 test.each([{}, { idempotencyKey: "k1" }])(
-  "a creation with %j is not repeated after a 503, which a proxy may give for what was done",
+  "does not repeat a creation with %j after a 503, since a proxy can send 503 after the creation took effect",
   async (options) => {
     const { server, client } = await start();
     server.script({ status: 503, headers: retryAfter }, { body: wireKey });
@@ -119,7 +119,7 @@ test.each([{}, { idempotencyKey: "k1" }])(
 );
 
 test.each(["120", "Tue, 01 Jan 2030 00:02:00 GMT"])(
-  "a Retry-After (%s) beyond the budget fails at once, and the message says how long it is",
+  "fails at once if Retry-After (%s) exceeds the budget, and reports its length",
   async (value) => {
     const { server, client, clock } = await start();
     server.script({ status: 429, headers: { "retry-after": value } });
@@ -130,17 +130,17 @@ test.each(["120", "Tue, 01 Jan 2030 00:02:00 GMT"])(
   },
 );
 
-test("a Retry-After that just fits into the budget is waited for, without jitter", async () => {
+test("waits without jitter for a Retry-After that equals the budget", async () => {
   const { server, client, clock } = await start({ retry: { budget: 7000 } });
   server.script({ status: 503, headers: retryAfter }, { body: ["a"] });
   expect(await client.getTags()).toEqual(["a"]);
   expect(clock.slept).toEqual([7000]);
 });
 
-/** Nothing listens there, and no system gives it to those who ask for any port. */
+/** A port without a listener; the operating system never assigns it to a request for any free port. */
 const CLOSED_PORT = 9;
 
-test("a refused connection is tried again even for a creation, and has had no effect", async () => {
+test("repeats a creation after a refused connection and reports no effect", async () => {
   const clock = fakeTiming();
   const client = connect(`http://127.0.0.1:${CLOSED_PORT}`, { timing: clock.timing });
   const error = await failure(createKey(client), TransportError);
@@ -154,24 +154,27 @@ test.each([
   [{ code: "ENOTFOUND", syscall: "getaddrinfo" }, "unreachable", "none", 8],
   [{ code: "UND_ERR_CONNECT_TIMEOUT" }, "unreachable", "none", 8],
   [{ code: "ECONNRESET", syscall: "read" }, "interrupted", "unknown", 1],
-])("a creation that fails with %j is %s, its outcome %s after %i attempts", async (fields, ...expected) => {
-  const dispatcher = new MockAgent();
-  dispatcher.disableNetConnect();
-  const pool = dispatcher.get("https://gatehouse.test");
-  const intercepted = pool.intercept({ path: "/api/sshkeys/public-keys", method: "POST" });
-  intercepted.replyWithError(Object.assign(new Error("x"), fields)).persist();
-  const client = connect("https://gatehouse.test", { dispatcher, timing: fakeTiming().timing });
-  const { reason, outcome, attempts } = await failure(createKey(client), TransportError);
-  expect([reason, outcome, attempts]).toEqual(expected);
-  await dispatcher.close();
-});
+])(
+  "reports a creation that fails with %j as %s, with outcome %s after %i attempts",
+  async (fields, ...expected) => {
+    const dispatcher = new MockAgent();
+    dispatcher.disableNetConnect();
+    const pool = dispatcher.get("https://gatehouse.test");
+    const intercepted = pool.intercept({ path: "/api/sshkeys/public-keys", method: "POST" });
+    intercepted.replyWithError(Object.assign(new Error("x"), fields)).persist();
+    const client = connect("https://gatehouse.test", { dispatcher, timing: fakeTiming().timing });
+    const { reason, outcome, attempts } = await failure(createKey(client), TransportError);
+    expect([reason, outcome, attempts]).toEqual(expected);
+    await dispatcher.close();
+  },
+);
 
-test("a name that resolves to several closed addresses is unreachable", async () => {
+test("reports a name that resolves to several closed addresses as unreachable", async () => {
   const client = connect(`http://localhost:${CLOSED_PORT}`, { timing: fakeTiming().timing });
   expect(await failure(createKey(client), TransportError)).toMatchObject({ reason: "unreachable" });
 });
 
-test("a slow answer is a time-out, and unclear for a creation", async () => {
+test("reports a slow response as a timeout, with an unknown outcome for a creation", async () => {
   const { server, client } = await start({ headersTimeout: 100, retry: { attempts: 1 } });
   server.always("hang");
   expect(await failure(client.getTags(), TransportError)).toMatchObject({
@@ -184,14 +187,14 @@ test("a slow answer is a time-out, and unclear for a creation", async () => {
   });
 });
 
-test("the deadline ends a call that hangs", async () => {
-  // Nothing else would end it before the test's own time is over.
+test("ends a call without a response at its deadline", async () => {
+  // Only the deadline can end the call before the test's own timeout.
   const { server, client } = await start({ headersTimeout: 600_000, retry: { deadline: 150 } });
   server.always("hang");
   expect((await failure(client.getTags(), TransportError)).reason).toBe("timeout");
 });
 
-test("the caller's signal ends a call, before and during", async () => {
+test("ends a call when the caller's signal aborts, before or during the request", async () => {
   const { server, client } = await start();
   const before = await failure(client.getTags({}, { signal: AbortSignal.abort() }), TransportError);
   expect(before).toMatchObject({ reason: "aborted", outcome: "none" });
@@ -205,7 +208,7 @@ test("the caller's signal ends a call, before and during", async () => {
   expect(during).toMatchObject({ reason: "aborted", outcome: "unknown" });
 });
 
-test("the caller's signal ends a pause between attempts", async () => {
+test("ends a pause between attempts when the caller's signal aborts", async () => {
   const controller = new AbortController();
   const server = await scriptedServer();
   const client = connect(server.url, {
@@ -220,7 +223,7 @@ test("the caller's signal ends a pause between attempts", async () => {
   expect(server.requests).toHaveLength(1);
 });
 
-test("a client that is told to stop waiting repeats nothing, and leaves requests in flight alone", async () => {
+test("stops repeating requests when stopWaiting aborts, and sends later requests once", async () => {
   const controller = new AbortController();
   const server = await scriptedServer();
   const client = connect(server.url, {
@@ -237,7 +240,7 @@ test("a client that is told to stop waiting repeats nothing, and leaves requests
   expect(await client.getTags()).toEqual(["a"]);
 });
 
-test("a service that restarts is waited for, by creations and logins too", async () => {
+test("waits for a service that restarts, for reads, creations and logins", async () => {
   const server = await scriptedServer();
   server.always(({ path }) => {
     if (path === "/api/login") return { body: { token: fakeToken({}) } };
@@ -250,7 +253,7 @@ test("a service that restarts is waited for, by creations and logins too", async
   });
   onTestFinished(() => dispatcher.close());
   const waiting = Array.from({ length: 3 }, () => Promise.withResolvers<RetryWait>());
-  const [reader, maker, user] = waiting.map(({ resolve }, index) =>
+  const [reader, creator, user] = waiting.map(({ resolve }, index) =>
     connect("http://127.0.0.1", {
       dispatcher,
       timing: { ...SYSTEM_TIMING, random: () => 0.1 },
@@ -258,7 +261,7 @@ test("a service that restarts is waited for, by creations and logins too", async
       ...(index === 2 && { credential: passwordCredential({ username: "ann", password: "hunter2" }) }),
     }),
   ) as [Client, Client, Client];
-  const calls = Promise.all([reader.getTags(), createKey(maker), user.getTags()]);
+  const calls = Promise.all([reader.getTags(), createKey(creator), user.getTags()]);
   const waits = await Promise.all(waiting.map(({ promise }) => promise));
   for (const { error } of waits) expect(error).toMatchObject({ reason: "unreachable" });
   expect(server.requests).toEqual([]);
@@ -267,7 +270,7 @@ test("a service that restarts is waited for, by creations and logins too", async
   expect(server.requests).toHaveLength(4);
 });
 
-test("the hook sees every attempt", async () => {
+test("passes every attempt to onRequest", async () => {
   const reports: RequestReport[] = [];
   const { server, client } = await start({ onRequest: (report) => reports.push(report) });
   server.script("die", { body: [] });

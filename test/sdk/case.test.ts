@@ -27,7 +27,7 @@ function valuesOf(schema: z.core.$ZodType): fc.Arbitrary<unknown> {
 
 const schemas = Object.values(publicOperations as Record<string, Operation>).flatMap((operation) =>
   [operation.params, operation.query, operation.body, operation.success.body].flatMap((schema, index) =>
-    schema ? [[`${operation.id} ${["params", "query", "body", "answer"][index]}`, schema] as const] : [],
+    schema ? [[`${operation.id} ${["params", "query", "body", "response"][index]}`, schema] as const] : [],
   ),
 );
 
@@ -42,18 +42,21 @@ const nested = z.object({
   refined: z.object({ one_two: z.string() }).refine(() => true),
 });
 
-test.each([...schemas, ["nested", nested] as const])("%s: there and back is the same", (_, schema) => {
-  fc.assert(
-    fc.property(valuesOf(schema), (wire) => {
-      const inside = fromWire(schema, wire);
-      expect(toWire(schema, inside)).toEqual(wire);
-      expect(fromWire(schema, inside)).toEqual(inside);
-    }),
-    { numRuns: 30 },
-  );
-});
+test.each([...schemas, ["nested", nested] as const])(
+  "%s: converts from the wire and back without a change",
+  (_, schema) => {
+    fc.assert(
+      fc.property(valuesOf(schema), (wire) => {
+        const inside = fromWire(schema, wire);
+        expect(toWire(schema, inside)).toEqual(wire);
+        expect(fromWire(schema, inside)).toEqual(inside);
+      }),
+      { numRuns: 30 },
+    );
+  },
+);
 
-test("known keys are renamed wherever they are; records and unknown content are not touched", () => {
+test("renames known keys at every level, and keeps the keys of records and of unknown content", () => {
   const wire = {
     tenant_id: "a_b",
     by_name: { user_key: { first_seen: "x", any_thing: { inner_key: [{ deep_key: 1 }] } } },
@@ -72,20 +75,20 @@ test("known keys are renamed wherever they are; records and unknown content are 
   });
 });
 
-test("a known key wins over an unknown one of the same spelling", () => {
+test("prefers a known key to an unknown key of the same spelling", () => {
   const schema = z.object({ tenant_id: z.string() });
   expect(fromWire(schema, { tenantId: "unknown", tenant_id: "known" })).toEqual({ tenantId: "known" });
   expect(fromWire(schema, { tenant_id: "known", tenantId: "unknown" })).toEqual({ tenantId: "known" });
 });
 
-test("what is not as the schema says comes through unchanged", () => {
+test("keeps values that do not match the schema", () => {
   for (const value of [null, undefined, 1, "x", [1, { a_b: 1 }]]) {
     expect(fromWire(nested, value)).toEqual(value);
   }
   expect(fromWire(nested, { some_list: null, refined: 7 })).toEqual({ someList: null, refined: 7 });
 });
 
-test("an object in place of a text is its name, as newer servers send tags", () => {
+test("reads an object in place of a text as its name, since newer servers send tags as objects", () => {
   const schema = z.object({ tags: z.array(z.string()), some_data: z.object({ a_b: z.string() }) });
   const wire = {
     tags: ["one", { name: "two", tenant_id: "x" }],
@@ -95,7 +98,7 @@ test("an object in place of a text is its name, as newer servers send tags", () 
   expect(toWire(schema, { tags: [{ name: "two" }] })).toEqual({ tags: [{ name: "two" }] });
 });
 
-test("keys of a prototype are data like any other", () => {
+test("treats __proto__ and constructor as ordinary keys", () => {
   const wire = JSON.parse('{"__proto__": {"tenant_id": 1}, "constructor": 2, "tenant_id": "x"}');
   const inside = fromWire(nested, wire) as object;
   expect(Object.keys(inside).sort()).toEqual(["__proto__", "constructor", "tenantId"]);
@@ -103,12 +106,12 @@ test("keys of a prototype are data like any other", () => {
   expect(({} as Record<string, unknown>).tenant_id).toBeUndefined();
 });
 
-test("a schema with two keys of one camelCase spelling is refused", () => {
+test("rejects a schema with two keys of one camelCase spelling", () => {
   const schema = z.object({ a_b: z.string(), "a-b": z.string() });
   expect(() => fromWire(schema, {})).toThrow(/"a_b" and "a-b"/);
 });
 
-test("schemas that contain themselves end with their values", () => {
+test("converts values of a recursive schema", () => {
   interface Tree {
     child_list: Tree[];
   }
@@ -126,6 +129,6 @@ test.each([
   ["_id", "Id"],
   ["a__b", "aB"],
   ["totp_2fa", "totp2fa"],
-])("%s is %s", (wire, camel) => {
+])("converts %s to %s", (wire, camel) => {
   expect(camelKey(wire)).toBe(camel);
 });

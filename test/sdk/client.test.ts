@@ -21,7 +21,7 @@ import {
 import { connect, createKey, failure, KEY, start, wireKey } from "./scriptedClient.ts";
 import { fakeToken, scriptedServer, TENANT } from "./scriptedServer.ts";
 
-test("keys are camelCase inside and snake_case on the wire, both ways", async () => {
+test("converts camelCase keys to snake_case on the wire, and back", async () => {
   const { server, client } = await start();
   server.script({ body: { tenant_id: TENANT, settings: { session_record: true }, device_count: 3 } });
   const namespace = await client.editNamespace({
@@ -37,7 +37,7 @@ test("keys are camelCase inside and snake_case on the wire, both ways", async ()
   });
 });
 
-test("what the contract does not know survives as it is", async () => {
+test("keeps fields that are not in the contract", async () => {
   const { server, client } = await start();
   server.script({
     body: { tenant_id: TENANT, devices_accepted_count: 2, settings: { ssh_access_mode: "x" } },
@@ -49,7 +49,7 @@ test("what the contract does not know survives as it is", async () => {
   });
 });
 
-test("a field that a newer server adds to its objects is given on, and disturbs nothing", async () => {
+test("returns fields that a newer server adds to its objects", async () => {
   const { server, client } = await start();
   const device = { uid: "u", tenant_id: TENANT, revision: 7 };
   server.script({ body: [device] }, { body: device }, { body: { ...wireKey, revision: 1 } });
@@ -59,7 +59,7 @@ test("a field that a newer server adds to its objects is given on, and disturbs 
   expect(await createKey(client)).toMatchObject({ tenantId: TENANT, revision: 1 });
 });
 
-test("query, filter and path parameters are escaped", async () => {
+test("escapes query, filter and path parameters", async () => {
   const { server, client } = await start();
   server.always({ body: [] });
   const filter = where("name").eq("ü+/=");
@@ -74,20 +74,20 @@ test("query, filter and path parameters are escaped", async () => {
   expect(server.requests[1]?.path).toBe("/api/tags/a%2Fb%3Fc");
 });
 
-test("a tag that is removed is in a body too, where servers of 0.19 look for it", async () => {
+test("sends the removed tag in the body too, since servers of version 0.19 read it there", async () => {
   const { server, client } = await start();
   server.always({ status: 200 });
   await client.deleteDeviceTag({ params: { uid: "aa", tag: "prod" } });
   expect(server.requests[0]).toMatchObject({ path: "/api/devices/aa/tags/prod", body: { tag: "prod" } });
 });
 
-test.each(["", ".", ".."])("path parameter %j never becomes another path", async (tag) => {
+test.each(["", ".", ".."])("rejects the path parameter %j", async (tag) => {
   const { server, client } = await start();
   await failure(client.deleteTag({ params: { tag } }), ConfigurationError);
   expect(server.requests).toEqual([]);
 });
 
-test("a path in the URL is kept; user agent, headers and idempotency key are sent", async () => {
+test("keeps the path of the URL and sends user agent, headers and idempotency key", async () => {
   const server = await scriptedServer();
   const client = connect(`${server.url}/base/`, { userAgent: "mine/1" });
   server.script({ body: wireKey });
@@ -104,7 +104,7 @@ test("a path in the URL is kept; user agent, headers and idempotency key are sen
   });
 });
 
-test("a client that declares says so in the writes of what programs declare, and in nothing else", async () => {
+test("sends the declaration only with writes of objects that programs declare", async () => {
   const { server, client } = await start({ credential: tokenCredential(fakeToken({ tenant: TENANT })) });
   server.always({ status: 200, body: [] });
   const declaring = client.declaring({ project: "fleet", stack: "prod", resource: "a/b: ключ" });
@@ -124,7 +124,7 @@ test("a client that declares says so in the writes of what programs declare, and
   ]);
 });
 
-test("what a declaration's text says is the declaration, whatever its names hold", () => {
+test("parses the text of a declaration back to the same declaration", () => {
   const name = fc.string({ unit: "grapheme", minLength: 1, maxLength: 20 });
   const declarations = fc.record({ project: name, stack: name, resource: name }, { noNullPrototype: true });
   fc.assert(
@@ -141,7 +141,7 @@ test("what a declaration's text says is the declaration, whatever its names hold
   );
 });
 
-test("ifMatch is sent as it is, and only where it is given", async () => {
+test("sends ifMatch unchanged, and only if the caller sets it", async () => {
   const { server, client } = await start();
   server.always({ status: 200 });
   const params = { tag: "prod" };
@@ -150,7 +150,7 @@ test("ifMatch is sent as it is, and only where it is given", async () => {
   expect(server.requests.map(({ headers }) => headers["if-match"])).toEqual(['"7"', undefined]);
 });
 
-test("an object that changed since it was read is an error that says so", async () => {
+test("throws PreconditionFailedError if the object changed since it was read", async () => {
   const { server, client } = await start();
   server.script({ status: 412, headers: { etag: '"8"' }, body: { message: "revision is 8" } });
   const call = client.deleteTag({ params: { tag: "prod" } }, { ifMatch: '"7"' });
@@ -159,7 +159,7 @@ test("an object that changed since it was read is an error that says so", async 
   expect(error.message).toContain("the object has changed since it was read (412): revision is 8");
 });
 
-test("call gives status and headers", async () => {
+test("returns status and headers from call()", async () => {
   const { server, client } = await start();
   server.script({ headers: { "X-Total-Count": "7" }, body: ["a"] });
   const result = await client.call("getTags");
@@ -179,7 +179,7 @@ test.each([
   [424, PaymentError],
   [500, ServerError],
   [302, ProtocolError],
-])("%i is a %o with all that helps", async (status, kind) => {
+])("maps %i to a %o with method, path, request id and outcome", async (status, kind) => {
   const { server, client } = await start();
   server.script({ status, headers: { "X-Request-ID": "r-1" }, body: { message: "because" } });
   const error = await failure(client.deleteTag({ params: { tag: "prod" } }), kind as typeof RequestError);
@@ -198,7 +198,7 @@ test.each([
   expect(server.requests).toHaveLength(1);
 });
 
-test("424 has the code of what went wrong with the payment", async () => {
+test("keeps the payment gateway's code of a 424", async () => {
   const { server, client } = await start();
   server.script({ status: 424, body: { message: "declined", code: "card_declined\u001b[0m" } });
   const error = await failure(client.createSubscription(), PaymentError);
@@ -216,14 +216,14 @@ test.each([
   ["", NotFoundError],
   ["404 page not found\n", ProtocolError],
   [{ error: "no route" }, ProtocolError],
-])("a 404 with the body %j is a %o", async (body, kind) => {
+])("maps a 404 with the body %j to a %o", async (body, kind) => {
   const { server, client } = await start();
   server.script({ status: 404, body });
   const error = await failure(client.deleteTag({ params: { tag: "prod" } }), kind as typeof RequestError);
   expect(isNotFound(error)).toBe(kind === NotFoundError);
 });
 
-test("field names of 400 and 409 are kept, from either family of servers", async () => {
+test("keeps the field names of 400 and 409, in both response formats", async () => {
   const { server, client } = await start();
   server.script({ status: 409, body: ["email", "username"] });
   server.script({ status: 400, body: { message: "invalid entity", fields: { name: "required" } } });
@@ -233,14 +233,14 @@ test("field names of 400 and 409 are kept, from either family of servers", async
   expect(invalid).toMatchObject({ fields: ["name"], serverMessage: "invalid entity" });
 });
 
-test("an API key where a user is needed: the 403 says so", async () => {
+test("reports that the operation needs a user's credential if an API key gets 403", async () => {
   const { server, client } = await start();
   server.script({ status: 403 });
   const error = await failure(client.createApiKey({ body: { name: "abc", expiresAt: 30 } }), PermissionError);
   expect(error.message).toContain("user's credential");
 });
 
-test("control characters of a server's message do not reach a terminal, nor do pages of HTML", async () => {
+test("removes control characters and HTML pages from a server's message", async () => {
   const { server, client } = await start();
   server.script({ status: 404, body: { message: `a\u001b[31mb${"x".repeat(2000)}` } });
   server.script({ status: 404, body: "<html>no</html>" });
@@ -256,7 +256,7 @@ test.each([
   ["nothing", "", {}, "empty"],
   ["a list", [], {}, "array, not object"],
   ["null", "null", {}, "null, not object"],
-])("%s where an object is expected is a ProtocolError", async (_, body, headers, words) => {
+])("rejects %s in place of an object as a ProtocolError", async (_, body, headers, words) => {
   const { server, client } = await start();
   server.script({ body, headers });
   const error = await failure(client.getNamespace({ params: { tenant: TENANT } }), ProtocolError);
@@ -264,14 +264,14 @@ test.each([
   expect(error.outcome).toBe("none");
 });
 
-test("a creation whose answer can not be read has been done, and is not repeated", async () => {
+test("reports the outcome done for a creation with an unreadable response, and does not repeat it", async () => {
   const { server, client } = await start();
   server.script({ body: "<html>" });
   expect((await failure(createKey(client), ProtocolError)).outcome).toBe("done");
   expect(server.requests).toHaveLength(1);
 });
 
-test("a redirect names where it leads, without what may be secret there", async () => {
+test("reports the target of a redirect without its credentials and query", async () => {
   const { server, client } = await start();
   server.script({ status: 301, headers: { location: "https://u:pw@other.example/x?token=abc" } });
   const error = await failure(client.getTags(), ProtocolError);
@@ -279,13 +279,13 @@ test("a redirect names where it leads, without what may be secret there", async 
   expect(error.message).not.toMatch(/pw|abc/);
 });
 
-test("leaving a namespace may be answered with nothing", async () => {
+test("accepts an empty response to leaveNamespace", async () => {
   const { server, client } = await start();
   server.script({});
   expect(await client.leaveNamespace({ params: { tenant: TENANT } })).toBeUndefined();
 });
 
-test("an answer larger than allowed is refused", async () => {
+test("rejects a response that exceeds maxResponseSize", async () => {
   const { server, client } = await start({ maxResponseSize: 1000 });
   server.script({ body: ["x".repeat(2000)] });
   const error = await failure(client.getTags(), ProtocolError);
@@ -299,7 +299,7 @@ test.each([
   "https://user:hunter2@host",
   "https://host/?token=hunter2",
   "https://host/#hunter2",
-])("the URL %s is refused without repeating it", (url) => {
+])("rejects the URL %s without printing it", (url) => {
   expect(() => createClient({ url })).toThrow(ConfigurationError);
   expect(() => createClient({ url })).not.toThrow(/hunter2/);
 });

@@ -17,7 +17,7 @@ import { testFolder } from "../support/folder.ts";
 import { connect, createKey, failure } from "./scriptedClient.ts";
 import { fakeTiming } from "./scriptedServer.ts";
 
-/** Nothing listens there, and no system gives it to those who ask for any port. */
+/** A port without a listener; the operating system never assigns it to a request for any free port. */
 const CLOSED_PORT = 9;
 
 async function listening(server: Server): Promise<number> {
@@ -33,23 +33,23 @@ async function listening(server: Server): Promise<number> {
 const refusal = (url: string, options = {}) =>
   failure(connect(url, { timing: fakeTiming().timing, ...options }).getTags(), TransportError);
 
-test("a refused connection names address and port", async () => {
+test("reports address and port of a refused connection", async () => {
   const error = await refusal(`http://127.0.0.1:${CLOSED_PORT}/gatehouse`);
   expect(error.message).toContain(
     `cannot connect to http://127.0.0.1:${CLOSED_PORT}: connection refused (ECONNREFUSED)`,
   );
 });
 
-test("a name that does not resolve is named, with the port that would have been asked", async () => {
+test("reports a name that does not resolve, with its port", async () => {
   const error = await refusal("https://gatehouse.invalid");
-  // Without any name server the answer is another code.
+  // Without a name server the code is EAI_AGAIN.
   expect(error.message).toMatch(
     /cannot connect to https:\/\/gatehouse\.invalid:443: the name gatehouse\.invalid does not resolve \((ENOTFOUND|EAI_AGAIN)\)/,
   );
 });
 
 test.each(["http://127.0.0.1:9", "http://gatehouse.invalid"])(
-  "%s, where the service was never reached, is given up within 10 s",
+  "stops after 10 s if %s was never reachable",
   async (url) => {
     const slept: number[] = [];
     const clock = fakeTiming();
@@ -64,7 +64,7 @@ test.each(["http://127.0.0.1:9", "http://gatehouse.invalid"])(
   },
 );
 
-test("an address that swallows what it is sent is asked twice, for 5 s each", async () => {
+test("tries an address that drops packets twice, for 5 s each", async () => {
   const clock = fakeTiming();
   const dispatcher = new MockAgent();
   dispatcher.disableNetConnect();
@@ -84,7 +84,7 @@ test("an address that swallows what it is sent is asked twice, for 5 s each", as
   await dispatcher.close();
 });
 
-test("a service without TLS at an address with it: the message says which it is", async () => {
+test("reports a service without TLS at an https URL, and prints the http URL", async () => {
   const port = await listening(createServer((_request, response) => response.end()));
   const error = await refusal(`https://127.0.0.1:${port}`);
   expect(error).toMatchObject({ reason: "untrusted", outcome: "none", attempts: 1 });
@@ -95,7 +95,7 @@ test("a service without TLS at an address with it: the message says which it is"
 test.each([
   ["Client sent an HTTP request to an HTTPS server.\n", "text/plain"],
   ["<html><body><center>The plain HTTP request was sent to HTTPS port</center></body></html>", "text/html"],
-])("a proxy with TLS that answers %j is asked for by https", async (body, type) => {
+])("prints the https URL if a proxy with TLS responds with %j", async (body, type) => {
   const port = await listening(
     createServer((_request, response) => response.writeHead(400, { "content-type": type }).end(body)),
   );
@@ -103,7 +103,7 @@ test.each([
   expect(error.message).toContain(`set the URL to https://127.0.0.1:${port}`);
 });
 
-describe.skipIf(!openssl)("with a certificate of one's own", () => {
+describe.skipIf(!openssl)("with a self-signed certificate", () => {
   async function start() {
     const { cert, key } = makeCertificate(testFolder(), "own");
     const server = createTlsServer(
@@ -113,13 +113,13 @@ describe.skipIf(!openssl)("with a certificate of one's own", () => {
     return { port: await listening(server), cert };
   }
 
-  test("a service with TLS at an address without it: the message asks for https", async () => {
+  test("reports a service with TLS at an http URL, and prints the https URL", async () => {
     const { port } = await start();
     const error = await refusal(`http://127.0.0.1:${port}`);
     expect(error.message).toContain(`set the URL to https://127.0.0.1:${port}`);
   });
 
-  test("the message says how to trust it", async () => {
+  test("reports the variables that make the certificate trusted", async () => {
     const { port } = await start();
     const error = await refusal(`https://127.0.0.1:${port}`);
     expect(error).toMatchObject({ reason: "untrusted", outcome: "none", attempts: 1 });
@@ -129,14 +129,14 @@ describe.skipIf(!openssl)("with a certificate of one's own", () => {
     expect(error.message).toMatch(/GATEHOUSE_CA_FILE.*NODE_EXTRA_CA_CERTS/);
   });
 
-  test("a certificate for another name needs another address, and no authority", async () => {
+  test("reports a certificate for another name without GATEHOUSE_CA_FILE", async () => {
     const { port, cert } = await start();
     const error = await refusal(`https://127.0.0.2:${port}`, { ca: readFileSync(cert, "utf8") });
     expect(error.message).toContain(`the certificate of https://127.0.0.2:${port} is for another name`);
     expect(error.message).not.toContain("GATEHOUSE_CA_FILE");
   });
 
-  test("GATEHOUSE_CA_FILE makes it trusted, beside the authorities that are anyway", async () => {
+  test("trusts GATEHOUSE_CA_FILE in addition to the default authorities", async () => {
     const { port, cert } = await start();
     const { url, ca } = credentialsFromEnvironment({
       GATEHOUSE_URL: `https://127.0.0.1:${port}`,
@@ -150,7 +150,7 @@ describe.skipIf(!openssl)("with a certificate of one's own", () => {
     expect(list.length).toBeGreaterThan(rootCertificates.length);
   });
 
-  test("a file that holds no certificate is refused before anything is sent", () => {
+  test("rejects a file without a certificate before the first request", () => {
     const { key } = makeCertificate(testFolder(), "wrong");
     expect(() => connect("https://127.0.0.1:9", { ca: readFileSync(key, "utf8") })).toThrow(
       ConfigurationError,

@@ -28,12 +28,12 @@ const revealed = (env: Record<string, string>) => {
   return { ...(url !== undefined && { url }), ...Object.fromEntries(parts) };
 };
 
-test("nothing set is nothing given; empty counts as not set", () => {
+test("returns no credential if no variable is set, and treats an empty variable as unset", () => {
   expect(credentialsFromEnvironment({})).toEqual({});
   expect(credentialsFromEnvironment({ GATEHOUSE_API_KEY: "", GATEHOUSE_URL: "" })).toEqual({});
 });
 
-test("each kind is read", () => {
+test("reads each kind of credential", () => {
   expect(revealed({ GATEHOUSE_URL: "https://h", GATEHOUSE_API_KEY: "k" })).toEqual({
     url: "https://h",
     kind: "apiKey",
@@ -49,7 +49,7 @@ test("each kind is read", () => {
   ).toEqual({ kind: "password", username: "ann", password: " p w ", totpSecret: "JBSWY3DPEHPK3PXP" });
 });
 
-test("each may come from a file, whose last newline does not count", () => {
+test("reads each variable from a file and ignores the last newline", () => {
   expect(
     revealed({
       GATEHOUSE_URL_FILE: fileWith("https://h\n"),
@@ -83,7 +83,7 @@ test.each([
     { GATEHOUSE_USERNAME: "ann", GATEHOUSE_PASSWORD: "hunter2", GATEHOUSE_TOTP_SECRET: "hunter1890!" },
     ["totpSecret: is not base32"],
   ],
-])("%j is an error that names what is wrong, and no secret", (env, words) => {
+])("rejects %j and reports the cause without secrets", (env, words) => {
   let message = "";
   try {
     credentialsFromEnvironment(env);
@@ -97,7 +97,7 @@ test.each([
   expect(message).not.toContain("hunter");
 });
 
-test("what no header can carry is refused when it is given", () => {
+test("rejects credentials that a header cannot carry", () => {
   for (const text of ["", "a b", "a\nb", "ä"]) {
     expect(() => apiKeyCredential(text)).toThrow(ConfigurationError);
     expect(() => tokenCredential(text)).toThrow(ConfigurationError);

@@ -3,14 +3,14 @@ import { expect, test } from "vitest";
 import { DEFAULT_RETRY } from "../../sdk/index.ts";
 import { DEFAULTS } from "../../sdk/transport.ts";
 
-/** The defaults that the doc comments of a file's fields give, if they are numbers or texts. */
+/** The `@default` values of a file's fields that are numbers or texts. */
 function documented(file: string): Record<string, unknown> {
   const source = readFileSync(new URL(`../../sdk/${file}`, import.meta.url), "utf8");
   const found = source.matchAll(/@default (["\d].*?)\s*\*\/\n\s*readonly (\w+)\??:/g);
   return Object.fromEntries([...found].map(([, value = "", name = ""]) => [name, JSON.parse(value)]));
 }
 
-test("comments say the defaults that options have", () => {
+test("documents the defaults of the options", () => {
   expect(documented("clientTypes.ts")).toEqual(DEFAULTS);
   expect(documented("retry.ts")).toEqual(DEFAULT_RETRY);
 });

@@ -6,7 +6,7 @@ type Item = { type: string; params: { name: string; operator?: string; value?: u
 
 const decode = (filter: Filter): Item[] => JSON.parse(Buffer.from(`${filter}`, "base64").toString("utf8"));
 
-/** How a server reads a filter (rules section 6), with `eq true` on the fields of `facts` only. */
+/** The result of a filter on a server (rules section 6), with `eq true` on the fields of `facts` only. */
 function evaluate(items: Item[], facts: Record<string, boolean>): boolean {
   const groups: boolean[] = [];
   let open: boolean[] = [];
@@ -18,7 +18,7 @@ function evaluate(items: Item[], facts: Record<string, boolean>): boolean {
       open = [];
     }
   }
-  // An open group means different things on different lists, so there must be none.
+  // Lists evaluate an open group differently, so a filter must not have one.
   expect(open).toEqual([]);
   return groups.every(Boolean);
 }
@@ -42,16 +42,16 @@ function build(node: Tree): Filter {
   return "all" in node ? and(first as Filter, ...rest) : or(first as Filter, ...rest);
 }
 
-function meaning(node: Tree, facts: Record<string, boolean>): boolean {
+function resultOf(node: Tree, facts: Record<string, boolean>): boolean {
   if ("field" in node) {
     return facts[node.field] === true;
   }
   return "all" in node
-    ? node.all.every((child) => meaning(child, facts))
-    : node.any.some((child) => meaning(child, facts));
+    ? node.all.every((child) => resultOf(child, facts))
+    : node.any.some((child) => resultOf(child, facts));
 }
 
-test("any nesting of and() and or() means on the wire what it says", () => {
+test("encodes any nesting of and() and or() with the same result on the wire", () => {
   const facts = fc.record({ a: fc.boolean(), b: fc.boolean(), c: fc.boolean(), d: fc.boolean() });
   let checked = 0;
   fc.assert(
@@ -60,26 +60,26 @@ test("any nesting of and() and or() means on the wire what it says", () => {
       try {
         items = decode(build(node));
       } catch (error) {
-        // Multiplied out it can be too large; that is said, not sent.
+        // The expanded filter can be too large; the client then throws and sends no request.
         expect(error).toBeInstanceOf(ConfigurationError);
         return;
       }
       checked += 1;
-      expect(evaluate(items, values)).toBe(meaning(node, values));
+      expect(evaluate(items, values)).toBe(resultOf(node, values));
     }),
     { numRuns: 300 },
   );
   expect(checked).toBeGreaterThan(150);
 });
 
-test("the documented example, closed", () => {
+test("encodes the documented example with a closed group", () => {
   expect(decode(where("tags").contains(["edge"]))).toEqual([
     { type: "property", params: { name: "tags", operator: "contains", value: ["edge"] } },
     { type: "operator", params: { name: "and" } },
   ]);
 });
 
-test("the operators keep their values' types", () => {
+test("keeps the types of the operators' values", () => {
   const all = and(
     where("name").eq("x"),
     where("name").ne(1),
@@ -97,7 +97,7 @@ test("the operators keep their values' types", () => {
   ]);
 });
 
-test("text outside ASCII is the same whether bytes are read as UTF-8 or Latin-1", () => {
+test("encodes text outside ASCII so that UTF-8 and Latin-1 decode it alike", () => {
   const filter = where("name").eq("Zürich 🚀");
   const latin = JSON.parse(Buffer.from(`${filter}`, "base64").toString("latin1"));
   expect(latin[0].params.value).toBe("Zürich 🚀");
@@ -105,7 +105,7 @@ test("text outside ASCII is the same whether bytes are read as UTF-8 or Latin-1"
   expect(`${filter}`).toMatch(/^[A-Za-z0-9+/]+=*$/);
 });
 
-test("a filter too large for a server is an error", () => {
+test("rejects a filter that is too large for a server", () => {
   expect(() => `${where("name").eq("x".repeat(20_000))}`).toThrow(ConfigurationError);
   const pair = and(where("a").eq(1), where("b").eq(1));
   expect(() => or(pair, pair, pair, pair, pair, pair, pair, pair, pair)).toThrow(/too many combinations/);

@@ -18,7 +18,7 @@ const rule = (more: Partial<FirewallRuleFacts> = {}): FirewallRuleFacts => ({
   ...more,
 });
 
-test("without a rule that matches, a login is allowed", () => {
+test("allows a login that no rule matches", () => {
   expect(firewallDecides([], attempt)).toEqual({ allowed: true, rule: null });
   const rules = [
     rule({ active: false }),
@@ -35,13 +35,13 @@ test.each([
   ["address", { sourceIp: "^10\\.0\\." }],
   ["device's name", { filter: { hostname: "^web" } }],
   ["one tag", { filter: { tags: ["lab", "edge"] } }],
-  ["nothing, as older servers kept it", { username: "", sourceIp: "", filter: {} }],
-])("a rule on the %s denies where all of it matches", (_, more) => {
+  ["nothing, in the form of older servers", { username: "", sourceIp: "", filter: {} }],
+])("denies by a rule on the %s if all its conditions match", (_, more) => {
   const denying = rule(more);
   expect(firewallDecides([denying], attempt)).toEqual({ allowed: false, rule: denying });
 });
 
-test("the highest priority decides, whatever the order", () => {
+test("applies the rule of the highest priority in any order", () => {
   const low = rule({ priority: 1, action: "deny" });
   const high = rule({ priority: 9, action: "allow" });
   for (const rules of [
@@ -52,14 +52,14 @@ test("the highest priority decides, whatever the order", () => {
   }
 });
 
-test("of one priority, the rule made last decides", () => {
+test("applies the rule that was created last among rules of one priority", () => {
   const older = rule({ action: "allow" });
   const newer = rule({ action: "deny" });
   expect(firewallDecides([older, newer], attempt).rule).toBe(newer);
   expect(firewallDecides([newer, older], attempt).rule).toBe(older);
 });
 
-test("a pattern that does not compile keeps out, and lets nobody in", () => {
+test("denies by a pattern that does not compile, and never allows by it", () => {
   for (const broken of [{ username: "(" }, { sourceIp: "(" }, { filter: { hostname: "(" } }]) {
     expect(firewallDecides([rule(broken)], attempt).allowed).toBe(false);
     const allowing = rule({ ...broken, action: "allow", priority: 2 });
@@ -68,12 +68,12 @@ test("a pattern that does not compile keeps out, and lets nobody in", () => {
   expect(firewallDecides([rule({ username: "(", sourceIp: "^192" })], attempt).allowed).toBe(true);
 });
 
-/** The rules by the letter: sort, walk ascending, the last match wins. */
+/** The algorithm of the specification: sort ascending and return the last match. */
 function oracle(rules: readonly FirewallRuleFacts[], login: LoginAttempt): FirewallRuleFacts | null {
-  const made = rules.map((entry, position) => ({ entry, position }));
-  made.sort((one, other) => one.entry.priority - other.entry.priority || one.position - other.position);
+  const sorted = rules.map((entry, position) => ({ entry, position }));
+  sorted.sort((one, other) => one.entry.priority - other.entry.priority || one.position - other.position);
   let last: FirewallRuleFacts | null = null;
-  for (const { entry } of made) {
+  for (const { entry } of sorted) {
     const { hostname, tags } = entry.filter;
     const forDevice = hostname
       ? new RegExp(hostname).test(login.deviceName)
@@ -85,7 +85,7 @@ function oracle(rules: readonly FirewallRuleFacts[], login: LoginAttempt): Firew
   return last;
 }
 
-test("decides as the rules say by the letter", () => {
+test("decides like the algorithm of the specification", () => {
   const tag = fc.constantFrom("prod", "edge", "lab");
   const tags = fc.uniqueArray(tag, { maxLength: 3 });
   const hostname = fc.constantFrom("web", "^db", "1$", ".*", "^$");
@@ -108,9 +108,9 @@ test("decides as the rules say by the letter", () => {
   });
   const decisions = new Set<string>();
   fc.assert(
-    fc.property(rules, login, (list, who) => {
-      const expected = oracle(list, who);
-      const decision = firewallDecides(list, who);
+    fc.property(rules, login, (list, tried) => {
+      const expected = oracle(list, tried);
+      const decision = firewallDecides(list, tried);
       expect(decision.rule).toBe(expected);
       expect(decision.allowed).toBe(expected?.action !== "deny");
       decisions.add(String(expected?.action));

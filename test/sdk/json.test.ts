@@ -6,7 +6,7 @@ import { failure, start } from "./scriptedClient.ts";
 
 const nested = (levels: number, open = "[", close = "]") => open.repeat(levels) + close.repeat(levels);
 
-test("JSON is read as JSON.parse does, whatever is in its strings", () => {
+test("parses JSON like JSON.parse, with any characters in strings", () => {
   const brackets = fc.string({ unit: fc.constantFrom("[", "{", '"', "\\", "]", "a"), maxLength: 2000 });
   fc.assert(
     fc.property(fc.oneof(fc.jsonValue(), brackets, fc.array(brackets)), (value) => {
@@ -15,7 +15,7 @@ test("JSON is read as JSON.parse does, whatever is in its strings", () => {
   );
 });
 
-test("what is no JSON is a SyntaxError, as of JSON.parse", () => {
+test("throws a SyntaxError for invalid JSON, like JSON.parse", () => {
   const unit = fc.constantFrom("[", "{", '"', "\\", "]", "}", ",", "1");
   fc.assert(
     fc.property(fc.string({ unit, maxLength: 40 }), (text) => {
@@ -31,7 +31,7 @@ test("what is no JSON is a SyntaxError, as of JSON.parse", () => {
   );
 });
 
-test("levels are limited, of arrays and objects alike", () => {
+test("limits the levels of arrays and objects", () => {
   expect(parseJson(nested(DEEPEST_JSON))).toHaveLength(1);
   const mixed = nested(DEEPEST_JSON / 2, '[{"a":', "}]").replace(":}", ":1}");
   expect(parseJson(mixed)).toHaveLength(1);
@@ -41,9 +41,9 @@ test("levels are limited, of arrays and objects alike", () => {
 });
 
 test.each([
-  ["the answer", 200],
+  ["the response", 200],
   ["the message of an error", 500],
-])("5 million levels in %s are an error of the request", async (_, status) => {
+])("rejects 5 million levels in %s", async (_, status) => {
   const { server, client } = await start();
   server.always({ status, body: nested(5_000_000) });
   const error = await failure(client.getTags(), status === 200 ? ProtocolError : Error);

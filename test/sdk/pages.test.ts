@@ -4,15 +4,15 @@ import { start } from "./scriptedClient.ts";
 import type { ScriptedServer, Step } from "./scriptedServer.ts";
 
 interface Serving {
-  /** Most items of a page. */
+  /** The largest number of items on a page. */
   readonly cap: number;
   readonly total: boolean;
 }
 
-/** Page and page size as a server takes them (rules section 6). */
+/** The page size and the first item that a server uses (rules section 6). */
 function paging(query: URLSearchParams, cap: number) {
-  const asked = Number(query.get("per_page"));
-  const perPage = Math.min(Math.max(asked === 0 ? 10 : asked, 1), cap);
+  const requested = Number(query.get("per_page"));
+  const perPage = Math.min(Math.max(requested === 0 ? 10 : requested, 1), cap);
   return { perPage, from: (Math.max(Number(query.get("page")), 1) - 1) * perPage };
 }
 
@@ -57,7 +57,7 @@ test.each([
   expect(server.requests[0]?.path).toBe("/api/devices?page=1&per_page=100&sort_by=name&order_by=asc");
 });
 
-test("iterate without a total stops at a page that is shorter than the one before, and keeps the caller's sorting", async () => {
+test("iterate without a total stops at a page that is shorter than the previous one, and keeps the caller's sorting", async () => {
   const { server, client } = await start();
   pages(server, ["a", "b", "c"], { cap: 100, total: false });
   const query = { perPage: 2, sortBy: "created_at" };
@@ -68,7 +68,7 @@ test("iterate without a total stops at a page that is shorter than the one befor
   ]);
 });
 
-test("iterate asks for the next page only when it is needed", async () => {
+test("iterate requests the next page only when the caller reads on", async () => {
   const { server, client } = await start();
   pages(server, ["a", "b", "c"], { cap: 1, total: true });
   for await (const key of client.iterate("getPublicKeys", { query: { perPage: 1 } })) {
@@ -87,7 +87,7 @@ test.each([
   [{ page: -2, perPage: 40 }, 0],
   [{ page: 2, perPage: 200 }, 100],
   [{ page: 3, perPage: 0 }, 20],
-])("iterate gives each item of %j once, with a total and without", async (query, from) => {
+])("iterate returns each item of %j once, with and without a total", async (query, from) => {
   const { server, client } = await start();
   const names = numbered(130);
   for (const total of [true, false]) {
@@ -100,7 +100,7 @@ test.each([
   [{}, 0],
   [{ page: 2 }, 50],
   [{ page: 3 }, 100],
-])("iterate loses nothing of %j where the server makes the pages smaller", async (query, from) => {
+])("iterate returns all items of %j from a server with smaller pages", async (query, from) => {
   const { server, client } = await start();
   for (const count of [100, 150, 170]) {
     const names = numbered(count);
@@ -111,14 +111,14 @@ test.each([
   }
 });
 
-test("iterate without a total asks until a page is empty, when no page was shorter", async () => {
+test("iterate without a total stops at an empty page if no page was shorter", async () => {
   const { server, client } = await start();
   pages(server, ["a", "b"], { cap: 100, total: false });
   expect(await read(client)).toEqual(["a", "b"]);
   expect(server.requests).toHaveLength(2);
 });
 
-test("iterate ends where a server knows neither pages nor a total", async () => {
+test("iterate stops after the first page of a server without pages and total", async () => {
   const { server, client } = await start();
   server.always({ body: [{ name: "a" }, { name: "b" }] });
   expect(await read(client)).toEqual(["a", "b"]);

@@ -6,7 +6,7 @@ import { pattern } from "../../sdk/contract/schemas.ts";
 
 const message = (text: string) => pattern.safeParse(text).error?.issues.map((issue) => issue.message);
 
-/** The program, or undefined for a text that is no pattern. */
+/** The compiled program, or undefined for an invalid pattern. */
 function compiled(text: string): RE2JS | undefined {
   try {
     return RE2JS.compile(text);
@@ -16,7 +16,7 @@ function compiled(text: string): RE2JS | undefined {
 }
 
 describe("a pattern", () => {
-  test("is judged alike each time, however many come between", () => {
+  test("gets the same result each time, with any number of patterns in between", () => {
     for (let round = 0; round < 300; round += 1) {
       expect(message("^web-")).toBeUndefined();
       expect(message("^web-(")).toEqual([expect.stringContaining("RE2 syntax")]);
@@ -35,7 +35,7 @@ describe("a pattern", () => {
     `(?i:${"[\\x{42}-\\x{ff80}]".repeat(50)})`,
     `(?i)${"\\pL".repeat(340)}`,
     `({${"0".repeat(900)}1}){490}`,
-  ])("that costs too much is refused, and says what is allowed: %#", (text) => {
+  ])("is rejected above the size limit, and the message has the limit: %#", (text) => {
     expect(text.length).toBeLessThanOrEqual(1024);
     expect(message(text)).toEqual([
       expect.stringMatching(
@@ -55,7 +55,7 @@ describe("a pattern", () => {
     "(?i)^[a-z\u00e4\u00f6\u00fc-]+$",
     Array.from({ length: 100 }, (_, n) => `host-${n}`).join("|"),
     "a".repeat(1024),
-  ])("as people write it is accepted: %s", (text) => {
+  ])("is accepted: %s", (text) => {
     expect(message(text)).toBeUndefined();
   });
 });
@@ -128,12 +128,12 @@ const anyText = fc.string({
   maxLength: 40,
 });
 
-test("the size is never less than the program has instructions", () => {
+test("the size is at least the number of the program's instructions", () => {
   let sized = 0;
   fc.assert(
     fc.property(fc.oneof(regularExpression(6), anyText), (text) => {
       const size = patternSize(text);
-      // Compiling what is larger only costs time: it is refused whatever its program.
+      // A larger pattern is rejected in any case; compiling it only costs time.
       if (size > 20_000) return;
       const program = compiled(text);
       if (program === undefined) return;
@@ -145,7 +145,7 @@ test("the size is never less than the program has instructions", () => {
   expect(sized).toBeGreaterThan(1000);
 });
 
-test("whatever is accepted compiles to a bounded program, which reads the longest name", () => {
+test("an accepted pattern compiles to a bounded program that evaluates the longest name", () => {
   let accepted = 0;
   const name = "a".repeat(254);
   fc.assert(

@@ -9,17 +9,17 @@ import {
 } from "../../sdk/policy/index.ts";
 
 const device = { name: "web-1", tags: ["prod", "edge"] };
-const everyone = { username: ".*", filter: {} };
+const anyLogin = { username: ".*", filter: {} };
 
 test.each([
   ["root", "root", true],
   ["root", "notroot", true],
   ["^root$", "notroot", false],
   ["^root$", "root", true],
-  ["", "anyone", true],
+  ["", "ann", true],
   ["Root", "root", false],
   ["(?i)Root", "root", true],
-])("username %j admits %j: %j", (username, login, expected) => {
+])("compares the username %j with the login %j: %j", (username, login, expected) => {
   expect(keyAdmits({ username, filter: {} }, device, login)).toBe(expected);
 });
 
@@ -33,22 +33,24 @@ test.each([
   [{ tags: ["other"] }, false],
   [{ tags: ["Prod"] }, false],
   [{ hostname: "^db", tags: ["prod"] }, false],
-])("filter %j is for the device: %j", (filter, expected) => {
+])("compares the filter %j with the device: %j", (filter, expected) => {
   expect(filterMatches(filter, device)).toBe(expected);
-  expect(keyAdmits({ ...everyone, filter }, device, "root")).toBe(expected);
+  expect(keyAdmits({ ...anyLogin, filter }, device, "root")).toBe(expected);
 });
 
-test("a tag filter admits exactly where a tag is shared", () => {
+test("matches a tag filter only with devices that share a tag", () => {
   const tags = fc.uniqueArray(fc.constantFrom("a", "b", "c", "d"));
   fc.assert(
-    fc.property(fc.tuple(tags, tags), ([wanted, has]) => {
-      const shared = wanted.length === 0 || new Set([...wanted, ...has]).size < wanted.length + has.length;
-      expect(filterMatches({ tags: wanted }, { name: "x", tags: has })).toBe(shared);
+    fc.property(fc.tuple(tags, tags), ([selected, deviceTags]) => {
+      const shared =
+        selected.length === 0 ||
+        new Set([...selected, ...deviceTags]).size < selected.length + deviceTags.length;
+      expect(filterMatches({ tags: selected }, { name: "x", tags: deviceTags })).toBe(shared);
     }),
   );
 });
 
-test("a pattern that does not compile is an error, and admits nobody", () => {
+test("rejects a pattern that does not compile, and admits no login by it", () => {
   for (const text of ["(", "(?=x)", "(a)\\1", "*"]) {
     expect(() => compilePattern(text)).toThrow(PatternError);
     expect(keyAdmits({ username: text, filter: {} }, device, "root")).toBe(false);
@@ -57,19 +59,19 @@ test("a pattern that does not compile is an error, and admits nobody", () => {
 });
 
 test.each(["(a+)+$", "(a|aa)+$", "^(([a-z])+.)+[A-Z]([a-z])+$", "(.*)*x"])(
-  "%s takes milliseconds on 100,000 characters",
+  "evaluates %s on 100,000 characters in milliseconds",
   (text) => {
     const pattern = compilePattern(text);
     const input = `${"a".repeat(100_000)}!`;
     expect(pattern.test("warm up")).toBe(false);
     const started = performance.now();
     expect(pattern.test(input)).toBe(false);
-    // Measured: under 50 ms; backtracking would take longer than the universe. Room for a slow and busy machine.
+    // A run takes less than 50 ms; backtracking would never end. The limit is high enough for a slow, busy machine.
     expect(performance.now() - started).toBeLessThan(5000);
   },
 );
 
-test("compiled patterns are kept, the least recently used one goes first", () => {
+test("caches compiled patterns and evicts the least recently used one", () => {
   const kept = compilePattern("kept");
   const dropped = compilePattern("dropped");
   for (let index = 0; index < PATTERN_CACHE_SIZE - 1; index += 1) {

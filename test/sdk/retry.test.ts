@@ -25,7 +25,7 @@ const failed = fc.record({
 });
 const longs = fc.integer({ min: 1, max: 1e6 });
 
-test("a pause lies between nothing and the doubling base, the maximum and what is left", () => {
+test("limits a pause to the doubling base delay, the maximum and the remaining budget", () => {
   fc.assert(
     fc.property(failed, policies, chance, ({ attempt, left }, policy, random) => {
       const pause = pauseAfter({ attempt, left }, policy, () => random);
@@ -39,7 +39,7 @@ test("a pause lies between nothing and the doubling base, the maximum and what i
   );
 });
 
-test("a pause is never shorter than the server asked for, and there is none where that is too long", () => {
+test("waits at least for Retry-After, and returns no pause if it exceeds the budget", () => {
   fc.assert(
     fc.property(failed, policies, chance, longs, ({ attempt, left }, policy, random, retryAfter) => {
       const pause = pauseAfter({ attempt, left, retryAfter }, policy, () => random);
@@ -51,9 +51,9 @@ test("a pause is never shorter than the server asked for, and there is none wher
   );
 });
 
-test("all pauses of a call together fit into its budget, whatever the server asks for", async () => {
-  const asked = fc.option(fc.integer({ min: 0, max: 100 }), { nil: undefined });
-  const answers = fc.array(asked, { maxLength: 20 });
+test("keeps the sum of a call's pauses within its budget, with any Retry-After", async () => {
+  const seconds = fc.option(fc.integer({ min: 0, max: 100 }), { nil: undefined });
+  const answers = fc.array(seconds, { maxLength: 20 });
   const some = fc.double({ min: 0.05, max: 1, maxExcluded: true, noNaN: true });
   await fc.assert(
     fc.asyncProperty(answers, some, fc.integer({ min: 0, max: 200_000 }), async (all, random, budget) => {
@@ -62,8 +62,11 @@ test("all pauses of a call together fit into its budget, whatever the server ask
       const starts: number[] = [];
       const dispatcher = answering(() => {
         starts.push(clock.timing.now() - begun);
-        const seconds = all[starts.length - 1];
-        return { status: 503, ...(seconds !== undefined && { headers: { "retry-after": `${seconds}` } }) };
+        const retryAfter = all[starts.length - 1];
+        return {
+          status: 503,
+          ...(retryAfter !== undefined && { headers: { "retry-after": `${retryAfter}` } }),
+        };
       });
       const timing = { ...clock.timing, random: () => random };
       const client = connect("http://gatehouse.test", { dispatcher, timing, retry: { budget } });
@@ -79,7 +82,7 @@ test("all pauses of a call together fit into its budget, whatever the server ask
   );
 });
 
-test("full jitter uses the whole range", () => {
+test("spreads full jitter over the whole range", () => {
   const third = { attempt: 3, left: 60_000 };
   expect(pauseAfter(third, DEFAULT_RETRY, () => 0)).toBe(0);
   expect(pauseAfter(third, DEFAULT_RETRY, () => 0.999)).toBeCloseTo(999, 0);
@@ -93,7 +96,7 @@ test.each([
   ["soon", undefined],
   ["", undefined],
   [undefined, undefined],
-])("Retry-After %j is %j ms", (header, expected) => {
+])("parses Retry-After %j as %j ms", (header, expected) => {
   expect(parseRetryAfter(header, Date.UTC(2030, 0, 1))).toBe(expected);
 });
 
@@ -120,7 +123,7 @@ test.each([
   ["503 with Retry-After", server(503, 1000), true, false],
   ["504", server(504), true, false],
   ["a bug", new TypeError("x"), false, false],
-])("%s: repeated when repeatable %#", (_, error, whenRepeatable, otherwise) => {
+])("decides whether to repeat a request after %s: %#", (_, error, whenRepeatable, otherwise) => {
   expect(mayRepeat(publicOperations.getDevices, error)).toBe(whenRepeatable);
   expect(mayRepeat(publicOperations.createPublicKey, error)).toBe(otherwise);
   for (const id of LOGIN_OPERATIONS) {

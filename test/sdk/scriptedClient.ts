@@ -2,24 +2,24 @@ import { expect, onTestFinished } from "vitest";
 import { apiKeyCredential, type Client, type ClientOptions, createClient } from "../../sdk/index.ts";
 import { fakeTiming, scriptedServer, TENANT } from "./scriptedServer.ts";
 
-/** The API key of every client here. */
+/** The API key of every client of `connect`. */
 export const KEY = "11111111-2222-4333-8444-555555555555";
 
-/** A client with an API key; it is closed when the test ends. */
+/** Creates a client with an API key, and closes it when the test ends. */
 export function connect(url: string, options: Partial<ClientOptions> = {}): Client {
   const client = createClient({ url, credential: apiKeyCredential(KEY), ...options });
   onTestFinished(() => client.close());
   return client;
 }
 
-/** A scripted server, and a client of it with a clock of its own. */
+/** Starts a scripted server and a client with its own clock. */
 export async function start(options: Partial<ClientOptions> = {}) {
   const server = await scriptedServer();
   const clock = fakeTiming();
   return { server, clock, client: connect(server.url, { timing: clock.timing, ...options }) };
 }
 
-/** The error of `promise`, which must fail with one of `kind`. */
+/** Returns the error of `promise`, which must reject with a `kind`. */
 export async function failure<E extends Error>(
   promise: Promise<unknown>,
   kind: abstract new (...args: never[]) => E,
@@ -32,9 +32,9 @@ export async function failure<E extends Error>(
   return error as E;
 }
 
-/** A public key as a server answers it. */
+/** A public key as a server sends it. */
 export const wireKey = { fingerprint: "aa", tenant_id: TENANT, created_at: "x", filter: { tags: ["prod"] } };
-/** A creation, which is not repeatable. */
+/** Creates a public key; the operation is not repeatable. */
 export const createKey = (client: Client, options = {}) =>
   client.createPublicKey(
     { body: { data: "AAAA", name: "n", username: "root", filter: { tags: ["prod"] } } },

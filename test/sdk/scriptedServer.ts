@@ -5,7 +5,7 @@ import { listening } from "../support/listening.ts";
 
 export interface Recorded {
   readonly method: string;
-  /** Path and query as they came. */
+  /** Path and query of the request, unchanged. */
   readonly path: string;
   readonly headers: IncomingMessage["headers"];
   readonly body: unknown;
@@ -13,23 +13,23 @@ export interface Recorded {
 
 type Headers = Readonly<Record<string, string>>;
 
-/** An answer, or a way not to give one. */
+/** A response, or a way to send none. */
 export type Step =
   | { readonly status?: number; readonly headers?: Headers; readonly body?: unknown }
-  /** Closes the connection after the request came, before any answer. */
+  /** Closes the connection after the request, before any response. */
   | "die"
   /** Sends headers and half a body, then closes the connection. */
   | "dieInBody"
-  /** Never answers. */
+  /** Never responds. */
   | "hang"
   | ((request: Recorded) => Step | Promise<Step>);
 
 export interface ScriptedServer {
   readonly url: string;
   readonly requests: Recorded[];
-  /** Steps for the next requests, in order; a request without a step is answered 599. */
+  /** Sets the steps of the next requests, in order; a request without a step gets 599. */
   script(...steps: Step[]): void;
-  /** One step for every request. */
+  /** Sets one step for every request. */
   always(step: Step): void;
 }
 
@@ -49,7 +49,7 @@ async function play(step: Step, recorded: Recorded, response: ServerResponse): P
   }
 }
 
-/** A server that does what a test tells it, and remembers what it was asked; ends with the test. */
+/** Starts a server that plays the steps of a test and records its requests; it stops when the test ends. */
 export async function scriptedServer(): Promise<ScriptedServer> {
   const steps: Step[] = [];
   const requests: Recorded[] = [];
@@ -83,11 +83,13 @@ export async function scriptedServer(): Promise<ScriptedServer> {
   };
 }
 
-/** What answers every request at once, without a server. */
-export function answering(answer: () => { readonly status: number; readonly headers?: Headers }): Dispatcher {
+/** Creates a dispatcher that responds to every request at once, without a server. */
+export function answering(
+  respond: () => { readonly status: number; readonly headers?: Headers },
+): Dispatcher {
   return new Agent().compose(() => (_request, handler) => {
     const controller = { abort() {}, pause() {}, resume() {}, aborted: false, paused: false, reason: null };
-    const { status, headers = {} } = answer();
+    const { status, headers = {} } = respond();
     handler.onRequestStart?.(controller, {});
     handler.onResponseStart?.(controller, status, headers, "");
     handler.onResponseEnd?.(controller, {});
@@ -95,7 +97,7 @@ export function answering(answer: () => { readonly status: number; readonly head
   });
 }
 
-/** A clock that only moves when someone sleeps. */
+/** Creates a clock that moves only in `sleep` and `advance`. */
 export function fakeTiming(start = Date.UTC(2030, 0, 1)) {
   let now = start;
   const slept: number[] = [];
@@ -116,7 +118,7 @@ export function fakeTiming(start = Date.UTC(2030, 0, 1)) {
   };
 }
 
-/** A JWT with the claims of rules section 2; its signature is not one. */
+/** Creates a JWT with the claims of rules section 2 and an invalid signature. */
 export function fakeToken(claims: { tenant?: string; exp?: Date; jti?: string }): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
   const payload = {

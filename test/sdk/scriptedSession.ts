@@ -2,10 +2,10 @@ import { onTestFinished } from "vitest";
 import { type ClientOptions, type Credential, createClient, passwordCredential } from "../../sdk/index.ts";
 import { fakeTiming, fakeToken, OTHER, scriptedServer, TENANT } from "./scriptedServer.ts";
 
-/** A user whose login is one request. */
+/** A credential whose login is one request (no MFA). */
 export const user = passwordCredential({ username: "ann", password: "hunter2" });
 
-/** A scripted server, and clients of it that share one clock. */
+/** Starts a scripted server and clients that share one clock. */
 export async function startSession(credential?: Credential, options: Partial<ClientOptions> = {}) {
   const server = await scriptedServer();
   const clock = fakeTiming();
@@ -28,7 +28,7 @@ export const LOGIN = "POST /api/login";
 export const TAGS = "GET /api/tags";
 export const bearer = (token: string) => `Bearer ${token}`;
 
-/** A token for each namespace, without an end. */
+/** A token for each namespace, without an expiry. */
 export const tokens: Record<string, string | undefined> = {
   [TENANT]: fakeToken({ tenant: TENANT }),
   [OTHER]: fakeToken({ tenant: OTHER }),

@@ -15,7 +15,7 @@ const TOTP = "JBSWY3DPEHPK3PXP";
 const TOKEN = fakeToken({ tenant: "t", jti: HIDDEN });
 const signature = TOKEN.split(".")[1] as string;
 
-/** Everything a log, a debugger or a state file could show of a value. */
+/** All text of a value that a log, a debugger or a state file could contain. */
 function shown(value: unknown): string {
   const options = { depth: 20, showHidden: true, getters: false, maxStringLength: null } as const;
   const error = value instanceof Error ? `${value.message}\n${value.stack}\n${shown(value.cause)}` : "";
@@ -35,22 +35,25 @@ const credentials: Record<string, Credential> = {
   password: passwordCredential({ username: "ann", password: HIDDEN, totpSecret: TOTP }),
 };
 
-test("a secret gives itself only to who asks for it", () => {
+test("returns a secret only from reveal()", () => {
   const secret = new Secret(HIDDEN);
   expect(secret.reveal()).toBe(HIDDEN);
   expectHidden(secret);
   expectHidden({ nested: [secret] });
 });
 
-test.each(Object.entries(credentials))("%s: credential and client do not show it", async (_, credential) => {
-  expectHidden(credential);
-  const client = connect("http://127.0.0.1:9", { credential });
-  expectHidden(client);
-  expectHidden(client.forTenant("x"));
-});
+test.each(Object.entries(credentials))(
+  "%s: credential and client do not contain the secret",
+  async (_, credential) => {
+    expectHidden(credential);
+    const client = connect("http://127.0.0.1:9", { credential });
+    expectHidden(client);
+    expectHidden(client.forTenant("x"));
+  },
+);
 
 test.each(Object.entries(credentials))(
-  "%s: errors do not show it, even if the server repeats it",
+  "%s: errors do not contain the secret, even if the server repeats it",
   async (_, credential) => {
     const server = await scriptedServer();
     const client = connect(server.url, { credential, timing: fakeTiming().timing });
@@ -71,7 +74,7 @@ test.each(Object.entries(credentials))(
     });
     const error = await client.getTags().catch((reason: unknown) => reason);
     expect(error).toMatchObject({ name: "PermissionError" });
-    // A server repeats what it was sent; other secrets it can not know.
+    // A server can only repeat the secrets of its requests.
     const own = { apiKey: [HIDDEN], token: [signature], password: [HIDDEN, TOTP, signature] }[
       credential.kind
     ];
@@ -87,14 +90,14 @@ test.each([
   { body: `<html>${HIDDEN}` },
   { status: 401 },
   { status: 400, body: [HIDDEN] },
-] as const)("a failed login shows neither password nor answer: %j", async (step) => {
+] as const)("hides password and response in the error of a failed login: %j", async (step) => {
   const server = await scriptedServer();
   const client = connect(server.url);
   server.always(step);
   expectHidden(await failure(client.login({ body: { username: "ann", password: HIDDEN } }), Error));
 });
 
-test("the MFA token of a login is there for who asks, and not shown", async () => {
+test("returns the MFA token of a login only from mfaToken", async () => {
   const server = await scriptedServer();
   const client = connect(server.url);
   server.script({ status: 401, headers: { "x-mfa-token": HIDDEN } });
@@ -103,7 +106,7 @@ test("the MFA token of a login is there for who asks, and not shown", async () =
   expectHidden(error);
 });
 
-test("secrets of a body do not come back in the server's message", async () => {
+test("masks secrets of the request body in the server's message", async () => {
   const server = await scriptedServer();
   const client = connect(server.url, { credential: tokenCredential(TOKEN) });
   server.script({ status: 400, body: { message: `password ${HIDDEN} is too simple` } });
@@ -115,7 +118,7 @@ test("secrets of a body do not come back in the server's message", async () => {
 test.each([
   { currentPassword: "hunter2", password: "hunter2-prod-91X" },
   { currentPassword: "hunter2-prod-91X", password: "hunter2" },
-])("a secret that begins as another one does is masked whole: %j", async (body) => {
+])("masks the whole secret if it starts with another secret: %j", async (body) => {
   const server = await scriptedServer();
   const client = connect(server.url, { credential: tokenCredential(TOKEN) });
   server.script({ status: 400, body: { message: "hunter2-prod-91X is too like hunter2" } });
@@ -123,7 +126,7 @@ test.each([
   expect(error.message).toContain("[secret] is too like [secret]");
 });
 
-test("a credential with a line break never reaches a header, nor an error", () => {
+test("rejects a credential with a line break and hides it in the error", () => {
   expect(() => apiKeyCredential(`${HIDDEN}\r\nx: y`)).toThrow(/white space/);
   try {
     apiKeyCredential(`${HIDDEN}\r\nx: y`);

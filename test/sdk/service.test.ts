@@ -28,7 +28,7 @@ function connect(credential: Credential): Client {
   return client;
 }
 
-it("pages through a list that is longer than a page, in an order that stays", async () => {
+it("iterates a list of several pages in a stable order", async () => {
   for (let index = 0; index < 25; index += 1) await fleet.enroll(`node-${index}`);
   const names: string[] = [];
   for await (const device of fleet.client.iterate("getDevices", { query: { perPage: 10 } })) {
@@ -49,7 +49,7 @@ it("pages through a list that is longer than a page, in an order that stays", as
   ]);
 });
 
-it("hands the token of its session on, for its own namespace; an API key has none", async () => {
+it("returns the session token of its namespace, and rejects this for an API key", async () => {
   const { tenantId } = await fleet.client.createNamespace({ body: { name: "elsewhere" } });
   const token = await fleet.client.forTenant(tenantId).sessionToken();
   const other = connect(tokenCredential(token));
@@ -59,7 +59,7 @@ it("hands the token of its session on, for its own namespace; an API key has non
   await expect(connect(apiKeyCredential(id)).sessionToken()).rejects.toThrow("an API key has no session");
 });
 
-it("a creation that is repeated under its idempotency key makes one object", async () => {
+it("creates one object if a creation is repeated with its idempotency key", async () => {
   const { client } = fleet;
   const body = {
     action: "deny",
@@ -77,7 +77,7 @@ it("a creation that is repeated under its idempotency key makes one object", asy
   expect((await client.getFirewallRules()).map(({ id }) => id)).toEqual([rule.id, other.id]);
 });
 
-it("a tag is taken from a rule's filter by a request with a body", async () => {
+it("removes a tag from a rule's filter with a request body", async () => {
   const uid = await fleet.enroll("tagged");
   await fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["edge", "core"] } });
   const filter = { tags: ["edge", "core"] };
@@ -88,7 +88,7 @@ it("a tag is taken from a rule's filter by a request with a body", async () => {
   expect((await fleet.client.getFirewallRule({ params: { id } })).filter).toEqual({ tags: ["core"] });
 });
 
-it("an API key manages its namespace, until it is revoked", async () => {
+it("manages a namespace with an API key until the key is revoked", async () => {
   const { id: key } = await fleet.client.createApiKey({ body: { name: "pipeline", expiresAt: 30 } });
   const client = connect(apiKeyCredential(key));
   expect(await client.identity()).toMatchObject({ kind: "apiKey", tenant: fleet.tenant });
@@ -101,7 +101,7 @@ it("an API key manages its namespace, until it is revoked", async () => {
   await expect(client.getTags()).rejects.toMatchObject({ status: 401, operation: "getTags" });
 });
 
-it("a user with MFA logs in with its secret, and works in another namespace without moving its home", async () => {
+it("logs in a user with MFA, and uses another namespace without changing the user's preferred one", async () => {
   const login = { username: "mia", password: "correct-horse" };
   const plain = connect(passwordCredential(login));
   const { tenantId: home } = await plain.createNamespace({ body: { name: "mias" } });
@@ -126,7 +126,7 @@ it("a user with MFA logs in with its secret, and works in another namespace with
   });
 });
 
-it("tells errors apart, with what the service says", async () => {
+it("distinguishes errors and keeps the service's message", async () => {
   const missing = "0".repeat(64);
   await expect(fleet.client.getDevice({ params: { uid: missing } })).rejects.toThrow(NotFoundError);
   const refused = fleet.client.createNamespace({ body: { name: "not.a.label" } });
@@ -135,7 +135,7 @@ it("tells errors apart, with what the service says", async () => {
   await expect(refused).rejects.toMatchObject({ requestId: expect.stringMatching(/^[0-9a-f-]{36}$/) });
 });
 
-it("three wrong logins lock the account, and the error says until when", async () => {
+it("reports the end of the lockout after three failed logins", async () => {
   const attempt = async (password: string) => {
     const client = createClient({ url: fleet.service.url });
     try {

@@ -15,7 +15,7 @@ import {
 import { fakeToken, OTHER, type Recorded, TENANT } from "./scriptedServer.ts";
 import { bearer, LOGIN, startSession, TAGS, tokens, user } from "./scriptedSession.ts";
 
-test("one login serves all calls, also of another client of this process", async () => {
+test("uses one login for all calls, including calls of another client of the process", async () => {
   const { server, client, connect, paths } = await startSession(user);
   const token = fakeToken({ tenant: TENANT });
   server.always(({ path }) => (path === "/api/login" ? { body: { token } } : { body: [] }));
@@ -27,7 +27,7 @@ test("one login serves all calls, also of another client of this process", async
   expect(others.map((request) => request.headers.authorization)).toEqual(Array(3).fill(bearer(token)));
 });
 
-test("nothing is sent before the first call, and open operations need no login", async () => {
+test("sends no request before the first call, and no login for open operations", async () => {
   const { server, client, paths } = await startSession(user);
   server.always({ body: {} });
   await client.getInfo();
@@ -35,7 +35,7 @@ test("nothing is sent before the first call, and open operations need no login",
   expect(server.requests[0]?.headers.authorization).toBeUndefined();
 });
 
-test("a refused login is not tried again; everyone gets its error", async () => {
+test("does not repeat a rejected login, and passes its error to every caller", async () => {
   const { server, client, connect, paths } = await startSession(user);
   server.always({ status: 401, headers: { "x-account-lockout": "0" } });
   const results = await Promise.allSettled([client.getTags(), client.getTags()]);
@@ -45,7 +45,7 @@ test("a refused login is not tried again; everyone gets its error", async () => 
   expect(paths()).toEqual([LOGIN]);
 });
 
-test("a lockout is an error of its own that says until when, and is not repeated", async () => {
+test("throws LockoutError with the end of the lockout, and does not repeat the login", async () => {
   const { server, client, paths } = await startSession(user);
   server.always({ status: 429, headers: { "x-account-lockout": "1900000000", "retry-after": "1" } });
   const error = await client.getTags().catch((reason: unknown) => reason);
@@ -56,7 +56,7 @@ test("a lockout is an error of its own that says until when, and is not repeated
   expect(paths()).toEqual([LOGIN]);
 });
 
-test("a login beyond a limit of requests is no lockout, and is not repeated by itself", async () => {
+test("throws RateLimitError for a rate-limited login, and repeats it only with the next call", async () => {
   const { server, client, paths } = await startSession(user);
   server.script(
     { status: 429, headers: { "retry-after": "7" } },
@@ -70,7 +70,7 @@ test("a login beyond a limit of requests is no lockout, and is not repeated by i
 });
 
 test.each(["die", { status: 503, headers: { "retry-after": "1" } }] as const)(
-  "a login is not repeated by itself after %j, but by the next call",
+  "repeats a login after %j only with the next call",
   async (step) => {
     const { server, client, paths } = await startSession(user);
     server.script(step, { body: { token: fakeToken({}) } }, { body: [] });
@@ -80,7 +80,7 @@ test.each(["die", { status: 503, headers: { "retry-after": "1" } }] as const)(
   },
 );
 
-test("MFA: the code goes out with the token of the login", async () => {
+test("MFA: sends the code with the token of the login", async () => {
   const secret = new OTPAuth.Secret({ size: 20 }).base32;
   const { server, clock, client } = await startSession(
     passwordCredential({ username: "ann", password: "hunter2", totpSecret: secret }),
@@ -96,8 +96,8 @@ test("MFA: the code goes out with the token of the login", async () => {
   });
 });
 
-test("MFA: a code is not used twice, the next login waits for the next one", async () => {
-  // One whose next codes differ from each other: of random ones a few in a million do not.
+test("MFA: uses each code once, and waits for a new code before the next login", async () => {
+  // The next codes of this secret differ; a few random secrets in a million have equal ones.
   const totpSecret = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
   const { server, clock, client, connect } = await startSession(
     passwordCredential({ username: "ann", password: "a1", totpSecret }),
@@ -117,7 +117,7 @@ test("MFA: a code is not used twice, the next login waits for the next one", asy
   expect(Math.max(...clock.slept)).toBeLessThanOrEqual(60_000);
 });
 
-test("MFA without a TOTP secret says what to set; a wrong code is not repeated", async () => {
+test("MFA: reports the variable of a missing TOTP secret, and does not repeat a wrong code", async () => {
   const { server, client } = await startSession(user);
   server.script({ status: 401, headers: { "x-mfa-token": "m" } });
   await expect(client.getTags()).rejects.toThrow(/GATEHOUSE_TOTP_SECRET/);
@@ -129,7 +129,7 @@ test("MFA without a TOTP secret says what to set; a wrong code is not repeated",
   expect(other.server.requests).toHaveLength(2);
 });
 
-/** Answers logins and exchanges; everything else with the tenant of its token. */
+/** Responds to logins and exchanges with tokens, and to other requests with the tenant of their token. */
 function twoNamespaces({ path, headers }: Recorded) {
   if (path === "/api/login") {
     return { body: { token: tokens[TENANT] } };
@@ -141,7 +141,7 @@ function twoNamespaces({ path, headers }: Recorded) {
   return { body: [tenant] };
 }
 
-test("forTenant exchanges the token once for another namespace, and not at all for the same", async () => {
+test("forTenant exchanges the token once for another namespace, and never for the same one", async () => {
   const { server, client, paths } = await startSession(user);
   server.always(twoNamespaces);
   const other = client.forTenant(OTHER);
@@ -155,7 +155,7 @@ test("forTenant exchanges the token once for another namespace, and not at all f
   expect(client.forTenant(TENANT)).toBe(client);
   expect(other.forTenant(OTHER)).toBe(other);
   expect(await other.forTenant(TENANT).getTags()).toEqual([TENANT]);
-  // The second exchange makes the first login's namespace the preferred one again.
+  // The second exchange restores the preferred namespace of the first login.
   expect(paths().filter((path) => path !== TAGS)).toEqual([
     LOGIN,
     `GET /api/auth/token/${OTHER}`,
@@ -163,7 +163,7 @@ test("forTenant exchanges the token once for another namespace, and not at all f
   ]);
 });
 
-test("a home that is gone is not made the preferred namespace again; another failure is told", async () => {
+test("ignores a 404 when it restores the preferred namespace, and reports other errors", async () => {
   const { server, client } = await startSession(user);
   server.script({ body: { token: tokens[TENANT] } }, { body: { token: tokens[OTHER] } }, { status: 404 });
   server.script({ body: ["x"] });
@@ -174,7 +174,7 @@ test("a home that is gone is not made the preferred namespace again; another fai
   await expect(second.client.forTenant(OTHER).getTags()).rejects.toThrow(PermissionError);
 });
 
-test("a failed exchange is an error of that namespace's calls only, and may be tried again", async () => {
+test("fails only the calls of the namespace whose exchange fails, and exchanges again for the next call", async () => {
   const { server, client } = await startSession(tokenCredential(tokens[TENANT] ?? ""));
   server.script({ status: 404 }, { body: [] });
   server.script({ body: { token: tokens[OTHER] } }, { body: { token: tokens[TENANT] } }, { body: ["x"] });
@@ -185,7 +185,7 @@ test("a failed exchange is an error of that namespace's calls only, and may be t
 
 const key = apiKeyCredential("11111111-2222-4333-8444-555555555555");
 
-test("an API key of another namespace is refused before the call is sent", async () => {
+test("rejects an API key of another namespace before it sends the call", async () => {
   const { server, client, paths } = await startSession(key);
   server.script({ body: [{ tenant_id: TENANT }] });
   await expect(client.forTenant(OTHER).deleteTag({ params: { tag: "prod" } })).rejects.toThrow(
@@ -200,20 +200,20 @@ test("an API key of another namespace is refused before the call is sent", async
   expect(await client.forTenant(TENANT).getTags()).toEqual(["x"]);
 });
 
-test("an API key alone asks for no namespace", async () => {
+test("sends no request for the namespace of an API key without forTenant", async () => {
   const { server, client, paths } = await startSession(key);
   server.script({ body: [] });
   await client.getTags();
   expect(paths()).toEqual([TAGS]);
 });
 
-test("an API key that may not list namespaces is known by what it sees", async () => {
+test("finds the namespace of an API key without permission to list namespaces by its objects", async () => {
   const { server, client } = await startSession(key);
   server.script({ status: 403 }, { body: [{ tenant_id: TENANT }] }, { body: ["x"] });
   expect(await client.forTenant(TENANT).getTags()).toEqual(["x"]);
 });
 
-test("an API key of an empty namespace is known by the members it sees", async () => {
+test("finds the namespace of an API key without objects by its members", async () => {
   const { server, client } = await startSession(key);
   server.script({ status: 403 }, { body: [] }, { body: [] });
   server.script({ body: { tenant_id: TENANT, members: [{}] } }, { body: ["x"] });
@@ -222,20 +222,20 @@ test("an API key of an empty namespace is known by the members it sees", async (
   await expect(client.forTenant(OTHER).getTags()).rejects.toThrow(PermissionError);
 });
 
-test("an API key that sees several namespaces proves nothing by seeing one", async () => {
+test("rejects an API key that lists several namespaces", async () => {
   const { server, client } = await startSession(key);
   server.script({ body: [{ tenant_id: TENANT }, { tenant_id: OTHER }] }, { body: [] }, { body: [] });
   await expect(client.forTenant(TENANT).getTags()).rejects.toThrow(/cannot check that the API key belongs/);
   expect(server.requests).toHaveLength(3);
 });
 
-test("identity of a token and of nobody needs no request", async () => {
+test("returns the identity of a token and of an anonymous client without a request", async () => {
   const { client, server, connect } = await startSession(tokenCredential(tokens[TENANT] ?? ""));
   const userId = "0123456789abcdef01234567";
   expect(await client.identity()).toEqual({ kind: "token", tenant: TENANT, userId });
   expect(await client.forTenant(OTHER).identity()).toEqual({ kind: "token", tenant: OTHER, userId });
-  const nobody = await startSession();
-  expect(await nobody.client.identity()).toEqual({ kind: "anonymous" });
+  const anonymous = await startSession();
+  expect(await anonymous.client.identity()).toEqual({ kind: "anonymous" });
   expect(server.requests).toEqual([]);
   server.always(twoNamespaces);
   expect(await connect({ credential: user }).identity()).toEqual({
@@ -245,7 +245,7 @@ test("identity of a token and of nobody needs no request", async () => {
   });
 });
 
-test("identity of an API key asks once", async () => {
+test("requests the identity of an API key once", async () => {
   const { client, server } = await startSession(key);
   server.script({ body: [{ tenant_id: TENANT }] });
   expect(await client.identity()).toEqual({ kind: "apiKey", tenant: TENANT });
@@ -253,32 +253,32 @@ test("identity of an API key asks once", async () => {
   expect(server.requests).toHaveLength(1);
 });
 
-test("without a credential nothing that needs one is sent", async () => {
+test("sends no request that requires a credential without one", async () => {
   const { client, server } = await startSession();
   await expect(client.getTags()).rejects.toThrow(/a credential is required: set GATEHOUSE_API_KEY/);
   expect(server.requests).toEqual([]);
 });
 
-test("one caller that gives up does not end the login of the others", async () => {
+test("continues the login for other callers if one caller aborts", async () => {
   const { server, client, paths } = await startSession(user);
   const controller = new AbortController();
-  const left = Promise.withResolvers<void>();
+  const abandoned = Promise.withResolvers<void>();
   server.script(
     async () => {
       controller.abort();
-      await left.promise;
+      await abandoned.promise;
       return { body: { token: tokens[TENANT] } };
     },
     { body: [] },
   );
-  const impatient = client.getTags({}, { signal: controller.signal }).finally(() => left.resolve());
+  const impatient = client.getTags({}, { signal: controller.signal }).finally(() => abandoned.resolve());
   const [aborted, patient] = await Promise.allSettled([impatient, client.getTags()]);
   expect(aborted).toMatchObject({ status: "rejected", reason: { reason: "aborted", outcome: "none" } });
   expect(patient.status).toBe("fulfilled");
   expect(paths()).toEqual([LOGIN, TAGS]);
 });
 
-test("a caller that has given up already starts no login, whose failure would be nobody's", async () => {
+test("starts no login for a caller that has already aborted, so no rejection is unhandled", async () => {
   const { server, client, paths } = await startSession(user);
   const unhandled: unknown[] = [];
   const note = (reason: unknown) => unhandled.push(reason);
@@ -290,7 +290,7 @@ test("a caller that has given up already starts no login, whose failure would be
   const signal = AbortSignal.abort();
   await expect(client.getTags({}, { signal })).rejects.toMatchObject({ reason: "aborted", outcome: "none" });
   await expect(client.identity({ signal })).rejects.toBe(signal.reason);
-  // What the calls had sent would come before this.
+  // Requests of the aborted calls would arrive before these.
   await client.getInfo();
   await client.getInfo();
   expect(paths()).toEqual(["GET /info", "GET /info"]);

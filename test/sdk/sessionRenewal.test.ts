@@ -6,7 +6,7 @@ import { bearer, LOGIN, startSession, TAGS, tokens, user } from "./scriptedSessi
 
 const inAnHour = (now: number) => new Date(now + 3_600_000);
 
-test("a token whose time is over is renewed once after a 401, for all who use it", async () => {
+test("renews an expired token once after a 401, for all calls", async () => {
   const { server, clock, client, paths } = await startSession(user);
   const old = fakeToken({ tenant: TENANT, exp: inAnHour(clock.timing.now()), jti: "old" });
   const fresh = fakeToken({ tenant: TENANT, jti: "fresh" });
@@ -27,82 +27,82 @@ test("a token whose time is over is renewed once after a 401, for all who use it
   expect(paths().filter((path) => path === TAGS)).toHaveLength(5);
 });
 
-/** Takes one token only, which `set` changes, and gives the tokens of `logins` in turn. */
+/** Accepts only one token, which `accept` changes, and responds to logins with the tokens of `logins` in turn. */
 function rotating(server: ScriptedServer, logins: readonly string[]) {
   let valid: string | undefined = logins[0];
-  const given = [...logins];
+  const remaining = [...logins];
   server.always(({ path, headers }) => {
     if (path === "/api/login") {
-      return { body: { token: given.shift() } };
+      return { body: { token: remaining.shift() } };
     }
     return headers.authorization === bearer(valid ?? "") ? { body: ["x"] } : { status: 401 };
   });
   return {
-    take: (token: string | undefined) => {
+    accept: (token: string | undefined) => {
       valid = token;
     },
   };
 }
 
-/** Tokens of three logins, whose time is not over. */
+/** Unexpired tokens of three logins. */
 const [first = "", second = "", third = ""] = ["1", "2", "3"].map((jti) =>
   fakeToken({ tenant: TENANT, jti }),
 );
 
-test("a token that became void before its time is renewed by one login, for all who use it", async () => {
+test("renews a token that was revoked before its expiry with one login, for all calls", async () => {
   const { server, client, paths } = await startSession(user);
   const service = rotating(server, [first, second]);
   await client.getTags();
-  service.take(second);
+  service.accept(second);
   expect(await Promise.all([client.getTags(), client.getTags()])).toEqual([["x"], ["x"]]);
   expect(await client.getTags()).toEqual(["x"]);
   expect(paths().filter((path) => path === LOGIN)).toHaveLength(2);
 });
 
-test("a token that became void is renewed again when its successor had been taken", async () => {
+test("renews a revoked token again after the server had accepted its successor", async () => {
   const { server, client, paths } = await startSession(user);
   const service = rotating(server, [first, second, third]);
   await client.getTags();
-  service.take(second);
+  service.accept(second);
   await client.getTags();
-  service.take(third);
+  service.accept(third);
   expect(await client.getTags()).toEqual(["x"]);
   expect(paths()).toEqual([LOGIN, TAGS, TAGS, LOGIN, TAGS, TAGS, LOGIN, TAGS]);
 });
 
-test("a change that was refused because of a void token is sent once more", async () => {
+test("repeats a change once if it was rejected for a revoked token", async () => {
   const { server, client } = await startSession(user);
   const service = rotating(server, [first, second]);
   await client.getTags();
-  service.take(second);
+  service.accept(second);
   await client.call("createDeviceTag", { params: { uid: "u" }, body: { tag: "prod" } });
   const sent = server.requests.filter(({ method, path }) => method === "POST" && path !== "/api/login");
   expect(sent.map(({ headers }) => headers.authorization)).toEqual([bearer(first), bearer(second)]);
 });
 
-test("a server that takes none of the tokens is sent two logins, whatever is called", async () => {
+test("sends only two logins to a server that accepts no token", async () => {
   const { server, client, paths } = await startSession(user);
   const service = rotating(server, [first, second]);
-  service.take(undefined);
+  service.accept(undefined);
   await expect(client.getTags()).rejects.toThrow(AuthenticationError);
   await expect(client.getTags()).rejects.toThrow(AuthenticationError);
   await expect(client.forTenant(OTHER).getTags()).rejects.toThrow(AuthenticationError);
   const exchange = `GET /api/auth/token/${OTHER}`;
   expect(paths()).toEqual([LOGIN, TAGS, LOGIN, TAGS, TAGS, exchange]);
-  // It begins to take the last one: nothing but time was needed.
-  service.take(second);
+  // The server starts to accept the last token; no further login is needed.
+  service.accept(second);
   expect(await client.getTags()).toEqual(["x"]);
 });
 
-test("a login that gives the refused token again is not repeated", async () => {
+test("does not repeat a login that returns the rejected token again", async () => {
   const { server, client, paths } = await startSession(user);
-  rotating(server, [first, first]).take(undefined);
+  rotating(server, [first, first]).accept(undefined);
   await expect(client.getTags()).rejects.toThrow(AuthenticationError);
   await expect(client.getTags()).rejects.toThrow(AuthenticationError);
   expect(paths()).toEqual([LOGIN, TAGS, LOGIN, TAGS, TAGS]);
 });
 
-test("a void token whose login is refused, because the password changed, is not sent again", async () => {
+test("does not send a revoked token again after its login is rejected for a changed password", async () => {
   const { server, client, paths } = await startSession(user);
   server.script({ body: { token: first } }, { body: [] }, { status: 401 }, { status: 401 });
   await client.getTags();
@@ -111,7 +111,7 @@ test("a void token whose login is refused, because the password changed, is not 
   expect(paths()).toEqual([LOGIN, TAGS, TAGS, LOGIN]);
 });
 
-test("the token of another namespace that became void is exchanged for again", async () => {
+test("exchanges a revoked token of another namespace again", async () => {
   const { server, client, paths } = await startSession(user);
   const exchange = [{ body: { token: tokens[OTHER] } }, { body: { token: tokens[TENANT] } }];
   server.script({ body: { token: first } }, ...exchange, { body: ["before"] }, { status: 401 });
@@ -122,7 +122,7 @@ test("the token of another namespace that became void is exchanged for again", a
   expect(paths().filter((path) => path === LOGIN)).toHaveLength(2);
 });
 
-test("a wrong code is not tried twice: its 401 is not about the token", async () => {
+test("does not repeat a wrong code, since its 401 is not about the token", async () => {
   const { server, client, paths } = await startSession(user);
   server.script({ body: { token: first } }, { status: 401 });
   const body = { code: "123456", secret: "ABCDEFGHIJKLMNOP", recoveryCodes: ["AAAABBBB"] };
@@ -130,7 +130,7 @@ test("a wrong code is not tried twice: its 401 is not about the token", async ()
   expect(paths()).toEqual([LOGIN, "PUT /api/user/mfa/enable"]);
 });
 
-test("the operations whose 401 may be about a code are those that say so in the contract", () => {
+test("lists the operations whose 401 can refer to a code according to the contract", () => {
   const common = publicOperations.getTags.errors[401];
   const special = Object.values(publicOperations).filter(
     ({ auth, errors }) => !(auth as readonly string[]).includes("none") && errors[401] !== common,
@@ -138,15 +138,15 @@ test("the operations whose 401 may be about a code are those that say so in the 
   expect(special.map(({ id }) => id)).toEqual([...CODE_OPERATIONS]);
 });
 
-test("a renewed token that is refused as well is an error", async () => {
+test("rejects the call if the renewed token is rejected too", async () => {
   const { server, clock, client, paths } = await startSession(user);
-  const over = fakeToken({ exp: new Date(clock.timing.now() - 1000) });
-  server.always(({ path }) => (path === "/api/login" ? { body: { token: over } } : { status: 401 }));
+  const expired = fakeToken({ exp: new Date(clock.timing.now() - 1000) });
+  server.always(({ path }) => (path === "/api/login" ? { body: { token: expired } } : { status: 401 }));
   await expect(client.getTags()).rejects.toThrow(AuthenticationError);
   expect(paths()).toEqual([LOGIN, TAGS, LOGIN, TAGS]);
 });
 
-test("a given token that is over says when it ended, and what to do", async () => {
+test("reports the expiry of a configured token and the remedy", async () => {
   const clock = fakeTiming();
   const end = new Date(clock.timing.now() - 60_000);
   const { server, client } = await startSession(tokenCredential(fakeToken({ exp: end })));
@@ -157,11 +157,11 @@ test("a given token that is over says when it ended, and what to do", async () =
   expect(server.requests).toHaveLength(1);
 });
 
-test("after another login the client stays in the namespace it began with", async () => {
+test("keeps its first namespace after another login", async () => {
   const { server, clock, client, paths } = await startSession(user);
   const old = fakeToken({ tenant: TENANT, exp: inAnHour(clock.timing.now()) });
   server.script({ body: { token: old } }, { body: ["before"] }, { status: 401 });
-  // The exchange in between made the other namespace the preferred one.
+  // The exchange in between changed the preferred namespace.
   server.script({ body: { token: tokens[OTHER] } }, { body: { token: tokens[TENANT] } }, { body: ["after"] });
   await client.getTags();
   clock.advance(3_700_000);
@@ -169,7 +169,7 @@ test("after another login the client stays in the namespace it began with", asyn
   expect(paths()).toEqual([LOGIN, TAGS, TAGS, LOGIN, `GET /api/auth/token/${TENANT}`, TAGS]);
 });
 
-test("an exchange with a token that is over logs in again first", async () => {
+test("logs in again before an exchange with an expired token", async () => {
   const { server, clock, client } = await startSession(user);
   const old = fakeToken({ tenant: TENANT, exp: inAnHour(clock.timing.now()) });
   server.script({ body: { token: old } }, { body: [] }, { status: 401 });

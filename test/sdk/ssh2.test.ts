@@ -6,9 +6,9 @@ import { expect, it } from "vitest";
 import { testFolder } from "../support/folder.ts";
 
 it.each([
-  ["whose text differs", { "index.js": "require('./server.js');", "server.js": "// nothing to fix" }],
-  ["that does not have one of the files", { "index.js": "" }],
-])("rejects a version of the library %s", (_what, files) => {
+  ["with a different text", { "index.js": "require('./server.js');", "server.js": "// nothing to fix" }],
+  ["without one of the files", { "index.js": "" }],
+])("rejects a version of the library %s", (_difference, files) => {
   const folder = testFolder();
   const library = join(folder, "node_modules", "ssh2", "lib");
   mkdirSync(library, { recursive: true });

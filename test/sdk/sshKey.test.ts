@@ -16,7 +16,7 @@ const line = (type: string, ...parts: Buffer[]) =>
 /** A positive number on the wire (RFC 4251, section 5). */
 const mpint = (bytes: Buffer) => ((bytes[0] ?? 0) >= 0x80 ? Buffer.concat([Buffer.alloc(1), bytes]) : bytes);
 
-/** An odd number of so many bits. */
+/** An odd number of `bits` bits. */
 const number = (bits: number) => {
   const bytes = Buffer.alloc(Math.ceil(bits / 8), 0xff);
   bytes[0] = 2 ** (bits % 8 || 8) - 1;
@@ -36,8 +36,8 @@ const P521 = ecPoint("P-521");
 const E = Buffer.from([1, 0, 1]);
 const ED = Buffer.alloc(32, 7);
 
-/** Made by `ssh-keygen` (OpenSSH 9.2), with the MD5 fingerprints that it gives. */
-const MADE_BY_SSH_KEYGEN = [
+/** Keys of `ssh-keygen` (OpenSSH 9.2) with the MD5 fingerprints that it prints. */
+const SSH_KEYGEN_KEYS = [
   [
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILihyRlnpu5QKDZ2JY5V44kBhuNRw34QZghPxtaUmqCI",
     "95:0e:0c:86:c9:a0:1c:0f:66:24:71:b1:31:2c:68:ea",
@@ -65,7 +65,7 @@ const MADE_BY_SSH_KEYGEN = [
 ] as const;
 
 describe("a public key line", () => {
-  test.each(MADE_BY_SSH_KEYGEN)("as ssh-keygen makes it: %s", (key, fingerprint) => {
+  test.each(SSH_KEYGEN_KEYS)("of ssh-keygen is accepted: %s", (key, fingerprint) => {
     const parsed = parseSshPublicKey(`${key} ana@laptop\n`);
     expect(parsed.fingerprint).toBe(fingerprint);
     expect(sshPublicKeyLine(parsed)).toBe(key);
@@ -89,7 +89,7 @@ describe("a public key line", () => {
     "rsa of 16384 bits": line("ssh-rsa", E, number(16_384)),
     dsa: line("ssh-dss", number(1024), number(160), number(1023), number(1022)),
   };
-  test.each(Object.entries(whole))("is taken: %s", (_, key) => {
+  test.each(Object.entries(whole))("is accepted: %s", (_, key) => {
     expect(sshPublicKeyLine(parseSshPublicKey(key))).toBe(key);
     expect(sshPublicKeyLine(parseSshPublicKey(key.replace(/=+$/, "")))).toBe(key);
   });
@@ -130,14 +130,14 @@ describe("a public key line", () => {
     "another type inside": `ssh-rsa ${line("ssh-ed25519", ED).split(" ")[1]}`,
     "a cut blob": line("ssh-ed25519", ED).slice(0, -8),
   };
-  test.each(Object.entries(broken))("is refused, saying what is allowed: %s", (_, key) => {
+  test.each(Object.entries(broken))("is rejected with the requirement in the message: %s", (_, key) => {
     const [type, blob = ""] = key.split(" ");
     expect(() => parseSshPublicKey(key)).toThrow(`must contain a complete ${type} key after its type: `);
     expect(() => parseSshPublicKey(key)).not.toThrow(blob);
   });
 
   test.each(["A", "AAAA===", "====", "AA=A", "AA-_", "AAAA*"])(
-    "is refused with %j for its base64",
+    "is rejected with %j for its base64",
     (blob) => {
       expect(() => parseSshPublicKey(`ssh-ed25519 ${blob}`)).toThrow("must contain the key in base64");
     },

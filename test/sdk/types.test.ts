@@ -14,17 +14,17 @@ import {
 
 const client: Client = createClient({ url: "http://127.0.0.1:9" });
 
-/** Type-checked only: sending would need a server. */
+/** Only type-checks the calls: a request would need a server. */
 const never = (_calls: () => unknown) => {};
 
-test("the operation ids are the keys of the contract", () => {
+test("uses the keys of the contract as operation ids", () => {
   expectTypeOf<OperationId>().not.toBeAny();
   expectTypeOf<"login">().toExtend<OperationId>();
   expectTypeOf<"createPublicKey">().toExtend<OperationId>();
   expectTypeOf<"username">().not.toExtend<OperationId>();
 });
 
-test("requests are camelCase, and required where the contract requires them", () => {
+test("types requests in camelCase and requires the fields that the contract requires", () => {
   expectTypeOf<RequestOf<"getNamespace">>().toEqualTypeOf<{ readonly params: { tenant: string } }>();
   expectTypeOf<RequestOf<"healthcheck">>().toEqualTypeOf<Record<never, never>>();
   expectTypeOf<RequestOf<"setSessionRecord">["body"]>().toEqualTypeOf<
@@ -40,7 +40,7 @@ test("requests are camelCase, and required where the contract requires them", ()
   never(() => client.setSessionRecord({ params: { tenant: "t" }, body: { sessionRecord: true } }));
   // @ts-expect-error params are required
   never(() => client.getNamespace());
-  // @ts-expect-error the wire's spelling is not the client's
+  // @ts-expect-error the client uses camelCase
   never(() => client.getDevices({ query: { per_page: 5 } }));
   // @ts-expect-error body is required
   never(() => client.updateMember({ params: { tenant: "t" } }));
@@ -48,7 +48,7 @@ test("requests are camelCase, and required where the contract requires them", ()
   never(() => client.getNamespace({ params: { tenant: "t" }, body: {} }));
 });
 
-test("answers are camelCase, also inside", () => {
+test("types responses in camelCase at every level", () => {
   expectTypeOf<ResponseOf<"getNamespace">["tenantId"]>().toEqualTypeOf<string>();
   expectTypeOf<ResponseOf<"getNamespace">["settings"]>().toEqualTypeOf<{
     sessionRecord: boolean;
@@ -69,7 +69,7 @@ test("answers are camelCase, also inside", () => {
   expectTypeOf(client.call<"getInfo">).returns.resolves.toEqualTypeOf<CallResult<"getInfo">>();
 });
 
-test("lists can be iterated, other operations can not", () => {
+test("iterates only list operations", () => {
   expectTypeOf<ListId>().toEqualTypeOf<
     | "getNamespaces"
     | "getDevices"
@@ -88,7 +88,7 @@ test("lists can be iterated, other operations can not", () => {
   never(() => client.iterate("getNamespace", { params: { tenant: "t" } }));
 });
 
-test("every operation that may answer without a body has a type that says so", () => {
+test("types operations with an optional response body as possibly undefined", () => {
   expectTypeOf<undefined>().toExtend<ResponseOf<"leaveNamespace">>();
   expectTypeOf<undefined>().toExtend<ResponseOf<"registerUser">>();
   expectTypeOf<undefined>().not.toExtend<ResponseOf<"getNamespace">>();
@@ -101,7 +101,7 @@ test("every operation that may answer without a body has a type that says so", (
   ]);
 });
 
-test("every operation has a method of its own, and no other member of the client is hidden by one", () => {
+test("has a method for every operation, and no method hides another member of the client", () => {
   const methods = Object.getPrototypeOf(client) as Record<string, unknown>;
   const ids = Object.keys(operations);
   expect(ids.length).toBeGreaterThan(40);
