@@ -11,13 +11,13 @@ const world = sharedWorld();
 let first: Harness;
 let second: Harness;
 beforeEach(() => {
-  // Two stacks that know nothing of each other.
+  // Two stacks without shared state.
   first = new Harness(world.env, "first");
   second = new Harness(world.env, "second");
 });
 afterEach(async () => {
   await second.up({});
-  // Both had it: what the second one removed is not there any more.
+  // Both stacks managed the object, so the second one has already deleted it.
   await first.refresh();
   await first.up({});
   await first.close();
@@ -25,14 +25,14 @@ afterEach(async () => {
 });
 
 const adoptable = definitions.filter((definition) => definition.inputs.adopt);
-/** A rule has no name by which another one could be in its way, and equal tags are what is wanted. */
-const NEVER_IN_THE_WAY = ["FirewallRule"];
+/** Kinds without conflicts: firewall rules have no unique name. */
+const WITHOUT_CONFLICTS = ["FirewallRule"];
 
-/** Whose state the second one is: nothing but the state tells them apart in the last case. */
+/** Names of the second stack; with the last one, only the state differs from the first stack. */
 const STACKS = ["second", "first"];
 
 describe.each(adoptable.map((definition) => ({ type: definition.name, definition })))(
-  "$type that is there already",
+  "an existing $type",
   ({ type, definition }) => {
     const { base, changes } = sampleOf(definition);
     const program = (args: Record<string, unknown>) => ({ it: { type, args: world.here(args) } });
@@ -40,8 +40,8 @@ describe.each(adoptable.map((definition) => ({ type: definition.name, definition
       ([field]) => !definition.inputs[field]?.replaces && !["forceDestroy", "name"].includes(field),
     );
 
-    it.skipIf(NEVER_IN_THE_WAY.includes(type)).each(STACKS)(
-      "of another state of stack %s is not touched, and the error says what to do",
+    it.skipIf(WITHOUT_CONFLICTS.includes(type)).each(STACKS)(
+      "of another state of stack %s is unchanged, and the error has the remedy",
       async (stack) => {
         second = new Harness(world.env, stack);
         await first.up(program(base));
@@ -57,7 +57,7 @@ describe.each(adoptable.map((definition) => ({ type: definition.name, definition
     );
 
     it.each(STACKS)(
-      "of another state of stack %s is taken over by adopt: true when it is equal, and then needs nothing",
+      "of another state of stack %s is adopted by adopt: true if it is equal, and then needs no change",
       async (stack) => {
         second = new Harness(world.env, stack);
         await first.up(program(base));
@@ -82,9 +82,9 @@ describe.each(adoptable.map((definition) => ({ type: definition.name, definition
       expect(await first.refresh()).toEqual(["update it"]);
     });
 
-    // Terraform deletes in any order: its plan refuses that, and wants a moved block.
+    // Terraform deletes in any order: its plan rejects the rename and requires a moved block.
     it.skipIf(isTerraform)(
-      "renamed in the program: the new resource takes over, and the old one's deletion leaves it",
+      "is adopted by a renamed resource, and the deletion of the old resource keeps it",
       async () => {
         await first.up(program(base));
         const renamed = { renamed: { type, args: world.here({ ...base, adopt: true }) } };
@@ -96,7 +96,7 @@ describe.each(adoptable.map((definition) => ({ type: definition.name, definition
   },
 );
 
-it("equal rules that are there already are taken over by one resource each", async () => {
+it("each of several equal existing rules is adopted by one resource", async () => {
   const { base } = sampleOf(firewallRule);
   const rules = (adopt: boolean) => {
     const args = world.here({ ...base, ...(adopt && { adopt }) });
@@ -110,15 +110,15 @@ it("equal rules that are there already are taken over by one resource each", asy
   expect(await second.preview(rules(false))).toEqual([]);
 });
 
-describe("twins in one program", () => {
-  /** What the error says of them; Terraform tells no provider what they are called. */
+describe("duplicate declarations in one program", () => {
+  /** The expected error; Terraform does not send resource names to a provider. */
   const same = (one: string, two: string) =>
     `${isTerraform ? ".*" : `${one} and ${two}`} manage the same object`;
   const pairs = definitions
     .filter((definition) => definition.identity)
     .map((definition) => ({ type: definition.name, args: sampleOf(definition).base }));
 
-  it.each(pairs)("two $type of one object are refused at preview, naming both", async ({ type, args }) => {
+  it.each(pairs)("reject two $type of one object at preview, with both names", async ({ type, args }) => {
     const here = world.here(args);
     await expect(first.preview({ one: { type, args: here }, two: { type, args: here } })).rejects.toThrow(
       new RegExp(`${type}\\.\\w+: ${same(`${type} "two"`, `${type} "one"`)}`),
@@ -126,7 +126,7 @@ describe("twins in one program", () => {
     expect(first.state.size).toBe(0);
   });
 
-  it("DeviceTags and DeviceTagAttachment on one device are refused, also by other names of the device", async () => {
+  it("reject DeviceTags and DeviceTagAttachment on one device, for any selector of the device", async () => {
     const [device = ""] = await world.client
       .getDevices({ query: { perPage: 1 } })
       .then((all) => all.map((one) => one.name));
@@ -137,7 +137,7 @@ describe("twins in one program", () => {
     );
   });
 
-  it("one device by name and by uid is found out before anything is written", async () => {
+  it("reject a device by name and by uid before the second write", async () => {
     const name = "tags-01";
     const devices = await world.client.getDevices({ query: { perPage: 100 } });
     const { uid = "" } = devices.find((device) => device.name === name) ?? {};
@@ -149,14 +149,14 @@ describe("twins in one program", () => {
     expect([...first.state.keys()]).toEqual(["byName"]);
   });
 
-  it("several DeviceTagAttachments on one device are none", async () => {
+  it("accept several DeviceTagAttachments on one device", async () => {
     const attach = (tag: string) => ({ type: "DeviceTagAttachment", args: { device: "attach-01", tag } });
     await first.up({ one: attach("edge"), two: attach("prod") });
     expect(await first.preview({ one: attach("edge"), two: attach("prod") })).toEqual([]);
   });
 });
 
-it("a rule of another state of the same stack is neither taken, nor changed, nor deleted", async () => {
+it("a rule of another state of the same stack is neither adopted, nor changed, nor deleted", async () => {
   const args = { action: "deny", sourceIp: ".*", username: "y", filter: { hostname: "z" } };
   const program = (priority: number) => ({ it: { type: "FirewallRule", args: { ...args, priority } } });
   const laptop = new Harness(world.env, "first");

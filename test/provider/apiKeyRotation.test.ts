@@ -26,13 +26,13 @@ const names = async () =>
 const key = (args: Record<string, unknown>): Program => ({
   ci: { type: "ApiKey", args: { validDays: 30, role: "observer", ...args } },
 });
-/** What the outputs say of the secret that a key had before: no state of Terraform has one. */
+/** The expected output with the previous secret; a state of Terraform has no secrets. */
 const previousKey = (secret: unknown) => (isTerraform ? {} : { previousKey: secret });
-/** What is replaced because its time is over; a plan of Terraform does not say why. */
-const OUTLIVED = `replace ci ${isTerraform ? "id" : "rotateBefore"}`;
+/** The step that replaces an expired key; a plan of Terraform has no reason. */
+const EXPIRED = `replace ci ${isTerraform ? "id" : "rotateBefore"}`;
 const outputs = () => harness.state.get("ci")?.outputs ?? {};
 
-async function works(secret: unknown): Promise<boolean> {
+async function isValid(secret: unknown): Promise<boolean> {
   const client = createClient({ url: fleet.service.url, credential: apiKeyCredential(String(secret)) });
   try {
     await client.getTags();
@@ -45,7 +45,7 @@ async function works(secret: unknown): Promise<boolean> {
   }
 }
 
-/** The provider's clock only: the service's own key goes on being valid. */
+/** Moves only the provider's clock; the service does not expire the key. */
 function daysLater(days: number): void {
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + days * DAY });
 }
@@ -56,30 +56,30 @@ describe("rotation of an API key", () => {
     daysLater(22);
     expect(await harness.preview(key({ rotateBefore: 7 }))).toEqual([]);
     daysLater(2);
-    expect(await harness.preview(key({ rotateBefore: 7 }))).toEqual([OUTLIVED]);
+    expect(await harness.preview(key({ rotateBefore: 7 }))).toEqual([EXPIRED]);
   });
 
-  it("replaces an expired key also where nothing says so", async () => {
+  it("replaces an expired key without rotateBefore, too", async () => {
     await harness.up(key({}));
     daysLater(31);
-    expect(await harness.preview(key({}))).toEqual([OUTLIVED]);
+    expect(await harness.preview(key({}))).toEqual([EXPIRED]);
   });
 
   it.each([{ name: undefined }, { name: "ci-bot" }])(
-    "ends the old key with the same up: %o",
+    "revokes the old key in the same up: %o",
     async ({ name }) => {
       await harness.up(key({ name, keepers: { year: "a" } }));
       const { key: before } = outputs();
       await harness.up(key({ name, keepers: { year: "b" } }));
       expect(outputs()).toMatchObject({ ...previousKey(""), previous: [] });
-      expect(await Promise.all([works(before), works(outputs().key)])).toEqual([false, true]);
+      expect(await Promise.all([isValid(before), isValid(outputs().key)])).toEqual([false, true]);
       expect(await names()).toHaveLength(1);
       if (name) expect(await names()).toEqual([name]);
     },
   );
 
   it.each([{ name: undefined }, { name: "ci-bot" }])(
-    "lets the old key go on for the overlap when it is replaced by --replace: %o",
+    "keeps the old key valid for the overlap after --replace: %o",
     async ({ name }) => {
       const program = key({ name, overlap: 3 });
       await harness.up(program);
@@ -87,16 +87,16 @@ describe("rotation of an API key", () => {
       expect(await harness.up(program, { replace: ["ci"] })).toEqual(["replace ci id"]);
       expect(outputs().key).not.toBe(before);
       expect(outputs()).toMatchObject({ ...previousKey(before), previous: [{ tenant: fleet.tenant }] });
-      expect(await works(before)).toBe(true);
+      expect(await isValid(before)).toBe(true);
       daysLater(4);
       await harness.up(program);
-      expect(await works(before)).toBe(false);
+      expect(await isValid(before)).toBe(false);
     },
   );
 
-  // Terraform asks no provider how: it destroys what it is told to replace.
+  // Terraform destroys a resource that the user replaces, without a call to the provider.
   it.skipIf(isTerraform)(
-    "cuts nobody off when an engine replaces it without showing it, and says what does",
+    "rejects an engine's replacement that would ignore the overlap, and keeps the old key valid",
     async () => {
       const program = key({ overlap: 3 });
       await harness.up(program);
@@ -104,12 +104,12 @@ describe("rotation of an API key", () => {
       await expect(harness.up(program, { force: ["ci"] })).rejects.toThrow(
         /ApiKey\.overlap: .*keepers.*gatehouse up/,
       );
-      expect(await works(before)).toBe(true);
+      expect(await isValid(before)).toBe(true);
       expect(await harness.preview(program)).toEqual([]);
     },
   );
 
-  it("lets the old keys go on for the overlap, and revokes them after it", async () => {
+  it("keeps the old keys valid for the overlap, and revokes them afterwards", async () => {
     const program = (year: string) => key({ name: "ci-bot", keepers: { year }, overlap: 3 });
     await harness.up(program("a"));
     const first = outputs().key;
@@ -118,7 +118,7 @@ describe("rotation of an API key", () => {
     expect(outputs()).toMatchObject(previousKey(first));
     await harness.up(program("c"));
     expect(outputs()).toMatchObject(previousKey(second));
-    expect(await Promise.all([first, second, outputs().key].map(works))).toEqual([true, true, true]);
+    expect(await Promise.all([first, second, outputs().key].map(isValid))).toEqual([true, true, true]);
     expect(await harness.preview(program("c"))).toEqual([]);
 
     daysLater(4);
@@ -126,10 +126,10 @@ describe("rotation of an API key", () => {
     await harness.up(program("c"));
     expect(outputs()).toMatchObject({ ...previousKey(""), previous: [] });
     expect(await names()).toEqual(["ci-bot"]);
-    expect(await Promise.all([first, second, outputs().key].map(works))).toEqual([false, false, true]);
+    expect(await Promise.all([first, second, outputs().key].map(isValid))).toEqual([false, false, true]);
   });
 
-  it("shows a client that takes each new key not one refusal", async () => {
+  it("never rejects a client that switches to each new key", async () => {
     const program = (year: string) => key({ keepers: { year }, overlap: 1 });
     await harness.up(program("a"));
     let stopped = false;
@@ -138,7 +138,7 @@ describe("rotation of an API key", () => {
     const client = (async () => {
       while (!stopped) {
         calls += 1;
-        if (!(await works(outputs().key))) refusals += 1;
+        if (!(await isValid(outputs().key))) refusals += 1;
       }
     })();
     for (const year of ["b", "c", "d"]) {
@@ -152,14 +152,14 @@ describe("rotation of an API key", () => {
     expect(calls).toBeGreaterThan(8);
   });
 
-  it("is followed by what does not change when somebody renames the key, and its name is set back", async () => {
+  it("finds a key that was renamed out of band, and restores its name", async () => {
     await harness.up(key({ name: "ci-bot" }));
     await fleet.client.updateApiKey({ params: { key: "ci-bot" }, body: { name: "renamed" } });
     await fleet.client.createApiKey({ body: { name: "decoy", expiresAt: 30, role: "observer" } });
     expect(await harness.refresh()).toEqual(["update ci"]);
     await harness.up(key({ name: "ci-bot" }));
     expect(await names()).toEqual(["ci-bot", "decoy"]);
-    // The deletion, too, means the key and not the name.
+    // The deletion also refers to the key, not to its name.
     await fleet.client.updateApiKey({ params: { key: "ci-bot" }, body: { name: "renamed" } });
     await fleet.client.updateApiKey({ params: { key: "decoy" }, body: { name: "ci-bot" } });
     await harness.up({});
@@ -167,26 +167,29 @@ describe("rotation of an API key", () => {
     await fleet.client.deleteApiKey({ params: { key: "ci-bot" } });
   });
 
-  // The update of Terraform that makes a key deletes the one before, too: nothing is left for another run.
+  // Terraform creates the new key and deletes the old one in one update, so no deletion is left for a later run.
   it.skipIf(isTerraform)(
-    "keeps the overlap when the run dies before it deletes what it replaced: a later one does that",
+    "keeps the overlap if the run ends before the deletion of the old key, which a later run deletes",
     async () => {
       const program = (year: string) => key({ name: "ci-bot", keepers: { year }, overlap: 3 });
       await harness.up(program("a"));
       const replaced = harness.state.get("ci");
       await harness.up(program("b"));
-      // As an engine keeps it, to be deleted by the next run.
+      // An engine keeps the replaced resource in the state for deletion by the next run.
       if (replaced) harness.state.set("pending", replaced);
       await harness.up(program("b"));
-      expect(await Promise.all([works(replaced?.outputs.key), works(outputs().key)])).toEqual([true, true]);
+      expect(await Promise.all([isValid(replaced?.outputs.key), isValid(outputs().key)])).toEqual([
+        true,
+        true,
+      ]);
       expect(outputs().previous).toHaveLength(1);
       daysLater(4);
       await harness.up(program("b"));
-      expect(await works(replaced?.outputs.key)).toBe(false);
+      expect(await isValid(replaced?.outputs.key)).toBe(false);
     },
   );
 
-  describe("whose new key somebody revoked while the old one goes on", () => {
+  describe("after an out-of-band revocation of the new key during the overlap", () => {
     const program = (overlap = 3) => key({ validDays: -1, keepers: { year: "b" }, overlap });
     beforeEach(async () => {
       await harness.up(key({ validDays: -1, keepers: { year: "a" }, overlap: 3 }));
@@ -196,26 +199,26 @@ describe("rotation of an API key", () => {
       expect(await harness.refresh()).toEqual([]);
     });
 
-    it("makes another one, and ends the old one after the overlap", async () => {
-      expect(await harness.up(program())).toEqual([OUTLIVED]);
+    it("creates another key, and revokes the old one after the overlap", async () => {
+      expect(await harness.up(program())).toEqual([EXPIRED]);
       expect(await names()).toHaveLength(2);
       daysLater(4);
       await harness.up(program());
       expect(await names()).toEqual([outputs().name]);
     });
 
-    it("ends the old one with the up that makes another one without an overlap", async () => {
+    it("revokes the old key in the up that creates another one without an overlap", async () => {
       await harness.up(program(0));
       expect(await names()).toEqual([outputs().name]);
     });
 
-    it("ends the old one with the resource", async () => {
+    it("revokes the old key with the deletion of the resource", async () => {
       await harness.up({});
       expect(await names()).toEqual([]);
     });
   });
 
-  it("gives way in the name to its own key only", async () => {
+  it("frees a name only if its own key has it", async () => {
     const program = (year: string) => key({ name: "deploy", keepers: { year } });
     await harness.up(program("a"));
     await fleet.client.updateApiKey({ params: { key: "deploy" }, body: { name: "deploy-old" } });
@@ -225,7 +228,7 @@ describe("rotation of an API key", () => {
     await fleet.client.deleteApiKey({ params: { key: "deploy" } });
   });
 
-  it("is that of its resource whatever its name: with a slash, and generated from one", async () => {
+  it("supports resource and key names with a slash", async () => {
     const program: Program = {
       "team/ci": { type: "ApiKey", args: { validDays: 30, role: "observer" } },
       named: { type: "ApiKey", args: { validDays: 30, role: "observer", name: "team/one" } },
@@ -243,7 +246,7 @@ describe("rotation of an API key", () => {
     expect(await names()).toContain("team/two");
   });
 
-  it("of a name that another key has is refused, and says what to do", async () => {
+  it("rejects the name of another key, and reports the remedy", async () => {
     await fleet.client.createApiKey({ body: { name: "taken", expiresAt: 30, role: "observer" } });
     await expect(harness.up(key({ name: "taken" }))).rejects.toThrow(
       /ApiKey\.name: the namespace already has an API key "taken".*choose another name/,
@@ -252,7 +255,7 @@ describe("rotation of an API key", () => {
   });
 });
 
-it("refuses a secret from the program that another key has, before any request", async () => {
+it("rejects a chosen secret of another key before any request", async () => {
   const sent: unknown[] = [];
   const createApiKey = async ({ body }: { readonly body: { readonly key: string } }) => {
     sent.push(body.key);

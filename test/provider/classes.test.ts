@@ -1,7 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 
-/** What a program registered, as engines are told it. */
+/** A resource that a program registered with the engine. */
 interface Registered {
   readonly name: string;
   readonly inputs: Record<string, unknown>;
@@ -31,21 +31,21 @@ beforeEach(() => {
 class OtherProvider extends pulumi.ProviderResource {}
 
 const args = { device: "web-01", tags: ["prod"] };
-/** A provider of the package that dynamic resources are of, as somebody would try to name another service by. */
+/** An explicit provider of dynamic resources, with which a user may try to select another service. */
 const other = () => new OtherProvider("pulumi-nodejs", "other", { url: "https://other.example" });
 const refusal = /^DeviceTags "tags": .* has no effect: .*GATEHOUSE_URL.*a stack for each/;
 
 describe("a resource of a program", () => {
-  it("refuses a provider of its own: it would be on another service than the one that is named", () => {
+  it("rejects an explicit provider, which could not select the service", () => {
     expect(() => new gatehouse.DeviceTags("tags", args, { provider: other() })).toThrow(refusal);
   });
 
-  it("refuses that of its parent", () => {
+  it("rejects an explicit provider of its parent", () => {
     const parent = new pulumi.ComponentResource("test:index:Group", "group", {}, { providers: [other()] });
     expect(() => new gatehouse.DeviceTags("tags", args, { parent })).toThrow(refusal);
   });
 
-  it("is made where a parent has providers for others", async () => {
+  it("accepts a parent with providers of other packages", async () => {
     const aws = new OtherProvider("aws", "east", {});
     const parent = new pulumi.ComponentResource("test:index:Group", "group", {}, { providers: [aws] });
     const tags = new gatehouse.DeviceTags("others", args, { parent });
@@ -53,7 +53,7 @@ describe("a resource of a program", () => {
     expect(registered.map(({ name }) => name)).toContain("DeviceTags others");
   });
 
-  it("is alone in unit tests of a program, which are no run", async () => {
+  it("registers no state identity in unit tests of a program", async () => {
     const tags = new gatehouse.DeviceTags("alone", args);
     await new Promise((resolve) => tags.urn.apply(resolve));
     expect(registered.map(({ name }) => name)).toEqual(["DeviceTags alone"]);
@@ -70,7 +70,7 @@ describe("the runs of programs in one process", () => {
     return registered;
   };
 
-  it.each(["a", "b"])("have an identity each: %s", async (name) => {
+  it.each(["a", "b"])("have one state identity each: %s", async (name) => {
     const resources = await run(name);
     expect(resources.map((resource) => resource.name).sort()).toEqual([
       `DeviceTags one-${name}`,

@@ -10,18 +10,18 @@ const world = sharedWorld();
 
 type Values = Record<string, unknown>;
 
-/** What a resource of a random program is called: by its object, so that an object stays with its resource. */
+/** The name of a resource in a random program. It depends on the object, so an object keeps its resource. */
 function nameOf(type: string, args: Values, index: number): string {
   const definition = definitions.find((candidate) => candidate.name === type);
   const inputs = canonicalInputs(definition?.inputs ?? {}, args);
   const [claim] = definition?.identity?.ofInputs(inputs as never) ?? [];
-  // One of them on a device: a fourth tag would not fit while the old ones are still there.
+  // One attachment per device: a fourth tag would exceed the limit before the old tags are removed.
   if (type === "DeviceTagAttachment") return `attachment ${inputs.tenant ?? ""} ${inputs.device}`;
   return claim?.key ?? `${type} ${index}`;
 }
 
-/** Devices outlive a program, and their names are unique: each has a name of its own. */
-function livable(type: string, { adopt: _adopt, ...args }: Values): Values {
+/** Keeps devices on destroy and gives each its own name, because device names are unique. */
+function withOwnDeviceName(type: string, { adopt: _adopt, ...args }: Values): Values {
   if (type !== "Device") return args;
   return {
     ...args,
@@ -31,7 +31,9 @@ function livable(type: string, { adopt: _adopt, ...args }: Values): Values {
 }
 
 const resource = fc.oneof(
-  ...definitions.map(({ name }) => programs(name).map((args) => ({ type: name, args: livable(name, args) }))),
+  ...definitions.map(({ name }) =>
+    programs(name).map((args) => ({ type: name, args: withOwnDeviceName(name, args) })),
+  ),
 );
 
 const program: fc.Arbitrary<Program> = fc
@@ -67,10 +69,14 @@ async function converge(runs: number): Promise<void> {
 }
 
 it(
-  "random programs, each changed twice, converge to an empty plan and leave nothing",
+  "random programs with two changes each converge to an empty plan and leave no objects",
   { timeout: 120_000 },
   () => converge(5),
 );
 
-// A rare program is found in one of many runs only.
-it("many random programs do", { tags: ["long"], timeout: 600_000 }, () => converge(40));
+// Rare programs occur only in many runs.
+it(
+  "many random programs converge to an empty plan and leave no objects",
+  { tags: ["long"], timeout: 600_000 },
+  () => converge(40),
+);

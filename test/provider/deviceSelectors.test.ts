@@ -25,10 +25,10 @@ describe.each([
   { type: "DeviceTags", args: { tags: ["prod"] } },
   { type: "DeviceTagAttachment", args: { tag: "prod" } },
   { type: "Device", args: {} },
-])("$type of a device that is chosen by name", ({ type, args }) => {
+])("$type with a device selected by name", ({ type, args }) => {
   const program = (device = name) => ({ it: { type, args: { device, ...args } } });
 
-  it("moves to the device that has the name now, once a refresh saw that", async () => {
+  it("moves to the device that has the name after a refresh", async () => {
     await harness.up(program());
     await rename(`${name}-old`);
     const other = await fleet.enroll(name);
@@ -41,18 +41,18 @@ describe.each([
     expect(await harness.preview(program())).toEqual([]);
   });
 
-  it("stays with it when it is renamed and nothing has the old name, or only a device that nobody accepted", async () => {
+  it("stays with a renamed device if no accepted device has the old name", async () => {
     await harness.up(program());
     await rename(`${name}-new`);
     expect(await harness.refresh()).toEqual(["update it"]);
     expect(await harness.preview(program())).toEqual([]);
-    const stranger = await fleet.enrollPending(name);
+    const pending = await fleet.enrollPending(name);
     expect(await harness.refresh()).toEqual([]);
     expect(await harness.preview(program())).toEqual([]);
-    await fleet.client.deleteDevice({ params: { uid: stranger } });
+    await fleet.client.deleteDevice({ params: { uid: pending } });
   });
 
-  it("stays with it when the program follows its new name", async () => {
+  it("stays with a renamed device if the program uses the new name", async () => {
     await harness.up(program());
     await rename(`${name}-new`);
     await harness.refresh();
@@ -61,7 +61,7 @@ describe.each([
   });
 });
 
-it("an update of an object that somebody removed says how to make it again", async () => {
+it("an update of an object that was deleted out of band reports how to create it again", async () => {
   const rule = (priority: number) => ({
     type: "FirewallRule",
     args: { action: "deny", priority, sourceIp: ".*", username: "y", filter: { hostname: "z" } },

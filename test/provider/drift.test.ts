@@ -6,21 +6,21 @@ import { canonicalInputs } from "../../provider/resources/values.ts";
 import type { Client } from "../../sdk/index.ts";
 import { isSparse } from "../projects.ts";
 import { typeOf } from "../terraform/support/configurations.ts";
-import { byHand } from "./support/byHand.ts";
 import { isTerraform } from "./support/frontDoor.ts";
 import { Harness } from "./support/harness.ts";
+import { outOfBandChanges } from "./support/outOfBand.ts";
 import { sampleOf } from "./support/samples.ts";
 import { sharedWorld } from "./support/world.ts";
 
 const world = sharedWorld();
 
-/** Inputs that nobody can change on an object: it would be another one, or they live in the program only. */
-const OWN = ["tenant", "email", "data", "device", "tag", "validDays", "keepers", "rotateBefore", "overlap"];
-/** A Tag's name is what a program calls it. */
+/** Inputs that cannot be changed on an object: they replace it, or exist only in the program. */
+const FIXED = ["tenant", "email", "data", "device", "tag", "validDays", "keepers", "rotateBefore", "overlap"];
+/** The name of a Tag identifies it. */
 const NAMES: Record<string, readonly string[]> = { Tag: ["name"] };
 const LOCAL = ["forceDestroy", "onDestroy", "adopt", "status"];
 
-/** Who declared objects of the namespace, of each that anybody declared. */
+/** The declarations of all declared objects in the namespace. */
 async function declarations(client: Client, tenant: string) {
   const query = { perPage: 100 };
   const namespace = await client.getNamespace({ params: { tenant } });
@@ -39,10 +39,10 @@ async function declarations(client: Client, tenant: string) {
 
 const cases = definitions.map((definition) => ({ type: definition.name, definition }));
 
-describe.each(cases)("$type changed by hand", ({ type, definition }) => {
+describe.each(cases)("$type changed out of band", ({ type, definition }) => {
   const { base } = sampleOf(definition);
-  const hand = byHand[type];
-  if (!hand) throw new Error(`say in support/byHand.ts how ${type} is changed by hand`);
+  const outOfBand = outOfBandChanges[type];
+  if (!outOfBand) throw new Error(`add out-of-band changes of ${type} to support/outOfBand.ts`);
   let harness: Harness;
   let program: Record<string, { type: string; args: Record<string, unknown> }>;
 
@@ -61,24 +61,24 @@ describe.each(cases)("$type changed by hand", ({ type, definition }) => {
   const outputs = () => harness.state.get("it")?.outputs ?? {};
   const client = () => world.client.forTenant(String(outputs().tenant));
   const asDeclared = async () => {
-    const found = await hand.look(client(), outputs());
-    const wanted = canonicalInputs(definition.inputs, base);
-    for (const field of Object.keys(hand.change)) {
+    const live = await outOfBand.read(client(), outputs());
+    const declared = canonicalInputs(definition.inputs, base);
+    for (const field of Object.keys(outOfBand.change)) {
       const canonical = definition.inputs[field]?.canonical ?? ((value: unknown) => value);
-      expect(canonical(found?.[field])).toEqual(wanted[field]);
+      expect(canonical(live?.[field])).toEqual(declared[field]);
     }
   };
 
-  it("is covered in every input that can be", () => {
-    const covered = [...Object.keys(hand.change), ...OWN, ...LOCAL, ...(NAMES[type] ?? [])];
+  it("covers every input that can be changed", () => {
+    const covered = [...Object.keys(outOfBand.change), ...FIXED, ...LOCAL, ...(NAMES[type] ?? [])];
     expect(Object.keys(definition.inputs).filter((field) => !covered.includes(field))).toEqual([]);
   });
 
-  // Tags are on many objects, which have their own programs.
+  // A Tag has no declaration of its own: several programs can use it.
   it.skipIf(isSparse || type === "Tag")(
-    "the object says whose it is, and the trail whose the change was not",
+    "the object has its declaration, and the audit entry of the change has none",
     async () => {
-      // Terraform tells no provider what a resource is called.
+      // Terraform does not send resource names to a provider.
       const own = isTerraform
         ? { project: basename(process.cwd()), stack: "default", resource: typeOf(definition) }
         : { project: "project", stack: "stack", resource: "it" };
@@ -96,27 +96,30 @@ describe.each(cases)("$type changed by hand", ({ type, definition }) => {
         const { changes } = await whoChanged(client(), String(outputs().tenant), [object]);
         expect(changes?.get(nameText(object))?.declaredBy).toEqual(own);
       }
-      const [change] = Object.values(hand.change);
-      await (change ?? hand.remove)?.(client(), outputs());
+      const [change] = Object.values(outOfBand.change);
+      await (change ?? outOfBand.remove)?.(client(), outputs());
       expect(await lastChange()).toBeUndefined();
       if (change) expect(await declarations(client(), String(outputs().tenant))).toMatchObject([own]);
     },
   );
 
-  it.each(Object.keys(hand.change))("%s: seen by refresh, planned, and set back", async (field) => {
-    const before = outputs()[field];
-    await hand.change[field]?.(client(), outputs());
-    expect(await harness.refresh()).toEqual(["update it"]);
-    expect(outputs()[field]).not.toEqual(before);
-    expect(await harness.preview(program)).toEqual(["update it"]);
-    await harness.up(program);
-    await asDeclared();
-    expect(await harness.refresh()).toEqual([]);
-    expect(await harness.preview(program)).toEqual([]);
-  });
+  it.each(Object.keys(outOfBand.change))(
+    "%s: is detected by refresh, planned and reverted",
+    async (field) => {
+      const before = outputs()[field];
+      await outOfBand.change[field]?.(client(), outputs());
+      expect(await harness.refresh()).toEqual(["update it"]);
+      expect(outputs()[field]).not.toEqual(before);
+      expect(await harness.preview(program)).toEqual(["update it"]);
+      await harness.up(program);
+      await asDeclared();
+      expect(await harness.refresh()).toEqual([]);
+      expect(await harness.preview(program)).toEqual([]);
+    },
+  );
 
-  it.runIf(hand.remove)("removed: seen by refresh, and made again", async () => {
-    await hand.remove?.(client(), outputs());
+  it.runIf(outOfBand.remove)("removed: is detected by refresh and created again", async () => {
+    await outOfBand.remove?.(client(), outputs());
     const [seen, planned] = type === "DeviceTags" ? ["update it", "update it"] : ["delete it", "create it"];
     expect(await harness.refresh()).toEqual([seen]);
     if (type === "Device") await world.restoreDevices();
@@ -126,13 +129,10 @@ describe.each(cases)("$type changed by hand", ({ type, definition }) => {
     expect(await harness.preview(program)).toEqual([]);
   });
 
-  // There a 404 without a word does not tell a namespace that was deleted from one that the user was removed from.
-  const isUntold = isSparse && type === "Namespace";
-  it.runIf(hand.remove && !isUntold)(
-    "removed, and not refreshed: its deletion finds nothing to do",
-    async () => {
-      await hand.remove?.(client(), outputs());
-      expect(await harness.up({})).toEqual(["delete it"]);
-    },
-  );
+  // An empty 404 of this service can mean a deleted namespace or a user without membership.
+  const isAmbiguous = isSparse && type === "Namespace";
+  it.runIf(outOfBand.remove && !isAmbiguous)("removed without a refresh: its deletion succeeds", async () => {
+    await outOfBand.remove?.(client(), outputs());
+    expect(await harness.up({})).toEqual(["delete it"]);
+  });
 });

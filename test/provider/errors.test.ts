@@ -24,7 +24,7 @@ describe("the catalog of error codes", () => {
     expect(new Set(codes).size).toBe(codes.length);
   });
 
-  it.each(codes)("%s is thrown somewhere", (code) => {
+  it.each(codes)("%s occurs in the sources", (code) => {
     expect(text).toContain(`"${code}"`);
   });
 });
@@ -71,7 +71,7 @@ describe("an error as JSON", () => {
   });
 });
 
-it("writes terms of a resource's error in the words of each front end", () => {
+it("formats terms of a resource's error for each front end", () => {
   const error = new ResourceError("Device", {
     code: "already_exists",
     field: ["adopt"],
@@ -82,7 +82,7 @@ it("writes terms of a resource's error in the words of each front end", () => {
   expect(error.textIn(() => "force_destroy = true")).toBe("DeviceTags exists; set force_destroy = true");
 });
 
-it("ends the text of an error at its remedy, whatever the punctuation of its cause", () => {
+it("separates the remedy of an error by the punctuation of its cause", () => {
   expect(new EngineError("usage", "It is wrong.", { remedy: "See --help." }).message).toBe(
     "It is wrong. See --help.",
   );
@@ -92,7 +92,7 @@ it("ends the text of an error at its remedy, whatever the punctuation of its cau
 });
 
 describe("a diagnostic of Terraform", () => {
-  it("points at the member of the attribute that is wrong", () => {
+  it("points to the invalid member of an attribute", () => {
     const rule = {
       action: "deny",
       priority: 1,
@@ -110,7 +110,7 @@ describe("a diagnostic of Terraform", () => {
     ]);
   });
 
-  it("points at the namespace of a provider block, and never at a line with a secret", () => {
+  it("never points to an attribute with a secret", () => {
     const block = {
       ...{ url: "https://one.example", tenant: null, username: null, password: null, totp_secret: null },
       ...{ api_key: null, token: null, ca_file: null, retry_timeout: null },

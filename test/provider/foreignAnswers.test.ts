@@ -4,7 +4,7 @@ import { type Listening, listening } from "../support/listening.ts";
 import { sharedFleet } from "../support/shared.ts";
 import { Harness, type Program } from "./support/harness.ts";
 
-// A proxy whose routes are wrong answers 404 to everything, which must not empty a state.
+// A misconfigured proxy responds to every request with 404. This must not empty a state.
 
 const fleet = sharedFleet();
 let proxy: Listening;
@@ -33,7 +33,7 @@ describe.each([
   ["JSON of another kind", '{"error":"no route"}'],
   ["no body", ""],
   ["JSON that looks like the service's", '{"message":"no route matched"}'],
-])("a proxy that answers each request with 404 and %s", (_name, text) => {
+])("a proxy that responds to each request with 404 and %s", (_name, text) => {
   let direct: Harness;
   let through: Harness;
   beforeEach(async () => {
@@ -48,7 +48,7 @@ describe.each([
     await Promise.all([direct.close(), through.close()]);
   });
 
-  it("is an error for a refresh and a destroy, and nothing counts as deleted", async () => {
+  it("makes a refresh and a destroy fail, and no object counts as deleted", async () => {
     await expect(through.refresh()).rejects.toThrow(/\b404\b/);
     expect(through.state.size).toBe(3);
     const failure: unknown = await through.up({}).catch((error: unknown) => error);
@@ -56,13 +56,13 @@ describe.each([
   });
 });
 
-/** Requests about one object, but for its namespace, by which a provider may look whether it is there at all. */
+/** True for requests about one object that is not a namespace. */
 const isAboutOne = (method = "", path = "") =>
   method === "DELETE" || /^\/api\/(devices|firewall\/rules)\/[^/?]+$/.test(path);
 const isAboutNamespace = (path = "") => /^\/api\/namespaces\/[0-9a-f-]{36}$/.test(path);
 
 describe.each([false, true])(
-  "a proxy that answers requests about one object with 404 and no body (namespaces too: %s)",
+  "a proxy that responds to requests about one object with an empty 404 (namespaces too: %s)",
   (hidesNamespaces) => {
     let partial: Listening;
     let direct: Harness;
@@ -98,7 +98,7 @@ describe.each([false, true])(
       await partial.stop();
     });
 
-    it("takes nothing away: a refresh keeps all, and a destroy fails for what is still listed", async () => {
+    it("removes no object from the state: a refresh keeps all, and a destroy fails for objects that lists contain", async () => {
       const steps = await through.refresh().catch((error: unknown) => String(error));
       expect(String(steps)).not.toContain("delete");
       expect([...through.state.keys()].sort()).toEqual(["ci", "device", "rule", "stage", "tags"]);

@@ -9,7 +9,7 @@ import { compilePattern } from "../../sdk/policy/index.ts";
 import { testFolder } from "../support/folder.ts";
 import { sshKeyLine } from "./support/programs.ts";
 
-/** As the service decides: RE2, not anchored. */
+/** Matches like the service: RE2 without anchors. */
 const admits = (pattern: string, text: string) => compilePattern(pattern).test(text);
 
 describe("login() and hostname()", () => {
@@ -21,7 +21,7 @@ describe("login() and hostname()", () => {
     },
   );
 
-  it("admit the names given, and no other", () => {
+  it("admit only the given names", () => {
     fc.assert(
       fc.property(names, names, (given, others) => {
         const pattern = login(...given);
@@ -32,14 +32,14 @@ describe("login() and hostname()", () => {
     );
   });
 
-  it("read well", () => {
+  it("return readable patterns", () => {
     expect(login("root")).toBe("^root$");
     expect(login("root", "ana")).toBe("^(ana|root)$");
     expect(hostname("Web-1")).toBe("^web-1$");
     expect(admits(login("root"), "notroot")).toBe(false);
   });
 
-  it.each([[[]], [[""]]])("refuse %j", (given) => {
+  it.each([[[]], [[""]]])("reject %j", (given) => {
     expect(() => login(...given)).toThrow(/login\(\): needs at least one name/);
   });
 });
@@ -50,7 +50,7 @@ describe("cidr()", () => {
   const toAddress = (value: number) =>
     [24, 16, 8, 0].map((shift) => Math.floor(value / 2 ** shift) % 256).join(".");
 
-  it("matches the addresses of its range, and no other", () => {
+  it("matches only the addresses of its range", () => {
     const range = fc
       .tuple(fc.nat(2 ** 32 - 1), fc.integer({ min: 0, max: 32 }))
       .map(([value, bits]) => ({ first: value - (value % 2 ** (32 - bits)), bits }));
@@ -68,14 +68,14 @@ describe("cidr()", () => {
     );
   });
 
-  it("matches whole addresses only", () => {
+  it("matches only whole addresses", () => {
     expect(admits(cidr("10.0.0.0/8"), "110.0.0.1")).toBe(false);
     expect(admits(cidr("192.0.2.7"), "192.0.2.77")).toBe(false);
     expect(admits(cidr("192.0.2.7"), "192a0b2c7")).toBe(false);
     expect(toNumber("10.0.0.0")).toBe(167772160);
   });
 
-  it("takes several ranges", () => {
+  it("accepts several ranges", () => {
     const pattern = cidr("10.0.0.0/8", "192.168.0.0/16");
     expect(["10.1.2.3", "192.168.9.9", "192.169.0.1"].map((address) => admits(pattern, address))).toEqual([
       true,
@@ -85,14 +85,14 @@ describe("cidr()", () => {
   });
 
   it.each(["", "10.0.0.0/33", "10.0.0/8", "2001:db8::/129", "10.0.0.0/8/8", "10.0.0.0/-1", "10.0.0.0/08x"])(
-    "refuses %j, naming it",
+    "rejects %j and reports it",
     (range) => {
       expect(() => cidr(range)).toThrow(`cidr("${range}"): must be a range like`);
     },
   );
 
-  it("matches the IPv6 addresses of its range as they are written, and no other", () => {
-    // Zeros are common in addresses, and decide how they are written.
+  it("matches only the IPv6 addresses of its range, in canonical form", () => {
+    // Zeros are common in addresses and determine their canonical form.
     const group = fc.oneof(fc.constant(0), fc.constantFrom(1, 0x10, 0x800, 0xffff), fc.nat(0xffff));
     const groups = fc.array(group, { minLength: 8, maxLength: 8 });
     const write = (of: readonly number[]) =>
@@ -111,7 +111,7 @@ describe("cidr()", () => {
         const pattern = cidr(range);
         const members = new BlockList();
         members.addSubnet(write(first), bits, "ipv6");
-        // Inside, anywhere, and outside by one bit.
+        // The first address, one in the range, a random one and one outside by one bit.
         const flipped = first.with(0, (first[0] ?? 0) ^ 0x8000);
         for (const address of [first, mixed(first, other, bits), other, flipped].map(write)) {
           expect(admits(pattern, address), `${range} ${pattern} ${address}`).toBe(
@@ -125,13 +125,13 @@ describe("cidr()", () => {
     expect(admits(cidr("10.0.0.0/8", "2001:db8::/32"), "2001:db8::7")).toBe(true);
   });
 
-  it("refuses IPv4 addresses in the form of IPv6, which the service writes as IPv4", () => {
+  it("rejects IPv4-mapped IPv6 addresses, which the service writes as IPv4", () => {
     for (const range of ["::ffff:10.0.0.1", "::ffff:10.0.0.0/104"]) {
       expect(() => cidr(range)).toThrow(/use an IPv4 range/);
     }
   });
 
-  it("refuses a range whose first address it is not", () => {
+  it("rejects a range with host bits", () => {
     expect(() => cidr("2001:db8::1/32")).toThrow(/host bits set/);
     expect(() => cidr("10.0.0.1/8")).toThrow(/host bits set/);
   });
@@ -144,7 +144,7 @@ describe("sshKeyFile()", () => {
     return file;
   };
 
-  it("reads the key that is in the file", () => {
+  it("reads the key of a file", () => {
     const line = sshKeyLine("ana@laptop");
     expect(sshKeyFile(fileOf(`# Ana's\n\n${line}\n`))).toBe(line);
   });
@@ -155,13 +155,13 @@ describe("sshKeyFile()", () => {
     ["-----BEGIN OPENSSH PRIVATE KEY-----\nx\n", /contains a private key/],
     ["ssh-ed25519 AAAA", /must contain a complete ssh-ed25519 key/],
     ["x".repeat(70_000), /not a public key file/],
-  ])("refuses a file with something else, naming it", (text, message) => {
+  ])("rejects a file with other contents and reports its path", (text, message) => {
     const file = fileOf(text);
     expect(() => sshKeyFile(file)).toThrow(message);
     expect(() => sshKeyFile(file)).toThrow(file);
   });
 
-  it("names a file that is not there", () => {
+  it("reports the path of a missing file", () => {
     expect(() => sshKeyFile("/nowhere/key.pub")).toThrow(/\/nowhere\/key\.pub/);
   });
 });

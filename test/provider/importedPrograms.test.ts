@@ -19,13 +19,13 @@ const OPTIONS: ProgramOptions = {
   ...{ format: "typescript", plugin: false, adopt: false },
 };
 
-// What no program may take for a reference.
-// biome-ignore lint/suspicious/noTemplateCurlyInString: it is none
+// Names that a program must not interpret as references.
+// biome-ignore lint/suspicious/noTemplateCurlyInString: the text is not a template
 const REFERENCE = "${ana}";
-// biome-ignore lint/suspicious/noTemplateCurlyInString: it is none
+// biome-ignore lint/suspicious/noTemplateCurlyInString: the text is not a template
 const TEMPLATE = "`${1}`";
 
-/** Names that break what is written without care. */
+/** Names that break a program without escapes. */
 const nasty = fc.oneof(
   fc.constantFrom(
     ...[
@@ -61,7 +61,7 @@ const nasty = fc.oneof(
   ),
   fc.string({ unit: "grapheme", maxLength: 20 }),
   fc.string({ unit: "binary", maxLength: 5 }),
-  // Of each kind of characters that no reader sees: among them marks of direction, what has no width, and no characters.
+  // One of each kind of invisible characters, such as direction marks, zero-width characters and noncharacters.
   fc.string({
     unit: fc.constantFrom(
       ..."a\0\t\u007f\u0085\u00ad\u034f\u200b\u2028\u2029\u202e\u2066\u3164\ufeff\ufe0f\ufdd0\uffff\u{1fffe}\u{e0041}",
@@ -69,13 +69,13 @@ const nasty = fc.oneof(
   }),
 );
 
-/** No file has anything that no reader sees, but breaks of lines. */
+/** Checks that line breaks are the only invisible characters in the files. */
 function expectVisible({ files }: Program): void {
-  const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{NChar}]/u;
-  for (const { text } of files) expect(text.split("\n").filter((line) => unseen.test(line))).toEqual([]);
+  const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{NChar}]/u;
+  for (const { text } of files) expect(text.split("\n").filter((line) => invisible.test(line))).toEqual([]);
 }
 
-/** An object, as a counterexample shows it. */
+/** An object in the form that a counterexample prints. */
 interface Sample {
   readonly kind: (typeof KINDS)[number];
   readonly id: string;
@@ -87,7 +87,7 @@ const sampleOf = (kind: Sample["kind"], index: number): fc.Arbitrary<Sample> =>
   fc.record({ args: programs(kind), name: nasty }).map(({ args, name }) => {
     const fields = definitionNamed(kind).inputs;
     const inputs = declaringInputs(fields, canonicalInputs(fields, args));
-    // As the service has it: a key of any name.
+    // Names of keys on the service can be any text.
     return {
       kind,
       id: `tenant/${kind}${index}`,
@@ -96,7 +96,7 @@ const sampleOf = (kind: Sample["kind"], index: number): fc.Arbitrary<Sample> =>
     };
   });
 
-/** Objects of all kinds; of some so many that they become rows. */
+/** Objects of all kinds, some in numbers that become rows. */
 const tenants: fc.Arbitrary<Sample[]> = fc
   .tuple(
     ...KINDS.map((kind) => fc.nat({ max: kind === "Namespace" ? 1 : 20 }).map((count) => ({ kind, count }))),
@@ -112,22 +112,22 @@ const tenants: fc.Arbitrary<Sample[]> = fc
 const objectsOf = (samples: readonly Sample[]): Declarable[] =>
   samples.map(({ kind, ...object }) => ({ ...object, definition: definitionNamed(kind) }));
 
-interface Made {
+interface Registered {
   readonly kind: string;
   readonly name: string;
   readonly args: Readonly<Record<string, unknown>>;
   readonly options: unknown;
 }
 
-/** Runs a program, with the real helpers, and classes that take note of what they are made with. */
-function run({ files }: Program, from = "@gatehouse-access/provider"): Made[] {
-  const made: Made[] = [];
+/** Runs a program with the real helpers and with classes that record their arguments. */
+function run({ files }: Program, from = "@gatehouse-access/provider"): Registered[] {
+  const registered: Registered[] = [];
   const classes = Object.fromEntries(
     KINDS.map((kind) => [
       kind,
       class {
-        constructor(name: string, args: Made["args"], options?: unknown) {
-          made.push({ kind, name, args, options });
+        constructor(name: string, args: Registered["args"], options?: unknown) {
+          registered.push({ kind, name, args, options });
         }
       },
     ]),
@@ -153,17 +153,17 @@ function run({ files }: Program, from = "@gatehouse-access/provider"): Made[] {
     return exports;
   };
   load("./index");
-  return made;
+  return registered;
 }
 
 const PREFIX = "pulumi-nodejs:dynamic/gatehouse:";
 const byId = (left: { id: string }, right: { id: string }) => (left.id < right.id ? -1 : 1);
 
-/** What the program declares, by the ids that it says the resources have. */
-function declaredIn({ resources }: Program, made: readonly Made[], prefix = PREFIX) {
+/** The declarations of the program, by the ids of its resources. */
+function declaredIn({ resources }: Program, registered: readonly Registered[], prefix = PREFIX) {
   return resources
     .map(({ type, name, id }) => {
-      const all = made.filter((one) => `${prefix}${one.kind}` === type && one.name === name);
+      const all = registered.filter((one) => `${prefix}${one.kind}` === type && one.name === name);
       expect(all).toHaveLength(1);
       return { id, inputs: all[0]?.args };
     })
@@ -173,18 +173,18 @@ function declaredIn({ resources }: Program, made: readonly Made[], prefix = PREF
 const asDeclared = (objects: readonly Declarable[]) =>
   objects.map(({ id, inputs }) => ({ id, inputs })).sort(byId);
 
-describe("the program that is written for what is there", () => {
-  test("declares exactly that, whatever it is called", () => {
+describe("the program for existing objects", () => {
+  test("declares exactly the objects, for any names", () => {
     fc.assert(
       fc.property(tenants, fc.boolean(), (samples, plugin) => {
         const objects = objectsOf(samples);
         const program = writeProgram(objects, { ...OPTIONS, plugin });
         expectVisible(program);
-        const made = run(program, plugin ? "@gatehouse-access/pulumi" : undefined);
-        expect(made).toHaveLength(objects.length);
+        const registered = run(program, plugin ? "@gatehouse-access/pulumi" : undefined);
+        expect(registered).toHaveLength(objects.length);
         const prefix = plugin ? "gatehouse:index:" : PREFIX;
-        expect(declaredIn(program, made, prefix)).toEqual(asDeclared(objects));
-        for (const { kind, options } of made) {
+        expect(declaredIn(program, registered, prefix)).toEqual(asDeclared(objects));
+        for (const { kind, options } of registered) {
           expect(options).toEqual(kind === "Namespace" ? { protect: true } : undefined);
         }
       }),
@@ -192,7 +192,7 @@ describe("the program that is written for what is there", () => {
     );
   });
 
-  test("declares it in YAML too", () => {
+  test("declares the objects in YAML", () => {
     fc.assert(
       fc.property(tenants, (samples) => {
         const objects = objectsOf(samples);
@@ -209,13 +209,13 @@ describe("the program that is written for what is there", () => {
           if (typeof given !== "object" || given === null) return given;
           return Object.fromEntries(Object.entries(given).map(([key, item]) => [key, value(item)]));
         };
-        const made = Object.entries<Record<string, unknown>>(resources).map(([key, resource]) => ({
+        const registered = Object.entries<Record<string, unknown>>(resources).map(([key, resource]) => ({
           kind: String(resource.type).replace("gatehouse:", ""),
           name: value(resource.name ?? key) as string,
-          args: value(resource.properties ?? {}) as Made["args"],
+          args: value(resource.properties ?? {}) as Registered["args"],
           options: resource.options,
         }));
-        expect(declaredIn(program, made, "gatehouse:index:")).toEqual(asDeclared(objects));
+        expect(declaredIn(program, registered, "gatehouse:index:")).toEqual(asDeclared(objects));
         for (const key of [...Object.keys(resources), ...Object.keys(variables)]) {
           expect(key).toMatch(/^[A-Za-z_][\w-]*$/);
         }
@@ -224,17 +224,17 @@ describe("the program that is written for what is there", () => {
     );
   });
 
-  test("adopts what it declares where it has no state, and says what cannot be adopted", () => {
+  test("adopts its objects without a state, and lists objects that cannot be adopted", () => {
     const sample = objectsOf(fc.sample(tenants, { numRuns: 1, seed: 5 })[0] ?? []);
     const program = writeProgram(sample, { ...OPTIONS, adopt: true });
-    const made = run(program);
-    expect(made.every(({ args }) => args.adopt === true)).toBe(true);
-    expect(made.some(({ kind }) => kind === "ApiKey")).toBe(false);
+    const registered = run(program);
+    expect(registered.every(({ args }) => args.adopt === true)).toBe(true);
+    expect(registered.some(({ kind }) => kind === "ApiKey")).toBe(false);
     expect(program.leftOut).toEqual(sample.filter(({ definition }) => definition.name === "ApiKey"));
-    expect(made).toHaveLength(sample.length - program.leftOut.length);
+    expect(registered).toHaveLength(sample.length - program.leftOut.length);
   });
 
-  test("imports each object once into Terraform, under a name that it takes", () => {
+  test("imports each object once into Terraform, under a valid name", () => {
     fc.assert(
       fc.property(tenants, (samples) => {
         const objects = objectsOf(samples);
@@ -255,7 +255,7 @@ describe("the program that is written for what is there", () => {
           .filter(({ path }) => path.startsWith("data/"))
           .flatMap(({ text }) => Object.entries<{ id: string }>(JSON.parse(text)));
         expect([...ids, ...rows.map(([, { id }]) => id)].sort()).toEqual(objects.map(({ id }) => id).sort());
-        // Names of one normal form are one for Terraform.
+        // Terraform treats names with equal normal forms as one.
         expect(rows.map(([name]) => name)).toEqual(rows.map(([name]) => name.normalize()));
         expect(resources.map(({ id }) => id).sort()).toEqual(objects.map(({ id }) => id).sort());
       }),
@@ -263,7 +263,7 @@ describe("the program that is written for what is there", () => {
     );
   });
 
-  test("has one resource for each of 10,000 keys, also where all have one name", () => {
+  test("has one resource for each of 10,000 keys with the same name", () => {
     const definition = definitionNamed("PublicKey");
     const objects = Array.from({ length: 10_000 }, (_, index) => ({
       definition,
@@ -278,7 +278,7 @@ describe("the program that is written for what is there", () => {
     expect(Object.keys(JSON.parse(rows))).toHaveLength(10_000);
   });
 
-  test("reads as if somebody had written it", () => {
+  test("has the format of a handwritten program", () => {
     const object = (kind: string, name: string, inputs: Record<string, unknown>): Declarable => ({
       ...{ definition: definitionNamed(kind), id: `tenant/${kind} ${name}`, name, inputs },
     });
@@ -375,7 +375,7 @@ describe("the program that is written for what is there", () => {
   });
 });
 
-describe("the root module that is written for what is there", () => {
+describe("the root module for existing objects", () => {
   const object = (kind: string, index: number, inputs: Record<string, unknown>): Declarable => ({
     ...{ definition: definitionNamed(kind), id: `tenant/${index}`, name: `ana ${index}`, inputs },
   });
@@ -392,7 +392,7 @@ describe("the root module that is written for what is there", () => {
     });
   const many = <T>(of: (index: number) => T) => Array.from({ length: 13 }, (_, index) => of(index));
 
-  test("reads as if somebody had written it", () => {
+  test("has the format of a handwritten program", () => {
     const text = written([member(1), rule(10)]);
     expect(text("versions.tf")).toBe(
       [
@@ -432,7 +432,7 @@ describe("the root module that is written for what is there", () => {
     );
   });
 
-  test("keeps the namespace from a destroy, and has no secret", () => {
+  test("protects the namespace from destroy, and contains no secret", () => {
     const text = written([object("Namespace", 1, { name: "prod" }), object("ApiKey", 2, { validDays: 30 })]);
     expect(text("namespace.tf")).toBe(
       [
@@ -451,7 +451,7 @@ describe("the root module that is written for what is there", () => {
     );
   });
 
-  test("reads its rows", () => {
+  test("reads its rows from a data file", () => {
     const text = written(many(rule));
     expect(text("rules.tf")).toBe(
       [
@@ -494,11 +494,11 @@ describe("the root module that is written for what is there", () => {
     ["1.5", "single blocks", [member(1)]],
     ["1.7", "a table", many(member)],
     ["1.8", "a function", [rule(1)]],
-  ])("needs Terraform %s for %s", (version, _what, objects) => {
+  ])("requires Terraform %s for %s", (version, _construct, objects) => {
     expect(written(objects)("versions.tf")).toContain(`required_version = ">= ${version}"`);
   });
 
-  test("calls no helper whose names Terraform would order in another way", () => {
+  test("calls no helper with names that Terraform would order differently", () => {
     const key = (index: number, username: string) =>
       object("PublicKey", index, { name: "ana", data: "ssh-rsa AAAA", username, filter: { tags: ["prod"] } });
     const text = written([key(1, login("e\u0301", "f")), key(2, login("e\u0301"))]);
@@ -508,14 +508,14 @@ describe("the root module that is written for what is there", () => {
     ]);
   });
 
-  test("leaves out what Terraform cannot name", () => {
+  test("omits objects that Terraform cannot name", () => {
     const key = { ...object("ApiKey", 1, { name: "ke\u0301y", validDays: 30 }), id: "tenant/ke\u0301y" };
     const { leftOut, resources } = writeProgram([key], { ...OPTIONS, format: "terraform" });
     expect([leftOut, resources]).toEqual([[key], []]);
   });
 });
 
-describe("the helper that a pattern comes from", () => {
+describe("the helper call of a pattern", () => {
   const names = fc.array(fc.string({ unit: "grapheme", minLength: 1, maxLength: 8 }), {
     minLength: 1,
     maxLength: 4,
@@ -546,7 +546,7 @@ describe("the helper that a pattern comes from", () => {
   });
 
   test.each([".*", "root", "^root", "^(root|ana)$", "^[a-z]+$", "^$", "^a|b$", "^((a|b))$"])(
-    "is none for %s",
+    "does not exist for %s",
     (pattern) => {
       expect(namesIn("login", pattern)).toBeUndefined();
       expect(rangesIn(pattern)).toBeUndefined();

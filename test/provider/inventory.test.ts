@@ -33,8 +33,8 @@ const resource = (
 const managedBy = (...resources: StateResource[]) =>
   new ManagedObjects(ownResources(resources, "https://access.example.org"));
 
-describe("what states manage", () => {
-  it("is found by its id, whichever way it is declared", () => {
+describe("ManagedObjects", () => {
+  it("finds objects by id, for both resource types", () => {
     const managed = managedBy(
       resource("PublicKey", "aa"),
       resource("FirewallRule", "7", {}, "gatehouse:index:"),
@@ -46,7 +46,7 @@ describe("what states manage", () => {
     expect(managed.ownerOf(live("PublicKey", "cc"))).toBeUndefined();
   });
 
-  it("has all tags of a device with DeviceTags, and single ones with attachments", () => {
+  it("covers all tags of a device with DeviceTags, and single tags with attachments", () => {
     const managed = managedBy(
       resource("DeviceTags", uid("1")),
       resource("DeviceTagAttachment", `${uid("2")}/prod`),
@@ -58,25 +58,25 @@ describe("what states manage", () => {
     expect(tag(`${uid("3")}/prod`)).toBeUndefined();
   });
 
-  it("has an API key by when it was made, whatever its name is by now, and those that it replaced", () => {
-    const made = (second: number) => ({
+  it("finds an API key by its time of creation after a rename, and also its predecessors", () => {
+    const creation = (second: number) => ({
       ...{ createdAt: `2026-11-23T07:00:0${second}.000Z`, createdBy: "507f1f77bcf86cd799439011" },
     });
     const managed = managedBy(
       resource("ApiKey", "ci", {
-        ...made(1),
+        ...creation(1),
         name: "ci",
-        previous: [{ tenant: TENANT, name: "x", ...made(2) }],
+        previous: [{ tenant: TENANT, name: "x", ...creation(2) }],
       }),
     );
     const key = (name: string, second: number) =>
-      managed.ownerOf(live("ApiKey", name, { name, previous: [], ...made(second) }));
+      managed.ownerOf(live("ApiKey", name, { name, previous: [], ...creation(second) }));
     expect(key("renamed", 1)).toBeDefined();
     expect(key("replaced", 2)).toBeDefined();
     expect(key("ci", 3)).toBeUndefined();
   });
 
-  it("is what is on the service that is asked, where a program has instances for several", () => {
+  it("contains only objects of the evaluated service if a program has providers for several", () => {
     const instance = (url: string) =>
       ({
         urn: `urn:pulumi:prod::p::pulumi:providers:gatehouse::${url}`,
@@ -102,13 +102,13 @@ describe("an exception", () => {
   });
   const now = new Date("2026-11-23T12:00:00Z");
 
-  it("holds to the end of its day", () => {
+  it("is valid until the end of its day", () => {
     const one = exception("PublicKey", "aa", "2026-11-23");
     expect(hasEnded(one, new Date("2026-11-23T23:59:59.999Z"))).toBe(false);
     expect(hasEnded(one, new Date("2026-11-24T00:00:00Z"))).toBe(true);
   });
 
-  it("is for an id, never for a name that anybody may choose; for a member also for the address", () => {
+  it("applies to an id, never to a name, which users can choose; for a member also to the address", () => {
     const found = (object: LiveObject, ...some: Exception[]) => exceptionFor(some, object, now);
     const key = live("PublicKey", "73:d4", undefined, "vendor");
     expect(found(key, exception("PublicKey", "73:d4"))).toBeDefined();
@@ -121,7 +121,7 @@ describe("an exception", () => {
     expect(found(key, ...both)).toBe(both[1]);
   });
 
-  it("is suggested as a line of the file", () => {
+  it("is printed as a line of the file", () => {
     expect(exceptionLine(live("ApiKey", "legacy-ci"), "2026-12-24", "old pipeline")).toBe(
       "ApiKey legacy-ci until 2026-12-24: old pipeline",
     );
@@ -131,10 +131,10 @@ describe("an exception", () => {
   });
 });
 
-describe("what a program can declare", () => {
+describe("declarable objects", () => {
   const key = { tenant: TENANT, name: "ana", data: sshKeyLine(), username: ".*", filter: { hostname: ".*" } };
 
-  it("is what its inputs allow; the rest is told with the reason", () => {
+  it("have valid inputs; the others have a reason", () => {
     const { declarable: possible, undeclarable } = declarable([
       live("PublicKey", "aa", { ...key, fingerprint: "aa", createdAt: "" }),
       live("PublicKey", "bb", { ...key, username: "(" }),
@@ -150,22 +150,22 @@ describe("what a program can declare", () => {
     ]);
   });
 
-  it("names a device by the shortest selector that means it", () => {
+  it("refer to a device by the shortest unambiguous selector", () => {
     const device = (digit: string, name: string, mac: string, status = "accepted") =>
       ({ uid: uid(digit), name, identity: { mac }, status, tags: ["prod"] }) as unknown as Device;
     const found = selectorsOf([
       device("1", "web-01", "02:00:00:00:00:01"),
-      device("2", "twin", "02:00:00:00:00:02"),
-      device("3", "TWIN", "02:00:00:00:00:03", "pending"),
+      device("2", "same", "02:00:00:00:00:02"),
+      device("3", "SAME", "02:00:00:00:00:03", "pending"),
       device("4", "", "02:00:00:00:00:04"),
       device("5", "", ""),
-      // One that calls itself by the address of another.
+      // The name of this device is the MAC address of another one.
       device("6", "02:00:00:00:00:01", "02:00:00:00:00:06"),
       device("7", uid("1"), "02:00:00:00:00:06"),
     ]);
     expect(found.map(({ selector }) => selector)).toEqual([
       "web-01",
-      "twin",
+      "same",
       "02:00:00:00:00:03",
       "02:00:00:00:00:04",
       uid("5"),

@@ -48,13 +48,13 @@ async function sigOf(email: string): Promise<string> {
 }
 const accept = (token: string, sig: string) =>
   app.call("acceptInvite", { token, params: { tenant: owner.tenant }, body: { sig } });
-/** Time passes for the provider, and for the service, which is in this process. */
-function pass(seconds: number): void {
+/** Advances the clock of the provider and of the service, which runs in this process. */
+function advance(seconds: number): void {
   vi.useFakeTimers({ now: Date.now() + seconds * 1000, toFake: ["Date"] });
 }
 
-describe("somebody with an account", () => {
-  it("is invited by one mail, and a member of the same id after accepting", async () => {
+describe("an invited user with an account", () => {
+  it("gets one mail, and keeps the id as a member after accepting", async () => {
     const ana = await app.user("ana");
     expect(await harness.up(inviting(ana.email))).toEqual(["create it"]);
     const id = `${owner.tenant}/${ana.id}`;
@@ -70,7 +70,7 @@ describe("somebody with an account", () => {
     expect(await app.services.db.member.findUnique({ where: key(ana.id) })).toBeNull();
   });
 
-  it("gets another role while the invitation is open, or after accepting it unseen", async () => {
+  it("gets another role while the invitation is pending, and after accepting it without a refresh", async () => {
     const bob = await app.user("bob");
     await harness.up(inviting(bob.email));
     expect(await harness.up(inviting(bob.email, "operator"))).toEqual(["update it"]);
@@ -82,7 +82,7 @@ describe("somebody with an account", () => {
     expect(stateOf()?.outputs).toMatchObject({ role: "administrator", status: "accepted" });
   });
 
-  it("whose invitation somebody withdrew is gone, and invited again", async () => {
+  it("is deleted by a refresh after the invitation was withdrawn, and is invited again", async () => {
     const cleo = await app.user("cleo");
     await harness.up(inviting(cleo.email));
     await app.services.db.member.delete({ where: key(cleo.id) });
@@ -92,8 +92,8 @@ describe("somebody with an account", () => {
   });
 });
 
-describe("somebody without an account", () => {
-  it("is invited, registers, accepts, and keeps the id", async () => {
+describe("an invited user without an account", () => {
+  it("registers, accepts and keeps the id", async () => {
     const email = "gina@example.org";
     await harness.up(inviting(email));
     const id = stateOf()?.id;
@@ -113,11 +113,11 @@ describe("somebody without an account", () => {
     expect(stateOf()).toMatchObject({ id, outputs: { status: "accepted", accountEmail: email } });
   });
 
-  it("is invited again by an up when the invitation has expired, and not before", async () => {
+  it("is invited again by an up only after the invitation has expired", async () => {
     const email = "hugo@example.org";
     await harness.up(inviting(email));
     expect(await mailsTo(email)).toHaveLength(1);
-    pass(WEEK + 60);
+    advance(WEEK + 60);
     expect(await harness.refresh()).toEqual(["update it"]);
     expect(stateOf()?.outputs.status).toBe("expired");
     expect(await harness.up(inviting(email))).toEqual(["update it"]);
@@ -126,7 +126,7 @@ describe("somebody without an account", () => {
     expect(await harness.up(inviting(email))).toEqual([]);
   });
 
-  it("loses the open invitation with the resource", async () => {
+  it("loses the pending invitation with the deletion of the resource", async () => {
     await harness.up(inviting("ida@example.org"));
     const { userId } = stateOf()?.outputs ?? {};
     await harness.up({});
@@ -134,7 +134,7 @@ describe("somebody without an account", () => {
   });
 });
 
-it("a state of an earlier version, which says pending, goes on without a replacement", async () => {
+it("a state of an earlier version with status pending needs no replacement", async () => {
   await harness.up(inviting("jan@example.org"));
   const entry = stateOf();
   if (entry) harness.state.set("it", { ...entry, outputs: { ...entry.outputs, status: "pending" } });
@@ -144,18 +144,18 @@ it("a state of an earlier version, which says pending, goes on without a replace
   expect(stateOf()?.outputs.status).toBe("invited");
 });
 
-it("two declarations of one invited person are twins", async () => {
-  const program = { ...inviting("kim@example.org"), twin: inviting("KIM@example.org").it } as Program;
+it("two declarations of one invited user are duplicates", async () => {
+  const program = { ...inviting("kim@example.org"), duplicate: inviting("KIM@example.org").it } as Program;
   await expect(harness.up(program)).rejects.toThrow(/manage the same object/);
   expect(await mailsTo("kim@example.org")).toHaveLength(1);
 });
 
-describe("the answer to an invitation is lost", () => {
+describe("an invitation whose response is lost", () => {
   let proxy: LossyProxy;
   afterEach(() => proxy.stop());
   const isInvitation = (method: string, path: string) => method === "POST" && path.endsWith("/members");
 
-  it("and the service knows the key of the request: one mail, and no error", async () => {
+  it("succeeds with one mail on a service with idempotency keys", async () => {
     proxy = await startLossyProxy(app.url);
     const through = new Harness(settings(proxy.url));
     proxy.loseAnswer(isInvitation);
@@ -165,7 +165,7 @@ describe("the answer to an invitation is lost", () => {
     await through.close();
   });
 
-  it("and the service knows no keys: the invitation that it lists is taken", async () => {
+  it("adopts the listed invitation on a service without idempotency keys", async () => {
     const sparse = await startSparseService(app.url);
     proxy = await startLossyProxy(sparse.url);
     const through = new Harness(settings(proxy.url));
@@ -179,7 +179,7 @@ describe("the answer to an invitation is lost", () => {
   });
 });
 
-describe("the person of a Member", () => {
+describe("the user of a Member", () => {
   const tenant = "3dd0d1f8-8246-4519-b11a-a3dd33717f65";
   const times = {
     addedAt: "2026-11-23T07:00:00.000Z",
@@ -193,16 +193,16 @@ describe("the person of a Member", () => {
   const connection = {
     namespaces: { find: async () => ({ tenantId: tenant, members }) },
   } as unknown as Connection;
-  const left = `${tenant}/${"3".repeat(24)}`;
+  const id = `${tenant}/${"3".repeat(24)}`;
   const found = async (id: string, state: object) => (await member.read(connection, id, state))?.id;
 
-  it("is found by the address until the invitation is accepted, and then by the id alone", async () => {
+  it("is found by the address until the invitation is accepted, and then only by the id", async () => {
     const email = "ana@example.com";
-    expect(await found(left, { email, status: "invited" })).toBe(`${tenant}/${"2".repeat(24)}`);
-    expect(await found(left, { email, status: "accepted" })).toBeUndefined();
+    expect(await found(id, { email, status: "invited" })).toBe(`${tenant}/${"2".repeat(24)}`);
+    expect(await found(id, { email, status: "accepted" })).toBeUndefined();
   });
 
-  it("is not adopted or listed once the invitation is declined, and not adopted once it has expired", async () => {
+  it("is not adopted or listed after declining, and not adopted after the invitation expired", async () => {
     const invitation = (digit: string, status: string, expiresAt: string) => ({
       ...{ user: { id: digit.repeat(24), email: `${digit}@example.com` }, role: "observer", status },
       ...{ createdAt: times.addedAt, expiresAt },
@@ -213,11 +213,11 @@ describe("the person of a Member", () => {
         invitation("4", "pending", future),
         invitation("5", "pending", past),
         invitation("6", "rejected", future),
-        // An earlier one of the first person.
+        // An earlier invitation of the first user.
         { ...invitation("4", "rejected", past), createdAt: "2026-11-01T07:00:00.000Z" },
       ],
     };
-    // A service without the status of members has its invitations apart.
+    // A service without member statuses lists its invitations separately.
     const apart = {
       namespaces: {
         find: async () => ({ tenantId: tenant, members: [{ ...members[0], status: undefined }] }),
@@ -240,6 +240,6 @@ describe("the person of a Member", () => {
   it("is never the owner", async () => {
     expect(await found(`${tenant}/${"1".repeat(24)}`, {})).toBeUndefined();
     expect(await found(`${tenant}/owner@example.com`, {})).toBeUndefined();
-    expect(await found(left, { email: "owner@example.com", status: "invited" })).toBeUndefined();
+    expect(await found(id, { email: "owner@example.com", status: "invited" })).toBeUndefined();
   });
 });

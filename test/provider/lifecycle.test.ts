@@ -9,14 +9,14 @@ import { sharedWorld } from "./support/world.ts";
 
 const world = sharedWorld();
 
-/** Writes of one step, where they are not one: the table of requests in the reference. */
+/** Numbers of writes in a step that differ from one: see the table of requests in the reference. */
 const WRITES: Record<string, { create?: number; delete?: number; local?: readonly string[] }> = {
-  // Settings other than the defaults are a second request.
+  // Settings other than the defaults need a second request.
   Namespace: { create: 2, local: ["forceDestroy"] },
   ApiKey: { local: ["rotateBefore", "overlap"] },
-  // Only renaming is a request.
+  // Only a rename sends a request.
   Tag: { create: 0, delete: 0 },
-  // Its status is as declared already.
+  // The status is already the declared one.
   Device: { local: ["onDestroy"] },
 };
 const isWrite = (request: string) => !/^GET |^POST \/api\/login|^POST \/api\/auth\/user/.test(request);
@@ -38,14 +38,14 @@ describe.each(cases)("$type", ({ type, definition }) => {
     if (type === "Device") await world.restoreDevices();
   });
 
-  /** Steps of an up, and how many writes it needs where the service takes all at once. */
+  /** Runs an up and checks its steps, and the number of writes on a service with combined updates. */
   const up = async (program: Program, expected: Steps, count: number) => {
     const requests = await requestsDuring(world.service, async () => {
       expect(await harness.up(program)).toEqual(expected);
     });
     if (!isSparse) expect(requests.filter(isWrite)).toHaveLength(count);
   };
-  const nothing = async (run: () => Promise<Steps>) => {
+  const expectNoSteps = async (run: () => Promise<Steps>) => {
     const requests = await requestsDuring(world.service, async () => {
       expect(await run()).toEqual([]);
     });
@@ -57,13 +57,13 @@ describe.each(cases)("$type", ({ type, definition }) => {
     expect(await harness.preview(program(args))).toEqual([]);
   };
 
-  it("is made, then needs nothing, and is gone after its removal", async () => {
+  it("is created, then needs no change, and is deleted after its removal", async () => {
     expect(await harness.preview(program(base))).toEqual(["create it"]);
     await up(program(base), ["create it"], writes.create ?? 1);
-    await nothing(() => harness.up(program(base)));
-    await nothing(() => harness.preview(program(base)));
+    await expectNoSteps(() => harness.up(program(base)));
+    await expectNoSteps(() => harness.preview(program(base)));
     const { outputs = {} } = harness.state.get("it") ?? {};
-    // A state of Terraform holds no secret; those that a configuration chooses are known all the same.
+    // A state of Terraform has no secrets, except those that the configuration chooses.
     const missing = Object.entries(definition.outputs).filter(
       ([name, { secret, choice }]) => outputs[name] === undefined && !(isTerraform && secret && !choice),
     );
@@ -74,12 +74,12 @@ describe.each(cases)("$type", ({ type, definition }) => {
     const deletes = type === "DeviceTags" ? tags : base.onDestroy === "keep" ? 0 : (writes.delete ?? 1);
     await up({}, ["delete it"], deletes);
     if (type === "Device") await world.restoreDevices();
-    // Nothing is in the way of the next one.
+    // The deletion leaves no conflict for the next creation.
     expect(await harness.up(program(base))).toEqual(["create it"]);
   });
 
   it.each([...changes].map(([field, value]) => ({ field, value })))(
-    "$field is changed as the plan says, and back",
+    "$field is changed and reverted like in the plan",
     async ({ field, value }) => {
       await harness.up(program(base));
       for (const args of [{ ...base, [field]: value }, base]) {

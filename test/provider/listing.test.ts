@@ -9,7 +9,7 @@ type Item = { readonly id: string };
 
 const items = (count: number): Item[] => Array.from({ length: count }, (_, index) => ({ id: `${index}` }));
 
-/** Pages as the client reads them from a server that may not say how many items there are. */
+/** Pages of a server, with or without a total, in the form that the client reads. */
 const pagesOf = (all: readonly Item[], total?: number) => () =>
   iteratePages({ query: { shape: {} } } as never, { perPage: 100 }, async (query) => {
     const start = (Number(query.page) - 1) * 100;
@@ -24,7 +24,7 @@ const notFound = (serverMessage?: string) =>
   });
 
 describe("a list of objects", () => {
-  it("answers whoever asked before what was known was forgotten", async () => {
+  it("resolves lookups from before and after forget()", async () => {
     const listing = new Listing<Item>({
       keysOf: ({ id }) => [id],
       pages: pagesOf([]),
@@ -36,7 +36,7 @@ describe("a list of objects", () => {
     expect(await Promise.all([before, after])).toEqual([{ id: "a" }, { id: "a" }]);
   });
 
-  it.each([undefined, 150])("is read whole, with a total of %s", async (total) => {
+  it.each([undefined, 150])("is read completely, with a total of %s", async (total) => {
     const listing = new Listing<Item>({
       keysOf: ({ id }) => [id],
       pages: pagesOf(items(150), total),
@@ -47,8 +47,8 @@ describe("a list of objects", () => {
     expect(await listing.all()).toHaveLength(150);
   });
 
-  it("is read once, also for who asks while it is read", async () => {
-    const held = Promise.withResolvers<void>();
+  it("is read once, including for lookups during the read", async () => {
+    const proceed = Promise.withResolvers<void>();
     const reading = Promise.withResolvers<void>();
     let lists = 0;
     const listing = new Listing<Item>({
@@ -56,13 +56,13 @@ describe("a list of objects", () => {
       pages: () => {
         lists += 1;
         const pages = pagesOf(items(150), 150)();
-        let read = 0;
+        let count = 0;
         return {
           async next() {
-            read += 1;
-            if (read === 1) {
+            count += 1;
+            if (count === 1) {
               reading.resolve();
-              await held.promise;
+              await proceed.promise;
             }
             return pages.next();
           },
@@ -73,13 +73,13 @@ describe("a list of objects", () => {
     const first = Promise.all(items(10).map(({ id }) => listing.find(id)));
     await reading.promise;
     const second = listing.find("149");
-    held.resolve();
+    proceed.resolve();
     expect(await first).toEqual(items(10));
     expect(await second).toEqual({ id: "149" });
     expect(lists).toBe(1);
   });
 
-  describe("whose server says 404 of one", () => {
+  describe("with a 404 for one object", () => {
     const listing = (listed: readonly Item[], error: Error, requireReadable = async () => {}) =>
       new Listing<Item>({
         keysOf: ({ id }) => [id],
@@ -88,28 +88,28 @@ describe("a list of objects", () => {
         requireReadable,
       });
 
-    it("in words: it is gone", async () => {
+    it("returns undefined if the 404 has a message", async () => {
       expect(await listing(items(1), notFound("no such device")).find("0")).toBeUndefined();
     });
 
-    it("without a word, and does not list it: it is gone", async () => {
+    it("returns undefined if the 404 is empty and the list omits the object", async () => {
       expect(await listing(items(1), notFound()).find("other")).toBeUndefined();
     });
 
-    it("without a word, and lists it: nothing is known", async () => {
+    it("rejects if the 404 is empty and the list contains the object", async () => {
       await expect(listing(items(1), notFound()).find("0")).rejects.toThrow("not found (404)");
     });
 
-    it("without a word, and its namespace cannot be read: nothing is known", async () => {
+    it("rejects if the 404 is empty and the namespace is not readable", async () => {
       const refuse = () => Promise.reject(new Error("no namespace"));
       await expect(listing([], notFound(), refuse).find("0")).rejects.toThrow("no namespace");
     });
   });
 });
 
-it("finds the API key of a state by its time and name, and refuses to choose between two of that time", async () => {
-  const made = { createdAt: "2026-11-23T07:00:00.000Z", createdBy: "507f1f77bcf86cd799439011" };
-  const [first, second] = ["first", "second"].map((name) => ({ ...made, id: "", name }));
+it("finds the API key of a state by its time and name, and rejects two keys of the same time", async () => {
+  const creation = { createdAt: "2026-11-23T07:00:00.000Z", createdBy: "507f1f77bcf86cd799439011" };
+  const [first, second] = ["first", "second"].map((name) => ({ ...creation, id: "", name }));
   const keys = [first, second] as Item[];
   const client = {
     pages: pagesOf(keys),
@@ -118,9 +118,9 @@ it("finds the API key of a state by its time and name, and refuses to choose bet
     },
   } as unknown as Client;
   const opened = { apiKeys: apiKeyListing(client) } as unknown as TenantClient;
-  expect(await listed(opened, { ...made, name: "first" })).toBe(first);
-  expect(await listed(opened, { ...made, name: "second" })).toBe(second);
-  await expect(listed(opened, { ...made, name: "renamed" })).rejects.toThrow(
+  expect(await listed(opened, { ...creation, name: "first" })).toBe(first);
+  expect(await listed(opened, { ...creation, name: "second" })).toBe(second);
+  await expect(listed(opened, { ...creation, name: "renamed" })).rejects.toThrow(
     /created in the same millisecond/,
   );
 });

@@ -24,11 +24,11 @@ afterAll(() => {
 const valueIn = <T>(output: pulumi.Output<T>) => new Promise((resolve) => output.apply(resolve));
 
 describe("lookups", () => {
-  it("give a key as PublicKey takes it", async () => {
+  it("return a key in the format of PublicKey", async () => {
     expect((await provider.getPublicKeys()).map(({ data }) => data)).toEqual([line]);
   });
 
-  it("take outputs, all of them", async () => {
+  it("accept outputs in every lookup", async () => {
     const tenant = pulumi.output(fleet.tenant);
     const one = await valueIn(provider.getDevicesOutput({ tenant, name: pulumi.output("WEB-01") }));
     expect(one).toMatchObject([{ name: "web-01" }]);
@@ -47,7 +47,7 @@ describe("lookups", () => {
     }
   });
 
-  it("have the types of what they give", () => {
+  it("have the types of their results", () => {
     const devices = () => provider.getDevicesOutput({ status: pulumi.output("pending" as const) });
     expectTypeOf(devices).returns.toExtend<pulumi.Output<{ name: string }[]>>();
     // @ts-expect-error there is no such status
@@ -58,7 +58,7 @@ describe("lookups", () => {
 describe("a filter", () => {
   type Filter = pulumi.Unwrap<FirewallRuleArgs["filter"]>;
 
-  it("has one of hostname and tags, by its type too", () => {
+  it("requires exactly one of hostname and tags in its type", () => {
     expectTypeOf<{ tags: string[] }>().toExtend<Filter>();
     expectTypeOf<{ hostname: string }>().toExtend<Filter>();
     expectTypeOf<{ hostname: string; tags: undefined }>().toExtend<Filter>();

@@ -27,7 +27,7 @@ const program: Program = {
   tags: { type: "DeviceTags", args: { device: "shared", tags: ["edge"] } },
 };
 
-/** Ana declares what is in a namespace of somebody else. */
+/** Ana's program declares objects in the namespace of another user. */
 beforeEach(async () => {
   ({ tenantId: tenant } = await fleet.client.createNamespace({ body: { name: "shared" } }));
   await fleet.enroll("shared", undefined, tenant);
@@ -43,7 +43,7 @@ beforeEach(async () => {
 });
 afterEach(() => harness.close());
 
-describe("a user who is no member of the namespace any more", () => {
+describe("a user who is no longer a member of the namespace", () => {
   beforeEach(async () => {
     const { members } = await owner().getNamespace({ params: { tenant } });
     const uid = members.find(({ email }) => email === "ana@example.com")?.id ?? "";
@@ -54,12 +54,12 @@ describe("a user who is no member of the namespace any more", () => {
   const refusal =
     /credential: the user of the credential is not a member of the namespace .* add the user to the namespace/;
 
-  it("is told so by a refresh, which takes nothing for deleted", async () => {
+  it("gets the error from a refresh, which deletes no object from the state", async () => {
     await expect(harness.refresh()).rejects.toThrow(refusal);
     expect([...harness.state.keys()].sort()).toEqual(["key", "rule", "tags"]);
   });
 
-  it("is told so by a destroy, of each object that is still there", async () => {
+  it("gets the error from a destroy for each existing object", async () => {
     const failure: unknown = await harness.up({}).catch((error: unknown) => error);
     expect((failure as AggregateError).errors.map(String)).toEqual(
       Array.from({ length: 3 }, () => expect.stringMatching(refusal)),
@@ -68,23 +68,23 @@ describe("a user who is no member of the namespace any more", () => {
   });
 });
 
-// A 404 without a word does not tell a namespace that was deleted from one that the user was removed from.
-describe("a namespace that was deleted", () => {
-  it("took all with it: a refresh takes it for gone, and a destroy has nothing left to do", async () => {
+// On other services, an empty 404 can mean a deleted namespace or a removed member.
+describe("a deleted namespace", () => {
+  it("lets a destroy succeed without remaining objects", async () => {
     await owner().deleteNamespace({ params: { tenant } });
     expect(await harness.up({})).toEqual(["delete key", "delete rule", "delete tags"]);
   });
 
-  it("is gone for a refresh, too", async () => {
+  it("lets a refresh delete its objects from the state", async () => {
     await owner().deleteNamespace({ params: { tenant } });
     expect((await harness.refresh()).sort()).toEqual(["delete key", "delete rule", "delete tags"]);
   });
 });
 
-it("a service whose lists leave members out takes no Member away", async () => {
+it("a service whose lists omit members causes no deletion of Members", async () => {
   const sparse = await startSparseService(fleet.service.url, { withoutListedMembers: true });
   const through = new Harness({ ...fleet.env, GATEHOUSE_URL: sparse.url });
-  // So many that the namespaces are listed, not asked for one by one.
+  // Enough namespaces that the provider lists them instead of reading each.
   const members: Program = {};
   for (let count = 0; count < 8; count += 1) {
     const { tenantId } = await fleet.client.createNamespace({ body: { name: `stage-${count}` } });

@@ -5,8 +5,8 @@ import { isTerraform } from "./support/frontDoor.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { sshKeyLine } from "./support/programs.ts";
 
-// Objects that pass from one resource of a program to another within one run. Engines delete last, and know only
-// ids: a deletion must not remove what another resource has by then.
+// Objects that move from one resource of a program to another within one run. Engines delete last and know only ids:
+// a deletion must not remove an object that another resource manages by then.
 
 const fleet = sharedFleet(["ana", "bob"]);
 let harness: Harness;
@@ -25,10 +25,10 @@ const key = (data: string, name = "laptop") => ({
 });
 const keyNames = async () => (await fleet.client.getPublicKeys()).map(({ name }) => name).sort();
 
-describe("an object that another resource has by the end of the run", () => {
-  // Terraform waits with a deletion for nothing that is made.
+describe("an object that another resource manages at the end of the run", () => {
+  // Terraform does not delay a deletion until after creations.
   it.skipIf(isTerraform)(
-    "stays when the resource that had it goes: a device that is removed at the end",
+    "stays after the deletion of its old resource: a device with onDestroy remove",
     async () => {
       const uid = await fleet.enroll("moved-device");
       const device = { type: "Device", args: { device: "moved-device", onDestroy: "remove" } };
@@ -39,7 +39,7 @@ describe("an object that another resource has by the end of the run", () => {
     },
   );
 
-  it.skipIf(isTerraform)("stays when two resources had it in the state and one of them goes", async () => {
+  it.skipIf(isTerraform)("stays if two resources of the state have it and one is deleted", async () => {
     const line = sshKeyLine();
     await harness.up({ one: key(line) });
     const entry = harness.state.get("one");
@@ -49,9 +49,9 @@ describe("an object that another resource has by the end of the run", () => {
     expect(await harness.refresh()).toEqual([]);
   });
 
-  // Terraform deletes in any order: its plan refuses that.
+  // Terraform deletes in any order: its plan rejects the move.
   it.skipIf(isTerraform)(
-    "stays where devices move up one place, and the tags of the first one go",
+    "stays if devices move to the previous resource, and only the first device loses its tags",
     async () => {
       const names = ["place-a", "place-b", "place-c"];
       const uids = [];
@@ -70,7 +70,7 @@ describe("an object that another resource has by the end of the run", () => {
     },
   );
 
-  it("loses of all tags of a device only those that no attachment has now", async () => {
+  it("loses only the tags that no attachment manages", async () => {
     const uid = await fleet.enroll("one-by-one");
     await harness.up({ all: { type: "DeviceTags", args: { device: "one-by-one", tags: ["edge", "old"] } } });
     const attachment = {
@@ -82,7 +82,7 @@ describe("an object that another resource has by the end of the run", () => {
     expect(await harness.refresh()).toEqual([]);
   });
 
-  it("keeps a tag that was attached by itself and now is one of all tags", async () => {
+  it("keeps an attached tag that DeviceTags manages now", async () => {
     const uid = await fleet.enroll("all-at-once");
     await harness.up({ one: { type: "DeviceTagAttachment", args: { device: "all-at-once", tag: "edge" } } });
     const args = { device: "all-at-once", tags: ["core", "edge"], adopt: "overwrite" };
@@ -92,9 +92,9 @@ describe("an object that another resource has by the end of the run", () => {
   });
 });
 
-// Terraform destroys what is in the way before.
+// Terraform destroys the conflicting objects before.
 it.skipIf(isTerraform)(
-  "two keys that exchange their data: the error does not put it down to strangers alone",
+  "two keys that exchange their data: the error mentions the other resource of the program",
   async () => {
     const [first, second] = [sshKeyLine(), sshKeyLine()];
     await harness.up({ one: key(first), two: key(second) });
@@ -105,7 +105,7 @@ it.skipIf(isTerraform)(
   },
 );
 
-describe("the name of a resource that passed its object on", () => {
+describe("the name of a resource whose object moved", () => {
   const rule = (priority: number) => firewallRule("deny", priority);
   const namespace = (name: string) => ({ type: "Namespace", args: { name } });
   const member = (name: string) => ({
@@ -115,17 +115,17 @@ describe("the name of a resource that passed its object on", () => {
   const attachment = (tag: string) => ({ type: "DeviceTagAttachment", args: { device: "passing", tag } });
 
   type Case = [kind: string, one: Program[string], two: Program[string]];
-  const twoRules: Case = ["FirewallRule that says the same", rule(1), rule(1)];
+  const twoRules: Case = ["FirewallRule with equal inputs", rule(1), rule(1)];
 
   it.each<Case>([
     ["PublicKey", key(sshKeyLine(), "one"), key(sshKeyLine(), "two")],
     ["FirewallRule", rule(1), rule(2)],
-    // Without its name, it could be what an earlier run made.
+    // Terraform sends no resource name, so an earlier run could have created the equal rule.
     ...(isTerraform ? [] : [twoRules]),
     ["Namespace", namespace("passed-one"), namespace("passed-two")],
     ["Member", member("ana"), member("bob")],
     ["DeviceTagAttachment", attachment("one"), attachment("two")],
-  ])("is free for another %s, which the first one outlives", async (kind, one, two) => {
+  ])("is available for another %s, whose deletion keeps the moved object", async (kind, one, two) => {
     if (kind === "DeviceTagAttachment") await fleet.enroll("passing");
     await harness.up({ before: one });
     const { id } = harness.state.get("before") ?? {};
@@ -141,8 +141,8 @@ describe("the name of a resource that passed its object on", () => {
   });
 });
 
-describe("two stacks of one name that know nothing of each other", () => {
-  it("have an API key each: the second one does not revoke the first one's", async () => {
+describe("two stacks of one name without shared state", () => {
+  it("have one API key each: the second stack does not revoke the key of the first", async () => {
     const other = new Harness(fleet.env);
     const program = { ci: { type: "ApiKey", args: { validDays: 30, role: "observer" } } };
     await harness.up(program);
@@ -155,8 +155,8 @@ describe("two stacks of one name that know nothing of each other", () => {
   });
 });
 
-describe("an object that no resource has by the end of the run", () => {
-  it("goes when its resource goes, and when it is replaced", async () => {
+describe("an object that no resource manages at the end of the run", () => {
+  it("is deleted with its resource, and by a replacement", async () => {
     const [first, second] = [sshKeyLine(), sshKeyLine()];
     await harness.up({ one: key(first, "first") });
     expect(await harness.up({ one: key(second, "second") })).toEqual(["replace one data"]);
@@ -165,7 +165,7 @@ describe("an object that no resource has by the end of the run", () => {
     expect(await keyNames()).toEqual([]);
   });
 
-  it("goes when an engine replaces it without any difference", async () => {
+  it("is deleted by an engine's replacement without differences", async () => {
     const rule = firewallRule("deny", 1);
     await harness.up({ rule });
     const before = harness.state.get("rule")?.id;

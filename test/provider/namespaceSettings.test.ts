@@ -99,7 +99,7 @@ describe("settings of a Namespace", () => {
     expect(await liveSettings()).toEqual({ sessionRecord: false, connectionAnnouncement: "" });
   });
 
-  // Terraform's states are upgraded by a request of their own: see test/terraform/configurations.test.ts.
+  // Terraform upgrades its states by a separate request: see test/terraform/configurations.test.ts.
   it.skipIf(isTerraform)("that the state of an older version lacks are no drift and no change", async () => {
     // The harness compares members in order, and the plugin sorts them.
     const settings = { connectionAnnouncement: "", sessionRecord: false };

@@ -14,7 +14,7 @@ const configured: Record<string, string> = {
 const lookup = (key: string) => configured[key];
 
 describe("settings of the provider", () => {
-  it("come from the stack's configuration where the environment says nothing", () => {
+  it("come from the stack's configuration if the environment does not set them", () => {
     expect(settings(lookup, {})).toEqual({
       GATEHOUSE_URL: "http://configured.example",
       GATEHOUSE_USERNAME: "ci",
@@ -22,7 +22,7 @@ describe("settings of the provider", () => {
     });
   });
 
-  it("are overridden one by one by the environment, also by a file", () => {
+  it("are overridden individually by environment variables and their files", () => {
     const env = { GATEHOUSE_URL: "http://environment.example" };
     expect(settings(lookup, env)).toMatchObject({ ...env, GATEHOUSE_USERNAME: "ci" });
     expect(settings(lookup, { GATEHOUSE_URL_FILE: "/run/url" })).not.toHaveProperty("GATEHOUSE_URL");
@@ -35,13 +35,13 @@ describe("settings of the provider", () => {
     },
   );
 
-  it("leave out what is empty, and what is not ours", () => {
+  it("omit empty and unrelated variables", () => {
     expect(settings(() => undefined, { GATEHOUSE_URL: "", PATH: "/bin" })).toEqual({});
   });
 });
 
 it.skipIf(!openssl)(
-  "the authority of gatehouse:caFile is trusted, also where the secret of an API key is tried",
+  "the authority of gatehouse:caFile is trusted, including for checks of an API key's secret",
   async () => {
     const { cert, key } = makeCertificate(testFolder(), "service");
     const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (_request, response) =>

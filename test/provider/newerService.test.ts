@@ -3,21 +3,21 @@ import { type RecordedService, startRecordedService } from "../support/recordedS
 import { isTerraform } from "./support/frontDoor.ts";
 import { Harness, type Program } from "./support/harness.ts";
 
-// Exchanges recorded with a 0.27: what the provider makes of a service that does not do what it is made for.
+// Recorded exchanges with a service of version 0.27, whose API differs from the provider's specification.
 
 const TENANT = "a7d30b2c-5fdf-4149-adc1-afc58e37821b";
 const ALICE = "6a6677b5-8e82-457c-8056-7c0162205a84";
-const NOBODY = "36de9831-4c1b-4db9-8efe-ccdd1fb01b02";
+const UNREGISTERED = "36de9831-4c1b-4db9-8efe-ccdd1fb01b02";
 const UID = "04723dc1d31d360ac07daed87c41b747c977a499f99ad13fd227fe5abfe62ecc";
 
 let service: RecordedService;
 let harness: Harness;
-let said: string[];
+let printed: string[];
 beforeEach(() => {
-  said = [];
-  // Of the recording: later, its invitations would have expired.
+  printed = [];
+  // The time of the recording; its invitations expire later.
   vi.useFakeTimers({ now: new Date("2026-11-22T00:00:00Z"), toFake: ["Date"] });
-  vi.spyOn(console, "log").mockImplementation((text: string) => said.push(text));
+  vi.spyOn(console, "log").mockImplementation((text: string) => printed.push(text));
 });
 afterEach(async () => {
   vi.restoreAllMocks();
@@ -26,7 +26,7 @@ afterEach(async () => {
   await service.stop();
 });
 
-/** A service that answers with these exchanges, to somebody who logs in. */
+/** Starts a service that responds with these exchanges after a login. */
 async function start(...labels: string[]): Promise<void> {
   service = await startRecordedService(["login", "token of the namespace", ...labels]);
   harness = new Harness({
@@ -34,7 +34,7 @@ async function start(...labels: string[]): Promise<void> {
     GATEHOUSE_USERNAME: "admin",
     GATEHOUSE_PASSWORD: "password123",
     GATEHOUSE_TENANT: TENANT,
-    // Where no service answers, none will.
+    // One test stops the service, and retries cannot succeed.
     GATEHOUSE_RETRY_TIMEOUT: "0",
   });
 }
@@ -50,7 +50,7 @@ const onDevice = (type: string, args: object): Program => ({
 describe("a Member", () => {
   const before = ["info", "list namespaces", "get namespace before anybody accepted"];
 
-  it("is invited once, and stays invited until something comes of it", async () => {
+  it("is invited once, and stays invited until the invitation changes", async () => {
     await start(...before, "invite alice", "list invitations");
     await harness.up(alice());
     expect(harness.state.get("alice")).toMatchObject({
@@ -62,20 +62,20 @@ describe("a Member", () => {
     expect(writes()).toEqual([`POST /api/namespaces/${TENANT}/members`]);
   });
 
-  it("without an account is invited too, and withdrawn by a deletion", async () => {
+  it("without an account is invited too, and the deletion withdraws the invitation", async () => {
     await start(...before, "invite nobody", "list invitations", "withdraw nobody's invitation");
     await harness.up({ it: { type: "Member", args: { email: "nobody@example.com", role: "observer" } } });
     expect(harness.state.get("it")).toMatchObject({
-      id: `${TENANT}/${NOBODY}`,
+      id: `${TENANT}/${UNREGISTERED}`,
       outputs: { status: "invited", accountEmail: "nobody@example.com" },
     });
     await harness.up({});
-    expect(writes().at(-1)).toBe(`DELETE /api/namespaces/${TENANT}/invitations/${NOBODY}`);
+    expect(writes().at(-1)).toBe(`DELETE /api/namespaces/${TENANT}/invitations/${UNREGISTERED}`);
   });
 
-  it("who accepts keeps the id, and is a member from the next refresh on", async () => {
+  it("that accepts keeps the id, and is a member after the next refresh", async () => {
     const accepted = "get namespace with its members";
-    // One read of the namespace for each run: the program's, and the refresh.
+    // Each run reads the namespace once: up and refresh.
     await start("info", "list namespaces", "invite alice", "list invitations", accepted);
     await harness.up(alice());
     const id = harness.state.get("alice")?.id;
@@ -87,14 +87,14 @@ describe("a Member", () => {
     expect(await harness.preview(alice())).toEqual([]);
   });
 
-  it("whose invitation somebody withdrew is gone, and is invited again", async () => {
+  it("with a withdrawn invitation is deleted by refresh, and invited again", async () => {
     await start(...before, "invite alice", "list invitations", "no invitations");
     await harness.up(alice());
     expect(await harness.refresh()).toEqual(["delete alice"]);
     expect(await harness.preview(alice())).toEqual(["create alice"]);
   });
 
-  it("who declined stays declined, and is not asked again", async () => {
+  it("that declined stays declined, and is not invited again", async () => {
     await start(...before, "invite alice", "list invitations", "alice declined");
     await harness.up(alice());
     expect(await harness.refresh()).toEqual(["update alice"]);
@@ -109,7 +109,7 @@ describe("a Member", () => {
     ]);
   });
 
-  it("whose invitation expired is withdrawn and invited again by an up", async () => {
+  it("with an expired invitation is withdrawn and invited again by an up", async () => {
     await start(...before, "invite nobody", "list invitations", "withdraw nobody's invitation");
     const program = { it: { type: "Member", args: { email: "nobody@example.com", role: "observer" } } };
     await harness.up(program);
@@ -118,12 +118,12 @@ describe("a Member", () => {
     expect(harness.state.get("it")?.outputs.status).toBe("expired");
     expect(await harness.up(program)).toEqual(["update it"]);
     expect(writes().slice(1)).toEqual([
-      `DELETE /api/namespaces/${TENANT}/invitations/${NOBODY}`,
+      `DELETE /api/namespaces/${TENANT}/invitations/${UNREGISTERED}`,
       `POST /api/namespaces/${TENANT}/members`,
     ]);
   });
 
-  it("with an open invitation is not invited again: the invitation is adopted", async () => {
+  it("with a pending invitation is not invited again: the invitation is adopted", async () => {
     await start(...before, "invite alice again", "list invitations");
     await expect(harness.up(alice())).rejects.toThrow(
       /Member\.adopt: .* already exists .*equals the declaration/,
@@ -133,7 +133,7 @@ describe("a Member", () => {
     expect(writes()).toEqual([`POST /api/namespaces/${TENANT}/members`]);
   });
 
-  it("who accepted is taken over, stays, and has another role as declared", async () => {
+  it("that accepted is adopted, stays and gets the declared role", async () => {
     await start("info", "list namespaces", "get namespace with its members", "change alice's role");
     await harness.up(alice({ adopt: true }));
     expect(harness.state.get("alice")).toMatchObject({
@@ -146,7 +146,7 @@ describe("a Member", () => {
     expect(writes()).toEqual([`PATCH /api/namespaces/${TENANT}/members/${ALICE}`]);
   });
 
-  it("is invited also where the invitations are not shown: by address, until the user is a member", async () => {
+  it("is identified by address until acceptance if the service does not list invitations", async () => {
     const labels = ["invite alice", "invitations are not shown"];
     await start("get namespace before anybody accepted", ...labels, "get namespace with its members");
     await harness.up(alice());
@@ -163,54 +163,54 @@ describe("a Member", () => {
   });
 });
 
-describe("what such a service has no more", () => {
+describe("an operation that a service of 0.27 lacks", () => {
   const EXPECTED = "the service has version 0.27, but this provider supports 0.19: in that release, ";
 
   it.each([
     ["DeviceTags", { tags: ["edge"] }, "replace device tags", "tags are objects"],
     ["DeviceTagAttachment", { tag: "edge" }, "add device tag", "tags are objects"],
-  ])("%s: fails with its own error, and with the reason beside it", async (type, args, label, reason) => {
+  ])("%s: fails with the service's error and prints the reason", async (type, args, label, reason) => {
     await start("info", "get device", label);
     await expect(harness.up(onDevice(type, args))).rejects.toThrow(/refused \(405\): Method Not Allowed/);
-    expect(said).toEqual([expect.stringContaining(EXPECTED + reason)]);
+    expect(printed).toEqual([expect.stringContaining(EXPECTED + reason)]);
     expect(harness.state.size).toBe(0);
   });
 
-  it("a Namespace: is not made, and no setting of another is touched", async () => {
+  it("a Namespace: is not created, and no setting of another one is changed", async () => {
     await start("info", "create a namespace");
     const program: Program = {
       it: { type: "Namespace", args: { name: "second", settings: { sessionRecord: false } } },
     };
     await expect(harness.up(program)).rejects.toThrow(/refused \(405\)/);
-    expect(said).toEqual([expect.stringContaining(`${EXPECTED}a community instance has a single namespace`)]);
+    expect(printed).toEqual([expect.stringContaining(`${EXPECTED}a community instance has a single namespace`)]);
     expect(writes()).toEqual(["POST /api/namespaces"]);
   });
 
-  it("says it once in a run, and asks once", async () => {
+  it("prints the reason once per run, and requests the version once", async () => {
     await start("info", "list devices by an unknown field");
     const program: Program = Object.fromEntries(
       ["one", "two", "three"].map((device) => [device, { type: "Device", args: { device } }]),
     );
     const failure: unknown = await harness.up(program).catch((error: unknown) => error);
     expect((failure as AggregateError).errors).toHaveLength(3);
-    expect(said).toEqual([
+    expect(printed).toEqual([
       expect.stringContaining(`${EXPECTED}devices are sorted and filtered by other fields`),
     ]);
     expect(service.requests.filter((request) => request === "GET /info")).toHaveLength(1);
   });
 
-  it("says nothing where no service answers, or where it does not say what it is", async () => {
+  it("prints no reason without a service, or without its version", async () => {
     await start("create a namespace");
     const program: Program = { it: { type: "Namespace", args: { name: "second" } } };
     await expect(harness.up(program)).rejects.toThrow(/refused \(405\)/);
     await service.stop();
     await expect(harness.up(program)).rejects.toThrow();
-    expect(said).toEqual([]);
+    expect(printed).toEqual([]);
   });
 });
 
-describe("what such a service does otherwise", () => {
-  it("tags of a device are objects: they are read by their names", async () => {
+describe("an operation that a service of 0.27 performs differently", () => {
+  it("tags of a device: are objects, which are read by their names", async () => {
     await start("get device with tags");
     const tags = ["staging", "t4a", "t5a"];
     await harness.up(onDevice("DeviceTags", { tags, adopt: true }));
@@ -219,7 +219,7 @@ describe("what such a service does otherwise", () => {
     expect(writes()).toEqual([]);
   });
 
-  it("settings of a namespace are more: those that are declared are changed", async () => {
+  it("settings of a namespace: have additional fields, and only the declared ones are changed", async () => {
     await start("list namespaces", "edit settings");
     const settings = { sessionRecord: false, connectionAnnouncement: "hi" };
     const program: Program = {
@@ -231,7 +231,7 @@ describe("what such a service does otherwise", () => {
     expect(await harness.preview(program)).toEqual([]);
   });
 
-  it("name and status of a device are two requests: both are done", async () => {
+  it("name and status of a device: are changed by two requests", async () => {
     await start("get device", "rename device", "accept device");
     await harness.up(onDevice("Device", { name: "renamed1b", status: "accepted" }));
     expect(writes()).toEqual([`PUT /api/devices/${UID}`, `PATCH /api/devices/${UID}/accept`]);
@@ -251,7 +251,7 @@ describe("what such a service does otherwise", () => {
       filter: { hostname: ".*" },
       label: "create a key with a pattern",
     },
-  ])("a key is read back as it was declared, for $filter", async ({ label, ...args }) => {
+  ])("a key with $filter: is read like its declaration", async ({ label, ...args }) => {
     await start(label, "list keys");
     const program: Program = { it: { type: "PublicKey", args: { ...args, username: ".*" } } };
     await harness.up(program);
@@ -259,8 +259,8 @@ describe("what such a service does otherwise", () => {
     expect(await harness.preview(program)).toEqual([]);
   });
 
-  // Whether a key has the secret that a configuration of Terraform chooses, was not recorded.
-  it.skipIf(isTerraform)("an API key is known again by who made it, and revoked", async () => {
+  // The recording has no check of a secret that a configuration of Terraform chooses.
+  it.skipIf(isTerraform)("an API key: is found by its creator, and revoked", async () => {
     await start("create API key e60", "list API keys", "delete API key e60");
     await harness.up({ it: { type: "ApiKey", args: { name: "e60", validDays: 60 } } });
     expect(await harness.refresh()).toEqual([]);

@@ -12,9 +12,9 @@ import { programs } from "./support/programs.ts";
 
 const cases = definitions.map((definition) => [definition.name, definition] as const);
 
-/** What the service would hold after the inputs were applied, as far as inputs go. */
+/** The state of the inputs after they are applied. */
 function applied(definition: ResourceDefinition, inputs: Record<string, unknown>): Record<string, unknown> {
-  // Beside them, what an ApiKey needs to be looked at.
+  // The diff of an ApiKey also reads these outputs.
   return { expiresAt: "", previous: [], ...canonicalInputs(definition.inputs, inputs) };
 }
 
@@ -38,7 +38,7 @@ describe.each(cases)("%s inputs", (name, definition) => {
     );
   });
 
-  it("give no diff against what they made", () => {
+  it("have no diff to their applied state", () => {
     fc.assert(
       fc.property(valid, (inputs) => {
         expect(diff(definition, applied(definition, inputs), inputs)).toEqual([]);
@@ -46,7 +46,7 @@ describe.each(cases)("%s inputs", (name, definition) => {
     );
   });
 
-  it("give exactly the change that was made", () => {
+  it("have a diff with exactly the changed field", () => {
     fc.assert(
       fc.property(
         valid,
@@ -79,7 +79,7 @@ describe.each(cases)("%s inputs", (name, definition) => {
     );
   });
 
-  it("need what is required, and refuse what is no input", () => {
+  it("require the required inputs, and reject unknown ones", () => {
     const { failures } = check(definition, { color: "red" });
     const reasons = failures.map(({ message }) => message);
     const required = Object.entries(definition.inputs).filter(([, field]) => field.required);
@@ -92,7 +92,7 @@ describe.each(cases)("%s inputs", (name, definition) => {
   });
 });
 
-describe("equal inputs in other words", () => {
+describe("equal inputs in different forms", () => {
   const byName = (name: string) =>
     definitions.find((definition) => definition.name === name) as ResourceDefinition;
   const blob = "AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
@@ -104,18 +104,18 @@ describe("equal inputs in other words", () => {
   };
 
   it.each([
-    ["another comment", { ...key, data: `ssh-ed25519 ${blob} somebody@else` }],
+    ["another comment", { ...key, data: `ssh-ed25519 ${blob} other@host` }],
     ["no comment, more white space", { ...key, data: `  ssh-ed25519   ${blob}\n\n` }],
     ["another order of tags", { ...key, filter: { tags: ["prod", "web"] } }],
     ["an empty member", { ...key, filter: { tags: ["prod", "web"], hostname: undefined } }],
-    ["null for what is left out", { ...key, tenant: null }],
+    ["null for an omitted input", { ...key, tenant: null }],
   ])("PublicKey: %s is no change", (_case, program) => {
     const definition = byName("PublicKey");
     expect(diff(definition, applied(definition, key), program)).toEqual([]);
   });
 
   it.each([
-    ["settings left out", { name: "fleet" }],
+    ["omitted settings", { name: "fleet" }],
     ["default settings", { name: "fleet", settings: { sessionRecord: true, connectionAnnouncement: "" } }],
     ["half of the settings", { name: "fleet", settings: { sessionRecord: true } }],
     ["settings of an older state", { name: "fleet", settings: { connectionAnnouncement: "" } }],
@@ -123,7 +123,7 @@ describe("equal inputs in other words", () => {
       "new settings at their defaults",
       { name: "fleet", settings: { deviceProof: "optional", sshForwarding: [] } },
     ],
-    ["no settings in particular", { name: "fleet", settings: {}, forceDestroy: false }],
+    ["empty settings", { name: "fleet", settings: {}, forceDestroy: false }],
     ["upper case", { name: "FLEET" }],
   ])("Namespace: %s is no change", (_case, program) => {
     const definition = byName("Namespace");
@@ -155,7 +155,7 @@ describe("equal inputs in other words", () => {
     },
   );
 
-  it("DeviceTags: the same device by uid, MAC or name is no change; another one replaces", () => {
+  it("DeviceTags: another selector of the same device is no change; another device replaces", () => {
     const definition = byName("DeviceTags");
     const state = {
       device: "web-01",
@@ -199,7 +199,7 @@ describe("the canonical value of an input", () => {
     ["a part", { text: "hello" }, { record: true, text: "hello" }],
     ["undefined members", { record: undefined, text: "hello" }, { record: true, text: "hello" }],
     ["null members", { record: null, text: "hello" }, { record: true, text: "hello" }],
-    ["a member that is not known yet", { record: UNKNOWN }, { record: UNKNOWN, text: "" }],
+    ["an unknown member", { record: UNKNOWN }, { record: UNKNOWN, text: "" }],
   ])("has the defaults for %s", (_case, value, expected) => {
     expect(canonical(settings, value)).toStrictEqual(expected);
   });

@@ -7,10 +7,10 @@ import { sharedFleet } from "../support/shared.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { sshKeyLine } from "./support/programs.ts";
 
-/** Several pages, the last one not full. */
+/** Numbers of objects on several pages, the last of which is not full. */
 const [KEYS, DEVICES] = [120, 210];
 
-describe("reads of many", () => {
+describe("reads of many objects", () => {
   const fleet = sharedFleet();
   let harness: Harness;
   const uids: string[] = [];
@@ -41,7 +41,7 @@ describe("reads of many", () => {
     expect(requests.length).toBeLessThanOrEqual(KEYS / 100 + 5);
   });
 
-  it("an inventory reads nothing again of a namespace whose facts were read", async () => {
+  it("an inventory sends no request for a namespace that was already read", async () => {
     const connection = new Connection(fleet.client);
     await readEstate(connection, fleet.tenant);
     const requests = await requestsDuring(fleet.service, async () => {
@@ -68,7 +68,7 @@ describe("reads of many", () => {
     await few.close();
   });
 
-  it(`${DEVICES} devices that report while their list is read are never taken for deleted`, {
+  it(`${DEVICES} devices that send reports during the read of their list never count as deleted`, {
     timeout: 180_000,
   }, async () => {
     const many = new Harness(fleet.env);

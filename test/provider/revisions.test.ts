@@ -18,7 +18,7 @@ import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
 
 const PROJECT = "name: p\nruntime: nodejs\n";
 
-/** A repository with a program in `app`, and a function that makes one of its revisions ready. */
+/** Creates a repository with a program in `app`, and a function that checks out one of its revisions. */
 function repositoryWith(files: Readonly<Record<string, string>>) {
   const folder = testFolder();
   mkdirSync(join(folder, "repository"));
@@ -34,8 +34,8 @@ function repositoryWith(files: Readonly<Record<string, string>>) {
   return { repository, root, ready };
 }
 
-describe.skipIf(!gitOnPath)(`a revision's program, by ${gitLabel}`, () => {
-  test("is all of the commit, whatever the user's settings leave out, and nothing else", async () => {
+describe.skipIf(!gitOnPath)(`a revision's program, with ${gitLabel}`, () => {
+  test("contains exactly the files of the commit, with any settings of the user", async () => {
     const { repository, root, ready } = repositoryWith({ "app/one": "1", "shared/two": "2" });
     const commit = repository.commit("One");
     repository.write({ "app/one": "changed", "app/untracked": "3" });
@@ -58,7 +58,7 @@ describe.skipIf(!gitOnPath)(`a revision's program, by ${gitLabel}`, () => {
     ]);
   });
 
-  test("has the stack's settings of the working folder where it has none of its own", async () => {
+  test("uses the stack settings of the working folder if the revision has none", async () => {
     const { repository, ready } = repositoryWith({ "app/Pulumi.other.yaml": "own" });
     const commit = repository.commit("One");
     repository.write({ "app/Pulumi.test.yaml": "config: {}\n", "app/Pulumi.other.yaml": "changed" });
@@ -67,7 +67,7 @@ describe.skipIf(!gitOnPath)(`a revision's program, by ${gitLabel}`, () => {
     expect(readFileSync(join(folder, "Pulumi.other.yaml"), "utf8")).toBe("own");
   });
 
-  test("has what is installed, and packages of the repository from the revision", async () => {
+  test("uses the installed packages, and the revision's version of the repository's own packages", async () => {
     const { repository, ready } = repositoryWith({ "packages/own/index.js": "old" });
     const commit = repository.commit("One");
     repository.write({
@@ -91,7 +91,7 @@ describe.skipIf(!gitOnPath)(`a revision's program, by ${gitLabel}`, () => {
     expect(readdirSync(join(folder, "../node_modules")).sort()).toEqual(["@scope", "other"]);
   });
 
-  test("says where it asks for other packages, and that submodules are left out", async () => {
+  test("reports different package requirements and omitted submodules", async () => {
     const { repository, ready } = repositoryWith({
       "package.json": JSON.stringify({ name: "a", dependencies: { a: "1" } }),
       "app/package.json": JSON.stringify({ name: "app", version: "1.0.0" }),
@@ -109,7 +109,7 @@ describe.skipIf(!gitOnPath)(`a revision's program, by ${gitLabel}`, () => {
     ]);
   });
 
-  test("is refused where its links lead out of it", async () => {
+  test("is rejected if its links lead outside", async () => {
     const outside = testFolder();
     writeFileSync(join(outside, "Pulumi.yaml"), PROJECT);
     const { repository, ready } = repositoryWith({});
@@ -122,7 +122,7 @@ describe.skipIf(!gitOnPath)(`a revision's program, by ${gitLabel}`, () => {
     expect(readdirSync(outside)).toEqual(["Pulumi.yaml"]);
   });
 
-  test("is of no folder outside a repository, and of no name that means no commit", () => {
+  test("requires a folder in a repository, and a name that refers to a commit", () => {
     expect(() => openRepository(testFolder())).toThrow(/is not in a git repository: \S/);
     const { repository } = repositoryWith({});
     const commit = repository.commit("One");
@@ -136,7 +136,7 @@ describe.skipIf(!gitOnPath)(`a revision's program, by ${gitLabel}`, () => {
   });
 });
 
-test("revisions that are about different services or namespaces are told apart by their configuration", () => {
+test("different services or namespaces of revisions are detected in their configuration", () => {
   const of = (url: string, more: [string, string][] = []) => new Map([["gatehouse:url", url], ...more]);
   expect(
     serviceDifferences(of("https://a.example"), of("https://a.example", [["gatehouse:token", "t"]])),
@@ -146,7 +146,7 @@ test("revisions that are about different services or namespaces are told apart b
   ).toEqual(["gatehouse:url", "gatehouse:tenant"]);
 });
 
-/** The home folder of this user in the user database; undefined where it has none, or is no file. */
+/** The home folder of this user in the user database; undefined without an entry or a database file. */
 const homeInDatabase = existsSync("/etc/passwd")
   ? readFileSync("/etc/passwd", "utf8")
       .split("\n")
@@ -163,18 +163,18 @@ describe("a backend's URL", () => {
     ["file://./state", "/state"],
     ["file://../a%20b?no_tmp_dir=true", "/../a%20b?no_tmp_dir=true"],
     ["file://", ""],
-  ])("%s means the same from every folder", async (url, path) => {
+  ])("%s becomes a URL that is independent of the current folder", async (url, path) => {
     const folder = testFolder();
     writeFileSync(join(folder, "Pulumi.yaml"), PROJECT);
-    const [way = "", query] = path.split("?");
-    const expected = `file://${join(folder, way)}${query ? `?${query}` : ""}`;
+    const [subpath = "", query] = path.split("?");
+    const expected = `file://${join(folder, subpath)}${query ? `?${query}` : ""}`;
     expect(await backendUrlOf(folder, { PULUMI_BACKEND_URL: url })).toBe(expected);
     writeFileSync(join(folder, "Pulumi.yaml"), `${PROJECT}backend: { url: "${url}" }\n`);
     expect(await backendUrlOf(folder, {})).toBe(expected);
   });
 
   test.each(["file:///srv/state", "file://~", "file://~/state", "s3://bucket/x"])(
-    "%s does already",
+    "%s is already independent of the current folder",
     async (url) => {
       const folder = testFolder();
       writeFileSync(join(folder, "Pulumi.yaml"), PROJECT);
@@ -182,9 +182,9 @@ describe("a backend's URL", () => {
     },
   );
 
-  // As the Pulumi CLI has it: with another HOME, the two engines would use two states.
+  // The Pulumi CLI does the same; with another HOME, the two engines would use different states.
   test.skipIf(homeInDatabase === undefined)(
-    "begins at the home folder of the user database, not at HOME",
+    "starts at the home folder of the user database, not at HOME",
     () => {
       vi.stubEnv("HOME", testFolder());
       const choice = { url: "file://~/states", source: "PULUMI_BACKEND_URL" };

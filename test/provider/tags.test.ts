@@ -24,7 +24,7 @@ const key = (tags: string[]) => ({
   args: { name: "k", data, username: "^root$", filter: { tags } },
 });
 
-it("a filter with a tag that nothing carries is refused after a while, naming the tag", {
+it("a filter with a tag without devices is rejected after a wait, with the tag in the error", {
   timeout: 60_000,
 }, async () => {
   await expect(harness.up({ key: key(["nowhere"]) })).rejects.toThrow(
@@ -32,7 +32,7 @@ it("a filter with a tag that nothing carries is refused after a while, naming th
   );
 });
 
-it("a filter waits for tags that the same run is still giving", async () => {
+it("a filter waits for tags that the same run adds", async () => {
   const connection = new Connection(fleet.client, { defaultTenant: fleet.tenant });
   const opened = await connection.tenant(undefined);
   const uid = (await fleet.client.getDevices({ query: { perPage: 1 } }))[0]?.uid ?? "";
@@ -44,7 +44,7 @@ it("a filter waits for tags that the same run is still giving", async () => {
   };
   let sent = 0;
   const refused = Promise.withResolvers<unknown>();
-  const made = opened.tagWork.needing(["soon"], "PublicKey.filter.tags", async () => {
+  const creation = opened.tagWork.needing(["soon"], "PublicKey.filter.tags", async () => {
     sent += 1;
     try {
       return await fleet.client.createPublicKey({ body });
@@ -54,18 +54,18 @@ it("a filter waits for tags that the same run is still giving", async () => {
     }
   });
   expect(await refused.promise).toMatchObject({ status: 404 });
-  // Work on another tag ends first: that is no reason to give up.
+  // Work on another tag ends first and does not end the wait.
   await opened.tagWork.during(async () => {});
   await opened.tagWork.during(() =>
     fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["soon"] } }),
   );
-  const { fingerprint } = await made;
+  const { fingerprint } = await creation;
   expect(sent).toBeGreaterThanOrEqual(2);
   await fleet.client.deletePublicKey({ params: { fingerprint } });
   await fleet.client.deleteDeviceTag({ params: { uid, tag: "soon" } });
 });
 
-it("DeviceTags in place of others' tags are refused without adopt, and leave them", async () => {
+it("DeviceTags are rejected without adopt if the device has other tags, which stay", async () => {
   const uid = await fleet.enroll("web-03");
   await fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["mine"] } });
   const tags: Program = { tags: { type: "DeviceTags", args: { device: "web-03", tags: ["ours"] } } };
@@ -75,7 +75,7 @@ it("DeviceTags in place of others' tags are refused without adopt, and leave the
   expect((await fleet.client.getDevice({ params: { uid } })).tags).toEqual(["mine"]);
 });
 
-it("a fourth tag in place of one of three: the one that is replaced makes room", async () => {
+it("an attachment of a device with three tags can replace its tag", async () => {
   const attach = (tag: string) => ({ type: "DeviceTagAttachment", args: { device: "web-02", tag } });
   await harness.up({ a: attach("one"), b: attach("two"), c: attach("three") });
   expect(await harness.up({ a: attach("one"), b: attach("two"), c: attach("four") })).toEqual([
@@ -87,7 +87,7 @@ it("a fourth tag in place of one of three: the one that is replaced makes room",
   expect(device?.tags.sort()).toEqual(["four", "one", "two"]);
 });
 
-it("a device that enrolls again has no tags; a MAC address follows it, and up puts them back", async () => {
+it("a device that enrolls again loses its tags, and up restores them for its MAC address", async () => {
   const mac = "02:00:00:00:cc:01";
   const first = await fleet.enroll("edge-01", mac);
   const program: Program = {
@@ -95,7 +95,7 @@ it("a device that enrolls again has no tags; a MAC address follows it, and up pu
   };
   await harness.up(program);
   await fleet.client.deleteDevice({ params: { uid: first } });
-  // Another name means another identity: hence another uid.
+  // Another key gives the device another uid.
   await fleet.client.authDevice({
     body: {
       info: { id: "debian", prettyName: "Debian", version: "v0.19.0", arch: "amd64", platform: "native" },
@@ -115,7 +115,7 @@ it("a device that enrolls again has no tags; a MAC address follows it, and up pu
   expect((await fleet.client.getDevice({ params: { uid: again?.uid ?? "" } })).tags).toEqual(["edge"]);
 });
 
-it("a pending device is accepted or rejected as declared; an accepted one is not rejected", async () => {
+it("a pending device gets the declared status, and an accepted device is not rejected", async () => {
   const enrollPending = async (mac: string) => {
     await fleet.client.authDevice({
       body: {

@@ -121,7 +121,7 @@ const RULES: readonly (readonly [string, Record<string, unknown>, RegExp])[] = [
   ["Device", { onDestroy: "delete" }, /^Device\.onDestroy: must be one of keep, remove$/],
 ];
 
-describe("a refused input names resource, field and what is allowed", () => {
+describe("the error of a rejected input has the resource, the field and the requirement", () => {
   it.each(RULES)("%s %j", (name, change, message) => {
     expect(reasonsOf(name, change)).toContainEqual(expect.stringMatching(message));
   });
@@ -130,13 +130,13 @@ describe("a refused input names resource, field and what is allowed", () => {
     Object.keys(definition.inputs).map((field) => ({ type: definition.name, field })),
   );
 
-  it.each(fields)("$type.$field of a wrong kind", ({ type, field }) => {
-    // No input takes a list of lists.
+  it.each(fields)("$type.$field of a wrong type", ({ type, field }) => {
+    // No input accepts a list of lists.
     const reasons = reasonsOf(type, { [field]: [[1]] });
     expect(reasons).not.toEqual([]);
     for (const reason of reasons) {
       expect(reason).toMatch(new RegExp(`^${type}\\.${field}(\\.\\w+)*: must`));
-      // The words of the library that checks are for who writes schemas.
+      // Messages of the validation library are for authors of schemas.
       expect(reason).not.toMatch(/expected|received|invalid|too (small|big)|unrecognized/i);
     }
   });
@@ -146,7 +146,7 @@ it("accepts an allow rule that matches no address", () => {
   expect(reasonsOf("FirewallRule", { action: "allow", sourceIp: "^300\\." })).toEqual([]);
 });
 
-it("FirewallRule finds a rule that is equal in every input, and that no other resource has", async () => {
+it("FirewallRule finds a rule with equal inputs that no other resource manages", async () => {
   const tenant = "3dd0d1f8-8246-4519-b11a-a3dd33717f65";
   const inputs = {
     ...{ tenant, action: "deny" as const, priority: 1, sourceIp: ".*", username: "^root$", active: true },
@@ -173,7 +173,7 @@ describe("rejects an id of another form before any request", () => {
       throw new Error(`connection.${String(property)} is used`);
     },
   });
-  // An import of a Namespace may give its name instead.
+  // An import of a Namespace accepts its name instead.
   const inNamespace = definitions.filter(({ name }) => name !== "Namespace");
 
   it.each(inNamespace.map((definition) => [definition.name, definition] as const))(
@@ -182,7 +182,7 @@ describe("rejects an id of another form before any request", () => {
       const { example, text } = definition.id;
       const [tenant = "", ...rest] = example.split("/");
       const wrong = ["", "/", tenant, `${tenant}/`, rest.join("/"), `/${example}`];
-      // A name may hold slashes.
+      // A name may contain slashes.
       if (!text.endsWith("/name")) wrong.push(`${example}/`, `${example}/other`, `other/${example}`);
       for (const id of wrong) {
         await expect(definition.read(connection, id, {}), id).rejects.toThrow(`id "${id}": must be ${text}`);

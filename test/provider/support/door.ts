@@ -1,52 +1,57 @@
 type Values = Record<string, unknown>;
 
-/** A resource, as an engine names it to a provider. */
-export interface Named {
+/** The type and name of a resource, which an engine sends to a provider. */
+export interface ResourceName {
   readonly type: string;
   /** Its name in the program. */
   readonly name: string;
 }
 
-/** What a run begins with. */
+/** Options of a run. */
 export interface DoorOptions {
   readonly env: Readonly<Record<string, string>>;
   readonly stack: string;
-  /** The id by which resources of one state know it. */
+  /** The id that all resources of one state share. */
   readonly stateId: string;
-  /** Names of the resources that `gatehouse` was told to replace. */
+  /** Names of the resources in the `--replace` options of `gatehouse`. */
   readonly replace: readonly string[];
-  /** Names of the resources that the engine replaces although no provider says so. */
+  /** Names of the resources that the engine replaces without the provider's request. */
   readonly force?: readonly string[];
 }
 
-/** An object, as a state has it. */
+/** An object in a state. */
 export interface Made {
   readonly id: string;
   readonly outputs: Values;
 }
 
-/** The way into the definitions for one run of an engine. Values are plain, as a state's are when decrypted. */
+/** Calls of a provider's front end in one run of an engine. Values are plain, like those of a decrypted state. */
 export interface FrontDoor {
   check(
-    resource: Named,
+    resource: ResourceName,
     olds: Values,
     news: Values,
   ): Promise<{ readonly inputs: Values; readonly failures: readonly string[] }>;
-  /** Undefined where nothing changes; else the inputs that make it a replacement. */
-  diff(resource: Named, id: string, outputs: Values, inputs: Values): Promise<readonly string[] | undefined>;
-  /** @throws StateChangedError where it failed, and the state is another one all the same */
-  create(resource: Named, inputs: Values): Promise<Made>;
+  /** Returns undefined without changes, and otherwise the inputs that require a replacement. */
+  diff(
+    resource: ResourceName,
+    id: string,
+    outputs: Values,
+    inputs: Values,
+  ): Promise<readonly string[] | undefined>;
+  /** @throws StateChangedError if the creation fails but changes the state */
+  create(resource: ResourceName, inputs: Values): Promise<Made>;
   /** @throws StateChangedError as {@link create} */
-  update(resource: Named, id: string, outputs: Values, inputs: Values): Promise<Values>;
-  read(resource: Named, id: string, outputs: Values): Promise<Made | undefined>;
-  delete(resource: Named, id: string, outputs: Values): Promise<void>;
+  update(resource: ResourceName, id: string, outputs: Values, inputs: Values): Promise<Values>;
+  read(resource: ResourceName, id: string, outputs: Values): Promise<Made | undefined>;
+  delete(resource: ResourceName, id: string, outputs: Values): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A step failed, after which an engine keeps another state than before. */
+/** The error of a failed step that changes the engine's state. */
 export class StateChangedError extends Error {
   override readonly name = "StateChangedError";
-  /** What the state has from then on; undefined where that is nothing. */
+  /** The object in the state after the step; undefined if it has none. */
   readonly now: Made | undefined;
 
   constructor(message: string, now: Made | undefined) {

@@ -12,24 +12,24 @@ import { Connection } from "../../../provider/service/connection.ts";
 import { opens } from "../../../provider/service/newConnection.ts";
 import { createClient, passwordCredential } from "../../../sdk/index.ts";
 import { type Message, PluginClient } from "../../support/pluginClient.ts";
-import type { DoorOptions, FrontDoor, Named } from "./door.ts";
+import type { DoorOptions, FrontDoor, ResourceName } from "./door.ts";
 import { terraformDoor } from "./terraformDoor.ts";
 
 type Values = Record<string, unknown>;
 
-/** True where programs go in by the provider of Terraform: see vitest.config.ts. */
+/** True if the tests use the Terraform provider: see vitest.config.ts. */
 export const isTerraform = process.env.TEST_FRONT_DOOR === "terraform";
 
-/** The doors by their names, for tests that use several. */
+/** The front ends by their names, for tests that use several. */
 export const doors = { dynamic: dynamicDoor, plugin: pluginDoor };
 
-/** Opens the door that the environment names: that of dynamic resources, the plugin's, or Terraform's. */
-export function openFrontDoor(options: DoorOptions): Promise<FrontDoor> {
+/** Opens the front end that TEST_FRONT_DOOR selects: dynamic providers (default), the plugin or Terraform. */
+export function openFrontEnd(options: DoorOptions): Promise<FrontDoor> {
   if (isTerraform) return terraformDoor(options);
   return process.env.TEST_FRONT_DOOR === "plugin" ? pluginDoor(options) : dynamicDoor(options);
 }
 
-/** The dynamic providers' own methods, without processes. */
+/** Calls the methods of the dynamic providers, without processes. */
 async function dynamicDoor({ env, stack, stateId, replace }: DoorOptions): Promise<FrontDoor> {
   const { GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_PASSWORD = "" } = env;
   const credential = passwordCredential({ username: GATEHOUSE_USERNAME, password: GATEHOUSE_PASSWORD });
@@ -50,12 +50,12 @@ async function dynamicDoor({ env, stack, stateId, replace }: DoorOptions): Promi
   const providers = Object.fromEntries(
     definitions.map((definition) => [definition.name, dynamicProvider(definition, runtime)]),
   );
-  const of = ({ type }: Named) => {
+  const of = ({ type }: ResourceName) => {
     const { check, diff, create, update, read, delete: remove } = providers[type] ?? {};
     if (!check || !diff || !create || !update || !read || !remove) throw new Error(`no provider ${type}`);
     return { check, diff, create, update, read, remove };
   };
-  const urnOf = ({ type, name }: Named) =>
+  const urnOf = ({ type, name }: ResourceName) =>
     `urn:pulumi:${stack}::project::pulumi-nodejs:dynamic/gatehouse:${type}::${name}`;
   return {
     async check(resource, olds, news) {
@@ -75,8 +75,8 @@ async function dynamicDoor({ env, stack, stateId, replace }: DoorOptions): Promi
       return plain((await of(resource).update(id, outputs, inputs)).outs);
     },
     async read(resource, id, outputs) {
-      const found = await of(resource).read(id, outputs);
-      return found.id ? { id: found.id, outputs: plain(found.props) } : undefined;
+      const live = await of(resource).read(id, outputs);
+      return live.id ? { id: live.id, outputs: plain(live.props) } : undefined;
     },
     async delete(resource, id, outputs) {
       await of(resource).remove(id, outputs);
@@ -86,15 +86,15 @@ async function dynamicDoor({ env, stack, stateId, replace }: DoorOptions): Promi
 }
 
 /**
- * The plugin, by its protocol. Before each step it is asked what the step will lead to, as in a preview: what it says
- * must come true.
+ * Calls the plugin with its protocol. Before each step it previews the step, and the result must match the preview.
  */
 async function pluginDoor({ env, stack, stateId, replace }: DoorOptions): Promise<FrontDoor> {
-  const urnOf = ({ type, name }: Named) => `urn:pulumi:${stack}::project::gatehouse:index:${type}::${name}`;
-  const asked = definitions.flatMap(({ name: type }) => replace.map((name) => urnOf({ type, name })));
+  const urnOf = ({ type, name }: ResourceName) =>
+    `urn:pulumi:${stack}::project::gatehouse:index:${type}::${name}`;
+  const replaceUrns = definitions.flatMap(({ name: type }) => replace.map((name) => urnOf({ type, name })));
   const service = new PulumiProvider(
     { log: (message) => console.log(message) },
-    { ...env, ...(asked.length > 0 && { GATEHOUSE_REPLACE: JSON.stringify(asked) }) },
+    { ...env, ...(replaceUrns.length > 0 && { GATEHOUSE_REPLACE: JSON.stringify(replaceUrns) }) },
   );
   const server = await serveProvider(service);
   const client = new PluginClient(server.port);
@@ -105,9 +105,9 @@ async function pluginDoor({ env, stack, stateId, replace }: DoorOptions): Promis
   const instance = `urn:pulumi:${stack}::project::pulumi:providers:gatehouse::default_0_1_0`;
   await call("configure", { id: stateId, urn: instance, args: {} });
 
-  const create = (resource: Named, properties: Values, preview: boolean) =>
+  const create = (resource: ResourceName, properties: Values, preview: boolean) =>
     call("create", { urn: urnOf(resource), properties, preview });
-  const update = (resource: Named, id: string, olds: Values, news: Values, preview: boolean) =>
+  const update = (resource: ResourceName, id: string, olds: Values, news: Values, preview: boolean) =>
     call("update", { urn: urnOf(resource), id, olds, news, preview });
   return {
     async check(resource, olds, news) {
@@ -115,27 +115,27 @@ async function pluginDoor({ env, stack, stateId, replace }: DoorOptions): Promis
       return { inputs: plain(inputs), failures: failuresList.map(({ reason }: Message) => reason) };
     },
     async diff(resource, id, outputs, inputs) {
-      const answer = await call("diff", { urn: urnOf(resource), id, olds: outputs, news: inputs });
-      checkDetails(answer);
+      const response = await call("diff", { urn: urnOf(resource), id, olds: outputs, news: inputs });
+      checkDetails(response);
       const { DIFF_SOME } = proto.DiffResponse.DiffChanges;
-      return answer.changes === DIFF_SOME ? (answer.replacesList ?? []) : undefined;
+      return response.changes === DIFF_SOME ? (response.replacesList ?? []) : undefined;
     },
     async create(resource, inputs) {
       const planned = plain((await create(resource, inputs, true)).properties);
       const { id, properties } = await create(resource, inputs, false);
       const outputs = plain(properties);
-      keepsPromise(resource, planned, outputs);
+      checkPlanned(resource, planned, outputs);
       return { id, outputs };
     },
     async update(resource, id, outputs, inputs) {
       const planned = plain((await update(resource, id, outputs, inputs, true)).properties);
       const after = plain((await update(resource, id, outputs, inputs, false)).properties);
-      keepsPromise(resource, planned, after);
+      checkPlanned(resource, planned, after);
       return after;
     },
     async read(resource, id, outputs) {
-      const answer = await call("read", { urn: urnOf(resource), id, properties: outputs });
-      return answer.id === undefined ? undefined : { id: answer.id, outputs: plain(answer.properties) };
+      const response = await call("read", { urn: urnOf(resource), id, properties: outputs });
+      return response.id === undefined ? undefined : { id: response.id, outputs: plain(response.properties) };
     },
     async delete(resource, id, outputs) {
       await call("delete", { urn: urnOf(resource), id, properties: outputs });
@@ -147,7 +147,7 @@ async function pluginDoor({ env, stack, stateId, replace }: DoorOptions): Promis
   };
 }
 
-/** A replacement has marks of the inputs that make it one, and nothing but these. */
+/** Checks that the detailed diff marks exactly the inputs that require a replacement. */
 function checkDetails({ detaileddiffMap = {}, replacesList = [], diffsList = [] }: Message): void {
   const { ADD_REPLACE, DELETE_REPLACE, UPDATE_REPLACE } = proto.PropertyDiff.Kind;
   const marks: readonly number[] = [ADD_REPLACE, DELETE_REPLACE, UPDATE_REPLACE];
@@ -161,7 +161,7 @@ function checkDetails({ detaileddiffMap = {}, replacesList = [], diffsList = [] 
   if (!isWhole) throw new Error(`the detailed diff has ${[...changed]}, the diff ${diffsList}`);
 }
 
-function keepsPromise({ type, name }: Named, planned: Values, after: Values): void {
+function checkPlanned({ type, name }: ResourceName, planned: Values, after: Values): void {
   for (const [field, value] of Object.entries(planned)) {
     if (value === UNKNOWN || isDeepStrictEqual(value, after[field])) continue;
     throw new Error(

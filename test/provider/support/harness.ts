@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { type FrontDoor, StateChangedError } from "./door.ts";
-import { isTerraform, openFrontDoor } from "./frontDoor.ts";
+import { isTerraform, openFrontEnd } from "./frontDoor.ts";
 
 type Values = Record<string, unknown>;
 
@@ -13,19 +13,19 @@ interface Entry {
   readonly outputs: Values;
 }
 
-/** What a run did or would do: `create key`, `update key`, `replace key data`, `delete key`. */
+/** The steps of a run or preview: `create key`, `update key`, `replace key data`, `delete key`. */
 export type Steps = string[];
 
 /**
- * Applies programs by the calls of a provider in the order in which engines make them, without processes: for tests
- * that need hundreds of runs. What real engines make of the same is tested end to end, and by replays of the CLI.
+ * Applies programs with the provider calls of an engine, in the same order but without processes, for tests that need
+ * hundreds of runs. End-to-end tests and replays of the CLI cover real engines.
  */
 export class Harness {
   readonly state = new Map<string, Entry>();
   readonly #env: Readonly<Record<string, string>>;
   readonly #stack: string;
   readonly #doors: FrontDoor[] = [];
-  /** As a resource of its own gives it to each of a state's resources. */
+  /** The id of the state, which a StateIdentity resource gives to all resources of a real state. */
   readonly #stateId = randomUUID();
 
   constructor(env: Readonly<Record<string, string>>, stack = "stack") {
@@ -34,9 +34,9 @@ export class Harness {
   }
 
   /**
-   * @param replace names of resources that are replaced, as by the `--replace` of `gatehouse`
-   * @param force the same, by an engine that asks no provider about them, as by that of `pulumi`
-   * @throws AggregateError with what failed, after everything else was done
+   * @param replace names of resources to replace, like `--replace` of `gatehouse`
+   * @param force names of resources that the engine replaces without the provider, like `--replace` of `pulumi`
+   * @throws AggregateError with the failures, after all other steps
    */
   async up(
     program: Program,
@@ -49,17 +49,17 @@ export class Harness {
     return this.#run(program, false);
   }
 
-  /** Reads all objects; answers what changed, as `update key` and `delete key`. */
+  /** Reads all objects and returns the changes as `update key` and `delete key`. */
   async refresh(): Promise<Steps> {
     const door = await this.#open();
     const steps = await Promise.all(
       [...this.state].map(async ([name, entry]) => {
-        const found = await door.read({ type: entry.type, name }, entry.id, entry.outputs);
-        if (!found) {
+        const live = await door.read({ type: entry.type, name }, entry.id, entry.outputs);
+        if (!live) {
           this.state.delete(name);
           return [`delete ${name}`];
         }
-        const { id, outputs } = found;
+        const { id, outputs } = live;
         this.state.set(name, { ...entry, id, outputs });
         return JSON.stringify(sorted(outputs)) === JSON.stringify(sorted(entry.outputs))
           ? []
@@ -69,7 +69,7 @@ export class Harness {
     return steps.flat();
   }
 
-  /** What aliases and `pulumi state rename` do: the object is another resource's from now on. */
+  /** Moves an object to another resource, like aliases and `pulumi state rename`. */
   rename(from: string, to: string): void {
     const entry = this.state.get(from);
     if (!entry) throw new Error(`the state has no ${from}`);
@@ -81,10 +81,10 @@ export class Harness {
     await Promise.all(this.#doors.map((door) => door.close()));
   }
 
-  // Each run is a process of its own.
+  // Each run uses a separate front end, like a separate process.
   async #open(replace: readonly string[] = [], force: readonly string[] = []): Promise<FrontDoor> {
     const options = { env: this.#env, stack: this.#stack, stateId: this.#stateId, replace, force };
-    const door = await openFrontDoor(options);
+    const door = await openFrontEnd(options);
     this.#doors.push(door);
     return door;
   }
@@ -96,10 +96,10 @@ export class Harness {
   ): Promise<Steps> {
     const door = await this.#open(replace, force);
     const steps: Steps = [];
-    const gone: (() => Promise<void>)[] = [];
+    const deletions: (() => Promise<void>)[] = [];
     const errors: unknown[] = [];
     const remove = (name: string, { type, id, outputs }: Entry) => {
-      gone.unshift(() => door.delete({ type, name }, id, outputs));
+      deletions.unshift(() => door.delete({ type, name }, id, outputs));
       return name;
     };
     const one = async (name: string, type: string, args: Values) => {
@@ -111,7 +111,7 @@ export class Harness {
         return inputs;
       };
       const inputs = await checked(old ? args : {});
-      // Terraform asks the provider all the same.
+      // Terraform calls the provider for a forced replacement, too.
       const isForced = force.includes(name) && !isTerraform;
       const replaces = old && !isForced ? await door.diff(resource, old.id, old.outputs, inputs) : undefined;
       const isReplaced = isForced || (replaces?.length ?? 0) > 0;
@@ -126,11 +126,11 @@ export class Harness {
       const keys = replaces?.join(",") ?? "id";
       steps.push(`${old ? "replace" : "create"} ${name}${old ? ` ${keys}` : ""}`);
       if (!real) return;
-      // As engines do before a replacement.
+      // Engines also check without old inputs before a replacement.
       if (old) await checked({});
-      const made = await door.create(resource, inputs);
+      const created = await door.create(resource, inputs);
       if (old) remove(name, old);
-      this.state.set(name, { type, ...made });
+      this.state.set(name, { type, ...created });
     };
     const removeRest = () => {
       for (const [name, entry] of this.state) {
@@ -140,10 +140,10 @@ export class Harness {
       }
     };
     const finish = async () => {
-      const left = gone.splice(0);
-      if (real) for (const step of left) await step().catch((error: unknown) => errors.push(error));
+      const pending = deletions.splice(0);
+      if (real) for (const step of pending) await step().catch((error: unknown) => errors.push(error));
     };
-    // Terraform begins with what is no more in the program, and waits for nothing else.
+    // Terraform first deletes the objects that the program no longer declares.
     if (isTerraform) removeRest();
     await finish();
     for (const [name, { type, args }] of Object.entries(program)) {

@@ -2,18 +2,18 @@ import { createPublicKey, generateKeyPairSync } from "node:crypto";
 import fc from "fast-check";
 import { isSparse } from "../../projects.ts";
 
-/** Stands for a namespace that a test has beside the user's own. */
+/** A placeholder for the second namespace of a test. */
 export const OTHER_TENANT = "11111111-2222-4333-8444-555555555555";
 
-/** What generated programs name, so that a test can have a service where all of it exists. */
+/** The objects that generated programs refer to; the service of a test must contain them. */
 export const UNIVERSE = {
   tags: ["edge", "prod", "web1", "dbserver", "EU7", "lab"],
   users: ["ana", "bob"],
-  /** Devices by the resource that uses them: two of them on one device would be twins. */
+  /** Devices by the kind that uses them, so that no two kinds declare one device twice. */
   devices: {
     DeviceTags: ["tags-01", "tags-02"],
     DeviceTagAttachment: ["attach-01", "attach-02"],
-    // By MAC address: their names change.
+    // These tests select devices by MAC address, since they change the names.
     Device: ["02:00:00:00:de:01", "02:00:00:00:de:02"],
   },
 } as const;
@@ -118,7 +118,7 @@ const byName: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
     },
     { requiredKeys: ["validDays"] },
   ),
-  // Names that nothing carries: renaming others would rename them for all.
+  // These tags have no devices: renaming a used tag would affect other objects.
   Tag: fc.record({ tenant, name: fc.constantFrom("unused1", "unused2") }),
   DeviceTags: fc.record({ tenant, device: device(UNIVERSE.devices.DeviceTags), tags, adopt }),
   DeviceTagAttachment: fc.record({
@@ -139,7 +139,7 @@ const byName: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
   ),
 };
 
-/** Valid inputs as programs write them, in any spelling that means something. */
+/** Generates valid inputs of a resource in all spellings that programs may use. */
 export function programs(resource: string): fc.Arbitrary<Record<string, unknown>> {
   const arbitrary = byName[resource];
   if (!arbitrary) throw new Error(`no generator of programs for ${resource}: add one in this file`);

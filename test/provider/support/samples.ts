@@ -7,26 +7,26 @@ import { programs } from "./programs.ts";
 
 type Values = Record<string, unknown>;
 
-/** Valid inputs of a resource, and for each input another valid value that means something else. */
+/** Valid inputs of a resource, and for each input another valid, not equivalent value. */
 export interface Sample {
   readonly base: Values;
   readonly changes: ReadonlyMap<string, unknown>;
 }
 
-/** Inputs that no value of the generator may change on a living object. */
+/** Inputs that generated values cannot change on an existing object. */
 const FIXED: Record<string, readonly string[]> = {
-  // An accepted device cannot be rejected, and another one cannot have its name; tests of their own have both.
+  // An accepted device cannot be rejected, and a name has only one device. Other tests cover both.
   Device: ["status", "device", "tenant"],
 };
 
 /**
- * A sample of a resource, made by the generator of its programs.
- * @throws Error naming an input for which the generator has only one value
+ * Creates a sample of a resource with the generator of its programs.
+ * @throws Error with the name of an input for which the generator has only one value
  */
 export function sampleOf(definition: ResourceDefinition, seed = 7): Sample {
   const generated = fc.sample(programs(definition.name), { seed, numRuns: 500 });
   const names = Object.keys(definition.inputs).filter((name) => !definition.inputs[name]?.transient);
-  // One that says all that can be said, in the user's own namespace.
+  // The base sets all inputs except `tenant`.
   const base = generated.find((inputs) =>
     names.every((name) => (name === "tenant" ? !inputs.tenant : inputs[name] !== undefined)),
   );

@@ -8,7 +8,7 @@ import { TerraformProvider } from "../../../provider/providers/terraform/terrafo
 import type { ResourceDefinition } from "../../../provider/resources/definition.ts";
 import { definitions } from "../../../provider/resources/index.ts";
 import { snake, typeOf } from "../../terraform/support/configurations.ts";
-import { type DoorOptions, type FrontDoor, type Made, type Named, StateChangedError } from "./door.ts";
+import { type DoorOptions, type FrontDoor, type Made, type ResourceName, StateChangedError } from "./door.ts";
 import {
   type Attribute,
   attributeOf,
@@ -43,8 +43,8 @@ interface Schema {
   readonly block: { readonly attributes: readonly SchemaAttribute[] };
 }
 
-/** The fields of all responses, of which each has some. */
-interface Answer {
+/** The fields of all responses; each response has some of them. */
+interface ProviderResponse {
   readonly diagnostics: readonly Diagnostic[];
   readonly provider: Schema;
   readonly resourceSchemas: Readonly<Record<string, Schema>>;
@@ -63,30 +63,30 @@ interface Kind {
   readonly attributes: readonly Attribute[];
 }
 
-/** What the provider plans for a resource. */
+/** The provider's plan for a resource. */
 interface Plan {
   readonly planned: Row;
-  /** Names of the attributes whose change makes it a replacement. */
+  /** Names of the attributes whose change requires a replacement. */
   readonly replaces: readonly string[];
   readonly private: Uint8Array | undefined;
 }
 
-/** A change that was planned. */
+/** A planned change. */
 interface Change {
   readonly prior: Row | undefined;
   readonly planned: Row;
-  /** True for an update that makes a new object. */
-  readonly isAnew: boolean;
-  /** True where somebody asked for a new object. */
-  readonly isAsked: boolean;
+  /** True for an update that creates a new object. */
+  readonly isRecreated: boolean;
+  /** True if the user requested a new object. */
+  readonly isRequested: boolean;
 }
 
 const ERROR = 1;
 
-/** In the values of a state: its object is not as declared, so the next run makes it anew. */
+/** The member of a state that marks an incomplete object; the next run replaces it. */
 const TAINTED = "tainted";
 
-/** Terraform's side of the protocol: its own description of the messages. */
+/** Terraform's side of the protocol, with Terraform's description of the messages. */
 const protocol = protobuf.loadSync(fileURLToPath(new URL("tfplugin6.proto", import.meta.url))).resolveAll();
 const calls = protocol.lookupService("tfplugin6.Provider").methods;
 
@@ -94,7 +94,7 @@ const providersSide = pluginServices()["tfplugin6.Provider"] as Readonly<
   Record<string, MethodDefinition<object, object>>
 >;
 
-/** One process of the provider, which gets requests and returns responses as bytes. */
+/** One process of the provider; its requests and responses are encoded as bytes. */
 class Provider {
   readonly #methods: Readonly<Record<string, (request: never) => object | Promise<object>>>;
 
@@ -102,30 +102,30 @@ class Provider {
     this.#methods = new TerraformProvider(env).methods();
   }
 
-  async ask(method: string, request: object): Promise<Answer> {
-    const [call, provider, answering] = [calls[method], providersSide[method], this.#methods[method]];
-    const { resolvedRequestType: sent, resolvedResponseType: received } = call ?? {};
-    if (!sent || !received || !provider || !answering) throw new Error(`no method ${method}`);
+  async call(method: string, request: object): Promise<ProviderResponse> {
+    const [type, provider, handler] = [calls[method], providersSide[method], this.#methods[method]];
+    const { resolvedRequestType: sent, resolvedResponseType: received } = type ?? {};
+    if (!sent || !received || !provider || !handler) throw new Error(`no method ${method}`);
     const problem = sent.verify(request);
     if (problem) throw new Error(`${method}: ${problem}`);
     const bytes = Buffer.from(sent.encode(request).finish());
-    const answer = await answering(provider.requestDeserialize(bytes) as never);
-    const message = received.decode(provider.responseSerialize(answer));
-    return received.toObject(message, { defaults: true, longs: Number }) as Answer;
+    const response = await handler(provider.requestDeserialize(bytes) as never);
+    const message = received.decode(provider.responseSerialize(response));
+    return received.toObject(message, { defaults: true, longs: Number }) as ProviderResponse;
   }
 }
 
-/** What the provider announces, in all processes alike. */
-interface Announced {
+/** The schemas of the provider, which are the same in all processes. */
+interface ProviderSchemas {
   readonly provider: readonly Attribute[];
   readonly kinds: ReadonlyMap<string, Kind>;
 }
 
-let announced: Announced | undefined;
+let knownSchemas: ProviderSchemas | undefined;
 
-async function announcedBy(provider: Provider): Promise<Announced> {
-  if (announced) return announced;
-  const { provider: own, resourceSchemas } = await provider.ask("GetProviderSchema", {});
+async function schemasOf(provider: Provider): Promise<ProviderSchemas> {
+  if (knownSchemas) return knownSchemas;
+  const { provider: own, resourceSchemas } = await provider.call("GetProviderSchema", {});
   const kinds = definitions.map((definition): [string, Kind] => {
     const typeName = typeOf(definition);
     const attributes = resourceSchemas[typeName]?.block.attributes.map(attributeOf) ?? [];
@@ -134,11 +134,11 @@ async function announcedBy(provider: Provider): Promise<Announced> {
     if (!isDeepStrictEqual(names, expected)) throw new Error(`${typeName} has ${names}, and not ${expected}`);
     return [definition.name, { definition, typeName, attributes }];
   });
-  announced = { provider: own.block.attributes.map(attributeOf), kinds: new Map(kinds) };
-  return announced;
+  knownSchemas = { provider: own.block.attributes.map(attributeOf), kinds: new Map(kinds) };
+  return knownSchemas;
 }
 
-/** A state in clear holds no secret. One that somebody may choose is given, and counted. */
+/** The expected attributes. A state in plaintext holds no secrets; a chosen secret is write-only with a version. */
 const attributeNames = ({ inputs, outputs }: ResourceDefinition): string[] => [
   "id",
   ...Object.keys(inputs).map(snake),
@@ -149,19 +149,19 @@ const attributeNames = ({ inputs, outputs }: ResourceDefinition): string[] => [
 ];
 
 /**
- * The provider of Terraform, by its protocol, and in the order in which Terraform asks: one process plans, another one
- * plans again and applies, and a third one plans what was applied. On the way it is held to what Terraform demands of
- * every provider, and to an empty plan after each apply.
+ * Calls the Terraform provider with its protocol, in Terraform's order: one process plans, another one plans again and
+ * applies, and a third one plans the applied state. Each step checks Terraform's requirements for providers, and each
+ * apply must be followed by an empty plan.
  *
- * What becomes of a replacement is Terraform's: the old object is destroyed before the new one is made, unless the
- * provider does both in one update. Secrets are chosen for each step, and are in the outputs beside what a state holds.
+ * Terraform performs a replacement: it destroys the old object before it creates the new one, unless the provider does
+ * both in one update. Each step has new secrets, and the outputs contain them in addition to the state.
  */
 export async function terraformDoor({ env, replace, force = [] }: DoorOptions): Promise<FrontDoor> {
   const [planning, applying, next] = [new Provider(env), new Provider(env), new Provider(env)];
-  const { provider: settings, kinds } = await announcedBy(planning);
+  const { provider: settings, kinds } = await schemasOf(planning);
   const configure = (provider: Provider) =>
     provider
-      .ask("ConfigureProvider", { terraformVersion: "1.11.0", config: encoded(rowOf(settings, {})) })
+      .call("ConfigureProvider", { terraformVersion: "1.11.0", config: encoded(rowOf(settings, {})) })
       .then(({ diagnostics }) => {
         for (const { severity, detail } of diagnostics) if (severity === ERROR) throw new Error(detail);
       });
@@ -169,19 +169,19 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
   await Promise.all(all.map(configure));
 
   const changes = new Map<string, Change>();
-  /** Objects that are destroyed before the new ones are made. */
+  /** Objects to destroy before the new ones are created. */
   const olds = new Map<string, { readonly prior: Row; readonly private: Uint8Array | undefined }>();
   const destroyed = new Set<string>();
 
-  const keyOf = ({ type, name }: Named) => `${type} ${name}`;
-  const kindOf = ({ type }: Named): Kind => {
+  const keyOf = ({ type, name }: ResourceName) => `${type} ${name}`;
+  const kindOf = ({ type }: ResourceName): Kind => {
     const kind = kinds.get(type);
     if (!kind) throw new Error(`no resource ${type}`);
     return kind;
   };
 
-  /** The configuration of a resource. What is secret in it is new each time, as an ephemeral value is. */
-  const configOf = (kind: Kind, inputs: Values, prior?: Row, isAsked = false): Row => {
+  /** The configuration of a resource. Its secrets are new each time, like ephemeral values. */
+  const configOf = (kind: Kind, inputs: Values, prior?: Row, isRequested = false): Row => {
     const { attributes } = kind;
     const row: Record<string, unknown> = {
       ...(given({ kind: "object", members: attributes }, inputs) as Row),
@@ -190,34 +190,34 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
       if (!writeOnly) continue;
       const version = `${name}_version`;
       row[name] = randomUUID();
-      row[version] = isAsked ? Number(prior?.[version] ?? 0) + 1 : (prior?.[version] ?? null);
+      row[version] = isRequested ? Number(prior?.[version] ?? 0) + 1 : (prior?.[version] ?? null);
     }
     return row;
   };
 
-  /** Says warnings, and gives the errors in the words that the other doors have. */
-  const errorsIn = (kind: Kind, { diagnostics }: Answer, config: Row = {}): string[] => {
+  /** Prints warnings and returns the errors in the form of the other front ends. */
+  const errorsIn = (kind: Kind, { diagnostics }: ProviderResponse, config: Row = {}): string[] => {
     const secrets = kind.attributes.flatMap(({ name, writeOnly }) => (writeOnly ? [config[name]] : []));
-    const shown = JSON.stringify(diagnostics);
-    if (secrets.some((secret) => typeof secret === "string" && shown.includes(secret))) {
-      throw new Error(`a secret is in ${shown}`);
+    const printed = JSON.stringify(diagnostics);
+    if (secrets.some((secret) => typeof secret === "string" && printed.includes(secret))) {
+      throw new Error(`a secret is in ${printed}`);
     }
     for (const { severity, detail } of diagnostics) if (severity !== ERROR) console.log(detail);
     return diagnostics
       .filter(({ severity }) => severity === ERROR)
-      .map((one) => otherWords(kind.definition, one));
+      .map((one) => withDefinitionNames(kind.definition, one));
   };
-  const throwErrors = (kind: Kind, answer: Answer, config?: Row) => {
-    const errors = errorsIn(kind, answer, config);
+  const throwErrors = (kind: Kind, response: ProviderResponse, config?: Row) => {
+    const errors = errorsIn(kind, response, config);
     if (errors.length > 0) throw new Error(errors.join("; "));
   };
 
-  /** The state as the provider has it now, which was written as JSON before. */
+  /** The state of an object, which the provider upgrades from JSON. */
   const priorOf = async (kind: Kind, { id, outputs }: Made): Promise<Row> => {
     const { typeName, attributes } = kind;
     const row = { ...rowOf(attributes, outputs), id };
     const json = Buffer.from(JSON.stringify(row));
-    const answer = await planning.ask("UpgradeResourceState", { typeName, version: 0, rawState: { json } });
+    const answer = await planning.call("UpgradeResourceState", { typeName, version: 0, rawState: { json } });
     throwErrors(kind, answer);
     const upgraded = decoded(attributes, answer.upgradedState);
     mustKeep(row, upgraded, typeName);
@@ -232,7 +232,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
     priorPrivate?: Uint8Array,
   ): Promise<Plan | readonly string[]> => {
     const { typeName, attributes } = kind;
-    const answer = await provider.ask("PlanResourceChange", {
+    const answer = await provider.call("PlanResourceChange", {
       ...{ typeName, priorPrivate },
       priorState: encoded(prior),
       config: encoded(config),
@@ -255,15 +255,20 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
     throw new Error(plan.join("; "));
   };
 
-  /** Applies a change. The provider is asked once more what it will be, by the process that does it. */
-  const apply = async (resource: Named, inputs: Values, change: Change, before: Values): Promise<Made> => {
+  /** Applies a change. The applying process plans it again first. */
+  const apply = async (
+    resource: ResourceName,
+    inputs: Values,
+    change: Change,
+    before: Values,
+  ): Promise<Made> => {
     const kind = kindOf(resource);
     const { typeName, attributes } = kind;
-    const { prior, isAsked, isAnew } = change;
-    const config = configOf(kind, inputs, prior, isAsked);
+    const { prior, isRequested, isRecreated } = change;
+    const config = configOf(kind, inputs, prior, isRequested);
     const { planned } = await mustPlanOn(applying, kind, config, prior);
     mustKeep(change.planned, planned, typeName);
-    const answer = await applying.ask("ApplyResourceChange", {
+    const answer = await applying.call("ApplyResourceChange", {
       typeName,
       priorState: encoded(prior),
       plannedState: encoded(planned),
@@ -271,11 +276,11 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
     });
     const row = decoded(attributes, answer.newState);
     if (row) mustBeKnown(attributes, row);
-    const secrets = !prior || isAnew ? config : undefined;
+    const secrets = !prior || isRecreated ? config : undefined;
     const errors = errorsIn(kind, answer, config);
     if (errors.length > 0) {
       const failure = errors.join("; ");
-      // What is left of a create that failed is there, but not as declared.
+      // The object of a failed create remains, but is incomplete.
       if (!prior && row) {
         throw new StateChangedError(failure, stateOf(kind, row, { [TAINTED]: true }, secrets));
       }
@@ -293,18 +298,18 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
     return stateOf(kind, row, before, secrets);
   };
 
-  /** Destroys an object. Terraform plans that first, but where another object takes its place. */
+  /** Destroys an object. Terraform plans this first, except for a replacement. */
   const destroy = async (kind: Kind, prior: Row, isPlanned: boolean): Promise<void> => {
     const { typeName, attributes } = kind;
     const [nothing, priorState] = [encoded(undefined), encoded(prior)];
     const request = { typeName, priorState, config: nothing };
     if (isPlanned) {
-      const planned = await planning.ask("PlanResourceChange", { ...request, proposedNewState: nothing });
+      const planned = await planning.call("PlanResourceChange", { ...request, proposedNewState: nothing });
       throwErrors(kind, planned);
       if (decoded(attributes, planned.plannedState))
         throw new Error(`${typeName}: planned not to be destroyed`);
     }
-    const answer = await applying.ask("ApplyResourceChange", { ...request, plannedState: nothing });
+    const answer = await applying.call("ApplyResourceChange", { ...request, plannedState: nothing });
     throwErrors(kind, answer);
     if (decoded(attributes, answer.newState)) throw new Error(`${typeName}: something is left of it`);
   };
@@ -316,12 +321,12 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
       const config = configOf(kind, news);
       const clientCapabilities = { writeOnlyAttributesAllowed: true };
       const validation = { typeName: kind.typeName, config: encoded(config), clientCapabilities };
-      const failures = errorsIn(kind, await planning.ask("ValidateResourceConfig", validation), config);
-      const isKept = Object.keys(state).length > 0 || changes.get(key)?.isAnew;
+      const failures = errorsIn(kind, await planning.call("ValidateResourceConfig", validation), config);
+      const isKept = Object.keys(state).length > 0 || changes.get(key)?.isRecreated;
       if (failures.length > 0 || isKept) return { inputs: news, failures };
       const plan = await planOn(planning, kind, config, undefined, olds.get(key)?.private);
       if (!("planned" in plan)) return { inputs: news, failures: plan };
-      changes.set(key, { prior: undefined, planned: plan.planned, isAnew: false, isAsked: false });
+      changes.set(key, { prior: undefined, planned: plan.planned, isRecreated: false, isRequested: false });
       return { inputs: news, failures };
     },
     async diff(resource, id, outputs, inputs) {
@@ -333,22 +338,22 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
         return ["id"];
       }
       const isForced = force.includes(resource.name);
-      const isAsked = replace.includes(resource.name);
-      const asked = isAsked || isForced ? ["id"] : [];
-      const config = configOf(kind, inputs, prior, isAsked);
+      const isRequested = replace.includes(resource.name);
+      const requested = isRequested || isForced ? ["id"] : [];
+      const config = configOf(kind, inputs, prior, isRequested);
       const { planned, replaces, ...plan } = await mustPlanOn(planning, kind, config, prior);
-      const isAnew = planned.id === UNKNOWN && !isForced;
-      if (replaces.length + asked.length > 0 && !isAnew) {
+      const isRecreated = planned.id === UNKNOWN && !isForced;
+      if (replaces.length + requested.length > 0 && !isRecreated) {
         olds.set(key, { prior, private: plan.private });
-        return [...replaces.map((name) => inputNamed(kind.definition, name)), ...asked];
+        return [...replaces.map((name) => inputNamed(kind.definition, name)), ...requested];
       }
       if (!isDeepStrictEqual(planned, prior)) {
-        changes.set(key, { prior, planned, isAnew, isAsked });
-        if (!isAnew) return [];
-        const why = [...replacedBy(kind, prior, planned), ...asked];
-        return why.length > 0 ? why : ["id"];
+        changes.set(key, { prior, planned, isRecreated, isRequested });
+        if (!isRecreated) return [];
+        const reasons = [...replacedBy(kind, prior, planned), ...requested];
+        return reasons.length > 0 ? reasons : ["id"];
       }
-      // Terraform plans also what stays when it applies the rest.
+      // Terraform also plans unchanged resources when it applies the others.
       const again = await mustPlanOn(applying, kind, configOf(kind, inputs, prior), prior);
       mustKeep(planned, again.planned, kind.typeName);
       return undefined;
@@ -359,10 +364,10 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
       const change = changes.get(key);
       if (!change) throw new Error(`${key}: was not planned`);
       const old = olds.get(key);
-      if (change.isAnew || !old) {
-        const made = await apply(resource, inputs, change, {});
-        if (change.isAnew) destroyed.add(key);
-        return made;
+      if (change.isRecreated || !old) {
+        const created = await apply(resource, inputs, change, {});
+        if (change.isRecreated) destroyed.add(key);
+        return created;
       }
       await destroy(kind, old.prior, false);
       destroyed.add(key);
@@ -381,7 +386,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
       const { typeName, attributes } = kind;
       const isImport = Object.keys(outputs).length === 0;
       const current = isImport ? await importOf(kind, id) : await priorOf(kind, { id, outputs });
-      const answer = await planning.ask("ReadResource", { typeName, currentState: encoded(current) });
+      const answer = await planning.call("ReadResource", { typeName, currentState: encoded(current) });
       throwErrors(kind, answer);
       const row = decoded(attributes, answer.newState);
       if (row) mustBeKnown(attributes, row);
@@ -393,14 +398,14 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
       await destroy(kind, await priorOf(kind, { id, outputs }), true);
     },
     async close() {
-      // Configured anew, it closes what it had.
+      // A new configuration closes the previous connections.
       await Promise.all(all.map(configure));
     },
   };
 
   async function importOf(kind: Kind, id: string): Promise<Row> {
     const { typeName, attributes } = kind;
-    const answer = await planning.ask("ImportResourceState", { typeName, id });
+    const answer = await planning.call("ImportResourceState", { typeName, id });
     throwErrors(kind, answer);
     const [imported, ...more] = answer.importedResources;
     const row = imported && decoded(attributes, imported.state);
@@ -410,7 +415,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
   }
 }
 
-/** A row as tests know states: beside it are the secrets of the object, and what a test has beside. */
+/** A row in the form of a test's state, with the secrets and the taint of the object. */
 function stateOf({ attributes }: Kind, row: Row, before: Values, secrets?: Row): Made {
   const { id, ...values } = valuesOf(attributes, row);
   const names = attributes.filter(({ writeOnly }) => writeOnly).map(({ name }) => name);
@@ -418,36 +423,39 @@ function stateOf({ attributes }: Kind, row: Row, before: Values, secrets?: Row):
     const output = name.replace(/_wo$/, "");
     return [output, secrets ? secrets[name] : before[output]] as const;
   });
-  const beside = before[TAINTED] ? { [TAINTED]: true } : {};
-  return { id: String(id), outputs: { ...values, ...Object.fromEntries(kept), ...beside } };
+  const taint = before[TAINTED] ? { [TAINTED]: true } : {};
+  return { id: String(id), outputs: { ...values, ...Object.fromEntries(kept), ...taint } };
 }
 
 const inputNamed = ({ inputs }: ResourceDefinition, attribute: string): string =>
   Object.keys(inputs).find((name) => snake(name) === attribute) ?? attribute;
 
-/** The inputs for which an object is made anew by an update. No plan tells others than those that somebody changed. */
+/** The changed inputs for which an update recreates an object. */
 const replacedBy = ({ definition: { inputs } }: Kind, prior: Row, planned: Row): string[] =>
   Object.keys(inputs).filter((name) => {
     const attribute = snake(name);
     return inputs[name]?.replaces && !isDeepStrictEqual(planned[attribute], prior[attribute]);
   });
 
-/** What Terraform's users are told, and what others are told of the same. */
-const OTHER_WORDS: readonly (readonly [terraform: string, other: string])[] = [
+/** Phrases of Terraform's errors, and the phrases of the other front ends. */
+const PHRASES: readonly (readonly [terraform: string, other: string])[] = [
   ["run terraform plan again", "run with --refresh"],
   ["of this configuration", "of this program"],
 ];
 
-/** An error as it is told by the other doors: with the definition's names, and their notation. */
-function otherWords({ name: type, inputs, outputs }: ResourceDefinition, { attribute, detail }: Diagnostic) {
+/** Converts an error to the names and the notation of the other front ends. */
+function withDefinitionNames(
+  { name: type, inputs, outputs }: ResourceDefinition,
+  { attribute, detail }: Diagnostic,
+) {
   const steps = attribute?.steps.map(({ attributeName }) => attributeName) ?? [];
   const place = steps.length > 0 ? `${steps.join(".")}: ` : "";
-  if (!detail.startsWith(place)) throw new Error(`an error at ${place} says ${detail}`);
+  if (!detail.startsWith(place)) throw new Error(`the error at ${place} has the detail ${detail}`);
   let text = `${[type, ...steps].join(".")}: ${detail.slice(place.length)}`;
   for (const name of [...Object.keys(inputs), ...Object.keys(outputs)]) {
     text = text
       .replaceAll(new RegExp(`\\b${snake(name)}\\b`, "g"), name)
       .replaceAll(new RegExp(`\\b${name} = (?=true|false|"|-?\\d)`, "g"), `${name}: `);
   }
-  return OTHER_WORDS.reduce((said, [terraform, other]) => said.replaceAll(terraform, other), text);
+  return PHRASES.reduce((result, [terraform, other]) => result.replaceAll(terraform, other), text);
 }

@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
 import { decode, ExtData, ExtensionCodec, encode } from "@msgpack/msgpack";
 
-// What Terraform does with values itself, on its side of the protocol, and what it demands of a provider's. Nothing of
-// the provider's own conversions is in here.
+// Terraform's own handling of values on its side of the protocol, and its requirements for a provider's values. The
+// provider's conversions are not used here.
 
-/** A value that is not known yet. */
+/** An unknown value. */
 export const UNKNOWN = Symbol("unknown");
 
-/** The values of an object by the names in its schema, null where there is none. */
+/** The values of an object by the names in its schema; null for a missing value. */
 export type Row = Readonly<Record<string, unknown>>;
 
 /** A value in a message. */
@@ -37,7 +37,7 @@ export interface Attribute extends Pick<SchemaAttribute, "name" | "computed" | "
   readonly shape: Shape;
 }
 
-/** How objects are nested that are several; 1 is a single one. */
+/** The nesting modes of several objects; 1 is a single one. */
 const NESTING = new Map([
   [2, "list"],
   [3, "set"],
@@ -61,7 +61,7 @@ function shapeOf(type: unknown): Shape {
   return { kind, members };
 }
 
-/** An object as a message has it; undefined is null. */
+/** Encodes an object for a message; undefined becomes null. */
 export const encoded = (row: Row | undefined): { msgpack: Uint8Array } => ({
   msgpack: encode(marked(row ?? null)),
 });
@@ -72,7 +72,7 @@ function marked(value: unknown): unknown {
   return isRow(value) ? mapValues(value, marked) : value;
 }
 
-/** The value with its leaves and objects mapped; sets get one order. @throws Error where it has another shape */
+/** Maps the leaves and objects of a value, and sorts sets. @throws Error if the value has another shape */
 function mapped(
   shape: Shape,
   value: unknown,
@@ -93,8 +93,8 @@ function mapped(
 }
 
 /**
- * The object in a message; undefined for null.
- * @throws Error where it has not exactly the attributes of the schema, or a value of another type
+ * Decodes the object in a message; undefined for null.
+ * @throws Error if its attributes differ from the schema, or a value has another type
  */
 export function decoded(members: readonly Attribute[], wire: Wire | undefined): Row | undefined {
   if (!wire?.msgpack?.length) throw new Error("the provider sends no value");
@@ -113,17 +113,17 @@ export function decoded(members: readonly Attribute[], wire: Wire | undefined): 
   return value === null ? undefined : object(members, value as Row);
 }
 
-/** A number may come as text. */
+/** Checks the type of a value; a number may be a text. */
 function leaf(kind: string, value: unknown): unknown {
   if (kind === "none") return value;
-  const found = kind === "number" && typeof value === "string" && value !== "" ? Number(value) : value;
+  const parsed = kind === "number" && typeof value === "string" && value !== "" ? Number(value) : value;
   const type = kind === "bool" ? "boolean" : kind;
-  if (typeof found !== type || Number.isNaN(found))
+  if (typeof parsed !== type || Number.isNaN(parsed))
     throw new Error(`the provider sends ${text(value)} for a ${kind}`);
-  return found;
+  return parsed;
 }
 
-/** Without an order of its own, as Terraform has no other one. */
+/** Removes duplicates and sorts, since Terraform's sets have no order. */
 const asSet = (items: readonly unknown[]): unknown[] =>
   [...new Map(items.map((item) => [JSON.stringify(item), item])).entries()]
     .sort(([left], [right]) => (left < right ? -1 : 1))
@@ -133,8 +133,8 @@ const camel = (name: string): string =>
   name.replaceAll(/_([a-z])/g, (_all, letter: string) => letter.toUpperCase());
 
 /**
- * What a program says, as Terraform hands it on: a boolean where a text is expected is one.
- * @throws Error for what the schema does not have
+ * Converts a program's value like Terraform: a boolean in place of a text becomes a text.
+ * @throws Error for a member that the schema does not have
  */
 export const given = (shape: Shape, value: unknown): unknown =>
   mapped(
@@ -143,17 +143,17 @@ export const given = (shape: Shape, value: unknown): unknown =>
     (kind, one) => (kind === "none" ? null : kind === "string" ? String(one) : one),
     (members, row) => {
       const known = members.map(({ name }) => camel(name));
-      const strange = Object.keys(row).filter((name) => row[name] !== undefined && !known.includes(name));
-      if (strange.length > 0) throw new Error(`${strange}: is not expected here`);
+      const unexpected = Object.keys(row).filter((name) => row[name] !== undefined && !known.includes(name));
+      if (unexpected.length > 0) throw new Error(`${unexpected}: is not expected here`);
       return rowOf(members, row);
     },
   );
 
-/** What a state of a test says, as a row; what the schema does not have is no part of it. */
+/** Converts a test's state to a row, without members that the schema does not have. */
 export const rowOf = (members: readonly Attribute[], values: Row): Record<string, unknown> =>
   Object.fromEntries(members.map(({ name, shape }) => [name, given(shape, values[camel(name)])]));
 
-/** A row in the names of tests, without what is null. */
+/** Converts a row to the names of tests, without null values. */
 export function valuesOf(members: readonly Attribute[], row: Row): Record<string, unknown> {
   const values = members.map(({ name, shape }) => [camel(name), taken(shape, row[name])] as const);
   return Object.fromEntries(values.filter(([, value]) => value !== undefined));
@@ -162,7 +162,7 @@ export function valuesOf(members: readonly Attribute[], row: Row): Record<string
 const taken = (shape: Shape, value: unknown): unknown =>
   mapped(shape, value, (kind, one) => (kind === "none" ? undefined : one), valuesOf);
 
-/** A configuration, with what the state has where it says nothing and the provider may decide. */
+/** A configuration with the state's values for computed attributes that it does not set. */
 export const proposed = (members: readonly Attribute[], prior: Row | undefined, config: Row): Row =>
   Object.fromEntries(
     members.map(({ name, computed, writeOnly }) => [
@@ -172,9 +172,9 @@ export const proposed = (members: readonly Attribute[], prior: Row | undefined, 
   );
 
 /**
- * What Terraform demands of a planned state: what the configuration says, or the same in the words of the state; and
- * anything only where the configuration says nothing.
- * @throws Error naming the attribute
+ * Checks a planned state like Terraform: each value comes from the configuration or, if equivalent, from the state. The
+ * provider may choose only computed values that the configuration does not set.
+ * @throws Error with the name of the attribute
  */
 export function mustFollow(
   members: readonly Attribute[],
@@ -186,25 +186,25 @@ export function mustFollow(
   at = "",
 ): void {
   for (const { name, shape, computed, writeOnly } of members) {
-    const [before, said, will] = [prior?.[name] ?? null, config[name] ?? null, planned[name]];
+    const [before, configured, after] = [prior?.[name] ?? null, config[name] ?? null, planned[name]];
     const fails = (why: string) =>
-      new Error(`planned ${at}${name} is ${text(will)}, ${why}: ${text(said)} before ${text(before)}`);
+      new Error(`planned ${at}${name} is ${text(after)}, ${why}: ${text(configured)} before ${text(before)}`);
     if (writeOnly) {
-      if (will !== null) throw fails("though it is write-only");
-    } else if (isDeepStrictEqual(will, said)) {
-    } else if (said === null) {
-      if (!computed) throw fails("though nobody says so");
-    } else if (before !== null && isDeepStrictEqual(will, before)) {
-    } else if (shape.kind === "object" && isRow(said) && isRow(will)) {
-      const inner = { prior: isRow(before) ? before : undefined, config: said, planned: will };
+      if (after !== null) throw fails("though it is write-only");
+    } else if (isDeepStrictEqual(after, configured)) {
+    } else if (configured === null) {
+      if (!computed) throw fails("though the configuration does not set it");
+    } else if (before !== null && isDeepStrictEqual(after, before)) {
+    } else if (shape.kind === "object" && isRow(configured) && isRow(after)) {
+      const inner = { prior: isRow(before) ? before : undefined, config: configured, planned: after };
       mustFollow(shape.members, inner, `${at}${name}.`);
     } else throw fails("and not as configured");
   }
 }
 
 /**
- * What Terraform demands of what follows a planned value: whatever was known is the same.
- * @throws Error naming the attribute
+ * Checks like Terraform that a value keeps all known parts of the planned value.
+ * @throws Error with the name of the attribute
  */
 export function mustKeep(planned: unknown, actual: unknown, at: string): void {
   if (planned === UNKNOWN || isDeepStrictEqual(planned, actual)) return;
@@ -220,7 +220,7 @@ export function mustKeep(planned: unknown, actual: unknown, at: string): void {
   }
 }
 
-/** @throws Error where a state has anything unknown, or write-only */
+/** @throws Error if a state has an unknown or write-only value */
 export function mustBeKnown(members: readonly Attribute[], row: Row): void {
   for (const { name, writeOnly } of members) {
     if (hasUnknown(row[name])) throw new Error(`${name} is not known in a state`);

@@ -2,13 +2,13 @@ import { type Fleet, startFleet } from "../../support/fleet.ts";
 import { shared } from "../../support/shared.ts";
 import { OTHER_TENANT, UNIVERSE } from "./programs.ts";
 
-/** A service in which everything exists that generated programs name. */
+/** A service with all objects that generated programs refer to. */
 export interface World extends Fleet {
   /** The namespace that OTHER_TENANT stands for. */
   readonly other: string;
   /** The inputs with this namespace in place of OTHER_TENANT. */
   here<T>(inputs: T): T;
-  /** Enrolls again, as they were, the devices that a test renamed or removed. */
+  /** Enrolls the devices again that a test renamed or removed. */
   restoreDevices(): Promise<void>;
 }
 
@@ -37,7 +37,7 @@ export async function startWorld(): Promise<World> {
   };
 }
 
-/** A world for the tests beside this call. */
+/** Shares one world among the tests of the calling block. */
 export const sharedWorld = (): World => shared(startWorld);
 
 async function furnish(fleet: Fleet, tenant: string): Promise<void> {

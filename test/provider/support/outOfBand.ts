@@ -3,14 +3,14 @@ import type { Client } from "../../../sdk/index.ts";
 type Values = Readonly<Record<string, unknown>>;
 type Change = (client: Client, outputs: Values) => Promise<unknown>;
 
-/** How somebody changes and removes an object past the program, by the service's own requests. */
-interface ByHand {
-  /** By input. An input that is missing here can only be changed by making another object. */
+/** Out-of-band changes and removal of an object, with requests to the service. */
+interface OutOfBandChanges {
+  /** The changes by input. An input without one can only be changed by replacing the object. */
   readonly change: Readonly<Record<string, Change>>;
-  /** Missing where there is nothing to remove. */
+  /** Undefined for an object that cannot be removed. */
   readonly remove?: Change;
-  /** What the service holds, in the words of the inputs that `change` names; undefined: there is none. */
-  readonly look: (client: Client, outputs: Values) => Promise<Values | undefined>;
+  /** Reads the object's values of the inputs in `change`; undefined if it does not exist. */
+  readonly read: (client: Client, outputs: Values) => Promise<Values | undefined>;
 }
 
 const text = (value: unknown) => String(value);
@@ -56,19 +56,19 @@ const changeApiKey =
 const membersOf = async (client: Client, { tenant }: Values) =>
   (await client.getNamespace({ params: { tenant: text(tenant) } })).members;
 
-export const byHand: Readonly<Record<string, ByHand>> = {
+export const outOfBandChanges: Readonly<Record<string, OutOfBandChanges>> = {
   Namespace: {
     change: {
       name: (client, { tenant }) =>
-        client.editNamespace({ params: { tenant: text(tenant) }, body: { name: "renamed-by-hand" } }),
+        client.editNamespace({ params: { tenant: text(tenant) }, body: { name: "renamed-manually" } }),
       settings: (client, { tenant }) =>
         client.editNamespace({
           params: { tenant: text(tenant) },
-          body: { settings: { connectionAnnouncement: "by hand" } },
+          body: { settings: { connectionAnnouncement: "out of band" } },
         }),
     },
     remove: (client, { tenant }) => client.deleteNamespace({ params: { tenant: text(tenant) } }),
-    async look(client, { tenant }) {
+    async read(client, { tenant }) {
       const all = await client.getNamespaces({ query: { perPage: 100 } });
       return all.find((namespace) => namespace.tenantId === tenant);
     },
@@ -83,19 +83,19 @@ export const byHand: Readonly<Record<string, ByHand>> = {
     },
     remove: (client, { tenant, userId }) =>
       client.removeMember({ params: { tenant: text(tenant), uid: text(userId) } }),
-    async look(client, outputs) {
+    async read(client, outputs) {
       return (await membersOf(client, outputs)).find((member) => member.id === outputs.userId);
     },
   },
   PublicKey: {
     change: {
-      name: changeKey({ name: "by hand" }),
-      username: changeKey({ username: "^by-hand$" }),
-      filter: changeKey({ filter: { hostname: "^by-hand$" } }),
+      name: changeKey({ name: "out of band" }),
+      username: changeKey({ username: "^out-of-band$" }),
+      filter: changeKey({ filter: { hostname: "^out-of-band$" } }),
     },
     remove: (client, { fingerprint }) =>
       client.deletePublicKey({ params: { fingerprint: text(fingerprint) } }),
-    look: keyOf,
+    read: keyOf,
   },
   FirewallRule: {
     change: {
@@ -103,16 +103,16 @@ export const byHand: Readonly<Record<string, ByHand>> = {
         changeRule({ action: outputs.action === "deny" ? "allow" : "deny" })(client, outputs),
       priority: changeRule({ priority: 1234 }),
       sourceIp: changeRule({ sourceIp: "^203\\.0\\.113\\." }),
-      username: changeRule({ username: "^by-hand$" }),
-      filter: changeRule({ filter: { hostname: "^by-hand$" } }),
+      username: changeRule({ username: "^out-of-band$" }),
+      filter: changeRule({ filter: { hostname: "^out-of-band$" } }),
       active: (client, outputs) => changeRule({ active: !outputs.active })(client, outputs),
     },
     remove: (client, { ruleId }) => client.deleteFirewallRule({ params: { id: text(ruleId) } }),
-    look: ruleOf,
+    read: ruleOf,
   },
   ApiKey: {
     change: {
-      name: changeApiKey({ name: "by-hand" }),
+      name: changeApiKey({ name: "out-of-band" }),
       role: (client, outputs) =>
         changeApiKey({ role: outputs.role === "observer" ? "administrator" : "observer" })(client, outputs),
     },
@@ -120,20 +120,20 @@ export const byHand: Readonly<Record<string, ByHand>> = {
       const key = await apiKeyOf(client, outputs);
       await client.deleteApiKey({ params: { key: key?.name ?? "" } });
     },
-    look: apiKeyOf,
+    read: apiKeyOf,
   },
-  // Nothing but a name that other resources refer to.
-  Tag: { change: {}, look: async (_client, { name }) => ({ name }) },
+  // A Tag has only a name, which other resources refer to.
+  Tag: { change: {}, read: async (_client, { name }) => ({ name }) },
   DeviceTags: {
     change: {
       tags: (client, { uid }) =>
-        client.updateDeviceTags({ params: { uid: text(uid) }, body: { tags: ["byhand"] } }),
+        client.updateDeviceTags({ params: { uid: text(uid) }, body: { tags: ["outofband"] } }),
     },
     async remove(client, outputs) {
       const { tags, uid } = await deviceOf(client, outputs);
       for (const tag of tags) await client.deleteDeviceTag({ params: { uid, tag } });
     },
-    async look(client, outputs) {
+    async read(client, outputs) {
       const { tags } = await deviceOf(client, outputs);
       return tags.length > 0 ? { tags: tags.sort() } : undefined;
     },
@@ -141,7 +141,7 @@ export const byHand: Readonly<Record<string, ByHand>> = {
   DeviceTagAttachment: {
     change: {},
     remove: (client, { uid, tag }) => client.deleteDeviceTag({ params: { uid: text(uid), tag: text(tag) } }),
-    async look(client, outputs) {
+    async read(client, outputs) {
       const { tags } = await deviceOf(client, outputs);
       return tags.includes(text(outputs.tag)) ? { tag: outputs.tag } : undefined;
     },
@@ -149,9 +149,9 @@ export const byHand: Readonly<Record<string, ByHand>> = {
   Device: {
     change: {
       name: (client, { uid }) =>
-        client.updateDevice({ params: { uid: text(uid) }, body: { name: "by-hand" } }),
+        client.updateDevice({ params: { uid: text(uid) }, body: { name: "out-of-band" } }),
     },
     remove: (client, { uid }) => client.deleteDevice({ params: { uid: text(uid) } }),
-    look: deviceOf,
+    read: deviceOf,
   },
 };
