@@ -10,7 +10,7 @@ import { changesOf, Stack } from "../support/gatehouse.ts";
 import { type Policy, policyEnv } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { requestsDuring } from "../support/requests.ts";
-import { isOnPath, linkModules, Machine, MODULES, needing, run } from "./support/cli.ts";
+import { isOnPath, linkModules, Machine, MODULES, requiring, run } from "./support/cli.ts";
 
 const EXAMPLES = fileURLToPath(new URL("../../examples/plugin", import.meta.url));
 const SCHEMA = fileURLToPath(new URL("../../provider/schemas/pulumi.json", import.meta.url));
@@ -22,11 +22,11 @@ function blockOf(language: string): string {
   return new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "ms").exec(section)?.[1] ?? "";
 }
 
-const [title, available] = needing("the plugin under the Pulumi CLI", "pulumi");
+const [title, available] = requiring("the plugin under the Pulumi CLI", "pulumi");
 
 const data = sshKeyLine("ana@laptop");
 
-/** One of each. */
+/** One resource of each type. */
 const base: Policy = {
   trials: { type: "Namespace", args: { name: "trials" } },
   bob: {
@@ -48,7 +48,7 @@ const base: Policy = {
   ci: { type: "ApiKey", args: { role: "observer", validDays: 30 } },
 };
 
-/** A change of one input of each, and the step that it is. */
+/** A change of one input of each resource, and the resulting step. */
 const CHANGES: Record<string, { args: Record<string, unknown>; step: string }> = {
   trials: { args: { settings: { sessionRecord: false } }, step: "update trials settings.sessionRecord" },
   bob: { args: { role: "operator" }, step: "update bob role" },
@@ -68,7 +68,7 @@ const changed: Policy = Object.fromEntries(
   ]),
 );
 
-/** What is about the service and not the reading of it. */
+/** True for requests that change the service. */
 const isWrite = (request: string) => !/^(GET|HEAD) /.test(request) && request !== "POST /api/login";
 
 describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
@@ -88,13 +88,13 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
     machine?.remove();
   });
 
-  it("gives the committed schema, which has no fault", async () => {
+  it("returns the committed schema, which is valid", async () => {
     await machine.pulumi(["schema", "check", SCHEMA]);
     const { stdout } = await machine.pulumi(["package", "get-schema", "gatehouse"]);
     expect(JSON.parse(stdout)).toEqual(JSON.parse(readFileSync(SCHEMA, "utf8")));
   });
 
-  const [converted, canConvert] = needing("converts the examples", "pulumi-converter-yaml");
+  const [converted, canConvert] = requiring("converts the examples", "pulumi-converter-yaml");
   it.runIf(canConvert)(converted, async () => {
     const languages = [
       { language: "typescript", host: "nodejs", program: "index.ts" },
@@ -117,12 +117,12 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
       }
       const [heading] = page.split("\n");
       const texts = Object.entries(blocks).map(([language, text]) => `\`\`\`${language}\n${text}\n\`\`\`\n`);
-      // With `--update`, Vitest writes what the CLI converts now.
+      // With `--update`, Vitest writes the current conversions of the CLI.
       await expect(`${heading}\n\n${texts.join("\n")}`).toMatchFileSnapshot(join(EXAMPLES, file));
     }
   });
 
-  describe("by a program with the SDK for Node.js", () => {
+  describe("in a program with the SDK for Node.js", () => {
     let program: PolicyProgram;
     let stack: Stack;
     let classes: string;
@@ -143,7 +143,7 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
       apiKeys: await fleet.client.listApiKeys(),
     });
 
-    it("all resources are made, changed as planned, and removed", async () => {
+    it("creates all resources, changes them like in the plan, and deletes them", async () => {
       await stack.result(["up", "--yes"], byPlugin(base));
       expect(changesOf(await stack.result(["preview"], byPlugin(base)))).toEqual([]);
       const steps = Object.values(CHANGES).map(({ step }) => step);
@@ -156,7 +156,7 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
       expect(await left()).toEqual(NOTHING_LEFT);
     });
 
-    it("dynamic resources become the plugin's, and again dynamic ones, without any write", async () => {
+    it("migrates dynamic resources to the plugin and back without any write", async () => {
       await stack.result(["up", "--yes", "--skip-preview"], policyEnv(base));
       const ids = async () => (await fleet.client.getFirewallRules()).map(({ id }) => id);
       const before = await ids();
@@ -170,7 +170,7 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
         expect(requests.filter(isWrite)).toEqual([]);
       }
       expect(await ids()).toEqual(before);
-      // What has come back can be changed and removed.
+      // The migrated resources can be changed and deleted.
       const planned = changesOf(await stack.result(["preview"], policyEnv(changed)));
       expect(planned).toEqual(
         Object.values(CHANGES)
@@ -181,7 +181,7 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
       expect(await left()).toEqual(NOTHING_LEFT);
     });
 
-    it("each object is imported by its id, and is what the program declares", async () => {
+    it("imports each object by its id without differences to the program", async () => {
       await stack.result(["up", "--yes", "--skip-preview"], byPlugin(base));
       const exported = async () => {
         const words = ["stack", "export", "--stack", stack.name];
@@ -195,7 +195,7 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
       expect(resources.map(({ type }) => type).sort()).toEqual(
         definitions.map(({ name }) => `gatehouse:index:${name}`).sort(),
       );
-      // As somebody who has lost the state.
+      // The stack is created again to simulate a lost state.
       const options = { cwd: program.folder, env: here() };
       await machine.pulumi(["stack", "rm", "--force", "--yes", stack.name], options);
       await machine.pulumi(["stack", "init", stack.name], options);
@@ -227,13 +227,13 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
 const gatehouse = require(process.env.CLASSES);
 const { instances } = JSON.parse(process.env.POLICY);
 const rule = ${JSON.stringify(RULE)};
-const made = Object.fromEntries(Object.entries(instances).map(([name, args]) => {
+const providers = Object.fromEntries(Object.entries(instances).map(([name, args]) => {
   const provider = new gatehouse.Provider(name, args);
   new gatehouse.FirewallRule("rule-" + name, rule, { provider });
   return [name, provider];
 }));
 new gatehouse.FirewallRule("rule", rule);
-exports.found = Object.fromEntries(Object.entries(made).map(([name, provider]) =>
+exports.tenants = Object.fromEntries(Object.entries(providers).map(([name, provider]) =>
   [name, gatehouse.getNamespaceOutput({}, { provider }).tenantId]));
 `;
     let other: Fleet;
@@ -265,14 +265,14 @@ exports.found = Object.fromEntries(Object.entries(made).map(([name, provider]) =
       elsewhere: (await other.client.getFirewallRules()).map(({ id }) => id),
     });
 
-    it("each has a service, a credential and a namespace of its own", async () => {
+    it("supports one service, credential and namespace per instance", async () => {
       const { GATEHOUSE_URL: url, GATEHOUSE_USERNAME: username, GATEHOUSE_PASSWORD: password } = other.env;
       const instances = { team: { tenant: second }, elsewhere: { url, username, password } };
       await up(instances);
-      const made = await ids();
-      expect(Object.values(made).map((rules) => rules.length)).toEqual([1, 1, 1]);
+      const created = await ids();
+      expect(Object.values(created).map((rules) => rules.length)).toEqual([1, 1, 1]);
       const outputs = await machine.pulumi(["stack", "output", "--json", "--stack", "dev"], { cwd: folder });
-      expect(JSON.parse(outputs.stdout).found).toEqual({ team: second, elsewhere: other.tenant });
+      expect(JSON.parse(outputs.stdout).tenants).toEqual({ team: second, elsewhere: other.tenant });
 
       // Another credential of the same service changes no object.
       const { id: key } = await other.client.createApiKey({
@@ -280,23 +280,23 @@ exports.found = Object.fromEntries(Object.entries(made).map(([name, provider]) =
       });
       const rotated = { team: { tenant: second }, elsewhere: { url, apiKey: key } };
       await up(rotated);
-      expect(await ids()).toEqual(made);
+      expect(await ids()).toEqual(created);
 
       // Another namespace has other objects.
       await up({ team: { tenant: fleet.tenant }, elsewhere: rotated.elsewhere });
       const moved = await ids();
-      expect({ ...moved, first: moved.first.length }).toEqual({ ...made, first: 2, second: [] });
+      expect({ ...moved, first: moved.first.length }).toEqual({ ...created, first: 2, second: [] });
 
-      // So has another service.
+      // Another service also has other objects.
       await up({
         team: { tenant: fleet.tenant },
         elsewhere: { url: fleet.env.GATEHOUSE_URL, tenant: second },
       });
       expect(Object.values(await ids()).map((rules) => rules.length)).toEqual([2, 1, 0]);
 
-      // A credential of the environment is for the service of the environment.
-      const refused = await up({ elsewhere: { url } }, 1);
-      expect(refused.stdout + refused.stderr).toContain(
+      // The provider sends the credential of the environment only to the service of the environment.
+      const rejected = await up({ elsewhere: { url } }, 1);
+      expect(rejected.stdout + rejected.stderr).toContain(
         "credential: cannot send the credential in the environment to",
       );
       const destroyed = await machine.pulumi(["destroy", "--yes", "--stack", "dev"], {
@@ -308,8 +308,12 @@ exports.found = Object.fromEntries(Object.entries(made).map(([name, provider]) =
     });
   });
 
-  describe("by programs of other languages", () => {
-    const [python, canPython] = needing("Python: as the README says", "pulumi-language-python", "python3");
+  describe("in programs of other languages", () => {
+    const [python, canPython] = requiring(
+      "Python: runs the commands of the README",
+      "pulumi-language-python",
+      "python3",
+    );
     it.runIf(canPython)(python, async () => {
       const [, install, ...others] = blockOf("sh").trimEnd().split("\n");
       expect(install).toMatch(/^gatehouse pulumi install /);
@@ -339,20 +343,20 @@ pulumi.export("later", gatehouse.get_firewall_rules_output(tenant=staging.tenant
       await type("gatehouse drift --stack prod");
       await type("gatehouse destroy --yes --stack prod");
 
-      // The examples have the types that the SDK says.
+      // The examples match the types of the SDK.
       const inVenv = (...args: string[]) => run(join(cwd, "venv", "bin", "python"), args, { cwd });
       expect(await inVenv("-m", "pip", "install", "--quiet", "mypy")).toMatchObject({ code: 0 });
       for (const file of readdirSync(EXAMPLES).filter((name) => name.endsWith(".py"))) {
         const checked = await inVenv("-m", "mypy", "--follow-imports=silent", join(EXAMPLES, file));
         expect(checked.code, checked.stdout).toBe(0);
       }
-      // A check that finds nothing would be none.
+      // The type checker must also find errors.
       writeFileSync(join(cwd, "wrong.py"), "import pulumi_gatehouse as g\ng.Tag('x', name=3)\n");
       expect((await inVenv("-m", "mypy", "--follow-imports=silent", "wrong.py")).code).toBe(1);
     });
 
-    const [go, canGo] = needing(
-      "Go: the SDK and the examples compile, and one runs",
+    const [go, canGo] = requiring(
+      "Go: compiles the SDK and the examples, and runs one",
       "pulumi-language-go",
       "go",
     );
@@ -386,7 +390,7 @@ pulumi.export("later", gatehouse.get_firewall_rules_output(tenant=staging.tenant
       expect(await actions()).toEqual([]);
     });
 
-    it("TypeScript: the examples have the types that the SDK says", async () => {
+    it("TypeScript: the examples match the types of the SDK", async () => {
       const sdk = join(await machine.classes(), "..");
       const folder = machine.folder("typescript", {
         "tsconfig.json": JSON.stringify({
@@ -411,7 +415,10 @@ pulumi.export("later", gatehouse.get_firewall_rules_output(tenant=staging.tenant
       expect((await compile()).stdout).toContain("wrong.ts(2");
     });
 
-    const [yaml, canYaml] = needing("YAML", "pulumi-language-yaml");
+    const [yaml, canYaml] = requiring(
+      "YAML: creates, refreshes and deletes a resource",
+      "pulumi-language-yaml",
+    );
     it.runIf(canYaml)(yaml, async () => {
       const cwd = machine.folder("yaml", {
         "Pulumi.yaml": `name: yaml-program

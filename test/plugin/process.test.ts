@@ -38,7 +38,7 @@ async function start(args: readonly string[], env: Record<string, string> = {}, 
   return started;
 }
 
-it("is installed where the Pulumi CLI looks for it, and starts from there", async () => {
+it("is installed in the plugin folder of the Pulumi CLI, and starts from there", async () => {
   const installed = await gatehouse(["pulumi", "install"], { PULUMI_HOME: home });
   expect(installed).toMatchObject({ code: 0, stderr: "" });
   const file = /is installed: (.*)\n/.exec(installed.stdout)?.[1] ?? "";
@@ -48,21 +48,21 @@ it("is installed where the Pulumi CLI looks for it, and starts from there", asyn
   const info = await client.call("getPluginInfo");
   expect(file).toContain(`resource-gatehouse-v${info.version}`);
   client.close();
-  // Once more, as after an update of this package in its place.
+  // A second installation replaces the first one, like after an update of this package.
   expect((await gatehouse(["pulumi", "install"], { PULUMI_HOME: home })).code).toBe(0);
 });
 
-it("says which folder it cannot be installed in", async () => {
+it("reports the folder in which the installation fails", async () => {
   const file = join(home, "file");
   writeFileSync(file, "");
-  const refused = await gatehouse(["pulumi", "install"], { PULUMI_HOME: file });
-  expect(refused).toMatchObject({ code: 1, stdout: "" });
-  expect(refused.stderr).toMatch(
+  const failed = await gatehouse(["pulumi", "install"], { PULUMI_HOME: file });
+  expect(failed).toMatchObject({ code: 1, stdout: "" });
+  expect(failed.stderr).toMatch(
     /^error: can not write .*file.*PULUMI_HOME names another folder \[install\]\n$/,
   );
 });
 
-it("shows its messages by the engine, and ends with it", { tags: ["long"] }, async () => {
+it("sends its messages to the engine, and exits after it", { tags: ["long"] }, async () => {
   const engine = await startEngine();
   const { child, client } = await start([engine.address], fleet.env);
   await client.call("configure");
@@ -84,7 +84,7 @@ it("shows its messages by the engine, and ends with it", { tags: ["long"] }, asy
   expect(code).toBe(1);
 });
 
-it("explains itself", async () => {
+it("prints its help", async () => {
   const child = spawn(process.execPath, [PLUGIN, "--help"], { stdio: "pipe" });
   const [line] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
   expect(line).toContain("pulumi-resource-gatehouse");

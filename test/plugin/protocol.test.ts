@@ -26,10 +26,10 @@ beforeAll(async () => {
 });
 afterAll(() => fleet.stop());
 
-/** A plugin, and what it told the engine. */
+/** A plugin, and the messages that it sent to the engine. */
 interface Started {
   readonly client: PluginClient;
-  readonly told: { readonly message: string; readonly urn: string | undefined }[];
+  readonly messages: { readonly message: string; readonly urn: string | undefined }[];
 }
 
 const running: { server: ProviderServer; client: PluginClient }[] = [];
@@ -41,12 +41,12 @@ afterEach(() => {
 });
 
 async function start(env: Record<string, string> = fleet.env): Promise<Started> {
-  const told: { message: string; urn: string | undefined }[] = [];
-  const service = new PulumiProvider({ log: (message, urn) => told.push({ message, urn }) }, env);
+  const messages: { message: string; urn: string | undefined }[] = [];
+  const service = new PulumiProvider({ log: (message, urn) => messages.push({ message, urn }) }, env);
   const server = await serveProvider(service);
   const client = new PluginClient(server.port);
   running.push({ server, client });
-  return { client, told };
+  return { client, messages };
 }
 
 const DEFAULT = "urn:pulumi:dev::project::pulumi:providers:gatehouse::default_0_1_0";
@@ -69,8 +69,8 @@ const reasonsIn = ({ failuresList = [] }: Message): string[] =>
   failuresList.map(({ reason }: { readonly reason: string }) => reason);
 
 async function checkInstance({ client }: Started, instance: string, news: Values, olds: Values = {}) {
-  const answer = await client.call("checkConfig", { urn: instance, olds, news });
-  return { inputs: answer.inputs ?? {}, failures: reasonsIn(answer) };
+  const response = await client.call("checkConfig", { urn: instance, olds, news });
+  return { inputs: response.inputs ?? {}, failures: reasonsIn(response) };
 }
 
 async function check({ client }: Started, type: string, news: Values, name?: string, olds: Values = {}) {
@@ -79,13 +79,13 @@ async function check({ client }: Started, type: string, news: Values, name?: str
 }
 
 async function create({ client }: Started, type: string, properties: Values, preview = false) {
-  const answer = await client.call("create", { urn: urn(type), properties, preview });
-  return { id: String(answer.id ?? ""), state: answer.properties };
+  const response = await client.call("create", { urn: urn(type), properties, preview });
+  return { id: String(response.id ?? ""), state: response.properties };
 }
 
 async function invoke({ client }: Started, tok: string, args: Values = {}) {
-  const answer = await client.call("invoke", { tok, args });
-  return { result: answer.return ?? {}, failures: reasonsIn(answer) };
+  const response = await client.call("invoke", { tok, args });
+  return { result: response.return ?? {}, failures: reasonsIn(response) };
 }
 
 const rule = {
@@ -96,8 +96,8 @@ const rule = {
   filter: { hostname: ".*" },
 };
 
-describe("a plugin that was started", () => {
-  it("says what it takes, its version and its schema", async () => {
+describe("a started plugin", () => {
+  it("returns its capabilities, version and schema", async () => {
     const { client } = await start();
     expect(await client.call("handshake")).toMatchObject({
       acceptSecrets: true,
@@ -111,14 +111,14 @@ describe("a plugin that was started", () => {
     expect(JSON.parse(schema).version).toBe(info.version);
   });
 
-  it("refuses the methods of other kinds of provider", async () => {
+  it("rejects the methods of other kinds of provider", async () => {
     const { client } = await start();
     await expect(client.call("construct")).rejects.toMatchObject({
       code: grpc.status.UNIMPLEMENTED,
     });
   });
 
-  it("does nothing before it is configured", async () => {
+  it("rejects calls before it is configured", async () => {
     await expect(check(await start(), "Tag", { name: "edge" })).rejects.toMatchObject({
       details: "the provider is not configured [configuration]",
     });
@@ -128,7 +128,7 @@ describe("a plugin that was started", () => {
 describe("the settings of an instance", () => {
   const env = { GATEHOUSE_URL: "https://one.example", GATEHOUSE_TOKEN: "t-env", GATEHOUSE_TENANT: TENANT };
 
-  it("have the service and the namespace of the environment, and never its credential", async () => {
+  it("contain the service and the namespace of the environment, and never its credential", async () => {
     const started = await start(env);
     for (const instance of [DEFAULT, OWN]) {
       expect(await checkInstance(started, instance, { version: "0.1.0" })).toEqual({
@@ -138,16 +138,16 @@ describe("the settings of an instance", () => {
     }
   });
 
-  it("are the environment's first for the default instance, and the program's first for its own", async () => {
+  it("prefer the environment for the default instance, and the program for explicit instances", async () => {
     const started = await start(env);
     const given = { url: "https://two.example" };
     const defaults = await checkInstance(started, DEFAULT, given);
     expect(defaults.inputs).toMatchObject({ url: "https://one.example" });
-    // What belongs to another service is not filled in.
+    // The environment's namespace belongs to another service, so it is not filled in.
     expect((await checkInstance(started, OWN, given)).inputs).toEqual(given);
   });
 
-  it("are the environment's first only for the instance that engines call default", async () => {
+  it("prefer the environment only for the default instance of engines", async () => {
     const given = { url: "https://two.example" };
     for (const name of ["default-lab", "defaultLab", "default_lab", "by-default"]) {
       const instance = `urn:pulumi:dev::project::pulumi:providers:gatehouse::${name}`;
@@ -155,7 +155,7 @@ describe("the settings of an instance", () => {
     }
   });
 
-  it("of the default instance stay where they were, where nobody says where", async () => {
+  it("keep the service of the state for the default instance if none is configured", async () => {
     const before = { url: "https://one.example", tenant: TENANT };
     const started = await start({});
     expect((await checkInstance(started, DEFAULT, {}, before)).inputs).toEqual(before);
@@ -166,50 +166,50 @@ describe("the settings of an instance", () => {
     });
   });
 
-  it("refuse a service other than that of the state, as of a destroy with another environment", async () => {
+  it("reject another service than the state's, for example after a change of the environment", async () => {
     const started = await configured(fleet.env, { url: "https://one.example" });
     await expect(invoke(started, "gatehouse:index:getTags")).rejects.toMatchObject({
       details: expect.stringMatching(/^url: the objects of this state are on https:\/\/one\.example, /),
     });
   });
 
-  it("are secret in the state where they are secret, however they are given", async () => {
+  it("are secret in the state if they are credentials, even from a plaintext input", async () => {
     const { inputs } = await checkInstance(await start(env), DEFAULT, { apiKey: "a-key" });
     expect(inputs.apiKey).toEqual(secret("a-key"));
   });
 
-  it("keep what is not known yet", async () => {
+  it("keep unknown values", async () => {
     const given = { url: UNKNOWN, tenant: UNKNOWN, password: UNKNOWN, username: "ana" };
     expect(await checkInstance(await start({}), OWN, given)).toEqual({
       inputs: { ...given, password: secret(UNKNOWN) },
       failures: [],
     });
-    // Of an address that is not known, nobody can say that the environment's namespace is there.
+    // An unknown address may be another service, without the environment's namespace.
     const { inputs } = await checkInstance(await start(env), OWN, { url: UNKNOWN });
     expect(inputs).toEqual({ url: UNKNOWN });
   });
 
-  it("give a resource no namespace of the environment where their own is not known yet", async () => {
+  it("use no namespace of the environment for a resource if their own is unknown", async () => {
     const started = await configured({ ...env }, { tenant: UNKNOWN }, OWN);
     expect((await check(started, "FirewallRule", rule)).inputs).toMatchObject({ tenant: UNKNOWN });
-    // An object that is there stays there until somebody knows better.
+    // An existing object keeps its namespace until the value is known.
     const known = { ...rule, tenant: TENANT };
     expect((await check(started, "FirewallRule", rule, "it", known)).inputs).not.toHaveProperty("tenant");
   });
 
   it.each<[string, Values, RegExp]>([
     [
-      "an unknown one",
+      "an unknown setting",
       { uri: "x" },
       /^uri: is not a setting of the provider; valid settings: url, caFile, tenant, retryTimeout, apiKey/,
     ],
-    ["an address that is none", { url: "nowhere" }, /^url: must be an address/],
+    ["an invalid address", { url: "nowhere" }, /^url: must be an address/],
     ["an address of a file", { url: "file:///etc" }, /^url: must be an address/],
-    ["a namespace that is none", { tenant: "prod" }, /^GATEHOUSE_TENANT: must be a lower-case uuid/],
+    ["an invalid namespace", { tenant: "prod" }, /^GATEHOUSE_TENANT: must be a lower-case uuid/],
     ["two credentials", { token: "a", apiKey: "b" }, /GATEHOUSE_API_KEY/],
-    ["a half credential", { username: "ana" }, /GATEHOUSE_PASSWORD/],
-    ["no text", { url: 3 }, /^url: must be a string/],
-  ])("are refused: %s", async (_title, given, reason) => {
+    ["an incomplete credential", { username: "ana" }, /GATEHOUSE_PASSWORD/],
+    ["a number instead of a text", { url: 3 }, /^url: must be a string/],
+  ])("are rejected: %s", async (_title, given, reason) => {
     const { failures } = await checkInstance(await start({}), OWN, given);
     expect(failures).toEqual([expect.stringMatching(reason)]);
   });
@@ -223,7 +223,7 @@ describe("the settings of an instance", () => {
   }
   const here = { url: "https://one.example", tenant: TENANT, token: "a" };
 
-  it("make another instance of another service, and of nothing else", async () => {
+  it("replace the instance only for another service", async () => {
     const elsewhere = { ...here, url: "https://two.example" };
     expect(await diff(here, elsewhere)).toEqual({ diffs: ["url"], replaces: ["url"] });
     expect(await diff(here, { ...here, url: UNKNOWN })).toEqual({ diffs: ["url"], replaces: ["url"] });
@@ -242,21 +242,21 @@ describe("the settings of an instance", () => {
     };
     const { GATEHOUSE_URL: url } = fleet.env;
     const elsewhere = { ...credential, GATEHOUSE_URL: "https://one.example" };
-    // Without an address, nobody says which service the credential is for.
+    // Without an address, the service of the credential is unknown.
     for (const env of [elsewhere, credential]) {
-      const refused = invoke(await configured(env, { url }, OWN), "gatehouse:index:getTags");
-      await expect(refused).rejects.toMatchObject({
+      const rejected = invoke(await configured(env, { url }, OWN), "gatehouse:index:getTags");
+      await expect(rejected).rejects.toMatchObject({
         details: expect.stringMatching(/^credential: cannot send the credential in the environment to http/),
       });
     }
     const own = { url, username: GATEHOUSE_USERNAME, password: secret(GATEHOUSE_PASSWORD) };
-    const answered = await invoke(await configured(elsewhere, own, OWN), "gatehouse:index:getTags");
-    expect(answered.result).toEqual({ tags: [] });
+    const response = await invoke(await configured(elsewhere, own, OWN), "gatehouse:index:getTags");
+    expect(response.result).toEqual({ tags: [] });
   });
 });
 
 describe("check", () => {
-  it("says what is wrong, with the name of the property", async () => {
+  it("reports invalid inputs with the name of the property", async () => {
     const { failures } = await check(await configured(), "FirewallRule", { ...rule, action: "maybe" });
     expect(failures).toEqual([{ reason: expect.stringMatching(/^FirewallRule\.action: must be one of/) }]);
   });
@@ -266,7 +266,7 @@ describe("check", () => {
     expect((await check(started, "Tag", { name: "edge" })).inputs).toEqual({ name: "edge", tenant: TENANT });
   });
 
-  it("keeps secrets secret, and what is unknown unknown, whatever its type", async () => {
+  it("keeps secret and unknown values of any type", async () => {
     const given = {
       ...rule,
       username: secret("^root$"),
@@ -284,7 +284,7 @@ describe("check", () => {
     });
   });
 
-  it("fills in what is left out beside what is unknown, and knows no list of which a part is unknown", async () => {
+  it("fills in omitted members next to unknown ones, and treats a list with an unknown item as unknown", async () => {
     const started = await configured();
     const settings = { connectionAnnouncement: UNKNOWN };
     const { inputs } = await check(started, "Namespace", { name: "trials", settings });
@@ -293,7 +293,7 @@ describe("check", () => {
     expect(tags.inputs.tags).toBe(UNKNOWN);
   });
 
-  it("shows no secret in what it refuses", async () => {
+  it("hides secrets in the errors of rejected inputs", async () => {
     const { failures } = await check(await configured(), "FirewallRule", {
       ...rule,
       sourceIp: secret("(hush"),
@@ -303,14 +303,14 @@ describe("check", () => {
     expect(failures[0]?.reason).not.toContain("hush");
   });
 
-  it("refuses a second resource for one object", async () => {
+  it("rejects a second resource for one object", async () => {
     const started = await configured();
     await check(started, "Namespace", { name: "trials" }, "one");
     const { failures } = await check(started, "Namespace", { name: "Trials" }, "two");
     expect(failures).toEqual([{ reason: expect.stringMatching(/^Namespace\.name: /) }]);
   });
 
-  it("names the resources there are", async () => {
+  it("lists the existing resource types", async () => {
     await expect(check(await configured(), "Rule", {})).rejects.toMatchObject({
       details: expect.stringMatching(
         /^gatehouse:index:Rule: not a resource of this provider; valid resources: gatehouse:index:Namespace, /,
@@ -332,7 +332,7 @@ describe("diff", () => {
     );
   }
 
-  it("names each place, also within objects, and what replaces", async () => {
+  it("reports each changed path, and the ones that require a replacement", async () => {
     const settings = { sessionRecord: true, connectionAnnouncement: "" };
     expect(
       await diff(
@@ -360,7 +360,7 @@ describe("diff", () => {
     });
   });
 
-  it("names the whole where engines could not read the place", async () => {
+  it("reports the whole input if engines cannot parse the path", async () => {
     const key = { validDays: 30, rotateBefore: 0, overlap: 0, expiresAt: "", previous: [] };
     const keepers = { 'x["q"]\\': "1" };
     expect(await diff("ApiKey", { ...key, keepers: { a: "1" } }, { ...key, keepers })).toEqual({
@@ -368,7 +368,7 @@ describe("diff", () => {
     });
   });
 
-  it("leaves out what is to be ignored, also what somebody changed by hand", async () => {
+  it("omits paths of ignoreChanges, including out-of-band changes", async () => {
     const state = { ...rule, active: true, username: "^eve$", filter: { hostname: "^web" } };
     const news = { ...rule, active: true };
     expect(await diff("FirewallRule", state, news, ["username", "filter.hostname"])).toEqual({});
@@ -376,14 +376,14 @@ describe("diff", () => {
     expect(await diff("FirewallRule", state, news, ["filter"])).toEqual({ username: "UPDATE" });
   });
 
-  it("finds none where only the marks of dynamic resources differ", async () => {
+  it("is empty if only the markers of dynamic resources differ", async () => {
     const former = { ...rule, active: true, __provider: "code", __logicalId: "urn", __stateId: "id" };
     expect(await diff("FirewallRule", former, { ...rule, active: true })).toEqual({});
   });
 });
 
 describe("create", () => {
-  it("promises in a preview what is known, and makes nothing", async () => {
+  it("returns known values in a preview, and creates no object", async () => {
     const started = await configured();
     const { id, state } = await create(started, "ApiKey", { validDays: 30, keepers: {} }, true);
     expect(id).toBe("");
@@ -391,13 +391,13 @@ describe("create", () => {
     expect(await fleet.client.listApiKeys()).toEqual([]);
   });
 
-  it("gives secrets as such", async () => {
+  it("marks secrets", async () => {
     const { state } = await create(await configured(), "ApiKey", { name: secret("ci-key"), validDays: 30 });
     expect(state).toMatchObject({ key: secret(expect.any(String)), name: secret("ci-key") });
     await fleet.client.deleteApiKey({ params: { key: "ci-key" } });
   });
 
-  it("tells of an object that was made but not completed, with all that is known of it", async () => {
+  it("reports a created but incomplete object with all known values", async () => {
     const proxy = await startLossyProxy(fleet.service.url);
     const env = { ...fleet.env, GATEHOUSE_URL: proxy.url, GATEHOUSE_RETRY_TIMEOUT: "0" };
     const started = await configured(env);
@@ -409,25 +409,25 @@ describe("create", () => {
       (error: unknown) => error,
     );
     const { initFailed: failure } = failureOf(error).error;
-    const [made] = await fleet.client
+    const [created] = await fleet.client
       .getNamespaces({ query: {} })
       .then((all) => all.filter(({ name }) => name === "halfway"));
     expect(failure).toEqual({
-      id: made?.tenantId,
-      properties: expect.objectContaining({ name: "halfway", tenant: made?.tenantId }),
+      id: created?.tenantId,
+      properties: expect.objectContaining({ name: "halfway", tenant: created?.tenantId }),
       inputs: { name: "halfway", settings },
       reasonsList: [expect.any(String)],
     });
-    const tenant = made?.tenantId ?? "";
+    const tenant = created?.tenantId ?? "";
     await fleet.client.forTenant(tenant).deleteNamespace({ params: { tenant } });
     await proxy.stop();
   });
 
-  it("tells the engine of an object that it took over, about its resource", async () => {
+  it("reports an adopted object to the engine, with the URN of its resource", async () => {
     const { id } = await fleet.client.createFirewallRule({ body: { ...rule, active: true } });
     const started = await configured();
     await create(started, "FirewallRule", { ...rule, active: true, adopt: true });
-    expect(started.told).toEqual([
+    expect(started.messages).toEqual([
       {
         message: `FirewallRule "it": adopted the existing object ${fleet.tenant}/${id}`,
         urn: urn("FirewallRule"),
@@ -436,21 +436,21 @@ describe("create", () => {
     await fleet.client.deleteFirewallRule({ params: { id } });
   });
 
-  it("shows no secret of an object that is in the way", async () => {
+  it("hides secrets in the error about a conflicting object", async () => {
     const data = sshKeyLine();
     const key = { name: "ana", username: "^hush$", filter: { hostname: ".*" } };
     const { fingerprint } = await fleet.client.createPublicKey({
       body: { ...key, data: Buffer.from(data).toString("base64") },
     });
     const inputs = { ...key, data, username: secret("^other$") };
-    const refused = create(await configured(), "PublicKey", inputs);
-    const { message } = (await refused.catch((error: unknown) => error)) as Error;
+    const rejected = create(await configured(), "PublicKey", inputs);
+    const { message } = (await rejected.catch((error: unknown) => error)) as Error;
     expect(message).toContain("username (secret)");
     expect(message).not.toMatch(/hush|other\$/);
     await fleet.client.deletePublicKey({ params: { fingerprint } });
   });
 
-  it("of a service that is not there ends at once, and says so", async () => {
+  it("fails at once if the service is unreachable, with its address", async () => {
     const started = await configured({ ...fleet.env, GATEHOUSE_URL: "http://127.0.0.1:1" });
     await expect(create(started, "FirewallRule", rule)).rejects.toMatchObject({
       code: grpc.status.UNKNOWN,
@@ -460,24 +460,24 @@ describe("create", () => {
 });
 
 describe("delete", () => {
-  it("removes what a refresh has compared before: only the program's own resources keep objects", async () => {
+  it("deletes an object after the diff of a refresh, which is no declaration of the program", async () => {
     const started = await configured();
-    const made = await create(started, "FirewallRule", rule);
+    const created = await create(started, "FirewallRule", rule);
     const { client } = await configured();
-    const object = { urn: urn("FirewallRule"), id: made.id };
-    await client.call("diff", { ...object, olds: made.state, news: rule });
-    await client.call("delete", { ...object, properties: made.state });
+    const object = { urn: urn("FirewallRule"), id: created.id };
+    await client.call("diff", { ...object, olds: created.state, news: rule });
+    await client.call("delete", { ...object, properties: created.state });
     expect(await fleet.client.getFirewallRules()).toEqual([]);
   });
 });
 
 describe("update", () => {
-  it("writes what somebody changed by hand where that is to be ignored", async () => {
+  it("keeps out-of-band changes of ignored inputs", async () => {
     const started = await configured();
-    const made = await create(started, "FirewallRule", { ...rule, active: true });
+    const created = await create(started, "FirewallRule", { ...rule, active: true });
     await started.client.call("update", {
-      ...{ urn: urn("FirewallRule"), id: made.id },
-      olds: { ...made.state, username: "^eve$" },
+      ...{ urn: urn("FirewallRule"), id: created.id },
+      olds: { ...created.state, username: "^eve$" },
       news: { ...rule, active: true, priority: 8 },
       ignorechangesList: ["username"],
     });
@@ -489,11 +489,11 @@ describe("update", () => {
 
 describe("read", () => {
   async function read({ client }: Started, type: string, id: string, state?: Values) {
-    const answer = await client.call("read", { urn: urn(type), id, properties: state });
-    return { id: answer.id ?? "", state: answer.properties ?? {}, inputs: answer.inputs };
+    const response = await client.call("read", { urn: urn(type), id, properties: state });
+    return { id: response.id ?? "", state: response.properties ?? {}, inputs: response.inputs };
   }
 
-  it("gives for an import the inputs that declare the object, and for a refresh none", async () => {
+  it("returns the declaring inputs for an import, and none for a refresh", async () => {
     const { id } = await fleet.client.createFirewallRule({ body: { ...rule, active: true } });
     const started = await configured();
     const full = `${fleet.tenant}/${id}`;
@@ -514,13 +514,13 @@ describe("read", () => {
     const data = sshKeyLine();
     const key = { name: "ana", username: "^root$", filter: { hostname: ".*" }, data };
     const started = await configured();
-    const made = await create(started, "PublicKey", { ...key, username: secret(key.username) });
-    const found = await read(started, "PublicKey", made.id, made.state);
-    expect(found.state.username).toEqual(secret("^root$"));
-    await fleet.client.deletePublicKey({ params: { fingerprint: String(made.state.fingerprint) } });
+    const created = await create(started, "PublicKey", { ...key, username: secret(key.username) });
+    const live = await read(started, "PublicKey", created.id, created.state);
+    expect(live.state.username).toEqual(secret("^root$"));
+    await fleet.client.deletePublicKey({ params: { fingerprint: String(created.state.fingerprint) } });
   });
 
-  it("refuses an id of another form", async () => {
+  it("rejects an id of another form", async () => {
     await expect(read(await configured(), "FirewallRule", "7")).rejects.toMatchObject({
       details: expect.stringContaining("tenant/"),
     });
@@ -528,13 +528,13 @@ describe("read", () => {
 });
 
 describe("functions", () => {
-  it.each(functions.map(({ name }) => name))("%s answers", async (name) => {
+  it.each(functions.map(({ name }) => name))("%s returns a result", async (name) => {
     const { result, failures } = await invoke(await configured(), `gatehouse:index:${name}`);
     expect(failures).toEqual([]);
     expect(Object.keys(result).length).toBeGreaterThan(0);
   });
 
-  it("say what is wrong with an argument", async () => {
+  it("report invalid arguments", async () => {
     const started = await configured();
     expect(
       (await invoke(started, "gatehouse:index:getDevices", { status: "gone", names: [] })).failures,
@@ -551,16 +551,16 @@ describe("functions", () => {
 });
 
 describe("after cancel", () => {
-  it("nothing is begun, and what runs is done to its end", async () => {
+  it("no call starts, and running calls finish", async () => {
     const started = await configured();
-    const making = create(started, "FirewallRule", rule);
+    const running = create(started, "FirewallRule", rule);
     await started.client.call("cancel");
-    const made = await making;
+    const created = await running;
     await expect(create(started, "FirewallRule", { ...rule, priority: 6 })).rejects.toMatchObject({
       code: grpc.status.CANCELLED,
     });
     const rules = await fleet.client.getFirewallRules();
-    expect(rules.map(({ id }) => `${fleet.tenant}/${id}`)).toEqual([made.id]);
-    await fleet.client.deleteFirewallRule({ params: { id: String(made.state.ruleId) } });
+    expect(rules.map(({ id }) => `${fleet.tenant}/${id}`)).toEqual([created.id]);
+    await fleet.client.deleteFirewallRule({ params: { id: String(created.state.ruleId) } });
   });
 });

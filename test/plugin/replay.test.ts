@@ -1,6 +1,6 @@
-// The calls of a Pulumi CLI, and what the plugin returned, are recorded in `recorded`: this proves the plugin with an
-// engine's real calls where there is no CLI. Each recording has its commands and programs too. To record them again with
-// the `pulumi` on the PATH, which has to find its language host for YAML:
+// The folder `recorded` has the calls of a Pulumi CLI and the plugin's responses. They test the plugin with an engine's
+// real calls on machines without the CLI. Each recording also has its commands and programs. To record them again with
+// the `pulumi` on the PATH, which needs its language host for YAML:
 //
 //   GATEHOUSE_RECORD=1 npx vitest run test/plugin/replay.test.ts
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -19,7 +19,7 @@ import { type Named, type Scenario, scenarios } from "./support/scenarios.ts";
 /** One call of the engine, and its outcome. */
 type Exchange = { readonly process: number; readonly method: string; readonly request: Message } & Outcome;
 
-/** A command of the CLI, or a change past the program. */
+/** A command of the CLI, or an out-of-band change. */
 type Step =
   | {
       readonly command: readonly string[];
@@ -31,9 +31,9 @@ type Step =
       /** The calls to all plugins that the command started. */
       readonly exchanges: readonly Exchange[];
     }
-  | { readonly byHand: string };
+  | { readonly outOfBand: string };
 
-/** What is known by a name is written as «name», and so are secrets. */
+/** A recording. Named values and secrets are written as «name». */
 interface Recording {
   /** Version of the CLI. */
   readonly cli: string;
@@ -44,8 +44,8 @@ const PACKAGE = new URL("../../provider/package.json", import.meta.url);
 const fileOf = (name: string) => new URL(`recorded/${name}.json`, import.meta.url);
 const markOf = (name: string) => `«${name}»`;
 
-/** A service that is prepared for a scenario, and what is known by a name. */
-async function openStage({ users, prepare }: Scenario): Promise<{ fleet: Fleet; named: Named }> {
+/** Starts a service that is prepared for a scenario, and returns it with the named values. */
+async function startScenario({ users, prepare }: Scenario): Promise<{ fleet: Fleet; named: Named }> {
   const fleet = await startFleet(users);
   onTestFinished(() => fleet.stop());
   const { GATEHOUSE_URL: url = "", GATEHOUSE_PASSWORD: password = "" } = fleet.env;
@@ -60,7 +60,7 @@ const TIME = /^2\d{3}-\d\d-\d\dT/;
 
 const patternOf = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
 
-/** Which value of this run is in the place of which recorded one. */
+/** Maps recorded values to the values of this run. */
 class Values {
   readonly #live = new Map<string, string>();
 
@@ -73,7 +73,7 @@ class Values {
     for (const [name, value] of Object.entries(named)) this.#live.set(markOf(name), value);
   }
 
-  /** What is recorded, with the values of this run. The engine has chosen those that no response had before. */
+  /** Replaces recorded values with the values of this run. Values without a previous response come from the engine. */
   live<T>(recorded: T): T {
     return mapTexts(recorded, (text) =>
       text.replace(VARYING, (value) => {
@@ -83,7 +83,7 @@ class Values {
     );
   }
 
-  /** Learns the values of a response where it has the form of the recorded one. */
+  /** Maps the values of a response that has the form of the recorded one. */
   learn(recorded: unknown, live: unknown): void {
     if (typeof recorded === "string" && typeof live === "string") this.#learnText(recorded, live);
     else if (isParent(recorded) && isParent(live))
@@ -100,17 +100,17 @@ class Values {
       pattern += `${patternOf(recorded.slice(end, index))}${known === undefined ? `(${formOf(value)})` : patternOf(known)}`;
       end = index + value.length;
     }
-    const found = new RegExp(`^${pattern}${patternOf(recorded.slice(end))}$`, "s").exec(live);
+    const match = new RegExp(`^${pattern}${patternOf(recorded.slice(end))}$`, "s").exec(live);
     for (const [at, value] of unknown.entries()) {
-      const other = found?.[at + 1];
-      // Two times may be one in another run, two objects may not.
+      const other = match?.[at + 1];
+      // Two times may be equal in another run, but two objects may not.
       const isTaken = !TIME.test(value) && [...this.#live.values()].includes(other ?? "");
       if (other !== undefined && !isTaken) this.#live.set(value, other);
     }
   }
 }
 
-/** A pattern of what may be in the place of a value: any text for a secret. */
+/** A pattern of the texts that can replace a value: any text for a secret. */
 function formOf(value: string): string {
   if (value.startsWith("«")) return ".+";
   return TIME.test(value) ? "2[\\dT:.-]+Z" : value.replace(/[0-9a-f]/g, "[0-9a-f]");
@@ -119,19 +119,19 @@ function formOf(value: string): string {
 const isParent = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null;
 
-/** The value with each text in it replaced. */
+/** Replaces each text in a value. */
 function mapTexts<T>(value: T, map: (text: string) => string): T {
   const json = JSON.stringify(value, (_key, member) => (typeof member === "string" ? map(member) : member));
   return JSON.parse(json) as T;
 }
 
-/** Calls the plugin as the CLI called it; each outcome must be as recorded. */
+/** Repeats the CLI's calls of the plugin; each outcome must equal the recorded one. */
 async function replay(scenario: Scenario, { steps }: Recording): Promise<void> {
-  const { fleet, named } = await openStage(scenario);
+  const { fleet, named } = await startScenario(scenario);
   const values = new Values({ ...named, engine: "127.0.0.1:1", folder: tmpdir() });
   for (const step of steps) {
-    if ("byHand" in step) {
-      values.name((await scenario.changes[step.byHand]?.(fleet, named)) ?? {});
+    if ("outOfBand" in step) {
+      values.name((await scenario.changes[step.outOfBand]?.(fleet, named)) ?? {});
       continue;
     }
     const env = { ...environmentWithout("GATEHOUSE_", "PULUMI_"), ...values.live(step.env) };
@@ -161,7 +161,7 @@ async function replay(scenario: Scenario, { steps }: Recording): Promise<void> {
 
 /** Runs the commands of a recording with the CLI on the PATH. */
 async function record(scenario: Scenario, recording: Recording): Promise<Recording> {
-  const { fleet, named } = await openStage(scenario);
+  const { fleet, named } = await startScenario(scenario);
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-test-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, "exchanges");
@@ -189,8 +189,8 @@ async function record(scenario: Scenario, recording: Recording): Promise<Recordi
   await pulumi(["stack", "init", "dev"]);
   const steps: Step[] = [];
   for (const step of recording.steps) {
-    if ("byHand" in step) {
-      values.name((await scenario.changes[step.byHand]?.(fleet, named)) ?? {});
+    if ("outOfBand" in step) {
+      values.name((await scenario.changes[step.outOfBand]?.(fleet, named)) ?? {});
       steps.push(step);
       continue;
     }
@@ -200,7 +200,7 @@ async function record(scenario: Scenario, recording: Recording): Promise<Recordi
     const lines = existsSync(file) ? readFileSync(file, "utf8").trimEnd().split("\n") : [];
     rmSync(file, { force: true });
     const exchanges = lines.map((line) => JSON.parse(line) as Exchange);
-    // The CLI starts others only for the schema.
+    // The CLI starts other processes only for the schema.
     const configured = exchanges.flatMap(({ method, process }) => (method === "configure" ? [process] : []));
     steps.push({
       ...step,
@@ -209,7 +209,7 @@ async function record(scenario: Scenario, recording: Recording): Promise<Recordi
         .map((exchange) => ({
           ...exchange,
           process: configured.indexOf(exchange.process),
-          // Each process has an engine of its own, at another port.
+          // Each process has its own engine at another port.
           ...(exchange.method === "handshake" && {
             request: { ...exchange.request, engineAddress: markOf("engine") },
           }),
@@ -237,7 +237,7 @@ function secretsIn(value: unknown): string[] {
 /** Writes a recording, one line for each exchange. */
 function write(name: string, { cli, steps }: Recording): void {
   const lines = steps.map((step) => {
-    if ("byHand" in step) return JSON.stringify(step);
+    if ("outOfBand" in step) return JSON.stringify(step);
     const { exchanges, ...rest } = step;
     const list = exchanges.map((exchange) => `  ${JSON.stringify(exchange)}`).join(",\n");
     return `${JSON.stringify(rest).slice(0, -1)},"exchanges":[\n${list}]}`;
@@ -248,9 +248,9 @@ function write(name: string, { cli, steps }: Recording): void {
 const isRecording = Boolean(process.env.GATEHOUSE_RECORD);
 vi.setConfig({ testTimeout: isRecording ? 600_000 : 180_000 });
 
-describe("the plugin answers the Pulumi CLI as recorded", () => {
+describe("the plugin responds to the Pulumi CLI like in the recording", () => {
   for (const [name, scenario] of Object.entries(scenarios)) {
-    // The life of all resources is enough for the run of every day.
+    // Short runs only replay the lifecycle of all resources.
     test(name, { tags: name === "life" || isRecording ? [] : ["long"] }, async () => {
       const read = () => JSON.parse(readFileSync(fileOf(name), "utf8")) as Recording;
       if (isRecording) write(name, await record(scenario, read()));
@@ -259,14 +259,14 @@ describe("the plugin answers the Pulumi CLI as recorded", () => {
   }
 });
 
-describe("a response is compared with the recorded one", () => {
+describe("the comparison with a recorded response", () => {
   const id = (digit: number) => `${String(digit).repeat(8)}-1111-4111-8111-111111111111`;
   const compared = (recorded: unknown, live: unknown, values = new Values()) => {
     values.learn(recorded, live);
     return { live, recorded: values.live(recorded) };
   };
 
-  test("with one value of this run for each recorded one", () => {
+  test("maps each recorded value to one value of this run", () => {
     const values = new Values({ url: "http://127.0.0.1:1" });
     const [recorded, now] = [
       { id: `«url»/${id(1)}`, at: "2026-01-01T00:00:00Z", secret: "«secret 1»" },

@@ -11,12 +11,12 @@ import { spawnGatehouse } from "../../support/gatehouse.ts";
 /** The packages of this repository. */
 export const MODULES = fileURLToPath(new URL("../../../node_modules", import.meta.url));
 
-/** Whether a program is on the PATH. */
+/** True if a program is on the PATH. */
 export const isOnPath = (name: string): boolean =>
   (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, name)));
 
-/** A test's title where it cannot run here, and why. */
-export function needing(title: string, ...programs: readonly string[]): readonly [string, boolean] {
+/** Returns a test's title, with the reason if it is skipped, and true if all programs are on the PATH. */
+export function requiring(title: string, ...programs: readonly string[]): readonly [string, boolean] {
   const missing = programs.filter((name) => !isOnPath(name));
   return missing.length === 0
     ? [title, true]
@@ -36,10 +36,10 @@ export async function run(
   return { code, stdout, stderr };
 }
 
-/** Gives a program in a folder the packages of this repository. */
+/** Links the packages of this repository into the folder of a program. */
 export const linkModules = (folder: string): void => symlinkSync(MODULES, join(folder, "node_modules"));
 
-/** A machine of somebody who has the Pulumi CLI, and has installed the plugin. */
+/** The machine of a user with the Pulumi CLI and the installed plugin. */
 export class Machine {
   readonly root = mkdtempSync(join(tmpdir(), "gatehouse-machine-"));
   readonly env: Record<string, string> = {
@@ -53,13 +53,13 @@ export class Machine {
     mkdirSync(join(this.root, "states"));
   }
 
-  /** Does what the README says. */
+  /** Installs the plugin with the command of the README. */
   async install(): Promise<void> {
     const installed = await spawnGatehouse(["pulumi", "install"], this.env);
     if (installed.code !== 0) throw new Error(installed.stderr);
   }
 
-  /** Makes a folder with files. */
+  /** Creates a folder with files. */
   folder(name: string, files: Readonly<Record<string, string>>): string {
     const folder = join(this.root, name);
     mkdirSync(folder, { recursive: true });
@@ -67,7 +67,7 @@ export class Machine {
     return folder;
   }
 
-  /** Runs `pulumi`; fails the test when it does not end with `expected`. */
+  /** Runs `pulumi`. @throws Error if its exit code is not `expected` */
   async pulumi(
     args: readonly string[],
     {
@@ -83,7 +83,7 @@ export class Machine {
     return ended;
   }
 
-  /** The folder of the SDK that the CLI makes for a language. */
+  /** Returns the folder of the SDK that the CLI generates for a language. */
   async sdk(language: "nodejs" | "python" | "go"): Promise<string> {
     const out = join(this.root, "sdk");
     const folder = join(out, language);
@@ -93,7 +93,7 @@ export class Machine {
     return folder;
   }
 
-  /** The compiled SDK for Node.js, as `require` takes it. */
+  /** Returns the path of the compiled SDK for Node.js, for `require`. */
   async classes(): Promise<string> {
     const folder = await this.sdk("nodejs");
     const built = join(folder, "bin", "index.js");
@@ -104,7 +104,7 @@ export class Machine {
       env: process.env,
     });
     if (compiled.code !== 0) throw new Error(compiled.stdout);
-    // The compiled SDK reads its version beside itself.
+    // The compiled SDK reads its version from its own folder.
     writeFileSync(join(folder, "bin", "package.json"), JSON.stringify({ version: "0.1.0" }));
     return built;
   }

@@ -3,15 +3,15 @@ import engineRpc from "@pulumi/pulumi/proto/engine_grpc_pb.js";
 import type proto from "@pulumi/pulumi/proto/engine_pb.js";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
 
-/** An engine, as far as plugins call it. */
+/** An engine with the methods that plugins call. */
 export interface TestEngine {
   readonly address: string;
-  /** What plugins had to say. */
+  /** The messages of plugins. */
   readonly messages: readonly proto.LogRequest.AsObject[];
   stop(): void;
 }
 
-/** Starts an engine that takes messages of plugins. */
+/** Starts an engine that records messages of plugins. */
 export async function startEngine(): Promise<TestEngine> {
   const messages: proto.LogRequest.AsObject[] = [];
   const server = new grpc.Server();

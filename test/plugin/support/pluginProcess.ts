@@ -4,15 +4,15 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { PluginClient } from "../../support/pluginClient.ts";
 
-/** The plugin, as an installed package has it. */
+/** The path of the plugin's program in the package. */
 export const PLUGIN = fileURLToPath(
   new URL("../../../provider/bin/pulumi-resource-gatehouse.js", import.meta.url),
 );
 
 /**
- * Starts a plugin as engines do. The first line that it prints is its port.
- * @param env all of its environment
- * @param program an installed one. @default {@link PLUGIN}
+ * Starts a plugin like an engine. The first line of its output is its port.
+ * @param env the whole environment of the plugin
+ * @param program an installed plugin. @default {@link PLUGIN}
  */
 export async function startPlugin(
   args: readonly string[],
@@ -24,7 +24,7 @@ export async function startPlugin(
   const ended = once(child, "exit").then(([code]) => {
     throw new Error(`the plugin ended with ${code}`);
   });
-  // Later ends are no failure of the start.
+  // An exit after the start is no error.
   ended.catch(() => {});
   const line = once(createInterface({ input: child.stdout }), "line") as Promise<[string]>;
   const [port] = await Promise.race([line, ended]);

@@ -1,5 +1,5 @@
-// The Pulumi CLI starts this in place of the plugin while a recording is made: see replay.test.ts. It starts the plugin,
-// passes each call on, and appends the call and its outcome to the file GATEHOUSE_RECORDER.
+// A proxy that the Pulumi CLI starts instead of the plugin during a recording: see replay.test.ts. It starts the plugin,
+// forwards each call, and appends the call and its outcome to the file GATEHOUSE_RECORDER.
 import { appendFileSync } from "node:fs";
 import grpc from "@grpc/grpc-js";
 import { failureOf, methods, toJson } from "../../support/pluginClient.ts";
@@ -10,15 +10,15 @@ const { child, client } = await startPlugin(process.argv.slice(2), env);
 child.once("exit", (code) => process.exit(code ?? 1));
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.once(signal, () => child.kill());
 
-const passOn =
+const forward =
   (method: string): grpc.handleUnaryCall<unknown, unknown> =>
   async ({ request }, done) => {
     const call = { process: process.pid, method, request: toJson(request) };
     const write = (outcome: object) => appendFileSync(file, `${JSON.stringify({ ...call, ...outcome })}\n`);
     try {
-      const answer = await client.pass(method, request);
-      write({ response: toJson(answer) });
-      done(null, answer);
+      const response = await client.pass(method, request);
+      write({ response: toJson(response) });
+      done(null, response);
     } catch (error) {
       write(failureOf(error));
       done(error as grpc.ServiceError);
@@ -28,7 +28,7 @@ const passOn =
 const server = new grpc.Server({ "grpc.max_receive_message_length": -1 });
 server.addService(
   methods as unknown as grpc.ServiceDefinition,
-  Object.fromEntries(Object.keys(methods).map((method) => [method, passOn(method)])),
+  Object.fromEntries(Object.keys(methods).map((method) => [method, forward(method)])),
 );
 server.bindAsync("127.0.0.1:0", grpc.ServerCredentials.createInsecure(), (error, port) => {
   if (error) throw error;

@@ -1,15 +1,15 @@
 import { call } from "../../support/call.ts";
 import type { Fleet } from "../../support/fleet.ts";
 
-/** Values that differ from run to run, by the names that recordings have for them. */
+/** Values that differ between runs, by their names in recordings. */
 export type Named = Readonly<Record<string, string>>;
 
-/** What a recording needs beside its commands. */
+/** The preparation and the out-of-band changes of a recording. */
 export interface Scenario {
   readonly users?: readonly string[];
   /** Prepares the service. */
   prepare(fleet: Fleet): Promise<Named>;
-  /** Changes past the programs, by the names that the recording has for them. */
+  /** Out-of-band changes, by their names in the recording. */
   readonly changes: Readonly<Record<string, (fleet: Fleet, named: Named) => Promise<Named | undefined>>>;
 }
 
@@ -24,9 +24,9 @@ async function changePassword(fleet: Fleet, password = ""): Promise<undefined> {
   return undefined;
 }
 
-/** The scenarios, by the names of the files with their recordings. */
+/** The scenarios, by the names of their recordings. */
 export const scenarios: Readonly<Record<string, Scenario>> = {
-  /** The life of all resources. */
+  /** The lifecycle of all resources. */
   life: {
     users: ["bob"],
     async prepare(fleet) {
@@ -35,39 +35,39 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
       return { token: await tokenOf(fleet) };
     },
     changes: {
-      async "Ana's key is renamed, the rule removed, the tags of a device changed"({ client }) {
+      async "Ana's key is renamed, the rule is deleted, the tags of a device are changed"({ client }) {
         for (const { fingerprint, username, filter } of await client.getPublicKeys()) {
-          const body = { name: "by hand", username, filter };
+          const body = { name: "out of band", username, filter };
           await client.updatePublicKey({ params: { fingerprint }, body });
         }
         for (const { id } of await client.getFirewallRules())
           await client.deleteFirewallRule({ params: { id } });
         const gate = (await client.getDevices()).find(({ name }) => name === "gate");
-        await client.updateDeviceTags({ params: { uid: gate?.uid ?? "" }, body: { tags: ["byhand"] } });
+        await client.updateDeviceTags({ params: { uid: gate?.uid ?? "" }, body: { tags: ["outofband"] } });
         return undefined;
       },
-      async "a rule is made"({ client, tenant }) {
+      async "a rule is created"({ client, tenant }) {
         const rule = { action: "deny", active: true, priority: 7, sourceIp: ".*", username: "root" } as const;
         const { id } = await client.createFirewallRule({ body: { ...rule, filter: { hostname: "^web$" } } });
         return { rule: `${tenant}/${id}` };
       },
     },
   },
-  /** Inputs that the plugin rejects, an object that is not completed, and one that exists already. */
+  /** Inputs that the plugin rejects, an incomplete object and an existing one. */
   failures: {
     async prepare(fleet) {
       await fleet.enroll("old");
       return {};
     },
     changes: {
-      async "the key that the program declares is made, another one than it declares"({ client }) {
+      async "the declared key is created with other inputs"({ client }) {
         const data = btoa("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJJ4sTd5ZpkJMcxWmfOzWvCXMTc7GT9FvbMrZyApQzJY");
         const body = { name: "another", username: "root", filter: { hostname: ".*" }, data };
         await client.createPublicKey({ body });
         return undefined;
       },
-      "the password is another one": (fleet) => changePassword(fleet, "another-horse"),
-      "the password is the old one again": (fleet) => changePassword(fleet, fleet.env.GATEHOUSE_PASSWORD),
+      "the password is changed": (fleet) => changePassword(fleet, "another-horse"),
+      "the password is restored": (fleet) => changePassword(fleet, fleet.env.GATEHOUSE_PASSWORD),
     },
   },
   /** Three provider instances: the default one by settings and environment, one with a token, one with an API key. */
