@@ -47,7 +47,7 @@ const props: fc.Arbitrary<Props> = fc.dictionary(key, anyValue, { maxKeys: 5 });
 const plainOnly: fc.Arbitrary<Props> = fc.dictionary(key, plainValue, { maxKeys: 5 });
 
 describe("values", () => {
-  test("survive the way to the provider and back", () => {
+  test("are equal after encoding for the provider and decoding", () => {
     fc.assert(
       fc.property(props, (p) => {
         expect(equal(fromStruct(toStruct(p)), p)).toBe(true);
@@ -55,7 +55,7 @@ describe("values", () => {
     );
   });
 
-  test("what comes back in clear is secret again where it was, and nothing else", () => {
+  test("markSecrets marks exactly the previous secrets in plaintext values", () => {
     fc.assert(
       fc.property(props, (p) => {
         const marked = markSecrets(plainProps(p), p);
@@ -66,7 +66,7 @@ describe("values", () => {
     );
   });
 
-  test("showing them never shows a secret", () => {
+  test("shown() contains no secret", () => {
     const hidden = "swordfish";
     const withHidden = fc.dictionary(key, fc.oneof(anyValue, fc.constant(secret({ deep: [hidden] }))), {
       maxKeys: 5,
@@ -78,24 +78,24 @@ describe("values", () => {
     );
   });
 
-  test("a diff is empty exactly where nothing differs, and turning it round swaps old and new", () => {
+  test("a diff is empty only without differences, and a reversed diff swaps old and new", () => {
     fc.assert(
       fc.property(plainOnly, plainOnly, (a, b) => {
         expect(fieldDiff(a, a)).toEqual([]);
         expect(fieldDiff(a, b).length === 0).toBe(equal(a, b));
         expect(changedKeys(a, b).length === 0).toBe(equal(a, b));
         const sorted = (changes: { path: string }[]) => changes.sort((x, y) => x.path.localeCompare(y.path));
-        const turned = fieldDiff(b, a).map(({ path, old, new: now }) => ({
+        const reversed = fieldDiff(b, a).map(({ path, old, new: now }) => ({
           path,
           ...(now === undefined ? {} : { old: now }),
           ...(old === undefined ? {} : { new: old }),
         }));
-        expect(sorted(fieldDiff(a, b))).toEqual(sorted(turned));
+        expect(sorted(fieldDiff(a, b))).toEqual(sorted(reversed));
       }),
     );
   });
 
-  test("an ignored change is none", () => {
+  test("an ignored change keeps the old value", () => {
     fc.assert(
       fc.property(plainOnly, plainOnly, (a, b) => {
         expect(ignoreChanges(b, a, ["*"])).toEqual(a);
@@ -106,7 +106,7 @@ describe("values", () => {
 });
 
 describe("the state", () => {
-  test("is encrypted, opens again with the same passphrase only, and stays the same where nothing changed", async () => {
+  test("is encrypted, opens only with the same passphrase, and is stable without changes", async () => {
     const crypter = await newCrypter("one");
     await expect(openCrypter("two", crypter.saltText)).rejects.toMatchObject({ code: "passphrase" });
     const again = await openCrypter("one", crypter.saltText);
@@ -137,7 +137,7 @@ const graph = fc.array(fc.array(fc.nat(20), { maxLength: 3 }), { maxLength: 12 }
 });
 
 describe("order", () => {
-  test("what a resource needs comes before it; an order that is right already stays", () => {
+  test("places dependencies first, and keeps a valid order", () => {
     fc.assert(
       fc.property(graph, (states) => {
         const ordered = topologicalOrder(states);
@@ -153,7 +153,7 @@ describe("order", () => {
     );
   });
 
-  test("deletions wait for exactly the condemned resources that refer to them", () => {
+  test("deletions wait for exactly the deleted resources that depend on them", () => {
     fc.assert(
       fc.property(graph, fc.array(fc.boolean(), { minLength: 12, maxLength: 12 }), (states, keep) => {
         const condemned = states.filter((_, i) => keep[i]);
@@ -166,7 +166,7 @@ describe("order", () => {
   });
 });
 
-test("a urn gives back what it was made of", () => {
+test("a URN contains the type and name of its resource", () => {
   const word = fc.stringMatching(/^[a-zA-Z0-9_-]{1,10}$/);
   fc.assert(
     fc.property(word, word, word, word, (stack, project, type, name) => {
@@ -178,7 +178,7 @@ test("a urn gives back what it was made of", () => {
   );
 });
 
-test("nodeargs are split like a shell does", () => {
+test("nodeargs are split like in a shell", () => {
   expect(splitWords(`--import tsx  --title "a b" 'c "d"' e\\ f ""`)).toEqual([
     "--import",
     "tsx",

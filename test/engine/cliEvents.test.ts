@@ -1,4 +1,4 @@
-// The events are those that the Pulumi CLI tells of the fixture program `cloud`, without the fields that nobody reads.
+// The events are those of the Pulumi CLI for the fixture program `cloud`, without unused fields.
 import type { EngineEvent, OpType } from "@pulumi/pulumi/automation/index.js";
 import { describe, expect, test } from "vitest";
 import { CliEvents } from "../../provider/engine/cli/cliEvents.ts";
@@ -11,7 +11,7 @@ type State = { id?: string; inputs: Props; outputs: Props; delete?: true };
 
 const TYPE = "pulumi-nodejs:dynamic/cloud:Thing";
 const code = { __provider: 'exports.handler = () => require(process.cwd() + "/provider.js")' };
-/** A secret as the CLI tells it, and a value that it does not know yet. */
+/** A secret in the form of the CLI's events. */
 const SECRET = {
   "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270",
   ciphertext: "[secret]",
@@ -32,8 +32,8 @@ function stateMetadata(urn: string, { id = "", inputs, outputs, ...rest }: State
   };
 }
 
-/** Both events of one operation; in the first one nothing is known of the outcome. */
-function told(op: OpType, name: string, old: State | undefined, now: State | undefined): EngineEvent[] {
+/** Both events of one operation; the first one has no outcome. */
+function eventsOf(op: OpType, name: string, old: State | undefined, now: State | undefined): EngineEvent[] {
   const urn = `urn:pulumi:test::cloud::${TYPE}::${name}`;
   const metadata = (state: State | undefined) => ({
     op,
@@ -43,30 +43,30 @@ function told(op: OpType, name: string, old: State | undefined, now: State | und
     ...(old && { old: stateMetadata(urn, old) }),
     ...(state && { new: stateMetadata(urn, state) }),
   });
-  const begun = now && { inputs: now.inputs, outputs: {} };
+  const started = now && { inputs: now.inputs, outputs: {} };
   const common = { sequence: 0, timestamp: 0 };
   return [
-    { ...common, resourcePreEvent: { metadata: metadata(begun), planning: true } },
+    { ...common, resourcePreEvent: { metadata: metadata(started), planning: true } },
     { ...common, resOutputsEvent: { metadata: metadata(now), planning: true } },
   ] as EngineEvent[];
 }
 
 function stepsOf(events: EngineEvent[], values: boolean, command: Command = "preview"): Step[] {
-  const taker = new CliEvents(new RunLog(() => {}), { command, planned: command !== "up", values });
-  for (const event of events) taker.take(event);
-  return taker.steps(true);
+  const reader = new CliEvents(new RunLog(() => {}), { command, planned: command !== "up", values });
+  for (const event of events) reader.take(event);
+  return reader.steps(true);
 }
 
 const small = { label: "a", password: SECRET, nested: SECRET, size: 1 };
 const big = { ...small, size: 2 };
-const made = { ...small, serial: SECRET };
+const created = { ...small, serial: SECRET };
 
-describe("the CLI's events as a plan with values", () => {
-  test("an update", () => {
-    const events = told(
+describe("a plan with values from the CLI's events", () => {
+  test("has an update", () => {
+    const events = eventsOf(
       "update",
       "a",
-      { id: "a-1", inputs: small, outputs: made },
+      { id: "a-1", inputs: small, outputs: created },
       { id: "a-1", inputs: big, outputs: big },
     );
     const hidden = { label: "a", password: "[secret]", nested: "[secret]" };
@@ -80,44 +80,44 @@ describe("the CLI's events as a plan with values", () => {
     expect(JSON.stringify(step)).not.toContain("ciphertext");
   });
 
-  test("a creation, with a value that is not known yet", () => {
+  test("has a creation with unknown values", () => {
     const inputs = { label: "b", ref: UNKNOWN, list: [{ ref: UNKNOWN }] };
-    const [step] = stepsOf(told("create", "b", undefined, { inputs, outputs: inputs }), true);
+    const [step] = stepsOf(eventsOf("create", "b", undefined, { inputs, outputs: inputs }), true);
     const shown = { label: "b", ref: "[unknown]", list: [{ ref: "[unknown]" }] };
     expect(step?.after).toEqual({ inputs: shown, outputs: shown });
     expect(step).not.toHaveProperty("before");
   });
 
-  test("nothing to do, and a deletion", () => {
+  test("has an unchanged resource and a deletion", () => {
     const state = { id: "c-1", inputs: { label: "c" }, outputs: { label: "c", serial: 3 } };
-    const [same] = stepsOf(told("same", "c", state, state), true);
+    const [same] = stepsOf(eventsOf("same", "c", state, state), true);
     expect(same).toMatchObject({ op: "same", before: same?.after, after: { outputs: { serial: 3 } } });
-    const [gone] = stepsOf(told("delete", "c", state, undefined), true);
-    expect(gone).toMatchObject({ op: "delete", before: { inputs: { label: "c" } } });
-    expect(gone).not.toHaveProperty("after");
+    const [deletion] = stepsOf(eventsOf("delete", "c", state, undefined), true);
+    expect(deletion).toMatchObject({ op: "delete", before: { inputs: { label: "c" } } });
+    expect(deletion).not.toHaveProperty("after");
   });
 
   const old: State = { id: "c-1", inputs: { label: "c" }, outputs: { label: "c", serial: 3 } };
-  const dying: State = { ...old, delete: true };
+  const deleting: State = { ...old, delete: true };
   const now: State = { inputs: { label: "z" }, outputs: { label: "z" } };
   test.each([
     [
       "creates first",
       [
-        ...told("create-replacement", "c", old, now),
-        ...told("replace", "c", dying, now),
-        ...told("delete-replaced", "c", dying, undefined),
+        ...eventsOf("create-replacement", "c", old, now),
+        ...eventsOf("replace", "c", deleting, now),
+        ...eventsOf("delete-replaced", "c", deleting, undefined),
       ],
     ],
     [
       "deletes first",
       [
-        ...told("delete-replaced", "c", old, undefined),
-        ...told("replace", "c", old, now),
-        ...told("create-replacement", "c", old, now),
+        ...eventsOf("delete-replaced", "c", old, undefined),
+        ...eventsOf("replace", "c", old, now),
+        ...eventsOf("create-replacement", "c", old, now),
       ],
     ],
-  ])("a replacement that %s is one step", (_what, events) => {
+  ])("has one step for a replacement that %s", (_order, events) => {
     expect(stepsOf(events, true)).toMatchObject([
       {
         op: "replace",
@@ -127,66 +127,70 @@ describe("the CLI's events as a plan with values", () => {
     ]);
   });
 
-  test("after a refresh, what was read comes before", () => {
+  test("has the refreshed values before the update", () => {
     const read: State = { id: "a-1", inputs: { size: 1 }, outputs: { size: 9 } };
     const events = [
-      ...told("refresh", "a", { id: "a-1", inputs: { size: 1 }, outputs: { size: 1 } }, read),
-      ...told("update", "a", read, { id: "a-1", inputs: { size: 1 }, outputs: { size: 1 } }),
+      ...eventsOf("refresh", "a", { id: "a-1", inputs: { size: 1 }, outputs: { size: 1 } }, read),
+      ...eventsOf("update", "a", read, { id: "a-1", inputs: { size: 1 }, outputs: { size: 1 } }),
     ];
     expect(stepsOf(events, true)).toMatchObject([
       { op: "update", before: { outputs: { size: 9 } }, after: { outputs: { size: 1 } } },
     ]);
   });
 
-  test("an import has nothing before it, whatever was read", () => {
+  test("has no values before an import", () => {
     const read: State = { id: "t-1", inputs: { label: "t" }, outputs: { label: "t", serial: 3 } };
-    const [step] = stepsOf(told("import", "t", read, read), true);
+    const [step] = stepsOf(eventsOf("import", "t", read, read), true);
     expect(step).toMatchObject({ op: "import", after: { outputs: { serial: 3 } } });
     expect(step).not.toHaveProperty("before");
   });
 
-  test("what an earlier run left over is a deletion of its own, beside what its resource is now", () => {
+  test("has a separate step for a pending deletion of an earlier run", () => {
     const kept: State = { id: "c-2", inputs: { label: "z" }, outputs: { label: "z", serial: 3 } };
-    const events = [...told("same", "c", kept, kept), ...told("delete-replaced", "c", dying, undefined)];
-    const [same, gone] = stepsOf(events, true);
+    const events = [
+      ...eventsOf("same", "c", kept, kept),
+      ...eventsOf("delete-replaced", "c", deleting, undefined),
+    ];
+    const [same, deletion] = stepsOf(events, true);
     expect(same).toMatchObject({ op: "same", id: "c-2", before: { inputs: { label: "z" } } });
-    expect(gone).toMatchObject({ op: "delete", id: "c-1", before: { inputs: { label: "c" } } });
-    expect(gone).not.toHaveProperty("after");
+    expect(deletion).toMatchObject({ op: "delete", id: "c-1", before: { inputs: { label: "c" } } });
+    expect(deletion).not.toHaveProperty("after");
   });
 
-  test("values that nobody asked for are not there", () => {
+  test("has no values unless they are requested", () => {
     const state = { id: "c-1", inputs: { label: "c" }, outputs: {} };
-    for (const step of stepsOf(told("same", "c", state, state), false)) {
+    for (const step of stepsOf(eventsOf("same", "c", state, state), false)) {
       expect(step).not.toHaveProperty("before");
       expect(step).not.toHaveProperty("after");
     }
   });
 });
 
-test("a run that was cut off has the steps that ended, and not one that only began", () => {
+test("an interrupted run has only the finished steps", () => {
   const state = { id: "c-1", inputs: { label: "c" }, outputs: {} };
-  const taker = new CliEvents(new RunLog(() => {}), { command: "up", planned: false });
-  const [begun] = told("create", "second", undefined, state);
-  for (const event of [...told("create", "first", undefined, state), begun as EngineEvent]) taker.take(event);
-  expect(taker.steps(true).map(({ name }) => name)).toEqual(["first", "second"]);
-  expect(taker.steps(false).map(({ name }) => name)).toEqual(["first"]);
+  const reader = new CliEvents(new RunLog(() => {}), { command: "up", planned: false });
+  const [started] = eventsOf("create", "second", undefined, state);
+  for (const event of [...eventsOf("create", "first", undefined, state), started as EngineEvent])
+    reader.take(event);
+  expect(reader.steps(true).map(({ name }) => name)).toEqual(["first", "second"]);
+  expect(reader.steps(false).map(({ name }) => name)).toEqual(["first"]);
 });
 
-test("of a replacement that was cut off, the new object counts; so does a component whose end is not told", () => {
+test("an interrupted run has the replacement of a created object, and a component without an end event", () => {
   const [old, now] = [
     { id: "t-1", inputs: { label: "a" }, outputs: {} },
     { id: "t-2", inputs: { label: "b" }, outputs: {} },
   ];
-  const taker = new CliEvents(new RunLog(() => {}), { command: "up", planned: false });
-  const [deletion] = told("delete-replaced", "thing", old, undefined);
-  const [component] = told("create", "group", undefined, { inputs: {}, outputs: {} });
+  const reader = new CliEvents(new RunLog(() => {}), { command: "up", planned: false });
+  const [deletion] = eventsOf("delete-replaced", "thing", old, undefined);
+  const [component] = eventsOf("create", "group", undefined, { inputs: {}, outputs: {} });
   const { resourcePreEvent } = structuredClone(component) as EngineEvent;
   Object.assign(resourcePreEvent?.metadata.new ?? {}, { custom: false });
-  taker.take({ sequence: 0, timestamp: 0, ...(resourcePreEvent && { resourcePreEvent }) });
-  for (const event of [...told("create-replacement", "thing", old, now), deletion]) {
-    taker.take(event as EngineEvent);
+  reader.take({ sequence: 0, timestamp: 0, ...(resourcePreEvent && { resourcePreEvent }) });
+  for (const event of [...eventsOf("create-replacement", "thing", old, now), deletion]) {
+    reader.take(event as EngineEvent);
   }
-  expect(taker.steps(false).map(({ op, name }) => [op, name])).toEqual([
+  expect(reader.steps(false).map(({ op, name }) => [op, name])).toEqual([
     ["create", "group"],
     ["replace", "thing"],
   ]);
@@ -202,25 +206,28 @@ const notice = (name: string, id: string): EngineEvent => ({
   },
 });
 
-describe("what a provider says it took over", () => {
-  const created = told("create", "it", undefined, { id: "t/1", inputs: small, outputs: small });
+describe("an object that a provider reports as adopted", () => {
+  const created = eventsOf("create", "it", undefined, { id: "t/1", inputs: small, outputs: small });
 
   test.each([
     ["before", [notice("it", "t/1"), ...created]],
     ["after", [...created, notice("it", "t/1")]],
-  ])("is adopted, told of %s the step's end", (_, events) => {
+  ])("is an import if the notice comes %s the end of the step", (_, events) => {
     expect(stepsOf(events, false, "up")).toMatchObject([{ op: "import", name: "it", id: "t/1" }]);
   });
 
-  test.each([notice("it", "t/2"), notice("other", "t/1")])("is that object alone", (event) => {
-    expect(stepsOf([event, ...created, event], false, "up")).toMatchObject([{ op: "create", id: "t/1" }]);
-  });
+  test.each([notice("it", "t/2"), notice("other", "t/1")])(
+    "is no import if the notice has another name or id",
+    (event) => {
+      expect(stepsOf([event, ...created, event], false, "up")).toMatchObject([{ op: "create", id: "t/1" }]);
+    },
+  );
 });
 
 test.each([
-  ["a refused input", `${TYPE} resource 'it' has a problem: size: must be at least 0`],
+  ["a rejected input", `${TYPE} resource 'it' has a problem: size: must be at least 0`],
   ["a failed property", `${TYPE} resource 'it': size: must be at least 0`],
-])("what the CLI puts before %s is not repeated: the URN says whose it is", (_, message) => {
+])("the CLI's prefix of %s is removed, since the URN identifies the resource", (_, message) => {
   const log = new RunLog(() => {});
   const urn = `urn:pulumi:test::cloud::${TYPE}::it`;
   new CliEvents(log, { command: "preview", planned: true, values: false }).take({
@@ -234,7 +241,7 @@ test.each([
 describe("resources of the plugin", () => {
   const KEY = "gatehouse:index:PublicKey";
   const INSTANCE = "pulumi:providers:gatehouse";
-  const made = (type: string, name: string, more: Partial<State> & { provider?: string } = {}) => ({
+  const resource = (type: string, name: string, more: Partial<State> & { provider?: string } = {}) => ({
     ...stateMetadata(`urn:pulumi:test::cloud::${type}::${name}`, {
       ...{ id: `id-${name}`, inputs: {}, outputs: {} },
       ...more,
@@ -246,11 +253,11 @@ describe("resources of the plugin", () => {
     const metadata = { op, urn, type, provider: "", ...(old && { old }), ...(now && { new: now }) };
     return { sequence: 0, timestamp: 0, resOutputsEvent: { metadata, planning: true } } as EngineEvent;
   };
-  type Metadata = ReturnType<typeof made>;
+  type Metadata = ReturnType<typeof resource>;
 
-  test("have the name of their class, and no change that is a dynamic provider's code alone", () => {
+  test("have the name of their class, and no change by a dynamic provider's code", () => {
     expect(typeName(KEY)).toBe("PublicKey");
-    const old = made(KEY, "ana", { inputs: { name: "ana" }, outputs: { name: "ana" } });
+    const old = resource(KEY, "ana", { inputs: { name: "ana" }, outputs: { name: "ana" } });
     const now = { ...old, inputs: { name: "ana" }, outputs: { name: "ana" } } as unknown as Metadata;
     for (const [before, after] of [
       [old, now],
@@ -263,43 +270,43 @@ describe("resources of the plugin", () => {
     }
   });
 
-  test("are adopted where the plugin says so", () => {
+  test("are imports if the plugin reports their adoption", () => {
     const log = (message: string, urn: string): EngineEvent => ({
       ...{ sequence: 0, timestamp: 0 },
       diagnosticEvent: { urn, message, color: "never", severity: "info" },
     });
-    const key = made(KEY, "ana");
-    const told = (op: "resourcePreEvent" | "resOutputsEvent") =>
+    const key = resource(KEY, "ana");
+    const creation = (op: "resourcePreEvent" | "resOutputsEvent") =>
       ({
         ...{ sequence: 0, timestamp: 0 },
         [op]: { metadata: { op: "create", urn: key.urn, type: KEY, provider: "", new: key } },
       }) as unknown as EngineEvent;
     const notice = log('PublicKey "ana": adopted the existing object id-ana', key.urn);
-    const steps = stepsOf([told("resourcePreEvent"), notice, told("resOutputsEvent")], false, "up");
+    const steps = stepsOf([creation("resourcePreEvent"), notice, creation("resOutputsEvent")], false, "up");
     expect(steps).toMatchObject([{ op: "import", name: "ana" }]);
   });
 
-  test("tell the inputs of their provider instance, whichever is told first", () => {
+  test("have the inputs of their provider instance in any order of events", () => {
     const urls = { inputs: { url: "https://old.example.org", password: SECRET } };
-    const instance = made(INSTANCE, "other", urls);
+    const instance = resource(INSTANCE, "other", urls);
     const usual = { inputs: { url: "https://usual.example.org", apiKey: SECRET } };
-    const another = made(INSTANCE, "default_0_1_0", usual);
+    const another = resource(INSTANCE, "default_0_1_0", usual);
     const of = ({ urn, id }: Metadata) => ({ provider: `${urn}::${id}` });
-    const [gone, kept] = [made(KEY, "gone", of(instance)), made(KEY, "kept", of(another))];
+    const [deleted, kept] = [resource(KEY, "deleted", of(instance)), resource(KEY, "kept", of(another))];
     const steps = stepsOf(
       [
         done("same", another, another),
         done("same", kept, kept),
-        done("delete", gone, undefined),
+        done("delete", deleted, undefined),
         done("delete", instance, undefined),
       ],
       true,
     );
-    // The instance that a program makes is a resource of its own.
+    // An explicit instance of a program is a separate resource.
     expect(steps.map(({ op, name }) => [op, name])).toEqual([
       ...[
         ["same", "kept"],
-        ["delete", "gone"],
+        ["delete", "deleted"],
         ["delete", "other"],
       ],
     ]);
@@ -309,7 +316,7 @@ describe("resources of the plugin", () => {
   });
 });
 
-test("a warning about no resource is said once", () => {
+test("a warning without a resource is reported once", () => {
   const log = new RunLog(() => {});
   const events = new CliEvents(log, { command: "preview", planned: true });
   const diagnosticEvent = { message: "using it from $PATH", color: "never", severity: "warning" } as const;

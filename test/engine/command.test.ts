@@ -5,7 +5,7 @@ import type { Result } from "../../provider/engine/index.ts";
 import { engines } from "../support/gatehouse.ts";
 import { Workspace } from "./workspace.ts";
 
-// Every run starts processes of its own, which takes long where all cores are busy.
+// Every run starts its own processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000 });
 
 let ws: Workspace;
@@ -22,7 +22,7 @@ function withoutCli(): void {
   ws.env.PATH = bin;
 }
 
-test("a program of another runtime is for the Pulumi CLI alone, which the command says", async () => {
+test("reports that a program of another runtime requires the Pulumi CLI", async () => {
   writeFileSync(join(ws.folder, "Pulumi.yaml"), "name: cloud\nruntime: yaml\n");
   const embedded = await ws.command("up", ws.folder, "--yes", "--stack", "test", "--engine", "embedded");
   expect(embedded.code).toBe(1);
@@ -35,7 +35,7 @@ test("a program of another runtime is for the Pulumi CLI alone, which the comman
   expect(output).not.toContain("--engine embedded");
 });
 
-test("without a CLI the command names both ways", async () => {
+test("reports both engines if no CLI is installed", async () => {
   withoutCli();
   const { code, output } = await ws.command("up", ws.folder, "--yes", "--stack", "test");
   expect(code).toBe(1);
@@ -44,7 +44,7 @@ test("without a CLI the command names both ways", async () => {
   expect(existsSync(join(ws.state, ".pulumi"))).toBe(false);
 });
 
-test("up, then drift: 0 without a difference, 2 with one, 1 on an error", async () => {
+test("drift exits with 0 without a difference, 2 with one, 1 on an error", async () => {
   ws.plan({ things: [{ name: "a", args: { size: 1 } }] });
   const args = [ws.folder, "--engine", "embedded"];
   const up = await ws.command("up", ...args, "--yes", "--skip-preview", "--stack", "test");
@@ -52,7 +52,7 @@ test("up, then drift: 0 without a difference, 2 with one, 1 on an error", async 
   expect(up.output).toContain("2 created");
   expect(up.output).toContain("by the embedded engine");
   expect(up.output).not.toContain("\u001b[");
-  // The only stack there is needs no name.
+  // The only stack needs no name.
   expect((await ws.command("drift", ...args)).code).toBe(0);
   ws.tamper("a", { size: 5 });
   const drift = await ws.command("drift", ...args);
@@ -64,14 +64,14 @@ test("up, then drift: 0 without a difference, 2 with one, 1 on an error", async 
   expect(failed.output).toContain("The passphrase is wrong: this stack was created with another passphrase.");
 });
 
-describe.each(engines)("a stack that there is not, by the $label", ({ engine, available }) => {
+describe.each(engines)("a missing stack, with the $label", ({ engine, available }) => {
   const files = () => [...readdirSync(ws.folder), ...stacks()].filter((name) => /test|tset/.test(name));
   const stacks = () => {
     const folder = join(ws.state, ".pulumi/stacks/cloud");
     return existsSync(folder) ? readdirSync(folder) : [];
   };
 
-  test.runIf(available)("is not made by a preview, unless that is said", async () => {
+  test.runIf(available)("is created by a preview only with --create", async () => {
     const args = [ws.folder, "--engine", engine];
     ws.plan({ things: [{ name: "a" }] });
     const first = await ws.command("preview", ...args, "--stack", "test");
@@ -80,8 +80,8 @@ describe.each(engines)("a stack that there is not, by the $label", ({ engine, av
     expect(first.output).toContain("gatehouse preview --create");
     expect(files()).toEqual([]);
 
-    const made = await ws.command("preview", ...args, "--stack", "test", "--create");
-    expect(made).toMatchObject({ code: 0, output: expect.stringContaining("Created the stack test.") });
+    const created = await ws.command("preview", ...args, "--stack", "test", "--create");
+    expect(created).toMatchObject({ code: 0, output: expect.stringContaining("Created the stack test.") });
     expect((await ws.command("preview", ...args, "--stack", "test", "--create")).code).toBe(0);
 
     const before = files();
@@ -92,11 +92,11 @@ describe.each(engines)("a stack that there is not, by the $label", ({ engine, av
   });
 });
 
-describe.each(engines)("what is told of a failure, by the $label", ({ engine, available }) => {
+describe.each(engines)("the output of a failure, with the $label", ({ engine, available }) => {
   const up = async () =>
     (await ws.command("up", ws.folder, "--yes", "--stack", "test", "--engine", engine)).output;
 
-  test.runIf(available)("is the reason, once as it happens and once in the summary", async () => {
+  test.runIf(available)("has the reason when it occurs and in the summary", async () => {
     ws.plan({ things: [{ name: "a", args: { fail: "create" } }] });
     const output = await up();
     expect(output.split("\n").filter((line) => /refuses|failed/.test(line))).toEqual(
@@ -110,12 +110,12 @@ describe.each(engines)("what is told of a failure, by the $label", ({ engine, av
     expect(output.match(/refuses|failed/g)).toHaveLength(6);
   });
 
-  test.runIf(available)("is the field that is wrong", async () => {
+  test.runIf(available)("has the invalid field", async () => {
     ws.plan({ things: [{ name: "a", args: { label: "" } }] });
     expect(await up()).toMatch(/^error: Thing a: .*label.* must not be empty$/m);
   });
 
-  test.runIf(available)("is who holds the lock, since when, and how it is removed", async () => {
+  test.runIf(available)("has the lock's holder, its time and the command that removes it", async () => {
     ws.plan({ things: [{ name: "a" }] });
     await up();
     const file = join(
@@ -134,7 +134,7 @@ describe.each(engines)("what is told of a failure, by the $label", ({ engine, av
   });
 });
 
-test("--json prints the result, also of a run that fails", async () => {
+test("--json prints the result, including that of a failed run", async () => {
   ws.plan({ things: [{ name: "a", args: { fail: "create" } }] });
   const { code, output } = await ws.command(
     ...["up", ws.folder, "--yes", "--skip-preview", "--stack", "test", "--engine", "embedded", "--json"],
@@ -154,14 +154,14 @@ test("--json prints the result, also of a run that fails", async () => {
   });
 });
 
-test("configuration reaches the program, secrets as secrets", async () => {
+test("passes the configuration to the program", async () => {
   ws.plan({ config: "size", things: [] });
   writeFileSync(join(ws.folder, "Pulumi.test.yaml"), "# mine\nconfig:\n  cloud:size: 5\n");
   const result = await ws.up();
   expect(result.outputs).toEqual({ config: "5" });
 });
 
-test("a state that is nested too deeply is an error that names the file", async () => {
+test("reports the file of a state that is nested too deeply", async () => {
   await ws.up();
   const levels = "[".repeat(5_000_000) + "]".repeat(5_000_000);
   const file = join(ws.state, ".pulumi/stacks/cloud/test.json");
@@ -178,7 +178,7 @@ test("a state that is nested too deeply is an error that names the file", async 
   ]);
 });
 
-test("what cannot work says why", async () => {
+test("reports unusable settings with an error code", async () => {
   const stack = () => ws.open();
   await expect(ws.open({ folder: ws.root })).rejects.toMatchObject({ code: "project" });
   ws.env.PULUMI_BACKEND_URL = "s3://bucket";

@@ -1,6 +1,6 @@
-// Puts both engines through the same scenarios. What the Pulumi CLI does is recorded in comparison/recorded.json, so
-// that the embedded engine is held to it also where there is no CLI. With a CLI on the PATH the recording itself is
-// tested. To record anew, after a scenario or the CLI's version has changed:
+// Compares both engines in the same scenarios. comparison/recorded.json has the recorded outcomes of the Pulumi CLI, so
+// that the embedded engine can be tested without a CLI. With a CLI on the PATH, the recording itself is tested. To record
+// it again after a change of a scenario or of the CLI's version:
 //
 //   GATEHOUSE_RECORD=1 npx vitest run test/engine/comparison.test.ts && npx biome check .
 import { readFileSync, writeFileSync } from "node:fs";
@@ -11,19 +11,19 @@ import { observe } from "./comparison/observe.ts";
 import type { Outcome, Scenario } from "./comparison/scenario.ts";
 import { scenarios } from "./comparison/scenarios.ts";
 
-// Every run starts processes of its own, which takes long where all cores are busy.
+// Every run starts its own processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 600_000 });
 
 const FILE = new URL("comparison/recorded.json", import.meta.url);
 const recording = Boolean(process.env.GATEHOUSE_RECORD);
 const recorded = JSON.parse(readFileSync(FILE, "utf8")) as Record<string, Outcome[]>;
 const cli = findOnPath("pulumi", process.env);
-const why = cli ? "" : " (skipped: there is no pulumi on the PATH)";
+const reason = cli ? "" : " (skipped: there is no pulumi on the PATH)";
 
 const named = scenarios.map((scenario): [string, Scenario] => [scenario.name, scenario]);
 
-/** The one with the most kinds of steps; the others are minutes of runs. */
-const SHORT = ["deletion before replacement, by the provider, stopped in between"];
+/** The scenario with the most kinds of steps; the others take minutes. */
+const SHORT = ["deletion before replacement by the provider, interrupted"];
 
 function expected({ name, steps }: Scenario): Outcome[] {
   const outcomes = recorded[name];
@@ -31,7 +31,7 @@ function expected({ name, steps }: Scenario): Outcome[] {
   return outcomes.map((outcome, at) => steps[at]?.differs?.outcome(outcome) ?? outcome);
 }
 
-describe.skipIf(!cli)(`the recording is what the Pulumi CLI does${why}`, () => {
+describe.skipIf(!cli)(`the recording matches the Pulumi CLI${reason}`, () => {
   test.each(named)("%s", async (_name, scenario) => {
     const outcomes = await observe(scenario, "cli");
     if (recording) recorded[scenario.name] = outcomes;
@@ -43,22 +43,22 @@ describe.skipIf(!cli)(`the recording is what the Pulumi CLI does${why}`, () => {
   });
 });
 
-describe("the embedded engine does what the Pulumi CLI does", () => {
+describe("the embedded engine matches the recording", () => {
   const compared = async (scenario: Scenario): Promise<void> => {
     expect(await observe(scenario, "embedded")).toEqual(expected(scenario));
   };
 
   test.each(named.filter(([name]) => SHORT.includes(name)))("%s", (_name, scenario) => compared(scenario));
 
-  describe("in all else", { tags: ["long"] }, () => {
+  describe("in all other scenarios", { tags: ["long"] }, () => {
     test.each(named.filter(([name]) => !SHORT.includes(name)))("%s", (_name, scenario) => compared(scenario));
   });
 
-  test("of the scenarios of the short run there is each", () => {
+  test("the scenarios of the short run exist", () => {
     expect(named.filter(([name]) => SHORT.includes(name))).toHaveLength(SHORT.length);
   });
 
-  test("a difference that is meant is one, and says why", () => {
+  test("an intended difference exists and has a documented reason", () => {
     for (const { name, steps } of scenarios) {
       for (const [at, { differs }] of steps.entries()) {
         const outcome = recorded[name]?.[at];

@@ -12,10 +12,10 @@ beforeEach(() => {
 });
 afterEach(() => ws.remove());
 
-describe("the configuration of a stack, by the embedded engine", () => {
+describe("the configuration of a stack with the embedded engine", () => {
   const configure = (text: string) => writeFileSync(join(ws.folder, "Pulumi.test.yaml"), text);
 
-  test("is plain text, its secrets decrypted, and nothing is made", async () => {
+  test("is returned as plaintext with decrypted secrets, and no stack is created", async () => {
     const crypter = await newCrypter("correct horse");
     const secure = (text: string) => `{ secure: "${crypter.encrypt(text)}" }`;
     configure(
@@ -33,11 +33,11 @@ describe("the configuration of a stack, by the embedded engine", () => {
     await expect(other.config()).rejects.toMatchObject({ code: "passphrase" });
   });
 
-  test("is written without touching what is there, also where the stack is still to be made", async () => {
+  test("is written without other changes to the file, even before the stack exists", async () => {
     const crypter = await newCrypter("correct horse");
     const long = crypter.encrypt("x".repeat(300));
     const before =
-      `# who may do what\nencryptionsalt: ${crypter.saltText}\n` +
+      `# settings\nencryptionsalt: ${crypter.saltText}\n` +
       `config:\n  # kept\n  gatehouse:url: http://a.example # here\n  gatehouse:token:\n    secure: ${long}\n`;
     configure(before);
     await (await ws.open()).setConfig("gatehouse:tenant", "t1");
@@ -49,13 +49,16 @@ describe("the configuration of a stack, by the embedded engine", () => {
     expect((await (await ws.open()).config()).get("gatehouse:tenant")).toBe("t2");
   });
 
-  test.each(["", "config:\n", "config: {}\n"])("is written into settings without any: %j", async (before) => {
-    if (before !== "") configure(before);
-    await (await ws.open()).setConfig("gatehouse:tenant", "t1");
-    expect([...(await (await ws.open()).config())]).toEqual([["gatehouse:tenant", "t1"]]);
-  });
+  test.each(["", "config:\n", "config: {}\n"])(
+    "is written to settings without configuration: %j",
+    async (before) => {
+      if (before !== "") configure(before);
+      await (await ws.open()).setConfig("gatehouse:tenant", "t1");
+      expect([...(await (await ws.open()).config())]).toEqual([["gatehouse:tenant", "t1"]]);
+    },
+  );
 
-  test("needs no passphrase where nothing was ever encrypted", async () => {
+  test("requires no passphrase without encrypted values", async () => {
     configure("config:\n  gatehouse:url: http://a.example\n");
     const { PULUMI_CONFIG_PASSPHRASE: _, ...env } = ws.env;
     expect([...(await (await ws.open({ env })).config())]).toEqual([["gatehouse:url", "http://a.example"]]);
@@ -63,21 +66,21 @@ describe("the configuration of a stack, by the embedded engine", () => {
     await expect((await ws.open({ env })).config()).rejects.toMatchObject({ code: "passphrase" });
   });
 
-  test("is none of a stack that there is not", async () => {
+  test("is rejected for a missing stack", async () => {
     await expect((await ws.open()).config()).rejects.toMatchObject({ code: "stack_selection" });
     expect(readdirSync(ws.folder)).not.toContain("Pulumi.test.yaml");
   });
 });
 
-describe("the configuration of a stack, by what answers as the Pulumi CLI", () => {
-  /** Answers the commands that are expected, and no others; what is in the cases is JavaScript. */
-  const open = async (answers: { select?: string; config?: string }) => {
+describe("the configuration of a stack with a replacement for the Pulumi CLI", () => {
+  /** Opens the stack with a `pulumi` program that handles only these commands; their code is JavaScript. */
+  const open = async (commands: { select?: string; config?: string }) => {
     const bin = join(ws.root, "bin");
     mkdirSync(bin);
-    const cases = Object.entries({ version: 'say("v3.270.0")', select: "", config: "", ...answers });
+    const cases = Object.entries({ version: 'print("v3.270.0")', select: "", config: "", ...commands });
     writeFileSync(
       join(bin, "pulumi"),
-      `#!/usr/bin/env node\nconst say = (text) => process.stdout.write(text);\n` +
+      `#!/usr/bin/env node\nconst print = (text) => process.stdout.write(text);\n` +
         "const fail = (text, out = '') => { process.stdout.write(out); process.stderr.write(text); process.exitCode = 255; };\n" +
         `const work = { ${cases.map(([name, code]) => `${name}() { ${code} }`).join(", ")} };\n` +
         "const words = process.argv.slice(2);\nconst name = Object.keys(work).find((word) => words.includes(word));\n" +
@@ -87,16 +90,16 @@ describe("the configuration of a stack, by what answers as the Pulumi CLI", () =
     return ws.open({ engine: "cli", env: { ...ws.env, PATH: `${bin}:${process.env.PATH}` } });
   };
 
-  test("is plain text, its secrets decrypted", async () => {
+  test("is returned as plaintext with decrypted secrets", async () => {
     const config = { "gatehouse:token": { value: "swordfish", secret: true }, "cloud:size": { value: "3" } };
-    const stack = await open({ config: `say(${JSON.stringify(JSON.stringify(config))})` });
+    const stack = await open({ config: `print(${JSON.stringify(JSON.stringify(config))})` });
     expect([...(await stack.config())]).toEqual([
       ["gatehouse:token", "swordfish"],
       ["cloud:size", "3"],
     ]);
   });
 
-  test("cannot be read with another passphrase, or fails with the CLI's words and nothing it had printed", async () => {
+  test("is rejected with the CLI's error, without its other output", async () => {
     const wrong = await open({ config: 'fail("error: getting secrets manager: incorrect passphrase")' });
     await expect(wrong.config()).rejects.toMatchObject({ code: "passphrase" });
     ws.remove();
@@ -107,7 +110,7 @@ describe("the configuration of a stack, by what answers as the Pulumi CLI", () =
     );
   });
 
-  test("is none of a stack that there is not, which is not made", async () => {
+  test("is rejected for a missing stack, which is not created", async () => {
     const stack = await open({ select: `fail("error: no stack named 'test' found")` });
     await expect(stack.config()).rejects.toMatchObject({ code: "stack_selection" });
   });

@@ -11,20 +11,20 @@ const filter = (now: FieldChange["new"]): FieldChange => ({ path: "filter", new:
 const UNKNOWN = "[unknown]";
 
 test.each<[string, Step, Step]>([
-  ["what was planned", step("update", login("^root$")), step("update", login("^root$"))],
-  ["what was not known", step("update", login(UNKNOWN)), step("update", login("^root$"))],
-  ["nothing, where what was not known is as it was", step("update", login(UNKNOWN)), step("same")],
+  ["a planned change", step("update", login("^root$")), step("update", login("^root$"))],
+  ["a change of an unknown value", step("update", login(UNKNOWN)), step("update", login("^root$"))],
+  ["no change if an unknown value stays the same", step("update", login(UNKNOWN)), step("same")],
   [
-    "a part of what was not known",
+    "a change of a part of an unknown value",
     step("update", filter(UNKNOWN)),
     step("update", { path: "filter.hostname", new: "^web" }),
   ],
   [
-    "what else was planned beside",
+    "another planned change next to an unknown value",
     step("update", filter({ tags: [UNKNOWN] }), login("^root$")),
     step("update", filter({ tags: ["prod"] }), login("^root$")),
   ],
-])("a run may do %s", (_, planned, done) => {
+])("accepts %s", (_, planned, done) => {
   held(planned).require(done);
 });
 
@@ -35,28 +35,33 @@ test.each<[string, Step, Step, string]>([
     step("update", login("^.*$")),
     "username differs from the plan",
   ],
-  ["a field more", step("update"), step("update", login("^.*$")), "username differs from the plan"],
+  ["an additional field", step("update"), step("update", login("^.*$")), "username differs from the plan"],
   [
-    "a field less",
+    "a missing field",
     step("update", login("^root$"), filter({})),
     step("update", filter({})),
     "username differs",
   ],
-  ["a change", step("same"), step("update", login("^.*$")), "the plan has same, but the run needs update"],
+  [
+    "a change of an unchanged resource",
+    step("same"),
+    step("update", login("^.*$")),
+    "the plan has same, but the run needs update",
+  ],
   ["a replacement", step("update", login(UNKNOWN)), step("replace", login("a")), "the run needs replace"],
   [
-    "another value beside what was not known",
+    "another value next to an unknown value",
     step("update", filter(UNKNOWN), login("^root$")),
     step("update", filter({}), login("^.*$")),
     "username differs from the plan",
   ],
-])("a run may not do %s", (_, planned, done, message) => {
+])("rejects %s", (_, planned, done, message) => {
   expect(() => held(planned).require(done)).toThrow(message);
 });
 
-test("a run may make and delete what the plan makes and deletes, and nothing else", () => {
-  const plan = held(step("same"), { ...step("delete"), urn: "urn:gone" });
+test("accepts only the creations and deletions of the plan", () => {
+  const plan = held(step("same"), { ...step("delete"), urn: "urn:deleted" });
   expect(() => plan.require({ ...step("create"), urn: "urn:new" })).toThrow("create is not in the plan");
   expect(() => plan.requireDeletion("urn:a")).toThrow("the plan has same, but the run needs delete");
-  plan.requireDeletion("urn:gone");
+  plan.requireDeletion("urn:deleted");
 });

@@ -3,7 +3,7 @@ import { UpdateFailedError } from "../../provider/engine/index.ts";
 import { findOnPath } from "../../provider/engine/processes.ts";
 import { type Thing, Workspace } from "./workspace.ts";
 
-// Every run starts processes of its own, which takes long where all cores are busy.
+// Every run starts its own processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000 });
 
 let ws: Workspace;
@@ -12,12 +12,12 @@ beforeEach(() => {
 });
 afterEach(() => ws.remove());
 
-/** The program declares `a`, and says that it is the object with this id. */
+/** Declares `a` with the option `import` and this id. */
 function declare(id: string, args: Record<string, unknown>, options: Thing["options"] = {}): void {
   ws.plan({ things: [{ name: "a", args, options: { import: id, ...options } }] });
 }
 
-/** Why `a` failed. */
+/** Runs up and returns the error of `a`. */
 async function failure(): Promise<string | undefined> {
   const error = await (await ws.open()).up().catch((e: unknown) => e);
   expect(error).toBeInstanceOf(UpdateFailedError);
@@ -27,7 +27,7 @@ async function failure(): Promise<string | undefined> {
 const stored = () => ws.stored().resources?.find((resource) => resource.urn.endsWith("::a"));
 
 describe("the option import, with the embedded engine", () => {
-  test("takes an object over as it is; from there on it is like any other", async () => {
+  test("imports an object without changes, and then manages it like any other", async () => {
     ws.place("x-1", { label: "x", size: 1 });
     ws.plan({
       things: [
@@ -63,19 +63,19 @@ describe("the option import, with the embedded engine", () => {
     expect(ws.objects()).toEqual([]);
   });
 
-  test("does nothing for what the state has by that id already", async () => {
+  test("has no effect on an object that the state already has", async () => {
     ws.plan({ things: [{ name: "a" }] });
     await ws.up();
     declare(stored()?.id ?? "", {});
     expect((await ws.up()).summary).toMatchObject({ import: 0, same: 2 });
   });
 
-  test("fails where the object differs, with what differs, unless that is ignored", async () => {
+  test("fails with the differences of the object, unless they are ignored", async () => {
     ws.place("x-1", { label: "x", size: 1, password: "old" });
     declare("x-1", { label: "x", size: 2, password: "old" });
-    const why = await failure();
-    expect(why).toContain("size is 1, but 2 in the program");
-    expect(why).not.toContain("label is");
+    const error = await failure();
+    expect(error).toContain("size is 1, but 2 in the program");
+    expect(error).not.toContain("label is");
     expect(ws.names()).toEqual([]);
     expect(ws.calls()).toEqual([]);
     declare("x-1", { label: "x", size: 2, password: "old" }, { ignoreChanges: ["size"] });
@@ -83,7 +83,7 @@ describe("the option import, with the embedded engine", () => {
     expect(stored()).toMatchObject({ inputs: { size: 1 } });
   });
 
-  test("shows no secret that differs, and keeps what was read secret", async () => {
+  test("hides secrets in differences, and keeps imported secrets secret", async () => {
     ws.place("x-1", { label: "x", password: "swordfish" });
     const plan = (password: string) =>
       ws.plan({
@@ -92,15 +92,15 @@ describe("the option import, with the embedded engine", () => {
         ],
       });
     plan("marlin-fish");
-    const why = await failure();
-    expect(why).toContain("password is");
-    expect(why).not.toMatch(/swordfish|marlin/);
+    const error = await failure();
+    expect(error).toContain("password is");
+    expect(error).not.toMatch(/swordfish|marlin/);
     plan("swordfish");
     await ws.up();
     expect(JSON.stringify(ws.stored())).not.toContain("swordfish");
   });
 
-  test("fails where there is no such object, or it cannot be read for an import", async () => {
+  test("fails if the object does not exist or returns no inputs", async () => {
     declare("nowhere-1", {});
     expect(await failure()).toContain('no object has the id "nowhere-1"');
     ws.place("a-1", { label: "a", blind: true });
@@ -109,7 +109,7 @@ describe("the option import, with the embedded engine", () => {
     expect(ws.names()).toEqual([]);
   });
 
-  test("by another id replaces the object, unless that is protected", async () => {
+  test("with another id replaces the object, unless it is protected", async () => {
     ws.plan({ things: [{ name: "a", args: { label: "old" }, options: { protect: true } }] });
     await ws.up();
     ws.place("x-1", { label: "x" });
@@ -122,7 +122,7 @@ describe("the option import, with the embedded engine", () => {
     expect(ws.objects()).toEqual(["x"]);
   });
 
-  test("stands against a later replacement", async () => {
+  test("prevents a later replacement", async () => {
     ws.place("x-1", { label: "x" });
     declare("x-1", { label: "x" });
     await ws.up();
@@ -133,17 +133,17 @@ describe("the option import, with the embedded engine", () => {
 });
 
 const cli = findOnPath("pulumi", process.env);
-const why = cli ? "" : " (skipped: there is no pulumi on the PATH)";
+const reason = cli ? "" : " (skipped: there is no pulumi on the PATH)";
 
-describe.skipIf(!cli)(`the option import, with the Pulumi CLI${why}`, () => {
-  test("fails for dynamic resources, which is why the documentation names the embedded engine", async () => {
+describe.skipIf(!cli)(`the option import, with the Pulumi CLI${reason}`, () => {
+  test("fails for dynamic resources, so the documentation refers to the embedded engine", async () => {
     ws.place("x-1", { label: "x" });
     declare("x-1", { label: "x" });
     await expect((await ws.open({ engine: "cli" })).up()).rejects.toBeInstanceOf(UpdateFailedError);
     expect(ws.calls()).toEqual([]);
   });
 
-  test("goes on with what the embedded engine imported", async () => {
+  test("manages objects that the embedded engine imported", async () => {
     ws.place("x-1", { label: "x" });
     declare("x-1", { label: "x" });
     await ws.up();

@@ -10,7 +10,7 @@ import {
 import { engines } from "../support/gatehouse.ts";
 import { type ProgramPlan, type Thing, Workspace } from "./workspace.ts";
 
-// Every run starts processes of its own, which takes long where all cores are busy.
+// Every run starts its own processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000 });
 
 let ws: Workspace;
@@ -28,7 +28,7 @@ function allText(folder: string): string {
 }
 
 describe("the embedded engine", () => {
-  test("takes a stack through its life: create, nothing, update, replace, delete, destroy", async () => {
+  test("supports the lifecycle of a stack: create, no change, update, replace, delete, destroy", async () => {
     const stack = await ws.open();
     ws.plan({
       things: [
@@ -94,7 +94,7 @@ describe("the embedded engine", () => {
     ]);
   });
 
-  test("deletes before it creates where asked to, with the dependents that must go too", async () => {
+  test("deletes before it creates with deleteBeforeReplace, including dependents to replace", async () => {
     const things = (label: string) => [
       { name: "a", args: { label }, options: { deleteBeforeReplace: true } },
       { name: "b", args: { strict: true }, from: { ref: ["a", "id"] as [string, string] } },
@@ -112,7 +112,7 @@ describe("the embedded engine", () => {
     expect(ws.names()).toEqual(["a", "b", "c", "cloud-test", "default"]);
   });
 
-  test("keeps secrets out of everything it writes and tells", async () => {
+  test("keeps secrets out of all files, results and events", async () => {
     ws.plan({
       things: [
         {
@@ -138,7 +138,7 @@ describe("the embedded engine", () => {
     expect(allText(ws.cloud)).toContain("swordfish-1");
   });
 
-  test("masks a secret whole that begins as another one does", async () => {
+  test("masks the whole secret if it starts with another secret", async () => {
     const args = { a: "hunter2", b: "hunter2-prod-91X", c: "hunter2" };
     ws.plan({
       things: [{ name: "a", args, secret: ["a", "b", "c"] }],
@@ -149,7 +149,7 @@ describe("the embedded engine", () => {
     expect(JSON.stringify(error.result)).not.toMatch(/hunter2|91X/);
   });
 
-  test("stops everything before the first write where an input is invalid, and names all of them", async () => {
+  test("stops before the first write if inputs are invalid, and reports all of them", async () => {
     ws.plan({
       things: [{ name: "good" }, { name: "x", args: { label: "" } }, { name: "y", args: { label: "" } }],
     });
@@ -163,7 +163,7 @@ describe("the embedded engine", () => {
     expect(ws.calls()).toEqual([]);
   });
 
-  test("keeps what was done where a step fails half-way, and goes on from there", async () => {
+  test("keeps the finished steps of a failed run, and continues after them", async () => {
     ws.plan({
       things: [
         { name: "a" },
@@ -179,7 +179,7 @@ describe("the embedded engine", () => {
     expect((await ws.up()).summary).toMatchObject({ create: 2, same: 2 });
   });
 
-  test("counts only what was done where a failure stops the rest", async () => {
+  test("counts only the performed steps of a failed run", async () => {
     const slow = Array.from({ length: 8 }, (_, i) => ({ name: `slow${i}`, args: { slow: 200 } }));
     ws.plan({ things: [{ name: "bad", args: { fail: "create" } }, ...slow] });
     const error = (await (
@@ -192,7 +192,7 @@ describe("the embedded engine", () => {
     expect(ws.objects().length).toBeLessThan(8);
   });
 
-  test("saves an object that was made but does not come up, and updates it next time", async () => {
+  test("saves a created object with a failed initialization, and updates it in the next run", async () => {
     ws.plan({ things: [{ name: "a", args: { fail: "init" } }] });
     await expect(ws.up()).rejects.toBeInstanceOf(UpdateFailedError);
     const saved = ws.stored().resources?.find((resource) => resource.urn.endsWith("::a"));
@@ -208,8 +208,7 @@ describe("the embedded engine", () => {
     ws.plan({ things: [{ name: "a", args: { label: "z" } }] });
     await expect(ws.up()).rejects.toBeInstanceOf(UpdateFailedError);
     expect(ws.names()).toEqual(["a", "a (delete)", "cloud-test", "default"]);
-    const stuck = ws.objects();
-    expect(stuck).toEqual(["a", "z"]);
+    expect(ws.objects()).toEqual(["a", "z"]);
     await expect(ws.up()).rejects.toBeInstanceOf(UpdateFailedError);
     ws.tamper("a");
     expect((await ws.up({ refresh: true })).ok).toBe(true);
@@ -243,8 +242,8 @@ describe("the embedded engine", () => {
     const { steps } = await stack.preview();
     const result = await ws.up();
     expect(result.summary).toMatchObject({ delete: 3, replace: 1, update: 0 });
-    for (const told of [steps, result.steps])
-      expect(told.filter(({ retained }) => retained)).toMatchObject([{ name: "kept", op: "delete" }]);
+    for (const list of [steps, result.steps])
+      expect(list.filter(({ retained }) => retained)).toMatchObject([{ name: "kept", op: "delete" }]);
     expect(ws.calls().sort()).toEqual([
       "create touchy",
       "created touchy",
@@ -256,7 +255,7 @@ describe("the embedded engine", () => {
     expect(ws.objects()).toEqual(["guarded", "kept", "owned", "still", "touchy"]);
   });
 
-  test("follows a resource whose name changed, by its alias", async () => {
+  test("finds a renamed resource by its alias", async () => {
     ws.plan({
       things: [
         { name: "old", args: { label: "x" } },
@@ -283,7 +282,7 @@ describe("the embedded engine", () => {
     ["a provider instance of a plugin", { foreign: "pulumi:providers:gatehouse" }, "explicit-provider"],
     ["a transform", { transform: true }, "transforms"],
     ["a nested path", { things: [{ name: "a", options: { ignoreChanges: ["nested.x"] } }] }, "nested-paths"],
-  ])("refuses %s before anything is touched", async (_what, plan, id) => {
+  ])("rejects %s before the first write", async (_feature, plan, id) => {
     const things = "things" in plan ? plan.things : [];
     ws.plan({ ...plan, things: [{ name: "first" }, ...things] });
     const error = await (await ws.open()).up().catch((e: unknown) => e);
@@ -294,7 +293,7 @@ describe("the embedded engine", () => {
   });
 });
 
-test("the embedded engine refuses a state with resources of a plugin, and says what to do", async () => {
+test("the embedded engine rejects a state with resources of a plugin, with the remedy", async () => {
   const resource = (type: string, name: string) => ({
     ...{ urn: `urn:pulumi:test::cloud::${type}::${name}`, custom: true, id: name, type },
   });
@@ -320,14 +319,14 @@ test("the embedded engine refuses a state with resources of a plugin, and says w
   );
 });
 
-describe.each(engines)("how often an up runs the program, by the $label", ({ engine, available }) => {
+describe.each(engines)("the number of program runs in an up, with the $label", ({ engine, available }) => {
   const up = async (...args: string[]) => {
     ws.runs();
     const ended = await ws.command("up", ws.folder, "--yes", "--stack", "test", "--engine", engine, ...args);
     return { ...ended, runs: ws.runs() };
   };
 
-  test.runIf(available)("once, where --skip-preview says so", async () => {
+  test.runIf(available)("is one with --skip-preview", async () => {
     ws.plan({ things: [{ name: "a", args: { size: 1 } }] });
     expect(await up("--skip-preview")).toMatchObject({ code: 0, runs: 1 });
     expect(ws.objects()).toEqual(["a"]);
@@ -344,7 +343,7 @@ describe.each(engines)("how often an up runs the program, by the $label", ({ eng
     expect(both).toMatchObject({ code: 1, runs: 0, output: expect.stringContaining("cannot be used with") });
   });
 
-  test.runIf(available)("once, where there is nothing to do", async () => {
+  test.runIf(available)("is one without changes", async () => {
     const secret = { args: { size: 1, password: "swordfish" }, secret: ["password"] };
     ws.plan({
       things: [
@@ -364,7 +363,7 @@ describe.each(engines)("how often an up runs the program, by the $label", ({ eng
     expect(await up()).toMatchObject(again);
     expect([ws.calls(), ws.stored()]).toEqual([[], before]);
 
-    // The Pulumi CLI does not tell whether a secret that was read is another one.
+    // The Pulumi CLI does not report changes of secrets, so this program has none.
     ws.plan({ things: [{ name: "a", args: { size: 1 } }] });
     await up();
     expect(await up("--refresh")).toMatchObject(again);
@@ -375,64 +374,64 @@ describe.each(engines)("how often an up runs the program, by the $label", ({ eng
     expect(ws.calls()).toEqual(["update a"]);
   });
 
-  /** Ups that change nothing but the state, so many of those below. */
+  /** Runs the first `count` of the following ups, which change only the state. */
   const changesOfState = async (count: number): Promise<void> => {
     const stack = await ws.open({ engine });
-    const more: [what: string, plan: ProgramPlan][] = [];
-    const add = (what: string, plan: ProgramPlan): number =>
-      more.push([what, { ...more.at(-1)?.[1], ...plan }]);
+    const cases: [title: string, plan: ProgramPlan][] = [];
+    const add = (title: string, plan: ProgramPlan): number =>
+      cases.push([title, { ...cases.at(-1)?.[1], ...plan }]);
     const a = (options: Thing["options"]) => ({ name: "a", options: { ...options } });
     const both = { protect: true, retainOnDelete: true };
-    add("at first", { things: [a({}), { name: "b" }] });
+    add("initially", { things: [a({}), { name: "b" }] });
     add("a resource is protected", { things: [a({ protect: true }), { name: "b" }] });
-    add("a resource stays when it goes", { things: [a(both), { name: "b" }] });
-    add("a resource goes with another one", {
+    add("a resource is retained on delete", { things: [a(both), { name: "b" }] });
+    add("a resource is deleted with another one", {
       things: [a(both), { name: "b", options: { deletedWith: "a" } }],
     });
     const tied = { deletedWith: "a", dependsOn: ["a"] };
-    add("a resource waits for another one", { things: [a(both), { name: "b", options: tied }] });
-    add("an output is there", { outputs: { id: ["a", "id"] } });
+    add("a resource depends on another one", { things: [a(both), { name: "b", options: tied }] });
+    add("an output is added", { outputs: { id: ["a", "id"] } });
     const renamed = { name: "c", args: { label: "b" }, options: { ...tied, aliases: [{ name: "b" }] } };
-    add("a resource has another name", { things: [a(both), renamed] });
+    add("a resource is renamed", { things: [a(both), renamed] });
 
     let before: unknown;
-    for (const [at, [what, plan]] of more.slice(0, count + 1).entries()) {
+    for (const [at, [title, plan]] of cases.slice(0, count + 1).entries()) {
       ws.plan(plan);
       ws.calls();
       ws.runs();
-      expect([what, (await stack.up(at === 0 ? { skipPreview: true } : {})).ok]).toEqual([what, true]);
-      if (at > 0) expect([what, ws.runs(), ws.calls()]).toEqual([what, 2, []]);
+      expect([title, (await stack.up(at === 0 ? { skipPreview: true } : {})).ok]).toEqual([title, true]);
+      if (at > 0) expect([title, ws.runs(), ws.calls()]).toEqual([title, 2, []]);
       const facts = ws.stored().resources?.map(({ sourcePosition: _, stackTrace: __, ...rest }) => rest);
-      expect([what, facts]).not.toEqual([what, before]);
+      expect([title, facts]).not.toEqual([title, before]);
       before = facts;
     }
     ws.runs();
     await stack.up();
     expect(ws.runs()).toBe(1);
   };
-  test.runIf(available)("twice, where nothing but the state changes", () => changesOfState(1));
-  test.runIf(available)("twice, whatever of the state changes", { tags: ["long"] }, () =>
+  test.runIf(available)("is two if only the state changes", () => changesOfState(1));
+  test.runIf(available)("is two for any change of the state", { tags: ["long"] }, () =>
     changesOfState(Number.POSITIVE_INFINITY),
   );
 });
 
-test("nobody is asked where there is nothing to do, unless a plan is held", async () => {
+test("an up without changes needs no confirmation, except with a held plan", async () => {
   ws.plan({ things: [{ name: "a" }] });
   const stack = await ws.open();
   await stack.up({ skipPreview: true });
-  const asked: Plan[] = [];
-  const confirm = async (plan: Plan): Promise<boolean> => asked.push(plan) > 0;
+  const confirmed: Plan[] = [];
+  const confirm = async (plan: Plan): Promise<boolean> => confirmed.push(plan) > 0;
   expect(await stack.up({ confirm })).toMatchObject({ ok: true, planned: false, command: "up" });
-  expect(asked).toEqual([]);
+  expect(confirmed).toEqual([]);
   await stack.up({ confirm, held: true });
-  expect(asked).toHaveLength(1);
+  expect(confirmed).toHaveLength(1);
   ws.plan({ things: [{ name: "a", args: { size: 2 } }] });
   expect((await stack.up({ confirm, skipPreview: true })).summary).toMatchObject({ update: 1 });
-  expect(asked).toHaveLength(1);
+  expect(confirmed).toHaveLength(1);
 });
 
 describe("drift and refresh", () => {
-  test("drift shows what differs, refresh takes it over, up repairs it", async () => {
+  test("drift reports differences, refresh saves them in the state, up reverts them", async () => {
     ws.plan({
       things: [
         { name: "a", args: { size: 1 } },
@@ -456,7 +455,7 @@ describe("drift and refresh", () => {
 
     await stack.refresh();
     expect(ws.names()).not.toContain("b");
-    // What comes from the missing one is not known before it is there again.
+    // Outputs of the missing object are unknown until it is created again.
     expect((await stack.preview()).summary).toMatchObject({ create: 1, update: 2, same: 1 });
     expect((await ws.up()).summary).toMatchObject({ create: 1, update: 1 });
     expect((await stack.drift()).summary).toMatchObject({ update: 0, delete: 0 });
@@ -464,7 +463,7 @@ describe("drift and refresh", () => {
 });
 
 describe("programs", () => {
-  test.each(["typescript", "esm"])("the %s fixture runs", async (fixture) => {
+  test.each(["typescript", "esm"])("run from the %s fixture", async (fixture) => {
     const other = new Workspace(fixture);
     try {
       expect((await other.up()).outputs).toEqual({ length: 11 });
@@ -474,16 +473,16 @@ describe("programs", () => {
     }
   });
 
-  test("may have providers whose functions the SDK writes down, and names the file of one that it cannot", async () => {
-    ws.plan({ written: "plain" });
+  test("may have providers whose functions the SDK serializes, and report the file of one that it cannot", async () => {
+    ws.plan({ serialized: "plain" });
     await ws.up();
-    expect(readFileSync(join(ws.cloud, "written.log"), "utf8")).toBe("written was written down");
-    ws.plan({ written: "native" });
+    expect(readFileSync(join(ws.cloud, "serialized.log"), "utf8")).toBe("serialized ran");
+    ws.plan({ serialized: "native" });
     const error = (await ws.up().catch((e: unknown) => e)) as ProgramError;
     expect(JSON.stringify(error.result?.diagnostics)).toMatch(/index\.js\(\d+,\d+\).*native code function/s);
   });
 
-  test("a program that throws deletes nothing, and is told where it threw", async () => {
+  test("delete no object if they throw, and report the location", async () => {
     ws.plan({ things: [{ name: "a" }] });
     await ws.up();
     ws.plan({ throw: "out of luck" });
@@ -493,21 +492,21 @@ describe("programs", () => {
     expect(ws.objects()).toEqual(["a"]);
   });
 
-  test("a program that waits for what never comes fails, and is told where if it asks", async () => {
+  test("fail if an input never resolves, and report the location on request", async () => {
     ws.plan({ endless: "waiting" });
-    const told = async () => {
+    const diagnostics = async () => {
       const error = (await ws.up().catch((e: unknown) => e)) as ProgramError;
       expect(error.code).toBe("program");
       return JSON.stringify(error.result?.diagnostics);
     };
-    const usual = await told();
+    const usual = await diagnostics();
     expect(usual).toMatch(/"waiting\\" .* was waiting for the value of its input property \\"label\\"/);
     expect(usual).not.toContain("STACK_TRACE");
     ws.env.PULUMI_DEBUG_PROMISE_LEAKS = "true";
-    expect(await told()).toMatch(/STACK_TRACE.*index\.js:\d+:\d+/s);
+    expect(await diagnostics()).toMatch(/STACK_TRACE.*index\.js:\d+:\d+/s);
   });
 
-  test("may register more at once than the engine takes", async () => {
+  test("may register more resources at once than the engine accepts", async () => {
     const count = 150;
     const things: Thing[] = Array.from({ length: count }, (_, index) => ({
       name: `thing-${index}`,

@@ -7,7 +7,7 @@ import { engines } from "../support/gatehouse.ts";
 import { urn } from "./comparison/scenario.ts";
 import { Workspace } from "./workspace.ts";
 
-// Every run starts processes of its own, which takes long where all cores are busy.
+// Every run starts its own processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 240_000 });
 
 let ws: Workspace;
@@ -16,10 +16,10 @@ beforeEach(() => {
 });
 afterEach(() => ws.remove());
 
-describe("patterns of urns", () => {
+describe("patterns of URNs", () => {
   const name = fc.stringMatching(/^[a-zA-Z0-9_.$-]{1,8}$/);
 
-  test("one star stays within a part of the urn, two go beyond; nothing else is special", () => {
+  test("match within a part of the URN with one star and across parts with two, without other wildcards", () => {
     fc.assert(
       fc.property(name, name, (a, b) => {
         expect(new UrnPatterns([urn(a)]).has(urn(b))).toBe(a === b);
@@ -43,7 +43,7 @@ describe.each(engines)("gatehouse with targets: $label", ({ engine, available })
   const gatehouse = (command: string, ...args: string[]) =>
     ws.command(command, ws.folder, "--stack", "test", "--engine", engine, ...args);
 
-  test.skipIf(!available)("all commands keep to them", async () => {
+  test.skipIf(!available)("restricts all commands to the targets", async () => {
     ws.plan(two(1));
     const missing = await gatehouse("up", "--yes", "--target", urn("b"));
     expect(missing.code).toBe(1);
@@ -71,7 +71,7 @@ describe.each(engines)("gatehouse with targets: $label", ({ engine, available })
     expect(drift.code).toBe(2);
     expect(drift.output).toContain("size is 7 (declared 2)");
     expect(drift.output).not.toContain("size is 8");
-    expect((await gatehouse("drift", "--target", urn("nobody"))).code).toBe(1);
+    expect((await gatehouse("drift", "--target", urn("missing"))).code).toBe(1);
     expect((await gatehouse("refresh", "--yes", "--target", urn("a"))).output).toContain("1 updated");
 
     const needed = await gatehouse("destroy", "--yes", "--target", urn("a"));
@@ -83,14 +83,14 @@ describe.each(engines)("gatehouse with targets: $label", ({ engine, available })
     expect(ws.names()).toEqual(["a", "cloud-test", "default"]);
   });
 
-  test.skipIf(!available)("flags that contradict each other are refused", async () => {
+  test.skipIf(!available)("rejects contradictory options", async () => {
     const both = await gatehouse("up", "--yes", "--target", urn("a"), "--exclude", urn("b"));
     expect(both).toMatchObject({ code: 1, output: expect.stringContaining("cannot be combined") });
     const alone = await gatehouse("up", "--yes", "--target-dependents");
     expect(alone).toMatchObject({ code: 1, output: expect.stringContaining("needs a --target") });
   });
 
-  test.skipIf(!available)("--parallel bounds creations, updates, reads and deletions", async () => {
+  test.skipIf(!available)("limits creations, updates, reads and deletions with --parallel", async () => {
     const limit = 3;
     const names = Array.from({ length: 6 }, (_, i) => `t${i}`);
     const plan = (size: number, together: number) =>
@@ -119,11 +119,11 @@ describe.each(engines)("gatehouse with targets: $label", ({ engine, available })
   });
 });
 
-describe("a new resource that is left out", () => {
+describe("an omitted new resource", () => {
   test.each([
     ["--target", { target: [urn("b")] }],
     ["--exclude", { exclude: [urn("a")] }],
-  ])("by %s is named to whoever needs it, with what to do", async (_flag, options) => {
+  ])("by %s is reported by its dependents, with the remedy", async (_flag, options) => {
     ws.plan(two(1));
     const error = await (await ws.open()).up(options).catch((e: unknown) => e);
     expect(error).toBeInstanceOf(UpdateFailedError);
@@ -133,10 +133,10 @@ describe("a new resource that is left out", () => {
     expect(ws.calls()).toEqual([]);
   });
 
-  test("leaves no placeholder in the state, where an output would come from it", async () => {
-    ws.plan({ ...two(1), outputs: { known: ["a", "serial"], left: ["b", "serial"] } });
+  test("leaves no placeholder of its outputs in the state", async () => {
+    ws.plan({ ...two(1), outputs: { known: ["a", "serial"], later: ["b", "serial"] } });
     expect((await ws.up({ target: [urn("a")] })).outputs).toEqual({ known: expect.any(Number) });
     expect(JSON.stringify(ws.stored())).not.toContain(UNKNOWN);
-    expect((await ws.up()).outputs).toMatchObject({ left: expect.any(Number) });
+    expect((await ws.up()).outputs).toMatchObject({ later: expect.any(Number) });
   });
 });

@@ -11,13 +11,13 @@ import {
 
 const sdk = createRequire(createRequire(import.meta.url).resolve("@pulumi/pulumi/cmd/run/index.js"));
 
-it("the SDK has what is changed in it", () => {
+it("the SDK has the patched functions", () => {
   expect(sdk(CHANGED.messages)).toHaveProperty("debug", expect.any(Function));
   expect(sdk(CHANGED.promises)).toHaveProperty("debuggablePromise", expect.any(Function));
   expect(sdk(CHANGED.resources)).toHaveProperty("Resource.stackTrace", expect.any(Function));
 });
 
-it("takes no stack trace of a watched promise, and all others as before", async () => {
+it("records no stack trace of a watched promise, and keeps all others", async () => {
   const traces: (string | undefined)[] = [];
   const watch = (promise: unknown) => {
     traces.push(new Error("watched").stack);
@@ -30,7 +30,7 @@ it("takes no stack trace of a watched promise, and all others as before", async 
   expect(traces[1]).toContain("unseenWork.test.ts");
 });
 
-it("leaves errors as they are", () => {
+it("keeps errors", () => {
   const promises = withoutTraces({
     debuggablePromise(): unknown {
       throw new RangeError("too many");
@@ -40,7 +40,7 @@ it("leaves errors as they are", () => {
   expect(new Error("after it").stack).toContain("unseenWork.test.ts");
 });
 
-it("sends no debug message, and all others", async () => {
+it("sends all messages except debug messages", async () => {
   const sent: string[] = [];
   const send = async (message: string) => void sent.push(message);
   const messages = withoutDebugMessages({ debug: send, warn: send });
@@ -49,7 +49,7 @@ it("sends no debug message, and all others", async () => {
   expect(sent).toEqual(["out of date"]);
 });
 
-it("leaves a version of the SDK alone that has nothing of it", () => {
+it("does not change a version of the SDK without these functions", () => {
   expect(withoutTraces({})).toEqual({});
   expect(withoutPositions({})).toEqual({});
 });
@@ -68,7 +68,7 @@ it("a stand-in loads its module on first access", () => {
     loads += 1;
     return { version: "6.0.3" };
   });
-  // What compiled imports ask of every module, and what marks this one as needing no copy of its properties.
+  // Compiled imports read this marker, and then do not copy the properties.
   expect((exports as { __esModule?: boolean }).__esModule).toBe(true);
   expect(loads).toBe(0);
   expect((exports as { version?: string }).version).toBe("6.0.3");
@@ -76,7 +76,7 @@ it("a stand-in loads its module on first access", () => {
   expect(loads).toBe(1);
 });
 
-it("a stand-in behaves like the module that it stands for", () => {
+it("a stand-in behaves like its module", () => {
   const Stand = standIn(() => Resolver) as typeof Resolver;
   expect(Stand.fast).toBe(true);
   expect(new Stand("/work").path).toBe("/work");
@@ -91,7 +91,7 @@ it.each(RARELY_USED)("the SDK has %s", (name) => {
   expect(sdk.resolve(name)).toContain("node_modules");
 });
 
-it("a stand-in shows the properties of a module whose getters stay", () => {
+it("a stand-in has the properties of a module with getters", () => {
   const compiler: object = createRequire(import.meta.url)("typescript");
   const stand = standIn(() => compiler);
   expect(Object.keys(stand)).toEqual(Object.keys(compiler));
@@ -99,7 +99,7 @@ it("a stand-in shows the properties of a module whose getters stay", () => {
   expect("SyntaxKind" in stand).toBe(true);
 });
 
-it("a stand-in keeps what is assigned to it", () => {
+it("a stand-in passes assignments to its module", () => {
   const real: Record<string, number> = { one: 1 };
   const stand = standIn(() => real) as Record<string, number>;
   stand.two = 2;

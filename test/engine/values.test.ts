@@ -3,12 +3,12 @@ import type { Plan, Result, Step } from "../../provider/engine/index.ts";
 import { engines } from "../support/gatehouse.ts";
 import { type Thing, Workspace } from "./workspace.ts";
 
-// Every run starts processes of its own, which takes long where all cores are busy.
+// Every run starts its own processes, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const SECRETS = ["swordfish-1", "swordfish-2", "swordfish-3", "swordfish-4"];
 
-/** Secrets in every place that one can be in: input, nested, within a list, made from another's, output. */
+/** A thing with secrets in all places: in an input, a nested object, a list and an output. */
 const secretive: Thing = {
   name: "a",
   args: {
@@ -24,10 +24,10 @@ const others: Thing[] = [
   { name: "replaced", args: { size: 1 } },
   { name: "borrows", from: { ref: ["a", "password"] } },
 ];
-const gone: Thing = { name: "gone", args: { password: "swordfish-4" }, secret: ["password"] };
+const deleted: Thing = { name: "deleted", args: { password: "swordfish-4" }, secret: ["password"] };
 
 const before = {
-  things: [secretive, ...others, gone],
+  things: [secretive, ...others, deleted],
   outputs: { kept: ["a", "password"] as [string, string] },
 };
 const after = {
@@ -37,7 +37,7 @@ const after = {
     ...others.map((thing) =>
       thing.name === "replaced" ? { ...thing, args: { size: 1, label: "z" } } : thing,
     ),
-    { name: "made", from: { ref: ["replaced", "id"] as [string, string] } },
+    { name: "created", from: { ref: ["replaced", "id"] as [string, string] } },
   ],
 };
 
@@ -46,8 +46,8 @@ const byName = (plan: Plan): Record<string, Step> =>
 
 const available = engines.filter((engine) => engine.available);
 
-// One life of a stack, looked at in four ways.
-describe.each(available)("a plan with values, by the $label", ({ engine }) => {
+// The tests check plans of one stack.
+describe.each(available)("a plan with values, with the $label", ({ engine }) => {
   let ws: Workspace;
   let first: Plan;
   let confirmed: Plan | undefined;
@@ -75,16 +75,16 @@ describe.each(available)("a plan with values, by the $label", ({ engine }) => {
   });
   afterAll(() => ws.remove());
 
-  test("tells what each resource is before and after", () => {
+  test("has the values of each resource before and after", () => {
     expect(first.steps.every((step) => step.before === undefined && step.after !== undefined)).toBe(true);
     const steps = byName(changed);
     expect(Object.keys(steps).sort()).toEqual([
       "a",
       "borrows",
       "cloud-test",
+      "created",
+      "deleted",
       "g",
-      "gone",
-      "made",
       "replaced",
       "same",
     ]);
@@ -103,24 +103,24 @@ describe.each(available)("a plan with values, by the $label", ({ engine }) => {
       after: { inputs: { label: "z", size: 1 }, outputs: { label: "z" } },
     });
     expect(steps.borrows?.before?.inputs).toEqual({ label: "borrows", ref: "[secret]" });
-    expect(steps.made).toMatchObject({
+    expect(steps.created).toMatchObject({
       op: "create",
-      after: { inputs: { label: "made", ref: "[unknown]" } },
+      after: { inputs: { label: "created", ref: "[unknown]" } },
     });
-    expect(steps.made).not.toHaveProperty("before");
-    expect(steps.gone).toMatchObject({
+    expect(steps.created).not.toHaveProperty("before");
+    expect(steps.deleted).toMatchObject({
       op: "delete",
-      before: { inputs: { label: "gone", password: "[secret]" }, outputs: { password: "[secret]" } },
+      before: { inputs: { label: "deleted", password: "[secret]" }, outputs: { password: "[secret]" } },
     });
-    expect(steps.gone).not.toHaveProperty("after");
+    expect(steps.deleted).not.toHaveProperty("after");
     expect(steps.g).toMatchObject({ before: { outputs: { name: "g" } }, after: { outputs: { name: "g" } } });
     expect(steps["cloud-test"]?.after?.outputs).toEqual({ kept: "[secret]" });
-    // The provider's code is nobody's property.
+    // The provider's code is no property of a resource.
     expect(JSON.stringify(changed)).not.toContain("exports.handler");
   });
 
-  test("holds no secret in clear", () => {
-    // What a read brings is as secret as what it replaces.
+  test("contains no secret in plaintext", () => {
+    // A read value is secret if the previous value is.
     expect(byName(read).a?.before?.outputs).toMatchObject({ password: "[secret]", nested: "[secret]" });
     for (const plan of [first, changed, read]) {
       const text = JSON.stringify(plan);
@@ -129,7 +129,7 @@ describe.each(available)("a plan with values, by the $label", ({ engine }) => {
     }
   });
 
-  test("with a refresh, before is what really is", () => {
+  test("has the live values as `before` after a refresh", () => {
     const steps = byName(read);
     expect(steps.same).toMatchObject({
       op: "update",
@@ -138,11 +138,11 @@ describe.each(available)("a plan with values, by the $label", ({ engine }) => {
     });
     expect(steps.replaced).toMatchObject({ op: "create", after: { inputs: { label: "z" } } });
     expect(steps.replaced).not.toHaveProperty("before");
-    // Nothing was written: without the refresh the state is as it was.
+    // The refresh did not change the state.
     expect(byName(unread).same).toMatchObject({ op: "same", before: { outputs: { size: 1 } } });
   });
 
-  test("is asked for: other results have none", () => {
+  test("is returned only on request", () => {
     for (const step of without.flatMap((result) => result.steps)) {
       expect(step).not.toHaveProperty("before");
       expect(step).not.toHaveProperty("after");
@@ -151,23 +151,23 @@ describe.each(available)("a plan with values, by the $label", ({ engine }) => {
   });
 });
 
-test("of an import, after is what is there", async () => {
+test("an import has the live values as `after`", async () => {
   const ws = new Workspace();
   try {
-    ws.place("taken-1", { label: "taken", size: 3 });
-    ws.plan({ things: [{ name: "taken", args: { size: 3 }, options: { import: "taken-1" } }] });
-    const { taken } = byName(await (await ws.open()).preview({ values: true }));
-    expect(taken).toMatchObject({
+    ws.place("existing-1", { label: "existing", size: 3 });
+    ws.plan({ things: [{ name: "existing", args: { size: 3 }, options: { import: "existing-1" } }] });
+    const { existing } = byName(await (await ws.open()).preview({ values: true }));
+    expect(existing).toMatchObject({
       op: "import",
-      after: { inputs: { label: "taken", size: 3 }, outputs: { serial: 7 } },
+      after: { inputs: { label: "existing", size: 3 }, outputs: { serial: 10 } },
     });
-    expect(taken).not.toHaveProperty("before");
+    expect(existing).not.toHaveProperty("before");
   } finally {
     ws.remove();
   }
 });
 
-test("an old object that waits for its deletion is told apart from the new one", async () => {
+test("a pending deletion of an old object is a separate step", async () => {
   const ws = new Workspace();
   try {
     const stack = await ws.open();

@@ -23,7 +23,7 @@ import { gatehouseBy } from "../support/gatehouse.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 
-/** A thing a fixture program declares; see fixtures/cloud/index.js. */
+/** A thing that a fixture program declares; see fixtures/cloud/index.js. */
 export type Thing = {
   name: string;
   args?: Record<string, unknown>;
@@ -33,9 +33,9 @@ export type Thing = {
   options?: Record<string, unknown>;
 };
 
-/** What the fixture program does. */
+/** The resources, outputs and errors of the fixture program. */
 export type ProgramPlan = {
-  /** Components, made before the things; a thing's `group` names one, an option `parent` says "group <name>". */
+  /** Components, created before the things. A thing refers to one by `group`, and an option `parent` by "group <name>". */
   groups?: { name: string; type?: string; options?: Record<string, unknown> }[];
   things?: Thing[];
   outputs?: Record<string, [thing: string, output: string]>;
@@ -46,13 +46,13 @@ export type ProgramPlan = {
   transform?: boolean;
   /** The type of a resource that is not dynamic. */
   foreign?: string;
-  /** A resource whose provider's functions the SDK writes down, with what they use; some things cannot be. */
-  written?: "plain" | "native";
+  /** The kind of value in a provider function that the SDK serializes; it cannot serialize a native one. */
+  serialized?: "plain" | "native";
   config?: string;
   secretConfig?: string;
 };
 
-/** A copy of a fixture in a folder of its own, with its cloud and its state beside it. */
+/** A copy of a fixture in a new folder, with its cloud and its state in sibling folders. */
 export class Workspace {
   readonly root: string;
   readonly folder: string;
@@ -80,7 +80,7 @@ export class Workspace {
     this.plan({});
   }
 
-  /** Sets what the program does from now on. */
+  /** Sets the plan of the program for the next runs. */
   plan(plan: ProgramPlan): void {
     writeFileSync(join(this.root, "plan.json"), JSON.stringify(plan));
   }
@@ -90,25 +90,25 @@ export class Workspace {
     return openStack({ folder: this.folder, stack: "test", engine: "embedded", env: this.env, ...options });
   }
 
-  /** An up of the stack with nothing before it: half the processes, where a preview is not what a test is about. */
+  /** Runs an up without a preview, which needs half the processes. */
   async up(options: UpOptions = {}): Promise<Result> {
     return (await this.open()).up({ skipPreview: true, ...options });
   }
 
-  /** What was asked of the cloud since the last look. */
+  /** Returns and clears the calls of the cloud, without reads. */
   calls(): string[] {
-    const text = this.asked();
+    const text = this.callLog();
     rmSync(join(this.cloud, "calls.log"), { force: true });
     return text.split("\n").filter((line) => line !== "" && !line.startsWith("read "));
   }
 
-  /** The same as text, while a run goes on: it stays for `calls`. */
-  asked(): string {
+  /** Returns the calls of the cloud as text without clearing them, also during a run. */
+  callLog(): string {
     const file = join(this.cloud, "calls.log");
     return existsSync(file) ? readFileSync(file, "utf8") : "";
   }
 
-  /** How often the program was run since the last look. */
+  /** Returns and clears the number of program runs. */
   runs(): number {
     const file = join(this.cloud, "runs.log");
     const text = existsSync(file) ? readFileSync(file, "utf8") : "";
@@ -116,12 +116,12 @@ export class Workspace {
     return text.split("\n").length - 1;
   }
 
-  /** Lets calls go on that wait because an argument `held` is true. */
+  /** Lets calls continue that wait because of the argument `held`. */
   release(): void {
     writeFileSync(join(this.cloud, "released"), "");
   }
 
-  /** What was asked of the cloud since the last look, with arguments, and what it finished. */
+  /** Returns and clears the started calls of the cloud with arguments, and the finished ones. */
   records(): CloudRecord[] {
     const file = join(this.cloud, "calls.jsonl");
     if (!existsSync(file)) return [];
@@ -130,7 +130,7 @@ export class Workspace {
     return lines.map((line) => JSON.parse(line) as CloudRecord);
   }
 
-  /** The ids of the objects there are, without their random end. */
+  /** The ids of the existing objects, without their random suffix. */
   objects(): string[] {
     return this.#files().map((name) => name.replace(/-[0-9a-f]*\.json$/, ""));
   }
@@ -141,12 +141,12 @@ export class Workspace {
       .sort();
   }
 
-  /** Puts an object there that no program made. */
+  /** Creates an object that no program declares. */
   place(id: string, object: Record<string, unknown>): void {
     writeFileSync(join(this.cloud, `${id}.json`), JSON.stringify(object));
   }
 
-  /** Changes an object behind the program's back, or takes it away. */
+  /** Changes an object out of band, or deletes it. */
   tamper(name: string, change?: Record<string, unknown>): void {
     const file = this.#files().find((entry) => entry.startsWith(`${name}-`));
     if (!file) throw new Error(`there is no object ${name}`);
@@ -162,26 +162,26 @@ export class Workspace {
       .latest;
   }
 
-  /** Names of the resources in the state, marked where they are to be deleted. */
+  /** Names of the resources in the state; pending deletions are marked. */
   names(): string[] {
     return (this.stored().resources ?? [])
       .map((r) => `${r.urn.split("::")[3]}${r.delete ? " (delete)" : ""}`)
       .sort();
   }
 
-  /** Runs the gatehouse command to its end, in this process where the engine allows it. */
+  /** Runs the gatehouse command to its end, in this process if the engine supports it. */
   async command(...args: string[]): Promise<{ code: number | null; output: string }> {
     const engine = args[args.indexOf("--engine") + 1] === "cli" ? "cli" : "embedded";
     const { code, stdout, stderr } = await gatehouseBy(engine)(args, this.env as Record<string, string>);
     return { code, output: stdout + stderr };
   }
 
-  /** Starts the command as a process, to be sent signals or killed; `done` resolves with its exit code and output. */
+  /** Starts the command as a process that can get signals; `done` resolves with its exit code and output. */
   gatehouse(...args: string[]): Running {
     return this.gatehouseBy([], ...args);
   }
 
-  /** The same, started by another command. */
+  /** Starts the gatehouse command through another command. */
   gatehouseBy(starter: readonly string[], ...args: string[]): Running {
     const [command = "", ...rest] = [...starter, process.execPath, join(ROOT, "provider/bin/gatehouse.js")];
     return this.start(command, [...rest, ...args]);
@@ -210,7 +210,7 @@ export class Workspace {
   }
 }
 
-/** A call that the cloud got, or the end of one. */
+/** A call of the cloud, or its end. */
 export type CloudRecord =
   | { kind: "create" | "update" | "delete" | "read"; label: string; [argument: string]: unknown }
   | { done: "create" | "update" | "delete" | "read"; label: string };
@@ -218,7 +218,7 @@ export type CloudRecord =
 export type Running = {
   pid: number;
   kill(signal: NodeJS.Signals): boolean;
-  /** Closes the pipe that it writes to. */
+  /** Closes the pipe of its output. */
   stopReading(name: "stdout" | "stderr"): void;
   output(): string;
   done: Promise<{ code: number | null; signal: NodeJS.Signals | null; output: string }>;
@@ -242,7 +242,7 @@ export type StoredState = {
   pending_operations?: { type: string; resource: { urn: string } }[];
 };
 
-/** Waits until the test is true; fails after two minutes, which a busy machine may need to start a run. */
+/** Waits until the test is true. Fails after two minutes, since a busy machine starts a run slowly. */
 export async function until(test: () => boolean): Promise<void> {
   const end = Date.now() + 120_000;
   while (!test()) {

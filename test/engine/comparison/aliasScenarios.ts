@@ -18,7 +18,7 @@ export const aliasScenarios: Scenario[] = [
         up,
       },
       {
-        what: "renamed, moved, of another type",
+        what: "renamed, moved, with another type",
         plan: {
           groups: [
             { name: "h", type: "cloud:Team", options: { aliases: [{ name: "g", type: "cloud:Group" }] } },
@@ -38,7 +38,7 @@ export const aliasScenarios: Scenario[] = [
         up,
       },
       {
-        what: "aliases taken away",
+        what: "aliases removed",
         plan: {
           groups: [{ name: "h", type: "cloud:Team" }],
           things: [
@@ -53,7 +53,7 @@ export const aliasScenarios: Scenario[] = [
     ],
   },
   {
-    name: "children follow a renamed parent that a failure left half-way",
+    name: "children of a renamed parent after a failure",
     steps: [
       {
         what: "created",
@@ -79,7 +79,7 @@ export const aliasScenarios: Scenario[] = [
         up,
       },
       {
-        what: "the alias taken away",
+        what: "alias removed",
         plan: {
           groups: [{ name: "g", type: "cloud:Team" }],
           things: [{ name: "first" }, { name: "child", from: { ref: ["first", "id"] }, group: "g" }],
@@ -93,7 +93,7 @@ export const aliasScenarios: Scenario[] = [
     steps: [
       { what: "created", plan: things({ name: "a" }, { name: "b", options: { dependsOn: ["a"] } }), up },
       {
-        what: "an alias of a resource that is there",
+        what: "an alias of an existing resource",
         plan: things({ name: "a" }, { name: "c", options: { aliases: [{ name: "a" }], dependsOn: ["a"] } }),
         up,
       },
@@ -106,7 +106,7 @@ export const aliasScenarios: Scenario[] = [
         up,
       },
       {
-        what: "a resource whose urn was claimed",
+        what: "a resource whose URN an alias has",
         plan: things(
           { name: "c", options: { aliases: [{ name: "a" }] } },
           { name: "a", options: { dependsOn: ["c"] } },

@@ -6,9 +6,9 @@ export const lifeScenarios: Scenario[] = [
     steps: [
       { what: "created", plan: family(1, "swordfish"), up },
       { what: "unchanged", up },
-      { what: "changed, the secret too", plan: family(2, "marlin"), up },
+      { what: "changed, including the secret", plan: family(2, "marlin"), up },
       {
-        what: "one child and one leaf gone",
+        what: "one child and one leaf removed",
         plan: { ...family(2, "marlin"), things: family(2, "marlin").things?.slice(0, 2) ?? [], outputs: {} },
         up,
       },
@@ -16,25 +16,29 @@ export const lifeScenarios: Scenario[] = [
     ],
   },
   {
-    name: "failures half-way",
+    name: "failures in the middle of a run",
     steps: [
       { what: "a creation fails", plan: line({ fail: "create" }), up },
-      { what: "it goes on", plan: line({}), up },
+      { what: "the next run continues", plan: line({}), up },
       { what: "an update fails", plan: line({ size: 9, fail: "update" }, 2), up },
-      { what: "it goes on with less", plan: things({ name: "a", args: { size: 2, fail: "delete" } }), up },
+      {
+        what: "the next run continues with fewer resources",
+        plan: things({ name: "a", args: { size: 2, fail: "delete" } }),
+        up,
+      },
       { what: "a deletion fails", plan: things({ name: "a", args: { size: 3, fail: "delete" } }), up },
-      { what: "it fails", destroy },
+      { what: "the destroy fails", destroy },
     ],
   },
   {
-    name: "an object that does not come up",
+    name: "an object with a failed initialization",
     steps: [
       {
-        what: "made, not in order",
+        what: "created, initialization failed",
         plan: things({ name: "a", args: { fail: "init" } }, { name: "b", from: { ref: ["a", "id"] } }),
         up,
       },
-      { what: "brought up", plan: things({ name: "a" }, { name: "b", from: { ref: ["a", "id"] } }), up },
+      { what: "initialized", plan: things({ name: "a" }, { name: "b", from: { ref: ["a", "id"] } }), up },
       cleanUp,
     ],
   },
@@ -42,9 +46,9 @@ export const lifeScenarios: Scenario[] = [
     name: "an old object that cannot be deleted after its replacement",
     steps: [
       { what: "created", plan: things({ name: "a", args: { fail: "delete" } }), up },
-      { what: "replaced, the old one left", plan: things({ name: "a", args: { label: "z" } }), up },
+      { what: "replaced, the old object remains", plan: things({ name: "a", args: { label: "z" } }), up },
       { what: "tried again", up },
-      { what: "found gone", tamper: (ws) => ws.tamper("a"), up: { refresh: true } },
+      { what: "deleted out of band", tamper: (ws) => ws.tamper("a"), up: { refresh: true } },
     ],
   },
 ];

@@ -6,7 +6,7 @@ import { type ResourceState, references } from "../../../provider/engine/state/r
 import { type CloudRecord, type ProgramPlan, Workspace } from "../workspace.ts";
 import type { Outcome, Scenario, ScenarioStep } from "./scenario.ts";
 
-/** Runs a scenario with one engine in a folder of its own. */
+/** Runs a scenario with one engine in a new folder. */
 export async function observe(scenario: Scenario, engine: EngineName): Promise<Outcome[]> {
   const ws = new Workspace();
   ws.env.CLOUD_COUNTS = "1";
@@ -62,7 +62,7 @@ function callsOf(records: CloudRecord[]): string[] {
     .sort();
 }
 
-/** For each label, those that its resource depends on, directly or not, or that depend on it. */
+/** Returns a function that is true if the resource of one label depends on that of the other, even indirectly. */
 function relations(plans: ProgramPlan[]): (a: string, b: string) => boolean {
   const needs = new Map<string, Set<string>>();
   const labels = new Map<string, Set<string>>();
@@ -123,7 +123,7 @@ async function stateOf(ws: Workspace): Promise<Record<string, unknown>[]> {
   return states.map(normal).sort((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b)));
 }
 
-/** The CLI refuses a state in which a resource comes before one that it refers to. */
+/** Checks like the CLI that each resource of a state follows the resources that it refers to. */
 function requireOrder(states: ResourceState[]): void {
   const seen = new Set<string>();
   for (const state of states) {
@@ -141,7 +141,7 @@ function normal(state: ResourceState): Record<string, unknown> {
     if (VOLATILE.includes(key) || value === undefined || isEmpty(value)) continue;
     out[key] = key === "inputs" || key === "outputs" ? withoutCode(value as Record<string, unknown>) : value;
   }
-  // Whether a property without dependencies is listed depends on what was done last, in the CLI too.
+  // The last operation determines if a property without dependencies is listed, in the CLI too.
   const dependencies = Object.entries(state.propertyDependencies ?? {}).filter(([, urns]) => urns.length > 0);
   if (dependencies.length > 0) out.propertyDependencies = Object.fromEntries(dependencies);
   else delete out.propertyDependencies;

@@ -13,7 +13,7 @@ export const protectScenarios: Scenario[] = [
         up,
       },
       {
-        what: "one replaced, one gone",
+        what: "one replaced, one removed",
         plan: things({ name: "a", args: { label: "z" }, options: { retainOnDelete: true } }),
         up,
       },
@@ -28,7 +28,7 @@ export const protectScenarios: Scenario[] = [
         plan: things({ name: "a", options: { protect: true } }, { name: "b", options: { dependsOn: ["a"] } }),
         up,
       },
-      { what: "gone from the program", plan: things({ name: "b" }), up },
+      { what: "removed from the program", plan: things({ name: "b" }), up },
       {
         what: "to be replaced",
         plan: things(
@@ -47,7 +47,7 @@ export const protectScenarios: Scenario[] = [
     ],
   },
   {
-    name: "protect of a dependent that must go first",
+    name: "protect of a dependent that must be deleted first",
     steps: [
       {
         what: "created",

@@ -6,14 +6,14 @@ export const replacementScenarios: Scenario[] = [
     steps: [{ what: "created", plan: chain("a"), up }, { what: "replaced", plan: chain("z"), up }, cleanUp],
   },
   {
-    name: "deletion before replacement, by the option",
+    name: "deletion before replacement by the option",
     steps: [
       { what: "created", plan: chain("a", { deleteBeforeReplace: true }), up },
       { what: "replaced", plan: chain("z", { deleteBeforeReplace: true }), up },
     ],
   },
   {
-    name: "deletion before replacement, by the provider, stopped in between",
+    name: "deletion before replacement by the provider, interrupted",
     steps: [
       {
         what: "created",
@@ -24,7 +24,7 @@ export const replacementScenarios: Scenario[] = [
         up,
       },
       {
-        what: "deleted, and not made again",
+        what: "deleted, and not created again",
         plan: things(
           { name: "a", args: { exclusive: true, label: "z", fail: "create" } },
           { name: "b", args: { strict: true }, from: { ref: ["a", "id"] } },
@@ -32,7 +32,7 @@ export const replacementScenarios: Scenario[] = [
         up,
       },
       {
-        what: "made again",
+        what: "created again",
         plan: things(
           { name: "a", args: { exclusive: true, label: "z" } },
           { name: "b", args: { strict: true }, from: { ref: ["a", "id"] } },
@@ -50,11 +50,11 @@ export const replacementScenarios: Scenario[] = [
     ],
   },
   {
-    name: "what was deleted for a replacement and then left the program",
+    name: "a resource that was deleted for a replacement and then removed from the program",
     steps: [
       { what: "created", plan: chain("a", { deleteBeforeReplace: true }), up },
       {
-        what: "deleted, and not made again",
+        what: "deleted, and not created again",
         plan: {
           things: [
             { name: "a", args: { label: "z", fail: "create" }, options: { deleteBeforeReplace: true } },
@@ -63,7 +63,7 @@ export const replacementScenarios: Scenario[] = [
         },
         up,
       },
-      { what: "nothing of it left", plan: things({ name: "other" }), up },
+      { what: "the rest deleted", plan: things({ name: "other" }), up },
     ],
   },
   {

@@ -2,23 +2,23 @@ import type { EngineDifferenceId } from "../../../provider/engine/engineDifferen
 import type { DestroyOptions, RefreshRunOptions, UpOptions } from "../../../provider/engine/index.ts";
 import type { ProgramPlan, Thing, Workspace } from "../workspace.ts";
 
-/** What one step of a scenario did: all that must not depend on the engine. */
+/** The outcome of one step of a scenario, without differences between the engines. */
 export type Outcome = {
   step: string;
   ok: boolean;
-  /** Number of resources by what happened to them, of a step that did not fail. */
+  /** Numbers of resources by operation; undefined for a failed step. */
   summary?: Record<string, number>;
-  /** Calls that the provider got, with arguments, in no order. */
+  /** Calls of the provider with arguments, in no order. */
   calls: string[];
-  /** Pairs of calls about resources of which one depends on the other, in their order. */
+  /** Ordered pairs of calls for resources that depend on each other. */
   order: string[];
-  /** Ids of the objects that are there. */
+  /** Ids of the existing objects. */
   objects: string[];
-  /** The state's resources, without what no two runs have in common; secrets in clear. */
+  /** The resources of the state without values that differ between runs; secrets are in plaintext. */
   state: Record<string, unknown>[];
 };
 
-/** One command after the program, or the cloud, was changed. */
+/** One command after a change of the program or of the cloud. */
 export type ScenarioStep = {
   what: string;
   plan?: ProgramPlan;
@@ -26,22 +26,23 @@ export type ScenarioStep = {
   up?: UpOptions;
   refresh?: RefreshRunOptions;
   destroy?: DestroyOptions;
-  /** Where the embedded engine is meant to differ from the CLI: why, and what follows from it. */
+  /** An intended difference of the embedded engine from the CLI: its id, and the expected outcome. */
   differs?: { why: EngineDifferenceId; outcome: (cli: Outcome) => Outcome };
 };
 
 export type Scenario = { name: string; steps: ScenarioStep[] };
 
-/** The urn of a thing without parent. */
+/** The URN of a thing without a parent. */
 export const urn = (name: string): string =>
   `urn:pulumi:test::cloud::pulumi-nodejs:dynamic/cloud:Thing::${name}`;
 
-/** A program of things alone. */
+/** A program with only things. */
 export const things = (...list: Thing[]): ProgramPlan => ({ things: list });
-/** An update, and a destruction, without options. */
+/** An up without options. */
 export const up = {};
+/** A destroy without options. */
 export const destroy = {};
-/** The last step of a scenario that leaves nothing behind. */
+/** The last step of a scenario that deletes all objects. */
 export const cleanUp: ScenarioStep = { what: "destroyed", destroy };
 
 /** Components with children, secrets and outputs. */
@@ -56,7 +57,7 @@ export const family = (size: number, password: string): ProgramPlan => ({
   outputs: { serial: ["b", "serial"], password: ["c", "password"] },
 });
 
-/** A chain whose second is replaced with the first. */
+/** A chain in which the second thing is replaced with the first. */
 export const chain = (label: string, options: Thing["options"] = {}): ProgramPlan =>
   things(
     { name: "a", args: { label }, options },
@@ -65,7 +66,7 @@ export const chain = (label: string, options: Thing["options"] = {}): ProgramPla
     { name: "d", options: { dependsOn: ["b"] } },
   );
 
-/** Three, each of which needs the one before. */
+/** Three things, each of which depends on the previous one. */
 export const line = (last: Thing["args"], size = 1): ProgramPlan =>
   things(
     { name: "a", args: { size } },
@@ -73,7 +74,7 @@ export const line = (last: Thing["args"], size = 1): ProgramPlan =>
     { name: "c", from: { ref: ["b", "id"] }, args: { ...last } },
   );
 
-/** One that goes with another, and one that only depends on it. */
+/** One thing that is deleted with another, and one that only depends on it. */
 export const owned = (label: string, options: Thing["options"] = {}): ProgramPlan =>
   things(
     { name: "owner", args: { label }, options },

@@ -5,7 +5,7 @@ import { replacementScenarios } from "./replacementScenarios.ts";
 import type { Scenario } from "./scenario.ts";
 import { targetScenarios } from "./targetScenarios.ts";
 
-/** What both engines are put through. Where a step fails, all that it could have done depends on one another. */
+/** The scenarios for both engines. In a failing step, all resources depend on each other, so its outcome is unique. */
 export const scenarios: Scenario[] = [
   ...lifeScenarios,
   ...replacementScenarios,
