@@ -22,19 +22,19 @@ import { giveToNobody, isRoot, NOBODY } from "../support/nobody.ts";
 import { OFFLINE, ROOT, reachesRegistry } from "./packages.ts";
 
 const MINUTE = 60_000;
-/** Nothing listens there. */
+/** An address without a listener. */
 const DEAD_PROXY = "http://127.0.0.1:9";
 const PROXIES = ["http_proxy", "https_proxy", "all_proxy"].flatMap((name) => [name, name.toUpperCase()]);
-/** One file of each project, about processes that become another user where root starts them. */
+/** One file of each project, with processes that change their user if root starts them. */
 const ONE_FILE_EACH = ["test/sdk/case", "test/agent/sftp", "test/server/postgresql/gateway"];
 
-/** The machine's own programs, without those that this repository installed. */
+/** The PATH without programs that this repository installed. */
 const systemPath = (process.env.PATH ?? "").split(delimiter).filter((folder) => !folder.startsWith(ROOT));
 
-/** A new user's environment: nothing of npm's, Vitest's or this run's settings. */
+/** A new user's environment, without settings of npm, Vitest and this run. */
 const environment: NodeJS.ProcessEnv = {
   ...environmentWithout("GATEHOUSE_", "PULUMI_", "TEST_", "VITEST", "NODE_", "npm_", "INIT_CWD"),
-  // A registry behind an authority of the machine's own.
+  // The registry may need the machine's own certificate authority.
   ...(process.env.NODE_EXTRA_CA_CERTS && { NODE_EXTRA_CA_CERTS: process.env.NODE_EXTRA_CA_CERTS }),
   PATH: systemPath.join(delimiter),
 };
@@ -68,7 +68,7 @@ function expectDone({ code, output }: Typed): void {
   expect(output).toMatch(/^Done in /m);
 }
 
-/** Copies what git knows of this repository, and what is new in it. */
+/** Copies the tracked and the new files of this repository. */
 function cloneTo(clone: string): void {
   const args = ["-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"];
   const files = execFileSync("git", args, { encoding: "utf8" }).split("\0").filter(Boolean);
@@ -85,16 +85,16 @@ function pathWithoutSsh(folder: string): string {
     .filter((source) => existsSync(source))
     .flatMap((source) => readdirSync(source).map((name) => [name, join(source, name)] as const))
     .filter(([name]) => !/^(ssh|sftp|scp|slogin)/.test(name));
-  // Of two programs with one name, the first on the PATH is last here.
+  // In reverse order, the first of two programs with one name wins.
   for (const [name, path] of new Map(programs.reverse())) symlinkSync(path, join(folder, name));
   return folder;
 }
 
-/** The user id of processes that root does not run; by default the user of the tests, who is not root. */
+/** The user id of an ordinary user's processes; undefined for the user of the tests if that is not root. */
 const ordinaryUser = isRoot ? NOBODY : undefined;
 
 describe.skipIf(!gitOnPath || process.platform === "win32")(
-  "a new user's two commands, in a clone that only its owner may read",
+  "a new user's two commands, in a clone that only its owner can read",
   { tags: ["long"] },
   () => {
     let folder: string;
@@ -118,8 +118,8 @@ describe.skipIf(!gitOnPath || process.platform === "win32")(
       expect(output).toMatch(/Test Files +3 passed/);
     });
 
-    // These tests run side by side, in one clone.
-    describe.concurrent("at a path with a space and non-ASCII letters, beside another", {
+    // These tests run concurrently in one clone.
+    describe.concurrent("at a path with a space and non-ASCII letters, concurrently", {
       timeout: 5 * MINUTE,
     }, () => {
       beforeAll(() => {
@@ -141,7 +141,7 @@ describe.skipIf(!gitOnPath || process.platform === "win32")(
         expect(demo.output).toContain("Skipped the logins: ssh is not on the PATH.");
       });
 
-      it("npm run demo passes for an ordinary user, with a proxy and a HOME that is no folder", async ({
+      it("npm run demo passes for an ordinary user, with a proxy and a HOME that is not a folder", async ({
         skip,
       }) => {
         skip(!reached, OFFLINE);

@@ -12,9 +12,9 @@ test.each([
   ["server/bin/gatehouse-server.js", "serve", "--help"],
   ["agent/bin/gatehouse-agent.js", "--help"],
   ["provider/bin/pulumi-resource-gatehouse.js", "--help"],
-])("%s %s %s ends quietly where nobody reads its output", async (path, ...args) => {
+])("%s %s %s exits without an error if its output is closed", async (path, ...args) => {
   const child = spawn(process.execPath, [command(path), ...args.filter(Boolean)]);
-  // Long before Node.js has started.
+  // The pipe is closed before Node.js has started.
   child.stdout.destroy();
   const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, "exit")]);
   expect([code, stderr]).toEqual([0, ""]);

@@ -6,28 +6,28 @@ import { promisify } from "node:util";
 import { expect } from "vitest";
 
 export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-/** In this order the archives of {@link packAll} are. */
+/** The packages, in the order of the archives of {@link packAll}. */
 export const PACKAGES = ["sdk", "provider", "server", "agent"] as const;
 
 export const run = promisify(execFile);
 
-/** What was fetched before is taken as it is, and an answer that does not come is asked for again. */
+/** Flags of npm that prefer cached packages, and limit the wait for a response before npm retries. */
 export const INSTALL_FLAGS =
   "--no-audit --no-fund --foreground-scripts --prefer-offline --fetch-timeout=30000".split(" ");
 
-/** As a user's: `npm test` hands its own settings on, scripts that are ignored among them. */
+/** The environment without settings of `npm test`, such as ignored scripts. */
 const userEnv: NodeJS.ProcessEnv = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)),
 );
 
-/** @param timeout milliseconds after which npm is killed; 0: never */
+/** Runs npm. @param timeout milliseconds before npm is killed; 0 for no limit */
 export const npm = (args: readonly string[], cwd: string, timeout = 0) =>
   run("npm", args, { cwd, env: userEnv, timeout, maxBuffer: 64 * 1024 * 1024 });
 
-/** The folder with what a release consists of, where that is what is to be tried. */
+/** The folder with the files of a release, if the tests are to use it. */
 export const RELEASE = process.env.GATEHOUSE_RELEASE;
 
-/** Packs the workspaces as a release would, or takes those of a release; answers their archives. */
+/** Packs the workspaces like a release, or uses those of a release. Returns the paths of their archives. */
 export const packAll = (folder: string): Promise<string[]> =>
   Promise.all(PACKAGES.map((name) => (RELEASE === undefined ? pack(name, folder) : packed(name, RELEASE))));
 
@@ -45,12 +45,12 @@ async function pack(name: string, folder: string): Promise<string> {
   return join(folder, filename);
 }
 
-/** Why tests are skipped that install, where npm does not reach its registry. */
+/** The reason for which tests are skipped if npm cannot reach its registry. */
 export const OFFLINE = "npm reaches no registry";
 
 /**
- * Whether npm's registry answers within a minute.
- * @throws what npm ended with where it got an answer
+ * Returns true if npm's registry responds within a minute.
+ * @throws the error of npm if the registry responded
  */
 export async function reachesRegistry(): Promise<boolean> {
   try {
@@ -63,7 +63,7 @@ export async function reachesRegistry(): Promise<boolean> {
   }
 }
 
-/** The copies of a package in a folder's `node_modules`, as paths in there. */
+/** The copies of a package in a folder's `node_modules`, as paths below it. */
 export const copiesOf = (name: string, folder: string): string[] =>
   readdirSync(join(folder, "node_modules"), { recursive: true, encoding: "utf8" }).filter((file) =>
     new RegExp(`(^|/node_modules/)${name}/package\\.json$`).test(file),

@@ -17,7 +17,7 @@ import { OFFLINE, RELEASE, ROOT, reachesRegistry, run } from "./packages.ts";
 const MINUTE = 60_000;
 const { version } = await manifestOf(".");
 
-/** A bill of materials, as far as it is looked at. */
+/** The evaluated part of a bill of materials. */
 interface Bill {
   readonly metadata: { readonly component: Component };
   readonly components: readonly Component[];
@@ -31,14 +31,14 @@ interface Component {
   readonly licenses?: unknown;
 }
 
-it("a release does not take the place of files that are none", async () => {
+it("a release does not replace other files", async () => {
   const folder = testFolder();
-  const make = () =>
+  const release = () =>
     runCommand([join(ROOT, "scripts/release.ts"), "--dry-run", "--no-trial", "--out", folder]);
   writeFileSync(join(folder, "thesis.txt"), "Years of work");
   for (const checksums of [undefined, `${"0".repeat(64)}  debian-12.iso\n`]) {
     if (checksums !== undefined) writeFileSync(join(folder, "SHA256SUMS"), checksums);
-    const { code, stderr } = await make();
+    const { code, stderr } = await release();
     expect({ code, stderr }).toEqual({
       code: 1,
       stderr: expect.stringContaining(
@@ -49,9 +49,9 @@ it("a release does not take the place of files that are none", async () => {
   }
 });
 
-describe("what a release consists of", { tags: ["long"] }, () => {
+describe("a release", { tags: ["long"] }, () => {
   let out = "";
-  const make = (folder: string, env: NodeJS.ProcessEnv = {}) =>
+  const release = (folder: string, env: NodeJS.ProcessEnv = {}) =>
     runCommand([join(ROOT, "scripts/release.ts"), "--dry-run", "--no-trial", "--out", folder], {
       env: { ...environmentWithout("npm_", "GATEHOUSE_"), ...env },
     });
@@ -65,17 +65,17 @@ describe("what a release consists of", { tags: ["long"] }, () => {
     if (!reached) return;
     out = RELEASE ?? mkdtempSync(join(tmpdir(), "gatehouse-release-"));
     if (RELEASE !== undefined) return;
-    const { stdout, stderr } = await make(out);
-    // What a package brings with it today, and by which license, is not this test's business.
-    const against = stdout.split("\n").filter((line) => /^Blocking: (?!.*: the license )/.test(line));
-    expect(against).toEqual([]);
+    const { stdout, stderr } = await release(out);
+    // This test ignores the licenses of dependencies.
+    const blocking = stdout.split("\n").filter((line) => /^Blocking: (?!.*: the license )/.test(line));
+    expect(blocking).toEqual([]);
     expect(stdout, stderr).toMatch(new RegExp(`Release ${version.replaceAll(".", "\\.")} has `));
   });
   afterAll(() => {
     if (out !== "" && out !== RELEASE) rmSync(out, { recursive: true, force: true });
   });
 
-  it("is all there, with checksums that hold, and the same when it is made again", {
+  it("is complete, has valid checksums, and is reproducible", {
     timeout: 5 * MINUTE,
   }, async ({ skip }) => {
     if (!reached) skip(OFFLINE);
@@ -98,19 +98,17 @@ describe("what a release consists of", { tags: ["long"] }, () => {
     if (RELEASE !== undefined) return;
 
     const again = join(testFolder(), "again");
-    // East of the first one by hours, or west of it.
-    await make(again, { TZ: process.env.TZ === "America/New_York" ? "Asia/Tokyo" : "America/New_York" });
+    // The second run uses a time zone that differs by hours.
+    await release(again, { TZ: process.env.TZ === "America/New_York" ? "Asia/Tokyo" : "America/New_York" });
     const billed = (folder: string, name: string) =>
       billIn(folder, name).components.map((one) => `${one.name}@${one.version}`);
-    // What a package brings with it may have been published in between.
+    // A new version of a dependency may have been published between the runs.
     const renewed = PACKAGES.filter((name) => `${billed(again, name)}` !== `${billed(out, name)}`);
     const lasting = (line: string) => !renewed.some((name) => line.endsWith(` ${name}.cdx.json`));
     expect(sumsIn(again).filter(lasting)).toEqual(sumsIn(out).filter(lasting));
   });
 
-  it("has bills of what each package and program is, what it brings with it, and by which license", ({
-    skip,
-  }) => {
+  it("has bills of materials of each package and program, with dependencies and licenses", ({ skip }) => {
     if (!reached) skip(OFFLINE);
     const refsAreComplete = ({ metadata, components, dependencies }: Bill) => {
       const refs = [metadata.component, ...components].map((one) => one["bom-ref"]);
@@ -118,7 +116,7 @@ describe("what a release consists of", { tags: ["long"] }, () => {
       expect(dependencies.map(({ ref }) => ref).sort()).toEqual(refs.sort());
       const needed = dependencies.flatMap(({ dependsOn = [] }) => dependsOn);
       expect(refs).toEqual(expect.arrayContaining(needed));
-      // Everything is needed by something, but for what the bill is of.
+      // Only the described component has no dependents.
       expect(refs.filter((ref) => !needed.includes(ref))).toEqual([metadata.component["bom-ref"]]);
     };
     for (const name of PACKAGES) {
@@ -153,7 +151,7 @@ describe("what a release consists of", { tags: ["long"] }, () => {
     expect(purlsIn("provider")).toEqual(expect.arrayContaining(carried));
     const server = billIn(out, "server").components;
     expect(server.map(({ name }) => name)).toEqual(expect.arrayContaining(["fastify", "@prisma/client"]));
-    // Of the version that somebody has read; npm's registry may have a newer one since.
+    // The license was read manually for this version; the registry may have a newer one.
     for (const one of server.filter(({ name, version: of }) => `${name}@${of}` === "ssh2@1.17.0"))
       expect(one.licenses).toEqual([{ license: { id: "MIT" } }]);
   });
@@ -191,7 +189,7 @@ describe("what a release consists of", { tags: ["long"] }, () => {
     },
   );
 
-  it("has a plugin that starts wherever it is unpacked, and knows its version and its schema", {
+  it("has a plugin that starts from any folder and returns its version and schema", {
     timeout: MINUTE,
   }, async ({ skip }) => {
     if (!reached) skip(OFFLINE);
@@ -207,7 +205,7 @@ describe("what a release consists of", { tags: ["long"] }, () => {
       "pulumi-resource-gatehouse.LICENSES.txt",
       "schemas",
     ]);
-    // google-protobuf has another file before that one.
+    // This file of google-protobuf is its second one.
     expect(readFileSync(join(folder, "pulumi-resource-gatehouse.LICENSES.txt"), "utf8")).toContain(
       "BSD 3-Clause License\n\nCopyright (c) 2022, Google Inc.",
     );

@@ -27,10 +27,10 @@ import { ROOT } from "./packages.ts";
 const { own, locked } = await readManifests();
 const { version } = own["."] as Manifest;
 
-describe("what stands against a release", () => {
-  const texts = (found: readonly { readonly what: string }[]) => found.map(({ what }) => what);
+describe("the checks of a release", () => {
+  const texts = (findings: readonly { readonly what: string }[]) => findings.map(({ what }) => what);
 
-  it("is a version that disagrees, and a range that another release would fit", () => {
+  it("report different versions, and ranges that accept another release", () => {
     expect(versionFindings({ own, locked }, version)).toEqual([]);
     const sdk = own.sdk as Manifest;
     const wrong = { ...own, sdk: { ...sdk, version: "0.0.9" } };
@@ -44,7 +44,7 @@ describe("what stands against a release", () => {
     ]);
   });
 
-  it("is a changelog without the version; one that is still to be named is for the day itself", () => {
+  it("report a changelog without the version, and mark an unreleased one for the release day", () => {
     const missing = 'CHANGELOG.md: the section "## 1.2.3 (YYYY-MM-DD)" is missing';
     expect(changelogFindings("# Changelog\n\n## 1.2.3 (2027-01-31)\n", "1.2.3")).toEqual([]);
     expect(changelogFindings("## Unreleased\n\n## 1.2.2 (2026-01-31)\n", "1.2.3")).toEqual([
@@ -63,7 +63,7 @@ describe("what stands against a release", () => {
     ...(licenses && { licenses }),
   });
 
-  it("is a license that is not on the list, or that is not written as SPDX says", () => {
+  it("report a license that is not allowed or not valid SPDX", () => {
     const found = (...licenses: object[]) => texts(licenseFindings([library(licenses)], false));
     for (const id of ["MIT", "0BSD", "Zlib"]) expect(found({ license: { id } })).toEqual([]);
     const fine = ["(MIT OR GPL-3.0)", "(BSD-3-Clause AND Apache-2.0)", "(GPL-3.0-only OR CC0-1.0)"];
@@ -82,7 +82,7 @@ describe("what stands against a release", () => {
     expect(found({ license: { id: "MIT" } }, { license: { id: "GPL-3.0" } })).toHaveLength(1);
   });
 
-  it("is a library inside a program without a text of its license", () => {
+  it("report a bundled library without a license text", () => {
     const licenses = [{ license: { id: "MIT" } }];
     expect(licenseFindings([library(licenses)], false)).toEqual([]);
     expect(texts(licenseFindings([library(licenses)], true))).toEqual([
@@ -96,7 +96,7 @@ describe("what stands against a release", () => {
     expect(licenseTexts(withText)).toEqual(["Copyright \u00a9 2026"]);
   });
 
-  it("is no license that a person has read in the file of that version", () => {
+  it("accept a license that was read manually for that version", () => {
     const of = (version: string) => {
       const components = [library(undefined, { purl: `pkg:npm/ssh2@${version}` })];
       return readBill(JSON.stringify({ components })).components.map(licenseOf);
@@ -105,7 +105,7 @@ describe("what stands against a release", () => {
     expect(of("99.0.0")).toEqual([""]);
   });
 
-  it("reads the bill of a program as the program's own, with purls as npm writes them", () => {
+  it("convert the bill of a program, with the purls of npm", () => {
     const ref = "gatehouse@1.2.3-rc.1#0123";
     const read = readProgramBill(
       JSON.stringify({
@@ -129,20 +129,20 @@ describe("what stands against a release", () => {
     });
   });
 
-  it("is a file that is missing in a package, or does not belong there", () => {
+  it("report missing and unexpected files of a package", () => {
     const files = ["LICENSE", "README.md", "package.json", "dist/index.js", "dist/index.d.ts"];
     expect(packageFindings({ name: "sdk", files })).toEqual([]);
-    const strange = ["dist/index.test.js.map", "client.ts", "dist/.tsbuildinfo", ".env"];
-    expect(texts(packageFindings({ name: "sdk", files: [...files.slice(1), ...strange] }))).toEqual([
+    const unexpected = ["dist/index.test.js.map", "client.ts", "dist/.tsbuildinfo", ".env"];
+    expect(texts(packageFindings({ name: "sdk", files: [...files.slice(1), ...unexpected] }))).toEqual([
       "sdk: LICENSE is not in the package",
-      ...strange.map((file) => `sdk: ${file} does not belong in the package`),
+      ...unexpected.map((file) => `sdk: ${file} does not belong in the package`),
     ]);
     expect(texts(packageFindings({ name: "sdk", files: [...files, "dist/policy/gone.js"] }))).toEqual([
       "sdk: dist/policy/gone.js has no source file: remove dist, and build again",
     ]);
   });
 
-  it("is a release without fixtures, or with those of an older schema", () => {
+  it("report missing fixtures, and fixtures of an older schema", () => {
     const root = testFolder();
     expect(texts(fixtureFindings("9.9.9", root))).toContain(
       "test/fixtures/releases/9.9.9/state.json is missing; run node test/fixtures/make.ts 9.9.9",
@@ -166,7 +166,7 @@ describe("what stands against a release", () => {
     expect(texts(fixtureFindings(version)).join()).not.toContain("is missing");
   });
 
-  it("is a tool on the PATH of another version than the documents say", () => {
+  it("report a tool whose version differs from the documentation", () => {
     const found = (terraform?: string, pulumi?: string) => toolFindings({ terraform, pulumi });
     expect([
       ...found(),
@@ -193,16 +193,16 @@ describe("what stands against a release", () => {
     expect(texts(toolFindings(toolVersions(env))).join()).toContain("pulumi on the PATH has version unknown");
   });
 
-  it("is a trial that failed, that was broken, or in which no test ran", () => {
+  it("report a failed trial, a broken one and one without tests", () => {
     const error = { message: "It broke\n  at once" };
     const module = (relativeModuleId: string, states: readonly string[], errors: readonly Error[] = []) => {
-      const made = { relativeModuleId, errors: () => errors, ok: () => errors.length === 0 };
+      const testModule = { relativeModuleId, errors: () => errors, ok: () => errors.length === 0 };
       const tests = states.map((state, index) => ({
-        ...{ fullName: `${relativeModuleId} ${index}`, module: made },
+        ...{ fullName: `${relativeModuleId} ${index}`, module: testModule },
         result: () => ({ state, errors: state === "failed" ? [error] : undefined }),
       }));
       const suites = [{ errors: () => [] }];
-      return Object.assign(made, { children: { allTests: () => tests, allSuites: () => suites } });
+      return Object.assign(testModule, { children: { allTests: () => tests, allSuites: () => suites } });
     };
     const trial = (modules: ReturnType<typeof module>[], unhandled: readonly unknown[] = [], exitCode = 0) =>
       trialOf(modules as unknown as TestModule[], unhandled, exitCode);
@@ -229,7 +229,7 @@ describe("what stands against a release", () => {
     expect(trial([fine, failed], [], 1).findings).toHaveLength(1);
   });
 
-  it.skipIf(!gitOnPath)("is a tree that is not committed and tagged, and where git cannot tell, that", () => {
+  it.skipIf(!gitOnPath)("report uncommitted changes, a missing tag and an unreadable repository", () => {
     const repository = new TestRepository(testFolder());
     repository.write({ "a.txt": "a" });
     const found = () => texts(gitFindings("1.2.3", repository.root));
@@ -243,7 +243,7 @@ describe("what stands against a release", () => {
     );
   });
 
-  it("is none of the generated pages", () => {
+  it("find no outdated generated page", () => {
     expect(docsFindings()).toEqual([]);
   });
 });

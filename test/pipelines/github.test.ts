@@ -8,7 +8,7 @@ import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
 import { type JobRun, PIPELINES, runAction } from "./support/action.ts";
 import { BOT, GITHUB_TOKEN, REPOSITORY, startGithub, type TestGithub } from "./support/github.ts";
 import {
-  applyByHand,
+  applyManually,
   type Credentials,
   PROGRAM_FILES,
   policyFile,
@@ -24,7 +24,7 @@ const { jobs } = parse(readFileSync(join(PIPELINES, "github/workflows/access.yml
 
 const MARKER = "<!-- gatehouse review access/prod -->";
 
-// One repository's life: each test goes on where the one before has left it.
+// The tests share one repository: each continues from the state of the previous one.
 describe.runIf(gitOnPath)(
   `the action on GitHub, with ${gitLabel}`,
   { tags: ["long"], timeout: 180_000 },
@@ -49,8 +49,8 @@ describe.runIf(gitOnPath)(
       });
       cpSync(join(PIPELINES, "github"), join(root, ".github"), { recursive: true });
       repository.write(policyFile("policy", { ana: "^root$" }));
-      await applyByHand(root, fleet);
-      repository.commit("the first policy, applied by hand");
+      await applyManually(root, fleet);
+      repository.commit("the first policy, applied manually");
     });
     afterAll(async () => {
       await github?.stop();
@@ -59,7 +59,7 @@ describe.runIf(gitOnPath)(
     });
     afterEach(() => expect(github.faults).toEqual([]));
 
-    /** Runs a job of the workflow: with the rights that it names, and a credential. */
+    /** Runs a job of the workflow with its permissions and a credential. */
     async function job(
       name: JobName,
       credential: Readonly<Record<string, string>>,
@@ -96,7 +96,7 @@ describe.runIf(gitOnPath)(
       return { ...run, id };
     }
 
-    /** A pull request's head is pushed; its job runs on the merge. */
+    /** Pushes the head of a pull request and runs the review job on it. */
     async function pushed(number: number, credential = credentials.observerUser) {
       const head = repository.git("rev-parse", "HEAD");
       const pull = github.pulls.find((one) => one.number === number);
@@ -110,7 +110,7 @@ describe.runIf(gitOnPath)(
       return run;
     }
 
-    /** It is merged, as one commit. */
+    /** Merges a pull request as one commit and runs the apply job. */
     async function merged(number: number, credential = credentials.administrator) {
       const sha = repository.commit(`merge of #${number}`);
       const pull = github.pulls.find((one) => one.number === number);
@@ -125,10 +125,10 @@ describe.runIf(gitOnPath)(
       Object.fromEntries((await fleet.client.getPublicKeys()).map(({ name, username }) => [name, username]));
     const ours = () => github.comments.filter(({ login }) => login === BOT);
 
-    it("comments on a pull request, as an observer, and updates that comment alone", async () => {
+    it("comments on a pull request as an observer, and updates only its own comment", async () => {
       const planted = `${MARKER}\n## Access review of \`access/prod\`\n\nNo blocking findings.`;
       github.comments.push({ id: 1, number: 7, login: "eve", body: planted, state: "open" });
-      // More than a page of what people say.
+      // Other comments fill more than a page.
       for (let id = 2; id < 120; id++)
         github.comments.push({ id, number: 7, login: "ana", body: "Hm.", state: "open" });
       change(7, { ana: "^(root|deploy)$" });
@@ -151,22 +151,22 @@ describe.runIf(gitOnPath)(
       expect(await usernames()).toEqual({ ana: "^root$" });
     });
 
-    it("does on the merge what was reviewed, as an administrator and as nobody less", async () => {
-      const refused = await merged(7, credentials.operator);
-      expect(refused.code).not.toBe(0);
+    it("applies the reviewed plan on the merge, only as an administrator", async () => {
+      const rejected = await merged(7, credentials.operator);
+      expect(rejected.code).not.toBe(0);
       expect(await usernames()).toEqual({ ana: "^root$" });
-      github.unknowing = 2;
+      github.emptyPullLookups = 2;
       const done = await job("apply", credentials.administrator, { event: "push" });
       expect([done.code, done.log]).toEqual([0, expect.any(String)]);
       expect(await usernames()).toEqual({ ana: "^(root|ops)$" });
     });
 
-    it("comments what a policy test says, and fails with 2", async () => {
+    it("comments the failure of a policy test, and exits with 2", async () => {
       change(8, { ana: ".*" });
       const run = await pushed(8);
       expect([run.code, run.log]).toEqual([2, expect.any(String)]);
       expect(ours().find(({ number }) => number === 8)?.body).toContain(
-        'the policy test "nobody is guest" fails',
+        'the policy test "no key allows guest" fails',
       );
       expect(run.steps).not.toContain("Upload the reviewed plan");
       const apply = await merged(8);
@@ -174,12 +174,12 @@ describe.runIf(gitOnPath)(
       expect(await usernames()).toEqual({ ana: "^(root|ops)$" });
     });
 
-    it("does nothing where somebody changed something in between, and by hand what is reviewed then", async () => {
+    it("rejects a plan after a change on the service, and applies a new review on a manual start", async () => {
       change(9, { ana: "^(root|deploy)$" });
       expect(await pushed(9)).toMatchObject({ code: 0 });
       const { id } = await fleet.client.createFirewallRule({ body: FROZEN });
-      const refused = await merged(9);
-      expect([refused.code, refused.log]).toEqual([2, expect.stringContaining("is new on the service")]);
+      const rejected = await merged(9);
+      expect([rejected.code, rejected.log]).toEqual([2, expect.stringContaining("is new on the service")]);
       expect(await usernames()).toEqual({ ana: "^(root|ops)$" });
       await fleet.client.deleteFirewallRule({ params: { id } });
 
@@ -192,7 +192,7 @@ describe.runIf(gitOnPath)(
       expect(await usernames()).toEqual({ ana: "^(root|deploy)$" });
     });
 
-    it("applies no push that was no pull request", async () => {
+    it("rejects a push without a pull request", async () => {
       const run = await job("apply", credentials.administrator, { event: "push", sha: "0".repeat(40) });
       expect([run.code, run.log]).toEqual([
         1,
@@ -200,7 +200,7 @@ describe.runIf(gitOnPath)(
       ]);
     });
 
-    it("opens one issue for drift, leaves it while nothing changes, and closes it", async () => {
+    it("opens one issue for drift, keeps it without changes, and closes it", async () => {
       const night = (credential = credentials.observerKey) => job("drift", credential, { event: "schedule" });
       const fingerprint = await createKey(fleet.client, "backdoor", "^root$");
       const planted = {
@@ -243,7 +243,7 @@ describe.runIf(gitOnPath)(
       expect(planted).toMatchObject({ state: "open", body: expect.stringMatching(/hm$/) });
     });
 
-    it("leaves the comment of an earlier push, and fails with 1, where nothing can be reviewed", async () => {
+    it("keeps the comment of an earlier push, and exits with 1 if the review fails", async () => {
       change(10, { ana: "^(root|deploy)$" });
       const run = await pushed(10, { GATEHOUSE_API_KEY: "00000000-0000-4000-8000-000000000000" });
       expect([run.code, run.steps]).toEqual([
@@ -254,7 +254,7 @@ describe.runIf(gitOnPath)(
   },
 );
 
-/** What of a credential nobody may see: all but a user's name. */
+/** The secrets of a credential: all values except the user name. */
 const secretsOf = ({ GATEHOUSE_USERNAME: _, ...secrets }: Readonly<Record<string, string>>) =>
   Object.values(secrets);
 

@@ -14,7 +14,7 @@ import {
   type TestGitlab,
 } from "./support/gitlab.ts";
 import {
-  applyByHand,
+  applyManually,
   type Credentials,
   PROGRAM_FILES,
   policyFile,
@@ -22,10 +22,10 @@ import {
   statesIn,
 } from "./support/policyRepository.ts";
 
-/** Where each job's pipeline comes from. */
+/** The pipeline source of each job. */
 const SOURCES = { review: "merge_request_event", main: "push", apply: "push", drift: "schedule" };
 
-// One project's life: each test goes on where the one before has left it.
+// The tests share one project: each continues from the state of the previous one.
 describe.runIf(gitOnPath)(
   `the jobs on GitLab, with ${gitLabel}`,
   { tags: ["long"], timeout: 120_000 },
@@ -49,7 +49,7 @@ describe.runIf(gitOnPath)(
       write({ "gitlab.mjs": readFileSync(join(PIPELINES, "gitlab", "gitlab.mjs"), "utf8") });
       mkdirSync(join(root, "states"));
       bin = npmStub(root);
-      await applyByHand(root, fleet);
+      await applyManually(root, fleet);
     });
     afterAll(async () => {
       await gitlab?.stop();
@@ -57,7 +57,7 @@ describe.runIf(gitOnPath)(
       if (root) rmSync(root, { recursive: true, force: true });
     });
 
-    /** Runs a job of the file that is to be copied. */
+    /** Runs a job of the example file. */
     async function job(name: keyof typeof SOURCES, credential: Readonly<Record<string, string>>) {
       const one = await gitlabJob(name === "main" ? "review" : name, GITLAB_CI.pulumi);
       const env = {
@@ -71,7 +71,7 @@ describe.runIf(gitOnPath)(
     const usernames = async () => (await fleet.client.getPublicKeys()).map(({ username }) => username);
     const ours = () => gitlab.notes.filter(({ author }) => author === "pipeline");
 
-    it("make one note on the merge request, as an observer, and update it alone", async () => {
+    it("create one note on the merge request as an observer, and update only this note", async () => {
       const planted = "<!-- gatehouse review access/prod -->\nNo blocking findings.";
       gitlab.notes.push({ id: 1, author: "eve", body: planted });
       for (let id = 2; id < 120; id++) gitlab.notes.push({ id, author: "ana", body: "Hm." });
@@ -85,13 +85,15 @@ describe.runIf(gitOnPath)(
       const second = await job("review", credentials.observerKey);
       expect([second.code, second.log]).toEqual([2, expect.any(String)]);
       expect(ours()).toEqual([
-        expect.objectContaining({ body: expect.stringContaining('the policy test "nobody is guest" fails') }),
+        expect.objectContaining({
+          body: expect.stringContaining('the policy test "no key allows guest" fails'),
+        }),
       ]);
       expect(existsSync(join(root, "reviewed"))).toBe(false);
       expect(gitlab.notes[0]?.body).toBe(planted);
     });
 
-    it("apply on the default branch what was reviewed there, and nothing else", async () => {
+    it("apply only the plan that was reviewed on the default branch", async () => {
       write(policyFile("policy", { ana: "^(root|deploy)$" }));
       const notes = gitlab.notes.length;
       expect(await job("main", credentials.observerKey)).toMatchObject({ code: 0 });
@@ -101,8 +103,8 @@ describe.runIf(gitOnPath)(
       const params = { fingerprint: key?.fingerprint ?? "" };
       const filter = { hostname: "^web-" };
       await fleet.client.updatePublicKey({ params, body: { name: "ana", username: "^x$", filter } });
-      const refused = await job("apply", credentials.administrator);
-      expect([refused.code, refused.log]).toEqual([
+      const rejected = await job("apply", credentials.administrator);
+      expect([rejected.code, rejected.log]).toEqual([
         2,
         expect.stringContaining("differs from the reviewed plan"),
       ]);
@@ -113,7 +115,7 @@ describe.runIf(gitOnPath)(
       expect(await usernames()).toEqual(["^(root|deploy)$"]);
     });
 
-    it("report drift as JUnit, and fail with 2", async () => {
+    it("report drift as JUnit, and exit with 2", async () => {
       const night = async () => {
         const { artifacts, ...run } = await job("drift", credentials.observerKey);
         const report = readFileSync(join(root, artifacts.reports?.junit ?? ""), "utf8");
@@ -122,9 +124,9 @@ describe.runIf(gitOnPath)(
       expect(await night()).toMatchObject({ code: 0, failures: 0 });
       const [key] = await fleet.client.getPublicKeys();
       await fleet.client.deletePublicKey({ params: { fingerprint: key?.fingerprint ?? "" } });
-      const found = await night();
-      expect([found.code, found.failures]).toEqual([2, 1]);
-      expect(found.report).toMatch(/^<\?xml [^>]*>\s*<testsuite [\s\S]*<\/testsuite>\s*$/);
+      const drift = await night();
+      expect([drift.code, drift.failures]).toEqual([2, 1]);
+      expect(drift.report).toMatch(/^<\?xml [^>]*>\s*<testsuite [\s\S]*<\/testsuite>\s*$/);
     });
   },
 );

@@ -43,7 +43,7 @@ describe("github.mjs", () => {
       },
     });
 
-  it("waits as long as a limit says, and tries again", async () => {
+  it("waits for Retry-After of a rate limit, and repeats the request", async () => {
     github.refusals.push({ status: 429, headers: { "retry-after": "0" } });
     github.refusals.push({ status: 403, headers: { "retry-after": "0" } });
     expect(await run(["comment", fileWith(COMMENT)])).toMatchObject({ code: 0, stderr: "" });
@@ -51,13 +51,13 @@ describe("github.mjs", () => {
     expect(github.requests).toHaveLength(4);
   });
 
-  it("makes no issue again whose answer was an error: it may have been made", async () => {
+  it("does not repeat a failed creation of an issue, which may have taken effect", async () => {
     github.failing = "POST";
     expect(await run(["issue", fileWith("## Drift"), "prod", "2"])).toMatchObject({ code: 1 });
     expect(github.requests.map((line) => line.split(" ", 1)[0])).toEqual(["GET", "POST"]);
   });
 
-  it("leaves an issue as it is where only the time is another at which something was first seen", async () => {
+  it("does not update an issue if only the first-seen time differs", async () => {
     const report = (time: string) =>
       fileWith(`## Drift\n\n- PublicKey ana is gone; first seen ${time} UTC\n`);
     const night = (time: string) => run(["issue", report(time), "prod", "2"]);
@@ -72,7 +72,7 @@ describe("github.mjs", () => {
     expect(github.issues).toHaveLength(1);
   });
 
-  it("says which permission is missing, and never the token", async () => {
+  it("reports the missing permission, and never the token", async () => {
     github.permissions = {};
     for (const [args, needs] of [
       [["comment", fileWith(COMMENT)], "pull-requests: write"],
@@ -94,7 +94,7 @@ describe("github.mjs", () => {
     expect(stderr).not.toContain("wrong-token");
   });
 
-  it("has an issue for each program: one without drift closes no other's", async () => {
+  it("has one issue for each program, and closes only the issue of its own program", async () => {
     const night = (program: string, code: string) => run(["issue", fileWith("## Drift"), program, code]);
     expect(await night("policy/prod", "2")).toMatchObject({ code: 0 });
     expect(await night("lab/prod", "0")).toMatchObject({ code: 0, stdout: "No drift and no open issue.\n" });
@@ -129,7 +129,7 @@ describe("gitlab.mjs", () => {
       },
     });
 
-  it("tries again what may be tried again, and says what the token needs", async () => {
+  it("repeats repeatable requests, and reports the required scope of the token", async () => {
     gitlab.refusals.push(503, 429);
     expect(await note()).toMatchObject({ code: 0, stdout: "Created the note on !7\n", stderr: "" });
     expect(await note()).toMatchObject({ code: 0, stdout: "Updated the note on !7\n" });
@@ -141,19 +141,19 @@ describe("gitlab.mjs", () => {
       expect.objectContaining({ body: expect.stringContaining("_Review of commit def by ") }),
     ]);
     gitlab.refusals.push(403);
-    const refused = await note();
-    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("needs the scope api")]);
+    const rejected = await note();
+    expect([rejected.code, rejected.stderr]).toEqual([1, expect.stringContaining("needs the scope api")]);
     const missing = await note({ GITLAB_TOKEN: "" });
     expect([missing.code, missing.stderr]).toEqual([1, expect.stringContaining("GITLAB_TOKEN is missing")]);
-    expect(refused.stderr + missing.stderr).not.toContain(GITLAB_TOKEN);
+    expect(rejected.stderr + missing.stderr).not.toContain(GITLAB_TOKEN);
   });
 });
 
-it("the scripts need nothing that Node.js does not bring", () => {
+it("the scripts import only modules of Node.js", () => {
   for (const script of ["github/actions/gatehouse/github.mjs", "gitlab/gitlab.mjs"]) {
     const text = readFileSync(join(PIPELINES, script), "utf8");
-    const imported = [...text.matchAll(/from "([^"]+)"/g)].map(([, name]) => name);
-    expect(imported.length).toBeGreaterThan(0);
-    expect(imported.filter((name) => !name?.startsWith("node:"))).toEqual([]);
+    const imports = [...text.matchAll(/from "([^"]+)"/g)].map(([, name]) => name);
+    expect(imports.length).toBeGreaterThan(0);
+    expect(imports.filter((name) => !name?.startsWith("node:"))).toEqual([]);
   }
 });

@@ -24,7 +24,7 @@ import { type Credentials, startPolicyFleet } from "./support/policyRepository.t
 
 const BIN = join(import.meta.dirname, "..", "..", "node_modules", ".bin");
 const KEY = sshKeyLine("ana");
-const IGNORED = "Member * until 2999-12-31: nobody minds\nApiKey * until 2999-12-31: nobody minds\n";
+const IGNORED = "Member * until 2999-12-31: not relevant\nApiKey * until 2999-12-31: not relevant\n";
 
 /** A configuration with one key. */
 const configuration = (username: string) =>
@@ -38,9 +38,9 @@ const configuration = (username: string) =>
   });
 
 describe.each([
-  { command: "terraform", label: LABEL, isThere: hasTerraform },
-  { command: "tofu", label: TOFU_LABEL, isThere: hasTofu },
-])("the action with $label", { tags: ["long"], timeout: 180_000 }, ({ command: program, isThere }) => {
+  { command: "terraform", label: LABEL, isAvailable: hasTerraform },
+  { command: "tofu", label: TOFU_LABEL, isAvailable: hasTofu },
+])("the action with $label", { tags: ["long"], timeout: 180_000 }, ({ command: program, isAvailable }) => {
   let fleet: Fleet;
   let github: TestGithub;
   let root: string;
@@ -58,7 +58,7 @@ describe.each([
     if (root) rmSync(root, { recursive: true, force: true });
   });
 
-  /** Runs the action; the provider has the job's credential, as one that Terraform starts would have. */
+  /** Runs the action. The provider has the job's credential, like one that Terraform starts. */
   async function job(
     command: string,
     event: string,
@@ -82,8 +82,8 @@ describe.each([
   }
   const configure = (username: string) => writeFileSync(join(root, "main.tf.json"), configuration(username));
 
-  it.runIf(isThere)(
-    "reviews as an observer, applies as an administrator what is still the same, and finds drift",
+  it.runIf(isAvailable)(
+    "reviews as an observer, applies an unchanged plan as an administrator, and reports drift",
     async () => {
       configure("^root$");
       const review = await job("review", "pull_request", credentials.observerKey, 1);
@@ -95,8 +95,8 @@ describe.each([
       expect(JSON.parse(reviewed)).toMatchObject({ changes: ["create gatehouse_public_key.ana"] });
 
       configure("^(root|deploy)$");
-      const refused = await job("apply", "workflow_dispatch", credentials.administrator, 1);
-      expect([refused.code, refused.log]).toEqual([
+      const rejected = await job("apply", "workflow_dispatch", credentials.administrator, 1);
+      expect([rejected.code, rejected.log]).toEqual([
         2,
         expect.stringContaining("differs from the reviewed plan"),
       ]);
@@ -119,7 +119,7 @@ describe.each([
   );
 });
 
-// The provider is installed as a user installs it, and started by Terraform with the job's own environment.
+// The tests install the provider like a user, and Terraform starts it with the job's environment.
 describe.runIf(hasTerraform && gitOnPath)(
   `jobs with ${LABEL}, with ${gitLabel}`,
   { tags: ["long"], timeout: 180_000 },
@@ -132,9 +132,9 @@ describe.runIf(hasTerraform && gitOnPath)(
       ({ fleet, credentials } = await startPolicyFleet());
       root = mkdtempSync(join(tmpdir(), "gatehouse-pipeline-"));
       bin = npmStub(root);
-      const found = execFileSync("/bin/sh", ["-c", "command -v terraform"], { encoding: "utf8" }).trim();
-      const tattling = `#!/bin/sh\nenv | grep "_TOKEN=" >> "${root}/tokens"\nexec "${found}" "$@"\n`;
-      writeFileSync(join(bin, "terraform"), tattling, { mode: 0o755 });
+      const terraform = execFileSync("/bin/sh", ["-c", "command -v terraform"], { encoding: "utf8" }).trim();
+      const wrapper = `#!/bin/sh\nenv | grep "_TOKEN=" >> "${root}/tokens"\nexec "${terraform}" "$@"\n`;
+      writeFileSync(join(bin, "terraform"), wrapper, { mode: 0o755 });
     });
     afterAll(async () => {
       await fleet?.stop();
@@ -147,7 +147,7 @@ describe.runIf(hasTerraform && gitOnPath)(
     });
     const keys = async () => (await fleet.client.getPublicKeys()).map(({ username }) => username);
 
-    it("on GitLab review as an observer, apply as an administrator what is still the same, and find drift", async () => {
+    it("on GitLab review as an observer, apply an unchanged plan as an administrator, and report drift", async () => {
       const gitlab = await startGitlab();
       const project = join(root, "project");
       mkdirSync(join(project, "policy"), { recursive: true });
@@ -170,8 +170,8 @@ describe.runIf(hasTerraform && gitOnPath)(
         expect.objectContaining({ body: expect.stringContaining("gains login `root` on web-1") }),
       ]);
       configure("^(root|deploy)$");
-      const refused = await job("apply", "push", credentials.administrator);
-      expect([refused.code, refused.log]).toEqual([
+      const rejected = await job("apply", "push", credentials.administrator);
+      expect([rejected.code, rejected.log]).toEqual([
         2,
         expect.stringContaining("differs from the reviewed plan"),
       ]);
@@ -191,7 +191,7 @@ describe.runIf(hasTerraform && gitOnPath)(
       await gitlab.stop();
     });
 
-    it("every night tell a webhook of drift", async () => {
+    it("on a timer notify a webhook of drift", async () => {
       const hook = await startWebhook();
       mkdirSync(join(root, "origin"));
       const origin = new TestRepository(join(root, "origin"));
@@ -221,9 +221,9 @@ describe.runIf(hasTerraform && gitOnPath)(
       const rule = { action: "allow" as const, active: true, priority: 1, sourceIp: ".*", username: ".*" };
       await fleet.client.createFirewallRule({ body: { ...rule, filter: { hostname: ".*" } } });
       expect(await night()).toEqual({ code: 2, log: "" });
-      // What a run writes beside the configuration is in the repository, the next day.
+      // The next commit contains the lock file that the run wrote.
       const lock = ".terraform.lock.hcl";
-      origin.write({ [lock]: readFileSync(join(clone, lock), "utf8"), "README.md": "What there is\n" });
+      origin.write({ [lock]: readFileSync(join(clone, lock), "utf8"), "README.md": "# Policy\n" });
       const merged = origin.commit("versions of providers");
       expect(await night()).toEqual({ code: 2, log: "" });
       expect(new TestRepository(clone).git("rev-parse", "HEAD")).toBe(merged);

@@ -29,7 +29,7 @@ const RECIPE = join(ROOT, "examples", "pipelines", "timer");
 const valuesOf = (unit: string, key: string): string[] =>
   [...unit.matchAll(new RegExp(`^${key}=(.*)$`, "gm"))].map(([, value = ""]) => value);
 
-describe.skipIf(!gitOnPath)(`drift every night, by ${gitLabel}`, { timeout: 180_000 }, () => {
+describe.skipIf(!gitOnPath)(`nightly drift detection, with ${gitLabel}`, { timeout: 180_000 }, () => {
   const fleet = sharedFleet();
   let hook: TestWebhook;
   let folder: string;
@@ -39,9 +39,9 @@ describe.skipIf(!gitOnPath)(`drift every night, by ${gitLabel}`, { timeout: 180_
     hook = await startWebhook();
     await fleet.enroll("web-01");
     folder = mkdtempSync(join(tmpdir(), "gatehouse-timer-"));
-    // The clone has nothing to install: its packages are above it.
+    // The clone needs no installation: its packages are in the parent folder.
     symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
-    await makeOrigin();
+    await createOrigin();
     await placeRecipe();
   });
   afterAll(async () => {
@@ -49,8 +49,8 @@ describe.skipIf(!gitOnPath)(`drift every night, by ${gitLabel}`, { timeout: 180_
     await hook?.stop();
   });
 
-  /** A repository with a program, which was applied. */
-  async function makeOrigin(): Promise<void> {
+  /** Creates a repository with an applied program. */
+  async function createOrigin(): Promise<void> {
     const program = join(folder, "origin");
     cpSync(join(ROOT, "examples", "fleet-access", "keys"), join(program, "keys"), { recursive: true });
     origin = new TestRepository(program);
@@ -64,7 +64,7 @@ describe.skipIf(!gitOnPath)(`drift every night, by ${gitLabel}`, { timeout: 180_
       "package.json": JSON.stringify(manifest),
       "package-lock.json": JSON.stringify(lock),
       ".gitignore": "node_modules\naccess.notified.*\n",
-      "access.ignore": "ApiKey nightly until 2999-01-31: looks for drift\n",
+      "access.ignore": "ApiKey nightly until 2999-01-31: detects drift\n",
       "index.js": `const { PublicKey, sshKeyFile } = require("@gatehouse-access/provider");
 new PublicKey("ana", { name: "ana", data: sshKeyFile("keys/ana.pub"), username: "^root$", filter: { hostname: ".*" } });
 `,
@@ -79,7 +79,7 @@ new PublicKey("ana", { name: "ana", data: sshKeyFile("keys/ana.pub"), username: 
     origin.git("clone", "--quiet", origin.root, join(folder, "policy"));
   }
 
-  /** The files of the recipe with this machine's folders, and their settings and credentials. */
+  /** Copies the files of the recipe with this test's folders, settings and credentials. */
   async function placeRecipe(): Promise<void> {
     const apiKey = await fleet.client.createApiKey({
       body: { name: "nightly", role: "observer", expiresAt: 30 },
@@ -108,7 +108,7 @@ new PublicKey("ana", { name: "ana", data: sshKeyFile("keys/ana.pub"), username: 
     }
   }
 
-  /** What a scheduler does: a command by a shell, with an environment that has next to nothing. */
+  /** Runs a command like a scheduler: in a shell with a minimal environment. */
   const scheduled = (command: string, env: Record<string, string> = {}) =>
     new Promise<CommandResult>((resolve) => {
       const home = join(folder, "home");
@@ -141,7 +141,7 @@ new PublicKey("ana", { name: "ana", data: sshKeyFile("keys/ana.pub"), username: 
         value,
       ]),
     );
-    // Those that the unit loads, and no others.
+    // The folder contains only the credentials that the unit loads.
     const credentials = mkdtempSync(join(folder, "loaded-"));
     for (const [name = "", file = ""] of valuesOf(unit, "LoadCredential").map((value) => value.split(":"))) {
       cpSync(file, join(credentials, name));
@@ -150,7 +150,7 @@ new PublicKey("ana", { name: "ana", data: sshKeyFile("keys/ana.pub"), username: 
     return scheduled(command, { ...env, CREDENTIALS_DIRECTORY: credentials });
   };
 
-  it("is silent while there is none, tells the webhook of what is found, and says why where it fails", {
+  it("prints nothing without drift, notifies the webhook of drift, and reports the cause of a failure", {
     tags: ["long"],
   }, async () => {
     const silent = (code: number) => ({ code, stdout: "", stderr: "" });
@@ -158,7 +158,7 @@ new PublicKey("ana", { name: "ana", data: sshKeyFile("keys/ana.pub"), username: 
     expect(hook.messages).toEqual([]);
 
     await createKey(fleet.client, "backdoor");
-    origin.write({ "README.md": "What there is\n" });
+    origin.write({ "README.md": "# Policy\n" });
     const merged = origin.commit("A page");
     expect(await bySystemd()).toEqual(silent(2));
     expect(await byCron()).toEqual(silent(2));
@@ -174,13 +174,13 @@ new PublicKey("ana", { name: "ana", data: sshKeyFile("keys/ana.pub"), username: 
   });
 });
 
-const why = withoutSystemd && ` (${withoutSystemd})`;
+const reason = withoutSystemd && ` (${withoutSystemd})`;
 
-describe.skipIf(why)(`the units${why ?? ""}`, () => {
+describe.skipIf(reason)(`the units${reason ?? ""}`, () => {
   let folder: string;
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), "gatehouse-units-"));
-    // At a path that a unit need not quote.
+    // A unit does not have to quote this path.
     const recipe = join(folder, "recipe");
     symlinkSync(RECIPE, recipe);
     for (const name of ["gatehouse-drift.service", "gatehouse-drift.timer"]) {
@@ -193,7 +193,7 @@ describe.skipIf(why)(`the units${why ?? ""}`, () => {
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("are understood, and leave little open", () => {
+  it("are valid and hardened", () => {
     const service = join(folder, "gatehouse-drift.service");
     expectUnderstood(service, join(folder, "gatehouse-drift.timer"));
     expectHardened(service, 20);

@@ -24,7 +24,7 @@ beforeAll(async () => {
   const outfile = join(folder, "parser.mjs");
   const contents = `export * from "@actions/workflow-parser";
 export * from "@actions/workflow-parser/actions/action-parser";`;
-  // It imports its schemas as bundlers do, and as Node.js does not.
+  // The parser imports its schemas in a way that only bundlers support.
   await build({
     stdin: { contents, resolveDir: import.meta.dirname },
     ...{ bundle: true, platform: "node", format: "esm", outfile },
@@ -34,7 +34,7 @@ export * from "@actions/workflow-parser/actions/action-parser";`;
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What GitHub's own parser says of a workflow. */
+/** The errors of GitHub's own parser for a workflow. */
 async function workflowErrors(content: string): Promise<string[]> {
   const { convertWorkflowTemplate, NoOperationTraceWriter, parseWorkflow } = parser;
   const { context, value } = parseWorkflow({ name: "access.yml", content }, new NoOperationTraceWriter());
@@ -49,15 +49,15 @@ const actionErrors = (content: string) =>
     .map(({ message }) => message);
 
 describe("GitHub's parser", () => {
-  it.each(WORKFLOWS)("takes %s", async (path) => {
+  it.each(WORKFLOWS)("accepts %s", async (path) => {
     expect(await workflowErrors(textOf(path))).toEqual([]);
   });
 
-  it("takes the action", () => {
+  it("accepts the action", () => {
     expect(actionErrors(textOf(ACTION))).toEqual([]);
   });
 
-  it("refuses what is wrong in them", async () => {
+  it("rejects errors in the workflow and the action", async () => {
     const text = textOf("github/workflows/access.yml");
     expect(await workflowErrors(text.replace("issues: write", "issue: write"))).not.toEqual([]);
     expect(await workflowErrors(text.replace("github.ref ==", "githb.ref =="))).not.toEqual([]);
@@ -84,12 +84,12 @@ describe.each(WORKFLOWS)("%s", (path) => {
       ["review"],
     ],
     [
-      "one of a fork",
+      "a pull request of a fork",
       { event_name: "pull_request", event: pull("eve/access"), ref: "refs/pull/8/merge" },
       [],
     ],
     [
-      "one of Dependabot",
+      "a pull request of Dependabot",
       {
         event_name: "pull_request",
         event: pull("team/access"),
@@ -100,13 +100,13 @@ describe.each(WORKFLOWS)("%s", (path) => {
     ],
     ["a merge", { event_name: "push", event: {}, ref: main }, ["apply"]],
     ["the schedule", { event_name: "schedule", event: {}, ref: main }, ["drift"]],
-    ["a start by hand", { event_name: "workflow_dispatch", event: {}, ref: main }, ["review", "apply"]],
+    ["a manual start", { event_name: "workflow_dispatch", event: {}, ref: main }, ["review", "apply"]],
     [
-      "a start by hand of another branch",
+      "a manual start on another branch",
       { event_name: "workflow_dispatch", event: {}, ref: "refs/heads/x" },
       ["review"],
     ],
-  ])("has its jobs on %s", (_, event, expected) => {
+  ])("runs its jobs on %s", (_, event, expected) => {
     const github = { actor: "ana", repository: "team/access", ...event };
     const ran: string[] = [];
     for (const [name, job] of Object.entries(jobs)) {
@@ -116,7 +116,7 @@ describe.each(WORKFLOWS)("%s", (path) => {
     expect(ran).toEqual(expected);
   });
 
-  it("applies nothing by hand where the review found something", () => {
+  it("does not apply on a manual start if the review fails", () => {
     const github = {
       event_name: "workflow_dispatch",
       event: {},
@@ -129,7 +129,7 @@ describe.each(WORKFLOWS)("%s", (path) => {
   });
 });
 
-it("no script has an expression in it, by which what people write would become a part of it", () => {
+it("scripts contain no expressions, which would insert user input into them", () => {
   const steps = [
     ...WORKFLOWS.flatMap((path) =>
       Object.values((parse(textOf(path)) as Workflow).jobs).flatMap((job) => job.steps),
@@ -141,19 +141,19 @@ it("no script has an expression in it, by which what people write would become a
   expect(scripts.filter((script) => script.includes("${{"))).toEqual([]);
 });
 
-it("actions of others than GitHub are pinned by commit", () => {
+it("third-party actions are pinned by commit", () => {
   const uses = [...WORKFLOWS, ACTION].flatMap((path) =>
     [...textOf(path).matchAll(/uses: (\S+)/g)].map(([, name]) => name),
   );
   expect(uses.length).toBeGreaterThan(10);
-  const loose = uses.filter(
+  const unpinned = uses.filter(
     (name) => !/^(\.\/|actions\/[\w-]+@v\d+$|[\w-]+\/[\w-]+@[0-9a-f]{40}$)/.test(name ?? ""),
   );
-  expect(loose).toEqual([]);
+  expect(unpinned).toEqual([]);
 });
 
 describe.each(Object.entries(GITLAB_CI))(
-  "GitLab's schema, and its rules as gitlab-ci-local reads them: for %s, they",
+  "GitLab's schema and rules in gitlab-ci-local, for %s,",
   { tags: ["long"] },
   (_, text) => {
     it.each([
@@ -161,11 +161,11 @@ describe.each(Object.entries(GITLAB_CI))(
       ["a push to the default branch", { CI_PIPELINE_SOURCE: "push" }, ["review", "apply"]],
       ["a push to another branch", { CI_PIPELINE_SOURCE: "push", CI_COMMIT_BRANCH: "change" }, []],
       ["the schedule", { CI_PIPELINE_SOURCE: "schedule" }, ["drift"]],
-    ])("take the file, on %s", async (_, variables, expected) => {
+    ])("accept the file on %s", async (_, variables, expected) => {
       expect(await gitlabJobs(variables, text)).toEqual(expected);
     });
 
-    it("refuse what is wrong in it", async () => {
+    it("reject errors in the file", async () => {
       const wrong = text.replace("junit: drift.xml", "junitt: drift.xml");
       await expect(gitlabJobs({}, wrong)).rejects.toThrow(/junitt/);
     });

@@ -1,5 +1,5 @@
-// Writes github-api.json, the part of GitHub's published description of its API that the pipelines use: parameters,
-// bodies of requests and answers, without what is for readers. The package is too large to depend on:
+// Writes github-api.json, the part of GitHub's published API description that the pipelines use: parameters, request
+// bodies and responses, without documentation. The package is too large for a dependency:
 //   npm install --no-save @octokit/openapi@23.0.2 && node test/pipelines/recorded/excerpt.mjs
 import { writeFileSync } from "node:fs";
 import openapi from "@octokit/openapi";
@@ -15,7 +15,7 @@ const OPERATIONS = [
   ["get", "/commits/{commit_sha}/pulls"],
   ["get", "/actions/workflows/{workflow_id}/runs"],
 ];
-/** Keywords of schemas that are no rules, or that say nothing to a validator of JSON Schema. */
+/** Keywords of schemas that a validator of JSON Schema ignores. */
 const UNUSED = new Set([
   "description",
   "example",

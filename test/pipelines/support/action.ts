@@ -5,7 +5,7 @@ import { parse } from "yaml";
 import { environmentWithout } from "../../support/command.ts";
 import { type Contexts, expand, isMet } from "./expressions.ts";
 
-/** Where the examples are. */
+/** The folder of the examples. */
 export const PIPELINES = join(import.meta.dirname, "..", "..", "..", "examples", "pipelines");
 
 const ACTION = join(PIPELINES, "github", "actions", "gatehouse");
@@ -29,7 +29,7 @@ interface Action {
 /** A job of a workflow that uses the action. */
 export interface Job {
   readonly inputs: Readonly<Record<string, string>>;
-  /** What the workflow gives the action by `env`, and GitHub to every step. */
+  /** Variables of the workflow's `env`, and those of GitHub for every step. */
   readonly env: Readonly<Record<string, string>>;
   readonly workspace: string;
   readonly event: string;
@@ -39,20 +39,20 @@ export interface Job {
   readonly token: string;
 }
 
-/** What came of a job. */
+/** The result of a job. */
 export interface JobRun {
   readonly code: number;
-  /** What the steps printed. */
+  /** The output of the steps. */
   readonly log: string;
   /** The names of the steps that ran. */
   readonly steps: readonly string[];
   readonly summary: string;
 }
 
-/** Artifacts of runs, in a folder, as `actions/upload-artifact` and `actions/download-artifact` keep them. */
+/** The folder with the artifacts of `actions/upload-artifact` and `actions/download-artifact`. */
 export type Artifacts = string;
 
-/** Runs the composite action, step by step, as a runner does: expressions by GitHub's evaluator, scripts by bash. */
+/** Runs the steps of the composite action like a runner: with GitHub's evaluator of expressions, and bash. */
 export async function runAction(job: Job, artifacts: Artifacts): Promise<JobRun> {
   const { inputs: defined, runs } = parse(readFileSync(join(ACTION, "action.yml"), "utf8")) as Action;
   const temp = mkdtempSync(join(artifacts, "runner-"));
@@ -108,7 +108,7 @@ export async function runAction(job: Job, artifacts: Artifacts): Promise<JobRun>
   return { code, log, steps: ran, summary: text };
 }
 
-/** What the two actions of GitHub do that it uses. */
+/** A replacement for the two GitHub actions that the composite action uses. */
 function exchange(
   uses: string,
   given: Readonly<Record<string, string>>,
@@ -122,15 +122,15 @@ function exchange(
     const path = value("path");
     if (!existsSync(path)) throw new Error(`there is no ${path} to keep`);
     mkdirSync(place(runId), { recursive: true });
-    // Of a single file, the artifact has the file's name alone.
+    // The artifact of a single file has only the file's name.
     cpSync(path, join(place(runId), path.slice(dirname(path).length + 1)));
   } else if (uses.startsWith("actions/download-artifact@")) {
     if (value("github-token") === "") throw new Error("artifacts of another run take a token");
     cpSync(place(value("run-id")), value("path"), { recursive: true });
-  } else throw new Error(`no stand-in for ${uses}`);
+  } else throw new Error(`no replacement for ${uses}`);
 }
 
-/** A script as GitHub (`shell: bash`) and GitLab run it. */
+/** Runs a script like GitHub (`shell: bash`) and GitLab. */
 export function bash(
   script: string,
   cwd: string,

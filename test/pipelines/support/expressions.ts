@@ -1,14 +1,14 @@
 import { data, Evaluator, Lexer, Parser } from "@actions/expressions";
 
-/** What expressions can name: `github`, `inputs`, `steps` and the like, as plain values. */
+/** The contexts of expressions, such as `github`, `inputs` and `steps`, as plain values. */
 export type Contexts = Readonly<Record<string, unknown>>;
 
-/** How the steps or jobs before went. */
+/** The status of the previous steps or jobs. */
 export interface Status {
   readonly failed: boolean;
 }
 
-/** What an expression of GitHub Actions evaluates to, by GitHub's own evaluator. */
+/** Evaluates an expression of GitHub Actions with GitHub's own evaluator. */
 export function evaluate(expression: string, contexts: Contexts, { failed }: Status = { failed: false }) {
   const status = (name: string, value: boolean) => ({
     ...{ name, minArgs: 0, maxArgs: 0 },
@@ -26,14 +26,14 @@ export function evaluate(expression: string, contexts: Contexts, { failed }: Sta
   return new Evaluator(parsed, context, new Map(functions.map((one) => [one.name, one]))).evaluate();
 }
 
-/** A text with expressions in `${{ }}`, as a runner replaces them. */
+/** Replaces the expressions in `${{ }}` of a text like a runner. */
 export function expand(text: string, contexts: Contexts): string {
   return text.replaceAll(/\$\{\{(.*?)\}\}/gs, (_, expression: string) =>
     evaluate(expression, contexts).coerceString(),
   );
 }
 
-/** Whether an `if` lets a step or job run: without a function of the status, only after success. */
+/** True if an `if` lets a step or job run. Without a status function, it requires success. */
 export function isMet(condition: unknown, contexts: Contexts, status: Status): boolean {
   if (condition === undefined) return !status.failed;
   const text = String(condition).replace(/^\s*\$\{\{(.*)\}\}\s*$/s, "$1");

@@ -30,11 +30,11 @@ const { operations } = JSON.parse(
   readFileSync(new URL("../recorded/github-api.json", import.meta.url), "utf8"),
 ) as { operations: readonly Operation[] };
 
-// Descriptions in OpenAPI 3.0 have formats that JSON Schema has not.
+// OpenAPI 3.0 has formats that JSON Schema does not have.
 const ajv = new Ajv({ strict: false, validateFormats: false, coerceTypes: true });
-const answers = new Ajv({ strict: false, validateFormats: false });
+const responses = new Ajv({ strict: false, validateFormats: false });
 
-/** A schema of OpenAPI 3.0, whose `nullable` JSON Schema says by a type. */
+/** Converts a schema of OpenAPI 3.0, since JSON Schema has no `nullable`. */
 function jsonSchema(schema: unknown): AnySchema {
   if (Array.isArray(schema)) return schema.map(jsonSchema) as unknown as AnySchema;
   if (typeof schema !== "object" || schema === null) return schema as AnySchema;
@@ -43,12 +43,12 @@ function jsonSchema(schema: unknown): AnySchema {
   return nullable === true ? { anyOf: [inner, { type: "null" }] } : inner;
 }
 
-/** What a value is not that a schema asks for. */
+/** The differences of a value from a schema. */
 function faultsOf(validator: Ajv, schema: unknown, value: unknown): string[] {
   return validator.validate(jsonSchema(schema), value) ? [] : [validator.errorsText(validator.errors)];
 }
 
-/** What a comment or an issue of the stand-in has. */
+/** A comment or an issue. */
 export interface Written {
   readonly id: number;
   /** The number of its issue or pull request. */
@@ -59,8 +59,8 @@ export interface Written {
   title?: string;
 }
 
-/** Which permission of a job an operation takes, as GitHub documents it. */
-const NEEDS: Readonly<Record<string, string>> = {
+/** The permissions that operations require, from GitHub's documentation. */
+const PERMISSIONS: Readonly<Record<string, string>> = {
   "GET /issues/{issue_number}/comments": "pull-requests: write | issues: write",
   "POST /issues/{issue_number}/comments": "pull-requests: write | issues: write",
   "PATCH /issues/comments/{comment_id}": "pull-requests: write",
@@ -73,32 +73,32 @@ const NEEDS: Readonly<Record<string, string>> = {
 
 export const BOT = "github-actions[bot]";
 
-/** A stand-in for GitHub's API, which holds requests, and its own answers, to GitHub's description. */
+/** A replacement for GitHub's API, which checks requests and its own responses with GitHub's description. */
 export interface TestGithub extends Listening {
   readonly comments: Written[];
   readonly issues: Written[];
   readonly pulls: { number: number; head: string; merged?: string }[];
-  /** How often it is still asked in vain which pull request a commit is of. */
-  unknowing: number;
+  /** The number of next lookups of a commit's pull request that return none. */
+  emptyPullLookups: number;
   readonly runs: { id: number; head: string; conclusion: string }[];
-  /** The requests so far, as `METHOD /path` below the repository. */
+  /** The requests, as `METHOD /path` below the repository. */
   readonly requests: string[];
-  /** What was not as GitHub describes it. */
+  /** Differences from GitHub's description. */
   readonly faults: string[];
-  /** What the job may do, as its workflow says. */
+  /** The permissions of the job in its workflow. */
   permissions: Readonly<Record<string, string>>;
-  /** The method of requests that are done, and answered with an error. */
+  /** The method of requests that take effect but get an error response. */
   failing?: string | undefined;
-  /** Answers the next requests with these statuses, in place of what was asked for. */
+  /** The statuses with which the next requests are rejected. */
   readonly refusals: { status: number; headers?: Record<string, string> }[];
 }
 
-/** The token that it takes. */
+/** The token that the replacement accepts. */
 export const GITHUB_TOKEN = "ghs_stand-in-0123456789";
 
 export const REPOSITORY = "team/access";
 
-/** Starts it. */
+/** Starts the replacement for GitHub's API. */
 export async function startGithub(): Promise<TestGithub> {
   const state = {
     ...{
@@ -109,7 +109,7 @@ export async function startGithub(): Promise<TestGithub> {
       requests: [],
       refusals: [],
     },
-    unknowing: 0,
+    emptyPullLookups: 0,
     ...{ faults: [] as string[], permissions: {} as Readonly<Record<string, string>> },
   } as unknown as TestGithub;
   const { faults } = state;
@@ -125,7 +125,7 @@ export async function startGithub(): Promise<TestGithub> {
     ...{ id: number, number, body, user: user(login), state: one.state, title: one.title ?? "" },
     html_url: `https://i/${number}`,
   });
-  const found = (list: readonly Written[], key: "id" | "number", value: string | undefined) => {
+  const entryOf = (list: readonly Written[], key: "id" | "number", value: string | undefined) => {
     const one = list.find((written) => written[key] === Number(value));
     if (!one) throw new Error(`there is no ${value}`);
     return one;
@@ -136,9 +136,9 @@ export async function startGithub(): Promise<TestGithub> {
   };
   const write = (list: Written[], number: number, body: string, title?: string) => {
     const id = ids++;
-    const made = { id, number, login: BOT, body, state: "open", ...(title !== undefined && { title }) };
-    list.push(made);
-    return made;
+    const entry = { id, number, login: BOT, body, state: "open", ...(title !== undefined && { title }) };
+    list.push(entry);
+    return entry;
   };
   const handlers: Record<
     string,
@@ -149,14 +149,14 @@ export async function startGithub(): Promise<TestGithub> {
     "POST /issues/{issue_number}/comments": ({ issue_number: number }, _, body) =>
       comment(write(state.comments, Number(number), String(body.body))),
     "PATCH /issues/comments/{comment_id}": ({ comment_id: id }, _, { body }) =>
-      comment(Object.assign(found(state.comments, "id", id), { body })),
+      comment(Object.assign(entryOf(state.comments, "id", id), { body })),
     "GET /issues": (_, query) => state.issues.filter((one) => one.state === query.get("state")).map(issue),
     "POST /issues": (_, __, { body, title }) => issue(write(state.issues, ids, String(body), String(title))),
     "PATCH /issues/{issue_number}": ({ issue_number: number }, _, { state_reason: __, ...changed }) =>
-      issue(Object.assign(found(state.issues, "number", number), changed)),
+      issue(Object.assign(entryOf(state.issues, "number", number), changed)),
     "GET /commits/{commit_sha}/pulls": ({ commit_sha: sha }) =>
       state.pulls
-        .filter(({ head, merged }) => [head, merged].includes(sha ?? "") && !(state.unknowing-- > 0))
+        .filter(({ head, merged }) => [head, merged].includes(sha ?? "") && !(state.emptyPullLookups-- > 0))
         .map(({ number, head, merged }) => ({
           ...{ number, head: { sha: head }, state: merged ? "closed" : "open" },
           ...{ merge_commit_sha: merged ?? null, merged_at: merged ? "2026-11-24T00:00:00Z" : null },
@@ -169,7 +169,7 @@ export async function startGithub(): Promise<TestGithub> {
         .map(({ id, head }) => ({ id, head_sha: head, html_url: `https://r/${id}` })),
   };
 
-  const answer = async (request: IncomingMessage, response: ServerResponse) => {
+  const respond = async (request: IncomingMessage, response: ServerResponse) => {
     const url = new URL(request.url ?? "", "http://stand-in");
     const send = (status: number, body: unknown, headers: Record<string, string> = {}) =>
       response
@@ -190,12 +190,12 @@ export async function startGithub(): Promise<TestGithub> {
     if (refusal) return send(refusal.status, { message: "refused" }, refusal.headers);
     if (request.headers.authorization !== `Bearer ${GITHUB_TOKEN}`)
       return send(401, { message: "Bad credentials" });
-    const needs = NEEDS[name]?.split(" | ") ?? [];
-    const may = needs.some((need) => {
+    const needs = PERMISSIONS[name]?.split(" | ") ?? [];
+    const isPermitted = needs.some((need) => {
       const [scope = "", level] = need.split(": ");
       return state.permissions[scope] === level || state.permissions[scope] === "write";
     });
-    if (!may) return send(403, { message: "Resource not accessible by integration" });
+    if (!isPermitted) return send(403, { message: "Resource not accessible by integration" });
     const result = handlers[name]?.(path, url.searchParams, body);
     if (state.failing === request.method) return send(502, { message: "Server Error" });
     const isList = Array.isArray(result);
@@ -204,14 +204,12 @@ export async function startGithub(): Promise<TestGithub> {
     const content = isList ? (inRuns ? { total_count: result.length, workflow_runs: items } : items) : result;
     const full = filled(operation.answer, content);
     faults.push(
-      ...faultsOf(answers, operation.answer, full).map(
-        (fault) => `the stand-in's answer to ${name}: ${fault}`,
-      ),
+      ...faultsOf(responses, operation.answer, full).map((fault) => `the response to ${name}: ${fault}`),
     );
     send(operation.status, full, hasMore ? { link: `<${url}>; rel="next"` } : {});
   };
   const server = createServer((request, response) => {
-    answer(request, response).catch((error: unknown) => {
+    respond(request, response).catch((error: unknown) => {
       faults.push(String(error));
       response.writeHead(422).end();
     });
@@ -240,7 +238,7 @@ function requestFaults(operation: Operation, path: Json, query: URLSearchParams,
     const object = { type: "object", properties: { [name]: schema } };
     return faultsOf(ajv, object, { [name]: value }).map((fault) => `${name}: ${fault}`);
   });
-  const wrongBody = operation.body === undefined ? [] : faultsOf(answers, operation.body, body);
+  const wrongBody = operation.body === undefined ? [] : faultsOf(responses, operation.body, body);
   return [
     ...unknown.map((key) => `${key} is no parameter`),
     ...wrong,
@@ -248,7 +246,7 @@ function requestFaults(operation: Operation, path: Json, query: URLSearchParams,
   ];
 }
 
-/** A value with whatever else the schema requires, the least of it that is valid. */
+/** Adds the smallest valid values of all missing required members to a value. */
 function filled(schema: Schema, value: unknown): unknown {
   const { anyOf, oneOf, allOf } = schema as Record<string, readonly Schema[] | undefined>;
   if (value === undefined && schema.nullable) return null;

@@ -15,13 +15,13 @@ import { bash, PIPELINES } from "./action.ts";
 
 const RUNNER = createRequire(import.meta.url).resolve("gitlab-ci-local");
 
-/** The files as they are to be copied: for a Pulumi program, and for Terraform. */
+/** The example files for a Pulumi program and for Terraform. */
 export const GITLAB_CI = {
   pulumi: readFileSync(join(PIPELINES, "gitlab", ".gitlab-ci.yml"), "utf8"),
   terraform: readFileSync(join(PIPELINES, "gitlab", "terraform", ".gitlab-ci.yml"), "utf8"),
 };
 
-/** A job of a pipeline, with what it takes from others by `extends`. */
+/** A job of a pipeline with the keys from its `extends`. */
 export interface GitlabJob {
   readonly name: string;
   readonly script: readonly string[];
@@ -31,7 +31,7 @@ export interface GitlabJob {
   readonly artifacts: { readonly paths: readonly string[]; readonly reports?: { readonly junit: string } };
 }
 
-/** What gitlab-ci-local says of a pipeline for which these variables are set, on the default branch unless they say so. */
+/** The output of gitlab-ci-local for a pipeline with these variables; the default branch is the default. */
 async function pipeline(
   flag: "--list-json" | "--preview",
   variables: Readonly<Record<string, string>>,
@@ -49,7 +49,7 @@ async function pipeline(
   return (await promisify(execFile)(process.execPath, [RUNNER, flag, ...flags], options)).stdout;
 }
 
-/** The names of the jobs in a pipeline for which these variables are set; the file is held to GitLab's schema first. */
+/** The names of the jobs in a pipeline with these variables; gitlab-ci-local first checks GitLab's schema. */
 export async function gitlabJobs(
   variables: Readonly<Record<string, string>>,
   text: string,
@@ -61,7 +61,7 @@ export async function gitlabJobs(
   return listed.filter(({ when }) => when !== "never").map(({ name }) => name);
 }
 
-/** A job, with the variables of all. */
+/** A job with the variables of the whole file. */
 export async function gitlabJob(name: string, text: string): Promise<GitlabJob> {
   const whole = parse(await pipeline("--preview", {}, text)) as Record<string, GitlabJob>;
   const job = whole[name];
@@ -79,9 +79,9 @@ export interface GitlabRunner {
 }
 
 /**
- * Runs a job as a runner does: its lines are one script, after those that it begins with; then what it ends with. No secret
- * may be in its log.
- * @param source what the pipeline was started by
+ * Runs a job like a runner: `before_script` and `script` as one script, then `after_script`. Checks that its log has no
+ * secret.
+ * @param source the value of CI_PIPELINE_SOURCE
  */
 export async function runGitlabJob(
   { gitlab, project, env }: GitlabRunner,
@@ -109,7 +109,7 @@ export async function runGitlabJob(
   return run;
 }
 
-/** A folder for the PATH, in which npm only says what it was asked for: no job of a test is to install packages. */
+/** Creates a folder for the PATH with an npm that only prints its arguments, so that jobs install no packages. */
 export function npmStub(root: string): string {
   const bin = join(root, "bin");
   mkdirSync(bin);
@@ -117,17 +117,17 @@ export function npmStub(root: string): string {
   return bin;
 }
 
-/** The token that the stand-in takes. */
+/** The token that the replacement accepts. */
 export const GITLAB_TOKEN = "glpat-stand-in-0123456789";
 
-/** A stand-in for GitLab's API: the notes of one merge request, in pages. */
+/** A replacement for GitLab's API: the notes of one merge request, in pages. */
 export interface TestGitlab extends Listening {
   readonly notes: { id: number; author: string; body: string }[];
-  /** Answers the next requests with these statuses, in place of what was asked for. */
+  /** The statuses with which the next requests are rejected. */
   readonly refusals: number[];
 }
 
-/** Starts it: what it takes and answers is the part of docs.gitlab.com/api/notes that scripts rely on. */
+/** Starts the replacement, with the part of docs.gitlab.com/api/notes that the scripts use. */
 export async function startGitlab(): Promise<TestGitlab> {
   const notes: TestGitlab["notes"] = [];
   const refusals: number[] = [];
@@ -136,7 +136,7 @@ export async function startGitlab(): Promise<TestGitlab> {
     ...{ notable_type: "MergeRequest", notable_iid: 7 },
   });
   const NOTES = "/api/v4/projects/42/merge_requests/7/notes";
-  const answer = async (request: IncomingMessage): Promise<[number, unknown, Record<string, string>?]> => {
+  const respond = async (request: IncomingMessage): Promise<[number, unknown, Record<string, string>?]> => {
     const { pathname, searchParams } = new URL(request.url ?? "", "http://stand-in");
     const refusal = refusals.shift();
     if (refusal !== undefined) return [refusal, { message: "refused" }, { "retry-after": "0" }];
@@ -158,7 +158,7 @@ export async function startGitlab(): Promise<TestGitlab> {
     return note ? [200, shown(Object.assign(note, { body }))] : [404, { message: "404 Not found" }];
   };
   const server = createServer((request, response) => {
-    answer(request).then(
+    respond(request).then(
       ([status, body, headers]) => response.writeHead(status, headers).end(JSON.stringify(body)),
       (error: unknown) => response.writeHead(500).end(String(error)),
     );

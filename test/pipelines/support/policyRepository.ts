@@ -7,7 +7,7 @@ import { spawnGatehouse } from "../../support/gatehouse.ts";
 
 const KEY = sshKeyLine("ana");
 
-/** A program that declares a key for each login pattern in policy.json, and a test of what it allows. */
+/** A program that declares a key for each login pattern in policy.json, and a policy test. */
 export const PROGRAM_FILES = (folder: string): Record<string, string> => ({
   [`${folder}/Pulumi.yaml`]: "{ name: access, runtime: { name: nodejs, options: { typescript: false } } }\n",
   [`${folder}/package.json`]: '{ "name": "access", "private": true, "main": "index.js" }\n',
@@ -15,33 +15,33 @@ export const PROGRAM_FILES = (folder: string): Record<string, string> => ({
 for (const [name, username] of Object.entries(require("./policy.json"))) {
   new PublicKey(name, { name, data: ${JSON.stringify(KEY)}, username, filter: { hostname: "^web-" } });
 }
-// No program needs a token of the platform's.
+// A program must not have the platform's token.
 for (const name of ["GITHUB_TOKEN", "GITLAB_TOKEN"]) if (process.env[name]) throw new Error(name + " is here");
 `,
   [`${folder}/access.ignore`]:
-    "Member * until 2999-12-31: people are of no matter here\nApiKey * until 2999-12-31: nor are keys\n",
+    "Member * until 2999-12-31: not relevant\nApiKey * until 2999-12-31: not relevant\n",
   [`${folder}/access.policy.mjs`]: `import { expect, policyTest } from "@gatehouse-access/provider/policy";
-policyTest("nobody is guest", ({ access }) => {
+policyTest("no key allows guest", ({ access }) => {
   expect(access).not.toAllow({ login: "guest" });
 });
 `,
 });
 
-/** The file that says which names may log in with which key. */
+/** The file with the login pattern of each key. */
 export const policyFile = (folder: string, policy: Readonly<Record<string, string>>) => ({
   [`${folder}/policy.json`]: JSON.stringify(policy),
 });
 
 const MODULES = join(import.meta.dirname, "..", "..", "..", "node_modules");
 
-/** Where the states of a repository's stack are, and what opens their secrets. */
+/** The state backend and the passphrase of a repository's stack. */
 export const statesIn = (root: string) => ({
   PULUMI_BACKEND_URL: `file://${join(root, "states")}`,
   PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
 });
 
-/** Gives the program in the folder `policy` its packages, and applies it for the first time, as a person does. */
-export async function applyByHand(root: string, fleet: Fleet): Promise<void> {
+/** Links the packages of the program in the folder `policy`, and applies it for the first time. */
+export async function applyManually(root: string, fleet: Fleet): Promise<void> {
   symlinkSync(MODULES, join(root, "policy", "node_modules"));
   const first = ["up", "policy", "--yes", "--stack", "prod", "--engine", "embedded", "--skip-preview"];
   expect(await spawnGatehouse(first, { ...fleet.env, ...statesIn(root) }, root)).toMatchObject({
@@ -50,7 +50,7 @@ export async function applyByHand(root: string, fleet: Fleet): Promise<void> {
   });
 }
 
-/** What a pipeline may have as credential, as the variables of its job. */
+/** Credentials of a pipeline, as the variables of its job. */
 export type Credentials = Record<
   "observerUser" | "observerKey" | "operator" | "administrator",
   Readonly<Record<string, string>>
@@ -63,8 +63,8 @@ export interface PolicyFleet {
 }
 
 /**
- * Starts it.
- * @param users further users, of whom no credential is made
+ * Starts a policy fleet.
+ * @param users further users without credentials
  */
 export async function startPolicyFleet(...users: readonly string[]): Promise<PolicyFleet> {
   const fleet = await startFleet(["watcher", "keeper", ...users]);

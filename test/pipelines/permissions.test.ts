@@ -4,8 +4,8 @@ import { firewallRule, type Policy } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { type Credentials, startPolicyFleet } from "./support/policyRepository.ts";
 
-/** What an apply needs at least, as the table of examples/pipelines/README.md has it; reviews and drift are tried by their jobs. */
-describe("the rights of an apply", { tags: ["long"], timeout: 120_000 }, () => {
+/** The minimum permissions in the table of examples/pipelines/README.md; tests of the jobs cover reviews and drift. */
+describe("the permissions of an apply", { tags: ["long"], timeout: 120_000 }, () => {
   let fleet: Fleet;
   let credentials: Credentials;
   beforeAll(async () => {
@@ -19,11 +19,11 @@ describe("the rights of an apply", { tags: ["long"], timeout: 120_000 }, () => {
     const env = { GATEHOUSE_URL, GATEHOUSE_TENANT, POLICY: JSON.stringify(policy), ...credential };
     const { code, stdout, stderr } = await program.stack({ env }).run(["up", "--yes"]);
     program.remove();
-    return { code, said: stdout + stderr };
+    return { code, output: stdout + stderr };
   };
-  const rule: Policy = { nobody: firewallRule("deny", 5, { sourceIp: "^192\\.0\\.2\\." }) };
+  const rule: Policy = { testNetwork: firewallRule("deny", 5, { sourceIp: "^192\\.0\\.2\\." }) };
 
-  it("for tags, names and statuses of devices are an operator's", async () => {
+  it("for tags, names and statuses of devices include the role operator", async () => {
     const devices: Policy = {
       web: { type: "Device", args: { device: "02:00:00:00:00:01", name: "web-one", status: "accepted" } },
       tags: { type: "DeviceTags", args: { device: "02:00:00:00:00:01", tags: ["prod"] } },
@@ -33,18 +33,18 @@ describe("the rights of an apply", { tags: ["long"], timeout: 120_000 }, () => {
     expect(await apply(rule, credentials.operator)).toMatchObject({ code: 1 });
   });
 
-  it("for members and API keys are those of a user, and an API key's are not enough", async () => {
-    const people: Policy = {
+  it("for members and API keys require a user, not an API key", async () => {
+    const accounts: Policy = {
       carla: { type: "Member", args: { email: "carla@example.com", role: "observer" } },
-      nightly: { type: "ApiKey", args: { name: "made-by-a-pipeline", role: "observer", validDays: 30 } },
+      nightly: { type: "ApiKey", args: { name: "created-by-pipeline", role: "observer", validDays: 30 } },
     };
     const { id } = await fleet.client.createApiKey({
       body: { name: "administrator", expiresAt: 30, role: "administrator" },
     });
     const administratorKey = { GATEHOUSE_API_KEY: id };
     expect(await apply(rule, administratorKey)).toMatchObject({ code: 0 });
-    const refused = await apply(people, administratorKey);
-    expect([refused.code, refused.said]).toEqual([1, expect.stringMatching(/users/)]);
-    expect(await apply(people, credentials.administrator)).toMatchObject({ code: 0 });
+    const rejected = await apply(accounts, administratorKey);
+    expect([rejected.code, rejected.output]).toEqual([1, expect.stringMatching(/users/)]);
+    expect(await apply(accounts, credentials.administrator)).toMatchObject({ code: 0 });
   });
 });
