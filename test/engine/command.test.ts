@@ -123,13 +123,13 @@ describe.each(engines)("the output of a failure, with the $label", ({ engine, av
       ".pulumi/locks/organization/cloud/test/11111111-1111-1111-1111-111111111111.json",
     );
     mkdirSync(dirname(file), { recursive: true });
-    const holder = { pid: 1, username: "someone", hostname: "elsewhere", timestamp: "2026-01-02T03:04:05Z" };
+    const holder = { pid: 1, username: "ana", hostname: "elsewhere", timestamp: "2026-01-02T03:04:05Z" };
     writeFileSync(file, JSON.stringify(holder));
     ws.plan({ things: [{ name: "a", args: { size: 2 } }] });
     const output = await up();
     expect(output.slice(output.indexOf("error: "))).toBe(
       "error: The stack is locked by another process. Wait for the process to end; if it no longer exists, remove the lock " +
-        `(\`pulumi cancel\`, or delete the file):\n  ${file}: someone@elsewhere (pid 1) since 2026-01-02T03:04:05Z [locked]\n`,
+        `(\`pulumi cancel\`, or delete the file):\n  ${file}: ana@elsewhere (pid 1) since 2026-01-02T03:04:05Z [locked]\n`,
     );
   });
 });

@@ -23,7 +23,7 @@ const up = () => ["up", ws.folder, "--yes", "--stack", "test", "--engine", "embe
 const folder = () => join(ws.state, ".pulumi/locks/organization/cloud/test");
 const locks = () => readdirSync(folder());
 const foreign = () => ({
-  ...{ pid: 1, username: "someone", hostname: hostname(), timestamp: new Date().toISOString() },
+  ...{ pid: 1, username: "ana", hostname: hostname(), timestamp: new Date().toISOString() },
 });
 
 const JOURNAL = ".pulumi/stacks/cloud/test.gatehouse-journal";
@@ -304,7 +304,7 @@ test("the lock of another process blocks writers, but not a preview", async () =
   await stack.preview();
   writeFileSync(join(folder(), "11111111-1111-1111-1111-111111111111.json"), JSON.stringify(foreign()));
   await expect(stack.up()).rejects.toBeInstanceOf(LockedError);
-  await expect(stack.destroy()).rejects.toThrow(/someone@/);
+  await expect(stack.destroy()).rejects.toThrow(/ana@/);
   expect((await stack.preview()).summary).toMatchObject({ create: 2 });
   expect(ws.calls()).toEqual([]);
   expect(locks()).toHaveLength(1);
@@ -314,7 +314,7 @@ describe("the first command on a stack", () => {
   const settings = () => join(ws.folder, "Pulumi.test.yaml");
   const salts = () => [...readFileSync(settings(), "utf8").matchAll(/^encryptionsalt:/gm)].length;
 
-  test("and a concurrent one write the salt once", async () => {
+  test("writes the salt once, even with a concurrent one", async () => {
     ws.plan({ things: [{ name: "a" }] });
     writeFileSync(settings(), "config:\n  cloud:size: 5\n");
     const both = [await ws.open(), await ws.open()];

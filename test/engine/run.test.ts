@@ -363,7 +363,7 @@ describe.each(engines)("the number of program runs in an up, with the $label", (
     expect(await up()).toMatchObject(again);
     expect([ws.calls(), ws.stored()]).toEqual([[], before]);
 
-    // The Pulumi CLI does not report changes of secrets, so this program has none.
+    // The Pulumi CLI cannot detect if a read secret has changed, so this program has no secrets.
     ws.plan({ things: [{ name: "a", args: { size: 1 } }] });
     await up();
     expect(await up("--refresh")).toMatchObject(again);

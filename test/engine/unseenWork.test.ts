@@ -30,7 +30,7 @@ it("records no stack trace of a watched promise, and keeps all others", async ()
   expect(traces[1]).toContain("unseenWork.test.ts");
 });
 
-it("keeps errors", () => {
+it("rethrows errors unchanged", () => {
   const promises = withoutTraces({
     debuggablePromise(): unknown {
       throw new RangeError("too many");

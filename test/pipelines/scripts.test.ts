@@ -59,7 +59,7 @@ describe("github.mjs", () => {
 
   it("does not update an issue if only the first-seen time differs", async () => {
     const report = (time: string) =>
-      fileWith(`## Drift\n\n- PublicKey ana is gone; first seen ${time} UTC\n`);
+      fileWith(`## Drift\n\n- PublicKey ana was deleted; first seen ${time} UTC\n`);
     const night = (time: string) => run(["issue", report(time), "prod", "2"]);
     expect(await night("2026-11-24 03:17")).toMatchObject({
       code: 0,

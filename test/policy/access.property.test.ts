@@ -106,7 +106,7 @@ test("explain decides like the oracle for many policies", { tags: ["long"], time
   compareExplanations(400),
 );
 
-/** The first condition that refuses a login, derived only from the oracle; undefined for an allowed login. */
+/** The first condition that denies a login, derived only from the oracle; undefined for an allowed login. */
 function refusalOf(policy: AccessPolicy, question: AccessQuestion) {
   const { admitted, allowed } = decide(policy, question);
   if (allowed) return undefined;

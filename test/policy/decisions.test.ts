@@ -67,7 +67,7 @@ const policyOf = (rules: Readonly<Record<string, Rule>>): AccessPolicy => ({
   })),
 });
 
-/** Key, login, address and device; then the outcome (`yes` or the part that refuses it) and the deciding rule. */
+/** Key, login, address and device; then the outcome (`yes` or the part that denies it) and the deciding rule. */
 type Row = [
   keyName: keyof typeof KEYS | "unknown",
   login: string,

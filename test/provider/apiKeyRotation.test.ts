@@ -28,7 +28,7 @@ const key = (args: Record<string, unknown>): Program => ({
 });
 /** The expected output with the previous secret; a state of Terraform has no secrets. */
 const previousKey = (secret: unknown) => (isTerraform ? {} : { previousKey: secret });
-/** The step that replaces an expired key; a plan of Terraform has no reason. */
+/** The step that replaces an expired key; a plan of Terraform has no replacement reason. */
 const EXPIRED = `replace ci ${isTerraform ? "id" : "rotateBefore"}`;
 const outputs = () => harness.state.get("ci")?.outputs ?? {};
 
@@ -259,7 +259,7 @@ it("rejects a chosen secret of another key before any request", async () => {
   const sent: unknown[] = [];
   const createApiKey = async ({ body }: { readonly body: { readonly key: string } }) => {
     sent.push(body.key);
-    throw new Error("no answer");
+    throw new Error("no response");
   };
   const connectionTo = (isTaken: boolean) =>
     ({

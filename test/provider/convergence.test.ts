@@ -20,7 +20,7 @@ function nameOf(type: string, args: Values, index: number): string {
   return claim?.key ?? `${type} ${index}`;
 }
 
-/** Keeps devices on destroy and gives each its own name, because device names are unique. */
+/** Keeps devices on destroy and names each differently, because device names are unique. */
 function withOwnDeviceName(type: string, { adopt: _adopt, ...args }: Values): Values {
   if (type !== "Device") return args;
   return {

@@ -74,7 +74,7 @@ describe.each(cases)("$type changed out of band", ({ type, definition }) => {
     expect(Object.keys(definition.inputs).filter((field) => !covered.includes(field))).toEqual([]);
   });
 
-  // A Tag has no declaration of its own: several programs can use it.
+  // Many objects have a tag, and other programs can declare them.
   it.skipIf(isSparse || type === "Tag")(
     "the object has its declaration, and the audit entry of the change has none",
     async () => {
@@ -129,7 +129,7 @@ describe.each(cases)("$type changed out of band", ({ type, definition }) => {
     expect(await harness.preview(program)).toEqual([]);
   });
 
-  // An empty 404 of this service can mean a deleted namespace or a user without membership.
+  // An empty 404 of this service does not distinguish a deleted namespace from a removed member.
   const isAmbiguous = isSparse && type === "Namespace";
   it.runIf(outOfBand.remove && !isAmbiguous)("removed without a refresh: its deletion succeeds", async () => {
     await outOfBand.remove?.(client(), outputs());

@@ -40,7 +40,7 @@ describe("a list of objects", () => {
     const listing = new Listing<Item>({
       keysOf: ({ id }) => [id],
       pages: pagesOf(items(150), total),
-      look: () => Promise.reject(new Error("not to be asked one by one")),
+      look: () => Promise.reject(new Error("unexpected request for one object")),
     });
     const found = await Promise.all(items(150).map(({ id }) => listing.find(id)));
     expect(found).toEqual(items(150));
@@ -68,7 +68,7 @@ describe("a list of objects", () => {
           },
         };
       },
-      look: () => Promise.reject(new Error("not to be asked one by one")),
+      look: () => Promise.reject(new Error("unexpected request for one object")),
     });
     const first = Promise.all(items(10).map(({ id }) => listing.find(id)));
     await reading.promise;

@@ -68,7 +68,7 @@ describe("a user who is no longer a member of the namespace", () => {
   });
 });
 
-// On other services, an empty 404 can mean a deleted namespace or a removed member.
+// An empty 404 does not distinguish a deleted namespace from a removed member.
 describe("a deleted namespace", () => {
   it("lets a destroy succeed without remaining objects", async () => {
     await owner().deleteNamespace({ params: { tenant } });

@@ -95,7 +95,7 @@ it("a device that enrolls again loses its tags, and up restores them for its MAC
   };
   await harness.up(program);
   await fleet.client.deleteDevice({ params: { uid: first } });
-  // Another key gives the device another uid.
+  // The uid of a device depends on its key.
   await fleet.client.authDevice({
     body: {
       info: { id: "debian", prettyName: "Debian", version: "v0.19.0", arch: "amd64", platform: "native" },

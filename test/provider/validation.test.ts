@@ -46,7 +46,7 @@ const RULES: readonly (readonly [string, Record<string, unknown>, RegExp])[] = [
   ["Namespace", { adopt: "force" }, /^Namespace\.adopt: must be true or false, or must be overwrite$/],
   ["Member", { tenant: "mine" }, /^Member\.tenant: must be a lower-case uuid/],
   ["Member", { role: "owner" }, /^Member\.role: must be one of observer, operator, administrator$/],
-  ["Member", { email: "nobody" }, /^Member\.email: must be a valid email$/],
+  ["Member", { email: "ana" }, /^Member\.email: must be a valid email$/],
   ["PublicKey", { name: "" }, /^PublicKey\.name: must have at least 1 character$/],
   ["PublicKey", { name: "x".repeat(256) }, /^PublicKey\.name: must have at most 255 characters$/],
   ["PublicKey", { username: "(" }, /^PublicKey\.username: must be a regular expression in RE2 syntax/],

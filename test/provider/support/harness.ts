@@ -25,7 +25,7 @@ export class Harness {
   readonly #env: Readonly<Record<string, string>>;
   readonly #stack: string;
   readonly #doors: FrontDoor[] = [];
-  /** The id of the state, which a StateIdentity resource gives to all resources of a real state. */
+  /** The id of the state; in real states it is the output of a StateIdentity resource. */
   readonly #stateId = randomUUID();
 
   constructor(env: Readonly<Record<string, string>>, stack = "stack") {
