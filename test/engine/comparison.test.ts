@@ -1,6 +1,6 @@
 // Compares both engines in the same scenarios. comparison/recorded.json has the recorded outcomes of the Pulumi CLI, so
-// that the embedded engine can be tested without a CLI. With a CLI on the PATH, the recording itself is tested. To record
-// it again after a change of a scenario or of the CLI's version:
+// the embedded engine can be tested without a CLI. With a CLI on the PATH, the recording itself is tested. To record it
+// again after a change of a scenario or of the CLI's version:
 //
 //   GATEHOUSE_RECORD=1 npx vitest run test/engine/comparison.test.ts && npx biome check .
 import { readFileSync, writeFileSync } from "node:fs";

@@ -35,7 +35,7 @@ export type Thing = {
 
 /** The resources, outputs and errors of the fixture program. */
 export type ProgramPlan = {
-  /** Components, created before the things. A thing refers to one by `group`, and an option `parent` by "group <name>". */
+  /** Components, created before the things. A thing refers to one by `group`, an option `parent` by "group <name>". */
   groups?: { name: string; type?: string; options?: Record<string, unknown> }[];
   things?: Thing[];
   outputs?: Record<string, [thing: string, output: string]>;
