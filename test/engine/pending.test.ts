@@ -51,9 +51,7 @@ describe.each(engines)("pending operations of a killed run, with the $label", ({
       expect(output.match(/while updating the Thing a/g)).toHaveLength(1);
       expect(output).toMatch(/while updating the Thing a\. .*gatehouse refresh/);
       expect(output.match(/while creating the Thing ghost/g)).toHaveLength(1);
-      expect(output).toMatch(
-          /while creating the Thing ghost\. .*gatehouse refresh --clear-pending-creates/,
-        );
+      expect(output).toMatch(/while creating the Thing ghost\. .*gatehouse refresh --clear-pending-creates/);
       expect(pending()).toEqual(reads ? ["updating a", "creating ghost"] : ["creating ghost"]);
     }
     await run("refresh", "--yes", "--clear-pending-creates");

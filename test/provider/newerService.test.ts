@@ -48,7 +48,7 @@ const onDevice = (type: string, args: object): Program => ({
 });
 
 describe("a Member", () => {
-  const before = ["info", "list namespaces", "get namespace before acceptance"];
+  const before = ["info", "list namespaces", "get namespace before anybody accepted"];
 
   it("is invited once, and stays invited until the invitation changes", async () => {
     await start(...before, "invite alice", "list invitations");
@@ -63,11 +63,11 @@ describe("a Member", () => {
   });
 
   it("without an account is invited too, and the deletion withdraws the invitation", async () => {
-    await start(...before, "invite guest", "list invitations", "withdraw guest's invitation");
-    await harness.up({ it: { type: "Member", args: { email: "guest@example.com", role: "observer" } } });
+    await start(...before, "invite nobody", "list invitations", "withdraw nobody's invitation");
+    await harness.up({ it: { type: "Member", args: { email: "nobody@example.com", role: "observer" } } });
     expect(harness.state.get("it")).toMatchObject({
       id: `${TENANT}/${UNREGISTERED}`,
-      outputs: { status: "invited", accountEmail: "guest@example.com" },
+      outputs: { status: "invited", accountEmail: "nobody@example.com" },
     });
     await harness.up({});
     expect(writes().at(-1)).toBe(`DELETE /api/namespaces/${TENANT}/invitations/${UNREGISTERED}`);
@@ -110,8 +110,8 @@ describe("a Member", () => {
   });
 
   it("with an expired invitation is withdrawn and invited again by an up", async () => {
-    await start(...before, "invite guest", "list invitations", "withdraw guest's invitation");
-    const program = { it: { type: "Member", args: { email: "guest@example.com", role: "observer" } } };
+    await start(...before, "invite nobody", "list invitations", "withdraw nobody's invitation");
+    const program = { it: { type: "Member", args: { email: "nobody@example.com", role: "observer" } } };
     await harness.up(program);
     vi.useFakeTimers({ now: new Date("2026-12-01T00:00:00Z"), toFake: ["Date"] });
     expect(await harness.refresh()).toEqual(["update it"]);
@@ -148,7 +148,7 @@ describe("a Member", () => {
 
   it("is identified by address until acceptance if the service does not list invitations", async () => {
     const labels = ["invite alice", "invitations are not shown"];
-    await start("get namespace before acceptance", ...labels, "get namespace with its members");
+    await start("get namespace before anybody accepted", ...labels, "get namespace with its members");
     await harness.up(alice());
     expect(harness.state.get("alice")).toMatchObject({
       id: `${TENANT}/alice@example.com`,
@@ -182,7 +182,9 @@ describe("an operation that a service of 0.27 lacks", () => {
       it: { type: "Namespace", args: { name: "second", settings: { sessionRecord: false } } },
     };
     await expect(harness.up(program)).rejects.toThrow(/refused \(405\)/);
-    expect(printed).toEqual([expect.stringContaining(`${EXPECTED}a community instance has a single namespace`)]);
+    expect(printed).toEqual([
+      expect.stringContaining(`${EXPECTED}a community instance has a single namespace`),
+    ]);
     expect(writes()).toEqual(["POST /api/namespaces"]);
   });
 

@@ -261,7 +261,9 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect(words).toContain("adopt = true");
     expect(await client.getFirewallRules()).toHaveLength(1);
     root.write(one("firewall_rule", rule({ adopt: true })));
-    expect(wordsIn(await root.apply())).toContain(`adopted the existing object ${fleet.tenant}/${existing?.id}`);
+    expect(wordsIn(await root.apply())).toContain(
+      `adopted the existing object ${fleet.tenant}/${existing?.id}`,
+    );
     expect(await root.changes()).toEqual([]);
     // Removing adopt changes nothing.
     root.write(one("firewall_rule", rule()));
