@@ -57,18 +57,27 @@ interface Text {
 }
 
 const lineOf = (source: string, position: number) => source.slice(0, position).split("\n").length;
-const onOneLine = (text: string) => text.replaceAll(/\s+/g, " ").trim();
+const CODE = /`[^`\n]*`/g;
+const onOneLine = (text: string) => text.replaceAll(CODE, "`code`").replaceAll(/\s+/g, " ").trim();
 
 /** The paragraphs of a Markdown file, without code. */
 function paragraphsOf(source: string): readonly Text[] {
   const blank = (code: string) => code.replaceAll(/[^\n]/g, "");
-  const prose = source.replaceAll(/^( *)```[\s\S]*?^\1```/gm, blank).replaceAll(/`[^`\n]*`/g, "`code`");
+  const prose = source.replaceAll(/^( *)```[\s\S]*?^\1```/gm, blank);
   return [...prose.matchAll(/\S(?:.|\n(?!\s*\n))*/g)].map(({ index, 0: text }) => ({
     ...{ line: lineOf(prose, index), text: onOneLine(text), isComment: false },
   }));
 }
 
-/** The comments and the text literals of a TypeScript file. */
+/** True for the title of a test: the first argument of `it` or `describe`. */
+function isTitle({ parent }: ts.Node): boolean {
+  return ts.isCallExpression(parent) && /^(it|describe)\b/.test(parent.expression.getText());
+}
+
+/**
+ * The comments and the sentences in text literals of a TypeScript file. A literal of one word is a value. The literals of
+ * tests are data, which may be recorded, except their titles.
+ */
 function textsOf(file: string, source: string): readonly Text[] {
   const tree = ts.createSourceFile(file, source, ts.ScriptTarget.Latest, true);
   const texts = new Map<number, Omit<Text, "line">>();
@@ -89,7 +98,9 @@ function textsOf(file: string, source: string): readonly Text[] {
       const start = isContinued ? previous[1].text : "";
       texts.set(pos, { text: onOneLine(`${start} ${text}`), isComment: true });
     }
-    if (ts.isStringLiteralLike(node) || ts.isTemplateHead(node) || ts.isTemplateMiddleOrTemplateTail(node)) {
+    const isText =
+      ts.isStringLiteralLike(node) || ts.isTemplateHead(node) || ts.isTemplateMiddleOrTemplateTail(node);
+    if (isText && node.text.trim().includes(" ") && (!file.startsWith("test/") || isTitle(node))) {
       texts.set(node.getStart(tree), { text: onOneLine(node.text), isComment: false });
     }
     for (const child of node.getChildren(tree)) visit(child);
