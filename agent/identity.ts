@@ -1,8 +1,9 @@
 import { execFileSync } from "node:child_process";
 import { createPrivateKey, createPublicKey, generateKeyPairSync, hash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { networkInterfaces, type UserInfo, userInfo } from "node:os";
 import { join } from "node:path";
+import { fileFailureText } from "@gatehouse-access/sdk/errors";
 
 /** An error in the command line. */
 export class UsageError extends Error {}
@@ -100,15 +101,40 @@ export function becomeUser(user: string | undefined): {
  * @throws Error the process cannot use the folder, or the file contains no key
  */
 export function deviceKey(folder: string): DeviceKey {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
   const file = join(folder, KEY_FILE);
-  if (!existsSync(file)) {
-    const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
-    writeFileSync(file, privateKey.export({ type: "pkcs1", format: "pem" }), { mode: 0o600, flag: "wx" });
+  withFile("write", folder, () => mkdirSync(folder, { recursive: true, mode: 0o700 }));
+  if (!withFile("read", folder, () => readdirSync(folder)).includes(KEY_FILE)) {
+    const pem = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({
+      type: "pkcs1",
+      format: "pem",
+    });
+    withFile("write", file, () => writeFileSync(file, pem, { mode: 0o600, flag: "wx" }));
   }
-  const privateKey = readFileSync(file, "utf8");
-  const publicKey = createPublicKey(createPrivateKey(privateKey)).export({ type: "pkcs1", format: "pem" });
-  return { privateKey, publicKey: publicKey.toString() };
+  const privateKey = withFile("read", file, () => readFileSync(file, "utf8"));
+  let publicKey: string;
+  try {
+    publicKey = createPublicKey(createPrivateKey(privateKey))
+      .export({ type: "pkcs1", format: "pem" })
+      .toString();
+  } catch (cause) {
+    // OpenSSL's text does not help a user.
+    throw new Error(
+      `The file ${file} is not a private key in PEM form. Restore it, or delete it to enroll a new device.`,
+      {
+        cause,
+      },
+    );
+  }
+  return { privateKey, publicKey };
+}
+
+/** Accesses a file of the data folder. @throws Error with the cause and a remedy */
+function withFile<T>(action: "read" | "write", file: string, access: () => T): T {
+  try {
+    return access();
+  } catch (cause) {
+    throw new Error(fileFailureText(action, `${file} (--data-dir)`, cause), { cause });
+  }
 }
 
 /** Returns the address of the first network card. Without a card, the address is derived from the device's key. */

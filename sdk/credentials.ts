@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { inspect } from "node:util";
 import * as OTPAuth from "otpauth";
-import { ConfigurationError } from "./errors.ts";
+import { ConfigurationError, fileFailure } from "./errors.ts";
 import { parseJson } from "./json.ts";
 import type { RetryPolicy } from "./retry.ts";
 
@@ -136,12 +136,13 @@ function contentOf(path: string, variable: string): string {
   try {
     content = readFileSync(path, "utf8");
   } catch (cause) {
-    const code = (cause as NodeJS.ErrnoException).code ?? "unknown error";
-    // A URL in place of the path may be a secret itself.
-    const shown = /^\w+:\/\//.test(path) ? "the file (its path looks like a URL)" : path;
-    throw new ConfigurationError(`cannot read ${shown} (${code})`, {
+    // A in place of a path may contain a secret.
+    const isAddress = /^\w+:\/\//.test(path);
+    const { detail, remedy } = fileFailure("read", isAddress ? "the URL)" : path, cause);
+    throw new ConfigurationError(detail, {
       field: [variable],
-      ...(shown === path && { cause }),
+      remedy: isAddress ? "Set it to the path of a file, not to an address." : remedy,
+      ...(!isAddress && { cause }),
     });
   }
   const text = content.replace(/\r?\n$/, "");

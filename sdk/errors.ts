@@ -1,6 +1,7 @@
 import type { SdkErrorCode } from "./errorCodes.ts";
 
 export { type ErrorKind, type SdkErrorCode, sdkErrors } from "./errorCodes.ts";
+export { type FileFailure, fileFailure, fileFailureText } from "./fileErrors.ts";
 
 /** The path of a value: names of members and indexes of items, from the outside in. */
 export type FieldPath = readonly (string | number)[];

@@ -1,4 +1,3 @@
-import { writeFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
 import type { NotedRun, NoticeKept } from "../drift/driftNotice.ts";
 import { type DriftReport, isDrift, type UnmanagedMode } from "../drift/driftReport.ts";
@@ -17,7 +16,7 @@ import {
   targetsOf,
   YES,
 } from "./flags.ts";
-import { type ActionOf, BLOCKED, type Io, type Outcome, type Output } from "./outcome.ts";
+import { type ActionOf, BLOCKED, type Io, type Outcome, type Output, writeOutput } from "./outcome.ts";
 import { readTerraform } from "./planFiles.ts";
 import { addNoTestsFlag, hasPolicyTests, runPolicyTests, TESTING } from "./policyTests.ts";
 import { colors, writeAccessMap } from "./render.ts";
@@ -258,11 +257,11 @@ async function writeReports(
   const { report } = found;
   if (markdown !== undefined) {
     const { driftMarkdown } = await import("../drift/report/reports.ts");
-    await writeFile(markdown, driftMarkdown(report, tests));
+    await writeOutput(markdown, driftMarkdown(report, tests));
   }
   if (junit !== undefined) {
     const { driftJunit } = await import("../drift/report/junit.ts");
-    await writeFile(junit, driftJunit(report, tests, allowUnseen));
+    await writeOutput(junit, driftJunit(report, tests, allowUnseen));
   }
   if (html !== undefined) {
     const [home] = found.meanings;

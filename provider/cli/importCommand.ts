@@ -1,12 +1,13 @@
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { type Command, Option } from "commander";
 import {
   BackendError,
   backendUrlOf,
   EngineError,
+  fileError,
   hasChanges,
   parseStackName,
   stackFilePath,
@@ -16,7 +17,7 @@ import type { Undeclarable } from "../estate/liveObjects.ts";
 import { FORMATS, type Format, type Program, type ProgramFile } from "../import/model.ts";
 import type { Connection } from "../service/connection.ts";
 import { counted, printable } from "../words.ts";
-import type { ActionOf, Io, Outcome } from "./outcome.ts";
+import { type ActionOf, type Io, type Outcome, writeOutput } from "./outcome.ts";
 import { colors, progressLine, resultText } from "./render.ts";
 import { withConnection } from "./service.ts";
 
@@ -138,7 +139,7 @@ async function nextSteps(io: Io, flags: ImportFlags, { resources }: Program): Pr
   if (plugin) {
     // The plugin's own import takes a list.
     const { jsonText } = await import("../import/literal.ts");
-    await writeFile(join(out, "import.json"), jsonText({ resources }, 1));
+    await writeOutput(join(out, "import.json"), jsonText({ resources }, 1));
     return `Next, in ${out}, with the plugin (gatehouse pulumi install):
   pulumi stack init ${stack}
   pulumi import --file import.json --generate-code=false --protect=false --yes
@@ -195,8 +196,9 @@ async function writeFolder(out: string, files: readonly ProgramFile[]): Promise<
     );
   }
   for (const { path, text } of files) {
-    await mkdir(dirname(join(out, path)), { recursive: true });
-    await writeFile(join(out, path), text);
+    const file = join(out, path);
+    await mkdir(dirname(file), { recursive: true }).catch(fileError("output", "write", dirname(file)));
+    await writeOutput(file, text);
   }
 }
 
@@ -243,7 +245,7 @@ async function createState(
   if (backend !== undefined)
     return `The stack ${stack} has them all; its preview is empty. Next: gatehouse preview ${out} --stack ${stack}`;
   const file = `${name}.state.json`;
-  await writeFile(join(out, file), JSON.stringify(deployment));
+  await writeOutput(join(out, file), JSON.stringify(deployment));
   return `The preview is empty with the state in ${join(out, file)}. Next, in ${out}:
   pulumi stack init ${stack}
   pulumi stack import --file ${file}`;

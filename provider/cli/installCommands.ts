@@ -1,3 +1,4 @@
+import { fileFailure } from "@gatehouse-access/sdk/errors";
 import { type Command, Option } from "commander";
 import { EngineError } from "../engine/index.ts";
 import { CHOICES, type Choice, SOURCE } from "../terraform/source.ts";
@@ -55,12 +56,7 @@ async function installPlugin({ env }: Io): Promise<Outcome> {
 Next, in the folder of a program: pulumi package add gatehouse`;
     return { text: () => text };
   } catch (error) {
-    const { code, path } = error as NodeJS.ErrnoException;
-    if (code === undefined) throw error;
-    throw new EngineError("install", `can not write ${path ?? "the plugin"} (${code})`, {
-      remedy: "PULUMI_HOME names another folder",
-      cause: error,
-    });
+    throw installError(error, "the plugin", "Set PULUMI_HOME to another folder.");
   }
 }
 
@@ -78,13 +74,16 @@ async function installProvider({ env }: Io, { mirror, for: choice }: Flags): Pro
     const next = `\nIn a configuration:\n\n${requirementText(version)}\nThen: ${inits}`;
     return { text: () => `${installed.join("")}${mirrored}${next}` };
   } catch (error) {
-    const { code, path } = error as NodeJS.ErrnoException;
-    if (code === undefined || error instanceof EngineError) throw error;
-    throw new EngineError("install", `Cannot write ${path ?? "the provider"} (${code}).`, {
-      remedy: "Choose another folder with --mirror.",
-      cause: error,
-    });
+    throw installError(error, "the provider", "Choose another folder with --mirror.");
   }
+}
+
+/** The error of an installation; other errors than those of the file system are returned unchanged. */
+function installError(error: unknown, what: string, remedy: string): unknown {
+  const { code, path } = error as NodeJS.ErrnoException;
+  if (code === undefined || error instanceof EngineError) return error;
+  const { detail } = fileFailure("write", path ?? what, error);
+  return new EngineError("install", detail, { remedy, cause: error });
 }
 
 const requirementText = (version: string) => `terraform {

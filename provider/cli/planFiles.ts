@@ -1,6 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
-import { EngineError, type Plan, type Result, type Stack } from "../engine/index.ts";
+import { EngineError, fileError, type Plan, type Result, type Stack } from "../engine/index.ts";
 import { OutdatedPlanError } from "../plan/saved/planDifferences.ts";
 import type { ReviewedContent } from "../plan/saved/planFile.ts";
 import type { PlannedWork } from "../plan/terraform/plannedWork.ts";
@@ -22,9 +22,11 @@ export async function readTerraform(io: Io, folder: string, file: string): Promi
   const { isInPlan, isUrlAlone } = await import("../plan/terraform/providerUrls.ts");
   const { workspaceIn } = await import("../terraform/workspace.ts");
   // The policy tests and access.ignore beside the configuration would be missed.
-  await readdir(folder).catch(unreadable(folder));
+  await readdir(folder).catch(fileError("plan_file", "read", folder));
   const isStdin = file === "-";
-  const content = isStdin ? await text(io.stdin) : await readFile(file, "utf8").catch(unreadable(file));
+  const content = isStdin
+    ? await text(io.stdin)
+    : await readFile(file, "utf8").catch(fileError("plan_file", "read", file));
   return readTerraformPlan(content, {
     name: isStdin ? "the standard input" : file,
     workspace: workspaceIn(folder, io.env),
@@ -43,12 +45,6 @@ export async function planOrConfiguration(
   const terraform = await readTerraform(io, folder, flags.terraform);
   return { terraform, configuration: terraform.settings };
 }
-
-const unreadable =
-  (path: string) =>
-  (cause: NodeJS.ErrnoException): never => {
-    throw new EngineError("plan_file", `Cannot read ${path} (${cause.code})`, { cause });
-  };
 
 /** Writes a reviewed plan to a file, for `up --plan`. @param refresh whether the plan was made after a refresh */
 export async function saveReviewed(
@@ -114,7 +110,7 @@ async function requireAsReviewed(
  */
 export async function requireSameWork(file: string, work: PlannedWork): Promise<void> {
   const { parseWork, workDifferences } = await import("../plan/terraform/plannedWork.ts");
-  const saved = await readFile(file, "utf8").catch(unreadable(file));
+  const saved = await readFile(file, "utf8").catch(fileError("plan_file", "read", file));
   const differences = workDifferences(parseWork(saved, file), work);
   if (differences.length > 0) throw new OutdatedPlanError(differences);
 }

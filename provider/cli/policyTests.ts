@@ -1,6 +1,6 @@
 import { relative, resolve } from "node:path";
 import type { Command } from "commander";
-import { EngineError, type Plan } from "../engine/index.ts";
+import { EngineError, fileError, type Plan } from "../engine/index.ts";
 import { policyTestFiles } from "../policyTests/policyFiles.ts";
 import type {
   LookedAt,
@@ -62,9 +62,7 @@ export async function hasPolicyTests(
   { tests = true, offline = false }: { readonly tests?: boolean; readonly offline?: boolean } = {},
 ): Promise<boolean> {
   if (!tests || offline) return false;
-  const files = await policyTestFiles(folder).catch((cause: Error) => {
-    throw new EngineError("project", cause.message, { cause });
-  });
+  const files = await policyTestFiles(folder).catch(fileError("project", "read", folder));
   return files.length > 0;
 }
 

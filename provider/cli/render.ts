@@ -1,4 +1,3 @@
-import { writeFile } from "node:fs/promises";
 import type { Access } from "@gatehouse-access/sdk/policy";
 import pc from "picocolors";
 import {
@@ -16,6 +15,7 @@ import {
 } from "../engine/index.ts";
 import type { AccessMapMeta } from "../map/accessMapData.ts";
 import { printable, printableLines } from "../words.ts";
+import { writeOutput } from "./outcome.ts";
 
 export type Colors = ReturnType<typeof pc.createColors>;
 
@@ -149,6 +149,6 @@ export async function writeAccessMap(
   const { accessMapData } = await import("../map/accessMapData.ts");
   const { accessMapHtml } = await import("../map/accessMapHtml.ts");
   const data = accessMapData(before, after, { ...meta, when: new Date().toISOString() });
-  await writeFile(file, accessMapHtml(data));
+  await writeOutput(file, accessMapHtml(data));
   stderr.write(`The access map is in ${file}\n`);
 }

@@ -1,4 +1,3 @@
-import { writeFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
 import { EngineError } from "../engine/index.ts";
 import type { PlannedWork } from "../plan/terraform/plannedWork.ts";
@@ -14,7 +13,7 @@ import {
   type StackFlags,
   type TerraformFlags,
 } from "./flags.ts";
-import { type ActionOf, BLOCKED, type Io, type Outcome, type Output } from "./outcome.ts";
+import { type ActionOf, BLOCKED, type Io, type Outcome, type Output, writeOutput } from "./outcome.ts";
 import { readTerraform, requireSameWork, saveReviewed } from "./planFiles.ts";
 import { colors, writeAccessMap } from "./render.ts";
 import type { RevisionPlans } from "./revisionPlans.ts";
@@ -147,7 +146,7 @@ async function review(io: Io, folder: string, flags: Flags): Promise<Outcome> {
           return;
         }
         if (stack) await saveReviewed(flags.save, stack, plan, reviewed, flags.refresh);
-        if (work) await writeFile(flags.save, `${JSON.stringify(work(), null, 2)}\n`);
+        if (work) await writeOutput(flags.save, `${JSON.stringify(work(), null, 2)}\n`);
         io.stderr.write(
           stack
             ? `The plan is in ${flags.save}; up --plan does it as long as it is what was reviewed\n`
@@ -198,7 +197,7 @@ async function writeReports(
   const { reviewMarkdown } = await import("../review/report/markdown.ts");
   const text = reviewMarkdown(reviewed.review, allowed);
   if (markdown === "-") stdout.write(text);
-  else await writeFile(markdown, text);
+  else await writeOutput(markdown, text);
 }
 
 async function writeMap(stderr: Output, file: string, { review, namespaces }: ReviewedPlan): Promise<void> {

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseJson } from "@gatehouse-access/sdk/json";
-import { EngineError, ifThere, writeDurably } from "../engine/index.ts";
+import { EngineError, fileError, ifThere, writeDurably } from "../engine/index.ts";
 
 /**
  * Path of a file in the project directory in which `drift` keeps data of a stack for its next run. For
@@ -20,30 +20,24 @@ export class KeptFile<T extends object> {
 
   /** Undefined if the file does not exist. @throws EngineError (`project`) if the file cannot be read or parsed */
   async read(): Promise<Partial<T> | undefined> {
+    const read = ifThere(readFile(this.#path, "utf8"));
+    const text = await read.catch(fileError("project", "read", this.#path));
+    if (text === undefined) return undefined;
     try {
-      const text = await ifThere(readFile(this.#path, "utf8"));
-      if (text === undefined) return undefined;
       const kept: unknown = parseJson(text);
-      if (typeof kept !== "object" || kept === null) throw new Error("it does not contain a JSON object");
-      return kept as Partial<T>;
-    } catch (error) {
-      throw this.#cannot("read", error);
+      if (typeof kept === "object" && kept !== null) return kept as Partial<T>;
+    } catch {
+      // Reported below.
     }
+    throw new EngineError("project", `Cannot read ${this.#path}: it is not a JSON object.`, {
+      remedy: "Delete the file. The next run writes it again.",
+    });
   }
 
   /** Replaces the file atomically. @throws EngineError (`project`) if the file cannot be written */
   async write(kept: T): Promise<void> {
-    try {
-      await writeDurably(this.#path, `${JSON.stringify(kept, null, 2)}\n`);
-    } catch (error) {
-      throw this.#cannot("write", error);
-    }
-  }
-
-  #cannot(what: string, cause: unknown): EngineError {
-    return new EngineError("project", `Cannot ${what} ${this.#path}: ${(cause as Error).message}`, {
-      cause,
-    });
+    const written = writeDurably(this.#path, `${JSON.stringify(kept, null, 2)}\n`);
+    await written.catch(fileError("project", "write", this.#path));
   }
 }
 

@@ -1,4 +1,4 @@
-import { type ErrorMore, GatehouseError } from "@gatehouse-access/sdk/errors";
+import { type ErrorMore, fileFailure, GatehouseError } from "@gatehouse-access/sdk/errors";
 import type { CommandErrorCode } from "../errorCodes.ts";
 import type { Confirmable, Plan, Result, TargetOptions } from "./model.ts";
 
@@ -17,6 +17,18 @@ export class EngineError extends GatehouseError {
     this.name = new.target.name;
   }
 }
+
+/**
+ * Handles a failed access to a file, as the argument of `catch`.
+ * @param file its path, or words with it
+ * @throws EngineError with the cause and a remedy
+ */
+export const fileError =
+  (code: CommandErrorCode, action: "read" | "write", file: string) =>
+  (cause: unknown): never => {
+    const { detail, remedy } = fileFailure(action, file, cause);
+    throw new EngineError(code, detail, { remedy, cause });
+  };
 
 const INSTALL = "https://www.pulumi.com/docs/install/";
 

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { open, readFile, rename, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
+import { fileFailureText } from "@gatehouse-access/sdk/errors";
 import { parseJson } from "@gatehouse-access/sdk/json";
 import { parse } from "yaml";
 import { BackendError, type EngineError, ProjectError } from "./errors.ts";
@@ -62,8 +63,8 @@ export async function readIfThere(
   path: string,
   Failure: new (detail: string) => EngineError,
 ): Promise<string | undefined> {
-  return ifThere(readFile(path, "utf8")).catch(({ message }: Error) => {
-    throw new Failure(`${path} cannot be read: ${message}`);
+  return ifThere(readFile(path, "utf8")).catch((error: Error) => {
+    throw new Failure(fileFailureText("read", path, error));
   });
 }
 

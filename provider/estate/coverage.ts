@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { EngineError, ifThere, type StateResource } from "../engine/index.ts";
+import { EngineError, fileError, ifThere, type StateResource } from "../engine/index.ts";
 import { claimsOfId } from "../lifecycle/claims.ts";
 import type { ResourceDefinition } from "../resources/definition.ts";
 import { idWithin } from "../resources/values.ts";
@@ -180,9 +180,7 @@ const FORM = 'must have the form <kind> <id> until <YYYY-MM-DD>: <reason>; put a
  */
 export async function readExceptions(folder: string): Promise<Exception[]> {
   const file = join(folder, EXCEPTIONS_FILE);
-  const text = await ifThere(readFile(file, "utf8")).catch((cause: Error) => {
-    throw new EngineError("project", `Cannot read ${file}: ${cause.message}`, { cause });
-  });
+  const text = await ifThere(readFile(file, "utf8")).catch(fileError("project", "read", file));
   return (text ?? "").split("\n").flatMap((line, index) => {
     const content = line.trim();
     return content === "" || content.startsWith("#") ? [] : [parsed(content, index + 1)];

@@ -1,11 +1,21 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type * as contract from "@gatehouse-access/sdk/contract";
+import { fileFailureText } from "@gatehouse-access/sdk/errors";
 
 const require = createRequire(import.meta.url);
 
 /** The maximum length of a public key file, in characters. A longer file is not a public key. */
 const MAX_SIZE = 64 * 1024;
+
+/** @throws Error with the cause and a remedy when the file cannot be read */
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    throw new Error(fileFailureText("read", path, cause), { cause });
+  }
+}
 
 /**
  * Reads the public key in a file that `ssh-keygen` wrote. Empty lines and comments are skipped. A relative path
@@ -14,7 +24,7 @@ const MAX_SIZE = 64 * 1024;
  * contains a private key
  */
 export function sshKeyFile(path: string): string {
-  const text = readFileSync(path, "utf8");
+  const text = readText(path);
   if (text.length > MAX_SIZE)
     throw new Error(`${path}: not a public key file: it has ${text.length} characters`);
   const lines = text

@@ -1,3 +1,4 @@
+import { fileFailureText } from "@gatehouse-access/sdk/errors";
 import type { Dispatcher } from "undici";
 import { streamDurably } from "../files/durableFile.ts";
 import { OperatorError } from "../OperatorError.ts";
@@ -62,12 +63,9 @@ export function callAdmin<T>(
  */
 export function fetchDatabase(folder: string, file: string): Promise<number> {
   return sendRequest(folder, { method: "GET", path: "/database" }, async ({ body, headers }) => {
-    await streamDurably(file, body).catch((error: Error) => {
-      const needed =
-        "code" in error && outOfSpace.has(String(error.code)) ? ` (${headers["content-length"]} bytes)` : "";
-      throw new OperatorError(`Cannot copy the database${needed} into ${file}: ${error.message}`, {
-        cause: error,
-      });
+    await streamDurably(file, body).catch((error: NodeJS.ErrnoException) => {
+      const size = outOfSpace.has(error.code ?? "") ? ` (${headers["content-length"]} bytes)` : "";
+      throw new OperatorError(fileFailureText("write", `${file}${size}`, error), { cause: error });
     });
     return Number(headers[CHANGES_HEADER]);
   });

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
-import { text } from "node:stream/consumers";
+import { text as readText } from "node:stream/consumers";
+import { fileFailureText } from "@gatehouse-access/sdk/errors";
 import { Command } from "commander";
 import { callAdmin } from "../admin/adminClient.ts";
 import type {
@@ -7,7 +8,7 @@ import type {
   CreateAnnouncementRequest,
   ListedAnnouncement,
 } from "../admin/requests.ts";
-import { OperatorError, reasonOf } from "../OperatorError.ts";
+import { OperatorError } from "../OperatorError.ts";
 import type { Flags } from "../settings/readConfig.ts";
 import { type CommandIo, print } from "./CommandIo.ts";
 import { folderOf, subcommand } from "./subcommand.ts";
@@ -25,11 +26,11 @@ async function readContent(io: CommandIo, file: string | undefined): Promise<str
     try {
       return readFileSync(file, "utf8");
     } catch (error) {
-      const reason = reasonOf(error);
-      throw new OperatorError(`Cannot read the announcement ${file} (--file): ${reason}`, { cause: error });
+      const text = fileFailureText("read", `the announcement ${file} (--file)`, error);
+      throw new OperatorError(text, { cause: error });
     }
   }
-  const content = io.stdin.isTTY ? "" : await text(io.stdin);
+  const content = io.stdin.isTTY ? "" : await readText(io.stdin);
   if (content.trim() !== "") return content;
   throw new OperatorError(
     "stdin holds no text: pipe the announcement in as Markdown, or name its file by --file",

@@ -1,4 +1,5 @@
 import { createReadStream, existsSync, rmSync } from "node:fs";
+import { fileFailureText } from "@gatehouse-access/sdk/errors";
 import { serviceListens } from "../admin/socketPath.ts";
 import { type BackupContent, checkBackup } from "../db/sqlite/checkBackup.ts";
 import { replaceSqlite } from "../db/sqlite/replace.ts";
@@ -49,8 +50,10 @@ export async function restore({ backup, dataDir, database, secret }: RestoreRequ
   }
   const copy = `${database}.restoring`;
   try {
-    await streamDurably(copy, createReadStream(backup)).catch((error: Error) => {
-      throw new OperatorError(`Cannot copy ${backup} into its place: ${error.message}`, { cause: error });
+    await streamDurably(copy, createReadStream(backup)).catch((error: NodeJS.ErrnoException) => {
+      const isBackup = error.path === backup || error.syscall === "read";
+      const [action, file] = isBackup ? (["read", backup] as const) : (["write", database] as const);
+      throw new OperatorError(fileFailureText(action, file, error), { cause: error });
     });
     const sealer = sealerOf(known);
     const content = checkBackup(copy, backup, (key) => openSigningKey(sealer, key));

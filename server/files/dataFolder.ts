@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { OperatorError, reasonOf } from "../OperatorError.ts";
+import { fileFailureText } from "@gatehouse-access/sdk/errors";
+import { OperatorError } from "../OperatorError.ts";
 
 /** Permission bits of the group and of other users. Windows does not have them. */
 const othersMayWrite = 0o022;
@@ -22,8 +23,9 @@ export function prepareDataFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
-    const reason = reasonOf(error);
-    throw new OperatorError(`Cannot create the data folder ${folder}: ${reason}`, { cause: error });
+    // A recursive creation does not fail because a folder above is missing.
+    const text = fileFailureText("write", `the data folder ${folder}`, error);
+    throw new OperatorError(text, { cause: error });
   }
   if (openToOthers(folder, othersMayWrite)) {
     throw new OperatorError(

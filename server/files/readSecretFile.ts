@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
-import { OperatorError, reasonOf } from "../OperatorError.ts";
+import { fileFailureText } from "@gatehouse-access/sdk/errors";
+import { OperatorError } from "../OperatorError.ts";
 
 /**
  * Returns the secret in a file, without the line break at its end.
@@ -10,8 +11,8 @@ export function readSecretFile(file: string): string {
   try {
     text = readFileSync(file, "utf8").replace(/\r?\n$/, "");
   } catch (error) {
-    throw new OperatorError(`cannot read ${file}: ${reasonOf(error)}`);
+    throw new OperatorError(fileFailureText("read", file, error));
   }
-  if (text === "") throw new OperatorError(`${file} is empty`);
+  if (text === "") throw new OperatorError(`The file ${file} is empty.`);
   return text;
 }

@@ -1,9 +1,10 @@
 import { hash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { fileFailureText } from "@gatehouse-access/sdk/errors";
 import { openToOthers, othersMayDoAnything, strangersMayDoAnything } from "../files/dataFolder.ts";
 import { createDurably } from "../files/durableFile.ts";
-import { OperatorError, reasonOf } from "../OperatorError.ts";
+import { OperatorError } from "../OperatorError.ts";
 import { ssh2 } from "./ssh/ssh2.ts";
 
 const FILE = "ssh_host_ed25519_key";
@@ -49,9 +50,8 @@ function readKey(file: string, forbidden: number): HostKey {
   try {
     pem = readFileSync(file, "utf8");
   } catch (error) {
-    throw new OperatorError(
-      `Cannot read the SSH host key ${file} (GATEHOUSE_SSH_HOST_KEY_FILE): ${reasonOf(error)}`,
-    );
+    const what = `the SSH host key ${file} (GATEHOUSE_SSH_HOST_KEY_FILE)`;
+    throw new OperatorError(fileFailureText("read", what, error));
   }
   if (openToOthers(file, forbidden)) {
     throw new OperatorError(

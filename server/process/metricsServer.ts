@@ -1,10 +1,11 @@
 import { readFileSync } from "node:fs";
+import { fileFailureText } from "@gatehouse-access/sdk/errors";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import { openToOthers, strangersMayDoAnything } from "../files/dataFolder.ts";
 import { HttpServers } from "../http/listener/HttpServers.ts";
 import { schemaController } from "../http/listener/schemaController.ts";
 import type { Metrics } from "../metrics.ts";
-import { OperatorError, reasonOf } from "../OperatorError.ts";
+import { OperatorError } from "../OperatorError.ts";
 import { isSameSecret } from "../secrets/digest.ts";
 
 /** Minimum length of the metrics token, in characters. */
@@ -50,11 +51,8 @@ export function readMetricsToken(file: string): string {
   try {
     token = readFileSync(file, "utf8").trim();
   } catch (error) {
-    const reason = reasonOf(error);
-    throw new OperatorError(
-      `Cannot read the metrics token ${file} (GATEHOUSE_METRICS_TOKEN_FILE): ${reason}`,
-      { cause: error },
-    );
+    const what = `the metrics token ${file} (GATEHOUSE_METRICS_TOKEN_FILE)`;
+    throw new OperatorError(fileFailureText("read", what, error), { cause: error });
   }
   if (openToOthers(file, strangersMayDoAnything)) {
     throw new OperatorError(`All users of this machine can read the token ${file}. Run \`chmod o= ${file}\``);

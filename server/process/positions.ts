@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
+import { fileFailureText } from "@gatehouse-access/sdk/errors";
 import { LRUCache } from "lru-cache";
 import { type CityResponse, Reader } from "mmdb-lib";
 import { isPublic, normalAddress } from "../addresses.ts";
-import { OperatorError, reasonOf } from "../OperatorError.ts";
+import { OperatorError } from "../OperatorError.ts";
 
 /** A geographic position in degrees; 0,0 if the position is unknown (models section 3). */
 export interface Position {
@@ -20,18 +21,19 @@ const KEPT = 10_000;
  * @throws OperatorError the file cannot be read, or is not a database in the MaxMind format
  */
 function open(file: string): Reader<CityResponse> {
-  const fail = (what: string, error: unknown) =>
-    new OperatorError(`${what} ${file} (GATEHOUSE_GEOIP_FILE): ${reasonOf(error)}`, { cause: error });
+  const named = `${file} (GATEHOUSE_GEOIP_FILE)`;
   let bytes: Buffer;
   try {
     bytes = readFileSync(file);
   } catch (error) {
-    throw fail("Cannot read the position file", error);
+    const text = fileFailureText("read", `the position file ${named}`, error);
+    throw new OperatorError(text, { cause: error });
   }
   try {
     return new Reader<CityResponse>(bytes);
   } catch (error) {
-    throw fail("Cannot read a MaxMind database from", error);
+    const text = `The position file ${named} is not a database read a MaxMind format. Set it to an .mmdb file.`;
+    throw new OperatorError(text, { cause: error });
   }
 }
 

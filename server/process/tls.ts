@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
+import { fileFailureText } from "@gatehouse-access/sdk/errors";
 import { openToOthers, strangersMayDoAnything } from "../files/dataFolder.ts";
 import type { TlsIdentity } from "../http/listener/HttpServers.ts";
-import { OperatorError, reasonOf } from "../OperatorError.ts";
+import { OperatorError } from "../OperatorError.ts";
 import type { TlsFiles } from "../settings/readConfig.ts";
 
 /**
@@ -38,7 +39,7 @@ function readPem(what: string, file: string, variable: string): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {
-    const reason = reasonOf(error);
-    throw new OperatorError(`Cannot read the TLS ${what} ${file} (${variable}): ${reason}`, { cause: error });
+    const text = fileFailureText("read", `the TLS ${what} ${file} (${variable})`, error);
+    throw new OperatorError(text, { cause: error });
   }
 }

@@ -1,6 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { fileFailureText } from "@gatehouse-access/sdk/errors";
 import type { z } from "zod";
 import { isLoopback } from "../addresses.ts";
 import type { DatabaseLocation } from "../db/Database.ts";
@@ -265,8 +266,15 @@ const RSA_BITS = 2048;
  * @throws ConfigError the file is unreadable, contains no certificate, or contains a certificate with a weak key
  */
 function certificatesIn(file: string): readonly string[] {
+  const { variable, allowed } = settings.samlCertificateFile;
+  let text: string;
   try {
-    const [, ...texts] = readFileSync(file, "utf8").split(BEGIN);
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    throw new ConfigError(fileFailureText("read", `${file} (${variable})`, error));
+  }
+  try {
+    const [, ...texts] = text.split(BEGIN);
     if (texts.length === 0) throw new Error(`${file} contains no certificate in PEM form`);
     return texts.map((text) => {
       const certificate = new X509Certificate(BEGIN + text);
@@ -276,7 +284,6 @@ function certificatesIn(file: string): readonly string[] {
       return certificate.toString();
     });
   } catch (error) {
-    const { variable, allowed } = settings.samlCertificateFile;
     throw new ConfigError(`${variable}: ${reasonOf(error)}: it must be ${allowed}`);
   }
 }

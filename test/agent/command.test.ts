@@ -1,9 +1,10 @@
 import { createHash, verify } from "node:crypto";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { devices } from "@gatehouse-access/sdk/contract";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { deviceKey } from "../../agent/identity.ts";
 import { passwordCheck } from "../../agent/password.ts";
 import { environmentWithout, runCommand } from "../support/command.ts";
 import { isRoot } from "../support/nobody.ts";
@@ -48,6 +49,20 @@ it("keeps the key of its device unreadable for other users", async () => {
   expect(digest()).toBe(before);
   expect(gateway.enrollments).toHaveLength(2);
   expect(gateway.enrollments[1]).toEqual(gateway.enrollments[0]);
+});
+
+it("reports why the key cannot be used, and what to do about it", () => {
+  const data = join(folder.path, "broken");
+  mkdirSync(data);
+  const file = join(data, "device_key.pem");
+  writeFileSync(file, "no key");
+  expect(() => deviceKey(data)).toThrow(
+    `The file ${file} is not a private key in PEM form. Restore it, or delete it to enroll a new device.`,
+  );
+  const below = join(file, "data");
+  expect(() => deviceKey(below)).toThrow(
+    `Cannot write ${below} (--data-dir): a part of the path is a file, not a folder. Correct the path.`,
+  );
 });
 
 it("proves its private key to services with challenges, and enrolls without a proof at other services", async () => {

@@ -136,10 +136,10 @@ describe("the file that a drift run keeps", () => {
     const folder = testFolder();
     for (const text of ["", "null", "{"]) {
       writeFileSync(join(folder, "access.notified.prod.json"), text);
-      await expect(file(folder).read()).rejects.toThrow(/Cannot read .*access\.notified\.prod\.json: /);
+      await expect(file(folder).read()).rejects.toThrow(/^Cannot read .*access\.notified\.prod\.json: /);
     }
     mkdirSync(join(folder, "access.seen.prod.json"));
     const unwritable = new KeptFile(keptPath(folder, "seen", "prod"));
-    await expect(unwritable.write({})).rejects.toThrow(/Cannot write .*access\.seen\.prod\.json: /);
+    await expect(unwritable.write({})).rejects.toThrow(/^Cannot write .*access\.seen\.prod\.json: /);
   });
 });

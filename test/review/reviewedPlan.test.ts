@@ -256,6 +256,6 @@ describe("the file of a plan", () => {
     };
     writeFileSync(file, JSON.stringify(sealed));
     await expect(readPlan(file, stack())).rejects.toThrow("its content cannot be read");
-    await expect(readPlan(join(folder, "none"), stack())).rejects.toThrow("ENOENT");
+    await expect(readPlan(join(folder, "none"), stack())).rejects.toThrow("it does not exist");
   });
 });

@@ -161,7 +161,7 @@ test("prints one line and exits with 1 if the tests cannot run", { timeout: 120_
   const empty = mkdtempSync(join(folder, "empty-"));
   const cases: [Record<string, string>, string, string][] = [
     [fleet.env, empty, "has no policy tests"],
-    [fleet.env, join(folder, "nowhere"), "ENOENT"],
+    [fleet.env, join(folder, "nowhere"), "it does not exist"],
     [{}, PROGRAM, "GATEHOUSE_URL: is not set; set it to the address of the service"],
     [{ GATEHOUSE_URL: fleet.service.url }, PROGRAM, "credential: is not set; set GATEHOUSE_USERNAME"],
     [{ ...fleet.env, GATEHOUSE_PASSWORD: "wrong-password" }, PROGRAM, "login"],

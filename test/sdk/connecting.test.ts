@@ -157,7 +157,7 @@ describe.skipIf(!openssl)("with a self-signed certificate", () => {
     );
     const missing = join(testFolder(), "missing.pem");
     expect(() => credentialsFromEnvironment({ GATEHOUSE_CA_FILE: missing })).toThrow(
-      /^GATEHOUSE_CA_FILE: cannot read .*missing\.pem \(ENOENT\)$/,
+      /^GATEHOUSE_CA_FILE: Cannot read .*missing\.pem: it does not exist\. Correct the path\.$/,
     );
     const empty = join(testFolder(), "empty.pem");
     writeFileSync(empty, "");

@@ -558,7 +558,7 @@ policyTest("no root login", ({ access }) => {
       ["review", "--terraform", join(root.folder, "none.json")],
       fleet.env,
     );
-    expect([code, stderr]).toEqual([1, expect.stringContaining("none.json (ENOENT)")]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining("none.json: it does not exist. Correct the path.")]);
     const folder = join(root.folder, "none");
     for (const args of [
       ["review", folder],
@@ -567,7 +567,7 @@ policyTest("no root login", ({ access }) => {
     ])
       expect(await run(...args)).toMatchObject({
         code: 1,
-        stderr: `error: Cannot read ${folder} (ENOENT) [plan_file]\n`,
+        stderr: `error: Cannot read ${folder}: it does not exist. Correct the path. [plan_file]\n`,
       });
     expect((await run("review", root.folder, "--stack", "x")).stderr).toContain("cannot be used with");
   });

@@ -89,7 +89,7 @@ describe("the url of a provider block", () => {
     expect(() => isUrlAlone(folder, "gatehouse", "url")).toThrow(
       expect.objectContaining({
         code: "plan_file",
-        message: `Cannot read the configuration: ${folder} (ENOENT)`,
+        message: `Cannot read ${folder}: it does not exist. Correct the path.`,
       }),
     );
   });

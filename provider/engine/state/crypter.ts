@@ -1,6 +1,7 @@
 import { createCipheriv, createDecipheriv, pbkdf2, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
+import { fileFailureText } from "@gatehouse-access/sdk/errors";
 import { SECRET, SIGNATURE } from "../../engineMarks.ts";
 import { BackendError, PassphraseError } from "../errors.ts";
 import { isObject, isSecret, mapProps, type Props, secret, type Value } from "../value.ts";
@@ -77,9 +78,7 @@ export async function readPassphrase(env: NodeJS.ProcessEnv): Promise<string> {
   try {
     return (await readFile(file, "utf8")).trim();
   } catch (error) {
-    throw new PassphraseError(
-      `PULUMI_CONFIG_PASSPHRASE_FILE (${file}) cannot be read: ${(error as Error).message}`,
-    );
+    throw new PassphraseError(fileFailureText("read", `${file} (PULUMI_CONFIG_PASSPHRASE_FILE)`, error));
   }
 }
 

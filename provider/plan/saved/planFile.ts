@@ -3,7 +3,7 @@ import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import { parseJson } from "@gatehouse-access/sdk/json";
 import { z } from "zod";
-import { EngineError, type Shown, type Stack } from "../../engine/index.ts";
+import { EngineError, fileError, type Shown, type Stack } from "../../engine/index.ts";
 
 const shown: z.ZodType<Shown> = z.json();
 const fields = z.record(z.string(), shown);
@@ -81,7 +81,8 @@ export async function savePlan(file: string, stack: Sealing, reviewed: ReviewedC
     ...{ gatehouse: "reviewed plan", version: 1, project: stack.project, stack: stack.stack },
     content: await stack.encrypt(MARK + packed),
   };
-  await writeFile(file, `${JSON.stringify(sealed, null, 2)}\n`, { mode: 0o600 });
+  const written = writeFile(file, `${JSON.stringify(sealed, null, 2)}\n`, { mode: 0o600 });
+  await written.catch(fileError("plan_file", "write", file));
 }
 
 /**
@@ -113,9 +114,7 @@ export async function readPlan(file: string, stack: Sealing): Promise<ReviewedCo
 }
 
 async function readEnvelope(file: string): Promise<z.output<typeof envelope>> {
-  const text = await readFile(file, "utf8").catch((cause: Error) => {
-    throw broken(file, cause.message);
-  });
+  const text = await readFile(file, "utf8").catch(fileError("plan_file", "read", `the plan ${file}`));
   const parsed = parsedAs(envelope, text);
   if (!parsed) throw broken(file, "it was not written by gatehouse review --save");
   return parsed;

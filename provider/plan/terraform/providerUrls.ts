@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseJson } from "@gatehouse-access/sdk/json";
-import { EngineError } from "../../engine/index.ts";
+import { fileError } from "../../engine/index.ts";
 
 /**
  * True if the provider blocks with this key in a root module set `url` to exactly this variable. The JSON of a plan
@@ -45,9 +45,8 @@ function configurationFiles(folder: string, name: RegExp): string[] {
       .filter((file) => name.test(file))
       .map((file) => readFileSync(join(folder, file), "utf8"));
   } catch (cause) {
-    const { code, path } = cause as NodeJS.ErrnoException;
-    const message = `Cannot read the configuration: ${path ?? folder} (${code})`;
-    throw new EngineError("plan_file", message, { cause });
+    const { path = folder } = cause as NodeJS.ErrnoException;
+    return fileError("plan_file", "read", path)(cause);
   }
 }
 

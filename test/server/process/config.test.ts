@@ -256,7 +256,10 @@ test("SAML requires all of its settings, an edition that has it, and strong cert
   const both = certificateFile(`Two of them\n${good}\n${newCertificate().cert}`);
   expect(withFile(both).settings.saml?.certificates).toHaveLength(2);
   const broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-  for (const file of [newCertificate(1024).cert, "", broken].map(certificateFile).concat("/no/such/file")) {
+  expect(() => withFile("/no/such/file")).toThrow(
+    "Cannot read /no/such/file (GATEHOUSE_SAML_CERTIFICATE_FILE): it does not exist",
+  );
+  for (const file of [newCertificate(1024).cert, "", broken].map(certificateFile)) {
     expect(() => withFile(file)).toThrow(/^GATEHOUSE_SAML_CERTIFICATE_FILE: .*2048 bits or more$/);
   }
 });
@@ -359,7 +362,7 @@ describe("a PostgreSQL database", () => {
     expect(() =>
       readConfig({ GATEHOUSE_DATABASE_URL: url, GATEHOUSE_DATABASE_URL_FILE: missing }, {}),
     ).toThrow("GATEHOUSE_DATABASE_URL and GATEHOUSE_DATABASE_URL_FILE are both set");
-    expect(() => readConfig({ GATEHOUSE_DATABASE_URL_FILE: missing }, {})).toThrow(`cannot read ${missing}`);
+    expect(() => readConfig({ GATEHOUSE_DATABASE_URL_FILE: missing }, {})).toThrow(`Cannot read ${missing}`);
     writeFileSync(missing, "\n");
     expect(() => readConfig({ GATEHOUSE_DATABASE_URL_FILE: missing }, {})).toThrow(`${missing} is empty`);
   });

@@ -100,7 +100,7 @@ describe.skipIf(!openssl)("TLS", () => {
     ]);
     expect(await serve({ ...one, cert: join(folder, "none.pem") })).toEqual([
       1,
-      expect.stringContaining("(GATEHOUSE_TLS_CERT_FILE): ENOENT"),
+      expect.stringContaining("(GATEHOUSE_TLS_CERT_FILE): it does not exist. Correct the path."),
     ]);
     chmodSync(one.key, 0o640);
     chmodSync(two.key, 0o604);

@@ -168,7 +168,7 @@ describe("a rejected restore changes nothing", () => {
     });
 
   test.each<[string, (folder: string) => string, string]>([
-    ["a missing file", (folder) => join(folder, "none.db"), "ENOENT"],
+    ["a missing file", (folder) => join(folder, "none.db"), "none.db: it does not exist."],
     [
       "a text",
       prepared((file) => writeFileSync(file, "text ".repeat(500))),

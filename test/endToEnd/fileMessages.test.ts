@@ -1,0 +1,63 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { gatehouse, type Stack } from "../support/gatehouse.ts";
+import { policyEnv, publicKey } from "../support/policy.ts";
+import { PolicyProgram } from "../support/policyProgram.ts";
+import { sharedFleet } from "../support/shared.ts";
+
+const fleet = sharedFleet([]);
+let program: PolicyProgram;
+let stack: Stack;
+beforeAll(async () => {
+  program = new PolicyProgram();
+  const env = {
+    ...fleet.env,
+    ...policyEnv({ ana: publicKey("ana") }),
+    GATEHOUSE_NOTIFY_URL: "http://127.0.0.1:1/",
+  };
+  stack = program.stack({ env });
+  await stack.result(["up", "--yes", "--skip-preview"]);
+});
+afterAll(() => program?.remove());
+
+it.each([
+  ["drift", "--junit"],
+  ["drift", "--markdown"],
+  ["drift", "--html"],
+  ["drift", "--notify", "json", "--notified"],
+  ["review", "--markdown"],
+  ["review", "--html"],
+  ["review", "--save"],
+])("a file in a missing folder is an error with its cause and a remedy: %s %s %s %s", async (...args) => {
+  const file = join(program.folder, "none", "out");
+  const { code, stderr } = await stack.run([...args, file]);
+  const error = stderr.split("\n").find((line) => line.startsWith("error: "));
+  expect([code, error]).toEqual([
+    1,
+    expect.stringMatching(
+      `^error: Cannot write ${file}: the folder does not exist\\. Create it, or choose another path\\. \\[[a-z_]+\\]$`,
+    ),
+  ]);
+});
+
+it("a missing plan is an error with its cause and a remedy", async () => {
+  const file = join(program.folder, "none.plan");
+  expect(await stack.run(["up", "--yes", "--plan", file])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(
+      `error: Cannot read the plan ${file}: it does not exist. Correct the path. [plan_file]\n`,
+    ),
+  });
+});
+
+it("a folder for an import that is a file is an error with its cause and a remedy", async () => {
+  const file = join(program.states, "file");
+  writeFileSync(file, "");
+  expect(await gatehouse(["import", "--out", file], fleet.env)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(
+      `error: Cannot write ${file}: it already exists. Choose another path. [output]\n`,
+    ),
+  });
+});

@@ -1,0 +1,48 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { fileFailureText } from "../../sdk/errors.ts";
+import { testFolder } from "../support/folder.ts";
+
+/** The error of an access that must fail. */
+function failureOf(access: () => unknown): unknown {
+  try {
+    access();
+  } catch (error) {
+    return error;
+  }
+  throw new Error("the access did not fail");
+}
+
+test("names the cause first, then the remedy", () => {
+  const folder = testFolder();
+  const missing = join(folder, "none", "x.xml");
+  expect(
+    fileFailureText(
+      "write",
+      missing,
+      failureOf(() => writeFileSync(missing, "")),
+    ),
+  ).toBe(`Cannot write ${missing}: the folder does not exist. Create it, or choose another path.`);
+  expect(
+    fileFailureText(
+      "read",
+      missing,
+      failureOf(() => readFileSync(missing)),
+    ),
+  ).toBe(`Cannot read ${missing}: it does not exist. Correct the path.`);
+  expect(
+    fileFailureText(
+      "read",
+      folder,
+      failureOf(() => readFileSync(folder)),
+    ),
+  ).toBe(`Cannot read ${folder}: it is a folder, not a file. Give the path of a file.`);
+});
+
+test("reports an error without a known code by its code, or else by its text", () => {
+  expect(fileFailureText("read", "x", Object.assign(new Error("EIO: i/o error"), { code: "EIO" }))).toBe(
+    "Cannot read x: EIO.",
+  );
+  expect(fileFailureText("read", "x", new Error("it ended"))).toBe("Cannot read x: it ended.");
+});
