@@ -1,12 +1,15 @@
-// `npm run docs`: writes the reference from the definitions, and the JSON Schemas of the commands' output.
+// `npm run docs`: writes the reference from the definitions, the JSON Schemas of the commands' print, and the sentences of
+// errors that masks leave.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { pages, schemaFiles } from "./pages.ts";
+import { requestSentences, SENTENCES_FILE } from "./requestSentences.ts";
 
 for (const [name, text] of Object.entries(pages())) {
   const file = new URL(name, import.meta.url);
   mkdirSync(new URL(".", file), { recursive: true });
   writeFileSync(file, text);
 }
+writeFileSync(new URL(SENTENCES_FILE, import.meta.url), requestSentences());
 mkdirSync(new URL("../provider/schemas/", import.meta.url), { recursive: true });
 for (const [name, text] of Object.entries(schemaFiles())) {
   writeFileSync(new URL(`../provider/schemas/${name}`, import.meta.url), text);

@@ -6,8 +6,13 @@ export type Term =
   /** An input or output, and the value that the program sets. */
   { readonly field: string; readonly value?: unknown } | { readonly phrase: keyof typeof PHRASES };
 
-/** A message as data: literal text and terms. */
-export type Message = readonly (string | Term)[];
+/** Words of this project in a message. They contain nothing from outside, so a mask does not change them. */
+interface Own {
+  readonly own: string;
+}
+
+/** A message as data: text from outside, such as text own words, and terms. */
+export type Message = readonly (string | Own | Term)[];
 
 /** The function that writes a term for a front end. */
 export type Words = (term: Term) => string;
@@ -30,18 +35,24 @@ const pulumiWords: Words = (term) => {
   return term.value === undefined ? term.field : `${term.field}: ${JSON.stringify(term.value)}`;
 };
 
-/** Creates a message from a template. */
+/** Creates a message from a message: its text is own words, its values are text from outside. */
 export const said = (
   strings: TemplateStringsArray,
   ...values: readonly (string | number | Term | Message)[]
 ): Message =>
   strings.flatMap((text, index) => {
     const value = values[index] ?? "";
-    return [text, ...(typeof value === "number" ? [String(value)] : [value].flat())];
+    return [{ own: text }, ...(typeof value === "number" ? [String(value)] : [value].flat())];
   });
 
 const textOf = (message: Message, words: Words): string =>
-  message.map((part) => (typeof part === "string" ? part : words(part))).join("");
+  message.map((part) => (typeof part === "string" ? part : "own" in part ? part.own : words(part))).join("");
+
+/** The own words of a message, where they are more than one word. */
+const ownTextsOf = (message: Message): string[] =>
+  message
+    .flatMap((part) => (typeof part === "object" && "own" in part ? [part.own.trim()] : []))
+    .filter((text) => /\p{L}\s+\p{L}/u.test(text));
 
 /** An error of a resource as data. */
 export interface ResourceFault {
@@ -65,7 +76,13 @@ export class ResourceError extends GatehouseError {
     this.fault = fault;
   }
 
-  /** Returns the detail and the remedy with the terms of a front end. */
+  /** The sentences of this project in the error's text, for a mask. */
+  get ownTexts(): readonly string[] {
+    const { detail, remedy = [] } = this.fault;
+    return [...ownTextsOf(detail), ...ownTextsOf(remedy)];
+  }
+
+  /** Detail and the remedy with the terms of a front end. */
   textIn(words: Words): string {
     return errorText({ ...written(this.fault, words), code: this.code, field: undefined });
   }

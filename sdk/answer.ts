@@ -8,6 +8,7 @@ import {
   ConflictError,
   type GatehouseError,
   LockoutError,
+  maskSecrets,
   NotFoundError,
   type Outcome,
   PaymentError,
@@ -55,12 +56,9 @@ const MESSAGE_LENGTH = 500;
 
 /** Shortens a server's text, and removes secrets and control characters. Terminals would obey control characters. */
 function clean(message: string, secrets: readonly string[]): string {
-  let text = message;
-  // The longest secret comes first: one secret may be a prefix of another.
-  for (const secret of [...secrets].sort((a, b) => b.length - a.length)) {
-    text = text.replaceAll(secret, "[secret]");
-  }
-  text = text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]+/gu, " ").trim();
+  const text = maskSecrets(message, secrets)
+    .replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]+/gu, " ")
+    .trim();
   return text.length > MESSAGE_LENGTH ? `${text.slice(0, MESSAGE_LENGTH)}…` : text;
 }
 

@@ -2,6 +2,7 @@ import type { SdkErrorCode } from "./errorCodes.ts";
 
 export { type ErrorKind, type SdkErrorCode, sdkErrors } from "./errorCodes.ts";
 export { type FileFailure, fileFailure, fileFailureText } from "./fileErrors.ts";
+export { maskSecrets } from "./mask.ts";
 
 /** The path of a value: names of members and indexes of items, from the outside in. */
 export type FieldPath = readonly (string | number)[];
@@ -148,18 +149,18 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
         ? "; the request may have taken effect: read the object before you repeat the request"
         : "";
     const notes = [
-      `${operation}: ${method} ${path}`,
+      `${operation} (${method} ${path})`,
       ...(requestId === undefined ? [] : [`request id ${requestId}`]),
       ...(attempts > 1 ? [`${attempts} attempts`] : []),
     ];
     const facts = {
       code,
       field,
-      detail: serverMessage ? `${detail}: ${serverMessage}` : detail,
+      detail: serverMessage && !isSameStart(detail, serverMessage) ? `${detail}: ${serverMessage}` : detail,
       remedy,
       requestId,
     };
-    super(facts, options, `${errorText({ ...facts, field: undefined })}${unclear} [${notes.join(", ")}]`);
+    super(facts, options, `${requestText({ ...facts, field: undefined }, outcome)} [${notes.join(", ")}]`);
     this.operation = operation;
     this.method = method;
     this.path = path;
@@ -176,7 +177,19 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
   }
 }
 
-/** Properties of request errors that are part of their JSON. */
+/** True when the service repeats the cause that its status stands for. */
+const isSameStart = (detail: string, serverMessage: string) =>
+  detail.toLowerCase().startsWith(serverMessage.toLowerCase().replace(/\.$/, ""));
+
+/** The cause, the remedy, and a warning if the request may have taken effect. */
+function requestText(facts: ErrorFacts, outcome: Outcome): string {
+  const text = errorText(facts);
+  if (outcome !== "unknown") return text;
+  const unclear = "The request may have taken effect. Read the object before you repeat it.";
+  return `${text}${/[.?!]$/.test(text) ? "" : "."} ${unclear}`;
+}
+
+/** The properties of request errors that are part of their JSON. */
 const REQUEST_FACTS = [
   ...["operation", "status", "outcome"],
   ...["fields", "expiredAt", "until", "gatewayCode", "retryAfter", "limit"],

@@ -95,7 +95,10 @@ const filesOf = (module: string, ...entrances: readonly string[]): string[] =>
 
 const modules: Readonly<Record<string, Module>> = {
   // Both parse patterns. The contract has the limit on their size.
-  sdk: { common: ["errors.ts", "errorCodes.ts"], folders: { contract: [], policy: ["contract"] } },
+  sdk: {
+    common: ["errors.ts", "errorCodes.ts", "fileErrors.ts", "mask.ts", "requestSentences.ts"],
+    folders: { contract: [], policy: ["contract"] },
+  },
   "sdk/policy": { common: filesOf("sdk/policy", "index.ts"), folders: { lint: [] } },
   provider: {
     common: filesOf("provider", "index.ts"),

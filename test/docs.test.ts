@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { pages, schemaFiles } from "../docs/pages.ts";
+import { requestSentences, SENTENCES_FILE } from "../docs/requestSentences.ts";
 import { classSource } from "../provider/providers/generate/classSource.ts";
 import { exampleOf } from "../provider/providers/generate/exampleOf.ts";
 import { defineResource, optional, output } from "../provider/resources/definition.ts";
@@ -13,6 +14,11 @@ it.each(Object.entries(pages()))("docs/%s matches the definitions (if not: npm r
 
 it.each(Object.entries(schemaFiles()))("provider/schemas/%s matches the types", (name, text) => {
   expect(readFileSync(new URL(`../provider/schemas/${name}`, import.meta.url), "utf8")).toBe(text);
+});
+
+it("sdk/requestSentences.ts has the sentences of the errors of requests (else: npm run docs)", () => {
+  const file = new URL(SENTENCES_FILE, new URL("../docs/", import.meta.url));
+  expect(readFileSync(file, "utf8")).toBe(requestSentences());
 });
 
 it("every field of every resource has a description", () => {

@@ -16,7 +16,7 @@ import {
   targetsOf,
   YES,
 } from "./flags.ts";
-import { type ActionOf, BLOCKED, type Io, type Outcome, type Output, writeOutput } from "./outcome.ts";
+import { type ActionOf, BLOCKED, type Io, type Outcome, type Output } from "./outcome.ts";
 import { readTerraform } from "./planFiles.ts";
 import { addNoTestsFlag, hasPolicyTests, runPolicyTests, TESTING } from "./policyTests.ts";
 import { colors, writeAccessMap } from "./render.ts";
@@ -29,6 +29,7 @@ import {
   withReleaseNote,
 } from "./service.ts";
 import { type RunFlags, type Running, withStack } from "./withStack.ts";
+import { writeOutput } from "./writeOutput.ts";
 
 const NOTICE_FORMS = ["json", "slack"] as const;
 

@@ -17,9 +17,10 @@ import type { Undeclarable } from "../estate/liveObjects.ts";
 import { FORMATS, type Format, type Program, type ProgramFile } from "../import/model.ts";
 import type { Connection } from "../service/connection.ts";
 import { counted, printable } from "../words.ts";
-import { type ActionOf, type Io, type Outcome, writeOutput } from "./outcome.ts";
+import type { ActionOf, Io, Outcome } from "./outcome.ts";
 import { colors, progressLine, resultText } from "./render.ts";
 import { withConnection } from "./service.ts";
+import { writeOutput } from "./writeOutput.ts";
 
 const KINDS = ["Namespace", "Member", "PublicKey", "FirewallRule", "ApiKey", "DeviceTags"] as const;
 

@@ -1,9 +1,8 @@
-import { writeFile } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { GatehouseError, printedError } from "@gatehouse-access/sdk/errors";
 import type { Command } from "commander";
-import { EngineError, fileError, type Result, RunError, withoutValues } from "../engine/index.ts";
+import { EngineError, type Result, RunError, withoutValues } from "../engine/index.ts";
 import { OutdatedPlanError } from "../plan/saved/planDifferences.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import { printable, printableLines } from "../words.ts";
@@ -104,10 +103,6 @@ export function printError(io: Io, error: unknown, json: boolean): number {
   io.stderr.write(`${colors(io.stderr, io.env).red(`error: ${message}`)}\n`);
   return error instanceof OutdatedPlanError ? BLOCKED : 1;
 }
-
-/** Writes a file that a flag names. @throws EngineError (`output`) if it cannot be written */
-export const writeOutput = (file: string, text: string): Promise<void> =>
-  writeFile(file, text).catch(fileError("output", "write", file));
 
 /** Errors of a stream without a reader any more: a pipe, a socket, a terminal. */
 const GONE = ["EPIPE", "ECONNRESET", "EIO"];

@@ -15,7 +15,7 @@ import {
 } from "../engine/index.ts";
 import type { AccessMapMeta } from "../map/accessMapData.ts";
 import { printable, printableLines } from "../words.ts";
-import { writeOutput } from "./outcome.ts";
+import { writeOutput } from "./writeOutput.ts";
 
 export type Colors = ReturnType<typeof pc.createColors>;
 

@@ -13,7 +13,7 @@ import {
   type StackFlags,
   type TerraformFlags,
 } from "./flags.ts";
-import { type ActionOf, BLOCKED, type Io, type Outcome, type Output, writeOutput } from "./outcome.ts";
+import { type ActionOf, BLOCKED, type Io, type Outcome, type Output } from "./outcome.ts";
 import { readTerraform, requireSameWork, saveReviewed } from "./planFiles.ts";
 import { colors, writeAccessMap } from "./render.ts";
 import type { RevisionPlans } from "./revisionPlans.ts";
@@ -24,6 +24,7 @@ import {
   type WithStackFlags,
   withConnection,
 } from "./service.ts";
+import { writeOutput } from "./writeOutput.ts";
 
 interface Flags extends StackFlags, WithStackFlags, TerraformFlags, Allowed {
   readonly create: boolean;

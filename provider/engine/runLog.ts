@@ -1,3 +1,4 @@
+import { maskSecrets } from "@gatehouse-access/sdk/errors";
 import { type Adopted, readAdoptionNotice } from "../engineMarks.ts";
 import { STATE_IDENTITY_TYPE, typeName } from "../urn.ts";
 import type { Diagnostic, EngineEvent, Step, StepOp, Writable } from "./model.ts";
@@ -12,8 +13,6 @@ export class RunLog {
   readonly diagnostics: Diagnostic[] = [];
   readonly #emit: (event: EngineEvent) => void;
   readonly #secrets = new Set<string>();
-  /** The same secrets, longest first. Sorted again when secrets are added. */
-  #ordered: string[] = [];
   /** Adopted objects. An adoption can be reported before or after the end of the creation. */
   readonly #adopted = new Set<string>();
   /** Finished creations. */
@@ -46,12 +45,9 @@ export class RunLog {
     }
   }
 
-  /** Masks known secrets in a text. If several secrets match, masks the longest. */
+  /** Masks known secrets masked. */
   mask(text: string): string {
-    if (this.#ordered.length < this.#secrets.size) {
-      this.#ordered = [...this.#secrets].sort((a, b) => b.length - a.length);
-    }
-    return this.#ordered.reduce((masked, hidden) => masked.replaceAll(hidden, "[secret]"), text);
+    return maskSecrets(text, [...this.#secrets]);
   }
 
   diagnostic(diagnostic: Diagnostic): void {

@@ -1,6 +1,8 @@
 import { ConfigurationError, credentialsFromEnvironment } from "@gatehouse-access/sdk";
+import { maskSecrets, printedError } from "@gatehouse-access/sdk/errors";
 import { UNKNOWN } from "../engineMarks.ts";
 import type { InputChange } from "../lifecycle/diff.ts";
+import { ResourceError } from "../resourceError.ts";
 import { hasUnknown } from "../resources/values.ts";
 import { type Connection, type FrontEnd, isSameService } from "../service/connection.ts";
 import {
@@ -221,10 +223,11 @@ export function diffInstance(before: Values, after: Values): InputChange[] {
 }
 
 /**
- * Replaces the secrets in a text, also in their JSON notation.
- * @param secrets the longest first
+ * The text of an error without the secrets in a text, also in their JSON notation.
+ * The words of this project in it stay.
+ * @param text by default the text that front ends print
  */
-export function masked(text: string, secrets: readonly string[]): string {
+export function masked(error: unknown, secrets: readonly string[], text = printedError(error)): string {
   const written = secrets.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)]);
-  return written.reduce((shown, secret) => shown.replaceAll(secret, "[secret]"), text);
+  return maskSecrets(text, written, error instanceof ResourceError ? error.ownTexts : []);
 }

@@ -303,7 +303,12 @@ describe("check", () => {
     expect(failures[0]?.reason).not.toContain("hush");
   });
 
-  it("rejects a second resource for one object", async () => {
+  it("keeps its own words where a secret is one of them", async () => {
+    const { failures } = await check(await configured(), "FirewallRule", { ...rule, extra: secret("input") });
+    expect(failures[0]?.reason).toMatch(/^FirewallRule\.extra: is not an input/);
+  });
+
+  it("refuses a second resource for one object", async () => {
     const started = await configured();
     await check(started, "Namespace", { name: "trials" }, "one");
     const { failures } = await check(started, "Namespace", { name: "Trials" }, "two");

@@ -67,7 +67,7 @@ describe("an error as JSON", () => {
     } as const;
     const error = new NotFoundError("not found (404)", { ...details, requestId: "r-1" });
     expect(error.toJSON()).toMatchObject({ code: "not_found", detail: "not found (404)", requestId: "r-1" });
-    expect(printedError(error)).toBe("not found (404) [getTags: GET /api/tags, request id r-1] [not_found]");
+    expect(printedError(error)).toBe("not found (404) [getTags (GET /api/tags), request id r-1] [not_found]");
   });
 });
 

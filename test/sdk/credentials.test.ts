@@ -67,7 +67,10 @@ test.each([
     { GATEHOUSE_API_KEY: "hunter2", GATEHOUSE_API_KEY_FILE: "/x" },
     ["GATEHOUSE_API_KEY: GATEHOUSE_API_KEY_FILE is also set"],
   ],
-  [{ GATEHOUSE_TOKEN_FILE: "/does/not/exist" }, ["GATEHOUSE_TOKEN_FILE", "/does/not/exist", "it does not exist. Correct the path."]],
+  [
+    { GATEHOUSE_TOKEN_FILE: "/does/not/exist" },
+    ["GATEHOUSE_TOKEN_FILE", "/does/not/exist", "it does not exist. Correct the path."],
+  ],
   [{ GATEHOUSE_TOKEN_FILE: folder }, ["GATEHOUSE_TOKEN_FILE", folder, "it is a folder, not a file"]],
   [{ GATEHOUSE_TOKEN_FILE: fileWith("\n") }, ["GATEHOUSE_TOKEN_FILE", "is empty"]],
   [{ GATEHOUSE_TOKEN_FILE: fileWith("hunter2\nhunter2\n") }, ["white space"]],

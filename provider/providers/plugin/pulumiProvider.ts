@@ -173,7 +173,7 @@ export class PulumiProvider {
     const olds = ownValues(plainValues(propsIn(request.getOlds())));
     const { inputs, failures } = lifecycle.check(request.getUrn(), olds, ownValues(plainValues(news)));
     const secrets = secretTexts(news);
-    const reasons = failures.map((failure) => masked(printedError(failure), secrets));
+    const reasons = failures.map((failure) => masked(failure, secrets));
     return checked(structOf(knownLists(inputs), news), reasons);
   }
 

@@ -1,4 +1,4 @@
-import { GatehouseError, printedError } from "@gatehouse-access/sdk/errors";
+import { GatehouseError } from "@gatehouse-access/sdk/errors";
 import grpc from "@grpc/grpc-js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import statusProto from "@pulumi/pulumi/proto/status_pb.js";
@@ -52,11 +52,11 @@ export class InstanceCredentialError extends GatehouseError {
  * @param secrets texts to mask
  */
 export function statusOf(error: unknown, secrets: readonly string[]): Partial<grpc.StatusObject> {
-  const details = masked(printedError(error), secrets);
+  const details = masked(error, secrets);
   if (error instanceof CancelledError) return { code: grpc.status.CANCELLED, details };
   const code = grpc.status.UNKNOWN;
   if (!(error instanceof InitFailedError)) return { code, details };
-  return { code, details, metadata: initFailure(error, masked(error.reason, secrets)) };
+  return { code, details, metadata: initFailure(error, masked(error.cause, secrets, error.reason)) };
 }
 
 function initFailure(error: InitFailedError, reason: string): grpc.Metadata {

@@ -1,4 +1,4 @@
-import { printedError, RequestError, withCode } from "@gatehouse-access/sdk/errors";
+import { RequestError, withCode } from "@gatehouse-access/sdk/errors";
 import type { Notice } from "../../lifecycle/lifecycle.ts";
 import { ResourceError } from "../../resourceError.ts";
 import { type ResourceDefinition, UnfinishedError } from "../../resources/definition.ts";
@@ -61,9 +61,9 @@ export function errorDiagnostic(
   const summary = `${terraformTitle(definition.name)} ${what}`;
   if (cause instanceof ResourceError) {
     const { path, detail } = written(definition, cause);
-    return errorAt(path, summary, masked(withCode(detail, cause), secrets));
+    return errorAt(path, summary, masked(cause, secrets, withCode(detail, cause)));
   }
-  return errorAt(atInput(definition, cause), summary, masked(printedError(cause), secrets));
+  return errorAt(atInput(definition, cause), summary, masked(cause, secrets));
 }
 
 /**

@@ -1,0 +1,13 @@
+import { expect, test } from "vitest";
+import { RunLog } from "../../provider/engine/runLog.ts";
+import { secret } from "../../provider/engine/value.ts";
+
+test("a mask hides secrets in what programs and providers print, and no word of the errors of requests", () => {
+  const log = new RunLog(() => {});
+  log.hide({ password: secret("wrong"), short: secret("user") });
+  log.diagnostic({
+    severity: "error",
+    message: "the program read wrong: wrong user name or password (401)",
+  });
+  expect(log.diagnostics[0]?.message).toBe("the program read [secret]: wrong user name or password (401)");
+});

@@ -1,0 +1,72 @@
+import { describe, expect, test } from "vitest";
+import { AuthenticationError, GatehouseError, maskSecrets, printedError } from "../../sdk/errors.ts";
+import { tokenCredential } from "../../sdk/index.ts";
+import { REQUEST_SENTENCES } from "../../sdk/requestSentences.ts";
+import { connect, failure } from "./scriptedClient.ts";
+import { scriptedServer } from "./scriptedServer.ts";
+
+const login = {
+  operation: "login",
+  method: "POST",
+  path: "/api/login",
+  outcome: "none",
+  attempts: 1,
+} as const;
+
+describe("a mask", () => {
+  test("keeps the sentences of this project where a secret is one of their words", () => {
+    const error = printedError(new AuthenticationError("wrong user name or password (401)", login));
+    for (const secret of ["wrong", "password", "user name", "or"])
+      expect(maskSecrets(error, [secret])).toBe(error);
+  });
+
+  test("keeps every sentence of the errors of requests for each of its words", () => {
+    for (const sentence of REQUEST_SENTENCES) {
+      for (const word of sentence.split(/\W+/)) expect(maskSecrets(sentence, [word])).toBe(sentence);
+    }
+  });
+
+  test.each([
+    ["wrong is the password", ["wrong"], "[secret] is the password"],
+    [
+      "user wrong: wrong user name or password (401)",
+      ["wrong"],
+      "user [secret]: wrong user name or password (401)",
+    ],
+    ["wrongwrong user name or password", ["wrong"], "[secret]wrong user name or password"],
+    ["xwrong user name or passwordx", ["xwrong"], "[secret] user name or passwordx"],
+    // A whole sentence may be the secret itself.
+    ['the password "wrong code" is too simple', ["wrong code"], 'the password "[secret]" is too simple'],
+    ["hunter2-prod is like hunter2", ["hunter2", "hunter2-prod"], "[secret] is like [secret]"],
+    ["abcde", ["abc", "cde"], "[secret]"],
+    ["aaaa", ["aa"], "[secret]"],
+    ["nothing here", ["", "x"], "nothing here"],
+  ])("hides secrets in text from outside: %s", (text, secrets, shown) => {
+    expect(maskSecrets(text, secrets)).toBe(shown);
+  });
+
+  test("keeps further sentences that the caller names, and no part of others", () => {
+    expect(maskSecrets("web-01 has no such key, key", ["key"], ["has no such key"])).toBe(
+      "web-01 has no such key, [secret]",
+    );
+  });
+});
+
+test("the client hides its secrets in the service's own words only", async () => {
+  const server = await scriptedServer();
+  const client = connect(server.url, { credential: tokenCredential("header.payload.signature") });
+  server.script({ status: 400, body: { message: "invalid: the request of invalid" } });
+  const error = await failure(client.updateUser({ body: { password: "invalid" } }), GatehouseError);
+  expect(error.message).toMatch(
+    /^the server finds the request invalid \(400\): \[secret\]: the request of \[secret\] \[/,
+  );
+});
+
+test("a service that repeats the cause adds nothing to the message", async () => {
+  const server = await scriptedServer();
+  server.script({ status: 401, body: { message: "Wrong user name or password." } });
+  const body = { username: "ann", password: "wrong" };
+  const error = await failure(connect(server.url).login({ body }), AuthenticationError);
+  expect(error.message).toBe("wrong user name or password (401) [login (POST /api/login)]");
+  expect(error.serverMessage).toBe("Wrong user name or password.");
+});
