@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { createClient } from "@gatehouse-access/sdk";
 import { devices, tenantId } from "@gatehouse-access/sdk/contract";
+import { helpEnd, usageText } from "@gatehouse-access/sdk/errors";
 import { Command, CommanderError, Option } from "commander";
 import { z } from "zod";
 import { Agent } from "./Agent.ts";
@@ -15,9 +16,36 @@ import { hashPassword, passwordCheck } from "./password.ts";
 import { ServicePin } from "./servicePin.ts";
 import { installedSftpServer, isProgram } from "./sftp.ts";
 
-const wrongUsage = 2;
+const WRONG_USAGE = 2;
 
-/** The version of the package. It is read at the start, because the agent's user may not be allowed to read the package. */
+/** Names that other programs use, with the names here. */
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  start: "run",
+  serve: "run",
+  connect: "run",
+  enroll: "run",
+  hash: "hash-password",
+  passwd: "hash-password",
+  "--namespace": "--tenant",
+  "--server": "--url",
+  "--name": "--hostname",
+  "--data": "--data-dir",
+};
+
+const NOTES = `
+Exit codes of all commands:
+  0  OK, stopped by a signal
+  1  Error
+  2  Wrong usage`;
+
+const RUN_NOTES = `
+Set GATEHOUSE_AGENT_PASSWORD_HASH to the output of "gatehouse-agent hash-password" to
+allow logins with this password. Without it, only keys can log in.`;
+
+/** The page of the documentation. */
+const PAGE = "docs/gateway.md";
+
+/** The version of the package. It is read at the start, because the agent's user may not be able to read the package. */
 const version = (() => {
   const file = join(import.meta.dirname, import.meta.filename.endsWith(".ts") ? "" : "..", "package.json");
   return (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version;
@@ -25,15 +53,15 @@ const version = (() => {
 
 const onOrOff = z.stringbool({ truthy: ["on"], falsy: ["off"], error: "must be on or off" });
 
-/** The value of `--sftp-server` with which the agent serves files itself. */
+/** The value of `--sftp-server` for the agent's own file server. */
 const INTERNAL = "internal";
 
 const settings = z.object({
   url: z.url({
     protocol: /^https?$/,
-    error: "--url: must be the http:// or https:// address of the service",
+    error: "must be the http:// or https:// address of the service",
   }),
-  tenant: tenantId.describe("--tenant"),
+  tenant: tenantId,
   hostname: devices.deviceName,
   mac: z.string().min(1).max(64).optional(),
   dataDir: z.string().min(1),
@@ -54,21 +82,25 @@ const settings = z.object({
   allowHttp: onOrOff,
 });
 
-/** The host's own name in the form that names of devices have. */
-const usualName = (): string =>
+/** The name of the machine, in the form of device names. */
+const defaultName = (): string =>
   hostname()
     .toLowerCase()
     .replaceAll(/[^a-z0-9_-]/g, "-")
     .slice(0, 64);
 
 function option(flags: string, about: string, variable: string, fallback?: string): Option {
-  const made = new Option(flags, about).env(variable);
-  return fallback === undefined ? made : made.default(fallback);
+  const created = new Option(flags, about).env(variable);
+  return fallback === undefined ? created : created.default(fallback);
 }
 
 function runCommand(): Command {
-  return new Command("run")
-    .description("Enroll this machine as a device, and serve logins to it")
+  const command = new Command("run").description("Enroll this machine as a device and accept logins.");
+  addHelpEnd(command, RUN_NOTES, [
+    "gatehouse-agent run --url https://gate.example.org --tenant <id> --hostname edge-01",
+    "gatehouse-agent run --url https://gate.example.org --tenant <id> --logins deploy,backup",
+  ]);
+  return command
     .addOption(option("--url <url>", "Address of the service", "GATEHOUSE_URL").makeOptionMandatory())
     .addOption(
       option(
@@ -77,18 +109,18 @@ function runCommand(): Command {
         "GATEHOUSE_AGENT_TENANT",
       ).makeOptionMandatory(),
     )
-    .addOption(option("--hostname <name>", "Name of a new device", "GATEHOUSE_AGENT_HOSTNAME", usualName()))
+    .addOption(option("--hostname <name>", "Name of a new device", "GATEHOUSE_AGENT_HOSTNAME", defaultName()))
     .addOption(
       option(
         "--mac <address>",
-        "What identifies the machine (default: its first network card)",
+        "Address that identifies the machine (default: the MAC address of its first network card)",
         "GATEHOUSE_AGENT_MAC",
       ),
     )
     .addOption(
       option(
         "--data-dir <folder>",
-        "Folder of the device's key",
+        "Folder for the key of the device",
         "GATEHOUSE_AGENT_DATA_DIR",
         "gatehouse-agent-data",
       ),
@@ -96,33 +128,33 @@ function runCommand(): Command {
     .addOption(
       option(
         "--logins <names>",
-        "Login names that get in, separated by commas; all of them as the user of this process; *: every name " +
-          "(default: the name of that user)",
+        "Allowed login names, separated by commas; * allows every name; all log in as the user of this process " +
+          "(default: the name of this user)",
         "GATEHOUSE_AGENT_LOGINS",
       ),
     )
     .addOption(
       option(
         "--user <name>",
-        "User to become when started as root, which serves no logins",
+        "User to switch to if started as root; root accepts no logins",
         "GATEHOUSE_AGENT_USER",
       ),
     )
     .addOption(
-      option("--shell <path>", "Shell of logins (default: that of the user)", "GATEHOUSE_AGENT_SHELL"),
+      option("--shell <path>", "Shell of logins (default: the shell of the user)", "GATEHOUSE_AGENT_SHELL"),
     )
     .addOption(
       option(
         "--sftp-server <path>",
-        "Program that serves files over SFTP, or internal: the agent serves them itself (default: OpenSSH's " +
-          "sftp-server where it is installed, else internal)",
+        "SFTP server program, or internal for the agent's own (default: OpenSSH's sftp-server if it is installed, " +
+          "else internal)",
         "GATEHOUSE_AGENT_SFTP_SERVER",
       ),
     )
     .addOption(
       option(
         "--allow-forwarding [on|off]",
-        "Let logins reach other addresses through this machine",
+        "Allow logins to open connections to other addresses",
         "GATEHOUSE_AGENT_ALLOW_FORWARDING",
         "off",
       ).preset("on"),
@@ -130,45 +162,62 @@ function runCommand(): Command {
     .addOption(
       option(
         "--allow-http [on|off]",
-        "Use http:// to another machine: whoever is on the way reads the device's token and can log in",
+        "Allow http:// to another machine. An attacker on the network can then read the device's token and log in",
         "GATEHOUSE_AGENT_ALLOW_HTTP",
         "off",
       ).preset("on"),
-    )
-    .addHelpText(
-      "after",
-      "\nWithout GATEHOUSE_AGENT_PASSWORD_HASH, which `gatehouse-agent hash-password` makes, no password gets in.",
     );
 }
 
+const addHelpEnd = (command: Command, notes: string | undefined, examples: readonly string[]): Command =>
+  command.addHelpText("after", helpEnd({ notes, examples, page: PAGE }));
+
+/** Makes a command and its subcommands throw a UsageError for a wrong command line. */
+function reportUsage(command: Command, path: string): void {
+  const { commands, options } = command;
+  const names = [...commands.map((child) => child.name()), ...options.flatMap(({ long }) => long ?? [])];
+  command.exitOverride((problem) => {
+    if (problem.exitCode === 0 || problem.code === "commander.help") throw problem;
+    throw new UsageError(usageText(problem, { path, names, otherNames: OTHER_NAMES }));
+  });
+  command.helpOption("-h, --help", "Print help");
+  if (commands.length > 0) command.helpCommand("help [command]", "Print the help of a command.");
+  // `main` prints the error.
+  command.configureOutput({ outputError: () => {} });
+  for (const child of commands) reportUsage(child, `${path} ${child.name()}`);
+}
+
 /**
- * Runs `gatehouse-agent` with the arguments that follow the command's name.
+ * Runs `gatehouse-agent`.
+ * @param args arguments after the name of the command
  * @returns the exit code: 0 after SIGINT or SIGTERM, 1 for a failure, 2 for wrong usage
  */
 export async function main(args: readonly string[]): Promise<number> {
   const program = new Command("gatehouse-agent")
-    .description("Agent of a device of the remote SSH access service")
-    .version(version)
-    .showHelpAfterError("(--help says more)");
+    .description("Agent for a device of the remote SSH access service.")
+    .version(version, "-V, --version", "Print the version");
   program.addCommand(runCommand().action(run));
-  program
+  const hash = program
     .command("hash-password")
-    .description("Read a password from the standard input, and print its hash")
+    .description("Read a password from the standard input and print its hash.")
     .action(async () => console.log(await hashPassword((await text(process.stdin)).replace(/\r?\n$/, ""))));
-  for (const command of [program, ...program.commands]) command.exitOverride();
-  // Writes of the console already ignore errors; Commander's would end the process with a stack trace.
+  addHelpEnd(hash, undefined, ["gatehouse-agent hash-password < password.txt"]);
+  addHelpEnd(program, NOTES, ["gatehouse-agent run --url https://gate.example.org --tenant <id>"]);
+  reportUsage(program, program.name());
+  // Writes of the console ignore errors. An error of Commander's writes would end the process with a stack trace.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
   try {
     await program.parseAsync(args, { from: "user" });
     return 0;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : wrongUsage;
-    console.error(`gatehouse-agent: ${(error as Error).message}`);
-    return error instanceof UsageError ? wrongUsage : 1;
+    // Commander has printed the help or the version.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE;
+    for (const line of (error as Error).message.split("\n")) console.error(`gatehouse-agent: ${line}`);
+    return error instanceof UsageError ? WRONG_USAGE : 1;
   }
 }
 
-/** @throws UsageError naming each wrong setting */
+/** @throws UsageError with a line for each wrong setting */
 function readSettings(flags: object): z.output<typeof settings> {
   const read = settings.safeParse(flags);
   if (read.success) return read.data;
@@ -180,8 +229,8 @@ function readSettings(flags: object): z.output<typeof settings> {
 }
 
 /**
- * Sends a request to this process, because the HTTP client loads its parser with the first answer. The agent's user
- * may not be allowed to read the folder that the package is in.
+ * Sends a request to this process, because the HTTP client loads its parser with the first response. Later, the agent's
+ * user may not be able to read the folder of the package.
  */
 async function loadHttpParser(): Promise<void> {
   const server = createServer((_, response) => response.end()).listen(0, "127.0.0.1");
@@ -195,14 +244,14 @@ async function loadHttpParser(): Promise<void> {
   }
 }
 
-/** @throws UsageError the address is another machine's, and its scheme is `http` */
+/** @throws UsageError if the address belongs to another machine and its scheme is `http` */
 function refusePlainHttp(url: string): void {
   const { protocol, hostname: host } = new URL(url);
   if (protocol === "https:" || host === "localhost" || host === "[::1]" || /^127(\.\d+){3}$/.test(host))
     return;
   throw new UsageError(
-    "--url: http:// to another machine is refused, because anyone on the way could log in to this device. " +
-      "Use https://, or set --allow-http (GATEHOUSE_AGENT_ALLOW_HTTP=on)",
+    "--url: http:// to another machine is not allowed, because an attacker on the network could log in to this device. " +
+      "Use https://, or set --allow-http (GATEHOUSE_AGENT_ALLOW_HTTP=on).",
   );
 }
 
@@ -212,10 +261,10 @@ async function run(flags: object): Promise<void> {
   const passwordFits = passwordCheck(process.env.GATEHOUSE_AGENT_PASSWORD_HASH);
   checkUser(user);
   await loadHttpParser();
-  // The agent reads the key before it gives up root's rights: users who log in must not be able to read it.
+  // Users who log in must not be able to read the key, so the agent reads it while it is root.
   const key = deviceKey(dataDir);
   const pin = new ServicePin(dataDir);
-  const { username, home, shell: usualShell } = becomeUser(user);
+  const { username, home, shell: defaultShell } = becomeUser(user);
   const agent = new Agent({
     ...rest,
     version: `v${version}`,
@@ -223,7 +272,7 @@ async function run(flags: object): Promise<void> {
     pin,
     mac: mac ?? machineAddress(key),
     logins: logins ?? [username],
-    user: { name: username, home, shell: shell ?? usualShell },
+    user: { name: username, home, shell: shell ?? defaultShell },
     sftpServer: sftpServer === INTERNAL ? undefined : (sftpServer ?? installedSftpServer()),
     passwordFits,
     log: (level, message, facts = {}) =>

@@ -1,5 +1,7 @@
 import { readFileSync } from "node:fs";
+import { usageText } from "@gatehouse-access/sdk/errors";
 import { Command, CommanderError } from "commander";
+import { addHelpEnd } from "./cli/addHelpEnd.ts";
 import { adminCommand } from "./cli/adminCommand.ts";
 import { backupCommand } from "./cli/backupCommand.ts";
 import { type CommandIo, surviveLostReaders } from "./cli/CommandIo.ts";
@@ -9,7 +11,38 @@ import { serveCommand } from "./cli/serveCommand.ts";
 import { packageFile } from "./files/packageFile.ts";
 import { OperatorError } from "./OperatorError.ts";
 
-const wrongUsage = 2;
+const WRONG_USAGE = 2;
+
+/** Names that other programs use, with the names here. */
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  start: "serve",
+  run: "serve",
+  server: "serve",
+  dump: "backup",
+  export: "backup",
+  import: "restore",
+  migrate: "migrate-to-postgresql",
+  user: "admin user",
+  users: "admin user list",
+  "setup-link": "admin setup-link",
+  audit: "admin audit",
+  add: "create",
+  new: "create",
+  ls: "list",
+  remove: "delete",
+  rm: "delete",
+  passwd: "reset-password",
+  "--folder": "--data-dir",
+  "--data": "--data-dir",
+  "--mail": "--email",
+};
+
+const NOTES = `
+Exit codes of all commands:
+  0  OK
+  1  Error
+  2  Wrong usage
+  3  Incomplete copy: the service wrote rows during migrate-to-postgresql`;
 
 function version(): string {
   const text = readFileSync(packageFile("package.json"), "utf8");
@@ -18,41 +51,65 @@ function version(): string {
 
 /**
  * Runs `gatehouse-server` with the arguments that follow the command's name.
- * @param io by default the environment and streams of the process
- * @returns the exit code: 0 for success, also while `serve` runs; 1 for a failure; 2 for a wrong command line; other
- * codes are in the command's help
+ * @param io default: the environment and streams of the process
+ * @returns the exit code: 0 for success, also while `serve` continues to run; 1 for a failure; 2 for a wrong command line;
+ * another code if the help of the command lists it
  */
 export async function main(args: readonly string[], io: CommandIo = process): Promise<number> {
   const program = new Command("gatehouse-server")
-    .description("Service for remote SSH access to devices")
-    .version(version())
-    .showHelpAfterError("(see --help)")
+    .description("Service for remote SSH access to devices.")
+    .version(version(), "-V, --version", "Print the version")
     .addCommand(serveCommand(io))
     .addCommand(adminCommand(io))
     .addCommand(backupCommand(io))
     .addCommand(restoreCommand(io))
     .addCommand(migrateCommand(io));
-  redirectOutput(program, io);
+  addHelpEnd(program, {
+    notes: NOTES,
+    examples: [
+      "gatehouse-server serve --data-dir /var/lib/gatehouse",
+      "gatehouse-server admin setup-link --data-dir /var/lib/gatehouse",
+      "gatehouse-server backup /backup/gatehouse.db --data-dir /var/lib/gatehouse",
+    ],
+    page: "docs/operating.md",
+  });
+  configure(program, program.name(), io);
   surviveLostReaders(io);
   try {
     await program.parseAsync(args, { from: "user" });
     return 0;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : wrongUsage;
+    // Commander has printed the help or the version.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE;
     if (!(error instanceof OperatorError)) throw error;
     for (const line of error.message.split("\n")) io.stderr.write(`gatehouse-server: ${line}\n`);
     return error.exitCode;
   }
 }
 
+/** A wrong command line. */
+class UsageError extends OperatorError {
+  override readonly name = "UsageError";
+  override readonly exitCode = WRONG_USAGE;
+}
+
 /**
- * Redirects the output of a command and its subcommands to `io`, and makes them throw instead of ending the process.
+ * Redirects the output of a command and its subcommands to `io`, and makes them throw errors instead of ending the process.
  */
-function redirectOutput(command: Command, io: CommandIo): void {
-  command.exitOverride();
+function configure(command: Command, path: string, io: CommandIo): void {
+  const { commands, options } = command;
+  const names = [...commands.map((child) => child.name()), ...options.flatMap(({ long }) => long ?? [])];
+  command.exitOverride((problem) => {
+    if (problem.exitCode === 0 || problem.code === "commander.help") throw problem;
+    throw new UsageError(usageText(problem, { path, names, otherNames: OTHER_NAMES }));
+  });
+  command.helpOption("-h, --help", "Print help");
+  if (commands.length > 0) command.helpCommand("help [command]", "Print the help of a command.");
   command.configureOutput({
     writeOut: (text) => void io.stdout.write(text),
     writeErr: (text) => void io.stderr.write(text),
+    // The handler above reports these errors.
+    outputError: () => {},
   });
-  for (const child of command.commands) redirectOutput(child, io);
+  for (const child of commands) configure(child, `${path} ${child.name()}`, io);
 }

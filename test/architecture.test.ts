@@ -96,7 +96,14 @@ const filesOf = (module: string, ...entrances: readonly string[]): string[] =>
 const modules: Readonly<Record<string, Module>> = {
   // Both parse patterns. The contract has the limit on their size.
   sdk: {
-    common: ["errors.ts", "errorCodes.ts", "fileErrors.ts", "mask.ts", "requestSentences.ts"],
+    common: [
+      "errors.ts",
+      "errorCodes.ts",
+      "commandLine.ts",
+      "fileErrors.ts",
+      "mask.ts",
+      "requestSentences.ts",
+    ],
     folders: { contract: [], policy: ["contract"] },
   },
   "sdk/policy": { common: filesOf("sdk/policy", "index.ts"), folders: { lint: [] } },

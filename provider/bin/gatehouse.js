@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 const [major, minor] = process.versions.node.split(".").map(Number);
 if (major < 22 || (major === 22 && minor < 19)) {
-  console.error(`gatehouse needs Node.js 22.19 or newer; this is ${process.versions.node}.`);
+  console.error(`gatehouse needs Node.js 22.19 or newer. This is ${process.versions.node}.`);
   process.exit(1);
 }
 const { main } = await import("../dist/cli/main.js");
@@ -9,5 +9,5 @@ const code = await main(process.argv.slice(2), process);
 for (const stream of [process.stdout, process.stderr]) {
   await new Promise((written) => stream.write("", written));
 }
-// What a policy test started and did not end would keep the process.
+// Unfinished work of a policy test would keep the process running.
 process.exit(code);

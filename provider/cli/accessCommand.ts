@@ -7,8 +7,10 @@ import {
   allowUnseenOption,
   type ConfigurationFlags,
   collect,
+  FOLDER,
   type TerraformFlags,
 } from "./flags.ts";
+import { addHelp } from "./help.ts";
 import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
 import { planOrConfiguration } from "./planFiles.ts";
 import { withConnection } from "./service.ts";
@@ -20,38 +22,44 @@ interface Flags extends AccessFlags, ConfigurationFlags, TerraformFlags {
   readonly csv?: boolean;
 }
 
-const EXIT_CODES = `
-Asks the service that GATEHOUSE_URL names, with the credential and in the namespace of the other GATEHOUSE_ variables.
-With --stack, what they leave open is read from that stack's configuration: gatehouse:url, gatehouse:token, …
-
-Exit codes: 0 answered, also where nobody can reach anything; 1 an error: connection, service, a wrong flag;
-${BLOCKED} the login of --explain is refused, or the answer leaves out what could not be looked at.`;
+const NOTES = `
+Exit codes: 0 = OK, also if there is no access; 1 = error; ${BLOCKED} = --explain: the
+login is refused, or a part could not be checked`;
 
 export function addAccessCommand(program: Command, action: ActionOf): void {
   const command = program
     .command("access")
-    .description("show who can reach which devices, by which key and rule, or why")
     .option(
       "--device <name|tag>",
-      "only these devices: name (* stands for any text, ? for one character), uid or tag; or tag:…, name:…, uid:…; may be repeated",
+      "Select devices by name (* matches any text, ? one character), uid or tag; or tag:…, name:…, uid:…; repeatable",
       collect,
     )
     .option(
       "--key <key>",
-      "only these keys: fingerprint, its beginning, or name (* stands for any text, ? for one character); may be repeated",
+      "Select keys by fingerprint, its beginning, or name (* matches any text, ? one character); repeatable",
       collect,
     )
-    .option("--login <name>", "only this login name; may be repeated", collect)
-    .option("--from <address>", "only from this IP address; may be repeated", collect)
-    .option("--explain", "why one key may or may not log in on one device")
-    .addOption(new Option("--json", "print the whole answer as JSON").conflicts("csv"))
+    .option("--login <name>", "Select this login; repeatable", collect)
+    .option("--from <address>", "Select this source IP address; repeatable", collect)
+    .option("--explain", "Explain why one key may or may not log in to one device")
+    .addOption(new Option("--json", "Print the complete result as JSON").conflicts("csv"))
     .addOption(allowUnseenOption())
-    .option("--csv", "print one line for each key, login name, group of addresses and device");
-  addTerraformFlag(command, "as this plan of Terraform or OpenTofu will leave it");
+    .option("--csv", "Print a CSV line for each key, login, group of addresses and device");
+  addTerraformFlag(command, "Show the access after this plan of Terraform or OpenTofu");
   addConfigurationFlags(command)
-    .option("--folder <folder>", "folder with Pulumi.yaml, for --stack", ".")
-    .addHelpText("after", EXIT_CODES)
+    .option("--folder <folder>", `${FOLDER}, for --stack`, ".")
     .action(action(access));
+  addHelp(command, {
+    group: "Review access:",
+    summary: "Show who can reach which devices, by which key and rule.",
+    notes: NOTES,
+    examples: [
+      "gatehouse access --device tag:prod",
+      "gatehouse access --key ana --login root --from 203.0.113.7 --device web-01 --explain",
+      "gatehouse access --csv > access.csv",
+    ],
+    page: "docs/access.md",
+  });
 }
 
 async function access(io: Io, { json, csv, ...flags }: Flags): Promise<Outcome> {

@@ -2,7 +2,8 @@ import type { Command } from "commander";
 import { EngineError } from "../engine/index.ts";
 import type { NamespaceCoverage, OwnResource, UnmanagedObject } from "../estate/coverage.ts";
 import { printable } from "../words.ts";
-import { addStackFlags, type StackFlags } from "./flags.ts";
+import { addStackFlags, JSON_RESULT, type StackFlags } from "./flags.ts";
+import { addHelp } from "./help.ts";
 import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
 import { colors } from "./render.ts";
 import {
@@ -21,15 +22,23 @@ interface Flags extends StackFlags, WithStackFlags {
 }
 
 export function addCoverageCommand(program: Command, action: ActionOf): void {
-  addWithStackFlag(addStackFlags(program.command("coverage")))
-    .description("say how much of the live namespace is declared: what no stack manages, by kind and name")
+  const command = addWithStackFlag(addStackFlags(program.command("coverage")))
     .option(
       "--fail-on-unmanaged",
-      "exit with 2 where something is unmanaged that access.ignore does not except, or could not be read",
+      "Exit 2 if an object is unmanaged and not excepted in access.ignore, or if a part could not be read",
       false,
     )
-    .option("--json", "print it as JSON", false)
+    .option("--json", JSON_RESULT, false)
     .action(action(coverage));
+  addHelp(command, {
+    group: "Review access:",
+    summary: "Show how much of the live namespace is managed, and list unmanaged objects.",
+    examples: [
+      "gatehouse coverage policy --stack prod",
+      "gatehouse coverage policy --stack prod --with-stack ../other:prod --fail-on-unmanaged",
+    ],
+    page: "docs/drift.md",
+  });
 }
 
 async function coverage(io: Io, folder: string, flags: Flags): Promise<Outcome> {
@@ -37,7 +46,7 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<Outcome> 
   const service = requireService(opened.service);
   const { connection, tenant } = service;
   try {
-    const found = await withReleaseNote(io, connection, async () => {
+    const result = await withReleaseNote(io, connection, async () => {
       const { inventoryOf, WATCHED_KINDS } = await import("../estate/liveObjects.ts");
       const { coverageOf, ManagedObjects, readExceptions } = await import("../estate/coverage.ts");
       if (tenant === undefined) throw missingNamespace(await resourcesOf(stack, connection));
@@ -50,34 +59,31 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<Outcome> 
       const inventory = await inventoryOf(connection, tenant, WATCHED_KINDS);
       return coverageOf(inventory, { service: connection.client.url, tenant }, managed, exceptions);
     });
-    const isUnmanaged = found.unmanaged.some(({ exception }) => exception === undefined);
-    // What could not be read may hold something unmanaged.
-    const isBlocked = flags.failOnUnmanaged && (isUnmanaged || found.unknown.length > 0);
-    return { result: found, text: () => textOf(io, found), exitCode: isBlocked ? BLOCKED : 0 };
+    const isUnmanaged = result.unmanaged.some(({ exception }) => exception === undefined);
+    // Parts that could not be read may contain unmanaged objects.
+    const isBlocked = flags.failOnUnmanaged && (isUnmanaged || result.unknown.length > 0);
+    return { result, text: () => textOf(io, result), exitCode: isBlocked ? BLOCKED : 0 };
   } finally {
     await connection.client.close();
   }
 }
 
-/** Coverage is about one namespace, also of a program whose resources are in several. */
+/** The error for a program whose resources are in several namespaces: coverage is computed for one namespace. */
 function missingNamespace(resources: readonly OwnResource[]): EngineError {
-  const found = new Set(resources.map(({ outputs }) => String(outputs?.tenant)));
-  const where = found.size === 0 ? "" : `; the stack has objects in ${[...found].sort().join(", ")}`;
-  return new EngineError(
-    "usage",
-    `no setting decides which namespace to look at. Set GATEHOUSE_TENANT to its id${where}.`,
-  );
+  const tenants = new Set(resources.map(({ outputs }) => String(outputs?.tenant)));
+  const where = tenants.size === 0 ? "" : ` (the stack has objects in ${[...tenants].sort().join(", ")})`;
+  return new EngineError("usage", `The namespace is not set. Set GATEHOUSE_TENANT to its id${where}.`);
 }
 
-async function textOf({ stdout, env }: Io, found: NamespaceCoverage): Promise<string> {
+async function textOf({ stdout, env }: Io, coverage: NamespaceCoverage): Promise<string> {
   const { sectionLines } = await import("../review/report/text.ts");
   const c = colors(stdout, env);
-  const { managed, total, percent, kinds, unmanaged, unknown } = found;
+  const { managed, total, percent, kinds, unmanaged, unknown } = coverage;
   return [
     ...kinds.map((kind) => `${kind.kind.padEnd(20)} ${share(kind)}`),
     `${c.bold("all".padEnd(20))} ${share({ managed, total, percent })}`,
-    ...sectionLines(c, { title: "In no stack", items: unmanaged.map((object) => printable(lineOf(object))) }),
-    ...unknown.map((sentence) => c.yellow(`not known: ${printable(sentence)}`)),
+    ...sectionLines(c, { title: "Unmanaged", items: unmanaged.map((object) => printable(lineOf(object))) }),
+    ...unknown.map((sentence) => c.yellow(`unknown: ${printable(sentence)}`)),
   ].join("\n");
 }
 

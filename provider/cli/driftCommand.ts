@@ -16,6 +16,7 @@ import {
   targetsOf,
   YES,
 } from "./flags.ts";
+import { addHelp } from "./help.ts";
 import { type ActionOf, BLOCKED, type Io, type Outcome, type Output } from "./outcome.ts";
 import { readTerraform } from "./planFiles.ts";
 import { addNoTestsFlag, hasPolicyTests, runPolicyTests, TESTING } from "./policyTests.ts";
@@ -46,47 +47,58 @@ interface Flags extends TargetFlags, RunFlags, WithStackFlags, TerraformFlags {
 
 export function addDriftCommand(program: Command, action: ActionOf): void {
   const command = addStackFlags(addTargetFlags(program.command("drift")))
-    .description(
-      `show what somebody changed or deleted by hand, and what is there but in no program, and ${TESTING} is; exits ` +
-        "with 2 where there is any of it, a test fails, an API key has expired or is due, or something could not be " +
-        "looked at",
-    )
     .addOption(
-      new Option("--unmanaged <what>", "what objects in no program mean: exit code 2, a mention, or nothing")
+      new Option("--unmanaged <mode>", "Handling of unmanaged objects: exit 2, warn, or ignore them")
         .choices(["fail", "warn", "ignore"])
         .default("fail"),
     )
-    .option("--repair", "after a question make all of it as the program says; removes what is in no program")
+    .option("--repair", "Revert drift and delete unmanaged objects, after confirmation")
     .option(
       "--adopt-from <stack>",
-      "with --repair: also remove or change what this other stack declared last, as stack or project/stack; may be repeated",
+      "With --repair: also delete or change objects that this other stack declared last: stack or project/stack; repeatable",
       collect,
       [],
     )
     .option("-y, --yes", YES)
     .addOption(allowUnseenOption())
-    .option("--json", "print the report as JSON")
-    .option("--markdown <file>", "write it as the text of an issue or a comment")
-    .option("--junit <file>", "write it as JUnit XML, which pipelines show as test results")
-    .option("--html <file>", "write the access map, one HTML file: as declared, and as it is")
+    .option("--json", "Print the report as JSON")
+    .option("--markdown <file>", "Write the report as Markdown, for an issue or a comment")
+    .option("--junit <file>", "Write the report as JUnit XML, for the test results of a pipeline")
+    .option("--html <file>", "Write the access map as one HTML file: the declared and the live access")
     .addOption(
       new Option(
         "--notify <form>",
-        "send a message to the webhook GATEHOUSE_NOTIFY_URL where the findings are others than last time",
+        "Post a message to the webhook GATEHOUSE_NOTIFY_URL if the findings have changed",
       )
         .choices(NOTICE_FORMS)
         .conflicts(["target", "exclude"]),
     )
     .option(
       "--notified <file>",
-      "what was last sent; default access.notified.<stack>.json beside the program",
+      "File with the last notified findings (default: access.notified.<stack>.json in the project directory)",
     );
-  addTerraformFlag(
-    command,
-    "report what this plan of Terraform or OpenTofu found changed, instead of a Pulumi stack",
-    ["stack", "engine", "target", "exclude", "repair", "adoptFrom", "offline"],
-  );
-  addNoTestsFlag(addWithStackFlag(command)).action(action(drift));
+  addTerraformFlag(command, "Report the drift in this plan of Terraform or OpenTofu instead of a stack's", [
+    "stack",
+    "engine",
+    "target",
+    "exclude",
+    "repair",
+    "adoptFrom",
+    "offline",
+  ]);
+  addHelp(addNoTestsFlag(addWithStackFlag(command)).action(action(drift)), {
+    group: "Operate a fleet:",
+    summary: "Find changes made outside the program, and unmanaged objects.",
+    description:
+      `${TESTING} live namespace. Exits 2 if there is drift, an unmanaged object, a failed test, an expired API ` +
+      "key or one that is due for rotation, or if a part could not be checked.",
+    examples: [
+      "gatehouse drift policy --stack prod",
+      "gatehouse drift policy --stack prod --notify slack --junit drift.xml",
+      "gatehouse drift policy --stack prod --repair",
+    ],
+    page: "docs/drift.md",
+  });
 }
 
 async function drift(io: Io, folder: string, flags: Flags): Promise<Outcome> {
@@ -155,7 +167,7 @@ async function stackDrift(running: Running, folder: string, flags: Flags): Promi
   });
 }
 
-/** The objects that other stacks manage, the exceptions, and the times at which runs first found objects. */
+/** The objects that other stacks manage, the exceptions, and the times when runs first found unmanaged objects. */
 async function managedOrExcepted(
   io: Io,
   folder: string,
@@ -173,8 +185,8 @@ async function managedOrExcepted(
 }
 
 /**
- * Sends the findings of a run to the webhook; undefined without `--notify`.
- * @throws ConfigurationError if the address of the webhook or a proxy is missing or wrong
+ * Returns a function that sends the findings of a run to the webhook; undefined without `--notify`.
+ * @throws ConfigurationError if the address of the webhook or of a proxy is missing or wrong
  */
 async function notifierOf(
   { env, stderr }: Io,
@@ -194,13 +206,13 @@ async function notifierOf(
     const message = form === "slack" ? slackMessage(run, lastSent) : driftNotice(run, lastSent);
     if (message) {
       await sendToWebhook(url, message, { proxies });
-      stderr.write(`${url.host} was told of it\n`);
+      stderr.write(`Notified ${url.host}.\n`);
     }
     await kept.write(keptOf(run));
   };
 }
 
-/** Repairs what was found, after a confirmation; false if nothing was done. */
+/** Reverts drift and deletes unmanaged objects, after a confirmation. Resolves with false if nothing changed. */
 async function repair(
   { io, stack, prompt, preflight, progress }: Running,
   connection: Connection,
@@ -221,16 +233,16 @@ async function repair(
   const { done: removed, left } = removable(objects, repairer);
   const restored = restorable(report.drifted, repairer);
   const title = (object: (typeof objects)[number]) => printable(objectText(object));
-  const printLeft = (what: string, reason: string) =>
-    progress.write(c.yellow(`   ${what} is left: ${printable(reason)}\n`));
-  for (const { item, reason } of left) printLeft(title(item), reason);
+  const printSkipped = (what: string, reason: string) =>
+    progress.write(c.yellow(`   ${what} stays: ${printable(reason)}\n`));
+  for (const { item, reason } of left) printSkipped(title(item), reason);
   for (const { item, reason } of restored.left)
-    printLeft(`${typeName(item.type)} ${printable(item.name)}`, reason);
-  for (const object of removed) progress.write(c.red(` -  ${title(object)}, in no program, goes\n`));
-  const { confirm = async () => true } = prompt("Repair all this?");
+    printSkipped(`${typeName(item.type)} ${printable(item.name)}`, reason);
+  for (const object of removed) progress.write(c.red(` -  ${title(object)} (unmanaged) will be deleted\n`));
+  const { confirm = async () => true } = prompt("Repair?");
   const remove = () =>
-    removeObjects(connection, removed, (object) => progress.write(` -  ${title(object)} removed\n`));
-  // Before anything is created again: an API key may need the name of one that is removed.
+    removeObjects(connection, removed, (object) => progress.write(` -  ${title(object)} deleted\n`));
+  // Deletions come first: a recreated API key may need the name of a deleted one.
   const confirmAndRemove = async (plan: Plan) => {
     await preflight(plan);
     if (!(await confirm(plan))) return false;
@@ -266,7 +278,7 @@ async function writeReports(
   }
   if (html !== undefined) {
     const [home] = found.meanings;
-    if (!home) throw new EngineError("usage", "--html: no service is set, so there is no access to draw.");
+    if (!home) throw new EngineError("usage", "--html needs a service. Set GATEHOUSE_URL.");
     const { project, stack, service = "", unseen, notes } = report;
     await writeAccessMap(stderr, html, home, {
       title: `Drift of access to ${home.namespace.name}: as declared, and as it is`,

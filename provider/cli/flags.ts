@@ -19,21 +19,25 @@ export interface StackFlags extends ConfigurationFlags {
   readonly parallel: number;
 }
 
+export const FOLDER = "Project directory: the folder with Pulumi.yaml";
+
 export function addStackFlags(command: Command): Command {
   return command
-    .argument("[folder]", "folder with Pulumi.yaml", ".")
-    .option("-s, --stack <name>", "the stack; default PULUMI_STACK or the only one")
-    .addOption(engineOption("default cli"))
-    .option("--parallel <n>", "objects worked on at once", positive("--parallel"), 16);
+    .argument("[folder]", FOLDER, ".")
+    .option("-s, --stack <name>", "Stack name (default: PULUMI_STACK, or the only stack)")
+    .addOption(engineOption("Engine that runs the program (default: cli)"))
+    .option("--parallel <n>", "Maximum number of concurrent operations", positive("--parallel"), 16);
 }
 
 export const createOption = (): Option =>
-  new Option("--create", "make the stack where there is none of that name").default(false);
+  new Option("--create", "Create the stack if it does not exist").default(false);
 
-export const YES = "skip the confirmation prompt; required without a terminal and with --json";
+export const YES = "Skip the confirmation; required without a terminal and with --json";
+
+export const JSON_RESULT = "Print the result as JSON";
 
 export const allowUnseenOption = (): Option =>
-  new Option("--allow-unseen", "ignore what could not be checked").default(false);
+  new Option("--allow-unseen", "Do not block on parts that could not be checked").default(false);
 
 const engineOption = (about: string): Option =>
   new Option("--engine <engine>", about).choices(["cli", "embedded"]);
@@ -44,13 +48,13 @@ export const stackOptionsOf = (folder: string, { stack, engine, parallel }: Stac
 
 export function addConfigurationFlags(command: Command): Command {
   return command
-    .option("-s, --stack <name>", "take what the environment leaves open from this stack's configuration")
-    .addOption(engineOption("what reads that configuration; default cli"));
+    .option("-s, --stack <name>", "Read missing settings from the configuration of this stack")
+    .addOption(engineOption("Engine that reads this configuration (default: cli)"));
 }
 
 /**
  * The configuration of the selected stack, by `namespace:key` and with secrets decrypted; empty without `--stack`.
- * @throws EngineError (`usage`) for an engine without a stack, and what opening the stack throws
+ * @throws EngineError (`usage`) for an engine without a stack; the errors of opening the stack
  */
 export async function configurationOf(
   { env }: Io,
@@ -58,7 +62,7 @@ export async function configurationOf(
   { stack, engine }: ConfigurationFlags,
 ): Promise<ReadonlyMap<string, string>> {
   if (stack !== undefined) return (await openStack({ folder, stack, env, engine })).config();
-  if (engine !== undefined) throw new EngineError("usage", "--engine is for the stack that --stack names.");
+  if (engine !== undefined) throw new EngineError("usage", "--engine needs --stack. Add --stack <name>.");
   return new Map();
 }
 
@@ -66,7 +70,7 @@ export interface TerraformFlags {
   readonly terraform?: string;
 }
 
-/** @param conflicts names of flags that are for Pulumi alone */
+/** @param conflicts names of flags that only apply to Pulumi */
 export function addTerraformFlag(
   command: Command,
   about: string,
@@ -75,7 +79,7 @@ export function addTerraformFlag(
   return command.addOption(
     new Option(
       "--terraform <file>",
-      `${about}, as "terraform show -json" or "tofu show -json" writes it; - for the standard input`,
+      `${about}: the output of "terraform show -json" or "tofu show -json"; - for the standard input`,
     ).conflicts([...conflicts]),
   );
 }
@@ -89,18 +93,26 @@ export interface TargetFlags {
 
 export function addTargetFlags(command: Command): Command {
   return command
-    .option("-t, --target <urn>", "only this resource; may be repeated; * and ** stand for any text", collect)
-    .option("--target-dependents", "what depends on a target as well")
     .option(
-      "--exclude <urn>",
-      "all but this resource; may be repeated, with * and ** as in --target",
+      "-t, --target <urn>",
+      "Limit the run to this resource; * and ** match any text; repeatable",
       collect,
     )
-    .option("--exclude-dependents", "leave out what depends on an excluded resource as well");
+    .option("--target-dependents", "Include the resources that depend on a target")
+    .option(
+      "--exclude <urn>",
+      "Exclude this resource from the run; * and ** match any text; repeatable",
+      collect,
+    )
+    .option("--exclude-dependents", "Exclude the resources that depend on an excluded resource");
 }
 
 export function addReplaceFlag(command: Command): Command {
-  return command.option("--replace <urn>", "replace this resource; may be repeated, as --target", collect);
+  return command.option(
+    "--replace <urn>",
+    "Replace this resource; * and ** match any text; repeatable",
+    collect,
+  );
 }
 
 export const targetsOf = ({
@@ -118,5 +130,5 @@ export const positive =
   (text: string): number => {
     const number = Number(text);
     if (Number.isInteger(number) && number > 0) return number;
-    throw new EngineError("usage", `${flag} is a positive whole number, not ${text}.`);
+    throw new EngineError("usage", `${flag} must be a positive whole number, not ${JSON.stringify(text)}.`);
   };

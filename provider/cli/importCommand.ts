@@ -17,6 +17,7 @@ import type { Undeclarable } from "../estate/liveObjects.ts";
 import { FORMATS, type Format, type Program, type ProgramFile } from "../import/model.ts";
 import type { Connection } from "../service/connection.ts";
 import { counted, printable } from "../words.ts";
+import { addHelp } from "./help.ts";
 import type { ActionOf, Io, Outcome } from "./outcome.ts";
 import { colors, progressLine, resultText } from "./render.ts";
 import { withConnection } from "./service.ts";
@@ -36,52 +37,60 @@ interface Flags {
   readonly adopt: boolean;
 }
 
-const AFTER = `
-Asks the service that GATEHOUSE_URL names, with the credential of the other GATEHOUSE_ variables, and writes nothing to
-it. Secrets are never read: an API key is declared without its secret.
+const NOTES = `
+The command changes nothing on the service and reads no secrets: the program
+declares API keys without their secrets.
 
-With --format terraform the folder becomes a root module of Terraform or OpenTofu with import blocks, and no state is
-written: a plan shows the imports, and an apply makes the state of them. --plugin, --adopt, --project, --stack and --state
-(other than none) are of Pulumi alone.
+--format terraform writes a root module with import blocks for Terraform or
+OpenTofu, and no state. --plugin, --adopt, --project, --stack and --state only apply
+to Pulumi.
 
-Exit codes: 0 the program is written, and, but for a root module, its preview is empty; 1 an error.`;
+Exit codes: 0 = the program is written and its preview is empty; 1 = error`;
 
 export function addImportCommand(program: Command, action: ActionOf): void {
-  program
+  const command = program
     .command("import")
-    .description(
-      "write a program for what a namespace has already, and its state, so that its preview is empty",
-    )
-    .option("--tenant <name>", "the namespace, by name or id; default GATEHOUSE_TENANT or the only one")
-    .requiredOption("--out <folder>", "folder for the program; it must have none yet")
+    .option("--tenant <name>", "Name or id of the namespace (default: GATEHOUSE_TENANT, or the only one)")
+    .requiredOption("--out <folder>", "Folder for the new program")
     .addOption(
       new Option(
         "--format <format>",
-        "language of the program; yaml is for the plugin, terraform a root module of Terraform or OpenTofu",
+        "Language of the program; yaml needs the plugin, terraform is a root module of Terraform or OpenTofu",
       )
         .choices(FORMATS)
         .default("typescript"),
     )
-    .option("--plugin", "a program for the plugin, in place of dynamic resources", false)
+    .option("--plugin", "Write a program for the plugin instead of dynamic resources", false)
     .addOption(
-      new Option("--only <kind...>", "only these kinds of resources; default all of them").choices(KINDS),
+      new Option("--only <kind...>", "Import only these kinds of resources (default: all)").choices(KINDS),
     )
-    .option("--project <name>", "name of the Pulumi project; default that of the folder")
-    .option("-s, --stack <name>", "name of the stack; default that of the namespace")
+    .option("--project <name>", "Name of the Pulumi project (default: the name of the folder)")
+    .option("-s, --stack <name>", "Name of the stack (default: the name of the namespace)")
     .addOption(
       new Option(
         "--state <where>",
-        "stack: the state goes into the stack; file: into a file for `pulumi stack import`; none: no state. Default: " +
-          "stack where the backend is of files, else file",
+        "Where to write the state: to the stack, to a file for `pulumi stack import`, or nowhere (default: stack " +
+          "for a file backend, else file)",
       ).choices(["stack", "file", "none"]),
     )
     .addOption(
-      new Option("--adopt", "no state: every resource says adopt: true instead, without API keys").conflicts(
-        "state",
-      ),
+      new Option(
+        "--adopt",
+        "Write no state: the resources have adopt: true instead; omits API keys",
+      ).conflicts("state"),
     )
-    .addHelpText("after", AFTER)
     .action(action(importing));
+  addHelp(command, {
+    group: "Set up:",
+    summary: "Write a program and its state for an existing namespace.",
+    notes: NOTES,
+    examples: [
+      "gatehouse import --tenant prod --out policy",
+      "gatehouse import --tenant prod --out fleet --format terraform",
+      "gatehouse import --out policy --only PublicKey FirewallRule",
+    ],
+    page: "docs/import.md",
+  });
 }
 
 interface ImportFlags extends Flags {
@@ -98,7 +107,7 @@ async function importing(io: Io, flags: Flags): Promise<Outcome> {
   if (flags.project !== undefined && named?.project !== undefined && flags.project !== named.project) {
     throw new EngineError(
       "usage",
-      `--stack ${flags.stack} is of the project ${named.project}, and --project is ${flags.project}.`,
+      `--stack ${flags.stack} is in the project ${named.project}, but --project is ${flags.project}. Use the same project in both.`,
     );
   }
   const live = await withConnection(io, new Map(), (connection) => readNamespace(io, connection, flags));
@@ -115,30 +124,28 @@ async function importing(io: Io, flags: Flags): Promise<Outcome> {
     text: yamlText({ config: { "gatehouse:url": service, "gatehouse:tenant": tenant } }),
   };
   await writeFolder(out, [...program.files, ...(format === "terraform" ? [] : [settings])]);
-  const why = format === "terraform" ? NOT_NORMAL : "it cannot be adopted";
-  const left = program.leftOut.map(
-    ({ definition, name }) => `${definition.name} ${name} is left out: ${why}`,
-  );
+  const why = format === "terraform" ? NOT_NORMAL : "an existing object of this kind cannot be adopted";
+  const left = program.leftOut.map(({ definition, name }) => `${definition.name} ${name} is omitted: ${why}`);
   printWritten(io, out, program, [...inventory.unknown, ...undeclarable.map(reasonText), ...left]);
   const next = await nextSteps(io, { ...flags, plugin, project, stack, tenant }, program);
   return { text: () => next };
 }
 
-/** Creates the state, if there is to be one. @returns what the user does next */
+/** Creates the state, unless the flags exclude it. @returns the next steps of the user */
 async function nextSteps(io: Io, flags: ImportFlags, { resources }: Program): Promise<string> {
   const { out, format, plugin, stack, adopt, state } = flags;
   if (format === "terraform") {
-    // Import blocks are in the root module already.
+    // The root module already has import blocks.
     const { clisFor } = await import("../terraform/installProvider.ts");
     const command = clisFor(io.env)[0]?.command;
     return `Next, in ${out}, with the provider (gatehouse terraform install):
   ${command} init
-  ${command} plan     # imports alone: nothing to add, to change or to destroy
-  ${command} apply    # makes the state, and writes nothing to the service`;
+  ${command} plan     # only imports: nothing to add, change or destroy
+  ${command} apply    # creates the state and changes nothing on the service`;
   }
   if (adopt || state === "none") return `Next: gatehouse preview ${out} --stack ${stack} --create`;
   if (plugin) {
-    // The plugin's own import takes a list.
+    // `pulumi import` reads a list.
     const { jsonText } = await import("../import/literal.ts");
     await writeOutput(join(out, "import.json"), jsonText({ resources }, 1));
     return `Next, in ${out}, with the plugin (gatehouse pulumi install):
@@ -150,30 +157,27 @@ async function nextSteps(io: Io, flags: ImportFlags, { resources }: Program): Pr
 }
 
 const NOT_NORMAL =
-  "Terraform would ask for another id, since it turns all text into Unicode's normal form C; rename it first";
+  "Terraform would read another id, because it converts all text to Unicode normalization form C. Rename the object first";
 
-/** @throws EngineError (`usage`) naming a flag that Terraform does not have */
+/** @throws EngineError (`usage`) for a flag that Terraform does not have */
 function rejectPulumiFlags({ state, plugin, adopt, project, stack }: Flags): void {
   const reject = (flag: string, why: string): never => {
-    throw new EngineError("usage", `${flag} is not for --format terraform: ${why}.`);
+    throw new EngineError("usage", `${flag} cannot be used with --format terraform: ${why}. Remove it.`);
   };
   if (state !== undefined && state !== "none") {
-    reject(
-      `--state ${state}`,
-      "no state is written for it; a plan shows what the import blocks import, and an apply makes the state",
-    );
+    reject(`--state ${state}`, "the import blocks create the state");
   }
-  if (plugin) reject("--plugin", "its resources are those of the Terraform provider");
-  if (adopt) reject("--adopt", "import blocks take the objects over");
-  if (project !== undefined) reject("--project", "projects are Pulumi's");
-  if (stack !== undefined) reject("--stack", "stacks are Pulumi's");
+  if (plugin) reject("--plugin", "the root module uses the Terraform provider");
+  if (adopt) reject("--adopt", "import blocks adopt the objects");
+  if (project !== undefined) reject("--project", "only Pulumi has projects");
+  if (stack !== undefined) reject("--stack", "only Pulumi has stacks");
 }
 
-/** A name for a project or a stack: what Pulumi takes of it. */
+/** A name for a project or a stack, in the characters that Pulumi allows. */
 const plainName = (name: string) => name.replaceAll(/[^A-Za-z0-9_.-]+/g, "-").slice(0, 100) || "access";
 
 const reasonText = ({ object: { definition, name, id }, reason }: Undeclarable) =>
-  `${definition.name} ${name} (${id}) is left out: ${reason}`;
+  `${definition.name} ${name} (${id}) is omitted: ${reason}`;
 
 async function readNamespace({ stderr }: Io, connection: Connection, { tenant, only }: Flags) {
   const { inventoryOf } = await import("../estate/liveObjects.ts");
@@ -187,13 +191,13 @@ async function readNamespace({ stderr }: Io, connection: Connection, { tenant, o
   return { tenant: id, name, service, inventory: await inventoryOf(connection, id, only ?? KINDS) };
 }
 
-/** Writes files that do not exist yet. @throws EngineError (`usage`) naming one that exists */
+/** Writes files that do not exist yet. @throws EngineError (`usage`) with the name of a file that exists */
 async function writeFolder(out: string, files: readonly ProgramFile[]): Promise<void> {
   const existing = files.find(({ path }) => existsSync(join(out, path)));
   if (existing) {
     throw new EngineError(
       "usage",
-      `--out ${out}: there is a ${existing.path} already; name a folder without a program.`,
+      `${join(out, existing.path)} already exists. Choose a folder without a program for --out.`,
     );
   }
   for (const { path, text } of files) {
@@ -228,7 +232,7 @@ async function createState(
   const c = colors(io.stderr, io.env);
   const { name } = parseStackName(stack);
   const { preview, deployment } = await importState({
-    // A state for a file is created in a file backend, which has no organizations.
+    // The state for a file is created in a file backend, which has no organizations.
     ...{ folder: out, project, stack: backend === undefined ? name : stack, backend, resources },
     env: { ...io.env, GATEHOUSE_TENANT: tenant },
     onEvent: (event) => {
@@ -240,21 +244,21 @@ async function createState(
   if (hasChanges(preview)) {
     throw new EngineError(
       "import",
-      `the preview of the imported program is not empty:\n${resultText(c, preview)}`,
+      `The preview of the imported program is not empty:\n${resultText(c, preview)}`,
     );
   }
   if (backend !== undefined)
-    return `The stack ${stack} has them all; its preview is empty. Next: gatehouse preview ${out} --stack ${stack}`;
+    return `The state is in the stack ${stack}. Its preview is empty. Next: gatehouse preview ${out} --stack ${stack}`;
   const file = `${name}.state.json`;
   await writeOutput(join(out, file), JSON.stringify(deployment));
-  return `The preview is empty with the state in ${join(out, file)}. Next, in ${out}:
+  return `The state is in ${join(out, file)}. Its preview is empty. Next, in ${out}:
   pulumi stack init ${stack}
   pulumi stack import --file ${file}`;
 }
 
 /**
- * The file backend that takes the state; undefined if the state becomes a file.
- * @throws EngineError (`usage`) for `--state stack` if the backend is no file backend
+ * The file backend for the state; undefined if the state is written to a file.
+ * @throws EngineError (`usage`) for `--state stack` if the backend is not a file backend
  */
 async function fileBackendOf({ env }: Io, folder: string, state: Flags["state"]) {
   if (state === "file") return undefined;
@@ -266,13 +270,13 @@ async function fileBackendOf({ env }: Io, folder: string, state: Flags["state"])
   if (state === "stack" && !isFiles) {
     throw new EngineError(
       "usage",
-      `--state stack is for backends of files, and the backend is ${backend}; use --state file.`,
+      `--state stack needs a file backend, but the backend is ${backend}. Use --state file.`,
     );
   }
   return isFiles ? backend : undefined;
 }
 
-/** Installs what the program imports, as `pulumi new` does. @throws EngineError (`packages`) where that fails */
+/** Installs the packages of the program, like `pulumi new`. @throws EngineError (`packages`) if npm fails */
 async function installPackages({ stderr, env }: Io, folder: string): Promise<void> {
   stderr.write("Installing the packages of the program (npm install)\n");
   const child = spawn("npm", ["install", "--no-audit", "--no-fund"], {
@@ -284,6 +288,6 @@ async function installPackages({ stderr, env }: Io, folder: string): Promise<voi
   if (code === 0) return;
   throw new EngineError(
     "packages",
-    `npm install failed in ${folder}; the program is written. Install its packages, then either remove its files and run this again, or use --adopt`,
+    `npm install failed in ${folder}. The program is written, but it has no state. Install its packages, delete its files and run the command again, or use --adopt.`,
   );
 }

@@ -2,22 +2,19 @@ import { fileFailure } from "@gatehouse-access/sdk/errors";
 import { type Command, Option } from "commander";
 import { EngineError } from "../engine/index.ts";
 import { CHOICES, type Choice, SOURCE } from "../terraform/source.ts";
+import { addHelp } from "./help.ts";
 import type { ActionOf, Io, Outcome } from "./outcome.ts";
 
-const PLUGIN_HELP = `
-Programs of every language can then use Gatehouse under the Pulumi CLI. "pulumi package add gatehouse" in a program's
-folder makes the SDK of its language. PULUMI_HOME names the CLI's folder; by default that is .pulumi in the home folder
-that the user database has: as the CLI, the command does not look at HOME.
-"pulumi plugin rm resource gatehouse" removes the plugin.
+const PLUGIN_NOTES = `
+The command installs into PULUMI_HOME (default: .pulumi in the home folder of the
+user database; like the Pulumi CLI, the command ignores HOME).
+To remove the plugin: pulumi plugin rm resource gatehouse`;
 
-Exit codes: 0 installed; 1 the folder cannot be written.`;
-
-const PROVIDER_HELP = `
-Configurations can then use the provider: "terraform init" or "tofu init" finds it. Both programs search .terraform.d/plugins
-in the home folder by default, each in a folder of its own. With --mirror, the command prints the settings that they need.
-The provider is a script: it needs Node.js 22.19 or newer as "node" on the PATH, and does not run on Windows.
-
-Exit codes: 0 installed; 1 the folder cannot be written.`;
+const PROVIDER_NOTES = `
+Terraform and OpenTofu search .terraform.d/plugins in the home folder by default.
+With --mirror, the command prints the settings that they need.
+The provider needs Node.js 22.19 or newer as "node" on the PATH. It does not run on
+Windows.`;
 
 interface Flags {
   readonly mirror?: string;
@@ -25,34 +22,57 @@ interface Flags {
 }
 
 export function addInstallCommands(program: Command, action: ActionOf): void {
-  program
-    .command("pulumi")
-    .description("connect Gatehouse with the Pulumi CLI")
+  const pulumi = addHelp(program.command("pulumi"), {
+    group: "Set up:",
+    summary: "Install the plugin for the Pulumi CLI.",
+    examples: ["gatehouse pulumi install"],
+    page: "docs/plugin.md",
+  });
+  addHelp(pulumi.command("install").action(action(installPlugin)), {
+    summary: "Install the plugin where the Pulumi CLI finds it.",
+    description: "Programs in every language of Pulumi can then use the resources.",
+    notes: PLUGIN_NOTES,
+    examples: [
+      "gatehouse pulumi install",
+      "pulumi package add gatehouse    # then, in the folder of a program",
+    ],
+    page: "docs/plugin.md",
+  });
+  const terraform = addHelp(program.command("terraform"), {
+    group: "Set up:",
+    summary: "Install the provider for Terraform or OpenTofu.",
+    examples: ["gatehouse terraform install"],
+    page: "docs/terraform/index.md",
+  });
+  const install = terraform
     .command("install")
-    .description("place the plugin where the Pulumi CLI finds it")
-    .addHelpText("after", PLUGIN_HELP)
-    .action(action(installPlugin));
-  program
-    .command("terraform")
-    .description("connect Gatehouse with Terraform or OpenTofu")
-    .command("install")
-    .description("install the provider for Terraform or OpenTofu")
     .addOption(
       new Option(
         "--for <program>",
-        "which program uses it; default: those on the PATH, or both where neither is",
+        "Program to install for (default: the programs on the PATH, or both if neither is there)",
       ).choices(CHOICES),
     )
-    .option("--mirror <folder>", "install into this mirror; default: .terraform.d/plugins in the home folder")
-    .addHelpText("after", PROVIDER_HELP)
+    .option(
+      "--mirror <folder>",
+      "Install into this mirror (default: .terraform.d/plugins in the home folder)",
+    )
     .action(action(installProvider));
+  addHelp(install, {
+    summary: "Install the provider where Terraform or OpenTofu finds it.",
+    notes: PROVIDER_NOTES,
+    examples: [
+      "gatehouse terraform install",
+      "gatehouse terraform install --for opentofu --mirror /srv/mirror",
+    ],
+    page: "docs/terraform/index.md",
+  });
 }
 
 async function installPlugin({ env }: Io): Promise<Outcome> {
   const { installPlugin } = await import("../providers/plugin/installPlugin.ts");
   try {
     const { version, file } = await installPlugin(env);
-    const text = `The plugin gatehouse ${version} is installed: ${file}
+    const text = `Installed the plugin gatehouse ${version}: ${file}
 Next, in the folder of a program: pulumi package add gatehouse`;
     return { text: () => text };
   } catch (error) {
@@ -66,7 +86,7 @@ async function installProvider({ env }: Io, { mirror, for: choice }: Flags): Pro
   try {
     const { version, files, folder } = await installProvider(env, programs, mirror);
     const installed = files.map(
-      ({ program, file }) => `The provider gatehouse ${version} is installed for ${program.name}: ${file}\n`,
+      ({ program, file }) => `Installed the provider gatehouse ${version} for ${program.name}: ${file}\n`,
     );
     const places = programs.map(({ name, settings }) => `${settings} of ${name}`).join(" and ");
     const mirrored = mirror === undefined ? "" : `\nAdd to ${places}:\n\n${mirrorText(folder)}`;
@@ -78,7 +98,7 @@ async function installProvider({ env }: Io, { mirror, for: choice }: Flags): Pro
   }
 }
 
-/** The error of an installation; other errors than those of the file system are returned unchanged. */
+/** The error of an installation. Errors of other origins than the file system are returned unchanged. */
 function installError(error: unknown, what: string, remedy: string): unknown {
   const { code, path } = error as NodeJS.ErrnoException;
   if (code === undefined || error instanceof EngineError) return error;

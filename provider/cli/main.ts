@@ -1,6 +1,8 @@
-import { Command, CommanderError } from "commander";
-import { EngineError } from "../engine/index.ts";
+import { usageText } from "@gatehouse-access/sdk/errors";
+import { Command, CommanderError, Help, Option } from "commander";
+import { EngineError, fileError } from "../engine/index.ts";
 import { packageVersion } from "../packageFile.ts";
+import { addHelp } from "./help.ts";
 import {
   type ActionOf,
   type Io,
@@ -13,10 +15,59 @@ import {
 
 const HELP_WIDTH = 80;
 
+const NOTES = `
+Exit codes of all commands:
+  0    OK
+  1    Error: wrong usage, no connection, a failed run
+  2    Blocking findings: a failed policy test, drift, a refused login, a plan
+       that differs from the reviewed one
+  130  Interrupted
+
+Environment: GATEHOUSE_URL is the address of the service. GATEHOUSE_API_KEY,
+GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD are the credential.
+GATEHOUSE_TENANT is the id of the namespace. Each also has a _FILE form.
+--stack <name> reads missing settings from the configuration of that stack.`;
+
+/** Commands and flags of other programs, with the names here. */
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  plan: "preview",
+  diff: "preview or drift",
+  validate: "preview or test",
+  check: "review or test",
+  lint: "review",
+  apply: "up",
+  deploy: "up",
+  update: "up",
+  sync: "refresh",
+  delete: "destroy",
+  down: "destroy",
+  remove: "destroy",
+  status: "drift",
+  who: "access",
+  explain: "access",
+  "who-can": "access",
+  ssh: "ssh-config",
+  export: "import",
+  init: "import",
+  install: "pulumi install or terraform install",
+  completions: "completion",
+  "--auto-approve": "--yes",
+  "--approve": "--yes",
+  "--force": "--yes",
+  "--non-interactive": "--yes",
+  "--output": "--json",
+  "--format": "--json",
+  "--md": "--markdown",
+  "--out": "--save",
+  "--namespace": "--tenant",
+  "--concurrency": "--parallel",
+  "--user": "--login",
+};
+
 /**
  * Runs the command `gatehouse` to its end, in the working folder of this process. Meanwhile it handles the signals that
- * end a process. Policy tests that it loaded may still be doing something afterwards: a process that only runs this
- * must be ended with the exit code.
+ * end a process. Loaded policy tests may continue to run afterwards: end a process that only runs this function with
+ * the exit code.
  * @param args words of the command line
  * @returns the exit code
  * @throws errors that are neither the engine's nor the service's: they are bugs
@@ -41,34 +92,69 @@ export async function main(args: readonly string[], process: Io): Promise<number
         outcome = await command(io, ...words);
         code = await printOutcome(io, outcome, json);
       } catch (error) {
-        // The result is on stdout then, which has one JSON document at most.
+        // Standard output has the result already, and gets one JSON document at most.
         code = printError(io, error, json && !(outcome?.result ?? outcome?.parts));
       }
     };
   const program = new Command("gatehouse")
-    .description("Access policy as code")
-    .version(packageVersion())
-    .showHelpAfterError()
-    .exitOverride()
+    .version(packageVersion(), "-V, --version", "Print the version")
+    .helpOption("-h, --help", "Print help")
+    .commandsGroup("Other commands:")
+    .helpCommand("help [command]", "Print the help of a command.")
+    .configureHelp({ optionDescription })
     .configureOutput({
       writeOut: (text) => stdout.write(text),
       writeErr: (text) => stderr.write(text),
+      // `reportUsage` turns these errors into errors of the command.
+      outputError: () => {},
       getOutHelpWidth: () => stdout.columns ?? HELP_WIDTH,
       getErrHelpWidth: () => stderr.columns ?? HELP_WIDTH,
     });
+  addHelp(program, {
+    summary: "Access policy as code: preview, review and apply who can reach which devices.",
+    notes: NOTES,
+    examples: [
+      "gatehouse review policy --stack prod      # show who gains or loses access",
+      "gatehouse up policy --stack prod          # apply the program",
+      "gatehouse drift policy --stack prod       # find changes made outside the program",
+    ],
+    page: "README.md",
+  });
   for (const add of await commandsFor(args)) add(program, action);
+  reportUsage(program, program.name());
   surviveLostReaders(io);
   try {
     await program.parseAsync(args, { from: "user" });
     const failure = await outputFailure(io);
-    if (failure) throw new EngineError("output", `The output could not be written: ${failure.message}`);
+    if (failure) fileError("output", "write", "the output")(failure);
     return code;
   } catch (error) {
-    // Commander has printed it.
+    // Commander has printed the help or the version.
     if (error instanceof CommanderError) return error.exitCode;
-    return printError(io, error, false);
+    return printError(io, error, args.includes("--json"));
   }
 }
+
+/** The description of a flag, without a default that means "not set". */
+function optionDescription(option: Option): string {
+  const { defaultValue } = option;
+  const isUnset = defaultValue === false || (Array.isArray(defaultValue) && defaultValue.length === 0);
+  return new Help().optionDescription(isUnset ? new Option(option.flags, option.description) : option);
+}
+
+/** Makes a command and its subcommands throw an EngineError (`usage`) for a wrong command line. */
+function reportUsage(command: Command, path: string): void {
+  const { commands, options } = command;
+  const names = [...commands.map((child) => child.name()), ...options.flatMap(({ long }) => long ?? [])];
+  command.exitOverride((problem) => {
+    if (problem.exitCode === 0 || problem.code === "commander.help") throw problem;
+    throw new EngineError("usage", usageText(problem, { path, names, otherNames: OTHER_NAMES }));
+  });
+  for (const child of commands) reportUsage(child, `${path} ${child.name()}`);
+}
+
+/** The command that needs all the others, to complete them. */
+const COMPLETION = "completion";
 
 type AddCommands = (program: Command, action: ActionOf) => void;
 
@@ -80,19 +166,23 @@ const LOADERS: ReadonlyMap<string, () => Promise<AddCommands>> = new Map([
   ["up", loadRunCommands],
   ["refresh", loadRunCommands],
   ["destroy", loadRunCommands],
-  ["drift", async () => (await import("./driftCommand.ts")).addDriftCommand],
   ["review", async () => (await import("./reviewCommand.ts")).addReviewCommand],
-  ["access", async () => (await import("./accessCommand.ts")).addAccessCommand],
-  ["ssh-config", async () => (await import("./sshConfigCommand.ts")).addSshConfigCommand],
   ["test", async () => (await import("./policyTests.ts")).addTestCommand],
-  ["import", async () => (await import("./importCommand.ts")).addImportCommand],
+  ["access", async () => (await import("./accessCommand.ts")).addAccessCommand],
   ["coverage", async () => (await import("./coverageCommand.ts")).addCoverageCommand],
+  ["drift", async () => (await import("./driftCommand.ts")).addDriftCommand],
+  ["ssh-config", async () => (await import("./sshConfigCommand.ts")).addSshConfigCommand],
+  ["import", async () => (await import("./importCommand.ts")).addImportCommand],
   ["pulumi", loadInstallCommands],
   ["terraform", loadInstallCommands],
+  [COMPLETION, async () => (await import("./completionCommand.ts")).addCompletionCommand],
 ]);
 
-/** Loads the command that the first word names, since each one costs time at the start; else all, for help. */
+/**
+ * Loads only the command of the first word, since each command adds to the time of the start. Loads all commands for the
+ * help, for the completion and for an unknown command, which may resemble a known one.
+ */
 function commandsFor([name = ""]: readonly string[]): Promise<readonly AddCommands[]> {
-  const named = LOADERS.get(name);
-  return Promise.all([...new Set(named ? [named] : LOADERS.values())].map((load) => load()));
+  const load = name === COMPLETION ? undefined : LOADERS.get(name);
+  return Promise.all([...new Set(load ? [load] : LOADERS.values())].map((each) => each()));
 }

@@ -8,11 +8,11 @@ import type { TestedNamespace } from "../review/testedNamespace.ts";
 import { printable, printableLines } from "../words.ts";
 import { colors, resultText } from "./render.ts";
 
-/** The streams and the environment of a command: parts of `process`, or their replacements in tests. */
+/** The streams and the environment of a command: those of `process`, or their replacements in tests. */
 export interface Io {
-  /** The environment variables; the engine and its programs get no others. */
+  /** The environment variables. The engine and its programs get only these. */
   readonly env: NodeJS.ProcessEnv;
-  /** Commands prompt only if it is a terminal. */
+  /** Commands prompt only if this stream is a terminal. */
   readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean };
   readonly stdout: Output;
   readonly stderr: Output;
@@ -20,23 +20,23 @@ export interface Io {
 
 export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
 
-/** The exit code of a command that did its work and has blocking findings. */
+/** The exit code of a command that completed and has blocking findings. */
 export const BLOCKED = 2;
 
 /** The result of a command. {@link printOutcome} prints it. */
 export interface Outcome<R extends object = object> {
   readonly result?: R;
   readonly text?: () => string | Promise<string>;
-  /** A large output, printed in place of the result and the text. Its parts are created while they are printed. */
+  /** A large output, printed instead of the result and the text. Its parts are created while they are printed. */
   readonly parts?: Iterable<string>;
   /** @default 0 */
   readonly exitCode?: number;
-  /** Runs the policy tests beside the program. Their exit code wins if they fail. */
+  /** Runs the policy tests of the project. If they fail, their exit code replaces {@link exitCode}. */
   readonly policyTests?: (() => Promise<Outcome<TestedNamespace>>) | undefined;
   readonly afterPrint?: (tests: TestedNamespace | undefined) => Promise<void>;
 }
 
-/** Turns a command into the function that commander calls with its arguments and flags. */
+/** Converts a command to the function that commander calls with its arguments and flags. */
 export type ActionOf = <Words extends unknown[]>(
   command: (io: Io, ...words: Words) => Promise<Outcome>,
 ) => (this: Command, ...words: Words) => Promise<void>;
@@ -50,10 +50,10 @@ const textOf = ({ stdout, env }: Io, result: Result): string =>
   resultText(colors(stdout, env), withoutValues(result));
 
 /**
- * Prints the result, then the policy tests; as JSON both are one object. If the policy tests cannot run, the result is
- * printed nevertheless.
+ * Prints the result, then the policy tests. As JSON, both are one object. If the policy tests cannot run, the result is
+ * still printed.
  * @returns the exit code
- * @throws what the policy tests and {@link Outcome.afterPrint} throw
+ * @throws the errors of the policy tests and of {@link Outcome.afterPrint}
  */
 export async function printOutcome({ stdout, env }: Io, outcome: Outcome, json: boolean): Promise<number> {
   const { result, text, parts, exitCode = 0, policyTests, afterPrint } = outcome;
@@ -82,8 +82,8 @@ async function printParts(stdout: Output, parts: Iterable<string>): Promise<void
 }
 
 /**
- * Prints the error that ends a command: its message and its code; with `--json` also the error as an object, beside the
- * result of the run if there is one.
+ * Prints the error that ends a command: its message and its code. With `--json`, also prints the error as an object, with
+ * the result of the run if there is one.
  * @returns the exit code
  * @throws the error itself if it is a bug, for its stack trace
  */
@@ -98,25 +98,25 @@ export function printError(io: Io, error: unknown, json: boolean): number {
     };
     io.stdout.write(`${JSON.stringify(shown, null, 2)}\n`);
   } else if (result && result.steps.length > 0) io.stdout.write(`${textOf(io, result)}\n`);
-  // The service wrote a part of its errors, so they are one line.
+  // Errors of requests contain text of the service, so they are printed as one line.
   const message = (error instanceof EngineError ? printableLines : printable)(printedError(error));
   io.stderr.write(`${colors(io.stderr, io.env).red(`error: ${message}`)}\n`);
   return error instanceof OutdatedPlanError ? BLOCKED : 1;
 }
 
-/** Errors of a stream without a reader any more: a pipe, a socket, a terminal. */
-const GONE = ["EPIPE", "ECONNRESET", "EIO"];
+/** Error codes of a stream that lost its reader: a pipe, a socket, a terminal. */
+const READER_LOST = ["EPIPE", "ECONNRESET", "EIO"];
 
 /** Other errors of a stream, such as a full disk. */
 const failures = new WeakMap<Output, NodeJS.ErrnoException>();
 
 function onError(this: Output, error: NodeJS.ErrnoException): void {
-  if (!GONE.includes(error.code ?? "")) failures.set(this, error);
+  if (!READER_LOST.includes(error.code ?? "")) failures.set(this, error);
 }
 
 /**
- * Lets a command finish when its output has no reader any more, as with `| head`: a stream error without a listener
- * would end the process in the middle of a run. {@link outputFailure} returns any other error.
+ * Lets a command finish after its output lost its reader, as with `| head`. A stream error without a listener would end
+ * the process in the middle of a run. {@link outputFailure} returns other errors.
  */
 export function surviveLostReaders({ stdout, stderr }: Io): void {
   for (const stream of [stdout, stderr]) {
@@ -124,9 +124,9 @@ export function surviveLostReaders({ stdout, stderr }: Io): void {
   }
 }
 
-/** The error because of which output is missing; undefined if all of it was written, or it has no reader. */
+/** The error because of which output is missing; undefined if the output is complete or has no reader. */
 export async function outputFailure({ stdout }: Io): Promise<Error | undefined> {
-  // The callback of a write comes after the errors of all writes before it.
+  // The callback of a write is called after the errors of all earlier writes.
   await new Promise((written) => stdout.write("", written));
   return failures.get(stdout);
 }

@@ -13,15 +13,15 @@ import type { Io } from "./outcome.ts";
 import { withConnection } from "./service.ts";
 
 /**
- * Reads the plan that `--terraform` names.
- * @param folder the root module's
- * @throws EngineError (`plan_file`) if the plan is invalid, or it or the folder cannot be read
+ * Reads the plan of `--terraform`.
+ * @param folder folder of the root module
+ * @throws EngineError (`plan_file`) if the plan is invalid, or if the plan or the folder cannot be read
  */
 export async function readTerraform(io: Io, folder: string, file: string): Promise<TerraformPlan> {
   const { readTerraformPlan } = await import("../plan/terraform/readTerraformPlan.ts");
   const { isInPlan, isUrlAlone } = await import("../plan/terraform/providerUrls.ts");
   const { workspaceIn } = await import("../terraform/workspace.ts");
-  // The policy tests and access.ignore beside the configuration would be missed.
+  // Without this check, a wrong folder would skip the policy tests and access.ignore.
   await readdir(folder).catch(fileError("plan_file", "read", folder));
   const isStdin = file === "-";
   const content = isStdin
@@ -35,7 +35,7 @@ export async function readTerraform(io: Io, folder: string, file: string): Promi
   });
 }
 
-/** The plan of `--terraform`, and the configuration to connect with: that of the plan, or of the stack of `--stack`. */
+/** The plan of `--terraform`, and the configuration of the connection: from the plan, or from the stack of `--stack`. */
 export async function planOrConfiguration(
   io: Io,
   folder: string,
@@ -46,7 +46,7 @@ export async function planOrConfiguration(
   return { terraform, configuration: terraform.settings };
 }
 
-/** Writes a reviewed plan to a file, for `up --plan`. @param refresh whether the plan was made after a refresh */
+/** Writes a reviewed plan to a file, for `up --plan`. @param refresh true if a refresh preceded the plan */
 export async function saveReviewed(
   file: string,
   stack: Stack,
@@ -60,8 +60,8 @@ export async function saveReviewed(
 }
 
 /**
- * Carries out a reviewed plan, or does nothing.
- * @throws OutdatedPlanError naming what has changed since the review; EngineError if the file cannot be used
+ * Applies a reviewed plan, or changes nothing.
+ * @throws OutdatedPlanError with the differences from the reviewed plan; EngineError if the file cannot be used
  */
 export async function upAsReviewed(io: Io, file: string, stack: Stack): Promise<Result> {
   const { readPlan } = await import("../plan/saved/planFile.ts");
@@ -70,7 +70,10 @@ export async function upAsReviewed(io: Io, file: string, stack: Stack): Promise<
   return withConnection(io, await stack.config(), async (connection) => {
     const { url } = connection.client;
     if (url !== service) {
-      throw new EngineError("plan_file", `--plan ${file} was reviewed on ${service}, and this is ${url}.`);
+      throw new EngineError(
+        "plan_file",
+        `The plan ${file} was reviewed on ${service}, but the service is ${url}. Review the plan again.`,
+      );
     }
     const confirm = async (plan: Plan) => {
       await requireAsReviewed(io, connection, plan, reviewed);
@@ -93,20 +96,20 @@ async function requireAsReviewed(
   if (home !== reviewed.home) {
     throw new EngineError(
       "plan_file",
-      `the plan was reviewed with the namespace ${reviewed.home ?? "that each resource names"}, and the credential's is ${home ?? "not settled"}.`,
+      `The plan was reviewed for the namespace ${reviewed.home ?? "of each resource"}, but the namespace of the credential is ${home ?? "unknown"}. Review the plan again.`,
     );
   }
   const { service, refresh } = reviewed;
   const now = capturePlan(plan, { service, home, refresh, estates });
   const { differences, notes } = planDifferences(reviewed, now);
-  // Devices choose their names.
+  // Device names are untrusted text.
   for (const note of notes) stderr.write(`${printable(note)}\n`);
   if (differences.length > 0) throw new OutdatedPlanError(differences);
 }
 
 /**
- * Compares what a plan of Terraform does with what `review --save` has written.
- * @throws OutdatedPlanError naming the differences; EngineError (`plan_file`) if the file cannot be used
+ * Compares the changes of a Terraform plan with the file that `review --save` wrote.
+ * @throws OutdatedPlanError with the differences; EngineError (`plan_file`) if the file cannot be used
  */
 export async function requireSameWork(file: string, work: PlannedWork): Promise<void> {
   const { parseWork, workDifferences } = await import("../plan/terraform/plannedWork.ts");

@@ -16,8 +16,11 @@ import {
   addTerraformFlag,
   allowUnseenOption,
   type ConfigurationFlags,
+  FOLDER,
+  JSON_RESULT,
   type TerraformFlags,
 } from "./flags.ts";
+import { addHelp } from "./help.ts";
 import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
 import { planOrConfiguration } from "./planFiles.ts";
 import { type Colors, colors } from "./render.ts";
@@ -29,34 +32,38 @@ interface Flags extends ConfigurationFlags, TerraformFlags {
 
 export function addTestCommand(program: Command, action: ActionOf): void {
   const command = addConfigurationFlags(program.command("test"));
-  addTerraformFlag(command, "on the namespace as this plan of Terraform or OpenTofu will leave it")
-    .description(
-      "run the policy tests (*.policy.ts) on the namespace as it is; exits with 2 where one fails, or where something could not be looked at",
-    )
-    .argument("[folder]", "folder with Pulumi.yaml", ".")
+  addTerraformFlag(command, "Test the namespace after this plan of Terraform or OpenTofu")
+    .argument("[folder]", FOLDER, ".")
     .addOption(allowUnseenOption())
-    .option("--json", "print the result as JSON")
+    .option("--json", JSON_RESULT)
     .action(action(test));
+  addHelp(command, {
+    group: "Review access:",
+    summary: "Run the policy tests (*.policy.ts) on the live namespace.",
+    description: "Exits 2 if a test fails, or if a part could not be checked.",
+    examples: ["gatehouse test policy", "gatehouse test --terraform plan.json"],
+    page: "docs/policy-tests.md",
+  });
 }
 
 async function test(io: Io, folder: string, flags: Flags): Promise<Outcome> {
   if (!(await hasPolicyTests(folder))) {
     throw new EngineError(
       "policy_tests",
-      `${folder} has no policy tests: files named *.policy.ts, also in policy/.`,
+      `${folder} has no policy tests. Add a file named *.policy.ts, in the project directory or in policy/.`,
     );
   }
   const { terraform, configuration } = await planOrConfiguration(io, folder, flags);
   return runPolicyTests(io, folder, flags, configuration, terraform);
 }
 
-export const TESTING = "run the policy tests (*.policy.ts) beside the program on the namespace as it";
+export const TESTING = "Runs the policy tests (*.policy.ts) of the project on the";
 
 export function addNoTestsFlag(command: Command): Command {
-  return command.option("--no-tests", "leave out the policy tests (*.policy.ts) beside the program");
+  return command.option("--no-tests", "Skip the policy tests (*.policy.ts)");
 }
 
-/** Whether a command runs policy tests. @throws EngineError (`project`) if the program's folder cannot be read */
+/** True if a command runs policy tests. @throws EngineError (`project`) if the program's folder cannot be read */
 export async function hasPolicyTests(
   folder: string,
   { tests = true, offline = false }: { readonly tests?: boolean; readonly offline?: boolean } = {},
@@ -67,10 +74,10 @@ export async function hasPolicyTests(
 }
 
 /**
- * Runs the policy tests beside a program.
- * @param planned the plan after which the namespace is tested, and what of it could not be checked; by default the
- * live namespace is tested
- * @throws ConfigurationError, RequestError and others of the connection
+ * Runs the policy tests of a project.
+ * @param planned the plan whose resulting namespace is tested, and its parts that could not be checked; default: the live
+ * namespace is tested
+ * @throws ConfigurationError, RequestError and other errors of the connection
  */
 export async function runPolicyTests(
   io: Io,
@@ -79,7 +86,7 @@ export async function runPolicyTests(
   configuration: ReadonlyMap<string, string>,
   planned?: { readonly plan: Plan; readonly unseen?: readonly string[] },
 ): Promise<Outcome<TestedNamespace>> {
-  // Loaded here, since programs without policy tests do not need it.
+  // Programs without policy tests do not need this module.
   const { testLive, testPlan } = await import("../review/testedNamespace.ts");
   const result = await withConnection(io, configuration, (connection) =>
     planned ? testPlan(connection, folder, planned.plan, planned.unseen) : testLive(connection, folder),
@@ -91,8 +98,8 @@ export async function runPolicyTests(
     text: () =>
       [
         policyTestsText(c, result, relative("", resolve(folder))),
-        ...unseen.map((sentence) => c.red(`not looked at: ${printable(sentence)}`)),
-        ...unknown.map((sentence) => c.yellow(`not known: ${printable(sentence)}`)),
+        ...unseen.map((sentence) => c.red(`not checked: ${printable(sentence)}`)),
+        ...unknown.map((sentence) => c.yellow(`unknown: ${printable(sentence)}`)),
       ].join("\n"),
     exitCode: ok && (unseen.length === 0 || allowUnseen) ? 0 : BLOCKED,
   };
@@ -100,7 +107,7 @@ export async function runPolicyTests(
 
 const LISTED_MAX = 8;
 
-/** The results of policy tests, as a test runner shows them. @param folder relative to the reader's */
+/** The results of policy tests, as a test runner shows them. @param folder relative to the working folder */
 export function policyTestsText(c: Colors, { tests }: PolicyTestReport, folder: string): string {
   const failed = tests.filter(({ ok }) => !ok).length;
   const passed = tests.length - failed;
@@ -143,14 +150,14 @@ function exampleNote({ cases, counterexamples }: PolicyFailure): string {
 
 function exampleText({ login, address, device, key, rule, refusedBy }: PolicyCounterexample): string {
   const who = `${login} on ${device.name} from ${address} with the key ${JSON.stringify(key.name)} (${key.fingerprint})`;
-  if (refusedBy === "login") return `${who}: refused, the key is for other login names`;
-  if (refusedBy === "device") return `${who}: refused, the key is for other devices`;
+  if (refusedBy === "login") return `${who}: refused, the key does not allow this login`;
+  if (refusedBy === "device") return `${who}: refused, the key does not allow this device`;
   const decides = rule ? `rule ${ruleText(rule)}` : "no rule";
   return refusedBy === "rule" ? `${who}: refused by ${decides}` : `${who}, by ${decides}`;
 }
 
 function lookedAtText({ keys, devices, logins, addresses }: LookedAt): string {
-  return `looked at ${counted(keys, "key")} and ${counted(devices, "device")}, as ${listed(logins)}, from ${listed(addresses)}`;
+  return `evaluated ${counted(keys, "key")} and ${counted(devices, "device")}, as ${listed(logins)}, from ${listed(addresses)}`;
 }
 
 const listed = (texts: readonly string[]): string =>

@@ -23,16 +23,16 @@ const OPERATIONS = {
   create: { sign: "+ ", color: "green", planned: "to create", done: "created", drifted: "changed" },
   update: { sign: "~ ", color: "yellow", planned: "to update", done: "updated", drifted: "changed" },
   replace: { sign: "+-", color: "magenta", planned: "to replace", done: "replaced", drifted: "changed" },
-  delete: { sign: "- ", color: "red", planned: "to delete", done: "deleted", drifted: "gone" },
+  delete: { sign: "- ", color: "red", planned: "to delete", done: "deleted", drifted: "deleted" },
   import: { sign: "= ", color: "green", planned: "to adopt", done: "adopted", drifted: "changed" },
   same: { sign: "  ", color: "dim", planned: "unchanged", done: "unchanged", drifted: "as in the state" },
 } as const satisfies Record<StepOp, object>;
 
-/** Colors for a terminal; none elsewhere or where NO_COLOR is set. */
+/** Colors for a terminal; none for other streams or if NO_COLOR is set. */
 export const colors = ({ isTTY }: { readonly isTTY?: boolean }, { NO_COLOR }: NodeJS.ProcessEnv): Colors =>
   pc.createColors(isTTY === true && !NO_COLOR);
 
-/** Longest value shown whole; `--json` shows all of every value. */
+/** Maximum length of a value that is shown whole. `--json` shows all values whole. */
 const VALUE_WIDTH = 72;
 const LINE_WIDTH = 110;
 
@@ -58,7 +58,7 @@ function fieldLine(c: Colors, step: Step, field: FieldChange): string {
   return `      ${c.yellow(`~ ${path}: ${old} => ${now}`)}${forced}`;
 }
 
-/** One resource and its changed fields. A deletion shows none, all of it goes; a failure shows its reason. */
+/** One resource and its changed fields. A deletion shows no fields; a failure shows its reason. */
 function stepLines(c: Colors, step: Step): string[] {
   const failed = step.error === undefined ? "" : c.red(`  failed: ${printableLines(step.error)}`);
   const which = step.op === "replace" ? "the old object" : "the object";
@@ -73,7 +73,7 @@ function stepLines(c: Colors, step: Step): string[] {
   return [head, ...fields.map((field) => fieldLine(c, step, field))];
 }
 
-/** A message. An error names the resource as steps do; other messages have its URN, for flags that take one. */
+/** A message as a line. An error begins with the resource like a step; other messages begin with its URN. */
 function diagnosticLine(c: Colors, { severity, message, urn }: Diagnostic): string {
   const of = !urn
     ? ""
@@ -98,7 +98,7 @@ export function progressLine(c: Colors, event: EngineEvent): string | undefined 
     return event.diagnostic.severity === "debug" ? undefined : diagnosticLine(c, event.diagnostic);
   }
   if (event.kind === "started" || event.op === "same") return undefined;
-  // The caller counts reads: a line for each would hide what was found.
+  // The caller counts reads. A line for each would hide the differences.
   if (event.op === "refresh" && event.error === undefined) return undefined;
   const time = c.dim(`(${(event.ms / 1000).toFixed(1)}s)`);
   return ` ${signedTitle(c, event)} ${time}${event.error === undefined ? "" : ` ${c.red("failed")}`}`;
@@ -120,12 +120,12 @@ export function resultText(c: Colors, result: Result): string {
   const counts = (Object.keys(OPERATIONS) as StepOp[])
     .filter((op) => summary[op] > 0)
     .map((op) => c[OPERATIONS[op].color](`${summary[op]} ${OPERATIONS[op][tense]}`));
-  if (left > 0) counts.push(c.yellow(`${left} ${result.planned ? "to leave" : "left"} unmanaged`));
+  if (left > 0) counts.push(c.yellow(`${left} ${result.planned ? "to keep" : "kept"} unmanaged`));
   lines.push(`${counts.length > 0 ? counts.join(", ") : "No resources"}${summaryTail(c, result)}`);
   return lines.join("\n");
 }
 
-/** The progress has shown creations and deletions that are done; they hold no difference. */
+/** Excludes finished creations and deletions: the progress has shown them, and they contain no differences. */
 function worthShowing(step: Step, planned: boolean): boolean {
   if (step.error !== undefined) return true;
   if (step.op === "same") return false;
@@ -139,7 +139,7 @@ function summaryTail(c: Colors, result: Result): string {
   );
 }
 
-/** Writes the access map of a namespace before and after a change. */
+/** Writes the access map of a namespace, before and after a change. */
 export async function writeAccessMap(
   stderr: NodeJS.WritableStream,
   file: string,
@@ -150,5 +150,5 @@ export async function writeAccessMap(
   const { accessMapHtml } = await import("../map/accessMapHtml.ts");
   const data = accessMapData(before, after, { ...meta, when: new Date().toISOString() });
   await writeOutput(file, accessMapHtml(data));
-  stderr.write(`The access map is in ${file}\n`);
+  stderr.write(`Wrote the access map to ${file}\n`);
 }

@@ -13,6 +13,7 @@ import {
   type StackFlags,
   type TerraformFlags,
 } from "./flags.ts";
+import { addHelp } from "./help.ts";
 import { type ActionOf, BLOCKED, type Io, type Outcome, type Output } from "./outcome.ts";
 import { readTerraform, requireSameWork, saveReviewed } from "./planFiles.ts";
 import { colors, writeAccessMap } from "./render.ts";
@@ -44,72 +45,78 @@ interface Flags extends StackFlags, WithStackFlags, TerraformFlags, Allowed {
 
 export function addReviewCommand(program: Command, action: ActionOf): void {
   const command = addWithStackFlag(addStackFlags(program.command("review")));
-  addTerraformFlag(command, "review this plan of Terraform or OpenTofu instead of a Pulumi program", [
+  addTerraformFlag(command, "Review this plan of Terraform or OpenTofu instead of a Pulumi program", [
     "stack",
     "engine",
     "create",
     "base",
     "head",
   ])
-    .description(
-      "say what up would mean for who can reach what; exits with 2 where something stands against it: a failing " +
-        "policy test, a lock-out, an object declared twice, a finding that the change brings, what the service would " +
-        "refuse, access by what is in no program, or anything that could not be looked at",
-    )
     .addOption(createOption().conflicts(["base", "head"]))
-    .option("--no-refresh", "trust the state instead of reading the real objects first")
+    .option("--no-refresh", "Trust the state; do not read the live objects first")
     .option(
       "--base <revision>",
-      "compare with the program as it is in this git revision, instead of with what is live: what the change itself " +
-        "would mean, whatever drift or changes not applied yet there are besides",
+      "Compare with the program in this git revision instead of the live service: the effect of the change alone, " +
+        "without drift and changes that are not applied yet",
     )
-    .option(
-      "--head <revision>",
-      "with --base: the git revision to review; default the working folder as it is",
-    )
-    .option("--login <name>", "evaluate access for this login name too; may be repeated", collect, [])
-    .option("--from <address>", "evaluate access from this address too; may be repeated", collect, [])
+    .option("--head <revision>", "With --base: the git revision to review (default: the working folder)")
+    .option("--login <name>", "Also evaluate access for this login; repeatable", collect, [])
+    .option("--from <address>", "Also evaluate access from this address; repeatable", collect, [])
     .option(
       "--protect <group>",
-      "devices that somebody must still reach: a tag or a name, also as tag:… and name:…; may be repeated",
+      "Block if no key reaches these devices any more: a tag or a name, also as tag:… and name:…; repeatable",
       collect,
       [],
     )
-    .option("--allow-lockout", "do not object to lock-outs", false)
-    .option("--allow-unmanaged", "do not object to keys and rules in no program that widen access", false)
+    .option("--allow-lockout", "Do not block on lockouts", false)
+    .option("--allow-unmanaged", "Do not block on unmanaged keys and rules that widen access", false)
     .option(
       "--allow-missing-rights",
-      "do not object to what this credential may not do: another one applies the plan",
+      "Do not block on missing permissions of this credential, because another one applies the plan",
       false,
     )
-    .option("--allow-findings", "do not block on findings of the lint that the change brings", false)
+    .option("--allow-findings", "Do not block on new findings of the lint", false)
     .addOption(allowUnseenOption())
-    .option("--soon-days <n>", "name what expires within so many days (default 14)", positive("--soon-days"))
-    .option("--json", "print the review as JSON", false)
-    .option("--markdown <file>", "write it as a comment for a pull request; - for the standard output")
-    .option("--html <file>", "write the access map, one HTML file")
+    .option(
+      "--soon-days <n>",
+      "Report keys and memberships that expire within this many days (default: 14)",
+      positive("--soon-days"),
+    )
+    .option("--json", "Print the review as JSON", false)
+    .option(
+      "--markdown <file>",
+      "Write the review as Markdown, for a comment on a pull request; - for the standard output",
+    )
+    .option("--html <file>", "Write the access map as one HTML file")
     .addOption(
       new Option(
         "--save <file>",
-        "write the plan, if nothing stands against it, for up --plan; encrypted as the state is. With --terraform: " +
-          "what tells it from other plans, for --same-as",
+        "Write the plan for up --plan, unless there are blocking findings; encrypted like the state. With " +
+          "--terraform: write the changes of the plan, for --same-as",
       ).conflicts(["base", "head"]),
     )
-    .option(
-      "--same-as <file>",
-      "with --terraform: exit with 2 unless this plan does what the one did of which --save wrote this file",
-    )
+    .option("--same-as <file>", "With --terraform: exit 2 unless the plan matches the one saved with --save")
     .action(action(review));
+  addHelp(command, {
+    group: "Review access:",
+    summary: "Show who gains or loses access if the program is applied.",
+    description:
+      "Exits 2 on blocking findings: a failed policy test, a lockout, an object declared twice, a new finding of the " +
+      "lint, a change that the service would reject, access by unmanaged objects, or a part that could not be checked.",
+    examples: [
+      "gatehouse review policy --stack prod",
+      "gatehouse review policy --stack prod --base main --markdown comment.md",
+      "gatehouse review policy --stack prod --save reviewed.plan",
+    ],
+    page: "docs/review.md",
+  });
 }
 
 async function review(io: Io, folder: string, flags: Flags): Promise<Outcome> {
   if (flags.sameAs !== undefined && flags.terraform === undefined) {
-    throw new EngineError(
-      "usage",
-      "--same-as is for plans of Terraform and OpenTofu; a Pulumi program has up --plan.",
-    );
+    throw new EngineError("usage", "--same-as needs --terraform. For a Pulumi program, use up --plan.");
   }
-  // Loaded here: the other commands need none of it, and it would slow the start of them all.
+  // The other commands do not need this module, and it would slow down their start.
   const { accessInquiry } = await import("../access/inquiry.ts");
   const { logins, addresses } = accessInquiry({ login: flags.login, from: flags.from }, "text");
   return withPlans(io, folder, flags, async (plans) => {
@@ -143,27 +150,27 @@ async function review(io: Io, folder: string, flags: Flags): Promise<Outcome> {
       async afterPrint() {
         if (flags.save === undefined) return;
         if (isBlocked) {
-          io.stderr.write(`${flags.save} was not written: something stands against this change\n`);
+          io.stderr.write(`Did not write ${flags.save}: the review has blocking findings.\n`);
           return;
         }
         if (stack) await saveReviewed(flags.save, stack, plan, reviewed, flags.refresh);
         if (work) await writeOutput(flags.save, `${JSON.stringify(work(), null, 2)}\n`);
         io.stderr.write(
           stack
-            ? `The plan is in ${flags.save}; up --plan does it as long as it is what was reviewed\n`
-            : `${flags.save} tells this plan from others; review --same-as ${flags.save} compares a later one with it\n`,
+            ? `Wrote the plan to ${flags.save}. To apply it: gatehouse up --plan ${flags.save}\n`
+            : `Wrote the changes of the plan to ${flags.save}. To compare a later plan: gatehouse review --same-as ${flags.save}\n`,
         );
       },
     };
   });
 }
 
-/** The plan that is reviewed; without a baseline it is compared with the live namespace. */
+/** The plan to review. Without a baseline, it is compared with the live namespace. */
 type Planned = Omit<RevisionPlans, "baseline" | "stack"> &
   Partial<RevisionPlans> &
   Pick<ReviewOptions, "unseen"> & { readonly work?: () => PlannedWork };
 
-/** Does work with a plan of what `up` would do, and with `--base`, also with the plan that it is compared with. */
+/** Does work with a plan of `up`, and with the plan of the base revision if `--base` is given. */
 async function withPlans<T>(
   io: Io,
   folder: string,
@@ -181,7 +188,7 @@ async function withPlans<T>(
     );
   }
   if (head !== undefined) {
-    throw new EngineError("usage", "--head is the revision to compare with --base, which is missing.");
+    throw new EngineError("usage", "--head needs --base. Add --base <revision>.");
   }
   const opened = await openForReview(io, folder, flags);
   const plan = await opened.stack.preview({ refresh: flags.refresh, values: true, create });
@@ -204,7 +211,8 @@ async function writeReports(
 async function writeMap(stderr: Output, file: string, { review, namespaces }: ReviewedPlan): Promise<void> {
   const { PLAIN, revisionsInWords, revisionsSentence } = await import("../review/report/sections.ts");
   const [home] = namespaces;
-  if (!home) throw new EngineError("review", "there is no namespace to draw.");
+  if (!home)
+    throw new EngineError("review", "The plan has no namespace for the access map. Set GATEHOUSE_TENANT.");
   const { project, stack, service, revisions, unseen, unknown } = review;
   const gaps = [...unseen, ...unknown, ...home.review.unseen, ...home.review.unknown];
   await writeAccessMap(stderr, file, home, {

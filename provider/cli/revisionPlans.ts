@@ -26,7 +26,7 @@ export interface RevisionPlans {
   readonly configuration: ReadonlyMap<string, string>;
   readonly folder: string;
   readonly baseline: Baseline;
-  /** Its settings name the namespace. Use it for everything that follows. */
+  /** The environment with the namespace. Use it for all further work with the stack. */
   readonly io: Io;
 }
 
@@ -39,9 +39,9 @@ interface Side {
 
 /**
  * Previews two revisions of a program on one state, which is only read. Either both previews read the live objects, or
- * neither does: then both plans undo the same drift, and it is no difference between them.
- * @param temporary a folder for the programs of the revisions, which must exist while the plans are used
- * @throws EngineError saying which of the two previews has failed
+ * none of them does. So both plans revert the same drift, and the drift is no difference between them.
+ * @param temporary a folder for the programs of the revisions; it must exist while the plans are used
+ * @throws EngineError with the revision whose preview failed
  */
 export async function revisionPlans(
   io: Io,
@@ -60,7 +60,7 @@ export async function revisionPlans(
   const opened = await openForReview(io, folder, flags);
   const { selector: stack } = opened.stack;
   const { env } = opened.io;
-  // A relative backend, or none, means the same for both revisions: it is looked up from the working folder.
+  // Both revisions use the same backend: a relative backend, or none, is resolved in the working folder.
   const here = { ...io, env: { ...env, PULUMI_BACKEND_URL: await backendUrlOf(folder, env) } };
   const unknown: string[] = [];
   const open = async (side: "base" | "head", revision: typeof base | typeof head): Promise<Side> => {
@@ -84,8 +84,8 @@ export async function revisionPlans(
   if (before.stack.project !== after.stack.project) {
     throw new EngineError(
       "project",
-      `The project is called ${before.stack.project} in ${before.title} and ${after.stack.project} in ${after.title}: ` +
-        "each has a state of its own, so that they cannot be compared.",
+      `Cannot compare the revisions: the project is ${before.stack.project} in ${before.title} and ` +
+        `${after.stack.project} in ${after.title}, with separate states. Choose a base with the same project name.`,
     );
   }
   const baseline = { plan: await previewOf(io, before, flags), revisions: { base, head }, unknown };
@@ -94,7 +94,7 @@ export async function revisionPlans(
   const differing = serviceDifferences(await before.stack.config(), configuration);
   unknown.push(
     ...differing.map(
-      (key) => `${key} differs: what is live is read where the configuration of ${after.title} says`,
+      (key) => `${key} differs between the revisions: the live service is that of ${after.title}`,
     ),
   );
   return { plan, stack: after.stack, configuration, folder: after.folder, baseline, io: opened.io };
@@ -116,18 +116,18 @@ async function withTitle<T>(title: string, work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Does work with a temporary folder that only this user can read. It is also removed when this process ends earlier, by
- * itself or by a signal that can be caught; such a signal ends the process at once.
+ * Does work with a temporary folder that only this user can read. The folder is also removed if the process ends earlier,
+ * or by a signal that can be caught. Such a signal ends the process at once.
  */
 export async function withTemporaryFolder<T>(
   env: NodeJS.ProcessEnv,
   work: (path: string) => Promise<T>,
 ): Promise<T> {
-  // Not below a folder where all users may write: Node looks for packages in all folders above.
-  const above = join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "gatehouse");
-  mkdirSync(above, { recursive: true, mode: 0o700 });
-  const path = mkdtempSync(join(realpathSync(above), "review-"));
-  // With retries: programs that are being ended may still write to it.
+  // Node searches all parent folders for packages, so no other user may be able to write to them.
+  const parent = join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "gatehouse");
+  mkdirSync(parent, { recursive: true, mode: 0o700 });
+  const path = mkdtempSync(join(realpathSync(parent), "review-"));
+  // Programs that are ending may still write to the folder, so the removal is retried.
   const removeFiles = () => rmSync(path, { recursive: true, force: true, maxRetries: 5 });
   const leave = (name: (typeof ENDING_SIGNALS)[number]) => process.exit(128 + constants.signals[name]);
   process.on("exit", removeFiles);

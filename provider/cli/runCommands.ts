@@ -6,10 +6,12 @@ import {
   addTargetFlags,
   allowUnseenOption,
   createOption,
+  JSON_RESULT,
   type TargetFlags,
   targetsOf,
   YES,
 } from "./flags.ts";
+import { addHelp } from "./help.ts";
 import { type ActionOf, type Io, type Outcome, runOutcome } from "./outcome.ts";
 import { upAsReviewed } from "./planFiles.ts";
 import { addNoTestsFlag, hasPolicyTests, runPolicyTests, TESTING } from "./policyTests.ts";
@@ -25,54 +27,79 @@ interface Flags extends TargetFlags, RunFlags {
 }
 
 export function addRunCommands(program: Command, action: ActionOf): void {
-  const previewCommand = command(
-    program,
-    "preview",
-    `show what up would do, and ${TESTING} will be; exits with 2 where one fails`,
-  );
+  const previewCommand = command(program, "preview", {
+    summary: "Preview the changes.",
+    description: `${TESTING} planned namespace. Exits 2 if a test fails.`,
+    examples: [
+      "gatehouse preview policy --stack prod",
+      "gatehouse preview policy --stack prod --json > plan.json",
+      "gatehouse preview policy --stack new --create",
+    ],
+    page: "docs/resources.md",
+  });
   addReplaceFlag(previewCommand)
-    .option("--refresh", "read the real objects first")
-    .option("--offline", "do not ask the service whether it would do this; no policy tests")
+    .option("--refresh", REFRESH)
+    .option("--offline", "Do not contact the service; skip its checks and the policy tests")
     .addOption(createOption())
     .addOption(allowUnseenOption());
   addNoTestsFlag(previewCommand).action(action(preview));
-  addReplaceFlag(command(program, "up", "make what the program says real; a missing stack is made"))
-    .option("--refresh", "read the real objects first, so that drift is repaired")
+  const upCommand = command(program, "up", {
+    summary: "Apply the program. Creates the stack if it does not exist.",
+    examples: [
+      "gatehouse up policy --stack prod",
+      "gatehouse up policy --stack prod --yes     # in a pipeline",
+      "gatehouse up policy --stack prod --plan reviewed.plan",
+    ],
+    page: "docs/review.md",
+  });
+  addReplaceFlag(upCommand)
+    .option("--refresh", `${REFRESH}, and revert drift`)
     .option("-y, --yes", YES)
     .addOption(
       new Option(
         "--plan <file>",
-        "do what review --save has written, or nothing: exits with 2 where the program, the state or the service " +
-          "is no longer as it was reviewed; does not ask",
+        "Apply the plan that review --save wrote, without confirmation; exit 2 and change nothing if the program, " +
+          "the state or the service differs from the reviewed one",
       ).conflicts(["refresh", "replace", "target", "targetDependents", "exclude", "excludeDependents"]),
     )
     .addOption(
       new Option(
         "--skip-preview",
-        "run the program once: do not plan everything before anything is done, and do not ask at a terminal",
+        "Run the program once, without a preview and without confirmation",
       ).conflicts("plan"),
     )
     .addOption(
       new Option(
         "--create-namespace <name>",
-        "for a user who is in none: make this one, for the resources that name none",
+        "Create this namespace if the user is a member of none, and use it for resources without a namespace",
       ).conflicts("plan"),
     )
     .action(action(up));
-  command(program, "refresh", "bring the state up to what really is")
-    .option("--clear-pending-creates", "forget creations that were interrupted")
+  const refreshCommand = command(program, "refresh", {
+    summary: "Update the state from the live service.",
+    examples: ["gatehouse refresh policy --stack prod", "gatehouse refresh policy --stack prod --yes"],
+    page: "docs/drift.md",
+  });
+  refreshCommand
+    .option("--clear-pending-creates", "Forget interrupted creations")
     .option("-y, --yes", YES)
     .action(action(refresh));
-  command(program, "destroy", "delete all resources of the stack")
-    .option("--refresh", "read the real objects first")
-    .option("-y, --yes", YES)
-    .action(action(destroy));
+  const destroyCommand = command(program, "destroy", {
+    summary: "Delete all resources of the stack.",
+    examples: [
+      "gatehouse destroy policy --stack test",
+      "gatehouse destroy policy --stack test --target '**::ana'",
+    ],
+    page: "docs/resources.md",
+  });
+  destroyCommand.option("--refresh", REFRESH).option("-y, --yes", YES).action(action(destroy));
 }
 
-function command(program: Command, name: string, description: string): Command {
-  return addStackFlags(addTargetFlags(program.command(name)))
-    .description(description)
-    .option("--json", "print the result as JSON");
+const REFRESH = "Read the live objects first";
+
+function command(program: Command, name: string, help: Parameters<typeof addHelp>[1]): Command {
+  const added = addStackFlags(addTargetFlags(program.command(name))).option("--json", JSON_RESULT);
+  return addHelp(added, { group: "Apply a program:", ...help });
 }
 
 const updateOptions = (flags: Flags): PreviewOptions => ({
@@ -101,7 +128,7 @@ function up(io: Io, folder: string, flags: Flags): Promise<Outcome> {
     let isConfirmed = skipPreview;
     const confirm = async (plan: Plan) => {
       await preflight(plan);
-      isConfirmed = (await prompt("Do this?").confirm?.(plan)) ?? true;
+      isConfirmed = (await prompt("Apply these changes?").confirm?.(plan)) ?? true;
       return isConfirmed;
     };
     const how = skipPreview ? { skipPreview } : { values: true, confirm };
@@ -110,7 +137,7 @@ function up(io: Io, folder: string, flags: Flags): Promise<Outcome> {
       isConfirmed = true;
       return runOutcome(io, result);
     } finally {
-      // Also after a run that failed halfway: its objects are in that namespace.
+      // A run that failed halfway has objects in this namespace too.
       const note = isConfirmed ? await service?.pin() : undefined;
       if (note !== undefined) progress.write(`${note}\n`);
     }
@@ -120,7 +147,7 @@ function up(io: Io, folder: string, flags: Flags): Promise<Outcome> {
 function refresh(io: Io, folder: string, flags: Flags): Promise<Outcome> {
   const { clearPendingCreates = false } = flags;
   return withStack(io, folder, { ...flags, isWriting: true }, async ({ stack, prompt }) => {
-    const options = { ...targetsOf(flags), clearPendingCreates, ...prompt("Write this to the state?") };
+    const options = { ...targetsOf(flags), clearPendingCreates, ...prompt("Update the state?") };
     return runOutcome(io, await stack.refresh(options));
   });
 }
@@ -128,7 +155,7 @@ function refresh(io: Io, folder: string, flags: Flags): Promise<Outcome> {
 function destroy(io: Io, folder: string, flags: Flags): Promise<Outcome> {
   return withStack(io, folder, { ...flags, isWriting: true }, async ({ stack, prompt }) => {
     const { refresh = false } = flags;
-    const options = { ...targetsOf(flags), refresh, ...prompt("Delete all this?") };
+    const options = { ...targetsOf(flags), refresh, ...prompt("Delete these resources?") };
     return runOutcome(io, await stack.destroy(options));
   });
 }

@@ -15,9 +15,9 @@ import type { Io } from "./outcome.ts";
 import { colors, progressLine } from "./render.ts";
 
 /**
- * Does work with the service that the environment and a stack's configuration name, and closes the connection.
- * @param configuration by `namespace:key` and with secrets decrypted; the environment wins over it
- * @throws ConfigurationError naming the variable that is missing or wrong
+ * Does work with the service of the environment and of a stack's configuration, and closes the connection.
+ * @param configuration by `namespace:key` and with secrets decrypted; the environment overrides it
+ * @throws ConfigurationError with the name of the missing or wrong variable
  */
 export async function withConnection<T>(
   io: Io,
@@ -25,7 +25,7 @@ export async function withConnection<T>(
   work: (connection: Connection) => Promise<T>,
   frontEnd?: FrontEnd,
 ): Promise<T> {
-  // Loaded here, since other commands need no client, which would slow their start.
+  // Other commands need no client, and it would slow down their start.
   const { newConnection } = await import("../service/newConnection.ts");
   const lookup = (key: string) => configuration.get(key);
   const connection = newConnection(lookup, { tell: printerOf(io) }, io.env, frontEnd);
@@ -36,7 +36,7 @@ export async function withConnection<T>(
   }
 }
 
-/** Does work with a service. If it fails and the service has another release, a note is printed beside the error. */
+/** Does work with a service. If it fails and the service has another release, prints a note in addition to the error. */
 export const withReleaseNote = <T>(io: Io, connection: Connection, work: () => Promise<T>): Promise<T> =>
   connection.telling(printerOf(io), work);
 
@@ -47,20 +47,20 @@ const printerOf =
 
 const TENANT_KEY = "gatehouse:tenant";
 
-/** The service of a run, and the namespace of resources that do not name one. */
+/** The service of a run, and its namespace for resources without one. */
 export interface Service extends Home {
   readonly connection: Connection;
-  /** Writes the namespace into the stack's configuration, for later runs. Resolves with a sentence to print. */
+  /** Writes the namespace to the stack's configuration, for later runs. Resolves with a sentence to print. */
   readonly pin: () => Promise<string | undefined>;
   readonly text: string;
 }
 
-/** A stack, and where its objects are. */
+/** A stack, and the service of its objects. */
 export interface StackOnService {
   readonly stack: Stack;
-  /** Undefined where no address is set. */
+  /** Undefined if no address is set. */
   readonly service: Service | undefined;
-  /** Its settings name the namespace. Use it for everything that follows. */
+  /** The environment with the namespace. Use it for all further work with the stack. */
   readonly io: Io;
 }
 
@@ -70,15 +70,16 @@ export function requireService(service: Service | undefined): Service {
   throw new EngineError("service", "is not set", {
     field: ["GATEHOUSE_URL"],
     remedy:
-      "set it, or gatehouse:url in the stack's configuration, to the address of the service, for example https://access.example.org",
+      "Set it, or gatehouse:url in the stack's configuration, to the address of the service, for example https://access.example.org.",
   });
 }
 
 /**
- * Opens a stack, and determines the namespace of resources that do not name one, so that a plan, its review and its run
- * have the same one. The caller closes the connection.
- * @param createNamespace name of a namespace to create if none is determined and the user is in none of that name
- * @throws what opening the stack throws; RequestError if the service or the credential fails; ConfigurationError if a
+ * Opens a stack, and determines the namespace for resources without one, so that a plan, its review and its run use the
+ * same namespace. The caller closes the connection.
+ * @param createNamespace name of a namespace to create, if no namespace is determined and the user is not a member of one
+ * with this name
+ * @throws the errors of opening the stack; RequestError if the service or the credential fails; ConfigurationError if a
  * setting is wrong
  */
 export async function openOnService(
@@ -102,14 +103,14 @@ export async function openOnService(
       tenant === undefined ? `${url}; no namespace is set` : await describe(connection, tenant, reason);
     const service = { connection, tenant, unsettled, text, pin: async () => undefined };
     if (tenant === undefined || isConfigured) return { stack, service, io };
-    // With its service: the plugin gives the namespace to no provider instance of another one.
+    // With the address of its service: the plugin does not use the namespace for provider instances of other services.
     const serviceUrl = isSet(env, "GATEHOUSE_URL") ? {} : { GATEHOUSE_URL: url };
     const namedIo = { ...io, env: { ...env, ...serviceUrl, GATEHOUSE_TENANT: tenant } };
-    // Opened again: a stack keeps the environment with which it was opened.
+    // The stack is opened again, because it keeps the environment of its first opening.
     const reopened = await openStack({ ...options, env: namedIo.env });
     const pin = async () => {
       await reopened.setConfig(TENANT_KEY, tenant);
-      return `${TENANT_KEY} is ${tenant} in the stack's configuration from now on.`;
+      return `Set ${TENANT_KEY} to ${tenant} in the stack's configuration.`;
     };
     return { stack: reopened, service: { ...service, pin }, io: namedIo };
   } catch (error) {
@@ -119,8 +120,8 @@ export async function openOnService(
 }
 
 /**
- * Opens a stack for a review, and determines its namespace. Messages of the engine, and where the stack's objects are,
- * go to the standard error, beside the review.
+ * Opens a stack for a review, and determines its namespace. Messages of the engine and the namespace are printed to the
+ * standard error, apart from the review.
  */
 export async function openForReview(
   io: Io,
@@ -135,7 +136,7 @@ export async function openForReview(
   return opened;
 }
 
-/** The options of commands that read: messages of the engine go to the standard error, beside what they print. */
+/** The options of commands that only read: messages of the engine are printed to the standard error. */
 export function readerOptions({ stderr, env }: Io, folder: string, flags: StackFlags): StackOptions {
   const c = colors(stderr, env);
   return {
@@ -149,11 +150,11 @@ export function readerOptions({ stderr, env }: Io, folder: string, flags: StackF
 
 const isSet = (env: NodeJS.ProcessEnv, name: string) => Boolean(env[name] ?? env[`${name}_FILE`]);
 
-/** True when the environment has all settings, so that the stack's configuration need not be read. */
+/** True if the environment has all settings, so that the stack's configuration is not needed. */
 const isComplete = (env: NodeJS.ProcessEnv) =>
   isSet(env, "GATEHOUSE_TENANT") &&
   ["GATEHOUSE_API_KEY", "GATEHOUSE_TOKEN", "GATEHOUSE_PASSWORD"].some((name) => isSet(env, name)) &&
-  // With TLS, the configuration may name authorities to trust.
+  // With TLS, the configuration may contain trusted authorities.
   (env.GATEHOUSE_URL?.startsWith("http:") || (isSet(env, "GATEHOUSE_URL") && Boolean(env.GATEHOUSE_CA_FILE)));
 
 async function configurationIfAny(stack: Stack): Promise<ReadonlyMap<string, string>> {
@@ -165,8 +166,8 @@ async function configurationIfAny(stack: Stack): Promise<ReadonlyMap<string, str
   }
 }
 
-interface FoundHome extends Home {
-  /** Whether a setting names the namespace, so that later runs have the same one. */
+interface DeterminedHome extends Home {
+  /** True if a setting contains the namespace, so that later runs use the same namespace. */
   readonly isConfigured: boolean;
   readonly reason: string;
 }
@@ -176,37 +177,37 @@ async function homeOf(
   stack: Stack,
   connection: Connection,
   createNamespace: string | undefined,
-): Promise<FoundHome> {
+): Promise<DeterminedHome> {
   const unneeded = createNamespace === undefined ? "" : "; --create-namespace was not needed";
-  const home = (tenant: string, reason: string, isConfigured = false): FoundHome => {
+  const home = (tenant: string, reason: string, isConfigured = false): DeterminedHome => {
     return { tenant, reason, isConfigured, unsettled: undefined };
   };
   if (connection.defaultTenant !== undefined) {
     const by = isSet(env, "GATEHOUSE_TENANT") ? "GATEHOUSE_TENANT" : "the stack's configuration";
     return home(connection.defaultTenant, `by ${by}${unneeded}`, true);
   }
-  const [found, ...others] = homesOf(await resourcesOf(stack, connection));
+  const [only, ...others] = homesOf(await resourcesOf(stack, connection));
   if (others.length > 0) {
     const { ConfigurationError } = await import("@gatehouse-access/sdk");
     const unsettled = new ConfigurationError(
-      `resources of the stack that name no namespace are in ${others.length + 1} of them: ${[found, ...others].sort().join(", ")}`,
+      `The stack's resources without a namespace are in ${others.length + 1} namespaces: ${[only, ...others].sort().join(", ")}.`,
       {
         field: ["tenant"],
-        remedy: `name it in those of all but one, and set ${TENANT_KEY} to that one`,
+        remedy: `Set the input tenant on the resources of all namespaces but one, and set ${TENANT_KEY} to that one.`,
       },
     );
     return { tenant: undefined, unsettled, isConfigured: false, reason: "" };
   }
-  if (found !== undefined) return home(found, `where the stack's resources are${unneeded}`);
-  const reason = "the only one of the credential";
+  if (only !== undefined) return home(only, `by the stack's resources${unneeded}`);
+  const reason = "the only namespace of the credential";
   if (createNamespace === undefined)
     return { ...(await connection.homeIfAny()), isConfigured: false, reason };
   return home(await findOrCreateNamespace(connection, createNamespace), reason);
 }
 
 /**
- * The namespaces that hold the objects of resources which do not name one. After a run with a setting, every resource in
- * the state names a namespace: then the result is the one that holds all objects outside the stack's own namespaces.
+ * The namespaces that contain the objects of resources without a namespace. After a run with a setting, every resource in
+ * the state has a namespace. Then the result is the namespace of all objects outside the stack's own namespaces.
  */
 function homesOf(resources: readonly OwnResource[]): string[] {
   const own = resources.flatMap(({ definition, inputs = {}, outputs = {} }) => {
@@ -236,10 +237,11 @@ async function describe(connection: Connection, tenant: string, reason: string):
   const { NotFoundError, PermissionError } = await import("@gatehouse-access/sdk");
   const { url } = connection.client;
   try {
-    const found = await connection.namespaces.find(tenant);
-    return `${found ? `${printable(found.name)} (${tenant})` : `${tenant}, which is not there,`} on ${url}, ${reason}`;
+    const namespace = await connection.namespaces.find(tenant);
+    const name = namespace ? `${printable(namespace.name)} (${tenant})` : `${tenant}, which does not exist,`;
+    return `${name} on ${url}, ${reason}`;
   } catch (error) {
-    // The run itself reports what follows from it.
+    // The run reports the error.
     if (!(error instanceof NotFoundError || error instanceof PermissionError)) throw error;
     return `${tenant} on ${url}, ${reason}`;
   }
@@ -254,32 +256,33 @@ export interface WithStackFlags {
 export function addWithStackFlag(command: Command): Command {
   return command.option(
     "--with-stack <stack>",
-    "what this stack manages is managed too: a stack of the project, or folder:stack of another one; may be repeated",
+    "Treat the objects of this stack as managed too: a stack of the project, or folder:stack; repeatable",
     collect,
   );
 }
 
 /** The resources of this package in a stack's state that are on a service. */
 export async function resourcesOf(stack: Stack, { client }: Connection): Promise<OwnResource[]> {
-  // Loaded here, since most commands need no definition.
+  // Most commands need no definitions of resources.
   const { ownResources } = await import("../estate/coverage.ts");
   return ownResources(await stack.resources(), client.url);
 }
 
-/** The same of all stacks that `--with-stack` names. @throws EngineError where one cannot be opened or read */
+/** The resources of this package in all stacks of `--with-stack`. @throws EngineError if a stack cannot be read */
 export async function otherResources(
   { env, stderr }: Io,
   folder: string,
   { withStack = [], engine }: WithStackFlags,
   connection: Connection,
 ): Promise<OwnResource[]> {
-  const found: OwnResource[] = [];
+  const all: OwnResource[] = [];
   for (const named of withStack) {
     const [, otherFolder = folder, name = named] = /^(.+):([^:]+)$/.exec(named) ?? [];
     const other = await openStack({ folder: otherFolder, stack: name, env, engine });
     const resources = await resourcesOf(other, connection);
-    if (resources.length === 0) stderr.write(`--with-stack ${named}: it is not there, or has no resources\n`);
-    found.push(...resources);
+    if (resources.length === 0)
+      stderr.write(`warning: the stack ${named} (--with-stack) does not exist or has no resources\n`);
+    all.push(...resources);
   }
-  return found;
+  return all;
 }

@@ -31,20 +31,20 @@ export interface RunFlags extends StackFlags {
 
 const READS_PER_LINE = 100;
 
-/** A stack that a command works on, with the means to prompt and to report. `--offline` leaves out the service. */
+/** The stack of a command, with the means to prompt and to report. With `--offline`, there is no service. */
 export interface Running extends StackOnService {
-  /** Where progress is printed: beside the result, if that is JSON. */
+  /** The stream for progress: the standard error if the result is JSON. */
   readonly progress: Output;
-  /** Options that prompt for a confirmation of a plan; empty if the user is not to be prompted. */
+  /** Options that prompt for a confirmation of a plan; empty if the command does not prompt. */
   readonly prompt: (question: string) => { readonly confirm?: (plan: Plan) => Promise<boolean> };
-  /** Asks the service whether it would carry out a plan with values. @throws UpdateFailedError if it would not */
+  /** Checks with the service that a plan with values can be applied. @throws UpdateFailedError if it cannot */
   readonly preflight: (plan: Plan) => Promise<void>;
 }
 
 /**
- * Opens a stack and does the work of a command with it. The first signal that ends processes lets
- * operations in flight finish; the second one ends the process.
- * @param flags `isWriting`: the work writes to the service or the state, so that the user must confirm it
+ * Opens a stack and does the work of a command with it. After the first signal that ends processes, the operations in
+ * flight finish. The second signal ends the process.
+ * @param flags `isWriting`: the work writes to the service or the state, so the user must confirm it
  */
 export async function withStack(
   io: Io,
@@ -58,7 +58,7 @@ export async function withStack(
   const abort = new AbortController();
   const interrupt = (): void => {
     if (abort.signal.aborted) process.exit(130);
-    stderr.write("Finishing what is in flight; interrupt again to stop at once.\n");
+    stderr.write("Finishing the operations in flight. Interrupt again to stop at once.\n");
     abort.abort();
   };
   for (const name of ENDING_SIGNALS) process.on(name, interrupt);
@@ -96,7 +96,7 @@ export async function withStack(
 const unattended = ({ json }: RunFlags): EngineError =>
   new EngineError(
     "unattended",
-    `this run writes, and ${json ? "with --json nobody is asked" : "there is nobody to ask: the standard input or output is no terminal"}. Give --yes to agree to it beforehand; up also takes --plan with a plan that was reviewed. Nothing was done.`,
+    `This run makes changes and needs a confirmation, but ${json ? "--json does not prompt" : "the standard input or output is not a terminal"}. Add --yes, or apply a reviewed plan with up --plan. Nothing was changed.`,
   );
 
 async function requirePossible({ io, service }: StackOnService, plan: Plan): Promise<void> {
@@ -105,12 +105,12 @@ async function requirePossible({ io, service }: StackOnService, plan: Plan): Pro
   const required = requireService(service);
   const { connection } = required;
   const { planProblems } = await import("../review/guards/planProblems.ts");
-  const found = await withReleaseNote(io, connection, () => planProblems(connection, plan, required));
-  const problems = found.map(({ text }) => printable(text));
+  const planned = await withReleaseNote(io, connection, () => planProblems(connection, plan, required));
+  const problems = planned.map(({ text }) => printable(text));
   if (problems.length === 0) return;
   const [first, ...others] = problems;
   const text = others.length === 0 ? `${first}` : `\n${problems.map((problem) => `  ${problem}`).join("\n")}`;
-  throw new UpdateFailedError(`The service would not do this: ${text}`, { ...plan, ok: false });
+  throw new UpdateFailedError(`Preflight failed: ${text}`, { ...plan, ok: false });
 }
 
 function printProgress(stream: Output, c: Colors): (event: EngineEvent) => void {

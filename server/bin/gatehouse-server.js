@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 const [major, minor] = process.versions.node.split(".").map(Number);
 if (major < 22 || (major === 22 && minor < 19)) {
-  console.error(`gatehouse-server needs Node 22.19 or newer; this is Node ${process.versions.node}`);
+  console.error(`gatehouse-server needs Node.js 22.19 or newer. This is ${process.versions.node}.`);
   process.exit(1);
 }
 if (process.argv[2] === "serve") {

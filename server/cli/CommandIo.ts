@@ -13,14 +13,14 @@ export interface CommandIo {
 /** Writes a line to stdout. */
 export const print = (io: CommandIo, line: string): void => void io.stdout.write(`${line}\n`);
 
-/** Errors of a stream whose reader is gone: a pipe, a socket, a terminal. */
-const GONE = ["EPIPE", "ECONNRESET", "EIO"];
+/** Error codes of a stream that lost its reader: a pipe, a socket, a terminal. */
+const READER_LOST = ["EPIPE", "ECONNRESET", "EIO"];
 
 function onError(error: NodeJS.ErrnoException): void {
-  if (!GONE.includes(error.code ?? "")) throw error;
+  if (!READER_LOST.includes(error.code ?? "")) throw error;
 }
 
-/** Lets a command go on to its end when nobody reads its output any more, as with `| head`. */
+/** Lets a command finish after its output lost its reader, as with `| head`. */
 export function surviveLostReaders({ stdout, stderr }: CommandIo): void {
   for (const stream of [stdout, stderr]) {
     if (!stream.listeners("error").includes(onError)) stream.on("error", onError);

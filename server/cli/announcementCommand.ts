@@ -10,6 +10,7 @@ import type {
 } from "../admin/requests.ts";
 import { OperatorError } from "../OperatorError.ts";
 import type { Flags } from "../settings/readConfig.ts";
+import { addHelpEnd } from "./addHelpEnd.ts";
 import { type CommandIo, print } from "./CommandIo.ts";
 import { folderOf, subcommand } from "./subcommand.ts";
 import { formatTable } from "./table.ts";
@@ -20,7 +21,7 @@ interface CreateFlags extends Flags {
   readonly json?: boolean;
 }
 
-/** @throws OperatorError the file cannot be read, or nothing was given */
+/** @throws OperatorError if the file cannot be read, or the text is empty */
 async function readContent(io: CommandIo, file: string | undefined): Promise<string> {
   if (file !== undefined) {
     try {
@@ -33,7 +34,7 @@ async function readContent(io: CommandIo, file: string | undefined): Promise<str
   const content = io.stdin.isTTY ? "" : await readText(io.stdin);
   if (content.trim() !== "") return content;
   throw new OperatorError(
-    "stdin holds no text: pipe the announcement in as Markdown, or name its file by --file",
+    "The standard input has no text. Pipe the announcement in as Markdown, or use --file <path>.",
   );
 }
 
@@ -42,8 +43,8 @@ async function create(io: CommandIo, flags: CreateFlags): Promise<void> {
     title: flags.title,
     content: await readContent(io, flags.file),
   };
-  const made = await callAdmin<{ uuid: string }>(folderOf(io, flags), "POST", "/announcements", request);
-  print(io, flags.json ? JSON.stringify(made) : `Announcement ${made.uuid} is shown from now on`);
+  const created = await callAdmin<{ uuid: string }>(folderOf(io, flags), "POST", "/announcements", request);
+  print(io, flags.json ? JSON.stringify(created) : `Published the announcement ${created.uuid}.`);
 }
 
 async function list(io: CommandIo, flags: Flags & { readonly json?: boolean }): Promise<void> {
@@ -61,30 +62,37 @@ async function list(io: CommandIo, flags: Flags & { readonly json?: boolean }): 
 async function remove(io: CommandIo, uuid: string, flags: Flags): Promise<void> {
   const request: AnnouncementRequest = { uuid };
   await callAdmin(folderOf(io, flags), "POST", "/delete-announcement", request);
-  print(io, `Announcement ${uuid} is shown no more`);
+  print(io, `Deleted the announcement ${uuid}.`);
 }
 
 /** `gatehouse-server admin announcement …` */
 export function announcementCommand(io: CommandIo): Command {
   const announcement = new Command("announcement").description(
-    "News of the service, which everybody may read",
+    "Manage announcements, which all users can read.",
   );
   announcement.addCommand(
-    subcommand("create", "Write an announcement, its Markdown text from stdin")
-      .requiredOption("--title <text>", "Title, at most 90 characters")
-      .option("--file <path>", "Read the text from this file instead")
-      .option("--json", "Print JSON")
+    subcommand(
+      "admin announcement create",
+      "Publish an announcement. Reads its Markdown text from the standard input.",
+      "--title 'Maintenance' --file news.md",
+    )
+      .requiredOption("--title <text>", "Title of at most 90 characters")
+      .option("--file <path>", "Read the text from this file")
+      .option("--json", "Print the result as JSON")
       .action((flags: CreateFlags) => create(io, flags)),
   );
   announcement.addCommand(
-    subcommand("list", "List the announcements, the latest first")
-      .option("--json", "Print JSON")
+    subcommand("admin announcement list", "List the announcements, latest first.")
+      .option("--json", "Print the result as JSON")
       .action((flags: Flags & { readonly json?: boolean }) => list(io, flags)),
   );
   announcement.addCommand(
-    subcommand("delete", "Withdraw an announcement")
+    subcommand("admin announcement delete", "Delete an announcement.", "<id>")
       .argument("<id>", "Id of the announcement")
       .action((uuid: string, flags: Flags) => remove(io, uuid, flags)),
   );
-  return announcement;
+  return addHelpEnd(announcement, {
+    examples: ["gatehouse-server admin announcement list --data-dir /var/lib/gatehouse"],
+    page: "docs/operating.md",
+  });
 }

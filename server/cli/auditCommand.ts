@@ -25,11 +25,12 @@ async function audit(io: CommandIo, flags: AuditFlags): Promise<void> {
   print(io, formatTable([["TIME", "WHO", "FROM", "OPERATION", "OBJECT", "CHANGE"], ...entries.map(rowOf)]));
 }
 
-/** `gatehouse-server admin audit`: prints audit entries, of accounts and commands or of one namespace. */
+/** `gatehouse-server admin audit`: prints audit entries of accounts and commands, or of one namespace. */
 export function auditCommand(io: CommandIo): Command {
-  return subcommand("audit", "Show who changed what, the latest first: accounts and commands, or a namespace")
-    .option("--tenant <id>", "Of this namespace, also when it was deleted")
-    .option("--limit <number>", "How many entries, 1 to 1000", "50")
-    .option("--json", "Print JSON")
+  const about = "Show the changes of accounts and commands, or of a namespace, latest first.";
+  return subcommand("admin audit", about, "--tenant <id> --limit 100")
+    .option("--tenant <id>", "Show the changes of this namespace; it may be deleted")
+    .option("--limit <number>", "Maximum number of entries, 1 to 1000", "50")
+    .option("--json", "Print the entries as JSON")
     .action((flags: AuditFlags) => audit(io, flags));
 }

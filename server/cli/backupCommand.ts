@@ -9,19 +9,19 @@ import { folderOf, subcommand } from "./subcommand.ts";
 
 async function backup(io: CommandIo, name: string, flags: Flags): Promise<void> {
   const file = resolve(name);
-  if (existsSync(file)) throw new OperatorError(`${file} is there already: name a new file`);
+  if (existsSync(file)) throw new OperatorError(`${file} already exists. Choose another file.`);
   await fetchDatabase(folderOf(io, flags), file);
-  print(io, `The database is in ${file} (${statSync(file).size} bytes)`);
+  print(io, `Wrote the database to ${file} (${statSync(file).size} bytes).`);
   print(
     io,
-    "It is of use only with the instance secret, which is not in it: keep the file `secret` of the data folder, or " +
-      "what GATEHOUSE_SECRET or GATEHOUSE_SECRET_FILE gives the service, as well, in another place",
+    "A restore needs the instance secret, which is not in the backup. Keep a copy of it in another place: the file " +
+      "`secret` of the data folder, or the value of GATEHOUSE_SECRET or GATEHOUSE_SECRET_FILE.",
   );
 }
 
-/** `gatehouse-server backup`: copies the database of the service that runs on a data folder. */
+/** `gatehouse-server backup`: copies the database of the running service of a data folder. */
 export function backupCommand(io: CommandIo): Command {
-  return subcommand("backup", "Copy the database of the running service into a file")
-    .argument("<file>", "File to write; there must be none of that name")
+  return subcommand("backup", "Copy the database of the running service to a file.", "/backup/gatehouse.db")
+    .argument("<file>", "New file for the backup")
     .action((name: string, flags: Flags) => backup(io, name, flags));
 }

@@ -13,6 +13,9 @@ interface InvoiceFlags extends Flags {
   readonly json?: boolean;
 }
 
+/** Page with more about invoices. */
+const PAGE = "docs/billing.md";
+
 /** Formats an amount: `1250` in usd becomes `12.50 usd`. */
 const money = ({ amount, currency }: ListedInvoice): string => `${(amount / 100).toFixed(2)} ${currency}`;
 
@@ -20,7 +23,7 @@ async function list(io: CommandIo, flags: InvoiceFlags): Promise<void> {
   const query = new URLSearchParams({ limit: flags.limit, ...(flags.status && { status: flags.status }) });
   const invoices = await callAdmin<ListedInvoice[]>(folderOf(io, flags), "GET", `/invoices?${query}`);
   if (flags.json) return print(io, JSON.stringify(invoices));
-  const header = ["ID", "MADE", "CUSTOMER", "E-MAIL", "DEVICES", "AMOUNT", "STATUS"];
+  const header = ["ID", "CREATED", "CUSTOMER", "E-MAIL", "DEVICES", "AMOUNT", "STATUS"];
   const rows = invoices.map((invoice) => [
     invoice.id,
     invoice.createdAt,
@@ -36,20 +39,29 @@ async function list(io: CommandIo, flags: InvoiceFlags): Promise<void> {
 async function settle(io: CommandIo, id: string, status: Settlement, flags: Flags): Promise<void> {
   const request: SettleInvoiceRequest = { id, status };
   await callAdmin(folderOf(io, flags), "POST", "/settle-invoice", request);
-  print(io, `The invoice ${id} is ${status}`);
+  print(io, `The invoice ${id} is ${status}.`);
 }
 
 /** `gatehouse-server admin invoices` and `settle-invoice`: list and settle invoices of the ledger. */
 export function invoiceCommands(io: CommandIo): Command[] {
   return [
-    subcommand("invoices", "List the ledger's invoices, the latest first")
-      .addOption(new Option("--status <status>", "Only these").choices(["open", ...SETTLEMENTS]))
-      .option("--limit <number>", "How many, 1 to 1000", "50")
-      .option("--json", "Print JSON, with amounts in hundredths")
+    subcommand("admin invoices", "List the invoices of the ledger, latest first.", "--status open", {
+      page: PAGE,
+    })
+      .addOption(
+        new Option("--status <status>", "List only invoices with this status").choices([
+          "open",
+          ...SETTLEMENTS,
+        ]),
+      )
+      .option("--limit <number>", "Maximum number of invoices, 1 to 1000", "50")
+      .option("--json", "Print the invoices as JSON, with amounts in hundredths")
       .action((flags: InvoiceFlags) => list(io, flags)),
-    subcommand("settle-invoice", "Say what became of an open invoice of the ledger")
+    subcommand("admin settle-invoice", "Set the status of an open invoice of the ledger.", "<id> paid", {
+      page: PAGE,
+    })
       .argument("<id>", "Id of the invoice")
-      .addArgument(new Argument("<status>", "What became of it").choices(SETTLEMENTS))
+      .addArgument(new Argument("<status>", "New status of the invoice").choices(SETTLEMENTS))
       .action((id: string, status: Settlement, flags: Flags) => settle(io, id, status, flags)),
   ];
 }

@@ -16,13 +16,13 @@ const PROGRESS_INTERVAL = 2000;
 const target: Setting<z.ZodString> = {
   variable: "GATEHOUSE_TARGET_DATABASE_URL",
   value: "url",
-  about: "Empty PostgreSQL database to copy into",
+  about: "Empty PostgreSQL database for the copy",
   allowed: "postgresql://[user[:password]@]host[:port]/name",
   secret: true,
   schema: z.string().refine(isPostgresql),
 };
 
-/** The copy is complete but for the rows that the service wrote meanwhile. */
+/** The copy lacks only the rows that the service wrote during the copy. */
 class IncompleteCopyError extends OperatorError {
   override readonly name = "IncompleteCopyError";
   override readonly exitCode = 3;
@@ -32,9 +32,9 @@ async function migrate(io: CommandIo, flags: Flags): Promise<void> {
   const values = readSettings(["dataDir", "databaseUrl", "databaseConnections"], io.env, flags);
   const { dataDir } = values;
   const database = databaseAt(values.databaseUrl, dataDir, values.databaseConnections);
-  if (!("file" in database)) throw new OperatorError("The service keeps its data in PostgreSQL already");
+  if (!("file" in database)) throw new OperatorError("The service already uses PostgreSQL.");
   const url = readVariable(target, io.env);
-  // Loaded on demand, like the service.
+  // Loading on demand makes the other commands start faster.
   const { migrateToPostgresql } = await import("./migrateToPostgresql.ts");
   const { tables, missed } = await migrateToPostgresql({
     dataDir,
@@ -46,17 +46,17 @@ async function migrate(io: CommandIo, flags: Flags): Promise<void> {
   print(io, formatTable([["TABLE", "ROWS"], ...rows]));
   print(
     io,
-    "All rows are there. Sealed values were copied as they are: give every instance the same secret as now, the file " +
-      "`secret` of the data folder or what GATEHOUSE_SECRET or GATEHOUSE_SECRET_FILE names",
+    "Copied all rows. Sealed values are unchanged, so every instance needs the present secret: the file `secret` of the " +
+      "data folder, or the value of GATEHOUSE_SECRET or GATEHOUSE_SECRET_FILE.",
   );
   if (missed === undefined)
-    return print(io, "Start the service with GATEHOUSE_DATABASE_URL set to the new database");
+    return print(io, "Set GATEHOUSE_DATABASE_URL to the new database and start the service.");
   print(
     io,
-    "The service still writes to its old database: to move, stop it and run this again with an empty database",
+    "The service still writes to its old database. To move it, stop it and run this command again with an empty database.",
   );
   if (missed > 0) {
-    throw new IncompleteCopyError(`The service wrote ${missed} rows meanwhile, which are not in the copy`);
+    throw new IncompleteCopyError(`The copy lacks ${missed} rows that the service wrote meanwhile.`);
   }
 }
 
@@ -69,20 +69,22 @@ function progressLines(io: CommandIo): (table: string, done: number, total: numb
   };
 }
 
-/** `gatehouse-server migrate-to-postgresql`: copies the data of a service from SQLite to PostgreSQL. */
-export function migrateCommand(io: CommandIo): Command {
-  const command = subcommand("migrate-to-postgresql", "Copy all data into an empty PostgreSQL database")
-    .addHelpText(
-      "after",
-      `
-The URL of the PostgreSQL database is in ${target.variable}, or in the file that ${target.variable}_FILE names:
+const NOTES = `
+Set ${target.variable} to the URL of the PostgreSQL database, or
+${target.variable}_FILE to a file with the URL:
 ${target.allowed}
 
-Stop the service first. While it runs, a snapshot is copied, as a rehearsal: what it writes later is not in the copy.
+Stop the service first. While the service runs, the command copies a snapshot as a
+rehearsal. The copy lacks later changes.
 
-Exit codes: 0 all is copied, 1 nothing is, 2 wrong command line, 3 the service wrote meanwhile.`,
-    )
-    .action((flags: Flags) => migrate(io, flags));
+Exit codes: 0 = copied all rows; 1 = copied nothing; 2 = wrong usage; 3 = the
+service wrote rows during the copy`;
+
+/** `gatehouse-server migrate-to-postgresql`: copies the data of a service from SQLite to PostgreSQL. */
+export function migrateCommand(io: CommandIo): Command {
+  const command = subcommand("migrate-to-postgresql", "Copy all data to an empty PostgreSQL database.", "", {
+    notes: NOTES,
+  }).action((flags: Flags) => migrate(io, flags));
   addOption(command, settings.databaseUrl);
   return command;
 }

@@ -12,7 +12,7 @@ interface MigrationRequest {
   readonly dataDir: string;
   /** Path of the SQLite database; it is read directly while no service runs. */
   readonly database: string;
-  /** The PostgreSQL database, empty. */
+  /** URL of the empty PostgreSQL database. */
   readonly target: string;
   readonly progress: Progress;
 }
@@ -20,19 +20,22 @@ interface MigrationRequest {
 /** Result of a move to PostgreSQL. */
 interface MigrationResult {
   readonly tables: readonly CopiedTable[];
-  /** Rows that the service wrote during the copy, all missing from it; undefined: no service ran. */
+  /** Number of rows that the service wrote during the copy, which lacks them; undefined: no service ran. */
   readonly missed: number | undefined;
 }
 
 /**
- * Copies the data of a service from SQLite to PostgreSQL. The database of a stopped service is copied itself, and
- * locked meanwhile; of a running service, a snapshot is copied.
- * @throws OperatorError when one of the databases cannot be used; the target then has no rows
+ * Copies the data of a service from SQLite to PostgreSQL. If the service is stopped, its database is locked and copied.
+ * If it runs, a snapshot is copied.
+ * @throws OperatorError if one of the databases cannot be used; the target then has no rows
  */
 export async function migrateToPostgresql(request: MigrationRequest): Promise<MigrationResult> {
   const { dataDir, database, target, progress } = request;
   if (await serviceListens(dataDir)) return migrateSnapshot(request);
-  if (!existsSync(database)) throw new OperatorError(`There is no database ${database}`);
+  if (!existsSync(database))
+    throw new OperatorError(
+      `The database ${database} does not exist. Check --data-dir and GATEHOUSE_DATABASE_URL.`,
+    );
   const sqlite = openSqlite(database);
   try {
     return { tables: await copyToPostgresql(sqlite, target, progress), missed: undefined };
@@ -47,7 +50,7 @@ async function migrateSnapshot({
   target,
   progress,
 }: MigrationRequest): Promise<MigrationResult> {
-  // In the data folder, because only the service's user may read its data.
+  // The snapshot is in the data folder, because only the user of the service may read its data.
   const snapshot = `${database}.migrating`;
   try {
     const before = await fetchDatabase(dataDir, snapshot);

@@ -11,11 +11,11 @@ const INTERRUPT = "\u0003";
 const ERASE = ["\u007f", "\b"];
 
 /**
- * Asks at the terminal, on stderr, without showing what is typed.
- * @throws OperatorError when the person gives up (Ctrl-C, Ctrl-D)
+ * Prompts at the terminal, on stderr, without echo.
+ * @throws OperatorError if the user cancels (Ctrl-C, Ctrl-D)
  */
-function askHidden(stdin: ReadStream, stderr: Writable, question: string): Promise<string> {
-  // Before the question is shown, so that nothing typed after it is echoed.
+function promptHidden(stdin: ReadStream, stderr: Writable, question: string): Promise<string> {
+  // Echo is off before the prompt appears, so no typed character is shown.
   stdin.setRawMode(true);
   stderr.write(question);
   stdin.setEncoding("utf8");
@@ -33,7 +33,7 @@ function askHidden(stdin: ReadStream, stderr: Writable, question: string): Promi
       for (const character of chunk) {
         if (ENTER.includes(character)) return finish(() => resolve(typed));
         if (character === INTERRUPT || character === END_OF_INPUT) {
-          return finish(() => reject(new OperatorError("No password given")));
+          return finish(() => reject(new OperatorError("No password was entered.")));
         }
         typed = ERASE.includes(character) ? [...typed].slice(0, -1).join("") : typed + character;
       }
@@ -48,9 +48,9 @@ export interface PasswordFlags {
 }
 
 /**
- * A new password: generated, read from the first line of stdin, or asked for at the terminal. Never an argument, which
- * every user of the machine could read.
- * @throws OperatorError when stdin holds no password, or the two passwords typed differ
+ * Returns a new password: generated, read from the first line of stdin, or entered at the terminal. It is never an
+ * argument, because every user of the machine could read it.
+ * @throws OperatorError if stdin has no password, or the two entered passwords differ
  */
 export async function readPassword(io: CommandIo, flags: PasswordFlags): Promise<string> {
   if (flags.generatePassword) return randomBytes(18).toString("base64url");
@@ -59,11 +59,11 @@ export async function readPassword(io: CommandIo, flags: PasswordFlags): Promise
     const [line = ""] = (await text(stdin)).split(/\r?\n/, 1);
     if (line !== "") return line;
     throw new OperatorError(
-      "stdin holds no password: pipe one in, run the command at a terminal, or use --generate-password",
+      "The standard input has no password. Pipe one in, run the command at a terminal, or use --generate-password.",
     );
   }
-  const password = await askHidden(stdin, stderr, "Password: ");
-  if ((await askHidden(stdin, stderr, "Again: ")) !== password)
-    throw new OperatorError("The two passwords differ");
+  const password = await promptHidden(stdin, stderr, "Password: ");
+  if ((await promptHidden(stdin, stderr, "Repeat the password: ")) !== password)
+    throw new OperatorError("The two passwords differ. Run the command again.");
   return password;
 }

@@ -10,42 +10,42 @@ import { knownSecret } from "../secrets/instanceSecret.ts";
 import { sealerOf } from "../secrets/sealer.ts";
 import { openSigningKey } from "../secrets/signingKeys.ts";
 
-/** A backup, and the service that it is restored to. */
+/** A backup, and the service to restore. */
 interface RestoreRequest {
   readonly backup: string;
   readonly dataDir: string;
   /** Path of the database. */
   readonly database: string;
-  /** The configured instance secret; undefined: the data folder's own. */
+  /** The configured instance secret; undefined: the secret of the data folder. */
   readonly secret: string | undefined;
 }
 
 interface Restored extends BackupContent {
-  /** Path at which the previous database is kept; undefined if there was none. */
+  /** New path of the previous database; undefined if there was none. */
   readonly kept: string | undefined;
 }
 
 /**
- * Replaces the database of a stopped service by a backup, after checking that the service can run on it.
- * @throws OperatorError when a service runs, the backup cannot be read or used, or its instance secret is missing;
- * nothing has changed then
+ * Replaces the database of a stopped service by a backup, after it checks that the service can use the backup.
+ * @throws OperatorError if the service runs, the backup cannot be read or used, or its instance secret is missing; then
+ * nothing has changed
  */
 export async function restore({ backup, dataDir, database, secret }: RestoreRequest): Promise<Restored> {
   prepareDataFolder(dataDir);
   if (await serviceListens(dataDir)) {
-    throw new OperatorError(`A service runs on the data folder ${dataDir}: stop it first`);
+    throw new OperatorError(`A service runs on the data folder ${dataDir}. Stop it first.`);
   }
   const known = knownSecret(dataDir, secret);
   if (known === undefined) {
     throw new OperatorError(
-      `The data folder ${dataDir} has no instance secret: put the file \`secret\` there that was kept with the ` +
-        "backup, for its user alone, or set GATEHOUSE_SECRET_FILE",
+      `The data folder ${dataDir} has no instance secret. Copy the file \`secret\` of the backed up service there, ` +
+        "readable only by the user of the service, or set GATEHOUSE_SECRET_FILE.",
     );
   }
   if (existsSync(`${backup}-wal`)) {
     throw new OperatorError(
-      `${backup} lacks what is in ${backup}-wal, since it was copied from a database in use: ` +
-        "copy it with `gatehouse-server backup`, or open it once with `sqlite3`",
+      `${backup} is incomplete: it was copied from a database in use, and a part of its data is in ${backup}-wal. ` +
+        "Copy it with `gatehouse-server backup`, or open it once with `sqlite3`.",
     );
   }
   const copy = `${database}.restoring`;

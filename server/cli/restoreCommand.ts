@@ -12,22 +12,22 @@ async function restoreBackup(io: CommandIo, name: string, flags: Flags): Promise
   const { dataDir } = values;
   const database = databaseAt(values.databaseUrl, dataDir, values.databaseConnections);
   if (!("file" in database)) {
-    throw new OperatorError("The service keeps its data in PostgreSQL: restore that with `pg_restore`");
+    throw new OperatorError("The service uses PostgreSQL. Restore the database with `pg_restore`.");
   }
-  // Loaded on demand, like the service.
+  // Loading on demand makes the other commands start faster.
   const { restore } = await import("./restore.ts");
   const backup = resolve(name);
   const restored = await restore({ backup, dataDir, database: database.file, secret: values.secret });
   const { users, namespaces, devices, kept } = restored;
   print(
     io,
-    `${database.file} is now ${backup}: ${users} users, ${namespaces} namespaces, ${devices} devices`,
+    `Restored ${database.file} from ${backup}: ${users} users, ${namespaces} namespaces, ${devices} devices.`,
   );
-  if (kept !== undefined) print(io, `The database before is kept as ${kept}`);
+  if (kept !== undefined) print(io, `The previous database is in ${kept}.`);
   print(
     io,
-    "What was revoked since the backup is valid again: memberships, keys, passwords and logins. " +
-      "`gatehouse-server admin rotate-signing-key --revoke` ends all logins",
+    "Memberships, keys, passwords and logins that were revoked after the backup are valid again. " +
+      "To end all logins, run `gatehouse-server admin rotate-signing-key --revoke`.",
   );
 }
 
@@ -35,9 +35,10 @@ async function restoreBackup(io: CommandIo, name: string, flags: Flags): Promise
 export function restoreCommand(io: CommandIo): Command {
   const command = subcommand(
     "restore",
-    "Put a backup in the place of the database, while no service runs on it",
+    "Replace the database of a stopped service by a backup.",
+    "/backup/gatehouse.db",
   )
-    .argument("<file>", "File that `backup` wrote")
+    .argument("<file>", "Backup to restore, written by `gatehouse-server backup`")
     .action((name: string, flags: Flags) => restoreBackup(io, name, flags));
   addOption(command, settings.databaseUrl);
   return command;

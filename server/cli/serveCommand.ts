@@ -3,25 +3,33 @@ import type { RunningService } from "../process/serve.ts";
 import { type Flags, readConfig } from "../settings/readConfig.ts";
 import type { Setting } from "../settings/setting.ts";
 import { settings } from "../settings/settings.ts";
+import { addHelpEnd } from "./addHelpEnd.ts";
 import type { CommandIo } from "./CommandIo.ts";
 
-/** How long a stopped service waits for what requests that were cut off may have left behind, in milliseconds. */
-const LEFT_BEHIND = 1_000;
+/** Maximum time, in milliseconds, that a stopped service waits for the remaining work of interrupted requests. */
+const EXIT_DELAY = 1_000;
 
 /**
- * `gatehouse-server serve`: runs until SIGINT or SIGTERM; a second one kills it. SIGHUP reloads TLS and position files.
+ * `gatehouse-server serve`: runs until SIGINT or SIGTERM. A second signal kills it. SIGHUP reloads TLS and position files.
  */
 export function serveCommand(io: CommandIo): Command {
-  const command = new Command("serve").description("Run the service in the foreground");
+  const command = new Command("serve").description("Run the service in the foreground.");
+  addHelpEnd(command, {
+    examples: [
+      "gatehouse-server serve --data-dir /var/lib/gatehouse",
+      "GATEHOUSE_DATABASE_URL_FILE=/run/secrets/db gatehouse-server serve",
+    ],
+    page: "docs/server-settings.md",
+  });
   for (const setting of Object.values(settings)) addOption(command, setting);
   return command.action(async (flags: Flags) => {
     const config = readConfig(io.env, flags);
     const listening = Promise.withResolvers<RunningService>();
-    // At a terminal, where nothing is to be read again, SIGHUP is the terminal's end, and ends the service; from
-    // elsewhere it never does, also while the service begins.
+    // At a terminal, SIGHUP means that the terminal closed. It ends a service without files to reload. In all other
+    // cases it never ends the service, also during the start.
     const hasFiles = config.tls !== undefined || config.settings.geoipFile !== undefined;
     if (hasFiles || !io.stdin.isTTY) process.on("SIGHUP", async () => (await listening.promise).reload());
-    // Loaded on demand: the other commands start in a third of the time without it.
+    // Loading on demand makes the other commands start in a third of the time.
     const { serve } = await import("../process/serve.ts");
     const service = await serve(config);
     let exitCode: number | undefined;
@@ -33,9 +41,9 @@ export function serveCommand(io: CommandIo): Command {
         await service.stop();
         service.log.info("stopped");
         exitCode = 0;
-        // The log is written by another thread, and an exit would put the lines that wait before those being written.
-        // So the process ends by itself, unless what a request left behind holds it.
-        setTimeout(() => process.exit(), LEFT_BEHIND).unref();
+        // Another thread writes the log. A call of exit now would write its waiting lines in the wrong order, so the
+        // process ends without one, unless the remaining work of a request keeps it running.
+        setTimeout(() => process.exit(), EXIT_DELAY).unref();
       });
     }
     service.announce();
@@ -43,7 +51,7 @@ export function serveCommand(io: CommandIo): Command {
   });
 }
 
-/** Adds a setting's flag, if it has one; commander names its value as the settings do (`--data-dir`: `dataDir`). */
+/** Adds the flag of a setting, if it has one. Commander names its value like the setting (`--data-dir`: `dataDir`). */
 export function addOption(command: Command, setting: Setting): void {
   if (setting.flag === undefined) return;
   const fallback = setting.fallback === undefined ? "" : `, default ${setting.fallback}`;

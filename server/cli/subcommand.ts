@@ -1,6 +1,8 @@
+import type { HelpEnd } from "@gatehouse-access/sdk/errors";
 import { Command } from "commander";
 import { type Flags, readSettings } from "../settings/readConfig.ts";
 import { settings } from "../settings/settings.ts";
+import { addHelpEnd } from "./addHelpEnd.ts";
 import type { CommandIo } from "./CommandIo.ts";
 import { addOption } from "./serveCommand.ts";
 
@@ -9,9 +11,20 @@ export function folderOf(io: CommandIo, flags: Flags): string {
   return readSettings(["dataDir"], io.env, flags).dataDir;
 }
 
-/** A command with the flag `--data-dir`. */
-export function subcommand(name: string, about: string): Command {
-  const command = new Command(name).description(about);
+/**
+ * Creates a command with the flag `--data-dir`.
+ * @param path its name with those of the commands above it
+ * @param example its arguments in the example of its help
+ */
+export function subcommand(
+  path: string,
+  about: string,
+  example = "",
+  { page = "docs/operating.md", notes }: Partial<HelpEnd> = {},
+): Command {
+  const command = new Command(path.split(" ").at(-1)).description(about);
   addOption(command, settings.dataDir);
-  return command;
+  const words = ["gatehouse-server", path, example, "--data-dir /var/lib/gatehouse"];
+  const line = words.filter((word) => word !== "").join(" ");
+  return addHelpEnd(command, { notes, examples: [line], page });
 }

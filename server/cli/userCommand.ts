@@ -10,6 +10,7 @@ import type {
 } from "../admin/requests.ts";
 import { OperatorError } from "../OperatorError.ts";
 import type { Flags } from "../settings/readConfig.ts";
+import { addHelpEnd } from "./addHelpEnd.ts";
 import { type CommandIo, print } from "./CommandIo.ts";
 import { type PasswordFlags, readPassword } from "./readPassword.ts";
 import { folderOf, subcommand } from "./subcommand.ts";
@@ -17,8 +18,8 @@ import { formatTable } from "./table.ts";
 
 function withPassword(command: Command): Command {
   return command
-    .option("--password-stdin", "Read the password from stdin, as is done whenever stdin is no terminal")
-    .option("--generate-password", "Make a password and print it once");
+    .option("--password-stdin", "Read the password from the standard input, the default without a terminal")
+    .option("--generate-password", "Generate a password and print it once");
 }
 
 interface CreateFlags extends Flags, PasswordFlags {
@@ -33,7 +34,7 @@ async function create(io: CommandIo, flags: CreateFlags): Promise<void> {
   const maxNamespaces = Number(flags.maxNamespaces);
   if (!/^-?\d+$/.test(flags.maxNamespaces) || maxNamespaces < -1) {
     throw new OperatorError(
-      `--max-namespaces is ${JSON.stringify(flags.maxNamespaces)}: it must be a whole number, or -1 for no limit`,
+      `--max-namespaces must be a whole number, or -1 for no limit, not ${JSON.stringify(flags.maxNamespaces)}.`,
     );
   }
   const { name, username, email } = flags;
@@ -47,7 +48,7 @@ async function create(io: CommandIo, flags: CreateFlags): Promise<void> {
     );
     return;
   }
-  print(io, `User ${username.toLowerCase()} created, id ${id}`);
+  print(io, `Created the user ${username.toLowerCase()} (id ${id}).`);
   if (flags.generatePassword) print(io, `Password: ${password}`);
 }
 
@@ -70,14 +71,14 @@ async function resetPassword(io: CommandIo, user: string, flags: Flags & Passwor
   const password = await readPassword(io, flags);
   const request: ResetPasswordRequest = { user, password };
   await callAdmin(folderOf(io, flags), "POST", "/password", request);
-  print(io, `The password of ${user} is changed`);
+  print(io, `Changed the password of ${user}.`);
   if (flags.generatePassword) print(io, `Password: ${password}`);
 }
 
 async function disableMfa(io: CommandIo, user: string, flags: Flags): Promise<void> {
   const request: UserRequest = { user };
   await callAdmin(folderOf(io, flags), "POST", "/disable-mfa", request);
-  print(io, `${user} logs in without a second factor from now on`);
+  print(io, `Disabled MFA for ${user}.`);
 }
 
 async function confirmAddress(io: CommandIo, user: string, address: string, flags: Flags): Promise<void> {
@@ -88,55 +89,78 @@ async function confirmAddress(io: CommandIo, user: string, address: string, flag
     "/confirm-address",
     request,
   );
-  print(io, `${address} is the ${field === "email" ? "" : "recovery "}e-mail address of ${user} from now on`);
+  print(io, `The ${field === "email" ? "" : "recovery "}e-mail address of ${user} is now ${address}.`);
 }
 
 async function signOut(io: CommandIo, user: string, flags: Flags): Promise<void> {
   const request: UserRequest = { user };
   await callAdmin(folderOf(io, flags), "POST", "/sign-out", request);
-  print(io, `Every login of ${user} has ended`);
+  print(io, `Ended all logins of ${user}.`);
 }
 
 /** `gatehouse-server admin user …` */
 export function userCommand(io: CommandIo): Command {
-  const user = new Command("user").description("Users of the service");
+  const user = new Command("user").description("Manage the users of the service.");
   user.addCommand(
-    withPassword(subcommand("create", "Make a confirmed user"))
+    withPassword(
+      subcommand(
+        "admin user create",
+        "Create a confirmed user.",
+        "--name 'Ana Ruiz' --username ana --email ana@example.org",
+      ),
+    )
       .requiredOption("--name <text>", "Full name")
       .requiredOption("--username <name>", "Login name")
       .requiredOption("--email <address>", "E-mail address")
-      .option("--max-namespaces <number>", "Namespaces the user may own; -1: no limit", "-1")
-      .option("--json", "Print JSON")
+      .option(
+        "--max-namespaces <number>",
+        "Maximum number of namespaces that the user may own; -1 = no limit",
+        "-1",
+      )
+      .option("--json", "Print the result as JSON")
       .action((flags: CreateFlags) => create(io, flags)),
   );
   user.addCommand(
-    subcommand("list", "List the users")
-      .option("--json", "Print JSON")
+    subcommand("admin user list", "List the users.")
+      .option("--json", "Print the result as JSON")
       .action((flags: Flags & { readonly json?: boolean }) => list(io, flags)),
   );
   user.addCommand(
-    withPassword(subcommand("reset-password", "Give a user a new password and end the user's lockouts"))
-      .argument("<user>", "Username or e-mail")
+    withPassword(
+      subcommand("admin user reset-password", "Set a new password and end the lockouts of a user.", "ana"),
+    )
+      .argument("<user>", "User name or e-mail address of the user")
       .action((user: string, flags: Flags & PasswordFlags) => resetPassword(io, user, flags)),
   );
   user.addCommand(
-    subcommand("disable-mfa", "Turn MFA off for a user who has lost the second factor; its logins go on")
-      .argument("<user>", "Username or e-mail")
+    subcommand(
+      "admin user disable-mfa",
+      "Disable MFA for a user who lost the second factor. Keeps the user's logins.",
+      "ana",
+    )
+      .argument("<user>", "User name or e-mail address of the user")
       .action((user: string, flags: Flags) => disableMfa(io, user, flags)),
   );
   user.addCommand(
     subcommand(
-      "confirm-address",
-      "Let an e-mail address take effect that the user has asked for and not confirmed",
+      "admin user confirm-address",
+      "Confirm a new e-mail address for a user who cannot confirm it.",
+      "ana ana@new.example.org",
     )
-      .argument("<user>", "Username or e-mail")
-      .argument("<address>", "The new address, as the user names it to you")
+      .argument("<user>", "User name or e-mail address of the user")
+      .argument("<address>", "New address that the user requested")
       .action((user: string, address: string, flags: Flags) => confirmAddress(io, user, address, flags)),
   );
   user.addCommand(
-    subcommand("sign-out", "End all logins of a user; API keys are not affected")
-      .argument("<user>", "Username or e-mail")
+    subcommand("admin user sign-out", "End all logins of a user. Keeps the API keys.", "ana")
+      .argument("<user>", "User name or e-mail address of the user")
       .action((user: string, flags: Flags) => signOut(io, user, flags)),
   );
-  return user;
+  return addHelpEnd(user, {
+    examples: [
+      "gatehouse-server admin user list --data-dir /var/lib/gatehouse",
+      "gatehouse-server admin user reset-password ana --data-dir /var/lib/gatehouse",
+    ],
+    page: "docs/operating.md",
+  });
 }

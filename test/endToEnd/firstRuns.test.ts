@@ -236,7 +236,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     const { code, stdout } = await gate(UP, { rule: rule(1), another: rule(2) });
     expect(code).toBe(0);
     expect(stdout).toContain(
-      `Namespace: home (${home.tenantId}) on ${fleet.service.url}, where the stack's resources are`,
+      `Namespace: home (${home.tenantId}) on ${fleet.service.url}, by the stack's resources`,
     );
     expect(readFileSync(settingsFile(), "utf8")).toContain(`gatehouse:tenant: ${home.tenantId}`);
     expect(await rulesOf(home.tenantId)).toHaveLength(2);

@@ -164,7 +164,7 @@ describe("a program for an existing namespace", { timeout: 300_000 }, () => {
     const second = await run(["import", "--tenant", "admin", "--out", out]);
     expect([second.code, second.stderr]).toEqual([
       1,
-      expect.stringContaining("there is a Pulumi.yaml already"),
+      expect.stringContaining("Pulumi.yaml already exists. Choose a folder without a program for --out."),
     ]);
   });
 
@@ -211,7 +211,7 @@ describe("a program for an existing namespace", { timeout: 300_000 }, () => {
     const imported = await run(["import", "--out", adopting, "--adopt", "--stack", "prod"]);
     expect([imported.code, imported.stderr]).toEqual([
       0,
-      expect.stringContaining("ApiKey pipeline is left out"),
+      expect.stringContaining("ApiKey pipeline is omitted"),
     ]);
     const requests = await requestsDuring(fleet.service, async () => {
       const up = await run(["up", adopting, "--engine", "embedded", "--yes", "--stack", "prod"]);

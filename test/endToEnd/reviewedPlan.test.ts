@@ -56,7 +56,7 @@ describe.each(engines)("a saved plan, by the $label", { timeout: 180_000 }, ({ e
 
   it.skipIf(!available)("is in a file that only the stack's key can decrypt", async () => {
     const run = await save(policyOf("^deploy$"));
-    expect(run.stderr).toContain(`The plan is in ${plan}`);
+    expect(run.stderr).toContain(`Wrote the plan to ${plan}.`);
     expect(statSync(plan).mode & 0o777).toBe(0o600);
     const text = readFileSync(plan, "utf8");
     const file = JSON.parse(text) as { content: string };

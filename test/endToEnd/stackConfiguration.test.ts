@@ -122,7 +122,7 @@ describe("credentials that only the stack's configuration contains", () => {
     const usage = await run(["access", "--engine", "embedded"]);
     expect(usage).toMatchObject({
       code: 1,
-      stderr: "error: --engine is for the stack that --stack names. [usage]\n",
+      stderr: "error: --engine needs --stack. Add --stack <name>. [usage]\n",
     });
   });
 

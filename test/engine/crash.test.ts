@@ -209,7 +209,7 @@ test.runIf(existsSync("/dev/full"))("a run whose output cannot be written fails"
     .done;
   expect([code, output]).toEqual([
     1,
-    expect.stringMatching(/^error: The output could not be written: ENOSPC: .*\n$/),
+    expect.stringMatching(/^error: Cannot write the output: the disk or the quota is full\. .*\n$/),
   ]);
   expect(ws.names()).toEqual(["a", "cloud-test", "default"]);
 });

@@ -58,7 +58,7 @@ it("reports the folder in which the installation fails", async () => {
   const failed = await gatehouse(["pulumi", "install"], { PULUMI_HOME: file });
   expect(failed).toMatchObject({ code: 1, stdout: "" });
   expect(failed.stderr).toMatch(
-    /^error: can not write .*file.*PULUMI_HOME names another folder \[install\]\n$/,
+    /^error: Cannot write .*file.*: a part of the path is a file, not a folder\. Set PULUMI_HOME to another folder\. \[install\]\n$/,
   );
 });
 

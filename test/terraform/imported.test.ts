@@ -88,7 +88,7 @@ describe(`existing objects, imported by ${LABEL}`, { timeout: 60_000 }, () => {
     const out = join(testFolder(), "policy");
     const result = await gatehouse(["import", "--format", "terraform", "--out", out], fleet.env);
     expect(result).toMatchObject({ code: 0, stdout: expect.stringContaining("terraform apply") });
-    expect(result.stderr).toContain(`ApiKey ${NOT_NORMAL} is left out`);
+    expect(result.stderr).toContain(`ApiKey ${NOT_NORMAL} is omitted`);
     const root = new RootModule(out, { ...provider.env, ...fleet.env });
     expect(await root.run("fmt", "-check", "-diff")).toEqual({ code: 0, output: "" });
     let planned: string[] = [];
@@ -119,13 +119,16 @@ describe(`existing objects, imported by ${LABEL}`, { timeout: 60_000 }, () => {
 describe("gatehouse import --format terraform", () => {
   it.each([
     ["--state file", "no state is written for it; a plan shows what the import blocks import"],
-    ["--plugin", "its resources are those of the Terraform provider"],
-    ["--adopt", "import blocks take the objects over"],
-    ["--stack prod", "stacks are Pulumi's"],
+    ["--plugin", "the root module uses the Terraform provider"],
+    ["--adopt", "import blocks adopt the objects"],
+    ["--stack prod", "only Pulumi has stacks"],
   ])("rejects %s", async (flags, why) => {
     const args = ["import", "--format", "terraform", "--out", testFolder(), ...flags.split(" ")];
     const { code, stderr } = await gatehouse(args);
-    expect([code, stderr]).toEqual([1, expect.stringContaining(`is not for --format terraform: ${why}`)]);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining(`cannot be used with --format terraform: ${why}`),
+    ]);
   });
 });
 

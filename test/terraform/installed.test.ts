@@ -51,7 +51,7 @@ describe("gatehouse terraform install", () => {
     const { code, stderr } = await gatehouse(["terraform", "install", "--mirror", file]);
     expect(code).toBe(1);
     expect(stderr).toMatch(
-      /^error: Cannot write .*file.* \(\w+\)\. Choose another folder with --mirror\. \[install\]\n$/,
+      /^error: Cannot write .*file.*: a part of the path is a file, not a folder\. Choose another folder with --mirror\. \[install\]\n$/,
     );
   });
 });

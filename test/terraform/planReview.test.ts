@@ -558,7 +558,10 @@ policyTest("no root login", ({ access }) => {
       ["review", "--terraform", join(root.folder, "none.json")],
       fleet.env,
     );
-    expect([code, stderr]).toEqual([1, expect.stringContaining("none.json: it does not exist. Correct the path.")]);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining("none.json: it does not exist. Correct the path."),
+    ]);
     const folder = join(root.folder, "none");
     for (const args of [
       ["review", folder],

@@ -64,7 +64,7 @@ test("copies a snapshot of a running service, and reports the missing rows", asy
   const user = await service.setup();
   const quiet = await migrate(dataDir, { GATEHOUSE_TARGET_DATABASE_URL: await target() });
   expect(quiet).toMatchObject({ code: 0, stderr: "" });
-  expect(quiet.stdout).toContain("stop it and run this again with an empty database");
+  expect(quiet.stdout).toContain("stop it and run this command again with an empty database");
 
   // The copy waits for a locked table until the service has written.
   const url = await target();
@@ -85,7 +85,7 @@ test("copies a snapshot of a running service, and reports the missing rows", asy
   expect(incomplete.code).toBe(3);
   expect(incomplete.stdout).toMatch(/^User +1$/m);
   expect(incomplete.stderr).toMatch(
-    /^gatehouse-server: The service wrote \d+ rows meanwhile, which are not in the copy\n$/,
+    /^gatehouse-server: The copy lacks \d+ rows that the service wrote meanwhile\.\n$/,
   );
   expect(readdirSync(dataDir).filter((name) => name.includes("migrating"))).toEqual([]);
   expect(await accepts(service, await login(service, user))).toBe(true);
@@ -101,12 +101,12 @@ test.each<[string, Record<string, string>, string]>([
   [
     "no database",
     { GATEHOUSE_TARGET_DATABASE_URL: "postgresql://gate:pa55word@127.0.0.1:1/gate" },
-    "There is no database ",
+    "does not exist. Check --data-dir and GATEHOUSE_DATABASE_URL.",
   ],
   [
     "a service on PostgreSQL",
     { GATEHOUSE_DATABASE_URL: "postgresql://gate:pa55word@127.0.0.1:1/gate" },
-    "keeps its data in PostgreSQL already",
+    "already uses PostgreSQL",
   ],
 ])("rejects %s", async (_case, env, reason) => {
   const dataDir = testFolder();

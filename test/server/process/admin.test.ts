@@ -28,7 +28,7 @@ describe("user create", () => {
     const args = ["admin", ...create("Ann"), "--data-dir", service.dataDir];
     const result = await runServerCommand(args, { stdin: "from-stdin\nnot this line\n" });
     expect(result).toMatchObject({ code: 0, stderr: "" });
-    expect(result.stdout).toMatch(/^User ann created, id [0-9a-f]{24}\n$/);
+    expect(result.stdout).toMatch(/^Created the user ann \(id [0-9a-f]{24}\)\.\n$/);
     expect(await login("ann", "from-stdin")).toBe(200);
     expect(await login("ann@example.com", "from-stdin")).toBe(200);
   });
@@ -51,12 +51,12 @@ describe("user create", () => {
     ],
     ["a short name", create("ci"), "hunter22", "gatehouse-server: username: must have at least 3 characters"],
     ["a short password", create("short"), "1234", "password: must have at least 5 characters"],
-    ["no password", create("none"), "", "stdin holds no password"],
+    ["no password", create("none"), "", "The standard input has no password"],
     [
       "a wrong number",
       create("number", "--max-namespaces", "many"),
       "hunter22",
-      '--max-namespaces is "many"',
+      '--max-namespaces must be a whole number, or -1 for no limit, not "many"',
     ],
   ])("rejects %s", async (_case, args, password, reason) => {
     const result = await service.admin(args, password);
@@ -96,7 +96,7 @@ describe("user reset-password", () => {
     expect(await login("eve", "old-password")).toBe(429);
     expect(await service.admin(["user", "reset-password", "EVE@example.com"], "new-password")).toMatchObject({
       code: 0,
-      stdout: "The password of EVE@example.com is changed\n",
+      stdout: "Changed the password of EVE@example.com.\n",
     });
     expect(await login("eve", "old-password")).toBe(401);
     expect(await login("eve", "new-password")).toBe(200);
@@ -140,7 +140,7 @@ describe("user confirm-address", () => {
     expect(changed.status).toBe(200);
     expect((await call(service, "GET /api/auth/user", { token })).body.email).not.toBe(address);
     expect(await service.admin(["user", "confirm-address", "kai", address])).toEqual(
-      printing(`${address} is the e-mail address of kai from now on\n`),
+      printing(`The e-mail address of kai is now ${address}.\n`),
     );
     expect(await tokenOf(address, "old-password")).toBeDefined();
     expect(await service.admin(["user", "confirm-address", "kai", address])).toEqual(
@@ -158,7 +158,7 @@ describe("user disable-mfa", () => {
     expect(refused.status).toBe(401);
     const waiting = refused.headers.get("x-mfa-token");
     expect(await service.admin(["user", "disable-mfa", "Fay@example.com"])).toEqual(
-      printing("Fay@example.com logs in without a second factor from now on\n"),
+      printing("Disabled MFA for Fay@example.com.\n"),
     );
     const late = { token: waiting, code: "123456" };
     expect((await call(service, "POST /api/user/mfa/auth", { body: late })).status).toBe(401);
@@ -174,9 +174,7 @@ describe("user sign-out", () => {
     for (const name of ["gus", "hal"]) await service.admin(create(name), "old-password");
     const [first, second] = [await tokenOf("gus", "old-password"), await tokenOf("gus", "old-password")];
     const other = await tokenOf("hal", "old-password");
-    expect(await service.admin(["user", "sign-out", "gus"])).toEqual(
-      printing("Every login of gus has ended\n"),
-    );
+    expect(await service.admin(["user", "sign-out", "gus"])).toEqual(printing("Ended all logins of gus.\n"));
     for (const token of [first, second]) expect(await accepted(token)).toBe(false);
     expect(await accepted(other)).toBe(true);
     expect(await accepted(await tokenOf("gus", "old-password"))).toBe(true);
@@ -191,13 +189,17 @@ describe("rotate-signing-key", () => {
     const old = await tokenOf("ida", "old-password");
     const rotated = await service.admin(["rotate-signing-key"]);
     expect(rotated).toMatchObject({ code: 0, stderr: "" });
-    const kid = /^The key (\S+) signs from now on\nLogins go on: /.exec(rotated.stdout)?.[1];
+    const kid = /^New tokens are signed with the key (\S+)\.\nTokens of the previous key stay valid /.exec(
+      rotated.stdout,
+    )?.[1];
     const fresh = await tokenOf("ida", "old-password");
     expect([kidOf(fresh), kidOf(old) === kid]).toEqual([kid, false]);
     for (const token of [old, fresh]) expect(await accepted(token)).toBe(true);
 
     const revoked = await service.admin(["rotate-signing-key", "--revoke"]);
-    expect(revoked.stdout).toMatch(/^The key \S+ signs from now on\nEvery user has to log in again/);
+    expect(revoked.stdout).toMatch(
+      /^New tokens are signed with the key \S+\.\nAll tokens of older keys are revoked\. Users must log in again/,
+    );
     for (const token of [old, fresh]) expect(await accepted(token)).toBe(false);
     expect(await accepted(await tokenOf("ida", "old-password"))).toBe(true);
   });
@@ -227,7 +229,7 @@ describe("setup-link", () => {
     expect((await fresh.admin(["user", "list"])).stdout).toContain(username);
     const used = await fresh.admin(["setup-link", "--sign-only"]);
     expect(used).toMatchObject({ code: 0, stdout: `${sign}\n` });
-    expect(used.stderr).toContain("is set up already");
+    expect(used.stderr).toContain("so the service is set up");
     expect(fresh.output()).not.toContain(sign);
   });
 });

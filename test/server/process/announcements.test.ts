@@ -20,7 +20,7 @@ const textOf = async (uuid: string) => (await call(service, `GET /api/announceme
 
 test("creates an announcement from stdin or a file, lists it, and deletes it", async () => {
   const first = await service.admin(command("create", "--title", "Window"), "# Plan\n\nShort outage.\n");
-  const uuid = /^Announcement (\S+) is shown from now on\n$/.exec(first.stdout)?.[1] ?? "";
+  const uuid = /^Published the announcement (\S+)\.\n$/.exec(first.stdout)?.[1] ?? "";
   expect(await textOf(uuid)).toBe("# Plan\n\nShort outage.\n");
 
   const file = join(testFolder(), "news.md");
@@ -51,7 +51,7 @@ test("creates an announcement from stdin or a file, lists it, and deletes it", a
 
 test.each([
   ["a title that is too long", ["create", "--title", "x".repeat(91)], "text", "title: "],
-  ["no text", ["create", "--title", "x"], " \n", "stdin holds no text"],
+  ["no text", ["create", "--title", "x"], " \n", "The standard input has no text"],
   ["a missing file", ["create", "--title", "x", "--file", "/nonexistent"], "", "(--file)"],
   ["an unknown id", ["delete", "0d6a1f7e-53c8-4c0e-8a6b-19d1f0b7c3aa"], "", "no announcement has the id"],
   ["a malformed id", ["delete", "nonsense"], "", "uuid: "],

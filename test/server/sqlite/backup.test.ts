@@ -34,7 +34,7 @@ test("copies the database of a running service, for its user only, and mentions 
   // Operators run a separate process. The commands below run in the test's process.
   const result = await runServerCommand(["backup", file, "--data-dir", service.dataDir]);
   expect(result).toMatchObject({ code: 0, stderr: "" });
-  expect(result.stdout).toContain(`The database is in ${file} (${statSync(file).size} bytes)\n`);
+  expect(result.stdout).toContain(`Wrote the database to ${file} (${statSync(file).size} bytes).\n`);
   expect(result.stdout).toContain("GATEHOUSE_SECRET_FILE");
   expect(usersIn(file)).toEqual(["ann"]);
   expect(statSync(file).mode & 0o777).toBe(0o600);
@@ -54,7 +54,7 @@ test("does not overwrite an existing file, such as the database itself", async (
   expect(await backup(file)).toEqual({
     code: 1,
     stdout: "",
-    stderr: `gatehouse-server: ${file} is there already: name a new file\n`,
+    stderr: `gatehouse-server: ${file} already exists. Choose another file.\n`,
   });
   expect(statSync(file).ino).toBe(before);
 });

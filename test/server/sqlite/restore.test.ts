@@ -62,7 +62,7 @@ test("a service continues with the data of a backup", async () => {
   expect([code, stderr]).toEqual([0, ""]);
   expect(stdout).toContain(": 1 users, 0 namespaces, 0 devices\n");
   expect(stdout).toContain("rotate-signing-key --revoke");
-  expect(stdout).not.toContain("is kept as");
+  expect(stdout).not.toContain("The previous database");
   expect(readdirSync(dataDir).sort()).toEqual(["gatehouse.db", "secret"]);
   expect(statSync(join(dataDir, "gatehouse.db")).mode & 0o777).toBe(0o600);
   expect(await login(await testService({ dataDir }))).toBe(200);
@@ -76,7 +76,7 @@ test("keeps the previous database, with all acknowledged writes", async () => {
   await first.kill();
   const { code, stdout } = await restore(backup(), dataDir);
   expect(code).toBe(0);
-  const before = /^The database before is kept as (.*)$/m.exec(stdout)?.[1] ?? "";
+  const before = /^The previous database is in (.*)\.$/m.exec(stdout)?.[1] ?? "";
   expect(usersIn(before)).toEqual(["bob"]);
   expect(usersIn(join(dataDir, "gatehouse.db"))).toEqual(["ann"]);
 });
@@ -138,7 +138,7 @@ describe("a rejected restore changes nothing", () => {
     expect(refused).toEqual({
       code: 1,
       stdout: "",
-      stderr: `gatehouse-server: A service runs on the data folder ${service.dataDir}: stop it first\n`,
+      stderr: `gatehouse-server: A service runs on the data folder ${service.dataDir}. Stop it first.\n`,
     });
     const elsewhere = freshFolder();
     const url = `file:${join(service.dataDir, "gatehouse.db")}`;
@@ -226,7 +226,7 @@ describe("a rejected restore changes nothing", () => {
     expect(refused).toEqual({
       code: 1,
       stdout: "",
-      stderr: "gatehouse-server: The service keeps its data in PostgreSQL: restore that with `pg_restore`\n",
+      stderr: "gatehouse-server: The service uses PostgreSQL. Restore the database with `pg_restore`.\n",
     });
   });
 });

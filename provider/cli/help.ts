@@ -1,0 +1,25 @@
+import { type HelpEnd, helpEnd } from "@gatehouse-access/sdk/errors";
+import type { Command } from "commander";
+
+/** Headings of the groups of commands in the help of `gatehouse`. */
+export type Group = "Apply a program:" | "Review access:" | "Operate a fleet:" | "Set up:";
+
+interface CommandHelp extends HelpEnd {
+  /** One sentence, for the list of commands. */
+  readonly summary: string;
+  /** Further sentences of the command's own help. */
+  readonly description?: string;
+  readonly group?: Group;
+}
+
+/** Adds the help of a command, which ends with examples and the page with more. */
+export function addHelp(
+  command: Command,
+  { summary, description = "", group, ...end }: CommandHelp,
+): Command {
+  if (group !== undefined) command.helpGroup(group);
+  return command
+    .summary(summary)
+    .description(`${summary} ${description}`.trim())
+    .addHelpText("after", helpEnd(end));
+}

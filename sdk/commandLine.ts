@@ -1,0 +1,93 @@
+/** A problem of a command line, as the library of the commands reports it: its code and its message. */
+export interface CommandLineProblem {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** The command that reports a problem. */
+export interface ReportingCommand {
+  /** Its name with those of the commands above it, such as `gatehouse pulumi install`. */
+  readonly path: string;
+  /** The names of its subcommands and flags. */
+  readonly names: readonly string[];
+  /** Names that other programs use, each with its name here, such as `plan` with `preview`. */
+  readonly otherNames: Readonly<Record<string, string>>;
+}
+
+/** The flag in a quoted term such as `-s, --stack <name>`. */
+const flagIn = (term: string): string => /--[\w-]+/.exec(term)?.[0] ?? term;
+
+/**
+ * The message for a wrong command line: one line with the cause and a remedy.
+ * @example usageText({ code: "commander.unknownCommand", message: "error: unknown command 'plan'" }, …)
+ * // Unknown command plan. Did you mean preview?
+ */
+export function usageText({ code, message }: CommandLineProblem, command: ReportingCommand): string {
+  const [problem = "", suggestion = ""] = message.replace(/^error: /, "").split("\n");
+  const [first = "", second = ""] = Array.from(problem.matchAll(/'([^']*)'/g), ([, term = ""]) => term);
+  const similar = /Did you mean (?:one of )?(.+)\?/.exec(suggestion)?.[1];
+  const help = `Run ${command.path} --help for a list.`;
+  switch (code.replace("commander.", "")) {
+    case "unknownCommand":
+      return `Unknown command ${first}. ${remedyFor(first, similar, command) ?? help}`;
+    case "unknownOption":
+      return `Unknown flag ${first}. ${remedyFor(first, similar, command) ?? help}`;
+    case "missingArgument":
+      return `The argument <${first}> is missing. See ${command.path} --help.`;
+    case "optionMissingArgument":
+      return `${flagIn(first)} needs a value: ${first.replace(/^-\w, /, "")}.`;
+    case "missingMandatoryOptionValue":
+      return `The flag ${first} is missing. See ${command.path} --help.`;
+    case "conflictingOption":
+      return `${flagIn(first)} cannot be used with ${flagIn(second)}. Remove one of them.`;
+    case "excessArguments":
+      return `Too many arguments: ${problem.replace(/^.*? got \d+: /, "")} See ${command.path} --help.`;
+    case "invalidArgument":
+      return invalidText(problem);
+    default:
+      return problem;
+  }
+}
+
+/** The suggestion for an unknown name; undefined if there is none. */
+function remedyFor(
+  name: string,
+  similar: string | undefined,
+  { names, otherNames }: ReportingCommand,
+): string | undefined {
+  const other = Object.hasOwn(otherNames, name) ? otherNames[name] : undefined;
+  const meant = other !== undefined && names.includes(other.split(" ")[0] ?? "") ? other : similar;
+  return meant && `Did you mean ${meant.replace(/, (?=[^,]*$)/, " or ")}?`;
+}
+
+/** `option '--format <format>' argument 'x' is invalid. Allowed choices are a, b.` as a sentence with its remedy. */
+function invalidText(problem: string): string {
+  const [, flag = "", flagValue] = /^option '([^']*)' argument '(.*?)' is invalid\./.exec(problem) ?? [];
+  const [, value = "", argument = ""] =
+    /^command-argument value '(.*?)' is invalid for argument '([^']*)'\./.exec(problem) ?? [];
+  const choices = /Allowed choices are (.+)\.$/.exec(problem)?.[1];
+  const remedy = choices === undefined ? "" : ` Choose one of ${choices}.`;
+  if (flagValue !== undefined) return `${flagIn(flag)} cannot be ${JSON.stringify(flagValue)}.${remedy}`;
+  if (argument !== "") return `<${argument}> cannot be ${JSON.stringify(value)}.${remedy}`;
+  return problem;
+}
+
+/** The end of a command's help: notes, examples, and the page with more. */
+export interface HelpEnd {
+  readonly notes?: string | undefined;
+  /** Command lines; one begins with `#` if it explains the next. */
+  readonly examples: readonly string[];
+  /** File of the page in the repository. */
+  readonly page: string;
+}
+
+/** The end of a command's help as text. */
+export const helpEnd = ({ notes, examples, page }: HelpEnd): string =>
+  [
+    "",
+    ...(notes === undefined ? [] : [notes.trim(), ""]),
+    examples.length === 1 ? "Example:" : "Examples:",
+    ...examples.map((example) => `  ${example}`),
+    "",
+    `Documentation: ${page}`,
+  ].join("\n");

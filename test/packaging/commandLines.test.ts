@@ -1,0 +1,113 @@
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { type CommandResult, environmentWithout, runCommand } from "../support/command.ts";
+import { gatehouse } from "../support/gatehouse.ts";
+import { callServerCommand } from "../support/serverCommand.ts";
+
+const ROOT = new URL("../../", import.meta.url);
+const AGENT = fileURLToPath(new URL("agent/bin/gatehouse-agent.js", ROOT));
+
+/** Runs a program with arguments. Its other settings are empty. */
+type Run = (...args: readonly string[]) => Promise<CommandResult>;
+
+const PROGRAMS: Readonly<Record<string, Run>> = {
+  gatehouse: (...args) => gatehouse(args),
+  "gatehouse-server": (...args) => callServerCommand(args),
+  "gatehouse-agent": (...args) => runCommand([AGENT, ...args], { env: environmentWithout("GATEHOUSE_") }),
+};
+
+/** The subcommands in a help text. */
+function subcommandsIn(help: string): string[] {
+  const sections = help
+    .split(/\n\n(?=\S.*:\n)/)
+    .filter((text) => !/^(Usage|Options|Arguments|Examples?|Exit)/.test(text));
+  return sections.flatMap((text) =>
+    Array.from(text.matchAll(/^ {2}([a-z][a-z-]*) /gm), ([, name = ""]) => name),
+  );
+}
+
+async function helpOf(run: Run, path: readonly string[] = []): Promise<[path: string, help: string][]> {
+  const { code, stdout } = await run(...path, "--help");
+  expect(code, path.join(" ")).toBe(0);
+  const names = subcommandsIn(stdout).filter((name) => name !== "help");
+  const below = await Promise.all(names.map((name) => helpOf(run, [...path, name])));
+  return [[path.join(" "), stdout], ...below.flat()];
+}
+
+describe.each(Object.entries(PROGRAMS))("%s", (program, run) => {
+  it("ends each help with examples and a page that exists", async () => {
+    const helps = await helpOf(run);
+    expect(helps.length).toBeGreaterThan(2);
+    for (const [path, help] of helps) {
+      const [, examples = "", page = ""] =
+        /\nExamples?:\n((?: {2}.+\n)+)\nDocumentation: (\S+)\n$/.exec(help) ?? [];
+      expect(examples, path).toContain(`  ${program} ${path}`.trimEnd());
+      expect(existsSync(new URL(page, ROOT)), `${path}: ${page}`).toBe(true);
+    }
+  });
+
+  it("describes commands and flags with a capital letter first", async () => {
+    for (const [path, help] of await helpOf(run)) {
+      const descriptions = Array.from(help.matchAll(/^ {2}\S.*? {2,}(\S.*)$/gm), ([, text = ""]) => text);
+      expect(
+        descriptions.filter((text) => !/^[A-Z*]/.test(text) && !text.startsWith("#")),
+        path,
+      ).toEqual([]);
+    }
+  });
+
+  it("lists the exit codes in its help", async () => {
+    expect((await run("--help")).stdout).toMatch(/\nExit codes of all commands:\n {2}0 +OK/);
+  });
+});
+
+it.each([
+  ["gatehouse", ["plan"], "Unknown command plan. Did you mean preview?"],
+  ["gatehouse", ["apply"], "Unknown command apply. Did you mean up?"],
+  ["gatehouse", ["diff"], "Unknown command diff. Did you mean preview or drift?"],
+  ["gatehouse", ["reviw"], "Unknown command reviw. Did you mean review?"],
+  ["gatehouse", ["stack"], "Unknown command stack. Run gatehouse --help for a list."],
+  ["gatehouse", ["pulumi", "instal"], "Unknown command instal. Did you mean install?"],
+  ["gatehouse", ["preview", "--stak", "x"], "Unknown flag --stak. Did you mean --stack?"],
+  ["gatehouse", ["up", "--auto-approve"], "Unknown flag --auto-approve. Did you mean --yes?"],
+  [
+    "gatehouse",
+    ["access", "--auto-approve"],
+    "Unknown flag --auto-approve. Run gatehouse access --help for a list.",
+  ],
+  ["gatehouse", ["preview", "-z"], "Unknown flag -z. Run gatehouse preview --help for a list."],
+  ["gatehouse", ["preview", "a", "b"], "Too many arguments: a, b. See gatehouse preview --help."],
+  ["gatehouse", ["import"], "The flag --out <folder> is missing. See gatehouse import --help."],
+  ["gatehouse", ["import", "--out"], "--out needs a value: --out <folder>."],
+  ["gatehouse", ["drift", "--notify", "mail"], '--notify cannot be "mail". Choose one of json, slack.'],
+  [
+    "gatehouse",
+    ["test", "--stack", "a", "--terraform", "b"],
+    "--terraform cannot be used with --stack. Remove one of them.",
+  ],
+  ["gatehouse-server", ["start"], "Unknown command start. Did you mean serve?"],
+  ["gatehouse-server", ["admin", "usr"], "Unknown command usr. Did you mean user?"],
+  ["gatehouse-server", ["serve", "--prot", "1"], "Unknown flag --prot. Did you mean --port?"],
+  ["gatehouse-server", ["backup"], "The argument <file> is missing. See gatehouse-server backup --help."],
+  ["gatehouse-agent", ["connect"], "Unknown command connect. Did you mean run?"],
+  [
+    "gatehouse-agent",
+    ["run", "--url", "x", "--tenant", "y", "--name", "x"],
+    "Unknown flag --name. Did you mean --hostname?",
+  ],
+])("%s %j reports its wrong command line in one line", async (program, args, message) => {
+  const { code, stdout, stderr } = await (PROGRAMS[program] as Run)(...args);
+  const line = program === "gatehouse" ? `error: ${message} [usage]` : `${program}: ${message}`;
+  expect({ code, stdout, stderr }).toEqual({
+    code: program === "gatehouse" ? 1 : 2,
+    stdout: "",
+    stderr: `${line}\n`,
+  });
+});
+
+it("reports a wrong command line as JSON with --json", async () => {
+  const { code, stdout } = await gatehouse(["plan", "--json"]);
+  expect(code).toBe(1);
+  expect(JSON.parse(stdout)).toMatchObject({ ok: false, error: { code: "usage" } });
+});
