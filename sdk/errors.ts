@@ -32,12 +32,12 @@ export interface ErrorFacts {
   readonly requestId?: string | undefined;
 }
 
-/** The text of an error: `resource.field: detail; remedy`. */
+/** The text of an error: `resource.field: detail; remedy`. A remedy with a capital letter is a sentence of its own. */
 export function errorText({ resource, field, detail, remedy }: ErrorFacts): string {
   const place = [...(resource === undefined ? [] : [resource]), ...(field ?? [])].join(".");
   const text = place === "" ? detail : `${place}: ${detail}`;
   if (remedy === undefined) return text;
-  return `${text}${/[.?!]$/.test(detail) ? "" : ";"} ${remedy}`;
+  return `${text}${/[.?!]$/.test(detail) ? "" : /^\p{Lu}/u.test(remedy) ? "." : ";"} ${remedy}`;
 }
 
 /** The base class of all errors that the packages of this project throw on purpose. */

@@ -113,12 +113,12 @@ it.each([
   [
     "plain HTTP to another machine",
     ["run", "--url", "http://203.0.113.1", "--tenant", TENANT],
-    /--url: http:\/\/ to another machine is refused.*--allow-http/,
+    /--url: http:\/\/ to another machine is not allowed.*--allow-http/,
   ],
   [
     "an unknown flag",
     ["run", "--url", "http://127.0.0.1:1", "--tenant", TENANT, "--password", "p"],
-    /unknown option '--password'/,
+    /Unknown flag --password\./,
   ],
 ])("refuses %s as wrong usage", async (_what, args, message) => {
   expect(await ran(args)).toMatchObject({ code: 2, stdout: "", stderr: expect.stringMatching(message) });

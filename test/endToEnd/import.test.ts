@@ -144,7 +144,7 @@ describe("a program for an existing namespace", { timeout: 300_000 }, () => {
     expect(stdout).toContain(
       "36 resources: 1 Namespace, 1 Member, 16 PublicKey, 14 FirewallRule, 1 ApiKey, 3 DeviceTags",
     );
-    expect(stdout).toContain("its preview is empty");
+    expect(stdout).toContain("Its preview is empty");
     expect(readdirSync(join(out, "data"))).toEqual(["keys.json", "rules.json"]);
 
     const rows = JSON.parse(readFileSync(join(out, "data", "keys.json"), "utf8")) as Record<string, object>;

@@ -169,7 +169,7 @@ describe.skipIf(missing.length > 0)(
       const run = await stack.run(["preview"]);
       expect(run.code).toBe(2);
       expect(run.stdout).toContain("FAIL  no root login");
-      expect(run.stdout).toContain(`not known: ${skipped()}`);
+      expect(run.stdout).toContain(`unknown: ${skipped()}`);
       expect((await review([], 2)).namespaces[0]?.tests).toMatchObject([{ ok: false }]);
       rmSync(join(folder, "access.policy.ts"));
     });

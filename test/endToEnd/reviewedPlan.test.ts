@@ -120,7 +120,7 @@ describe.each(engines)("a saved plan, by the $label", { timeout: 180_000 }, ({ e
       rmSync(plan);
       const { closed } = policyOf("^root$");
       const run = await save({ ...(closed && { closed }) }, ["--protect", "web-1", "--no-refresh"], 2);
-      expect(run.stderr).toContain(`${plan} was not written`);
+      expect(run.stderr).toContain(`Did not write ${plan}: `);
       expect(await up(policyOf("^root$"))).toMatchObject({
         code: 1,
         stderr: expect.stringContaining(`Cannot use --plan ${plan}`),
@@ -152,7 +152,7 @@ describe.each(engines)("a saved plan, by the $label", { timeout: 180_000 }, ({ e
     expect(changes).toMatchObject([{ name: "ana", op: "delete", retained: true }]);
     const { stdout } = await stack.run(["preview"], policyEnv({ closed } as Policy));
     expect(stdout).toContain("PublicKey ana  the object stays, unmanaged");
-    expect(stdout).toContain("1 to leave unmanaged");
+    expect(stdout).toContain("1 to keep unmanaged");
     expect(stdout).not.toContain("to delete");
   });
 });

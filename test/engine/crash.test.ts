@@ -170,7 +170,7 @@ test("SIGINT lets running steps finish and starts no others", async () => {
   const run = ws.gatehouse(...up());
   await until(() => ws.callLog().includes("create first"));
   run.kill("SIGINT");
-  await until(() => run.output().includes("Finishing what is in flight"));
+  await until(() => run.output().includes("Finishing the operations in flight"));
   ws.release();
   const { code } = await run.done;
   expect(code).toBe(130);

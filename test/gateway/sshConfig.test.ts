@@ -112,7 +112,7 @@ describe("the devices", () => {
     const { code, stdout, stderr } = await gatehouse(["ssh-config"], hostile);
     await proxy.stop();
     expect(stderr).toBe(
-      `skipped ${fleet.namespace}.web-2\\u{a}  ProxyCommand id: its name is unsafe in an SSH configuration\n`,
+      `Skipped ${fleet.namespace}.web-2\\u{a}  ProxyCommand id: its name is unsafe in an SSH configuration.\n`,
     );
     expect(stdout).not.toContain("ProxyCommand");
     expect(hostsOf(stdout)).toEqual(["db-1", "web-10"]);

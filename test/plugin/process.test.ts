@@ -41,7 +41,7 @@ async function start(args: readonly string[], env: Record<string, string> = {}, 
 it("is installed in the plugin folder of the Pulumi CLI, and starts from there", async () => {
   const installed = await gatehouse(["pulumi", "install"], { PULUMI_HOME: home });
   expect(installed).toMatchObject({ code: 0, stderr: "" });
-  const file = /is installed: (.*)\n/.exec(installed.stdout)?.[1] ?? "";
+  const file = /^Installed .*: (.*)\n/.exec(installed.stdout)?.[1] ?? "";
   expect(file.startsWith(join(home, "plugins", "resource-gatehouse-v"))).toBe(true);
   expect(statSync(file).mode & 0o111).toBe(0o111);
   const { client } = await start(["127.0.0.1:1"], {}, file);

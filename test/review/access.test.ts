@@ -278,11 +278,10 @@ test("a device that is not in the namespace is a one-line error", async () => {
   expect(await access("--device", "web-9")).toEqual({ code: 1, stdout: "", stderr: oneError(message) });
 });
 
-test("unknown or contradictory flags print the help", async () => {
+test("unknown flags and flags contradictory other are errors", async () => {
   const unknown = await access("--devcie", "x");
   expect(unknown.code).toBe(1);
-  expect(unknown.stderr).toContain("Usage: gatehouse access");
-  expect(unknown.stderr).toContain("Exit codes:");
+  expect(unknown.stderr).toBe("error: Unknown flag --devcie. Did you mean --device? [usage]\n");
   const both = await access("--json", "--csv");
   expect(both).toMatchObject({ code: 1, stdout: "" });
   expect(both.stderr).toContain("cannot be used with");
@@ -297,12 +296,12 @@ test.each([
   [
     "a wrong password",
     () => ({ ...world.fleet.env, GATEHOUSE_PASSWORD: "wrong-horse" }),
-    "wrong user name or password \\(401\\): .*\\[login: ",
+    "wrong user name or password .401. ",
   ],
   [
     "no service",
     () => ({ ...world.fleet.env, GATEHOUSE_URL: "http://127.0.0.1:9", GATEHOUSE_RETRY_TIMEOUT: "0" }),
-    "cannot connect to .*\\[login: ",
+    ".*nothing listens at ",
   ],
   [
     "a wrong namespace",

@@ -39,7 +39,7 @@ test("escapes characters of names that reverse the text, move the cursor or star
     `       ${SHOWN}`,
     "       1 case is allowed:  lab/a.policy.ts:4",
     `         ${SHOWN} on ${SHOWN} from 10.0.0.1 with the key "ana\\u{2066}" (aa:01), by rule ${SHOWN} (allow, priority 7)`,
-    `       looked at 1 key and 2 devices, as ${SHOWN}, root, from nothing`,
+    `       evaluated 1 key and 2 devices, as ${SHOWN}, root, from nothing`,
     "1 failed",
   ]);
 });
@@ -50,7 +50,7 @@ test("lists the first eight of many login names", () => {
   const failure = { message: "no", counterexamples: [], cases: 0, lookedAt: evaluated, line: 4 };
   const eight = "u0, u1, u2, u3, u4, u5, u6, u7";
   expect(textOf({ ok: false, failures: [failure] }).split("\n")).toContain(
-    `       looked at 0 keys and 1 device, as ${eight} and 2 more, from ${eight}`,
+    `       evaluated 0 keys and 1 device, as ${eight} and 2 more, from ${eight}`,
   );
 });
 

@@ -82,7 +82,7 @@ test("the example's tests pass after up, and fail after a manual change of a dev
     expect.stringMatching(
       /^ {9}support on edge-03 from 192\.0\.2\.1 with the key "Contractor, edge only, until June" \(([0-9a-f]{2}:){15}[0-9a-f]{2}\), by rule \S+ \(allow, priority 7\)$/,
     ),
-    expect.stringContaining("looked at 1 key and 18 devices"),
+    expect.stringContaining("evaluated 1 key and 18 devices"),
   ]);
   expect(lines[at + 3]).toContain(`rule ${rule.id} `);
 

@@ -118,7 +118,7 @@ describe(`existing objects, imported by ${LABEL}`, { timeout: 60_000 }, () => {
 
 describe("gatehouse import --format terraform", () => {
   it.each([
-    ["--state file", "no state is written for it; a plan shows what the import blocks import"],
+    ["--state file", "the import blocks create the state"],
     ["--plugin", "the root module uses the Terraform provider"],
     ["--adopt", "import blocks adopt the objects"],
     ["--stack prod", "only Pulumi has stacks"],

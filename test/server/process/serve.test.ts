@@ -127,7 +127,7 @@ describe("the listener for internal operations", () => {
     );
     expect(existsSync(dataDir)).toBe(false);
     const flag = await callServerCommand([...args, "--internal-token", internalToken]);
-    expect(flag).toMatchObject({ code: 2, stderr: expect.stringContaining("unknown option") });
+    expect(flag).toMatchObject({ code: 2, stderr: expect.stringContaining("Unknown flag --internal-token") });
   });
 });
 
@@ -196,7 +196,7 @@ describe("starting", () => {
   test("a wrong command line exits with 2, help with 0", async () => {
     expect(await runServerCommand(["serve", "--prot", "1"])).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("unknown option '--prot'"),
+      stderr: expect.stringContaining("Unknown flag --prot."),
     });
     expect((await callServerCommand(["frobnicate"])).code).toBe(2);
     const help = await callServerCommand(["serve", "--help"]);

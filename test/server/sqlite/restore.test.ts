@@ -60,7 +60,7 @@ test("a service continues with the data of a backup", async () => {
   // Operators run a separate process. The commands below run in the test's process.
   const { code, stdout, stderr } = await runServerCommand(["restore", backup(), "--data-dir", dataDir]);
   expect([code, stderr]).toEqual([0, ""]);
-  expect(stdout).toContain(": 1 users, 0 namespaces, 0 devices\n");
+  expect(stdout).toContain(": 1 users, 0 namespaces, 0 devices.\n");
   expect(stdout).toContain("rotate-signing-key --revoke");
   expect(stdout).not.toContain("The previous database");
   expect(readdirSync(dataDir).sort()).toEqual(["gatehouse.db", "secret"]);
@@ -194,7 +194,7 @@ describe("a rejected restore changes nothing", () => {
     [
       "a raw copy of a database in use",
       prepared((file) => writeFileSync(`${file}-wal`, "x")),
-      "copy it with `gatehouse-server backup`",
+      "Copy it with `gatehouse-server backup`",
     ],
   ])("for %s", async (_case, make, reason) => {
     const dataDir = freshFolder();
