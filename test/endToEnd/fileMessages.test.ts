@@ -57,7 +57,7 @@ it("a folder for an import that is a file is an error with its cause and a remed
   expect(await gatehouse(["import", "--out", file], fleet.env)).toMatchObject({
     code: 1,
     stderr: expect.stringContaining(
-      `error: Cannot write ${file}: it already exists. Choose another path. [output]\n`,
+      `error: Cannot write ${file}: a file of this name already exists. Choose another path. [output]\n`,
     ),
   });
 });
