@@ -6,7 +6,7 @@ export interface CommandLineProblem {
 
 /** The command that reports a problem. */
 export interface ReportingCommand {
-  /** Its name with those of the commands above it, such as `gatehouse pulumi install`. */
+  /** The names of the command and its parents, such as `gatehouse pulumi install`. */
   readonly path: string;
   /** The names of its subcommands and flags. */
   readonly names: readonly string[];
@@ -75,7 +75,7 @@ function invalidText(problem: string): string {
 /** The end of a command's help: notes, examples, and the page with more. */
 export interface HelpEnd {
   readonly notes?: string | undefined;
-  /** Command lines; one begins with `#` if it explains the next. */
+  /** Command lines. A line that begins with `#` is a comment. */
   readonly examples: readonly string[];
   /** File of the page in the repository. */
   readonly page: string;

@@ -8,16 +8,16 @@ type Values = readonly string[] | "files" | "folders" | "stacks" | "none";
 
 /** A flag of a command. */
 interface Flag {
-  /** `--stack`, and `-s` where it has one. */
+  /** The long name, such as `--stack`, and the short name if there is one. */
   readonly names: readonly string[];
   readonly about: string;
   /** Undefined if the flag takes no value. */
   readonly values: Values | undefined;
 }
 
-/** A command as the scripts know it. */
+/** The completions of a command. */
 interface Completed {
-  /** Its name with those of the commands above it, without the program's: `pulumi install`. Empty for the program. */
+  /** The names of the command and its parents without the program, such as `pulumi install`. Empty for the program. */
   readonly path: string;
   readonly subcommands: readonly { readonly name: string; readonly about: string }[];
   readonly flags: readonly Flag[];

@@ -120,11 +120,14 @@ export async function main(args: readonly string[], process: Io): Promise<number
     ],
     page: "README.md",
   });
-  for (const add of await commandsFor(args)) add(program, action);
+  // `help` prints the whole help for an unknown command. Without it, the command is reported as unknown.
+  const [first, topic = ""] = args;
+  const words = first === "help" && topic !== "" && !LOADERS.has(topic) ? args.slice(1) : args;
+  for (const add of await commandsFor(words)) add(program, action);
   reportUsage(program, program.name());
   surviveLostReaders(io);
   try {
-    await program.parseAsync(args, { from: "user" });
+    await program.parseAsync(words, { from: "user" });
     const failure = await outputFailure(io);
     if (failure) fileError("output", "write", "the output")(failure);
     return code;

@@ -39,7 +39,7 @@ interface Side {
 
 /**
  * Previews two revisions of a program on one state, which is only read. Either both previews read the live objects, or
- * none of them does. So both plans revert the same drift, and the drift is no difference between them.
+ * neither does. So both plans revert the same drift, and the comparison excludes it.
  * @param temporary a folder for the programs of the revisions; it must exist while the plans are used
  * @throws EngineError with the revision whose preview failed
  */

@@ -25,7 +25,7 @@ export interface RunFlags extends StackFlags {
   readonly offline?: boolean;
   readonly tests?: boolean;
   readonly allowUnseen?: boolean;
-  /** Name of a namespace to create if the user is in none. */
+  /** Name of a namespace to create if the user is a member of none. */
   readonly createNamespace?: string;
 }
 

@@ -13,7 +13,7 @@ export function folderOf(io: CommandIo, flags: Flags): string {
 
 /**
  * Creates a command with the flag `--data-dir`.
- * @param path its name with those of the commands above it
+ * @param path names of the command and its parents, such as `admin user create`
  * @param example its arguments in the example of its help
  */
 export function subcommand(

@@ -123,11 +123,11 @@ describe.each(engines)("a saved plan, by the $label", { timeout: 180_000 }, ({ e
       expect(run.stderr).toContain(`Did not write ${plan}: `);
       expect(await up(policyOf("^root$"))).toMatchObject({
         code: 1,
-        stderr: expect.stringContaining(`Cannot use --plan ${plan}`),
+        stderr: expect.stringContaining(`Cannot read the plan ${plan}: it does not exist.`),
       });
       expect(await up(policyOf("^root$"), ["--target", "**ana"])).toMatchObject({
         code: 1,
-        stderr: expect.stringContaining("cannot be used with option"),
+        stderr: expect.stringContaining("--plan cannot be used with --target."),
       });
     },
   );

@@ -67,6 +67,7 @@ it.each([
   ["gatehouse", ["apply"], "Unknown command apply. Did you mean up?"],
   ["gatehouse", ["diff"], "Unknown command diff. Did you mean preview or drift?"],
   ["gatehouse", ["reviw"], "Unknown command reviw. Did you mean review?"],
+  ["gatehouse", ["help", "plan"], "Unknown command plan. Did you mean preview?"],
   ["gatehouse", ["stack"], "Unknown command stack. Run gatehouse --help for a list."],
   ["gatehouse", ["pulumi", "instal"], "Unknown command instal. Did you mean install?"],
   ["gatehouse", ["preview", "--stak", "x"], "Unknown flag --stak. Did you mean --stack?"],

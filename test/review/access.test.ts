@@ -283,7 +283,7 @@ test("unknown flags and flags contradictory other are errors", async () => {
   expect(unknown.code).toBe(1);
   expect(unknown.stderr).toBe("error: Unknown flag --devcie. Did you mean --device? [usage]\n");
   const both = await access("--json", "--csv");
-  expect(both).toMatchObject({ code: 1, stdout: "" });
+  expect(both.code).toBe(1);
   expect(both.stderr).toContain("cannot be used with");
 });
 
