@@ -1,5 +1,5 @@
-// `npm run docs`: writes the reference from the definitions, the JSON Schemas of the commands' print, and the sentences of
-// errors that masks leave.
+// `npm run docs`: writes the reference from the definitions, the JSON Schemas of command output, and the error sentences that
+// masks do not change.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { pages, schemaFiles } from "./pages.ts";
 import { requestSentences, SENTENCES_FILE } from "./requestSentences.ts";

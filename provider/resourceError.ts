@@ -6,12 +6,12 @@ export type Term =
   /** An input or output, and the value that the program sets. */
   { readonly field: string; readonly value?: unknown } | { readonly phrase: keyof typeof PHRASES };
 
-/** Words of this project in a message. They contain nothing from outside, so a mask does not change them. */
+/** Words of this project in a message. They contain no text from outside, so masks do not change them. */
 interface Own {
   readonly own: string;
 }
 
-/** A message as data: text from outside, such as text own words, and terms. */
+/** A message as data: text from outside, words of this project, and terms. */
 export type Message = readonly (string | Own | Term)[];
 
 /** The function that writes a term for a front end. */
@@ -35,7 +35,7 @@ const pulumiWords: Words = (term) => {
   return term.value === undefined ? term.field : `${term.field}: ${JSON.stringify(term.value)}`;
 };
 
-/** Creates a message from a message: its text is own words, its values are text from outside. */
+/** Creates a message from a template literal. Its literal text is own words; its values are text from outside. */
 export const said = (
   strings: TemplateStringsArray,
   ...values: readonly (string | number | Term | Message)[]
@@ -48,7 +48,7 @@ export const said = (
 const textOf = (message: Message, words: Words): string =>
   message.map((part) => (typeof part === "string" ? part : "own" in part ? part.own : words(part))).join("");
 
-/** The own words of a message, where they are more than one word. */
+/** The parts of a message that are words of this project, without single words. */
 const ownTextsOf = (message: Message): string[] =>
   message
     .flatMap((part) => (typeof part === "object" && "own" in part ? [part.own.trim()] : []))
@@ -76,13 +76,13 @@ export class ResourceError extends GatehouseError {
     this.fault = fault;
   }
 
-  /** The sentences of this project in the error's text, for a mask. */
+  /** The sentences of this project in the error's text. Masks do not change them. */
   get ownTexts(): readonly string[] {
     const { detail, remedy = [] } = this.fault;
     return [...ownTextsOf(detail), ...ownTextsOf(remedy)];
   }
 
-  /** Detail and the remedy with the terms of a front end. */
+  /** Returns the detail and the remedy with the terms of a front end. */
   textIn(words: Words): string {
     return errorText({ ...written(this.fault, words), code: this.code, field: undefined });
   }

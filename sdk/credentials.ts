@@ -136,9 +136,13 @@ function contentOf(path: string, variable: string): string {
   try {
     content = readFileSync(path, "utf8");
   } catch (cause) {
-    // A in place of a path may contain a secret.
+    // A URL instead of a path may contain a secret.
     const isAddress = /^\w+:\/\//.test(path);
-    const { detail, remedy } = fileFailure("read", isAddress ? "the URL)" : path, cause);
+    const { detail, remedy } = fileFailure(
+      "read",
+      isAddress ? "the file (its path looks like a URL)" : path,
+      cause,
+    );
     throw new ConfigurationError(detail, {
       field: [variable],
       remedy: isAddress ? "Set it to the path of a file, not to an address." : remedy,

@@ -151,10 +151,6 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
     { code = "request_refused", field, ...options }: RequestErrorMore = {},
   ) {
     const { operation, method, path, serverMessage, requestId, attempts, outcome, remedy } = details;
-    const unclear =
-      outcome === "unknown"
-        ? "; the request may have taken effect: read the object before you repeat the request"
-        : "";
     const notes = [
       `${operation} (${method} ${path})`,
       ...(requestId === undefined ? [] : [`request id ${requestId}`]),
@@ -184,7 +180,7 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
   }
 }
 
-/** True when the service repeats the cause that its status stands for. */
+/** True if the server's message repeats the cause that the status already states. */
 const isSameStart = (detail: string, serverMessage: string) =>
   detail.toLowerCase().startsWith(serverMessage.toLowerCase().replace(/\.$/, ""));
 

@@ -45,7 +45,7 @@ export class RunLog {
     }
   }
 
-  /** Masks known secrets masked. */
+  /** Replaces all known secrets in a text. */
   mask(text: string): string {
     return maskSecrets(text, [...this.#secrets]);
   }

@@ -223,9 +223,8 @@ export function diffInstance(before: Values, after: Values): InputChange[] {
 }
 
 /**
- * The text of an error without the secrets in a text, also in their JSON notation.
- * The words of this project in it stay.
- * @param text by default the text that front ends print
+ * Returns the text of an error without the secrets, also in their JSON notation. Sentences of this project do not change.
+ * @param text default: the text that front ends print
  */
 export function masked(error: unknown, secrets: readonly string[], text = printedError(error)): string {
   const written = secrets.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)]);

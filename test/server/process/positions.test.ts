@@ -33,5 +33,7 @@ test("a service does not start with an invalid file, and reports it", async () =
   const env = { GATEHOUSE_DATA_DIR: join(folder, "data"), GATEHOUSE_PORT: "0", GATEHOUSE_GEOIP_FILE: file };
   const { code, stderr } = await callServerCommand(["serve"], { env });
   expect(code).toBe(1);
-  expect(stderr).toContain(`The position file ${file} (GATEHOUSE_GEOIP_FILE) is not a database in the MaxMind format.`);
+  expect(stderr).toContain(
+    `The position file ${file} (GATEHOUSE_GEOIP_FILE) is not a database in the MaxMind format.`,
+  );
 });
