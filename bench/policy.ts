@@ -21,7 +21,7 @@ const GROWTH: Readonly<Record<keyof PolicySize, readonly number[]>> = {
 const FIGURES = Object.keys(GROWTH) as (keyof PolicySize)[];
 
 /** The operations that are measured for each size, all in one process. */
-const GROWN = ["domain", "build", "grants", "changes", "explain"] as const;
+const GROWN = ["evaluated", "build", "grants", "changes", "explain"] as const;
 
 const options = readOptions("bench:policy", {
   parts: names(["fleet", ...FIGURES]),
@@ -64,7 +64,7 @@ async function measureGrowth(figure: keyof PolicySize): Promise<void> {
   report.print(`
 ## Growth: ${figure} (milliseconds of a core)
 
-| ${figure} | domainOf | build | grants | changes | explain, one | uids of the grants | peak MB | MB before | load |
+| ${figure} | loginsToEvaluate | build | grants | changes | explain, one | uids of the grants | peak MB | MB before | load |
 |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|`);
   for (const value of GROWTH[figure]) {
     const { timed, megabytes, policyMegabytes } = await measure({ ...FLEET, [figure]: value }, GROWN);

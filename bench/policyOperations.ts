@@ -1,12 +1,12 @@
 // The operations that bench/policy.ts measures: `node bench/policyOperations.ts <task as JSON>` prints a Measured as JSON.
 import {
   Access,
-  type AccessDomain,
   type AccessPolicy,
   accessChanges,
-  domainOf,
+  type EvaluatedLogins,
   explain,
   grantsOf,
+  loginsToEvaluate,
 } from "../sdk/dist/policy/index.js";
 import { LargePolicy, type PolicySize, randomNumbers } from "../test/policy/largePolicy.ts";
 import { median } from "./measuring.ts";
@@ -14,7 +14,7 @@ import { median } from "./measuring.ts";
 /** The policy that is evaluated. */
 interface Subject {
   readonly policy: AccessPolicy;
-  readonly domain: AccessDomain;
+  readonly evaluated: EvaluatedLogins;
   readonly changed: AccessPolicy;
 }
 
@@ -42,45 +42,45 @@ function count(items: Iterable<{ readonly devices: readonly string[] }>, what: s
 }
 
 /** Returns questions about logins that are spread over the policy, the same in every run. */
-function questionsOf({ policy, domain }: Subject) {
+function questionsOf({ policy, evaluated }: Subject) {
   const below = randomNumbers(3);
   const one = <T>(all: readonly T[]): T => all[below(all.length)] as T;
   return Array.from({ length: QUESTIONS }, () => ({
     key: one(policy.keys),
     device: one(policy.devices),
-    login: one(domain.logins),
-    address: one(domain.addresses),
+    login: one(evaluated.logins),
+    address: one(evaluated.addresses),
   }));
 }
 
 export const OPERATIONS = {
-  domain: {
-    title: "`domainOf`",
+  evaluated: {
+    title: "`loginsToEvaluate`",
     run: ({ policy }) => {
-      const { logins, addresses } = domainOf([policy]);
+      const { logins, addresses } = loginsToEvaluate([policy]);
       return `${logins.length} logins, ${addresses.length} addresses`;
     },
   },
   build: {
     title: "`new Access`",
-    run: ({ policy, domain }) => {
-      new Access(policy, domain);
+    run: ({ policy, evaluated }) => {
+      new Access(policy, evaluated);
       return "";
     },
   },
   grants: {
     title: "`new Access`, then all `grantsOf` it",
-    run: ({ policy, domain }) => count(grantsOf(new Access(policy, domain)), "grants"),
+    run: ({ policy, evaluated }) => count(grantsOf(new Access(policy, evaluated)), "grants"),
   },
   computed: {
-    title: "the same with the result of `domainOf`",
-    run: ({ policy }) => count(grantsOf(new Access(policy, domainOf([policy]))), "grants"),
+    title: "the same with the result of `loginsToEvaluate`",
+    run: ({ policy }) => count(grantsOf(new Access(policy, loginsToEvaluate([policy]))), "grants"),
   },
   changes: {
     title: "two `new Access`, then all `accessChanges`",
-    run: ({ policy, domain, changed }) => {
+    run: ({ policy, evaluated, changed }) => {
       const uids = policy.devices.map(({ uid }) => uid);
-      const [before, after] = [new Access(policy, domain, uids), new Access(changed, domain, uids)];
+      const [before, after] = [new Access(policy, evaluated, uids), new Access(changed, evaluated, uids)];
       return count(accessChanges(before, after), "changes");
     },
   },
@@ -88,7 +88,7 @@ export const OPERATIONS = {
     title: "`new Access`, then the devices that one key reaches with one login name from one address",
     questions: QUESTIONS,
     run: (subject) => {
-      const access = new Access(subject.policy, subject.domain);
+      const access = new Access(subject.policy, subject.evaluated);
       let uids = 0;
       for (const { key, login, address } of questionsOf(subject)) {
         const devices = access.admitted(key, login)?.new_intersection(access.verdict(login, address).open);
@@ -143,7 +143,7 @@ const megabytes = (bytes: number) => Math.round(bytes / 1e6);
 
 function measure({ size, rounds, operations }: Task): Measured {
   const large = new LargePolicy(size);
-  const subject = { policy: large.policy, domain: large.domain, changed: large.changed() };
+  const subject = { policy: large.policy, evaluated: large.evaluated, changed: large.changed() };
   const policyMegabytes = megabytes(process.memoryUsage.rss());
   let heap = 0;
   const time = (name: OperationName): Timed => {

@@ -26,7 +26,7 @@ export const resourceErrors = {
     cause: "The form of the id is wrong.",
     remedy: "Use the form of the id that the error shows.",
   },
-  not_carried_tag: {
+  unused_tag: {
     cause: "A filter contains a tag that no object in the namespace has.",
     remedy: "Add the tag to a device first, or correct its spelling.",
   },
@@ -34,7 +34,7 @@ export const resourceErrors = {
     cause: "The service, or the engine, does not support this change.",
     remedy: "Follow the remedy in the error.",
   },
-  incomplete_answer: {
+  incomplete_response: {
     cause: "The service's answer lacks data that the resource needs.",
     remedy: "Follow the remedy in the error.",
   },
@@ -46,7 +46,7 @@ export type ResourceErrorCode = keyof typeof resourceErrors;
 /** The codes of errors of commands and engines. */
 export const commandErrors = {
   usage: { cause: "A flag or an argument is wrong, or contradicts another one.", remedy: "See `--help`." },
-  unattended: {
+  confirmation_required: {
     cause: "The run makes changes and needs a confirmation, but there is no terminal.",
     remedy: "Set `--yes`, or use a reviewed plan.",
   },
@@ -94,7 +94,7 @@ export const commandErrors = {
     remedy: "Remove the option `protect` and run `up`.",
   },
   provider: { cause: "The provider process did not start.", remedy: "See its output in the error." },
-  cli: { cause: "The Pulumi CLI failed.", remedy: "See its output in the error." },
+  pulumi_cli: { cause: "The Pulumi CLI failed.", remedy: "See its output in the error." },
   program: { cause: "The Pulumi program failed.", remedy: "See its output in the error." },
   failed: {
     cause: "A step failed, or the service would refuse the plan.",
@@ -108,7 +108,7 @@ export const commandErrors = {
   plan_outdated: { cause: "The plan differs from the reviewed one.", remedy: "Review it again." },
   policy_tests: { cause: "There are no policy tests.", remedy: "Add a file named `*.policy.ts`." },
   review: { cause: "The review covers no namespace.", remedy: "Set `GATEHOUSE_TENANT`." },
-  access_inquiry: {
+  access_selector: {
     cause: "A selector of `gatehouse access` or `getAccess` is wrong.",
     remedy: "Correct the flag or the argument in the error message.",
   },

@@ -1,4 +1,10 @@
-import type { AccessKey, AccessRule } from "@gatehouse-access/sdk/policy";
+import { type AccessKey, type AccessRule, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
+
+/** The login in texts that represents all logins that no pattern spells. */
+export const OTHER_LOGINS = "<any other login>";
+
+/** A login name in a text. */
+export const loginWord = (login: string): string => (login === ANY_LOGIN ? OTHER_LOGINS : login);
 
 /** The maximum number of names or addresses that {@link listText} shows. */
 const LIST_MAX = 4;

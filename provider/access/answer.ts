@@ -1,17 +1,18 @@
 import {
   type AccessDevice,
-  type AccessDomain,
   type AccessKey,
   type AccessRule,
   ANY_ADDRESS,
+  ANY_LOGIN,
+  type EvaluatedLogins,
   type Grant,
   grantsOf,
 } from "@gatehouse-access/sdk/policy";
 import type { Estate } from "../estate/namespaceState.ts";
-import { keyText, listText, printable, ruleText } from "../words.ts";
+import { keyText, listText, loginWord, printable, ruleText } from "../words.ts";
 import { DeviceGroups } from "./deviceGroups.ts";
 import { type AccessExplanation, accessExplanation, explanationText } from "./explanation.ts";
-import { type AccessInquiry, type AccessView, accessView, domainLines, unknownLines } from "./inquiry.ts";
+import { type AccessInquiry, type AccessView, accessView, evaluatedLines, unknownLines } from "./inquiry.ts";
 
 export interface AccessAnswer {
   /** The parts of the text, created while they are read. */
@@ -19,7 +20,7 @@ export interface AccessAnswer {
   /** Lines that the format of the output cannot contain. */
   readonly remarks: readonly string[];
   readonly refused: boolean;
-  readonly unseen: boolean;
+  readonly notEvaluated: boolean;
 }
 
 /**
@@ -28,17 +29,23 @@ export interface AccessAnswer {
  */
 export function accessAnswer(estate: Estate, inquiry: AccessInquiry): AccessAnswer {
   const view = accessView(estate, inquiry);
-  const answer = { remarks: [], refused: false, unseen: estate.unseen.length > 0 };
+  const answer = { remarks: [], refused: false, notEvaluated: estate.notEvaluated.length > 0 };
   if (inquiry.explain) return { ...answer, ...explained(view) };
   if (inquiry.format === "json") return { ...answer, output: accessJson(view) };
   if (inquiry.format === "text") return { ...answer, output: accessTable(view) };
-  return { ...answer, output: accessCsv(view), remarks: [...domainLines(view), ...unknownLines(view)] };
+  return { ...answer, output: accessCsv(view), remarks: [...evaluatedLines(view), ...unknownLines(view)] };
 }
 
 function explained(view: AccessView): Pick<AccessAnswer, "output" | "refused"> {
   const explanation = accessExplanation(view);
-  const { tenant: namespace, unseen, unknown } = view.estate;
-  const report: AccessExplanationReport = { namespace, unseen, unknown, notes: view.notes, ...explanation };
+  const { tenant: namespace, notEvaluated, unknown } = view.estate;
+  const report: AccessExplanationReport = {
+    namespace,
+    notEvaluated,
+    unknown,
+    notes: view.notes,
+    ...explanation,
+  };
   const output =
     view.inquiry.format === "json"
       ? `${JSON.stringify(report, null, 1)}\n`
@@ -76,7 +83,7 @@ const HELD_MAX = 1_000_000;
 const EXCEPTIONS_MAX = 3;
 
 function* accessTable(view: AccessView): Generator<string> {
-  yield `${domainLines(view).join("\n")}\n\n`;
+  yield `${evaluatedLines(view).join("\n")}\n\n`;
   const { rows, useful } = tableOf(view);
   if (rows.length > 0) yield* tableLines([TABLE_HEAD, ...rows]);
   const useless = view.keys.filter((key) => !useful.has(key)).map(keyText);
@@ -94,9 +101,13 @@ function tableOf(view: AccessView): { rows: string[][]; useful: ReadonlySet<Acce
   const rows = Array.from(accessRows(view), ({ key, logins, addresses, devices, rule }) => {
     useful.add(key);
     const by = rule === null ? "none matches" : ruleText(rule);
-    return [keyText(key), listText(logins), addressText(addresses, view), summary(devices), by].map(
-      printable,
-    );
+    return [
+      keyText(key),
+      listText(logins.map(loginWord)),
+      addressText(addresses, view),
+      summary(devices),
+      by,
+    ].map(printable);
   });
   return { rows, useful };
 }
@@ -113,10 +124,10 @@ function* tableLines(rows: readonly (readonly string[])[]): Generator<string> {
   }
 }
 
-function addressText(addresses: readonly string[], { inquiry, domain }: AccessView): string {
+function addressText(addresses: readonly string[], { inquiry, evaluated }: AccessView): string {
   if (inquiry.addresses.length > 0) return listText(addresses);
-  if (addresses.length === domain.addresses.length) return "any";
-  const others = domain.addresses.filter((address) => !addresses.includes(address));
+  if (addresses.length === evaluated.addresses.length) return "any";
+  const others = evaluated.addresses.filter((address) => !addresses.includes(address));
   return addresses.includes(ANY_ADDRESS) && others.length <= EXCEPTIONS_MAX
     ? `any except ${others.join(", ")}`
     : listText(addresses);
@@ -198,7 +209,7 @@ interface AccessAnswered {
   /** Id of the namespace. */
   readonly namespace: string;
   /** Parts of the namespace that could not be read, as sentences. The report does not cover them. */
-  readonly unseen: readonly string[];
+  readonly notEvaluated: readonly string[];
   /** Other data that could not be read, as sentences. */
   readonly unknown: readonly string[];
   /** Interpretations of ambiguous selectors, as sentences. */
@@ -208,9 +219,11 @@ interface AccessAnswered {
 /** The access in a namespace, as `gatehouse access --json` prints it. */
 export interface AccessReport extends AccessAnswered {
   /** The login names and addresses that were evaluated. */
-  readonly domain: AccessDomain & {
+  readonly evaluated: EvaluatedLogins & {
     /** The address that represents all addresses that no rule names. */
     readonly anyAddress: string;
+    /** The login name that represents all login names that no pattern names. */
+    readonly anyLogin: string;
   };
   /** The number of recent sessions that were searched for login names and addresses. */
   readonly sessions: number;
@@ -228,12 +241,12 @@ export interface AccessExplanationReport extends AccessExplanation, AccessAnswer
 
 /** Generates an {@link AccessReport} as JSON, with one line for each element of `grants`. */
 function* accessJson(view: AccessView): Generator<string> {
-  const { estate, devices, keys, domain, notes } = view;
+  const { estate, devices, keys, evaluated, notes } = view;
   const head: Omit<AccessReport, "grants"> = {
     namespace: estate.tenant,
-    domain: { ...domain, anyAddress: ANY_ADDRESS },
+    evaluated: { ...evaluated, anyAddress: ANY_ADDRESS, anyLogin: ANY_LOGIN },
     sessions: estate.seen.sessions,
-    unseen: estate.unseen,
+    notEvaluated: estate.notEvaluated,
     unknown: estate.unknown,
     notes,
     devices,

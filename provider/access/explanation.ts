@@ -18,7 +18,7 @@ import { AccessInquiryError, type AccessView, unknownLines } from "./inquiry.ts"
 /** A rule, and its effect on one login. */
 export interface ExplainedRule extends ConsideredRule {
   /** True if exactly one aspect does not match, and the rule would decide the login if it matched. */
-  readonly nearly: boolean;
+  readonly onlyMismatch: boolean;
 }
 
 /** The reasons why one login is allowed or refused. */
@@ -59,7 +59,7 @@ export function accessExplanation({ estate, inquiry, devices, keys }: AccessView
     considered: explanation.considered.map((rule, place) => ({
       ...rule,
       // A rule that is weaker than the decisive one would not decide, even if it matched.
-      nearly: rule.misses.length === 1 && (decisive < 0 || place < decisive),
+      onlyMismatch: rule.mismatches.length === 1 && (decisive < 0 || place < decisive),
     })),
   };
 }
@@ -77,7 +77,7 @@ function only<T>(flag: string, items: readonly T[], textOf: (item: T) => string)
 export function explanationText(view: AccessView, explanation: AccessExplanation): string {
   const { allowed, key, login, address, device } = explanation;
   const lines = [
-    `${allowed ? "ALLOWED" : "REFUSED"}: key ${key.name} as ${login} from ${address} on ${device.name}`,
+    `${allowed ? "ALLOWED" : "DENIED"}: key ${key.name} as ${login} from ${address} on ${device.name}`,
     `Because ${reason(explanation)}.`,
     `Namespace ${view.estate.tenant}`,
     ...explanation.assumed.map((what) =>
@@ -97,31 +97,30 @@ export function explanationText(view: AccessView, explanation: AccessExplanation
   return `${lines.map(printable).join("\n")}\n`;
 }
 
-function reason({ refusedBy, rule, key, device, login }: AccessExplanation): string {
-  if (refusedBy === "login") return `the key ${key.name} does not allow the login name ${login}`;
-  if (refusedBy === "device") return `the key ${key.name} does not allow the device ${device.name}`;
+function reason({ deniedBy, rule, key, device, login }: AccessExplanation): string {
+  if (deniedBy === "login") return `the key ${key.name} does not allow the login name ${login}`;
+  if (deniedBy === "device") return `the key ${key.name} does not allow the device ${device.name}`;
   if (rule === null)
     return "the key admits the login, and no firewall rule matches, so the default (allow) applies";
-  const verb = refusedBy === "rule" ? "denies the login" : "allows the login, and the key admits it";
+  const verb = deniedBy === "rule" ? "denies the login" : "allows the login, and the key admits it";
   return `the firewall rule ${ruleText(rule)} ${verb}`;
 }
 
-function ruleLines({ considered, refusedBy }: AccessExplanation): string[] {
+function ruleLines({ considered, deniedBy }: AccessExplanation): string[] {
   if (considered.length === 0) return ["The namespace has no firewall rules."];
   const without =
-    refusedBy === "login" || refusedBy === "device"
-      ? " (without effect, since the key refuses the login)"
-      : "";
+    deniedBy === "login" || deniedBy === "device" ? " (without effect, since the key refuses the login)" : "";
   return [`Firewall rules, strongest first${without}:`, ...considered.map(ruleLine)];
 }
 
-function ruleLine({ rule, role, misses, nearly }: ExplainedRule): string {
-  const rest = nearly ? " (everything else matches)" : "";
-  const verdict = role === "misses" ? `does not match: ${misses.map(missText).join(", ")}${rest}` : role;
+function ruleLine({ rule, role, mismatches, onlyMismatch }: ExplainedRule): string {
+  const rest = onlyMismatch ? " (everything else matches)" : "";
+  const verdict =
+    role === "no match" ? `does not match: ${mismatches.map(mismatchText).join(", ")}${rest}` : role;
   return `  ${ruleText(rule)} ${verdict}. Conditions: ${aspects(rule)}`;
 }
 
-const missText = (miss: Mismatch) => (miss === "inactive" ? "inactive" : `${miss} differs`);
+const mismatchText = (part: Mismatch) => (part === "inactive" ? "inactive" : `${part} differs`);
 
 function aspects({ action, username, sourceIp, filter }: AccessRule): string {
   const broken = action === "deny" ? "every" : "no";

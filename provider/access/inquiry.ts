@@ -3,13 +3,13 @@ import { GatehouseError } from "@gatehouse-access/sdk";
 import {
   Access,
   type AccessDevice,
-  type AccessDomain,
   type AccessKey,
   ANY_ADDRESS,
   ANY_LOGIN,
+  type EvaluatedLogins,
 } from "@gatehouse-access/sdk/policy";
-import { domainFor, type Estate, inOrder } from "../estate/namespaceState.ts";
-import { byText, counted, keyText, listText, printable } from "../words.ts";
+import { type Estate, evaluatedFor, inOrder } from "../estate/namespaceState.ts";
+import { byText, counted, keyText, listText, loginWord, OTHER_LOGINS, printable } from "../words.ts";
 import { globFits, readAddress } from "./matching.ts";
 
 /** The flags of `gatehouse access`. Omitted flags match everything. */
@@ -42,7 +42,7 @@ export class AccessInquiryError extends GatehouseError {
   readonly flag: string;
 
   constructor(flag: string, detail: string, remedy?: string) {
-    super({ code: "access_inquiry", field: [`--${flag}`], detail, remedy });
+    super({ code: "access_selector", field: [`--${flag}`], detail, remedy });
     this.flag = flag;
   }
 }
@@ -224,7 +224,7 @@ export interface AccessView {
   /** Sorted by name. */
   readonly keys: readonly AccessKey[];
   /** Sorted. If the inquiry has login names or addresses, only these are evaluated. */
-  readonly domain: AccessDomain;
+  readonly evaluated: EvaluatedLogins;
   readonly notes: readonly string[];
 }
 
@@ -233,25 +233,25 @@ export function accessView(estate: Estate, inquiry: AccessInquiry): AccessView {
   const { policy } = inOrder(estate);
   const devices = selectDevices(policy.devices, inquiry.devices);
   const keys = selectKeys(policy.keys, inquiry.keys);
-  const all = domainFor(estate, [policy]);
-  const domain = {
+  const all = evaluatedFor(estate, [policy]);
+  const evaluated = {
     logins: inquiry.logins.length > 0 ? inquiry.logins.toSorted(byText) : all.logins,
     addresses: inquiry.addresses.length > 0 ? inquiry.addresses.toSorted(byText) : all.addresses,
   };
   return {
     estate,
     inquiry,
-    access: new Access({ ...policy, devices: devices.items }, domain),
+    access: new Access({ ...policy, devices: devices.items }, evaluated),
     devices: devices.items,
     keys: keys.items,
-    domain,
+    evaluated,
     notes: [...devices.notes, ...keys.notes],
   };
 }
 
 /** Lines that list the evaluated keys, devices, logins and addresses, and the interpretation of selectors. */
-export function domainLines({ estate, inquiry, devices, keys, domain, notes }: AccessView): string[] {
-  const { logins, addresses } = domain;
+export function evaluatedLines({ estate, inquiry, devices, keys, evaluated, notes }: AccessView): string[] {
+  const { logins, addresses } = evaluated;
   const sources = `from patterns and ${counted(estate.seen.sessions, "recent session")}`;
   const loginSource = inquiry.logins.length > 0 ? "as given" : sources;
   const addressSource = inquiry.addresses.length > 0 ? "as given" : sources;
@@ -259,12 +259,12 @@ export function domainLines({ estate, inquiry, devices, keys, domain, notes }: A
     ? `; ${ANY_ADDRESS} represents all addresses that no rule names`
     : "";
   const anyLogin = logins.includes(ANY_LOGIN)
-    ? `; ${ANY_LOGIN} represents all login names that no pattern names`
+    ? `; ${OTHER_LOGINS} represents all login names that no pattern names`
     : "";
   return [
     `Namespace ${estate.tenant}: ${part(keys, estate.policy.keys, "key")}, ` +
       `${part(devices, estate.policy.devices, "accepted device")}, ${counted(estate.policy.rules.length, "firewall rule")}`,
-    `${counted(logins.length, "login name")} (${loginSource}): ${listText(logins)}${anyLogin}`,
+    `${counted(logins.length, "login name")} (${loginSource}): ${listText(logins.map(loginWord))}${anyLogin}`,
     `${addresses.length} ${addresses.length === 1 ? "address" : "addresses"} (${addressSource}): ${listText(addresses)}${anyAddress}`,
     ...notes,
   ].map(printable);
@@ -277,4 +277,4 @@ function part(matched: readonly unknown[], all: readonly unknown[], what: string
 }
 
 export const unknownLines = ({ estate }: AccessView): string[] =>
-  [...estate.unseen, ...estate.unknown].map((sentence) => printable(`Not known: ${sentence}`));
+  [...estate.notEvaluated, ...estate.unknown].map((sentence) => printable(`Not known: ${sentence}`));

@@ -4,7 +4,7 @@ import type { Connection } from "../service/connection.ts";
 import {
   addConfigurationFlags,
   addTerraformFlag,
-  allowUnseenOption,
+  allowIncompleteOption,
   type ConfigurationFlags,
   collect,
   FOLDER,
@@ -17,7 +17,7 @@ import { withConnection } from "./service.ts";
 
 interface Flags extends AccessFlags, ConfigurationFlags, TerraformFlags {
   readonly folder: string;
-  readonly allowUnseen: boolean;
+  readonly allowIncomplete: boolean;
   readonly json?: boolean;
   readonly csv?: boolean;
 }
@@ -43,7 +43,7 @@ export function addAccessCommand(program: Command, action: ActionOf): void {
     .option("--from <address>", "Select this source IP address; repeatable", collect)
     .option("--explain", "Explain why one key may or may not log in to one device")
     .addOption(new Option("--json", "Print the complete result as JSON").conflicts("csv"))
-    .addOption(allowUnseenOption())
+    .addOption(allowIncompleteOption())
     .option("--csv", "Print a CSV line for each key, login, group of addresses and device");
   addTerraformFlag(command, "Show the access after this plan of Terraform or OpenTofu");
   addConfigurationFlags(command)
@@ -72,9 +72,12 @@ async function access(io: Io, { json, csv, ...flags }: Flags): Promise<Outcome> 
     if (!terraform) return accessAnswer(await readEstate(connection), inquiry);
     const { plannedNamespace } = await import("../review/testedNamespace.ts");
     const { after } = await plannedNamespace(connection, terraform.plan);
-    return accessAnswer({ ...after, unseen: [...terraform.unseen, ...after.unseen] }, inquiry);
+    return accessAnswer(
+      { ...after, notEvaluated: [...terraform.notEvaluated, ...after.notEvaluated] },
+      inquiry,
+    );
   };
-  const { refused, unseen, remarks, output } = await withConnection(io, configuration, answer);
+  const { refused, notEvaluated, remarks, output } = await withConnection(io, configuration, answer);
   for (const remark of remarks) io.stderr.write(`${remark}\n`);
-  return { parts: output, exitCode: refused || (unseen && !flags.allowUnseen) ? BLOCKED : 0 };
+  return { parts: output, exitCode: refused || (notEvaluated && !flags.allowIncomplete) ? BLOCKED : 0 };
 }

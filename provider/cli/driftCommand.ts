@@ -9,7 +9,7 @@ import {
   addStackFlags,
   addTargetFlags,
   addTerraformFlag,
-  allowUnseenOption,
+  allowIncompleteOption,
   collect,
   type TargetFlags,
   type TerraformFlags,
@@ -60,7 +60,7 @@ export function addDriftCommand(program: Command, action: ActionOf): void {
       [],
     )
     .option("-y, --yes", YES)
-    .addOption(allowUnseenOption())
+    .addOption(allowIncompleteOption())
     .option("--json", "Print the report as JSON")
     .option("--markdown <file>", "Write the report as Markdown, for an issue or a comment")
     .option("--junit <file>", "Write the report as JUnit XML, for the test results of a pipeline")
@@ -74,7 +74,7 @@ export function addDriftCommand(program: Command, action: ActionOf): void {
         .conflicts(["target", "exclude"]),
     )
     .option(
-      "--notified <file>",
+      "--notify-state <file>",
       "File with the last notified findings (default: access.notified.<stack>.json in the project directory)",
     );
   addTerraformFlag(command, "Report the drift in this plan of Terraform or OpenTofu instead of a stack's", [
@@ -105,7 +105,7 @@ async function drift(io: Io, folder: string, flags: Flags): Promise<Outcome> {
   const notify = await notifierOf(io, folder, flags);
   const outcomeOf = (run: NotedRun, policyTests: Outcome["policyTests"]): Outcome => {
     const { report } = run.found;
-    const isBlocked = isDrift(report) || (report.unseen.length > 0 && !flags.allowUnseen);
+    const isBlocked = isDrift(report) || (report.notEvaluated.length > 0 && !flags.allowIncomplete);
     return {
       result: withoutValues(report),
       text: () => textOf(io, report),
@@ -119,12 +119,19 @@ async function drift(io: Io, folder: string, flags: Flags): Promise<Outcome> {
   };
   if (flags.terraform !== undefined) {
     const terraform = await readTerraform(io, folder, flags.terraform);
-    const { plan, drift, resources, settings, unseen, provider } = terraform;
+    const { plan, drift, resources, settings, notEvaluated, provider } = terraform;
     const { findDrift } = await import("../drift/findDrift.ts");
     const { ownResources } = await import("../estate/coverage.ts");
     const find = async (connection: Connection) =>
       findDrift({
-        ...{ connection, targets: {}, unmanaged: flags.unmanaged, language: "terraform", unseen, provider },
+        ...{
+          connection,
+          targets: {},
+          unmanaged: flags.unmanaged,
+          language: "terraform",
+          notEvaluated,
+          provider,
+        },
         home: await connection.homeIfAny(),
         stack: { drift: async () => drift, preview: async () => plan },
         own: ownResources(resources, connection.client.url),
@@ -265,7 +272,7 @@ async function writeReports(
   stderr: Output,
   found: FoundDrift,
   tests: TestedNamespace | undefined,
-  { markdown, junit, html, allowUnseen = false }: Flags,
+  { markdown, junit, html, allowIncomplete = false }: Flags,
 ): Promise<void> {
   const { report } = found;
   if (markdown !== undefined) {
@@ -274,15 +281,15 @@ async function writeReports(
   }
   if (junit !== undefined) {
     const { driftJunit } = await import("../drift/report/junit.ts");
-    await writeOutput(junit, driftJunit(report, tests, allowUnseen));
+    await writeOutput(junit, driftJunit(report, tests, allowIncomplete));
   }
   if (html !== undefined) {
     const [home] = found.meanings;
     if (!home) throw new EngineError("usage", "--html needs a service. Set GATEHOUSE_URL.");
-    const { project, stack, service = "", unseen, notes } = report;
+    const { project, stack, service = "", notEvaluated, notes } = report;
     await writeAccessMap(stderr, html, home, {
       title: `Drift of access to ${home.namespace.name}: as declared, and as it is`,
-      ...{ project, stack, service, notes: [...unseen, ...notes] },
+      ...{ project, stack, service, notes: [...notEvaluated, ...notes] },
     });
   }
 }

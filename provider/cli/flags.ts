@@ -36,8 +36,8 @@ export const YES = "Skip the confirmation; required without a terminal and with 
 
 export const JSON_RESULT = "Print the result as JSON";
 
-export const allowUnseenOption = (): Option =>
-  new Option("--allow-unseen", "Do not block on parts that could not be checked").default(false);
+export const allowIncompleteOption = (): Option =>
+  new Option("--allow-incomplete", "Do not block on parts that could not be checked").default(false);
 
 const engineOption = (about: string): Option =>
   new Option("--engine <engine>", about).choices(["cli", "embedded"]);

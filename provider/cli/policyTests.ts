@@ -3,18 +3,18 @@ import type { Command } from "commander";
 import { EngineError, fileError, type Plan } from "../engine/index.ts";
 import { policyTestFiles } from "../policyTests/policyFiles.ts";
 import type {
-  LookedAt,
+  EvaluatedCases,
   PolicyCounterexample,
   PolicyFailure,
   PolicyTestReport,
   PolicyTestResult,
 } from "../policyTests/results.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
-import { counted, firstOf, printable, printableLines, ruleText } from "../words.ts";
+import { counted, firstOf, loginWord, printable, printableLines, ruleText } from "../words.ts";
 import {
   addConfigurationFlags,
   addTerraformFlag,
-  allowUnseenOption,
+  allowIncompleteOption,
   type ConfigurationFlags,
   FOLDER,
   JSON_RESULT,
@@ -27,14 +27,14 @@ import { type Colors, colors } from "./render.ts";
 import { withConnection } from "./service.ts";
 
 interface Flags extends ConfigurationFlags, TerraformFlags {
-  readonly allowUnseen: boolean;
+  readonly allowIncomplete: boolean;
 }
 
 export function addTestCommand(program: Command, action: ActionOf): void {
   const command = addConfigurationFlags(program.command("test"));
   addTerraformFlag(command, "Test the namespace after this plan of Terraform or OpenTofu")
     .argument("[folder]", FOLDER, ".")
-    .addOption(allowUnseenOption())
+    .addOption(allowIncompleteOption())
     .option("--json", JSON_RESULT)
     .action(action(test));
   addHelp(command, {
@@ -82,26 +82,26 @@ export async function hasPolicyTests(
 export async function runPolicyTests(
   io: Io,
   folder: string,
-  { allowUnseen = false }: { readonly allowUnseen?: boolean },
+  { allowIncomplete = false }: { readonly allowIncomplete?: boolean },
   configuration: ReadonlyMap<string, string>,
-  planned?: { readonly plan: Plan; readonly unseen?: readonly string[] },
+  planned?: { readonly plan: Plan; readonly notEvaluated?: readonly string[] },
 ): Promise<Outcome<TestedNamespace>> {
   // Programs without policy tests do not need this module.
   const { testLive, testPlan } = await import("../review/testedNamespace.ts");
   const result = await withConnection(io, configuration, (connection) =>
-    planned ? testPlan(connection, folder, planned.plan, planned.unseen) : testLive(connection, folder),
+    planned ? testPlan(connection, folder, planned.plan, planned.notEvaluated) : testLive(connection, folder),
   );
-  const { ok, unseen, unknown } = result;
+  const { ok, notEvaluated, unknown } = result;
   const c = colors(io.stdout, io.env);
   return {
     result,
     text: () =>
       [
         policyTestsText(c, result, relative("", resolve(folder))),
-        ...unseen.map((sentence) => c.red(`not checked: ${printable(sentence)}`)),
+        ...notEvaluated.map((sentence) => c.red(`not checked: ${printable(sentence)}`)),
         ...unknown.map((sentence) => c.yellow(`unknown: ${printable(sentence)}`)),
       ].join("\n"),
-    exitCode: ok && (unseen.length === 0 || allowUnseen) ? 0 : BLOCKED,
+    exitCode: ok && (notEvaluated.length === 0 || allowIncomplete) ? 0 : BLOCKED,
   };
 }
 
@@ -134,7 +134,7 @@ function testLines(c: Colors, test: PolicyTestResult, prefix: string): string[] 
       ...(failure.assertion === undefined ? [] : [`       ${printable(failure.assertion)}`]),
       `       ${c.red(printableLines(failure.message))}${exampleNote(failure)}  ${at(failure.line)}`,
       ...failure.counterexamples.map((example) => `         ${printable(exampleText(example))}`),
-      ...(failure.lookedAt ? [`       ${c.dim(printable(lookedAtText(failure.lookedAt)))}`] : []),
+      ...(failure.evaluated ? [`       ${c.dim(printable(evaluatedText(failure.evaluated)))}`] : []),
     ]),
     ...warnings.map(
       ({ assertion, message, line }) =>
@@ -148,16 +148,16 @@ function exampleNote({ cases, counterexamples }: PolicyFailure): string {
   return cases > counterexamples.length ? `, ${counterexamples.length} of them:` : ":";
 }
 
-function exampleText({ login, address, device, key, rule, refusedBy }: PolicyCounterexample): string {
-  const who = `${login} on ${device.name} from ${address} with the key ${JSON.stringify(key.name)} (${key.fingerprint})`;
-  if (refusedBy === "login") return `${who}: refused, the key does not allow this login`;
-  if (refusedBy === "device") return `${who}: refused, the key does not allow this device`;
+function exampleText({ login, address, device, key, rule, deniedBy }: PolicyCounterexample): string {
+  const who = `${loginWord(login)} on ${device.name} from ${address} with the key ${JSON.stringify(key.name)} (${key.fingerprint})`;
+  if (deniedBy === "login") return `${who}: refused, the key does not allow this login`;
+  if (deniedBy === "device") return `${who}: refused, the key does not allow this device`;
   const decides = rule ? `rule ${ruleText(rule)}` : "no rule";
-  return refusedBy === "rule" ? `${who}: refused by ${decides}` : `${who}, by ${decides}`;
+  return deniedBy === "rule" ? `${who}: refused by ${decides}` : `${who}, by ${decides}`;
 }
 
-function lookedAtText({ keys, devices, logins, addresses }: LookedAt): string {
-  return `evaluated ${counted(keys, "key")} and ${counted(devices, "device")}, as ${listed(logins)}, from ${listed(addresses)}`;
+function evaluatedText({ keys, devices, logins, addresses }: EvaluatedCases): string {
+  return `evaluated ${counted(keys, "key")} and ${counted(devices, "device")}, as ${listed(logins.map(loginWord))}, from ${listed(addresses)}`;
 }
 
 const listed = (texts: readonly string[]): string =>

@@ -6,7 +6,7 @@ import type { ReviewedPlan, ReviewOptions } from "../review/reviewPlan.ts";
 import {
   addStackFlags,
   addTerraformFlag,
-  allowUnseenOption,
+  allowIncompleteOption,
   collect,
   createOption,
   positive,
@@ -35,7 +35,7 @@ interface Flags extends StackFlags, WithStackFlags, TerraformFlags, Allowed {
   readonly login: string[];
   readonly from: string[];
   readonly protect: string[];
-  readonly soonDays?: number;
+  readonly expiresWithin?: number;
   readonly json: boolean;
   readonly markdown?: string;
   readonly html?: string;
@@ -71,16 +71,16 @@ export function addReviewCommand(program: Command, action: ActionOf): void {
     .option("--allow-lockout", "Do not block on lockouts", false)
     .option("--allow-unmanaged", "Do not block on unmanaged keys and rules that widen access", false)
     .option(
-      "--allow-missing-rights",
+      "--allow-missing-permissions",
       "Do not block on missing permissions of this credential, because another one applies the plan",
       false,
     )
     .option("--allow-findings", "Do not block on new findings of the lint", false)
-    .addOption(allowUnseenOption())
+    .addOption(allowIncompleteOption())
     .option(
-      "--soon-days <n>",
+      "--expires-within <n>",
       "Report keys and memberships that expire within this many days (default: 14)",
-      positive("--soon-days"),
+      positive("--expires-within"),
     )
     .option("--json", "Print the review as JSON", false)
     .option(
@@ -123,8 +123,8 @@ async function review(io: Io, folder: string, flags: Flags): Promise<Outcome> {
     const { plan, stack, work, configuration, io: onService, ...planned } = plans;
     if (work && flags.sameAs !== undefined) await requireSameWork(flags.sameAs, work());
     const { reviewPlan } = await import("../review/reviewPlan.ts");
-    const { protect, soonDays } = flags;
-    const options: ReviewOptions = { ...planned, logins, addresses, protect, soonDays };
+    const { protect, expiresWithin } = flags;
+    const options: ReviewOptions = { ...planned, logins, addresses, protect, expiresWithin };
     const reviewed = await withConnection(
       onService,
       configuration,
@@ -168,7 +168,7 @@ async function review(io: Io, folder: string, flags: Flags): Promise<Outcome> {
 /** The plan to review. Without a baseline, it is compared with the live namespace. */
 type Planned = Omit<RevisionPlans, "baseline" | "stack"> &
   Partial<RevisionPlans> &
-  Pick<ReviewOptions, "unseen"> & { readonly work?: () => PlannedWork };
+  Pick<ReviewOptions, "notEvaluated"> & { readonly work?: () => PlannedWork };
 
 /** Does work with a plan of `up`, and with the plan of the base revision if `--base` is given. */
 async function withPlans<T>(
@@ -178,8 +178,8 @@ async function withPlans<T>(
   work: (planned: Planned) => Promise<T>,
 ): Promise<T> {
   if (terraform !== undefined) {
-    const { plan, settings, unseen, work: planned } = await readTerraform(io, folder, terraform);
-    return work({ io, plan, configuration: settings, unseen, folder, work: planned });
+    const { plan, settings, notEvaluated, work: planned } = await readTerraform(io, folder, terraform);
+    return work({ io, plan, configuration: settings, notEvaluated, folder, work: planned });
   }
   if (base !== undefined) {
     const { revisionPlans, withTemporaryFolder } = await import("./revisionPlans.ts");
@@ -213,8 +213,8 @@ async function writeMap(stderr: Output, file: string, { review, namespaces }: Re
   const [home] = namespaces;
   if (!home)
     throw new EngineError("review", "The plan has no namespace for the access map. Set GATEHOUSE_TENANT.");
-  const { project, stack, service, revisions, unseen, unknown } = review;
-  const gaps = [...unseen, ...unknown, ...home.review.unseen, ...home.review.unknown];
+  const { project, stack, service, revisions, notEvaluated, unknown } = review;
+  const gaps = [...notEvaluated, ...unknown, ...home.review.notEvaluated, ...home.review.unknown];
   await writeAccessMap(stderr, file, home, {
     title: `Access to ${home.review.name}${revisions ? `: ${revisionsInWords(revisions, PLAIN)}` : ""}`,
     ...{ project, stack, service },

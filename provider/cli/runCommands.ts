@@ -4,7 +4,7 @@ import {
   addReplaceFlag,
   addStackFlags,
   addTargetFlags,
-  allowUnseenOption,
+  allowIncompleteOption,
   createOption,
   JSON_RESULT,
   type TargetFlags,
@@ -41,7 +41,7 @@ export function addRunCommands(program: Command, action: ActionOf): void {
     .option("--refresh", REFRESH)
     .option("--offline", "Do not contact the service; skip its checks and the policy tests")
     .addOption(createOption())
-    .addOption(allowUnseenOption());
+    .addOption(allowIncompleteOption());
   addNoTestsFlag(previewCommand).action(action(preview));
   const upCommand = command(program, "up", {
     summary: "Apply the program. Creates the stack if it does not exist.",

@@ -24,7 +24,7 @@ export interface RunFlags extends StackFlags {
   readonly yes?: boolean;
   readonly offline?: boolean;
   readonly tests?: boolean;
-  readonly allowUnseen?: boolean;
+  readonly allowIncomplete?: boolean;
   /** Name of a namespace to create if the user is a member of none. */
   readonly createNamespace?: string;
 }
@@ -54,7 +54,7 @@ export async function withStack(
 ): Promise<Outcome> {
   const { stdin, stdout, stderr, env } = io;
   const prompts = !flags.yes && !flags.json && stdin.isTTY === true && stdout.isTTY === true;
-  if (flags.isWriting && !flags.yes && !prompts) throw unattended(flags);
+  if (flags.isWriting && !flags.yes && !prompts) throw confirmationRequired(flags);
   const abort = new AbortController();
   const interrupt = (): void => {
     if (abort.signal.aborted) process.exit(130);
@@ -93,9 +93,9 @@ export async function withStack(
   }
 }
 
-const unattended = ({ json }: RunFlags): EngineError =>
+const confirmationRequired = ({ json }: RunFlags): EngineError =>
   new EngineError(
-    "unattended",
+    "confirmation_required",
     `This run makes changes and needs a confirmation, but ${json ? "--json does not prompt" : "the standard input or output is not a terminal"}. Add --yes, or apply a reviewed plan with up --plan. Nothing was changed.`,
   );
 

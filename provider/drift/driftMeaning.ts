@@ -34,7 +34,7 @@ export interface DriftMeaning {
   /** The effects of changed or deleted objects, as sentences by URN. */
   readonly ofResources: ReadonlyMap<string, readonly string[]>;
   readonly ofObjects: ReadonlyMap<LiveObject, readonly string[]>;
-  readonly unseen: readonly string[];
+  readonly notEvaluated: readonly string[];
   readonly unknown: readonly string[];
 }
 
@@ -46,7 +46,7 @@ const EACH_MAX = 20;
 /** Evaluates the effect of drift on access: of all drift together, and of each object. */
 export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
   const { estate, plan, drifted, unmanaged, home } = drift;
-  const live = inOrder<NamespaceState>({ ...estate, unseen: [], unknown: [] });
+  const live = inOrder<NamespaceState>({ ...estate, notEvaluated: [], unknown: [] });
   const without = (resources: readonly Drifted[], objects: readonly LiveObject[]) =>
     inOrder(declaredEstate(estate, plan, resources, objects, home));
   const declared = without(drifted, unmanaged);
@@ -99,7 +99,7 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
     after,
     ofResources: new Map(ofResources),
     ofObjects: new Map(ofObjects),
-    unseen: [...estate.unseen, ...declared.unseen],
+    notEvaluated: [...estate.notEvaluated, ...declared.notEvaluated],
     unknown: [...estate.unknown, ...declared.unknown],
   };
 }

@@ -31,7 +31,7 @@ export interface DriftNotice {
   /** Number of findings that `findings` omits. */
   readonly more: number;
   /** Parts that could not be evaluated and may contain more findings, such as `the namespace lab`. */
-  readonly unread: readonly string[];
+  readonly notEvaluated: readonly string[];
   /** The first findings that `--repair` reverted in this run, as sentences. */
   readonly repaired: readonly string[];
   /** Number of reverted findings that `repaired` omits. */
@@ -66,7 +66,7 @@ export const driftNotice = (run: NotedRun, last: string | undefined): DriftNotic
   noticeOf(run, last, SENTENCES);
 
 function noticeOf(run: NotedRun, last: string | undefined, style: ReportStyle): DriftNotice | undefined {
-  const { report, unread } = run.found;
+  const { report, notEvaluated } = run.found;
   const fingerprint = fingerprintOf(run);
   const before = last ?? NO_FINDINGS;
   const reverted = sentencesOf(revertedBy(run), style);
@@ -86,7 +86,7 @@ function noticeOf(run: NotedRun, last: string | undefined, style: ReportStyle): 
     summary: summaryOf(run),
     findings: first(findings),
     more: Math.max(0, findings.length - FINDINGS_MAX),
-    unread: unread.map(style.text),
+    notEvaluated: notEvaluated.map(style.text),
     repaired: first(reverted),
     moreRepaired: Math.max(0, reverted.length - FINDINGS_MAX),
   };
@@ -100,11 +100,12 @@ const SLACK_FINDING_MAX = 300;
 export function slackMessage(run: NotedRun, last: string | undefined): { readonly text: string } | undefined {
   const notice = noticeOf(run, last, SLACK_STYLE);
   if (!notice) return undefined;
-  const { event, project, stack, service, summary, findings, more, unread, repaired, moreRepaired } = notice;
+  const { event, project, stack, service, summary, findings, more, notEvaluated, repaired, moreRepaired } =
+    notice;
   const head = [
     `*${TITLES[event]}: ${slackName(`${project}/${stack}`)}*`,
     `${summary}${service === undefined ? "" : ` (${slackName(service)})`}`,
-    ...(unread.length > 0 ? [`Not evaluated: ${unread.join(", ")}`] : []),
+    ...(notEvaluated.length > 0 ? [`Not evaluated: ${notEvaluated.join(", ")}`] : []),
   ];
   const title = head.map((line) => shortened(line, SLACK_FINDING_MAX)).join("\n");
   const space = SLACK_MAX - title.length;
@@ -181,14 +182,14 @@ function revertedBy({ found, repaired }: NotedRun): Counted {
  * A digest of the findings: the objects and their values. The effects on access are not part of it, since they change
  * with every new device.
  */
-function fingerprintOf({ found: { report, unmanaged, unread }, tests }: NotedRun): string {
-  const open = report.unmanagedCounts === "fail" ? unmanaged : [];
+function fingerprintOf({ found: { report, unmanaged, notEvaluated }, tests }: NotedRun): string {
+  const open = report.unmanagedMode === "fail" ? unmanaged : [];
   const findings = [
     ...report.drifted.map((step) => ["drifted", step.urn, step.op, changedFields(step)]),
     ...open.map((object) => ["unmanaged", object.definition.name, object.id, declaredState(object)]),
     ...report.expiring.map(({ tenant, message }) => ["expiring", tenant, message]),
     ...failing(tests).map(({ name, file }) => ["policy test", file, name]),
-    ...unread.map((what) => ["unread", what]),
+    ...notEvaluated.map((what) => ["notEvaluated", what]),
   ];
   return digestOf(findings.map((finding) => JSON.stringify(finding)).sort());
 }
@@ -204,12 +205,12 @@ const declaredState = ({ definition, state = {} }: LiveObject) =>
 
 const failing = (tests: TestedNamespace | undefined) => tests?.tests.filter(({ ok }) => !ok) ?? [];
 
-function summaryOf({ found: { report, unread }, tests }: NotedRun): string {
+function summaryOf({ found: { report, notEvaluated }, tests }: NotedRun): string {
   const failed = failing(tests).length;
   return [
     summaryText(report),
     ...(failed > 0 ? [`${counted(failed, "policy test")} fail.`] : []),
-    ...(unread.length > 0 ? ["The check is incomplete."] : []),
+    ...(notEvaluated.length > 0 ? ["The check is incomplete."] : []),
   ].join(" ");
 }
 

@@ -14,7 +14,7 @@ export interface Known {
   /** Time at which `drift` first found the difference, RFC 3339 in UTC. Only for services without an audit trail. */
   readonly firstSeen?: string;
   /** Effect on access, as sentences; empty if it has none. */
-  readonly meaning: readonly string[];
+  readonly effects: readonly string[];
 }
 
 /** A resource whose object was changed or deleted out of band. */
@@ -74,7 +74,7 @@ export interface DriftReport extends Result {
   /** Unmanaged objects, including those with an exception. */
   readonly unmanaged: readonly ReportedObject[];
   /** The value of `--unmanaged`. */
-  readonly unmanagedCounts: UnmanagedMode;
+  readonly unmanagedMode: UnmanagedMode;
   /** Changes of the program that are not applied yet. */
   readonly notApplied: readonly ShownStep[];
   /** The effect of drift, by namespace. */
@@ -84,7 +84,7 @@ export interface DriftReport extends Result {
   /** Changes that accept the drift. */
   readonly acceptance: Acceptance;
   /** Parts that could not be evaluated and may have drifted, as sentences. */
-  readonly unseen: readonly string[];
+  readonly notEvaluated: readonly string[];
   /** Further notes, such as unknown facts and outdated exceptions, as sentences. */
   readonly notes: readonly string[];
 }
@@ -106,7 +106,7 @@ export const openObjects = ({ unmanaged }: Pick<DriftReport, "unmanaged">): read
 
 /** The unmanaged objects that count as findings: none unless `--unmanaged` is `fail`. */
 export const countedObjects = (report: DriftReport): readonly ReportedObject[] =>
-  report.unmanagedCounts === "fail" ? openObjects(report) : [];
+  report.unmanagedMode === "fail" ? openObjects(report) : [];
 
 /** True if a report has findings. */
 export const isDrift = (report: DriftReport): boolean =>

@@ -64,7 +64,7 @@ export interface DriftSearch {
   /** The times of first findings, for services without an audit trail. */
   readonly seen: KeptFile<SeenTimes>;
   /** Parts that are already known not to be evaluated, as sentences. */
-  readonly unseen?: readonly string[];
+  readonly notEvaluated?: readonly string[];
   readonly language: Format;
   /** The `provider` argument of new Terraform resources; omitted if they do not need it. */
   readonly provider?: string;
@@ -80,7 +80,7 @@ export interface FoundDrift {
   /**
    * Parts that could not be evaluated, such as `objects of the kind PublicKey in fleet`. The report has the reasons.
    */
-  readonly unread: readonly string[];
+  readonly notEvaluated: readonly string[];
 }
 
 /** Compares only state and live objects, for a program that uses no Gatehouse service. */
@@ -91,14 +91,14 @@ export async function stateDrift(
   const result = await stack.drift(targets);
   const drifted = result.steps
     .filter(isDrifted)
-    .map((step) => ({ ...shownStep(step), op: step.op, meaning: [] }));
+    .map((step) => ({ ...shownStep(step), op: step.op, effects: [] }));
   const acceptance = await acceptanceIfAny(drifted, [], { language, steps: result.steps });
-  const lists = { unmanaged: [], notApplied: [], namespaces: [], expiring: [], unseen: [], notes: [] };
+  const lists = { unmanaged: [], notApplied: [], namespaces: [], expiring: [], notEvaluated: [], notes: [] };
   const report: DriftReport = {
     ...{ ...result, version: 1, drifted, ...lists, acceptance },
-    unmanagedCounts: "ignore",
+    unmanagedMode: "ignore",
   };
-  return { report, meanings: [], unmanaged: [], unread: [] };
+  return { report, meanings: [], unmanaged: [], notEvaluated: [] };
 }
 
 /**
@@ -128,13 +128,13 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
   const seen = withoutTrail.length > 0 ? await firstSeen(search.seen, withoutTrail) : {};
   // A changed name or status of a device is drift only if it changes access.
   const drifted = candidates.filter(
-    (step) => !isOnlyDevice(step) || knownOf(namespaces, step, seen).meaning.length > 0,
+    (step) => !isOnlyDevice(step) || knownOf(namespaces, step, seen).effects.length > 0,
   );
   const changedByService = steps.filter(
     (step) => isServiceChange(step) || (isDrifted(step) && !drifted.includes(step)),
   );
   const notes = [
-    ...elsewhere.unseen,
+    ...elsewhere.notEvaluated,
     ...elsewhere.unknown,
     ...changedByService.filter(({ fields }) => fields.length > 0).map(serviceChangeNote),
     ...namespaces.flatMap((namespace) => namespace.notes),
@@ -155,19 +155,19 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
         ...shownObject({ object, exception }),
         ...(object.declaredBy && { declaredBy: object.declaredBy }),
         tenant: namespace.tenant,
-        meaning: namespace.meaning.ofObjects.get(object) ?? [],
+        effects: namespace.meaning.ofObjects.get(object) ?? [],
         ...originOf(namespace, nameOf(object), seen),
       })),
     ),
-    unmanagedCounts: mode,
+    unmanagedMode: mode,
     notApplied: changedSteps(plan.steps.filter((step) => !urns.has(step.urn) && !isRoot(step))),
     namespaces: namespaces.map(({ meaning }) => meaning.namespace),
     expiring: namespaces.flatMap(({ expiring }) => expiring),
     acceptance: await acceptanceIfAny(changed, open, { ...search, steps: preview.steps }),
-    unseen: [
-      ...(search.unseen ?? []),
+    notEvaluated: [
+      ...(search.notEvaluated ?? []),
       ...unreadable.values(),
-      ...namespaces.flatMap((namespace) => namespace.unseen),
+      ...namespaces.flatMap((namespace) => namespace.notEvaluated),
     ],
     notes,
   };
@@ -175,10 +175,10 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     report,
     meanings: namespaces.map(({ meaning }) => meaning),
     unmanaged: open,
-    unread: [
-      ...(search.unseen ?? []),
+    notEvaluated: [
+      ...(search.notEvaluated ?? []),
       ...[...unreadable.keys()].map((tenant) => `the namespace ${tenant}`),
-      ...namespaces.flatMap((namespace) => namespace.unread),
+      ...namespaces.flatMap((namespace) => namespace.notRead),
     ],
   };
 }
@@ -256,15 +256,15 @@ async function searchNamespace(search: NamespaceSearch, tenant: string) {
     changes: trail.changes,
     expiring: isWholeRun(search) ? expiringKeys(estate, managing, exceptions) : [],
     notes: [...meaning.unknown, ...trail.notes],
-    unseen: [
-      ...meaning.unseen,
+    notEvaluated: [
+      ...meaning.notEvaluated,
       ...inventory.unknown,
       ...(estate.apiKeys || inventory.unread.includes("ApiKey")
         ? []
         : ["API keys could not be read; expired and expiring API keys cannot be reported"]),
     ],
-    unread: [
-      ...meaning.unseen,
+    notRead: [
+      ...meaning.notEvaluated,
       ...inventory.unread.map((kind) => `objects of the kind ${kind} in ${meaning.namespace.name}`),
     ],
   };
@@ -325,7 +325,7 @@ function knownOf(namespaces: readonly NamespaceFindings[], step: Drifted, seen: 
   const declaredBy = step.op === "update" ? namespace?.owners.get(step.id ?? "") : undefined;
   return {
     ...(declaredBy && { declaredBy }),
-    meaning: namespace?.meaning.ofResources.get(step.urn) ?? [],
+    effects: namespace?.meaning.ofResources.get(step.urn) ?? [],
     ...(name && namespace && originOf(namespace, name, seen)),
   };
 }

@@ -1,12 +1,12 @@
 import { type Client, NotFoundError } from "@gatehouse-access/sdk";
 import {
   type AccessDevice,
-  type AccessDomain,
   type AccessKey,
   type AccessPolicy,
   type AccessRule,
-  type DomainOptions,
-  domainOf,
+  type EvaluatedLogins,
+  type EvaluationOptions,
+  loginsToEvaluate,
 } from "@gatehouse-access/sdk/policy";
 import { idWithin } from "../resources/values.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
@@ -36,7 +36,7 @@ export interface NamespaceState {
   /** API keys; undefined if the credential may not read them. */
   readonly apiKeys: readonly ApiKey[] | undefined;
   /** Parts that could not be evaluated, as sentences. Access may differ from {@link policy}. */
-  readonly unseen: readonly string[];
+  readonly notEvaluated: readonly string[];
   /** Further unknown facts, as sentences. */
   readonly unknown: readonly string[];
   /** The reasons why lists could not be read. */
@@ -51,7 +51,7 @@ export interface Estate extends NamespaceState {
   /** All devices. The policy contains only accepted devices. */
   readonly devices: readonly Device[];
   /** The number of the most recent sessions, and their login names and addresses. */
-  readonly seen: AccessDomain & { readonly sessions: number };
+  readonly seen: EvaluatedLogins & { readonly sessions: number };
 }
 
 /**
@@ -64,7 +64,7 @@ export async function readEstate(connection: Connection, named?: string): Promis
   const opened = await connection.tenant(named);
   const { tenant, client } = opened;
   const unknown: string[] = [];
-  const unseen: string[] = [];
+  const notEvaluated: string[] = [];
   const unreadable: { members?: string; apiKeys?: string } = {};
   const optional = <T>(what: string, read: Promise<T>, list?: keyof typeof unreadable) =>
     read.catch((error: unknown) => {
@@ -77,7 +77,7 @@ export async function readEstate(connection: Connection, named?: string): Promis
   const [devices, keys, rules, namespace, apiKeys, seen] = await Promise.all([
     opened.devices.all(),
     opened.keys.all(),
-    rulesOf(opened, unseen),
+    rulesOf(opened, notEvaluated),
     optional("members", client.getNamespace({ params: { tenant } }), "members"),
     optional("API keys", opened.apiKeys.all(), "apiKeys"),
     optional("sessions", seenLogins(client)),
@@ -99,7 +99,7 @@ export async function readEstate(connection: Connection, named?: string): Promis
     members: namespace && allMembers(namespace.members, invitations ?? []),
     apiKeys,
     seen: seen ?? { sessions: 0, logins: [], addresses: [] },
-    unseen,
+    notEvaluated,
     unknown,
     unreadable,
   };
@@ -144,13 +144,13 @@ const allMembers = (members: readonly Member[], invitations: readonly Invitation
  * The firewall rules. Community instances have no firewall and return 404. A 404 without a message may come from a
  * proxy.
  */
-async function rulesOf({ rules }: TenantClient, unseen: string[]): Promise<FirewallRule[]> {
+async function rulesOf({ rules }: TenantClient, notEvaluated: string[]): Promise<FirewallRule[]> {
   try {
     return await rules.all();
   } catch (error) {
     if (!(error instanceof NotFoundError)) throw error;
     if (isSilent(error)) {
-      unseen.push(
+      notEvaluated.push(
         "firewall rules could not be read (404 without a message); access is evaluated without rules",
       );
     }
@@ -214,16 +214,16 @@ export const inOrder = <T extends NamespaceState>(state: T): T => ({
  * ones.
  * @param policies the policies of the namespace before and after a change
  */
-export function domainFor(
+export function evaluatedFor(
   { seen }: Pick<Estate, "seen">,
   policies: readonly AccessPolicy[],
-  { logins = [], addresses = [] }: DomainOptions = {},
-): AccessDomain {
-  const domain = domainOf(policies, {
+  { logins = [], addresses = [] }: EvaluationOptions = {},
+): EvaluatedLogins {
+  const evaluated = loginsToEvaluate(policies, {
     logins: [...seen.logins, ...logins],
     addresses: [...seen.addresses, ...addresses],
   });
-  return { logins: domain.logins.toSorted(byText), addresses: domain.addresses.toSorted(byText) };
+  return { logins: evaluated.logins.toSorted(byText), addresses: evaluated.addresses.toSorted(byText) };
 }
 
 /** The state of a namespace without the given objects. */

@@ -1,9 +1,9 @@
-import type { Access, AccessDomain } from "@gatehouse-access/sdk/policy";
+import type { Access, EvaluatedLogins } from "@gatehouse-access/sdk/policy";
 import { byText, byTexts } from "../words.ts";
 import type { AccessMapData, MapDevice, MapGroup, MapKey, MapSubtitle } from "./data.ts";
 import { addressInWords, edgesOf, loginInWords } from "./edges.ts";
 
-export interface AccessMapMeta extends Omit<MapSubtitle, "domain"> {
+export interface AccessMapMeta extends Omit<MapSubtitle, "evaluated"> {
   readonly title: string;
   readonly owners?: ReadonlyMap<string, string>;
   readonly notes?: readonly string[];
@@ -31,14 +31,14 @@ export function accessMapData(before: Access, after: Access, meta: AccessMapMeta
   );
   return {
     title,
-    subtitle: { ...subtitle, domain: domainInWords(after.domain) },
+    subtitle: { ...subtitle, evaluated: evaluatedInWords(after.evaluated) },
     keys: keys.items,
     devices: devices.items,
     people: keys.groups,
     groups: devices.groups,
     ...edgesOf(before, after, keys.items, devices.items),
-    logins: after.domain.logins.map(loginInWords),
-    addresses: after.domain.addresses.map(addressInWords),
+    logins: after.evaluated.logins.map(loginInWords),
+    addresses: after.evaluated.addresses.map(addressInWords),
     notes,
   };
 }
@@ -46,8 +46,8 @@ export function accessMapData(before: Access, after: Access, meta: AccessMapMeta
 function checkComparable(before: Access, after: Access): void {
   if (JSON.stringify(before.uids) !== JSON.stringify(after.uids))
     throw new RangeError("before and after must have the same list of uids");
-  if (JSON.stringify(before.domain) !== JSON.stringify(after.domain))
-    throw new RangeError("before and after must have the same domain");
+  if (JSON.stringify(before.evaluated) !== JSON.stringify(after.evaluated))
+    throw new RangeError("before and after must have the same evaluated");
 }
 
 function both<T, Id extends keyof T>(before: readonly T[], after: readonly T[], id: Id) {
@@ -116,7 +116,7 @@ function joined<T>(lists: readonly NamedList<T>[]): Grouped<T> {
   return { items: lists.flatMap(({ items }) => items), groups };
 }
 
-function domainInWords({ logins, addresses }: AccessDomain): string {
+function evaluatedInWords({ logins, addresses }: EvaluatedLogins): string {
   const from = addresses.map(addressInWords);
   return `Evaluated: ${counted(logins.map(loginInWords), "login")}, from ${counted(from, "address", "addresses")}.`;
 }

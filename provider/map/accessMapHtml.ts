@@ -126,7 +126,7 @@ const pageBody = (): string => `<body>
 <div><p class="product">Gatehouse access map</p><h1 id="title"></h1></div>
 <button type="button" id="theme">Dark theme</button></div>
 <dl id="facts"></dl>
-<p id="domain"></p>
+<p id="evaluated"></p>
 </header>
 <noscript><p>This page needs JavaScript. Enable JavaScript in the browser.</p></noscript>
 <main>

@@ -46,7 +46,7 @@ export interface MapSubtitle {
   readonly stack?: string;
   readonly service: string;
   readonly when: string;
-  readonly domain: string;
+  readonly evaluated: string;
 }
 
 /** The data that an access map shows. Names may contain any characters, since the page shows them as text. */

@@ -27,7 +27,7 @@ export function edgesOf(
   const compare = comparisonOf(before, after);
   const byFingerprint = (all: readonly AccessKey[]) => new Map(all.map((key) => [key.fingerprint, key]));
   const [old, now] = [byFingerprint(before.policy.keys), byFingerprint(after.policy.keys)];
-  const { logins, addresses } = after.domain;
+  const { logins, addresses } = after.evaluated;
   const edges = keys.flatMap(({ fingerprint }, key) => {
     const [was, is] = [old.get(fingerprint), now.get(fingerprint)];
     const parts: EdgePart[] = [];

@@ -37,7 +37,7 @@ export const losesObject = ({ op }: Step): boolean => op === "delete" || op === 
 
 /**
  * Returns the steps of a plan in one namespace. `inNewNamespaces` contains the steps in namespaces that the plan
- * creates, which are the same for every `tenant`. `unseen` lists the steps with an unknown namespace, as sentences.
+ * creates, which are the same for every `tenant`. `notEvaluated` lists the steps with an unknown namespace, as sentences.
  * @param plan a preview with values
  * @param home the namespace of resources without a tenant; an empty string if there is none
  * @throws Error if the plan has no values
@@ -45,7 +45,7 @@ export const losesObject = ({ op }: Step): boolean => op === "delete" || op === 
 export function stepsOf(plan: Plan, tenant: string, home: string) {
   const steps: PlannedStep[] = [];
   const inNewNamespaces: PlannedStep[] = [];
-  const unseen: string[] = [];
+  const notEvaluated: string[] = [];
   const createsNamespace = plan.steps.some(
     (step) => definitionOf(step)?.name === "Namespace" && (step.op === "create" || step.op === "replace"),
   );
@@ -69,13 +69,13 @@ export function stepsOf(plan: Plan, tenant: string, home: string) {
     }
     if (step.after && isNamespaceHidden(step)) {
       if (before) {
-        unseen.push(
+        notEvaluated.push(
           `${title}: its namespace is unknown before the apply; access is evaluated with its object unchanged`,
         );
       } else if (createsNamespace && !isSecretNamespace(step)) {
         inNewNamespaces.push({ step, definition, title, before, after: step.after });
       } else {
-        unseen.push(
+        notEvaluated.push(
           `${title}: its namespace is secret or unknown before the apply; access is evaluated without this resource`,
         );
       }
@@ -84,7 +84,7 @@ export function stepsOf(plan: Plan, tenant: string, home: string) {
     const after = step.after && (staysIn(step) ? before : isHere(step.after)) ? step.after : undefined;
     if (before || after) steps.push({ step, definition, title, before, after });
   }
-  return { steps, inNewNamespaces, unseen };
+  return { steps, inNewNamespaces, notEvaluated };
 }
 
 const NAMED_MAX = 5;
@@ -139,7 +139,7 @@ export const listed = (titles: readonly string[]): string =>
 /**
  * Returns a plan without the resources of other services, since provider instances of one program may use several
  * services. For a resource that moves between services, only the step on this service remains. Resources without a
- * tenant get the namespace of their provider instance. `unseen` lists omitted changes, and `unknown` lists omitted
+ * tenant get the namespace of their provider instance. `notEvaluated` lists omitted changes, and `unknown` lists omitted
  * unchanged resources, as sentences.
  * @param plan a preview with values
  * @param url address of the service
@@ -159,7 +159,7 @@ export function onService(plan: Plan, url: string) {
   });
   return {
     plan: { ...plan, steps },
-    unseen: [...changed].map(leftSentence),
+    notEvaluated: [...changed].map(leftSentence),
     unknown: [...same].map(leftSentence),
   };
 }

@@ -13,7 +13,7 @@ import {
 import { z } from "zod";
 import { counted, firstOf } from "../words.ts";
 import { type QueriedAccess, queriedAccess, readNetworks, readQuery, within } from "./queriedAccess.ts";
-import type { LookedAt, PolicyCounterexample } from "./results.ts";
+import type { EvaluatedCases, PolicyCounterexample } from "./results.ts";
 import type { MatcherName } from "./written/running.ts";
 
 /** The result of a matcher, without `not`. */
@@ -22,7 +22,7 @@ interface Judgment {
   readonly message: string;
   readonly counterexamples?: readonly PolicyCounterexample[];
   readonly cases?: number;
-  readonly lookedAt?: LookedAt;
+  readonly evaluated?: EvaluatedCases;
   /** The reason if the assertion holds for every policy; otherwise undefined. */
   readonly vacuous?: string | undefined;
 }
@@ -84,11 +84,11 @@ function onlyFrom(subject: unknown, [given, query = {}, ...more]: readonly unkno
 }
 
 function found({ access }: QueriedAccess, cases: number) {
-  const { policy, domain } = access;
+  const { policy, evaluated } = access;
   return {
     message: cases === 1 ? "1 case is allowed" : `${cases} cases are allowed`,
     cases,
-    lookedAt: { keys: policy.keys.length, devices: policy.devices.length, ...domain },
+    evaluated: { keys: policy.keys.length, devices: policy.devices.length, ...evaluated },
   };
 }
 
@@ -96,10 +96,11 @@ const missingOf = ({ missing }: QueriedAccess): string | undefined =>
   missing.length > 0 ? `matched no ${missing.join(" and no ")}` : undefined;
 
 /** Checks the fields and not `instanceof`, since a policy file may have another copy of the class. */
-function accessOf(matcher: string, subject: unknown): Pick<Access, "policy" | "domain"> {
-  const { policy, domain } = (subject ?? {}) as Partial<Access>;
-  if (!policy || !domain) throw new TypeError(`${matcher}(): needs the access that the policy test receives`);
-  return { policy, domain };
+function accessOf(matcher: string, subject: unknown): Pick<Access, "policy" | "evaluated"> {
+  const { policy, evaluated } = (subject ?? {}) as Partial<Access>;
+  if (!policy || !evaluated)
+    throw new TypeError(`${matcher}(): needs the access that the policy test receives`);
+  return { policy, evaluated };
 }
 
 const SHOWN_MAX = 5;
@@ -133,19 +134,19 @@ function addressOf(grant: Grant, device: AccessDevice, { where }: QueriedAccess)
 }
 
 /** Returns for some keys a refused login that matches as many conditions as possible, and the reason of the refusal. */
-function refusedExamples({ access: { policy, domain } }: QueriedAccess): PolicyCounterexample[] {
-  const [address] = domain.addresses;
+function refusedExamples({ access: { policy, evaluated } }: QueriedAccess): PolicyCounterexample[] {
+  const [address] = evaluated.addresses;
   return policy.keys.slice(0, SHOWN_MAX).flatMap((key) => {
     const device =
       policy.devices.find((candidate) => filterMatches(key.filter, candidate)) ?? policy.devices[0];
     if (!device || address === undefined) return [];
     const admits = (name: string) => keyAdmits({ username: key.username, filter: {} }, device, name);
-    const login = domain.logins.find(admits) ?? domain.logins[0] ?? "";
+    const login = evaluated.logins.find(admits) ?? evaluated.logins[0] ?? "";
     const { fingerprint } = key;
-    const { refusedBy, rule } = explain(policy, { fingerprint, login, address, uid: device.uid });
+    const { deniedBy, rule } = explain(policy, { fingerprint, login, address, uid: device.uid });
     // The value is undefined if the login does not meet the condition of the query.
-    if (refusedBy === undefined || refusedBy === "key") return [];
-    return [{ ...example(key, login, address, device, rule), refusedBy }];
+    if (deniedBy === undefined || deniedBy === "key") return [];
+    return [{ ...example(key, login, address, device, rule), deniedBy }];
   });
 }
 

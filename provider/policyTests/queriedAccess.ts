@@ -70,7 +70,7 @@ export interface QueriedAccess {
  * @param fits returns true if an address matches the query
  */
 export function queriedAccess(
-  { policy, domain }: Pick<Access, "policy" | "domain">,
+  { policy, evaluated }: Pick<Access, "policy" | "evaluated">,
   query: ReadQuery,
   networks: readonly Network[] = query.from ?? [],
   fits: (address: string) => boolean = (address) => within(query.from, address),
@@ -85,10 +85,10 @@ export function queriedAccess(
     devices: policy.devices.filter((candidate) => deviceFits(device, candidate)),
     rules: policy.rules,
   };
-  const logins = [...new Set([...domain.logins, ANY_LOGIN, ...samples])].filter(
+  const logins = [...new Set([...evaluated.logins, ANY_LOGIN, ...samples])].filter(
     (name) => login === undefined || globFits(login, name),
   );
-  const addresses = [...new Set([...domain.addresses, ANY_IPV6_ADDRESS, ...probes])].filter(fits);
+  const addresses = [...new Set([...evaluated.addresses, ANY_IPV6_ADDRESS, ...probes])].filter(fits);
   const missing = [
     ...(selected.keys.length === 0 ? ["key"] : []),
     ...(selected.devices.length === 0 ? ["device"] : []),

@@ -1,4 +1,4 @@
-import type { AccessDomain } from "@gatehouse-access/sdk/policy";
+import type { EvaluatedLogins } from "@gatehouse-access/sdk/policy";
 
 /** A login that contradicts an assertion: it is allowed but must be refused, or it is refused but must be allowed. */
 export interface PolicyCounterexample {
@@ -9,14 +9,14 @@ export interface PolicyCounterexample {
   /** The rule that decides; null if no rule matches, since the default is to allow. */
   readonly rule: { readonly id: string; readonly action: "allow" | "deny"; readonly priority: number } | null;
   /** The cause of a refusal: the key's login names, the key's devices, or the rule. Omitted if the login is allowed. */
-  readonly refusedBy?: "login" | "device" | "rule";
+  readonly deniedBy?: "login" | "device" | "rule";
 }
 
 /**
  * The evaluated login names and addresses, and the numbers of evaluated keys and devices, of an assertion about
  * access.
  */
-export interface LookedAt extends AccessDomain {
+export interface EvaluatedCases extends EvaluatedLogins {
   /** Number of evaluated keys. */
   readonly keys: number;
   /** Number of evaluated devices. */
@@ -32,7 +32,7 @@ export interface PolicyFailure {
   readonly counterexamples: readonly PolicyCounterexample[];
   /** Number of cases. A case is a key, a login name, a device and the rule that decides, from any addresses. */
   readonly cases: number;
-  readonly lookedAt?: LookedAt;
+  readonly evaluated?: EvaluatedCases;
   /** Line in the test's file. */
   readonly line: number | undefined;
 }

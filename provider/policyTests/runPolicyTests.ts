@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { inspect } from "node:util";
-import { Access, type AccessDomain } from "@gatehouse-access/sdk/policy";
+import { Access, type EvaluatedLogins } from "@gatehouse-access/sdk/policy";
 import type { NamespaceState } from "../estate/namespaceState.ts";
 import { matchers } from "./matchers.ts";
 import { endedWithin, loadPolicyFile, policyTestFiles, TimeLimitError } from "./policyFiles.ts";
@@ -12,7 +12,7 @@ import type { PolicySubjects } from "./written/types.ts";
 /** The namespace that policy tests check, live or after a plan. */
 export interface PolicyTestFacts extends NamespaceState {
   /** The login names and addresses of `access`. Assertions add more. */
-  readonly domain: AccessDomain;
+  readonly evaluated: EvaluatedLogins;
 }
 
 /**
@@ -41,13 +41,13 @@ export async function runPolicyTests(folder: string, facts: PolicyTestFacts): Pr
   return { ok: tests.every(({ ok }) => ok), tests };
 }
 
-function subjectsOf({ policy, domain, members, apiKeys, unreadable }: PolicyTestFacts): PolicySubjects {
+function subjectsOf({ policy, evaluated, members, apiKeys, unreadable }: PolicyTestFacts): PolicySubjects {
   let access: Access | undefined;
   return {
     policy,
-    domain,
+    evaluated,
     get access() {
-      access ??= new Access(policy, domain);
+      access ??= new Access(policy, evaluated);
       return access;
     },
     get members() {
@@ -83,9 +83,9 @@ async function runTest(
     const place = { assertion, line: lineIn(called.stack, path) ?? line };
     try {
       const judgment = matchers[matcher](subject, args, negated);
-      const { holds, message, counterexamples = [], cases = 0, lookedAt, vacuous } = judgment;
+      const { holds, message, counterexamples = [], cases = 0, evaluated, vacuous } = judgment;
       if (holds === negated) {
-        failures.push({ ...place, message, counterexamples, cases, ...(lookedAt && { lookedAt }) });
+        failures.push({ ...place, message, counterexamples, cases, ...(evaluated && { evaluated }) });
       } else if (vacuous !== undefined) warnings.push({ ...place, message: vacuous });
     } catch (error) {
       failures.push({ assertion, ...thrown(error, path, place.line) });

@@ -357,7 +357,7 @@ async function withIdentity(
   const listed = await apiKeys.find(created.name);
   if (!listed)
     throw new ResourceError("ApiKey", {
-      code: "incomplete_answer",
+      code: "incomplete_response",
       detail: said`the service created "${created.name}" but does not list it`,
       remedy: said`revoke the key manually`,
     });

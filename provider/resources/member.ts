@@ -138,7 +138,7 @@ export const member = defineResource({
     const found = await lookUp(connection, tenant, ...matchersOf(idOrEmail, state));
     if (found === "not shown") {
       throw new ResourceError("Member", {
-        code: "incomplete_answer",
+        code: "incomplete_response",
         field: ["email"],
         detail: said`cannot withdraw the invitation of ${state.email} to the namespace ${tenant}: the service does not return it`,
         remedy: said`withdraw the invitation in the service's console, and remove the resource from the state`,
@@ -307,7 +307,7 @@ async function withMembers(
   const namespace = await client.getNamespace({ params: { tenant } });
   if (namespace.members.length === 0) {
     const detail = said`the service does not return the members of the namespace ${tenant}`;
-    throw new ResourceError("Member", { code: "incomplete_answer", field: ["tenant"], detail });
+    throw new ResourceError("Member", { code: "incomplete_response", field: ["tenant"], detail });
   }
   connection.namespaces.put(namespace);
   return namespace;

@@ -3,10 +3,10 @@ import {
   type AccessChange,
   type AccessPolicy,
   accessChanges,
-  type DomainOptions,
+  type EvaluationOptions,
 } from "@gatehouse-access/sdk/policy";
 import { DeviceGroups } from "../access/deviceGroups.ts";
-import { byDevice, domainFor, type Estate } from "../estate/namespaceState.ts";
+import { byDevice, type Estate, evaluatedFor } from "../estate/namespaceState.ts";
 import { byText } from "../words.ts";
 import type { ReviewedAccess } from "./report/review.ts";
 import { PLAIN, reachPhrase } from "./report/sections.ts";
@@ -16,11 +16,11 @@ export function accesses(
   before: AccessPolicy,
   after: AccessPolicy,
   estate: Pick<Estate, "seen">,
-  options: DomainOptions = {},
+  options: EvaluationOptions = {},
 ): { readonly before: Access; readonly after: Access } {
-  const domain = domainFor(estate, [before, after], options);
+  const evaluated = evaluatedFor(estate, [before, after], options);
   const uids = everyDevice(before, after).map(({ uid }) => uid);
-  return { before: new Access(before, domain, uids), after: new Access(after, domain, uids) };
+  return { before: new Access(before, evaluated, uids), after: new Access(after, evaluated, uids) };
 }
 
 /** The devices of both policies. For a device in both, the entry of the second policy is used. */
@@ -52,8 +52,8 @@ export function accessLines(before: Access, after: Access): ReviewedAccess[] {
     if (!first) return [];
     const { change, logins, addresses, devices } = first;
     const keys = same.map(({ key: { fingerprint, name } }) => ({ fingerprint, name }));
-    const anyLogin = logins.length === after.domain.logins.length;
-    const anyAddress = addresses.length === after.domain.addresses.length;
+    const anyLogin = logins.length === after.evaluated.logins.length;
+    const anyAddress = addresses.length === after.evaluated.addresses.length;
     const where = groups.of(devices);
     return [{ change, keys, logins, anyLogin, addresses, anyAddress, devices, where }];
   });

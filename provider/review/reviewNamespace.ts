@@ -1,7 +1,7 @@
 import {
   type Access,
   type AccessRule,
-  type DomainOptions,
+  type EvaluationOptions,
   expiryOf,
   type Finding,
   type LintOptions,
@@ -23,7 +23,7 @@ import { idWithin } from "../resources/values.ts";
 import { byText, byTexts } from "../words.ts";
 import { accesses, accessLines, firstSentences, sentencesByKey } from "./accessLines.ts";
 import { deviceLockouts, memberLockouts, type ProtectedGroup } from "./guards/lockouts.ts";
-import { type Actor, incapabilities } from "./guards/planProblems.ts";
+import { type Actor, missingPermissions } from "./guards/planProblems.ts";
 import type {
   Coverage,
   EstateObject,
@@ -36,7 +36,7 @@ import type {
 import { accessSentence, PLAIN } from "./report/sections.ts";
 
 /** Options of {@link reviewNamespace}. */
-export interface NamespaceReviewOptions extends DomainOptions {
+export interface NamespaceReviewOptions extends EvaluationOptions {
   /** The folder of the policy tests; undefined if they do not test this namespace. */
   readonly folder: string | undefined;
   /** The namespace of resources without a tenant; undefined if all resources have one. */
@@ -50,7 +50,7 @@ export interface NamespaceReviewOptions extends DomainOptions {
   /** Objects that the plan does not have to declare; default: none. Omitted for two revisions. */
   readonly elsewhere?: Elsewhere;
   /** Number of days within which an expiry counts as soon. @default the lint's default */
-  readonly soonDays?: number;
+  readonly expiresWithin?: number;
   /** The plan whose result is the base of the comparison. @default the live namespace is the base */
   readonly base?: Plan;
 }
@@ -74,20 +74,20 @@ export async function reviewNamespace(
   // Both plans use the same time, so that expiry dates are equal.
   const by = { ...(home !== undefined && { home }), now: new Date(), creatorRole: actor.role };
   const planned = inOrder(plannedEstate(estate, plan, by));
-  const was = inOrder(base ? plannedEstate(estate, base, by) : { ...estate, unseen: [], unknown: [] });
+  const was = inOrder(base ? plannedEstate(estate, base, by) : { ...estate, notEvaluated: [], unknown: [] });
   const { before, after } = accesses(was.policy, planned.policy, estate, options);
   const access = accessLines(before, after);
   const findings = (evaluated: Access, state: NamespaceState) =>
-    lint(evaluated, expiring(state, options.soonDays));
+    lint(evaluated, expiring(state, options.expiresWithin));
   const review: NamespaceReview = {
     tenant: estate.tenant,
     name: estate.name,
-    domain: {
+    evaluated: {
       devices: planned.policy.devices.length,
       keys: planned.policy.keys.length,
       rules: planned.policy.rules.length,
       sessions: estate.seen.sessions,
-      ...after.domain,
+      ...after.evaluated,
     },
     access,
     members: memberChanges(was.members ?? [], planned.members ?? []),
@@ -95,22 +95,24 @@ export async function reviewNamespace(
       ...memberLockouts(was.members ?? [], planned.members ?? [], runningUser),
       ...deviceLockouts(before, after, options.protect),
     ],
-    incapabilities: incapabilities(actor, planned.steps, isHome ? planned.inNewNamespaces : []),
+    missingPermissions: missingPermissions(actor, planned.steps, isHome ? planned.inNewNamespaces : []),
     lint: comparedFindings(findings(before, was), findings(after, planned)),
     coverage: unmanagedAccess(estate, planned, options.elsewhere),
     tests:
-      folder === undefined ? [] : (await runPolicyTests(folder, { ...planned, domain: after.domain })).tests,
-    unseen: [
-      ...estate.unseen,
+      folder === undefined
+        ? []
+        : (await runPolicyTests(folder, { ...planned, evaluated: after.evaluated })).tests,
+    notEvaluated: [
+      ...estate.notEvaluated,
       ...(estate.members ? [] : ["members could not be read; lockouts cannot be detected"]),
       ...(estate.apiKeys ? [] : ["API keys could not be read; unmanaged API keys cannot be detected"]),
-      ...planned.unseen.toSorted(byText),
+      ...planned.notEvaluated.toSorted(byText),
     ],
     unknown: [
       ...estate.unknown,
       ...planned.unknown.toSorted(byText),
-      ...[...was.unseen, ...was.unknown]
-        .filter((sentence) => ![...planned.unseen, ...planned.unknown].includes(sentence))
+      ...[...was.notEvaluated, ...was.unknown]
+        .filter((sentence) => ![...planned.notEvaluated, ...planned.unknown].includes(sentence))
         .toSorted(byText)
         .map((sentence) => `at the base revision: ${sentence}`),
       ...undistinguished(before, after, access),
@@ -138,9 +140,9 @@ export function memberChanges(before: readonly Roled[], after: readonly Roled[])
  * Lint options with the expiry of API keys and invitations. New invitations are omitted, since they always expire
  * soon.
  */
-function expiring({ members, apiKeys }: NamespaceState, soonDays: number | undefined): LintOptions {
+function expiring({ members, apiKeys }: NamespaceState, expiresWithin: number | undefined): LintOptions {
   return {
-    ...(soonDays !== undefined && { soonDays }),
+    ...(expiresWithin !== undefined && { expiresWithin }),
     apiKeys: (apiKeys ?? []).map(({ name, role, expiresIn }) => ({
       ...{ name, role, expiresAt: expiryOf(expiresIn) },
     })),

@@ -1,4 +1,4 @@
-import type { DomainOptions } from "@gatehouse-access/sdk/policy";
+import type { EvaluationOptions } from "@gatehouse-access/sdk/policy";
 import { type Plan, type ShownStep, type Step, shownStep } from "../engine/index.ts";
 import { type Estate, readEach, readEstate } from "../estate/namespaceState.ts";
 import { newNamespaceNotes } from "../plan/planned/plannedEstate.ts";
@@ -27,14 +27,14 @@ export interface Baseline {
  * sessions.
  */
 export interface ReviewOptions
-  extends Required<DomainOptions>,
-    Pick<NamespaceReviewOptions, "elsewhere" | "soonDays"> {
+  extends Required<EvaluationOptions>,
+    Pick<NamespaceReviewOptions, "elsewhere" | "expiresWithin"> {
   /** The project directory, with the policy tests. */
   readonly folder: string;
   /** Groups of devices that must stay reachable; see `protectedGroup`. */
   readonly protect: readonly string[];
   /** Parts of the plan that could not be evaluated, as sentences. */
-  readonly unseen?: readonly string[];
+  readonly notEvaluated?: readonly string[];
   /** The base of the comparison. @default the live namespace */
   readonly baseline?: Baseline;
 }
@@ -60,15 +60,15 @@ export async function reviewPlan(
   const identity = await connection.client.identity();
   const protect = options.protect.map(protectedGroup);
   const { baseline } = options;
-  const { home, main, estates, unseen, unknown, plans } = await estatesOf(connection, [
+  const { home, main, estates, notEvaluated, unknown, plans } = await estatesOf(connection, [
     plan,
     ...(baseline ? [baseline.plan] : []),
   ]);
-  unseen.unshift(...(options.unseen ?? []));
+  notEvaluated.unshift(...(options.notEvaluated ?? []));
   unknown.push(...(baseline?.unknown ?? []));
   const [head = plan, base] = plans;
   unknown.push(...newNamespaceNotes(head));
-  if (main === undefined && (await policyTestFiles(options.folder)).length > 0) unseen.push(UNTESTED);
+  if (main === undefined && (await policyTestFiles(options.folder)).length > 0) notEvaluated.push(UNTESTED);
   const namespaces: ReviewedNamespace[] = [];
   for (const estate of estates) {
     namespaces.push(
@@ -86,18 +86,24 @@ export async function reviewPlan(
     const isMatched = namespaces.some(({ before, after }) =>
       [...before.policy.devices, ...after.policy.devices].some(has),
     );
-    if (!isMatched) unseen.push(`--protect ${label} matches no device; correct the tag or name`);
+    if (!isMatched) notEvaluated.push(`--protect ${label} matches no device; correct the tag or name`);
   }
   // If there is no home, no resource needs one.
-  const refused = await refusals(connection, head, { tenant: home, unsettled: undefined }, base);
-  const review = reviewOf(connection, plan, namespaces, { refused, unseen, unknown }, baseline);
+  const preflightFailures = await refusals(connection, head, { tenant: home, unsettled: undefined }, base);
+  const review = reviewOf(
+    connection,
+    plan,
+    namespaces,
+    { preflightFailures, notEvaluated, unknown },
+    baseline,
+  );
   return { review, namespaces, home, estates };
 }
 
 const UNTESTED =
   "the policy tests did not run, since the plan covers several namespaces or only new ones; set GATEHOUSE_TENANT to the id of the namespace to test";
 
-/** Problems that other lists of a review contain: `incapabilities` and `unseen`. */
+/** Problems that other lists of a review contain: `missingPermissions` and `notEvaluated`. */
 const LISTED_ELSEWHERE: ReadonlySet<PlanProblem["about"]> = new Set(["permissions", "device"]);
 
 /** The problems of a plan that the base does not have. */
@@ -121,7 +127,7 @@ export interface PlanEstates extends Pick<PlanNamespaces, "home" | "main"> {
   /** The live namespaces, the stack's own namespace first if it has one. */
   readonly estates: readonly Estate[];
   /** Changes on other services, and namespaces that could not be read, as sentences. */
-  readonly unseen: string[];
+  readonly notEvaluated: string[];
   /** Unchanged resources on other services, as sentences. */
   readonly unknown: string[];
   /** The plans without resources of other services. */
@@ -139,7 +145,7 @@ export async function estatesOf(connection: Connection, plans: readonly Plan[]):
   const { results, unreadable } = await readEach(tenants, home, (tenant) => readEstate(connection, tenant));
   return {
     ...{ home, main, estates: results },
-    unseen: [...new Set(onThisService.flatMap((one) => one.unseen)), ...unreadable.values()],
+    notEvaluated: [...new Set(onThisService.flatMap((one) => one.notEvaluated)), ...unreadable.values()],
     unknown: [...new Set(onThisService.flatMap((one) => one.unknown))],
     plans: local,
   };
@@ -149,20 +155,20 @@ function reviewOf(
   { client }: Connection,
   plan: Plan,
   namespaces: readonly ReviewedNamespace[],
-  lists: Pick<Review, "refused" | "unseen" | "unknown">,
+  lists: Pick<Review, "preflightFailures" | "notEvaluated" | "unknown">,
   baseline: Baseline | undefined,
 ): Review {
   const { project, stack, engine } = plan;
-  const changes = baseline ? revisionChanges(baseline.plan, plan) : { ...plan, unseen: [] };
+  const changes = baseline ? revisionChanges(baseline.plan, plan) : { ...plan, notEvaluated: [] };
   return {
     ...{ version: 1, project, stack, engine, service: client.url },
     ...(baseline && { revisions: baseline.revisions }),
     summary: changes.summary,
     changes: changedSteps(changes.steps),
     ...lists,
-    unseen: [...lists.unseen, ...changes.unseen],
+    notEvaluated: [...lists.notEvaluated, ...changes.notEvaluated],
     namespaces: namespaces.map(({ review }) => review),
-    twins: namespaces.flatMap(({ planned }) =>
+    duplicateDeclarations: namespaces.flatMap(({ planned }) =>
       planned.duplicates
         .map(({ object, urns }) => ({ object, urns: urns.toSorted(byText) }))
         .sort(byTexts(({ object }) => object)),

@@ -19,7 +19,7 @@ interface DeclaredStep extends Step {
 /**
  * Compares the declarations of two revisions of a program. The steps of the plans do not show these differences,
  * since both plans start from the same state. Two declarations belong to one resource if they have the same URN, or,
- * after a rename, the same object. The result includes steps of unchanged resources. `unseen` reports unknown
+ * after a rename, the same object. The result includes steps of unchanged resources. `notEvaluated` reports unknown
  * differences, as sentences.
  * @param base a preview with values
  * @param head a preview with values, of the same stack
@@ -27,13 +27,13 @@ interface DeclaredStep extends Step {
 export function revisionChanges(base: Plan, head: Plan) {
   const left = new Map(declaredBy(base).map((step) => [keyOf(step), step]));
   const steps: Step[] = [];
-  const unseen: string[] = [];
+  const notEvaluated: string[] = [];
   for (const [step, was] of pairs(declaredBy(head), left)) {
     steps.push(was ? changing(was, step) : coming(step));
-    if (was) unseen.push(...unknownChange(was, step));
+    if (was) notEvaluated.push(...unknownChange(was, step));
   }
   steps.push(...[...left.values()].map(going));
-  return { steps, summary: summarize(steps), unseen };
+  return { steps, summary: summarize(steps), notEvaluated };
 }
 
 const declaredBy = ({ steps }: Plan): DeclaredStep[] =>

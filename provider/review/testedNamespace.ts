@@ -1,6 +1,6 @@
 import { ConfigurationError } from "@gatehouse-access/sdk";
 import type { Plan } from "../engine/index.ts";
-import { domainFor, type Estate, inOrder, readEstate } from "../estate/namespaceState.ts";
+import { type Estate, evaluatedFor, inOrder, readEstate } from "../estate/namespaceState.ts";
 import { plannedEstate } from "../plan/planned/plannedEstate.ts";
 import { namespacesOf, onService } from "../plan/steps.ts";
 import type { PolicyTestReport } from "../policyTests/results.ts";
@@ -14,7 +14,7 @@ export interface TestedNamespace extends PolicyTestReport {
   /** Id of the namespace. */
   readonly tenant: string;
   /** Parts that could not be evaluated, as sentences. The tests do not cover them. */
-  readonly unseen: readonly string[];
+  readonly notEvaluated: readonly string[];
   /** Further unknown facts, as sentences. The tests may not cover them. */
   readonly unknown: readonly string[];
 }
@@ -25,27 +25,32 @@ export interface TestedNamespace extends PolicyTestReport {
  */
 export async function testLive(connection: Connection, folder: string): Promise<TestedNamespace> {
   const estate = inOrder(await readEstate(connection));
-  const domain = domainFor(estate, [estate.policy]);
-  const { tenant, unseen, unknown } = estate;
-  return { ...(await runPolicyTests(folder, { ...estate, domain })), tenant, unseen, unknown };
+  const evaluated = evaluatedFor(estate, [estate.policy]);
+  const { tenant, notEvaluated, unknown } = estate;
+  return { ...(await runPolicyTests(folder, { ...estate, evaluated })), tenant, notEvaluated, unknown };
 }
 
 /**
  * Runs the policy tests of a project directory on the namespace after a plan.
  * @param plan a preview with values
- * @param unseen parts of the plan that could not be evaluated, as sentences
+ * @param notEvaluated parts of the plan that could not be evaluated, as sentences
  * @throws RequestError if the namespace cannot be read
  */
 export async function testPlan(
   connection: Connection,
   folder: string,
   plan: Plan,
-  unseen: readonly string[] = [],
+  notEvaluated: readonly string[] = [],
 ): Promise<TestedNamespace> {
   const { before, after } = await plannedNamespace(connection, plan);
-  const domain = domainFor(before, [before.policy, after.policy]);
-  const tested = await runPolicyTests(folder, { ...inOrder(after), domain });
-  return { ...tested, tenant: after.tenant, unseen: [...unseen, ...after.unseen], unknown: after.unknown };
+  const evaluated = evaluatedFor(before, [before.policy, after.policy]);
+  const tested = await runPolicyTests(folder, { ...inOrder(after), evaluated });
+  return {
+    ...tested,
+    tenant: after.tenant,
+    notEvaluated: [...notEvaluated, ...after.notEvaluated],
+    unknown: after.unknown,
+  };
 }
 
 /**
@@ -71,12 +76,16 @@ export async function plannedNamespace(
   const { role: creatorRole } = actorOf(await connection.client.identity(), before);
   const planned = plannedEstate(before, local.plan, { creatorRole });
   const { policy, members, apiKeys } = planned;
-  const unseen = [...before.unseen, ...local.unseen, ...planned.unseen.toSorted(byText)];
+  const notEvaluated = [
+    ...before.notEvaluated,
+    ...local.notEvaluated,
+    ...planned.notEvaluated.toSorted(byText),
+  ];
   const unknown = [
     ...before.unknown,
     ...local.unknown,
     ...planned.unknown.toSorted(byText),
     ...planned.notes,
   ];
-  return { before, after: { ...before, policy, members, apiKeys, unseen, unknown } };
+  return { before, after: { ...before, policy, members, apiKeys, notEvaluated, unknown } };
 }

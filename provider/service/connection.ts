@@ -333,7 +333,7 @@ export class TagWork {
         appeared = missing.length === 0;
         if (missing.length > 0 && !(await this.#hasEndedSince(seen))) {
           const fault: ResourceFault = {
-            code: "not_carried_tag",
+            code: "unused_tag",
             field: ["filter", "tags"],
             detail: said`no object in the namespace ${this.#tenant} has the tag ${missing.join(", ")}`,
             remedy: said`add the tag to a device first, or check its spelling; if a ${{ phrase: "ofTheProgram" }} adds the tag, list that resource in ${{ phrase: "dependsOn" }}`,

@@ -1,11 +1,11 @@
 import { TypedFastBitSet } from "typedfastbitset";
 import {
   type AccessDevice,
-  type AccessDomain,
   type AccessKey,
   type AccessPolicy,
   type AccessRule,
   type DeviceFilter,
+  type EvaluatedLogins,
   strongestFirst,
 } from "./decisions.ts";
 import { type Pattern, patternFound, patternOf } from "./pattern.ts";
@@ -31,7 +31,7 @@ export interface Verdict {
  */
 export class Access {
   readonly policy: AccessPolicy;
-  readonly domain: AccessDomain;
+  readonly evaluated: EvaluatedLogins;
   /** Uids of devices. A {@link DeviceSet} contains indexes of this list. */
   readonly uids: readonly string[];
   /** The active rules, strongest first. A {@link RuleSet} contains indexes of this list. */
@@ -48,11 +48,11 @@ export class Access {
    */
   constructor(
     policy: AccessPolicy,
-    domain: AccessDomain,
+    evaluated: EvaluatedLogins,
     uids: readonly string[] = policy.devices.map(({ uid }) => uid),
   ) {
     this.policy = policy;
-    this.domain = domain;
+    this.evaluated = evaluated;
     this.uids = uids;
     this.#sets = new DeviceSets(policy.devices, new Map(uids.map((uid, place) => [uid, place])));
     this.rules = strongestFirst(policy.rules.filter(({ active }) => active));
@@ -118,9 +118,9 @@ export class Access {
   /** The devices that at least one key can reach, with any login name and address of the domain. */
   reached(): DeviceSet {
     const reached: DeviceSet = new TypedFastBitSet();
-    for (const login of this.domain.logins) {
+    for (const login of this.evaluated.logins) {
       const admitted = unionOf(this.policy.keys.map((key) => this.admitted(key, login)));
-      const open = unionOf(this.domain.addresses.map((address) => this.verdict(login, address).open));
+      const open = unionOf(this.evaluated.addresses.map((address) => this.verdict(login, address).open));
       reached.union(admitted.new_intersection(open));
     }
     return reached;

@@ -29,7 +29,7 @@ export interface AccessPolicy {
 }
 
 /** The login names and client addresses for which a policy is evaluated. */
-export interface AccessDomain {
+export interface EvaluatedLogins {
   /** The evaluated login names. */
   readonly logins: readonly string[];
   /** Addresses as text, IPv4 in dotted form. */
@@ -163,11 +163,11 @@ export interface ConsideredRule {
    * Role of the rule:
    * - `decides`: it is the strongest matching rule;
    * - `would decide`: it matches, but a stronger rule decides;
-   * - `misses`: it does not match; the field `misses` lists the parts.
+   * - `no match`: it does not match; `mismatches` lists the parts.
    */
-  readonly role: "decides" | "would decide" | "misses";
+  readonly role: "decides" | "would decide" | "no match";
   /** The parts that do not match. */
-  readonly misses: readonly Mismatch[];
+  readonly mismatches: readonly Mismatch[];
 }
 
 /** The reasons for the decision about a login. */
@@ -180,7 +180,7 @@ export interface Explanation {
    * - `device`: the key does not admit logins to the device;
    * - `rule`: the firewall denies the login.
    */
-  readonly refusedBy: "key" | "login" | "device" | "rule" | undefined;
+  readonly deniedBy: "key" | "login" | "device" | "rule" | undefined;
   readonly key: AccessKey | undefined;
   readonly device: AccessDevice;
   /**
@@ -203,13 +203,13 @@ export function explain(policy: AccessPolicy, question: AccessQuestion): Explana
   const key = policy.keys.find(({ fingerprint }) => fingerprint === question.fingerprint);
   const attempt = { deviceName: device.name, deviceTags: device.tags, login, sourceIp: address };
   const { allowed, rule } = firewallDecides(policy.rules, attempt);
-  const refusedBy = keyRefusal(key, device, login) ?? (allowed ? undefined : "rule");
+  const deniedBy = keyRefusal(key, device, login) ?? (allowed ? undefined : "rule");
   const considered = strongestFirst(policy.rules).map((candidate): ConsideredRule => {
-    const misses = mismatches(candidate, device, question);
-    if (misses.length > 0) return { rule: candidate, role: "misses", misses };
-    return { rule: candidate, role: candidate === rule ? "decides" : "would decide", misses };
+    const mismatches = mismatchesOf(candidate, device, question);
+    if (mismatches.length > 0) return { rule: candidate, role: "no match", mismatches };
+    return { rule: candidate, role: candidate === rule ? "decides" : "would decide", mismatches };
   });
-  return { allowed: refusedBy === undefined, refusedBy, key, device, rule, considered };
+  return { allowed: deniedBy === undefined, deniedBy, key, device, rule, considered };
 }
 
 function keyRefusal(key: AccessKey | undefined, device: AccessDevice, login: string) {
@@ -218,7 +218,11 @@ function keyRefusal(key: AccessKey | undefined, device: AccessDevice, login: str
   return filterMatches(key.filter, device) ? undefined : "device";
 }
 
-function mismatches(rule: AccessRule, device: AccessDevice, { login, address }: AccessQuestion): Mismatch[] {
+function mismatchesOf(
+  rule: AccessRule,
+  device: AccessDevice,
+  { login, address }: AccessQuestion,
+): Mismatch[] {
   const broken = rule.action === "deny";
   return [
     ...(rule.active ? [] : (["inactive"] as const)),

@@ -1,5 +1,5 @@
 import type { Access, DeviceSet } from "./access.ts";
-import type { AccessDomain, AccessKey, AccessRule } from "./decisions.ts";
+import type { AccessKey, AccessRule, EvaluatedLogins } from "./decisions.ts";
 
 /** Logins that one rule allows to the holder of one key. */
 export interface Grant {
@@ -18,7 +18,7 @@ export interface Grant {
  * @param keys default: all keys of the policy
  */
 export function* grantsOf(access: Access, keys = access.policy.keys): Generator<Grant> {
-  const allowed = access.domain.logins.map((login) => [login, allowedTo(access, login)] as const);
+  const allowed = access.evaluated.logins.map((login) => [login, allowedTo(access, login)] as const);
   for (const key of keys) {
     for (const [login, shares] of allowed) {
       const admitted = access.admitted(key, login);
@@ -27,7 +27,7 @@ export function* grantsOf(access: Access, keys = access.policy.keys): Generator<
       for (const { label: rule, devices, addresses } of shares) {
         if (admitted.intersects(devices)) groups.add(rule, admitted.new_intersection(devices), addresses);
       }
-      for (const { label: rule, devices, addresses } of groups.in(access.domain)) {
+      for (const { label: rule, devices, addresses } of groups.in(access.evaluated)) {
         yield { key, login, addresses, rule, devices: access.uidsOf(devices) };
       }
     }
@@ -36,13 +36,13 @@ export function* grantsOf(access: Access, keys = access.policy.keys): Generator<
 
 function allowedTo(access: Access, login: string): Group<AccessRule | null>[] {
   const groups = new Groups<AccessRule | null>();
-  const alike = Map.groupBy(access.domain.addresses, (address) => access.verdict(login, address));
+  const alike = Map.groupBy(access.evaluated.addresses, (address) => access.verdict(login, address));
   for (const [{ shares }, addresses] of alike) {
     for (const { rule, devices } of shares) {
       if (rule?.action !== "deny") groups.add(rule, devices, addresses);
     }
   }
-  return [...groups.in(access.domain)];
+  return [...groups.in(access.evaluated)];
 }
 
 /** The devices that a key gains or loses for a login name. */
@@ -63,7 +63,7 @@ export interface AccessChange {
 export function* accessChanges(before: Access, after: Access): Generator<AccessChange> {
   const old = new Map(before.policy.keys.map((key) => [key.fingerprint, key]));
   const now = new Map(after.policy.keys.map((key) => [key.fingerprint, key]));
-  const alike = after.domain.logins.map((login) => [login, alikeToBoth(before, after, login)] as const);
+  const alike = after.evaluated.logins.map((login) => [login, alikeToBoth(before, after, login)] as const);
   for (const fingerprint of new Set([...old.keys(), ...now.keys()])) {
     const [was, is] = [old.get(fingerprint), now.get(fingerprint)];
     const key = is ?? was;
@@ -81,7 +81,7 @@ export function* accessChanges(before: Access, after: Access): Generator<AccessC
         groups.add("gained", without(reachAfter, reachBefore), addresses);
         groups.add("lost", without(reachBefore, reachAfter), addresses);
       }
-      for (const { label: change, devices, addresses } of groups.in(after.domain)) {
+      for (const { label: change, devices, addresses } of groups.in(after.evaluated)) {
         yield { key, login, addresses, change, devices: after.uidsOf(devices) };
       }
     }
@@ -98,10 +98,10 @@ interface AlikeAddresses {
 }
 
 function alikeToBoth(before: Access, after: Access, login: string): AlikeAddresses[] {
-  const places = new Map(after.domain.addresses.map((address, place) => [address, place]));
+  const places = new Map(after.evaluated.addresses.map((address, place) => [address, place]));
   const firstOf = ({ addresses }: AlikeAddresses) => places.get(addresses[0] ?? "") ?? 0;
   const pairs = [
-    ...Map.groupBy(after.domain.addresses, (address) => before.verdict(login, address).open),
+    ...Map.groupBy(after.evaluated.addresses, (address) => before.verdict(login, address).open),
   ].flatMap(([openBefore, some]) => {
     const alike = Map.groupBy(some, (address) => after.verdict(login, address).open);
     return [...alike].map(([openAfter, addresses]) => ({
@@ -147,9 +147,9 @@ class Groups<Label> {
   }
 
   /** Returns the groups. The addresses of a group are in the order of the domain. */
-  *in(domain: AccessDomain): Generator<Group<Label>> {
+  *in(evaluated: EvaluatedLogins): Generator<Group<Label>> {
     for (const { label, devices, parts } of this.#all) {
-      yield { label, devices, addresses: inOrder(parts, domain.addresses) };
+      yield { label, devices, addresses: inOrder(parts, evaluated.addresses) };
     }
   }
 }

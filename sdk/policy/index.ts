@@ -1,7 +1,6 @@
 export { Access, type DeviceSet, type Share, type Verdict } from "./access.ts";
 export {
   type AccessDevice,
-  type AccessDomain,
   type AccessKey,
   type AccessPolicy,
   type AccessQuestion,
@@ -9,6 +8,7 @@ export {
   type ConsideredRule,
   type DeviceFacts,
   type DeviceFilter,
+  type EvaluatedLogins,
   type Explanation,
   explain,
   type FirewallDecision,
@@ -21,7 +21,14 @@ export {
   type Mismatch,
 } from "./decisions.ts";
 export { areDisjoint } from "./disjoint.ts";
-export { ANY_ADDRESS, ANY_LOGIN, DEFAULT_LOGIN, type DomainOptions, domainOf, samplesOf } from "./domain.ts";
+export {
+  ANY_ADDRESS,
+  ANY_LOGIN,
+  DEFAULT_LOGIN,
+  type EvaluationOptions,
+  loginsToEvaluate,
+  samplesOf,
+} from "./evaluatedLogins.ts";
 export { type AccessChange, accessChanges, type Grant, grantsOf } from "./grants.ts";
 export {
   type Counterexample,

@@ -75,9 +75,9 @@ it(
         "logged in on edge-01",
         expect.stringMatching(/^ALLOWED: key Contractor.* as support from 127\.0\.0\.1 on edge-01$/),
         "support@ana.web-01@127.0.0.1: Permission denied (publickey,password).",
-        expect.stringMatching(/^REFUSED: key Contractor.* on web-01$/),
+        expect.stringMatching(/^DENIED: key Contractor.* on web-01$/),
         "support@ana.edge-08@127.0.0.1: Permission denied (publickey,password).",
-        expect.stringMatching(/^REFUSED: key Contractor.* on edge-08$/),
+        expect.stringMatching(/^DENIED: key Contractor.* on edge-08$/),
       ]);
     }
     expect(output).toMatch(/firewall rule \S+ \(deny, priority 100\) denies the login/);

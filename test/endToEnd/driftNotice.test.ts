@@ -102,7 +102,7 @@ describe("a webhook", { timeout: 120_000 }, () => {
     expect(nowhere.stderr).toContain("GATEHOUSE_NOTIFY_URL: the webhook address for --notify is missing");
     const broken = join(program.folder, "broken.json");
     writeFileSync(broken, "[");
-    expect(await messagesOf(1, [...JSON_FORM, "--notified", broken])).toEqual([]);
+    expect(await messagesOf(1, [...JSON_FORM, "--notify-state", broken])).toEqual([]);
   });
 });
 
@@ -130,7 +130,7 @@ policyTest("no root login", ({ access }) => expect(access).not.toAllow({ login: 
     }[];
     expect(repaired?.text).toMatch(/^\*Drift resolved: .*\n.*\nReverted by this run:\n• PublicKey/);
     const elsewhere = join(program.folder, "elsewhere.json");
-    expect(await messagesOf(0, ["--no-tests", ...JSON_FORM, "--notified", elsewhere])).toEqual([]);
+    expect(await messagesOf(0, ["--no-tests", ...JSON_FORM, "--notify-state", elsewhere])).toEqual([]);
     expect(existsSync(elsewhere)).toBe(true);
   });
 });

@@ -25,7 +25,7 @@ it.each([
   ["drift", "--junit"],
   ["drift", "--markdown"],
   ["drift", "--html"],
-  ["drift", "--notify", "json", "--notified"],
+  ["drift", "--notify", "json", "--notify-state"],
   ["review", "--markdown"],
   ["review", "--html"],
   ["review", "--save"],

@@ -164,7 +164,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     };
 
     const begun = await review(fresh);
-    expect(begun).toMatchObject({ code: 0, review: { namespaces: [], unseen: [] } });
+    expect(begun).toMatchObject({ code: 0, review: { namespaces: [], notEvaluated: [] } });
     expect(begun.review.unknown).toEqual([
       expect.stringContaining('FirewallRule "begun" is in a namespace that this plan creates'),
       expect.stringContaining('Namespace "staging" creates a namespace'),
@@ -181,7 +181,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     program.write("all.policy.ts", "");
     expect(await review(all)).toMatchObject({
       code: 2,
-      review: { unseen: [expect.stringContaining("the policy tests did not run")] },
+      review: { notEvaluated: [expect.stringContaining("the policy tests did not run")] },
     });
     rmSync(`${program.folder}/all.policy.ts`);
 

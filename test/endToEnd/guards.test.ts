@@ -152,7 +152,10 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     });
     expect(await keys()).toEqual([]);
     const { code, namespaces } = await review(stack, equal);
-    expect([code, namespaces[0]?.unseen]).toEqual([2, [expect.stringContaining("unknown before the apply")]]);
+    expect([code, namespaces[0]?.notEvaluated]).toEqual([
+      2,
+      [expect.stringContaining("unknown before the apply")],
+    ]);
     // Rules that never match the same login do not contradict each other.
     const apart = { ...equal, deny: rule("deny", 5, { username: "^guest$" }) };
     expect(await text(stack, ["preview"], apart)).toMatchObject({ code: 0 });
@@ -222,9 +225,9 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     ];
     for (const [policy, reasons] of cases) {
       const preview = await text(stack, ["preview", "--create"], policy);
-      const { code, refused, namespaces } = await review(stack, policy);
+      const { code, preflightFailures: refused, namespaces } = await review(stack, policy);
       expect([preview.code, code]).toEqual([1, 2]);
-      const findings = [...refused, ...namespaces.flatMap(({ unseen }) => unseen)].join("\n");
+      const findings = [...refused, ...namespaces.flatMap(({ notEvaluated }) => notEvaluated)].join("\n");
       for (const words of [preview.text, findings]) for (const why of reasons) expect(words).toMatch(why);
     }
   });
@@ -321,7 +324,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       const { code, drifted } = await drift(stack, policy);
       expect(code).toBe(2);
       const reported = Object.fromEntries(
-        drifted.map(({ name, op, fields, meaning }) => [
+        drifted.map(({ name, op, fields, effects: meaning }) => [
           name,
           op === "delete" ? [op, meaning] : [fields.map(({ path }) => path).join(), meaning.join()],
         ]),

@@ -94,7 +94,7 @@ describe("manual changes", { timeout: 120_000 }, () => {
       {
         name: "carla",
         op: "update",
-        meaning: ["carla@example.com becomes observer (was operator)"],
+        effects: ["carla@example.com becomes observer (was operator)"],
         by: { ...by("admin"), operation: "updateMember" },
       },
     ]);
@@ -103,7 +103,7 @@ describe("manual changes", { timeout: 120_000 }, () => {
       { kind: "FirewallRule", name: "allow at priority 999", by: by("dave") },
       { kind: "PublicKey", name: "backdoor", by: { ...by("dave"), operation: "createPublicKey" } },
     ]);
-    const meaningOf = (kind: string) => report.unmanaged.find((found) => found.kind === kind)?.meaning;
+    const meaningOf = (kind: string) => report.unmanaged.find((found) => found.kind === kind)?.effects;
     expect(meaningOf("PublicKey")).toEqual([
       "gives every login from 203.0.113.7 and <any other address> on edge-01, web-01",
     ]);
@@ -112,7 +112,7 @@ describe("manual changes", { timeout: 120_000 }, () => {
     );
     // Bob's key is deleted, so the tag alone has no effect.
     expect(meaningOf("DeviceTagAttachment")).toEqual([]);
-    expect(report.drifted.find(({ name }) => name === "bob")?.meaning.join()).toMatch(
+    expect(report.drifted.find(({ name }) => name === "bob")?.effects.join()).toMatch(
       /^no longer gives login bob .*on web-01$/,
     );
     expect(report.namespaces[0]?.members).toEqual([

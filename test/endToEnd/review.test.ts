@@ -123,7 +123,7 @@ describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engin
     const isProtected = ["--protect", "tag:prod", ...UNREAD];
     const mistaken = ["--protect", "tag:prdo"];
     const { result, namespace } = await reviewed(withoutAna, 2, [...mistaken, ...isProtected]);
-    expect(result.unseen).toEqual(["--protect tag:prdo matches no device; correct the tag or name"]);
+    expect(result.notEvaluated).toEqual(["--protect tag:prdo matches no device; correct the tag or name"]);
     expect(namespace.lockouts.map(({ code }) => code)).toEqual(["protected-devices"]);
     await reviewed(withoutAna, 0, [...isProtected, "--allow-lockout"]);
   });

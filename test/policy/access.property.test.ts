@@ -3,13 +3,13 @@ import { expect, test } from "vitest";
 import {
   Access,
   type AccessChange,
-  type AccessDomain,
   type AccessKey,
   type AccessPolicy,
   type AccessQuestion,
   type AccessRule,
   accessChanges,
   compilePattern,
+  type EvaluatedLogins,
   explain,
   grantsOf,
   PatternError,
@@ -23,7 +23,7 @@ function expectEnough(counts: Readonly<Record<string, number>>): void {
 }
 
 /** All questions about a policy's devices and keys, and about an unknown key. */
-function* questions(policy: AccessPolicy, { logins, addresses }: AccessDomain): Generator<AccessQuestion> {
+function* questions(policy: AccessPolicy, { logins, addresses }: EvaluatedLogins): Generator<AccessQuestion> {
   for (const fingerprint of [...policy.keys.map((key) => key.fingerprint), "unknown"])
     for (const login of logins)
       for (const address of addresses)
@@ -34,9 +34,9 @@ const nameOf = ({ fingerprint, login, address, uid }: AccessQuestion) =>
   JSON.stringify([fingerprint, login, address, uid]);
 
 /** The questions that the oracle allows, by name, with the deciding rule. */
-function allowedBy(policy: AccessPolicy, domain: AccessDomain): Map<string, AccessRule | null> {
+function allowedBy(policy: AccessPolicy, evaluated: EvaluatedLogins): Map<string, AccessRule | null> {
   const allowed = new Map<string, AccessRule | null>();
-  for (const question of questions(policy, domain)) {
+  for (const question of questions(policy, evaluated)) {
     const decision = decide(policy, question);
     if (decision.allowed) allowed.set(nameOf(question), decision.rule);
   }
@@ -67,11 +67,11 @@ test("the oracle rejects the patterns that RE2 rejects", () => {
 function compareExplanations(runs: number): void {
   const counts = { admitted: 0, allowed: 0, denied: 0, byRule: 0 };
   fc.assert(
-    fc.property(arbitrary.policy, arbitrary.domain, (policy, domain) => {
+    fc.property(arbitrary.policy, arbitrary.evaluated, (policy, evaluated) => {
       const strength = byStrength(policy.rules);
-      for (const question of questions(policy, domain)) {
+      for (const question of questions(policy, evaluated)) {
         const expected = decide(policy, question);
-        const { allowed, refusedBy, rule, key, device, considered } = explain(policy, question);
+        const { allowed, deniedBy, rule, key, device, considered } = explain(policy, question);
         counts.admitted += Number(expected.admitted);
         counts[expected.allowed ? "allowed" : "denied"] += 1;
         counts.byRule += Number(expected.rule !== null);
@@ -84,13 +84,13 @@ function compareExplanations(runs: number): void {
             ? question.fingerprint
             : undefined,
         );
-        expect(refusedBy).toBe(refusalOf(policy, question));
+        expect(deniedBy).toBe(refusalOf(policy, question));
         expect(considered.map((one) => one.rule)).toEqual(strength);
         for (const one of considered) {
           const misses = misfits(one.rule, device, question.login, question.address);
-          expect([...one.misses].sort()).toEqual(misses.sort());
+          expect([...one.mismatches].sort()).toEqual(misses.sort());
           const matches = one.rule === expected.rule ? "decides" : "would decide";
-          expect(one.role).toBe(misses.length > 0 ? "misses" : matches);
+          expect(one.role).toBe(misses.length > 0 ? "no match" : matches);
         }
       }
     }),
@@ -120,11 +120,11 @@ function refusalOf(policy: AccessPolicy, question: AccessQuestion) {
 test("verdicts agree with the oracle for each device, and reached() returns the devices of any allowed login", () => {
   const counts = { open: 0, closed: 0 };
   fc.assert(
-    fc.property(arbitrary.policy, arbitrary.domain, (policy, domain) => {
-      const access = new Access(policy, domain);
+    fc.property(arbitrary.policy, arbitrary.evaluated, (policy, evaluated) => {
+      const access = new Access(policy, evaluated);
       const reached = new Set<string>();
-      for (const login of domain.logins)
-        for (const address of domain.addresses) {
+      for (const login of evaluated.logins)
+        for (const address of evaluated.addresses) {
           const { shares, open } = access.verdict(login, address);
           expect(shares.flatMap(({ devices }) => access.uidsOf(devices)).sort()).toEqual(
             policy.devices.map(({ uid }) => uid).sort(),
@@ -157,12 +157,12 @@ test("verdicts agree with the oracle for each device, and reached() returns the 
 test("grants contain each login that the oracle allows once, with its rule, and no other login", () => {
   const counts = { allowed: 0 };
   fc.assert(
-    fc.property(arbitrary.policy, arbitrary.domain, (policy, domain) => {
-      const expected = allowedBy(policy, domain);
+    fc.property(arbitrary.policy, arbitrary.evaluated, (policy, evaluated) => {
+      const expected = allowedBy(policy, evaluated);
       counts.allowed += expected.size;
       const seen = new Map<string, AccessRule | null>();
       const groups = new Set<string>();
-      for (const grant of grantsOf(new Access(policy, domain))) {
+      for (const grant of grantsOf(new Access(policy, evaluated))) {
         const decisions = named(grant);
         expect(decisions).not.toEqual([]);
         for (const decision of decisions) {
@@ -182,7 +182,7 @@ test("grants contain each login that the oracle allows once, with its rule, and 
       expect(seen).toEqual(expected);
 
       const some = policy.keys.slice(1);
-      const ofSome = [...grantsOf(new Access(policy, domain), some)];
+      const ofSome = [...grantsOf(new Access(policy, evaluated), some)];
       expect(new Set(ofSome.flatMap(named))).toEqual(
         new Set([...expected.keys()].filter((name) => JSON.parse(name)[0] !== policy.keys[0]?.fingerprint)),
       );
@@ -217,10 +217,10 @@ function relation(changes: Iterable<AccessChange>): Record<"gained" | "lost", Se
 test("accessChanges returns exactly the decisions on which the oracle differs", () => {
   const counts = { gained: 0, lost: 0 };
   fc.assert(
-    fc.property(arbitrary.changedPolicy, arbitrary.domain, ({ before, after }, domain) => {
-      const [old, now] = [allowedBy(before, domain), allowedBy(after, domain)];
+    fc.property(arbitrary.changedPolicy, arbitrary.evaluated, ({ before, after }, evaluated) => {
+      const [old, now] = [allowedBy(before, evaluated), allowedBy(after, evaluated)];
       const uids = uidsOf(before, after);
-      const [was, is] = [new Access(before, domain, uids), new Access(after, domain, uids)];
+      const [was, is] = [new Access(before, evaluated, uids), new Access(after, evaluated, uids)];
       const changes = [...accessChanges(was, is)];
       const { gained, lost } = relation(changes);
       counts.gained += gained.size;
@@ -233,7 +233,7 @@ test("accessChanges returns exactly the decisions on which the oracle differs", 
       }
 
       expect(relation(accessChanges(is, was))).toEqual({ gained: lost, lost: gained });
-      const same = new Access(structuredClone(before), domain, uids);
+      const same = new Access(structuredClone(before), evaluated, uids);
       expect([...accessChanges(was, same)]).toEqual([]);
     }),
     { numRuns: 200 },

@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import type {
   AccessDevice,
-  AccessDomain,
   AccessKey,
   AccessPolicy,
   AccessRule,
   DeviceFilter,
+  EvaluatedLogins,
 } from "../../sdk/policy/index.ts";
 
 /**
@@ -164,7 +164,7 @@ export const changedPolicy: fc.Arbitrary<{ before: AccessPolicy; after: AccessPo
     };
   });
 
-export const domain: fc.Arbitrary<AccessDomain> = fc.record({
+export const evaluated: fc.Arbitrary<EvaluatedLogins> = fc.record({
   logins: fc.subarray(LOGINS, { minLength: 1, maxLength: 5 }),
   addresses: fc.subarray(ADDRESSES, { minLength: 1, maxLength: 4 }),
 });

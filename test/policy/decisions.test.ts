@@ -270,7 +270,7 @@ describe.each(CASES)("%s", (_, rules, rows) => {
       const device = DEVICES[uid] as AccessDevice;
 
       const explanation = explain(policy, question);
-      expect(explanation).toMatchObject({ allowed, rule, device, refusedBy: allowed ? undefined : outcome });
+      expect(explanation).toMatchObject({ allowed, rule, device, deniedBy: allowed ? undefined : outcome });
 
       const decision = firewallDecides(policy.rules, {
         deviceName: device.name,

@@ -1,10 +1,10 @@
 import { cidr, hostname, login } from "../../provider/helpers/patterns.ts";
 import type {
   AccessDevice,
-  AccessDomain,
   AccessKey,
   AccessPolicy,
   AccessRule,
+  EvaluatedLogins,
 } from "../../sdk/policy/index.ts";
 
 /** The numbers of objects in a policy, and of evaluated logins and addresses. */
@@ -36,11 +36,11 @@ export function randomNumbers(seed: number): (bound: number) => number {
 /** A policy like those of real fleets: tags, names of a scheme, patterns of helpers and handwritten ones. */
 export class LargePolicy {
   readonly policy: AccessPolicy;
-  readonly domain: AccessDomain;
+  readonly evaluated: EvaluatedLogins;
   readonly #below = randomNumbers(1);
 
   constructor(size: PolicySize) {
-    this.domain = {
+    this.evaluated = {
       logins: Array.from({ length: size.logins }, (_, index) => LOGINS[index] ?? `user${index}`),
       addresses: Array.from({ length: size.addresses }, (_, index) => `10.${index}.3.9`),
     };
@@ -100,7 +100,7 @@ export class LargePolicy {
   }
 
   #username(): string {
-    const { logins } = this.domain;
+    const { logins } = this.evaluated;
     return this.#weighed([
       [60, () => login(this.#one(logins))],
       [25, () => login(...this.#several(logins, 3))],
@@ -111,7 +111,7 @@ export class LargePolicy {
   }
 
   #sourceIp(): string {
-    const network = () => `10.${this.#below(this.domain.addresses.length)}`;
+    const network = () => `10.${this.#below(this.evaluated.addresses.length)}`;
     return this.#weighed([
       [40, () => ".*"],
       [25, () => cidr(`${network()}.0.0/16`)],

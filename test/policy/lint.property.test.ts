@@ -3,15 +3,15 @@ import { expect, test } from "vitest";
 import { cidr, hostname, login } from "../../provider/helpers/patterns.ts";
 import {
   Access,
-  type AccessDomain,
   type AccessPolicy,
   compilePattern,
-  domainOf,
+  type EvaluatedLogins,
   type Finding,
   firewallDecides,
   keyAdmits,
   type LintCode,
   lint,
+  loginsToEvaluate,
   PatternError,
   samplesOf,
 } from "../../sdk/policy/index.ts";
@@ -84,7 +84,7 @@ interface Login {
   readonly device: AccessPolicy["devices"][number];
 }
 
-const loginsOf = ({ devices }: AccessPolicy, { logins, addresses }: AccessDomain): Login[] =>
+const loginsOf = ({ devices }: AccessPolicy, { logins, addresses }: EvaluatedLogins): Login[] =>
   devices.flatMap((device) =>
     logins.flatMap((login) => addresses.map((address) => ({ login, address, device }))),
   );
@@ -103,11 +103,11 @@ const NEVER = "never-matches";
 const WRONG: readonly LintCode[] = ["broken-pattern", "mistaken-pattern"];
 const IDLE: readonly LintCode[] = ["unreachable-rule", "redundant-rule", NEVER];
 
-type Claim = (policy: AccessPolicy, domain: AccessDomain, findings: Finding[]) => void;
+type Claim = (policy: AccessPolicy, evaluated: EvaluatedLogins, findings: Finding[]) => void;
 
 /** A rule is reported as idle exactly if its deletion changes no decision. */
-const idleRules: Claim = (policy, domain, findings) => {
-  const logins = loginsOf(policy, domain);
+const idleRules: Claim = (policy, evaluated, findings) => {
+  const logins = loginsOf(policy, evaluated);
   for (const candidate of policy.rules.filter(({ active }) => active)) {
     const without = { rules: policy.rules.filter((other) => other !== candidate) };
     const changes = logins.some((one) => decide(policy, one).allowed !== decide(without, one).allowed);
@@ -121,8 +121,8 @@ const idleRules: Claim = (policy, domain, findings) => {
 };
 
 /** The matching and deciding logins determine never-matches, unreachable-rule and redundant-rule. */
-const kindsOfIdleRules: Claim = (policy, domain, findings) => {
-  const logins = loginsOf(policy, domain);
+const kindsOfIdleRules: Claim = (policy, evaluated, findings) => {
+  const logins = loginsOf(policy, evaluated);
   for (const { rule: code, object, evidence } of findings) {
     if (object.kind !== "rule" || !IDLE.includes(code)) continue;
     const [subject] = policy.rules.filter(({ id }) => id === object.id);
@@ -142,23 +142,25 @@ const kindsOfIdleRules: Claim = (policy, domain, findings) => {
 };
 
 /** A key is reported as idle exactly if its filter matches no device. */
-const idleKeys: Claim = (policy, domain, findings) => {
+const idleKeys: Claim = (policy, evaluated, findings) => {
   for (const key of policy.keys) {
     const codes = codesOf(findings, "key", key.fingerprint);
     const devices = policy.devices.filter((device) => keyAdmits({ ...key, username: "" }, device, "root"));
     expect(codes.includes(NEVER)).toBe(devices.length === 0 && !codes.includes("broken-pattern"));
     if (codes.includes(NEVER)) {
       const admits = ({ device, login }: Login) => keyAdmits(key, device, login);
-      expect(loginsOf(policy, domain).some(admits)).toBe(false);
+      expect(loginsOf(policy, evaluated).some(admits)).toBe(false);
     }
     if (codes.includes("matches-everything")) {
-      expect(loginsOf(policy, domain).every(({ device, login }) => keyAdmits(key, device, login))).toBe(true);
+      expect(loginsOf(policy, evaluated).every(({ device, login }) => keyAdmits(key, device, login))).toBe(
+        true,
+      );
     }
   }
 };
 
 /** Two rules contradict each other exactly if their order of creation decides. */
-const contradictions: Claim = (policy, domain, findings) => {
+const contradictions: Claim = (policy, evaluated, findings) => {
   const reported = new Set<string>();
   for (const { rule: code, object, evidence } of findings) {
     if (code !== "contradiction") continue;
@@ -182,12 +184,12 @@ const contradictions: Claim = (policy, domain, findings) => {
     reported.add(ids.join());
   }
   const reversed = { rules: policy.rules.toReversed() };
-  const orderMatters = loginsOf(policy, domain).some(
+  const orderMatters = loginsOf(policy, evaluated).some(
     (one) => decide(policy, one).allowed !== decide(reversed, one).allowed,
   );
   if (orderMatters) expect(reported.size).toBeGreaterThan(0);
   // Each pair disagrees about a login that one of the two rules decides.
-  const pairs = loginsOf(policy, domain).flatMap((one) => {
+  const pairs = loginsOf(policy, evaluated).flatMap((one) => {
     const winner = decide(policy, one).rule;
     return policy.rules
       .filter((other) => winner && other.priority === winner.priority && other.action !== winner.action)
@@ -198,18 +200,18 @@ const contradictions: Claim = (policy, domain, findings) => {
 };
 
 /** Without a no-default-deny finding, a rule decides every login. */
-const defaultDeny: Claim = (policy, domain, findings) => {
+const defaultDeny: Claim = (policy, evaluated, findings) => {
   if (policy.keys.length === 0 || findings.some((finding) => finding.rule === "no-default-deny")) return;
-  for (const one of loginsOf(policy, domain)) expect(decide(policy, one).rule).not.toBeNull();
+  for (const one of loginsOf(policy, evaluated)) expect(decide(policy, one).rule).not.toBeNull();
 };
 
-test("findings agree with every decision of the domain", () => {
+test("findings agree with every decision of the evaluated", () => {
   fc.assert(
     fc.property(policies, (policy) => {
-      const domain = domainOf([policy]);
-      const findings = lint(new Access(policy, domain));
+      const evaluated = loginsToEvaluate([policy]);
+      const findings = lint(new Access(policy, evaluated));
       for (const holds of [idleRules, kindsOfIdleRules, idleKeys, contradictions, defaultDeny])
-        holds(policy, domain, findings);
+        holds(policy, evaluated, findings);
     }),
     { numRuns: 500 },
   );
@@ -269,7 +271,7 @@ test("an unanchored-pattern finding has a matching counterexample and an anchore
       const check = (text: string) => {
         const subject = field === "filter.hostname" ? { filter: { hostname: text } } : { [field]: text };
         const policy = { devices: [one], keys: [], rules: [rule("1", { ...facts, ...subject })] };
-        const findings = lint(new Access(policy, domainOf([policy])));
+        const findings = lint(new Access(policy, loginsToEvaluate([policy])));
         return findings.find((finding) => finding.rule === "unanchored-pattern" && finding.field === field);
       };
       const finding = check(pattern);

@@ -39,7 +39,7 @@ test("a realistic policy has no findings", () => {
     ],
   };
   const options = {
-    domain: { logins: ["ana", "bob", "deploy"], addresses: ["10.1.2.3", "10.9.0.1"] },
+    evaluated: { logins: ["ana", "bob", "deploy"], addresses: ["10.1.2.3", "10.9.0.1"] },
     apiKeys: [{ name: "ci", role: "administrator", expiresAt: new Date("2026-06-01T00:00:00Z") }],
     invitations: [],
     now: new Date("2026-01-01T00:00:00Z"),

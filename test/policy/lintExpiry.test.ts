@@ -40,7 +40,7 @@ test("reports API keys and invitations that expire soon, and no expired ones", (
     },
     { rule: "expires-soon", severity: "info", object: { kind: "invitation", id: "bob@example.com" } },
   ]);
-  expect(short(linted({}, { apiKeys, invitations, now, soonDays: 1 }))).toEqual(["expires-soon 1"]);
+  expect(short(linted({}, { apiKeys, invitations, now, expiresWithin: 1 }))).toEqual(["expires-soon 1"]);
 });
 
 test("reads the service's representations of no expiry", () => {

@@ -26,8 +26,8 @@ test("reports a pattern that matches no evaluated login or address", () => {
         'Rule "case" (allow, priority 10) never matches: its username "(?i)^bob$" matches no evaluated login, and its sourceIp "(?i)^2001:db8::1$" matches no evaluated address.',
     },
   ]);
-  const domain = { logins: ["bob"], addresses: ["2001:db8::1"] };
-  expect(found("never-matches", { rules }, { domain })).toEqual([]);
+  const evaluated = { logins: ["bob"], addresses: ["2001:db8::1"] };
+  expect(found("never-matches", { rules }, { evaluated })).toEqual([]);
 });
 
 test("reports the username, not the broken filter, which denies on every device", () => {

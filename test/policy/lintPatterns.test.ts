@@ -37,11 +37,11 @@ test.each([
   );
 });
 
-test("prefers a login of the domain as counterexample", () => {
+test("prefers a login of the evaluated as counterexample", () => {
   const [finding] = found(
     "unanchored-pattern",
     { keys: [key({ username: "root" })] },
-    { domain: { logins: ["rootless"] } },
+    { evaluated: { logins: ["rootless"] } },
   );
   expect(finding?.evidence).toEqual({ counterexample: { login: "rootless" } });
 });

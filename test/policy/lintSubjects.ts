@@ -4,12 +4,12 @@ import {
   type AccessKey,
   type AccessPolicy,
   type AccessRule,
-  type DomainOptions,
-  domainOf,
+  type EvaluationOptions,
   type Finding,
   type LintCode,
   type LintOptions,
   lint,
+  loginsToEvaluate,
 } from "../../sdk/policy/index.ts";
 
 export const device = (name: string, ...tags: string[]): AccessDevice => ({
@@ -60,10 +60,10 @@ export const clean: AccessPolicy = {
 /** All findings of a policy over its own domain and the additions of `options`. */
 export function linted(
   policy: Partial<AccessPolicy>,
-  options: LintOptions & { readonly domain?: DomainOptions } = {},
+  options: LintOptions & { readonly evaluated?: EvaluationOptions } = {},
 ): Finding[] {
   const whole = { ...clean, ...policy };
-  return lint(new Access(whole, domainOf([whole], options.domain)), options);
+  return lint(new Access(whole, loginsToEvaluate([whole], options.evaluated)), options);
 }
 
 /** The findings of one code. */

@@ -9,7 +9,7 @@ import {
 import { device, key, rule } from "./lintSubjects.ts";
 
 const devices = [device("web-1", "prod"), device("web-2", "prod"), device("lab-1")];
-const domain = { logins: ["root", "ana"], addresses: ["10.0.0.1", "192.0.2.1"] };
+const evaluated = { logins: ["root", "ana"], addresses: ["10.0.0.1", "192.0.2.1"] };
 const ana = key({ name: "ana", username: "^ana$", filter: { tags: ["prod"] } });
 const root = key({ name: "root", username: "^root$", filter: { hostname: "^web-1$" } });
 const deny = (more: Partial<AccessRule> = {}) =>
@@ -19,7 +19,7 @@ const policyOf = (keys: readonly AccessKey[], ...rules: AccessRule[]): AccessPol
   keys,
   rules,
 });
-const reachedIn = (policy: AccessPolicy, over = domain) => {
+const reachedIn = (policy: AccessPolicy, over = evaluated) => {
   const access = new Access(policy, over);
   return access.uidsOf(access.reached());
 };
@@ -39,17 +39,17 @@ test("reached() omits a device if a key and the firewall allow only different lo
   expect(reachedIn(policyOf([ana, root], notAnaOnWeb2))).toEqual(uidsOf(web1));
 });
 
-test("reached() returns no device for a domain without logins or addresses", () => {
+test("reached() returns no device for a evaluated without logins or addresses", () => {
   const open = policyOf([key({ username: "", filter: {} })]);
   expect(reachedIn(open)).toEqual(uidsOf(...devices));
-  expect(reachedIn(open, { ...domain, logins: [] })).toEqual([]);
-  expect(reachedIn(open, { ...domain, addresses: [] })).toEqual([]);
+  expect(reachedIn(open, { ...evaluated, logins: [] })).toEqual([]);
+  expect(reachedIn(open, { ...evaluated, addresses: [] })).toEqual([]);
 });
 
 test("reached() does not change the stored device sets", () => {
   const access = new Access(
     policyOf([ana, key({ name: "all", username: "", filter: {} })], notAnaOnWeb2),
-    domain,
+    evaluated,
   );
   const before = access.uidsOf(access.verdict("ana", "10.0.0.1").open);
   expect(access.uidsOf(access.reached())).toEqual(access.uidsOf(access.reached()));

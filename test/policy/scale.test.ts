@@ -12,7 +12,7 @@ import { LargePolicy, randomNumbers } from "./largePolicy.ts";
 const DECISIONS = 5_000;
 
 test("the grants of 2,000 devices, 200 keys and 50 rules agree with single decisions", () => {
-  const { policy, domain } = new LargePolicy({
+  const { policy, evaluated } = new LargePolicy({
     devices: 2_000,
     keys: 200,
     rules: 50,
@@ -21,7 +21,7 @@ test("the grants of 2,000 devices, 200 keys and 50 rules agree with single decis
   });
   const granted = new Map<AccessKey, Map<string, AccessRule | null>>();
   const duplicates: string[] = [];
-  const access = new Access(policy, domain);
+  const access = new Access(policy, evaluated);
   const nameOf = (login: string, address: string, uid: string) => JSON.stringify([login, address, uid]);
   for (const { key, login, addresses, rule, devices } of grantsOf(access)) {
     const rules = granted.get(key) ?? new Map<string, AccessRule | null>();
@@ -42,7 +42,7 @@ test("the grants of 2,000 devices, 200 keys and 50 rules agree with single decis
   const counts = { admitted: 0, allowed: 0 };
   for (let count = 0; count < DECISIONS; count += 1) {
     const device = one(policy.devices);
-    const [login, address] = [one(domain.logins), one(domain.addresses)];
+    const [login, address] = [one(evaluated.logins), one(evaluated.addresses)];
     let key = one(policy.keys);
     // Most random keys do not admit to the device, so half of the rounds search for one that does.
     for (let draws = count % 2 === 0 ? 20 : 0; draws > 0 && !keyAdmits(key, device, login); draws -= 1) {

@@ -61,7 +61,7 @@ describe("the table", () => {
     // The pending device is not counted. The login "seen" comes from a session.
     expect(stdout).toContain(`Namespace ${world.fleet.tenant}: 3 keys, 9 accepted devices, 4 firewall rules`);
     expect(stdout).toContain(
-      "4 login names (from patterns and 1 recent session): deploy, root, seen, someone; ",
+      "4 login names (from patterns and 1 recent session): deploy, <any other login>, root, seen; ",
     );
     expect(stdout).toContain("192.0.2.1, 198.51.100.4, 203.0.113.1; 192.0.2.1 represents all addresses");
   });
@@ -102,12 +102,13 @@ test("--json lists every uid and every part of the answer", () => {
   const devices = ["db-2", "web-1", "web-2", "web-3", "web-4", "web-5"];
   expect(answer).toMatchObject({
     namespace: world.fleet.tenant,
-    domain: {
-      logins: ["deploy", "root", "seen", "someone"],
+    evaluated: {
+      logins: ["deploy", "otheruser", "root", "seen"],
       addresses: ["192.0.2.1", "198.51.100.4", "203.0.113.1"],
       anyAddress: "192.0.2.1",
+      anyLogin: "otheruser",
     },
-    unseen: [],
+    notEvaluated: [],
     unknown: [],
     keys: [{ fingerprint: print, name: "ana", username: "^root$", filter: { tags: ["prod"] } }],
     grants: [
@@ -170,7 +171,7 @@ describe("--explain", () => {
     const [key, device, login, from] = ["bob", "web-1", "deploy", "203.0.113.9"] as const;
     const text = query({ explain: true, key: [key], device: [device], login: [login], from: [from] });
     expect(text.refused).toBe(true);
-    expect(text.stdout).toContain("REFUSED: key bob as deploy from 203.0.113.9 on web-1\n");
+    expect(text.stdout).toContain("DENIED: key bob as deploy from 203.0.113.9 on web-1\n");
     expect(text.stdout).toContain("the firewall rule 1 (deny, priority 100) denies the login");
     expect(text.stdout).toContain("1 (deny, priority 100) decides");
     expect(text.stdout).toContain("2 (allow, priority 50) would decide");
@@ -183,7 +184,7 @@ describe("--explain", () => {
     expect(answer).toMatchObject({
       namespace: world.fleet.tenant,
       allowed: false,
-      refusedBy: "rule",
+      deniedBy: "rule",
       key: { name: "bob" },
       login: "deploy",
       address: "203.0.113.9",
@@ -195,17 +196,17 @@ describe("--explain", () => {
     });
     // A rule with a lower priority than the deciding rule does not nearly decide.
     expect(
-      answer.considered.map(({ rule, role, misses, nearly }: Record<string, { id: string }>) => [
+      answer.considered.map(({ rule, role, mismatches, onlyMismatch }: Record<string, { id: string }>) => [
         rule?.id,
         role,
-        misses,
-        nearly,
+        mismatches,
+        onlyMismatch,
       ]),
     ).toEqual([
       ["1", "decides", [], false],
-      ["4", "misses", ["inactive", "login", "device"], false],
+      ["4", "no match", ["inactive", "login", "device"], false],
       ["2", "would decide", [], false],
-      ["3", "misses", ["login", "device"], false],
+      ["3", "no match", ["login", "device"], false],
     ]);
   });
 

@@ -7,7 +7,7 @@ import {
   protectedGroup,
   type Seat,
 } from "../../provider/review/guards/lockouts.ts";
-import { incapabilities } from "../../provider/review/guards/planProblems.ts";
+import { missingPermissions } from "../../provider/review/guards/planProblems.ts";
 import { memberChanges } from "../../provider/review/reviewNamespace.ts";
 import { Access, type AccessPolicy, type AccessRule } from "../../sdk/policy/index.ts";
 
@@ -29,9 +29,9 @@ const policy = (more: Partial<AccessPolicy>): AccessPolicy => ({
   ...more,
 });
 
-const domain = { logins: ["root", "deploy"], addresses: ["10.0.0.1", "192.0.2.1"] };
+const evaluated = { logins: ["root", "deploy"], addresses: ["10.0.0.1", "192.0.2.1"] };
 const uids = ["1", "2", "3"];
-const over = (some: Partial<AccessPolicy>) => new Access(policy(some), domain, uids);
+const over = (some: Partial<AccessPolicy>) => new Access(policy(some), evaluated, uids);
 const linesOf = (before: Partial<AccessPolicy>, after: Partial<AccessPolicy>) =>
   accessLines(over(before), over(after)).map(({ change, keys, logins, addresses, anyAddress, devices }) => [
     change,
@@ -125,7 +125,7 @@ describe("lockouts", () => {
       (keys) =>
         new Access(
           policy({ devices, keys }),
-          domain,
+          evaluated,
           devices.map(({ uid }) => uid),
         ),
     ) as [Access, Access];
@@ -176,10 +176,10 @@ describe("missing permissions", () => {
     if (!definition) throw new Error(`there is no resource ${kind}`);
     return steps.map((one) => ({ ...one, definition }));
   };
-  const operationsOf = (found: ReturnType<typeof incapabilities>) =>
+  const operationsOf = (found: ReturnType<typeof missingPermissions>) =>
     found.map(({ operation, resources }) => [operation, ...resources]);
-  const missing = (actor: Parameters<typeof incapabilities>[0], kind: string, ...steps: PlannedStep[]) =>
-    operationsOf(incapabilities(actor, planned(kind, steps), []));
+  const missing = (actor: Parameters<typeof missingPermissions>[0], kind: string, ...steps: PlannedStep[]) =>
+    operationsOf(missingPermissions(actor, planned(kind, steps), []));
 
   test("are listed once for each operation, with the resources that need it", () => {
     const operator = { kind: "user", role: "operator" } as const;
@@ -233,7 +233,7 @@ describe("missing permissions", () => {
       ["createFirewallRule", "a", "b", "c"],
       ["deleteFirewallRule", "a", "b", "c"],
     ]);
-    const [first] = incapabilities(observer, planned("FirewallRule", steps), []);
+    const [first] = missingPermissions(observer, planned("FirewallRule", steps), []);
     expect(first?.reason).toBe(
       "permission denied: the role administrator is required, and the credential has the role observer (createFirewallRule)",
     );
@@ -268,8 +268,8 @@ describe("missing permissions", () => {
       ...planned("Namespace", [step("create", "n")]),
       ...planned("Member", [step("create", "m")]),
     ];
-    expect(operationsOf(incapabilities({ kind: "user", role: "observer" }, [], created))).toEqual([]);
-    expect(operationsOf(incapabilities({ kind: "apikey", role: undefined }, [], created))).toEqual([
+    expect(operationsOf(missingPermissions({ kind: "user", role: "observer" }, [], created))).toEqual([]);
+    expect(operationsOf(missingPermissions({ kind: "apikey", role: undefined }, [], created))).toEqual([
       ["createNamespace", "n"],
       ["inviteMember", "m"],
     ]);

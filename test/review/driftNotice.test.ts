@@ -14,21 +14,21 @@ import { definitionNamed } from "../../provider/estate/liveObjects.ts";
 import { testFolder } from "../support/folder.ts";
 
 const key = (name: string, meaning: readonly string[] = []): ReportedObject => ({
-  ...{ kind: "PublicKey", id: name, name, tenant: "t", meaning },
+  ...{ kind: "PublicKey", id: name, name, tenant: "t", effects: meaning },
 });
 
 const report = (unmanaged: readonly ReportedObject[]): DriftReport => ({
   ...{ engine: "embedded", command: "refresh", project: "access", stack: "prod", version: 1 as const },
   ...{ ok: true, planned: true, createdStack: false, steps: [], diagnostics: [], durationMs: 1, outputs: {} },
   summary: { create: 0, update: 0, replace: 0, delete: 0, same: 3, read: 0, import: 0 } as never,
-  ...{ drifted: [], unmanaged, unmanagedCounts: "fail", notApplied: [], namespaces: [], notes: [] },
-  ...{ expiring: [], unseen: [] },
+  ...{ drifted: [], unmanaged, unmanagedMode: "fail", notApplied: [], namespaces: [], notes: [] },
+  ...{ expiring: [], notEvaluated: [] },
   acceptance: { program: "", changes: [], exceptions: [] } as never,
 });
 
 const run = (
   names: readonly string[],
-  more: { unread?: string[]; repaired?: readonly string[] } = {},
+  more: { notEvaluated?: string[]; repaired?: readonly string[] } = {},
 ): NotedRun => ({
   found: {
     report: report(names.map((name) => key(name))),
@@ -38,7 +38,7 @@ const run = (
       state: { name },
     })) as never,
     meanings: [],
-    unread: more.unread ?? [],
+    notEvaluated: more.notEvaluated ?? [],
   },
   ...(more.repaired && { repaired: report(more.repaired.map((name) => key(name))) }),
 });
@@ -58,12 +58,14 @@ describe("a notice of drift", () => {
 
   test("reports drift as unclear and not as resolved when an object could not be read", () => {
     const before = noticeOf(run(["a"])).fingerprint;
-    const unclear = noticeOf(run([], { unread: ["the namespace lab"] }), before);
-    expect(unclear).toMatchObject({ event: "unclear", findings: [], unread: ["the namespace lab"] });
+    const unclear = noticeOf(run([], { notEvaluated: ["the namespace lab"] }), before);
+    expect(unclear).toMatchObject({ event: "unclear", findings: [], notEvaluated: ["the namespace lab"] });
     expect(unclear.summary).toMatch(/The check is incomplete\.$/);
-    expect(driftNotice(run([], { unread: ["the namespace lab"] }), unclear.fingerprint)).toBeUndefined();
-    expect(noticeOf(run([]), unclear.fingerprint)).toMatchObject({ event: "resolved", unread: [] });
-    const { text } = slackMessage(run([], { unread: ["the namespace lab"] }), before) ?? { text: "" };
+    expect(
+      driftNotice(run([], { notEvaluated: ["the namespace lab"] }), unclear.fingerprint),
+    ).toBeUndefined();
+    expect(noticeOf(run([]), unclear.fingerprint)).toMatchObject({ event: "resolved", notEvaluated: [] });
+    const { text } = slackMessage(run([], { notEvaluated: ["the namespace lab"] }), before) ?? { text: "" };
     expect(text).toContain("Not evaluated: the namespace lab");
   });
 

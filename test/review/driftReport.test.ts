@@ -105,7 +105,7 @@ test("suggests YAML for a program in YAML", () => {
 test("a sentence about drift reports the difference, also of a field that is not an input", () => {
   const { type, name } = step("PublicKey", []);
   const outputs = [{ path: "size", old: 1, new: 2, outputOnly: true }] as const;
-  const known = { urn: "", op: "update", meaning: [] } as const;
+  const known = { urn: "", op: "update", effects: [] } as const;
   expect(driftedSentence({ ...known, type: "test:index:Thing", name, fields: outputs }, STYLE)).toBe(
     "test:index:Thing x: size is 2 (declared 1)",
   );
@@ -126,7 +126,14 @@ describe("the JUnit report", () => {
   /** Parses the test case of an API key that has this name and expired with this message. */
   function readBack(name: string, message: string) {
     const report = {
-      ...{ project: "fleet", stack: "prod", drifted: [], unmanaged: [], unmanagedCounts: "fail", unseen: [] },
+      ...{
+        project: "fleet",
+        stack: "prod",
+        drifted: [],
+        unmanaged: [],
+        unmanagedMode: "fail",
+        notEvaluated: [],
+      },
       ...{ durationMs: 1500, expiring: [{ tenant: "", name, expiresAt: "", message }] },
     } as unknown as DriftReport;
     const xml = driftJunit(report, undefined, false);

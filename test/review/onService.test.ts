@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Plan, ResourceValues, Step } from "../../provider/engine/index.ts";
 import { onService, stepsOf } from "../../provider/plan/steps.ts";
-import { incapabilities } from "../../provider/review/guards/planProblems.ts";
+import { missingPermissions } from "../../provider/review/guards/planProblems.ts";
 
 const HERE = "https://here.example.org";
 const THERE = "https://there.example.org";
@@ -20,8 +20,8 @@ function step(op: Step["op"], name: string, before?: ResourceValues, after?: Res
 }
 
 const seen = (...steps: Step[]) => {
-  const { plan, unseen, unknown } = onService({ steps } as unknown as Plan, HERE);
-  return { left: plan.steps.map(({ op, name, id }) => [op, name, id]), unseen, unknown };
+  const { plan, notEvaluated, unknown } = onService({ steps } as unknown as Plan, HERE);
+  return { left: plan.steps.map(({ op, name, id }) => [op, name, id]), notEvaluated, unknown };
 };
 
 describe("a plan limited to one service", () => {
@@ -30,8 +30,8 @@ describe("a plan limited to one service", () => {
     ["of an instance of this service", HERE],
     ["of an instance with another spelling of the address", `${HERE}:443/`],
   ])("includes resources %s", (_, url) => {
-    const { left, unseen, unknown } = seen(step("update", "ana", on(url), on(url)));
-    expect([left, unseen, unknown]).toEqual([[["update", "ana", "id of ana"]], [], []]);
+    const { left, notEvaluated, unknown } = seen(step("update", "ana", on(url), on(url)));
+    expect([left, notEvaluated, unknown]).toEqual([[["update", "ana", "id of ana"]], [], []]);
   });
 
   test("includes resources without values, which refer to no instance", () => {
@@ -44,11 +44,11 @@ describe("a plan limited to one service", () => {
     expect(one).toEqual({
       left: [],
       unknown: [],
-      unseen: [`PublicKey "ana": not evaluated, since it is on another service (${THERE})`],
+      notEvaluated: [`PublicKey "ana": not evaluated, since it is on another service (${THERE})`],
     });
     const names = ["a", "b", "c", "d", "e", "f"];
     const many = seen(...names.map((name) => step("same", name, on(THERE), on(THERE))));
-    expect(many.unseen).toEqual([]);
+    expect(many.notEvaluated).toEqual([]);
     expect(many.unknown).toEqual([
       `PublicKey "a", PublicKey "b", PublicKey "c", PublicKey "d", PublicKey "e" and 1 more: not evaluated, since they are on another service (${THERE})`,
     ]);
@@ -58,7 +58,7 @@ describe("a plan limited to one service", () => {
     expect(seen(step("create", "ana", undefined, on(url)))).toEqual({
       left: [],
       unknown: [],
-      unseen: [
+      notEvaluated: [
         'PublicKey "ana": not evaluated, since it is on a service whose address is secret or unknown before the apply',
       ],
     });
@@ -74,7 +74,7 @@ describe("a plan limited to one service", () => {
       const found = stepsOf(plan, HOME, HOME);
       const kept = tenant === "[secret]" ? ["bob"] : [];
       expect(found.steps.map(({ step }) => step.name)).toEqual(kept);
-      expect(found.unseen).toEqual([
+      expect(found.notEvaluated).toEqual([
         'PublicKey "ana": its namespace is secret or unknown before the apply; access is evaluated without this resource',
         ...(kept.length > 0
           ? []
@@ -92,12 +92,12 @@ describe("a plan limited to one service", () => {
     const { plan } = onService({ steps } as unknown as Plan, HERE);
     const found = stepsOf(plan, HOME, HOME);
     expect(found.steps.map(({ title }) => title)).toEqual(['PublicKey "bob"']);
-    expect(found.unseen).toEqual([expect.stringContaining('PublicKey "ana": its namespace is secret')]);
+    expect(found.notEvaluated).toEqual([expect.stringContaining('PublicKey "ana": its namespace is secret')]);
     // The permissions of that credential are unknown here.
     const missingFor = (...of: readonly Step[]) => {
       const { plan: seen } = onService({ steps: of } as unknown as Plan, HERE);
       const actor = { kind: "user", role: "observer" } as const;
-      return incapabilities(actor, stepsOf(seen, HOME, HOME).steps, []);
+      return missingPermissions(actor, stepsOf(seen, HOME, HOME).steps, []);
     };
     expect(missingFor(...steps)).toEqual([]);
     const usual = { ...named, provider: { url: HERE } };
@@ -118,6 +118,6 @@ describe("a plan limited to one service", () => {
     expect(away.left).toEqual([["delete", "ana", "id of ana"]]);
     const back = seen(step("replace", "ana", on(THERE), on(HERE)));
     expect(back.left).toEqual([["create", "ana", undefined]]);
-    expect([...away.unseen, ...back.unseen]).toHaveLength(2);
+    expect([...away.notEvaluated, ...back.notEvaluated]).toHaveLength(2);
   });
 });

@@ -113,11 +113,11 @@ describe("the lists of a review", () => {
       "ci-2",
       "ci-10",
     ]);
-    const [shown = []] = [review.domain.addresses].map((all) =>
+    const [shown = []] = [review.evaluated.addresses].map((all) =>
       all.filter((one) => seen.addresses.includes(one)),
     );
     expect(shown).toEqual(["10.0.0.9", "10.0.0.10", "192.168.1.1"]);
-    const tagging = review.incapabilities.find(({ operation }) => operation === "updateDeviceTags");
+    const tagging = review.missingPermissions.find(({ operation }) => operation === "updateDeviceTags");
     expect(tagging?.resources).toEqual(["db-1", "gate", "web-1", "web-2", "web-10"]);
     const [line] = review.access;
     expect(line?.devices).toEqual(

@@ -56,26 +56,26 @@ describe("DeviceTags", () => {
       step("create", "DeviceTags", "t", { after: { device: "front", tags: ["edge"] } }),
     );
     expect(tagsOf(planned, "front")).toEqual(["edge"]);
-    expect(planned.unseen).toEqual([
+    expect(planned.notEvaluated).toEqual([
       'Device "nobody": there is no device "edge-99" yet; access is evaluated without this resource',
     ]);
   });
 
   test("reports a missing or unknown device, and changes nothing", () => {
     const missing = plan(step("create", "DeviceTags", "t", { after: { device: "edge-99", tags: ["edge"] } }));
-    expect(missing.unseen).toEqual([
+    expect(missing.notEvaluated).toEqual([
       'DeviceTags "t": there is no device "edge-99" yet; access is evaluated without this resource',
     ]);
     const hidden = plan(
       step("replace", "DeviceTags", "t", { ...state, after: { device: "[unknown]", tags: ["edge"] } }),
     );
-    expect(hidden.unseen[0]).toMatch(/^DeviceTags "t": its device is secret or unknown/);
+    expect(hidden.notEvaluated[0]).toMatch(/^DeviceTags "t": its device is secret or unknown/);
     for (const { policy } of [missing, hidden]) expect(policy).toEqual(estate.policy);
     const deleted = { before: { outputs: on("gone-05") }, id: `${TENANT}/${uidOf("gone-05")}` };
     const late = plan(
       step("update", "DeviceTags", "t", { ...deleted, after: { device: "gone-05", tags: ["edge"] } }),
     );
-    expect(late.unseen[0]).toContain(`its device ${uidOf("gone-05")} no longer exists`);
+    expect(late.notEvaluated[0]).toContain(`its device ${uidOf("gone-05")} no longer exists`);
   });
 });
 
@@ -128,7 +128,7 @@ describe("Tag", () => {
     expect(plan(step("delete", "Tag", "t", state)).policy).toEqual(estate.policy);
     const hidden = plan(step("update", "Tag", "t", { ...state, after: { name: "[unknown]" } }));
     expect(hidden.policy).toEqual(estate.policy);
-    expect(hidden.unseen[0]).toMatch(/^Tag "t": its name is secret or unknown/);
+    expect(hidden.notEvaluated[0]).toMatch(/^Tag "t": its name is secret or unknown/);
   });
 });
 
@@ -154,12 +154,12 @@ describe("Device", () => {
 
   test("rejects only pending devices", () => {
     const rejected = plan(step("create", "Device", "d", { after: { device: "new-04", status: "rejected" } }));
-    expect(rejected).toMatchObject({ policy: estate.policy, unseen: [] });
+    expect(rejected).toMatchObject({ policy: estate.policy, notEvaluated: [] });
     const refused = plan(
       step("update", "Device", "d", { ...state("keep"), after: { device: "web-01", status: "rejected" } }),
     );
     expect(refused.policy).toEqual(estate.policy);
-    expect(refused.unseen[0]).toContain("which the service does not allow");
+    expect(refused.notEvaluated[0]).toContain("which the service does not allow");
   });
 
   test("replaces the old device of a machine that is accepted with a new key", () => {

@@ -83,7 +83,7 @@ describe("PublicKey", () => {
     const after = { ...keyInputs, filter: { tags: ["prod", hidden] } };
     const planned = plan(step(op, "PublicKey", "a", { ...state, after }));
     expect(planned.policy).toEqual(estate.policy);
-    expect(planned.unseen).toEqual([
+    expect(planned.notEvaluated).toEqual([
       `PublicKey "a": its filter is secret or unknown before the apply; access is evaluated ${rest}`,
     ]);
   });
@@ -93,7 +93,7 @@ describe("PublicKey", () => {
       step("create", "PublicKey", "c", { after: { ...keyInputs, data: lineC, name: "[unknown]" } }),
     );
     expect(planned.policy.keys.at(-1)).toMatchObject({ name: "c", fingerprint: fingerprintOf(lineC) });
-    expect(planned.unseen).toEqual([]);
+    expect(planned.notEvaluated).toEqual([]);
   });
 
   test("reports an update of a key that no longer exists", () => {
@@ -103,7 +103,7 @@ describe("PublicKey", () => {
     };
     const planned = plan(step("update", "PublicKey", "c", { ...state, after: keyInputs }));
     expect(planned.policy).toEqual(estate.policy);
-    expect(planned.unseen.join()).toContain('PublicKey "c": its object no longer exists');
+    expect(planned.notEvaluated.join()).toContain('PublicKey "c": its object no longer exists');
     expect(planned.managed).toEqual([]);
   });
 });
@@ -147,8 +147,8 @@ describe("FirewallRule", () => {
       step("create", "FirewallRule", "y", { after: { ...ruleInputs, action: "deny" } }),
       step("create", "FirewallRule", "z", { after: { ...ruleInputs, priority: 8 } }),
     );
-    expect(planned.unseen).toHaveLength(1);
-    expect(planned.unseen[0]).toMatch(
+    expect(planned.notEvaluated).toHaveLength(1);
+    expect(planned.notEvaluated[0]).toMatch(
       /"x \(new\)" and "y \(new\)" have the same priority 7; .*unknown before the apply/,
     );
   });
@@ -157,6 +157,8 @@ describe("FirewallRule", () => {
     const after = { ...ruleInputs, sourceIp: "[unknown]", username: "[secret]" };
     const planned = plan(step("update", "FirewallRule", "x", { ...ruleState, after }));
     expect(planned.policy).toEqual(estate.policy);
-    expect(planned.unseen[0]).toMatch(/^FirewallRule "x": its sourceIp and username are secret or unknown/);
+    expect(planned.notEvaluated[0]).toMatch(
+      /^FirewallRule "x": its sourceIp and username are secret or unknown/,
+    );
   });
 });

@@ -38,7 +38,7 @@ describe("Member", () => {
   test("reports a member with an unknown address", () => {
     const planned = plan(step("create", "Member", "x", { after: { email: "[secret]", role: "operator" } }));
     expect(planned.members).toHaveLength(2);
-    expect(planned.unseen[0]).toMatch(/^Member "x": its email is secret or unknown/);
+    expect(planned.notEvaluated[0]).toMatch(/^Member "x": its email is secret or unknown/);
   });
 });
 

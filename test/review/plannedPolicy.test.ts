@@ -85,6 +85,6 @@ describe("namespaces", () => {
       step("replace", "PublicKey", "a", { ...keyState, after: { ...keyInputs, tenant: "[unknown]" } }),
     );
     expect(unclear.policy).toEqual(estate.policy);
-    expect(unclear.unseen[0]).toMatch(/^PublicKey "a": its namespace is unknown/);
+    expect(unclear.notEvaluated[0]).toMatch(/^PublicKey "a": its namespace is unknown/);
   });
 });

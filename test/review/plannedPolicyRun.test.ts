@@ -203,7 +203,7 @@ describe.each(engines)("a plan that the $label applies", ({ engine, available })
     const today = await estateNow();
     const plan = await stack.preview({ values: true });
     const planned = plannedEstate(today, plan);
-    expect(planned.unseen).toEqual([]);
+    expect(planned.notEvaluated).toEqual([]);
     expect(planned.unknown).toEqual([expect.stringContaining("whether the service knows ana@example.com")]);
     expect(planned.duplicates).toEqual([]);
     expect(planned.notes).toEqual([

@@ -38,7 +38,7 @@ describe("toAllow", () => {
       'access).toAllow({ device: { tag: "edge" }, from: ["198.51.100.0/24", "10.0.0.0/8"] })',
       'access).toAllow({ device: { tag: "edge" }, from: "2001:db8:1::/48" })',
       'access).toAllow({ from: "::ffff:10.1.2.3", device: { tag: "prod" } })',
-      'access).toAllow({ where: ({ key, login, device, rule }) => key.name === "deploy" && login === "someone" && device.name === "web-01" && rule?.id === "1" })',
+      'access).toAllow({ where: ({ key, login, device, rule }) => key.name === "deploy" && login === "otheruser" && device.name === "web-01" && rule?.id === "1" })',
     ]);
   });
 
@@ -74,7 +74,7 @@ describe("toAllow", () => {
         line: 4,
         cases: 40,
         message: "40 cases are allowed",
-        lookedAt: { keys: 1, devices: 40, logins: ["root"] },
+        evaluated: { keys: 1, devices: 40, logins: ["root"] },
       },
     ]);
     expect(failures[0]?.counterexamples).toHaveLength(5);
@@ -102,7 +102,7 @@ describe("toAllow", () => {
         'access).toAllow({ key: "nobody", device: { name: "nothing" } })',
       ]),
     );
-    expect(failures.map(({ counterexamples }) => counterexamples.map(({ refusedBy }) => refusedBy))).toEqual([
+    expect(failures.map(({ counterexamples }) => counterexamples.map(({ deniedBy }) => deniedBy))).toEqual([
       ["login"],
       ["device"],
       ["rule"],
@@ -144,7 +144,7 @@ describe("toAllow", () => {
     });
     const { failures } = await runBody('expect(access).not.toAllow({ device: { tag: "prod" } });', facts);
     expect(failures[0]?.counterexamples).toMatchObject([
-      { login: "someone", key: { name: "deploy" }, rule: null },
+      { login: "otheruser", key: { name: "deploy" }, rule: null },
     ]);
   });
 });
@@ -239,7 +239,7 @@ describe("custom predicates", () => {
       "policy).toSatisfy(({ devices }) => devices.length === 3)",
       "policy.keys).toSatisfy((keys) => keys.length < 10)",
       "policy.rules).toAllSatisfy((rule) => rule.active)",
-      "domain.logins).toAllSatisfy((login) => login.length < 10)",
+      "evaluated.logins).toAllSatisfy((login) => login.length < 10)",
     ]);
   });
 

@@ -30,7 +30,7 @@ test("escapes characters of names that reverse the text, move the cursor or star
     message: "1 case is allowed",
     counterexamples: [example],
     cases: 1,
-    lookedAt: evaluated,
+    evaluated: evaluated,
     line: 4,
   };
   const text = textOf({ name: HOSTILE, ok: false, failures: [{ ...failure, assertion: HOSTILE }] });
@@ -47,7 +47,7 @@ test("escapes characters of names that reverse the text, move the cursor or star
 test("lists the first eight of many login names", () => {
   const logins = Array.from({ length: 10 }, (_, at) => `u${at}`);
   const evaluated = { keys: 0, devices: 1, logins, addresses: logins.slice(0, 8) };
-  const failure = { message: "no", counterexamples: [], cases: 0, lookedAt: evaluated, line: 4 };
+  const failure = { message: "no", counterexamples: [], cases: 0, evaluated: evaluated, line: 4 };
   const eight = "u0, u1, u2, u3, u4, u5, u6, u7";
   expect(textOf({ ok: false, failures: [failure] }).split("\n")).toContain(
     `       evaluated 0 keys and 1 device, as ${eight} and 2 more, from ${eight}`,

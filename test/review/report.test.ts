@@ -25,13 +25,21 @@ const line = (name: string, more: Partial<ReviewedAccess> = {}): ReviewedAccess 
 const review = (more: Partial<NamespaceReview> = {}): Review => ({
   ...{ version: 1, project: "fleet", stack: "prod", engine: "embedded", service: "https://gate.example.org" },
   summary: { create: 1, update: 2, replace: 0, delete: 0, import: 0, same: 3 },
-  ...{ changes: [], twins: [], refused: [], unseen: [], unknown: [] },
+  ...{ changes: [], duplicateDeclarations: [], preflightFailures: [], notEvaluated: [], unknown: [] },
   namespaces: [
     {
-      ...{ tenant: "1", name: "lab", access: [], members: [], lockouts: [], incapabilities: [], lint: [] },
-      domain: { devices: 1, keys: 1, rules: 0, sessions: 0, logins: ["root"], addresses: ["192.0.2.1"] },
+      ...{
+        tenant: "1",
+        name: "lab",
+        access: [],
+        members: [],
+        lockouts: [],
+        missingPermissions: [],
+        lint: [],
+      },
+      evaluated: { devices: 1, keys: 1, rules: 0, sessions: 0, logins: ["root"], addresses: ["192.0.2.1"] },
       coverage: { managed: 1, total: 1, percent: 100, unmanaged: [] },
-      ...{ tests: [], unseen: [], unknown: [], ...more },
+      ...{ tests: [], notEvaluated: [], unknown: [], ...more },
     },
   ],
 });
@@ -39,9 +47,9 @@ const review = (more: Partial<NamespaceReview> = {}): Review => ({
 const NOTHING_ALLOWED = {
   allowLockout: false,
   allowUnmanaged: false,
-  allowMissingRights: false,
+  allowMissingPermissions: false,
   allowFindings: false,
-  allowUnseen: false,
+  allowIncomplete: false,
 };
 
 const markdown = (some: Review, max?: number) =>
@@ -65,8 +73,8 @@ describe("a review as text", () => {
       line("ana", { change: "lost", logins: ["root", "deploy"], where: "14 devices tagged prod" }),
       line("bob", { keys: ["b", "c", "d", "e", "f"].map((name) => ({ fingerprint: name, name })) }),
       line("carl", { anyAddress: false, addresses: ["10.0.0.1"] }),
-      line("dan", { logins: ["someone", "root"], anyAddress: false, addresses: ["192.0.2.1"] }),
-      line("eve", { logins: ["someone", "root"], anyLogin: true }),
+      line("dan", { logins: ["otheruser", "root"], anyAddress: false, addresses: ["192.0.2.1"] }),
+      line("eve", { logins: ["otheruser", "root"], anyLogin: true }),
     ];
     const words = text(review({ access }));
     expect(words).toContain("- key ana loses logins root and deploy on 14 devices tagged prod");
@@ -83,7 +91,7 @@ describe("a review as text", () => {
     const some = {
       ...review({
         lockouts: [{ code: "last-administrator", message: "no administrator is left beside the owner" }],
-        incapabilities: [
+        missingPermissions: [
           { operation: "inviteMember", reason: "inviteMember is for users", resources: ["bob"] },
         ],
         tests: [
@@ -93,12 +101,12 @@ describe("a review as text", () => {
           },
         ],
       }),
-      twins: [{ object: "the key ana", urns: ["urn:a", "urn:b"] }],
+      duplicateDeclarations: [{ object: "the key ana", urns: ["urn:a", "urn:b"] }],
     };
     const all = objections(some, NOTHING_ALLOWED);
     expect(all).toHaveLength(4);
     expect(objections(some, { ...NOTHING_ALLOWED, allowLockout: true })).toHaveLength(3);
-    const unable = objections(some, { ...NOTHING_ALLOWED, allowMissingRights: true }).join();
+    const unable = objections(some, { ...NOTHING_ALLOWED, allowMissingPermissions: true }).join();
     expect(unable).not.toContain("inviteMember");
     expect(unable).toContain("no administrator is left");
     for (const words of ["the key ana", "no administrator is left", "inviteMember is for users", "no root"]) {
@@ -109,13 +117,17 @@ describe("a review as text", () => {
   });
 
   test("blocks on unread objects, and on changes that the service would reject", () => {
-    const some = { ...review({ unseen: ["a key"] }), unseen: ["a plan"], refused: ["a tag"] };
+    const some = {
+      ...review({ notEvaluated: ["a key"] }),
+      notEvaluated: ["a plan"],
+      preflightFailures: ["a tag"],
+    };
     expect(objections(some, NOTHING_ALLOWED)).toEqual([
       "a tag",
-      "a plan (allow with --allow-unseen)",
-      "lab: a key (allow with --allow-unseen)",
+      "a plan (allow with --allow-incomplete)",
+      "lab: a key (allow with --allow-incomplete)",
     ]);
-    expect(objections(some, { ...NOTHING_ALLOWED, allowUnseen: true })).toEqual(["a tag"]);
+    expect(objections(some, { ...NOTHING_ALLOWED, allowIncomplete: true })).toEqual(["a tag"]);
   });
 
   test("blocks on new findings: errors, and open patterns that give access", () => {

@@ -13,7 +13,7 @@ const estateOf = (tenant: string): Estate => ({
     devices: [],
     members: [],
     apiKeys: [],
-    unseen: [],
+    notEvaluated: [],
     unknown: [],
     unreadable: {},
   },
@@ -54,8 +54,8 @@ describe.each([
 
   test("lists the missing permissions of each namespace", async () => {
     const actor = { kind: "user", role: "observer" } as const;
-    expect((await review(HOME, steps, { actor })).incapabilities).toEqual([]);
-    expect((await review(OTHER, steps, { actor })).incapabilities).toMatchObject([
+    expect((await review(HOME, steps, { actor })).missingPermissions).toEqual([]);
+    expect((await review(OTHER, steps, { actor })).missingPermissions).toMatchObject([
       { operation: "inviteMember", resources: ["mia"] },
     ]);
   });
@@ -63,10 +63,10 @@ describe.each([
   test("reports the findings of a new namespace once", async () => {
     const actor = { kind: "apikey", role: undefined } as const;
     const [home, other] = [await review(HOME, steps, { actor }), await review(OTHER, steps, { actor })];
-    expect(home.incapabilities).toMatchObject([{ operation: "createNamespace", resources: ["n"] }]);
+    expect(home.missingPermissions).toMatchObject([{ operation: "createNamespace", resources: ["n"] }]);
     expect(home.unknown).toEqual([]);
-    expect(other.incapabilities).toMatchObject([{ operation: "inviteMember" }]);
-    expect(other.unseen).toEqual([]);
+    expect(other.missingPermissions).toMatchObject([{ operation: "inviteMember" }]);
+    expect(other.notEvaluated).toEqual([]);
     expect(other.unknown).toEqual([expect.stringContaining("whether it knows mia@example.org")]);
   });
 });
@@ -91,7 +91,7 @@ describe("API keys that the change creates", () => {
     const [soon, late] = [30, 60].map((validDays) =>
       created("ApiKey", `in${validDays}`, { name: `in${validDays}`, role: "operator", validDays }),
     ) as [Step, Step];
-    const { lint } = await review(HOME, [soon, late], { soonDays: 45 });
+    const { lint } = await review(HOME, [soon, late], { expiresWithin: 45 });
     expect(lint).toMatchObject([{ rule: "expires-soon", object: { name: "in30" } }]);
   });
 });
@@ -105,14 +105,14 @@ describe("a plan compared with a base plan", () => {
 
   test("reports no change and no new finding for content of both plans", async () => {
     const base = planOf(steps(30));
-    const { members, lint } = await review(HOME, steps(30), { base, soonDays: 45 });
+    const { members, lint } = await review(HOME, steps(30), { base, expiresWithin: 45 });
     expect(members).toEqual([]);
     expect(lint).toMatchObject([{ rule: "expires-soon", isNew: false }]);
   });
 
   test("reports changes and new findings for content that differs", async () => {
     const base = planOf(steps(60));
-    const { members, lint } = await review(HOME, steps(30, "operator"), { base, soonDays: 45 });
+    const { members, lint } = await review(HOME, steps(30, "operator"), { base, expiresWithin: 45 });
     expect(members).toEqual([{ change: "role", email: "mia@example.org", from: "observer", to: "operator" }]);
     expect(lint).toMatchObject([{ rule: "expires-soon", isNew: true }]);
   });
@@ -124,7 +124,7 @@ describe("a plan compared with a base plan", () => {
       expect.stringContaining("whether it knows mia@example.org"),
       expect.stringMatching(/^at the base revision: Member "mia": its role is secret/),
     ]);
-    expect((await review(HOME, [secret], { base: planOf([secret]) })).unseen).toEqual([
+    expect((await review(HOME, [secret], { base: planOf([secret]) })).notEvaluated).toEqual([
       expect.stringMatching(/^Member "mia": /),
     ]);
   });

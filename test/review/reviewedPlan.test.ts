@@ -142,7 +142,7 @@ describe("a captured plan", () => {
       devices,
       members: [],
       apiKeys: [],
-      unseen: [],
+      notEvaluated: [],
       unknown: [],
       unreadable: {},
     },

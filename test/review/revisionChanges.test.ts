@@ -20,14 +20,14 @@ const key = (username: string, more: Inputs = {}) => ({
 });
 
 const changes = (base: readonly Step[], head: readonly Step[]) => {
-  const { steps, summary, unseen } = revisionChanges(
+  const { steps, summary, notEvaluated } = revisionChanges(
     { steps: base } as unknown as Plan,
     { steps: head } as unknown as Plan,
   );
   const lines = steps
     .filter(({ op }) => op !== "same")
     .map(({ op, name, fields }) => [op, name, ...fields.map(({ path }) => path)].join(" "));
-  return { lines, summary, unseen, steps };
+  return { lines, summary, notEvaluated, steps };
 };
 
 describe("the changes between two revisions", () => {
@@ -121,13 +121,13 @@ describe("the changes between two revisions", () => {
 
   test("are unknown for secret values, unless neither plan changes them", () => {
     const hidden = (op: Step["op"]) => [step(op, "PublicKey", "ana", key("[secret]"))];
-    expect(changes(hidden("same"), hidden("same")).unseen).toEqual([]);
+    expect(changes(hidden("same"), hidden("same")).notEvaluated).toEqual([]);
     const open = [step("same", "PublicKey", "ana", key("^root$"))];
     const closed = [step("update", "PublicKey", "ana", key("^root$", { data: "[unknown]" }))];
-    expect(changes(open, closed)).toMatchObject({ lines: ["replace ana data"], unseen: [] });
-    const { lines, unseen } = changes(hidden("same"), hidden("update"));
+    expect(changes(open, closed)).toMatchObject({ lines: ["replace ana data"], notEvaluated: [] });
+    const { lines, notEvaluated } = changes(hidden("same"), hidden("update"));
     expect(lines).toEqual([]);
-    expect(unseen).toEqual([
+    expect(notEvaluated).toEqual([
       'PublicKey "ana": cannot compare the two revisions of told, which is secret or unknown before the apply',
     ]);
   });

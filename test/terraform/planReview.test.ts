@@ -136,9 +136,9 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
 
   it("can be compared with a reviewed plan before the apply", async () => {
     const kept = join(root.folder, "reviewed");
-    const save = () => run("review", root.folder, "--save", kept, "--allow-unseen");
+    const save = () => run("review", root.folder, "--save", kept, "--allow-incomplete");
     const compare = (...more: readonly string[]) =>
-      run("review", root.folder, "--allow-unseen", "--same-as", kept, ...more);
+      run("review", root.folder, "--allow-incomplete", "--same-as", kept, ...more);
     const mac = "02:00:00:00:0e:03";
     await fleet.enroll("edge-03", mac);
     const device = { gatehouse_device: { gate: { device: mac, name: "gate" } } };
@@ -236,7 +236,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     expect(code).toBe(2);
     expect(stdout).toContain('PublicKey "gatehouse_public_key.ana": its username is secret or unknown');
     expect(stdout).toContain("No access changes.");
-    expect(await run("review", root.folder, "--allow-unseen")).toMatchObject({ code: 0 });
+    expect(await run("review", root.folder, "--allow-incomplete")).toMatchObject({ code: 0 });
     expect(await run("access", "--folder", root.folder)).toMatchObject({ code: 2 });
   });
 
@@ -520,8 +520,10 @@ policyTest("no root login", ({ access }) => {
       });
       const { code, stdout } = await run("review", root.folder, "--json");
       const review = JSON.parse(stdout);
-      expect([code, review.refused]).toEqual([2, []]);
-      expect(review.unseen).toEqual([expect.stringContaining(`the namespace ${tenantId} could not be read`)]);
+      expect([code, review.preflightFailures]).toEqual([2, []]);
+      expect(review.notEvaluated).toEqual([
+        expect.stringContaining(`the namespace ${tenantId} could not be read`),
+      ]);
     });
   });
 

@@ -169,14 +169,14 @@ describe("a provider block of a plan", () => {
       },
     };
     const origin = { name: "a plan", workspace: workspaceIn(testFolder(), {}), ...facts, ...more };
-    const { settings, unseen } = readTerraformPlan(JSON.stringify(plan), origin);
-    return { settings: Object.fromEntries(settings), unseen };
+    const { settings, notEvaluated } = readTerraformPlan(JSON.stringify(plan), origin);
+    return { settings: Object.fromEntries(settings), notEvaluated };
   }
   const variable = (name: string) => ({ references: [`var.${name}`] });
-  const unknown = { settings: {}, unseen: [expect.stringContaining("url is unknown in the plan")] };
+  const unknown = { settings: {}, notEvaluated: [expect.stringContaining("url is unknown in the plan")] };
 
   it("has the url of a plain variable", () => {
-    const known = { settings: { "gatehouse:url": URL }, unseen: [] };
+    const known = { settings: { "gatehouse:url": URL }, notEvaluated: [] };
     expect(read({ url: { constant_value: URL } }, {})).toEqual(known);
     expect(read({ url: variable("url") }, { url: URL })).toEqual(known);
     // Configurations in JSON have this form.
@@ -185,8 +185,8 @@ describe("a provider block of a plan", () => {
   });
 
   it("has no url if it is not set, or if its variable is null", () => {
-    expect(read({}, {})).toEqual({ settings: {}, unseen: [] });
-    expect(read({ url: variable("url") }, { url: null })).toEqual({ settings: {}, unseen: [] });
+    expect(read({}, {})).toEqual({ settings: {}, notEvaluated: [] });
+    expect(read({ url: variable("url") }, { url: null })).toEqual({ settings: {}, notEvaluated: [] });
   });
 
   it.each<[string, ...Parameters<typeof read>]>([

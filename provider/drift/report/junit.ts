@@ -17,10 +17,10 @@ interface Case {
 export function driftJunit(
   report: DriftReport,
   tests: TestedNamespace | undefined,
-  allowUnseen: boolean,
+  allowIncomplete: boolean,
 ): string {
-  const { project, stack, drifted, expiring, unmanagedCounts, durationMs } = report;
-  const unseen = allowUnseen ? [] : [...report.unseen, ...(tests?.unseen ?? [])];
+  const { project, stack, drifted, expiring, unmanagedMode, durationMs } = report;
+  const notEvaluated = allowIncomplete ? [] : [...report.notEvaluated, ...(tests?.notEvaluated ?? [])];
   const driftedBy = (op: DriftReport["drifted"][number]["op"]) =>
     drifted
       .filter((one) => one.op === op)
@@ -31,7 +31,7 @@ export function driftJunit(
   const groups: Readonly<Record<string, readonly Omit<Case, "group">[]>> = {
     "changed out of band": driftedBy("update"),
     "deleted out of band": driftedBy("delete"),
-    ...(unmanagedCounts === "fail" && {
+    ...(unmanagedMode === "fail" && {
       unmanaged: countedObjects(report).map((object) => ({
         name: `${object.kind} ${object.name}`,
         failure: unmanagedSentence(object, SENTENCES),
@@ -41,7 +41,7 @@ export function driftJunit(
       name: `ApiKey ${name}`,
       failure: message,
     })),
-    "not evaluated": unseen.map((sentence) => ({ name: sentence, failure: sentence })),
+    "not evaluated": notEvaluated.map((sentence) => ({ name: sentence, failure: sentence })),
   };
   const suite = `gatehouse drift ${project}/${stack}`;
   const cases = [

@@ -54,7 +54,7 @@ function testSections(tests: TestedNamespace | undefined): Section[] {
   return [
     {
       title: `Policy tests: ${passing} of ${tests.tests.length} pass`,
-      items: [...tests.tests.flatMap(MARKDOWN.test), ...tests.unseen.map(MARKDOWN.text)],
+      items: [...tests.tests.flatMap(MARKDOWN.test), ...tests.notEvaluated.map(MARKDOWN.text)],
     },
   ];
 }
@@ -91,7 +91,7 @@ function codeBlock(text: string, language: Format): string {
 
 /** A summary of the findings: `2 changed out of band, 1 deleted out of band, 3 unmanaged; 12 resources as declared.` */
 export function summaryText(report: DriftReport): string {
-  const { drifted, expiring, unseen, summary } = report;
+  const { drifted, expiring, notEvaluated, summary } = report;
   const changed = drifted.filter(({ op }) => op === "update").length;
   const deleted = drifted.length - changed;
   const open = openObjects(report).length;
@@ -100,7 +100,7 @@ export function summaryText(report: DriftReport): string {
     ...(deleted > 0 ? [`${deleted} deleted out of band`] : []),
     ...(open > 0 ? [`${open} unmanaged`] : []),
     ...(expiring.length > 0 ? [`${counted(expiring.length, "API key")} expired or expiring soon`] : []),
-    ...(unseen.length > 0 ? [`${unseen.length} not evaluated`] : []),
+    ...(notEvaluated.length > 0 ? [`${notEvaluated.length} not evaluated`] : []),
   ];
   const rest = `${counted(summary.same, "resource")} as declared`;
   return findings.length === 0 ? `No drift: ${rest}.` : `${findings.join(", ")}; ${rest}.`;
@@ -112,7 +112,7 @@ const FIELDS_MAX = 4;
 export const SENTENCES: ReportStyle = { ...PLAIN, change: (_change, sentence) => sentence, test: () => [] };
 
 function driftSections(report: DriftReport, style: ReportStyle): Section[] {
-  const { drifted, unmanaged, notApplied, namespaces, expiring, unseen, notes } = report;
+  const { drifted, unmanaged, notApplied, namespaces, expiring, notEvaluated, notes } = report;
   const changed = drifted.filter(({ op }) => op === "update");
   const deleted = drifted.filter(({ op }) => op === "delete");
   const open = openObjects(report);
@@ -136,7 +136,7 @@ function driftSections(report: DriftReport, style: ReportStyle): Section[] {
       title: `API keys expired or expiring soon: ${expiring.length}`,
       items: expiring.map(({ message }) => style.text(message)),
     },
-    { title: `Not evaluated: ${unseen.length}`, items: unseen.map(style.text) },
+    { title: `Not evaluated: ${notEvaluated.length}`, items: notEvaluated.map(style.text) },
     ...namespaces.flatMap(({ name, access, members }) => {
       const where = isSole ? "" : ` in ${style.name(name)}`;
       return [
@@ -197,9 +197,9 @@ export function unmanagedSentence(
   return [`${kind} ${title} is ${status}`, ...knownSentences(known, style)].join("; ");
 }
 
-function knownSentences({ meaning, by, declaredBy, firstSeen }: Known, style: ReportStyle): string[] {
+function knownSentences({ effects, by, declaredBy, firstSeen }: Known, style: ReportStyle): string[] {
   return [
-    ...meaning.map(style.text),
+    ...effects.map(style.text),
     ...(by ? [style.text(actorText(by))] : []),
     ...(declaredBy && !by?.declaredBy ? [style.text(`last declared by ${declarationText(declaredBy)}`)] : []),
     ...(firstSeen === undefined ? [] : [`first seen ${timeText(firstSeen)}`]),

@@ -29,10 +29,13 @@ export function encryptByCli(target: CliTarget, plain: string): Promise<string> 
     const { config } = parseYamlMap(await readFile(file, "utf8"), file);
     const stored = (config as Record<string, { secure?: unknown } | undefined> | undefined)?.[KEY]?.secure;
     if (typeof stored !== "string")
-      throw new EngineError("cli", "pulumi config set stored no encrypted value.");
+      throw new EngineError("pulumi_cli", "pulumi config set stored no encrypted value.");
     if (JSON.stringify(await keysOf(file)) !== JSON.stringify(await keysOf(target.stackFile))) {
       // The CLI created a new key, which would be lost together with the temporary file.
-      throw new EngineError("cli", `${target.stackFile} contains no encryption key for the stack's secrets.`);
+      throw new EngineError(
+        "pulumi_cli",
+        `${target.stackFile} contains no encryption key for the stack's secrets.`,
+      );
     }
     return stored;
   });
@@ -90,5 +93,5 @@ async function pulumi(target: CliTarget, args: readonly string[], input: string)
   child.stdin.end(input);
   const [code, stdout, stderr] = await Promise.all([ended, text(child.stdout), text(child.stderr)]);
   if (code === 0) return stdout.replace(/\n$/, "");
-  throw new EngineError("cli", `pulumi ${args.slice(0, 2).join(" ")} failed: ${stderr.trim()}`);
+  throw new EngineError("pulumi_cli", `pulumi ${args.slice(0, 2).join(" ")} failed: ${stderr.trim()}`);
 }

@@ -313,7 +313,7 @@ function runFailure(failure: unknown, result: Result, log: RunLog, isAborted: bo
   }
   const isReported = diagnostics.some((diagnostic) => diagnostic.severity === "error");
   if (!isReported && !hasChanges(result))
-    return new EngineError("cli", log.mask(String((failure as Error).message)));
+    return new EngineError("pulumi_cli", log.mask(String((failure as Error).message)));
   const verb = command === "drift" ? "refresh" : command;
   return new UpdateFailedError(failedSteps(steps) ?? `pulumi ${verb} failed.`, result);
 }
@@ -331,7 +331,7 @@ function configFailure(error: unknown): EngineError {
   if (/incorrect passphrase/.test(stderr)) return PassphraseError.wrong();
   const errors = stderr.split("\n").filter((line) => line.startsWith("error: "));
   return new EngineError(
-    "cli",
+    "pulumi_cli",
     ["The Pulumi CLI could not read the stack's configuration.", ...errors].join(" "),
   );
 }

@@ -3,11 +3,11 @@ function drawHead(): void {
   const { title: text, subtitle, notes } = data;
   byId("title").textContent = shown(text);
   document.title = shown(text);
-  const { project, stack, service, when, domain } = subtitle;
+  const { project, stack, service, when, evaluated } = subtitle;
   const facts = Object.entries({ Project: project, Stack: stack, Service: service, Created: when });
   for (const [name, value] of facts)
     if (value !== undefined) byId("facts").append(newElement("div", {}, ...factOf([name, shown(value)])));
-  byId("domain").textContent = shown(domain);
+  byId("evaluated").textContent = shown(evaluated);
   for (const change of CHANGES) drawCard(change);
   for (const note of notes) byId("notes-list").append(newElement("li", { text: shown(note) }));
   byId("notes").hidden = notes.length === 0;

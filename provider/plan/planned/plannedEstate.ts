@@ -55,7 +55,7 @@ interface PlannedEstateOptions {
  *
  * Objects of unchanged resources keep their live values, even if the state differs. A resource is unpredictable if a
  * decisive input is secret or unknown, or if its device is missing. Then an existing object stays unchanged, a new
- * object is omitted, and `unseen` reports the resource.
+ * object is omitted, and `notEvaluated` reports the resource.
  * @param plan a preview with values
  * @throws Error if the plan has no values
  */
@@ -65,7 +65,7 @@ export function plannedEstate(
   { home = estate.tenant, now = new Date(), creatorRole }: PlannedEstateOptions = {},
 ): PlannedEstate {
   const draft = new Draft(estate, now, creatorRole);
-  const { steps, inNewNamespaces, unseen } = stepsOf(plan, estate.tenant, home);
+  const { steps, inNewNamespaces, notEvaluated } = stepsOf(plan, estate.tenant, home);
   const done = carryOut(draft, steps);
   const apiKeys = draft.apiKeys && [...draft.apiKeys.values()];
   const opposed = contradictions(draft);
@@ -75,9 +75,9 @@ export function plannedEstate(
     apiKeys: apiKeys?.filter(hasRole),
     managed: managedBy(draft, steps, done.declared),
     duplicates: duplicateDeclarations(draft, done.declared),
-    unseen: [
-      ...unseen,
-      ...done.unseen,
+    notEvaluated: [
+      ...notEvaluated,
+      ...done.notEvaluated,
       ...opposed.filter(({ isUndecided }) => isUndecided).map(({ text }) => text),
     ],
     unknown: [
@@ -161,7 +161,7 @@ interface Work {
   readonly draft: Draft;
   readonly claims: Claims;
   readonly declared: Declared[];
-  readonly unseen: string[];
+  readonly notEvaluated: string[];
 }
 
 /**
@@ -169,7 +169,7 @@ interface Work {
  * another is not removed.
  */
 function carryOut(draft: Draft, steps: readonly PlannedStep[]): Work {
-  const work: Work = { draft, claims: new Claims(), declared: [], unseen: [] };
+  const work: Work = { draft, claims: new Claims(), declared: [], notEvaluated: [] };
   const isEarly = ({ definition }: PlannedStep) => definition.name === "Tag" || definition.name === "Device";
   const others = steps.filter((planned) => !isEarly(planned));
   // Tags and devices come first, since other resources refer to their new names.
@@ -219,14 +219,14 @@ function declare(work: Work, planned: PlannedStep): boolean {
   return isClear;
 }
 
-function attempt({ unseen }: Work, { title, before }: PlannedStep, work: () => void): boolean {
+function attempt({ notEvaluated }: Work, { title, before }: PlannedStep, work: () => void): boolean {
   try {
     work();
     return true;
   } catch (error) {
     if (!(error instanceof UnpredictableError)) throw error;
     const treatment = before ? "with its object unchanged" : "without this resource";
-    unseen.push(`${title}: ${error.message}; access is evaluated ${treatment}`);
+    notEvaluated.push(`${title}: ${error.message}; access is evaluated ${treatment}`);
     return false;
   }
 }

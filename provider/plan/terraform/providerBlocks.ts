@@ -108,7 +108,7 @@ export class ProviderBlocks {
   }
 
   /** Reports settings that are unknown in the plan, as sentences. */
-  unseen(): string[] {
+  notEvaluated(): string[] {
     return this.#keys.flatMap((key) =>
       Object.entries(SETTINGS)
         .filter(([name]) => this.#of(key)[name as Name] === UNKNOWN)

@@ -38,7 +38,7 @@ export interface TerraformPlan {
   /** The `provider` argument of resources with these settings; omitted for the default block. */
   readonly provider?: string;
   /** Parts of the plan that cannot be evaluated, as sentences. */
-  readonly unseen: readonly string[];
+  readonly notEvaluated: readonly string[];
   /** Summarizes the changes of all providers, for a comparison with another plan. */
   readonly work: () => PlannedWork;
 }
@@ -82,7 +82,7 @@ export function readTerraformPlan(text: string, origin: PlanOrigin): TerraformPl
     resources: changes.flatMap((change) => reader.resource(change)),
     settings,
     ...reader.blocks.named(),
-    unseen: [...incomplete(json), ...ofOthers(ofKinds), ...reader.blocks.unseen()],
+    notEvaluated: [...incomplete(json), ...ofOthers(ofKinds), ...reader.blocks.notEvaluated()],
     work: () => workOf(json, settings, (type) => kinds.get(type)?.attributes ?? []),
   };
 }

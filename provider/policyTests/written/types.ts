@@ -1,10 +1,10 @@
 import type {
   Access,
   AccessDevice,
-  AccessDomain,
   AccessKey,
   AccessPolicy,
   AccessRule,
+  EvaluatedLogins,
 } from "@gatehouse-access/sdk/policy";
 import type { ApiKey, Namespace } from "../../service/listings.ts";
 
@@ -28,7 +28,7 @@ export interface PolicySubjects {
    * The login names and addresses that `access` is evaluated for. Assertions add login names and addresses of
    * queries.
    */
-  readonly domain: AccessDomain;
+  readonly evaluated: EvaluatedLogins;
 }
 
 /** The function of a test. If it returns a promise, the test ends when the promise settles. */

@@ -62,7 +62,7 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
     const actor = actorOf({ kind, ...(userId !== undefined && { userId }) }, namespace);
     const sure = steps.filter((step) => !mayAdopt(step));
     const ofNew = tenant === home.tenant ? inNewNamespaces.filter((step) => !mayAdopt(step)) : [];
-    const refused = incapabilities(actor, sure, ofNew);
+    const refused = missingPermissions(actor, sure, ofNew);
     const titleOf = (name: string) =>
       [...sure, ...ofNew].find(({ step }) => step.name === name)?.title ?? name;
     add(
@@ -269,7 +269,7 @@ export function actorOf({ kind, userId }: Identity, { members }: Pick<Estate, "m
 }
 
 /** An operation that a plan requires and the credential may not call. */
-export interface Incapability {
+export interface MissingPermission {
   /** Id of the operation (docs/operations.md). */
   readonly operation: string;
   /** Reason for the missing permission, as a sentence. */
@@ -283,11 +283,11 @@ export interface Incapability {
  * @param steps steps in the namespace in which the actor has the role
  * @param inNewNamespaces steps in namespaces that the plan creates: the actor will own them
  */
-export function incapabilities(
+export function missingPermissions(
   actor: Actor,
   steps: readonly PlannedStep[],
   inNewNamespaces: readonly PlannedStep[],
-): Incapability[] {
+): MissingPermission[] {
   const refused = (planned: PlannedStep, who: Actor) =>
     (hasOwnCredential(planned.step) ? [] : neededBy(planned)).flatMap((operation) => {
       const reason = refusal(who, operation);

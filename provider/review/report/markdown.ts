@@ -3,7 +3,7 @@ import { counted, printable } from "../../words.ts";
 import type { Review } from "./review.ts";
 import {
   type Allowed,
-  domainSentence,
+  evaluatedSentence,
   namespaceSections,
   objections,
   planSections,
@@ -42,7 +42,9 @@ export function reviewMarkdown(
     }),
     ...planSections(review, MARKDOWN),
   ].filter(({ items }) => items.length > 0);
-  const foot = review.namespaces.map((namespace) => `\n\n_${domainSentence(namespace, MARKDOWN)}_`).join("");
+  const foot = review.namespaces
+    .map((namespace) => `\n\n_${evaluatedSentence(namespace, MARKDOWN)}_`)
+    .join("");
   return `${head}\n${fittedSections(sections, max - head.length - foot.length - 2)}${foot}\n`;
 }
 

@@ -4,7 +4,7 @@ import type { Runner, ShownStep, Summary } from "../../engine/index.ts";
 import type { DuplicateDeclarations } from "../../plan/planned/conflicts.ts";
 import type { PolicyTestResult } from "../../policyTests/results.ts";
 import type { Lockout } from "../guards/lockouts.ts";
-import type { Incapability } from "../guards/planProblems.ts";
+import type { MissingPermission } from "../guards/planProblems.ts";
 
 /** Access that one or more keys gain or lose. */
 export interface ReviewedAccess {
@@ -72,7 +72,7 @@ export interface NamespaceReview {
   /** Name of the namespace; its id if the credential may not read the name. */
   readonly name: string;
   /** The devices, keys, rules, logins and addresses for which access was evaluated. */
-  readonly domain: {
+  readonly evaluated: {
     /** Number of devices. */
     readonly devices: number;
     /** Number of keys. */
@@ -89,14 +89,14 @@ export interface NamespaceReview {
   readonly members: readonly MemberChange[];
   readonly lockouts: readonly Lockout[];
   /** Missing permissions of the credential, each operation once. */
-  readonly incapabilities: readonly Incapability[];
+  readonly missingPermissions: readonly MissingPermission[];
   /** Lint findings after the change, including those that existed before. */
   readonly lint: readonly ReviewedFinding[];
   readonly coverage: Coverage;
   /** Results of the policy tests; empty except for the namespace that they test. */
   readonly tests: readonly PolicyTestResult[];
   /** Parts that could not be evaluated, as sentences. They block the change. */
-  readonly unseen: readonly string[];
+  readonly notEvaluated: readonly string[];
   /** Further unknown facts, as sentences. They do not block the change. */
   readonly unknown: readonly string[];
 }
@@ -132,11 +132,11 @@ export interface Review {
   /** The stack's own namespace, and all other namespaces of the plan. */
   readonly namespaces: readonly NamespaceReview[];
   /** Duplicate declarations of objects. */
-  readonly twins: readonly DuplicateDeclarations[];
+  readonly duplicateDeclarations: readonly DuplicateDeclarations[];
   /** Parts of the plan that the service would reject, as sentences. */
-  readonly refused: readonly string[];
+  readonly preflightFailures: readonly string[];
   /** Parts outside of `namespaces` that could not be evaluated, as sentences. They block the change. */
-  readonly unseen: readonly string[];
+  readonly notEvaluated: readonly string[];
   /** Further unknown facts outside of `namespaces`, as sentences. They do not block the change. */
   readonly unknown: readonly string[];
 }

@@ -1,7 +1,7 @@
 import { ANY_ADDRESS, ANY_LOGIN, type FindingObject } from "@gatehouse-access/sdk/policy";
 import { retainedObjects, typeName } from "../../engine/index.ts";
 import type { PolicyTestResult } from "../../policyTests/results.ts";
-import { counted, printable } from "../../words.ts";
+import { counted, OTHER_LOGINS, printable } from "../../words.ts";
 import type {
   MemberChange,
   NamespaceReview,
@@ -45,7 +45,7 @@ export interface Section {
  * @param whereIfSeveral suffix of other titles; an empty string if there is only one namespace
  */
 export function namespaceSections(
-  { access, members, tests, lint, coverage, unseen, unknown }: NamespaceReview,
+  { access, members, tests, lint, coverage, notEvaluated, unknown }: NamespaceReview,
   style: ReportStyle,
   where: string,
   whereIfSeveral: string,
@@ -81,12 +81,12 @@ export function namespaceSections(
           `${kind} ${style.name(name)}${widens.length > 0 ? `: ${style.text(widens.join("; "))}` : ""}${exception ? ` (excepted until ${exception.until}: ${style.text(exception.reason)})` : ""}`,
       ),
     },
-    { title: `Limitations${where}`, items: [...unseen, ...unknown].map(style.text) },
+    { title: `Limitations${where}`, items: [...notEvaluated, ...unknown].map(style.text) },
   ];
 }
 
 /** The sections of a review of the whole plan. */
-export function planSections({ summary, changes, unseen, unknown }: Review, style: Style): Section[] {
+export function planSections({ summary, changes, notEvaluated, unknown }: Review, style: Style): Section[] {
   const { create, update, replace, delete: deleted } = summary;
   const left = retainedObjects(changes);
   const items = changes.map(({ op, type, name, fields, retained }) => {
@@ -98,7 +98,7 @@ export function planSections({ summary, changes, unseen, unknown }: Review, styl
   const title = `Resources: ${create} to create, ${update} to update, ${replace} to replace, ${deleted - left} to delete${unmanaged}`;
   return [
     { title, items, isDetail: true },
-    { title: "Limitations", items: [...unseen, ...unknown].map(style.text) },
+    { title: "Limitations", items: [...notEvaluated, ...unknown].map(style.text) },
   ];
 }
 
@@ -107,9 +107,9 @@ export interface Allowed {
   readonly allowLockout: boolean;
   readonly allowUnmanaged: boolean;
   /** For reviews with another credential than that of the apply. */
-  readonly allowMissingRights: boolean;
+  readonly allowMissingPermissions: boolean;
   readonly allowFindings: boolean;
-  readonly allowUnseen: boolean;
+  readonly allowIncomplete: boolean;
 }
 
 /** The blocking findings of a review, as sentences. */
@@ -117,9 +117,9 @@ export function objections(review: Review, allowed: Allowed): string[] {
   // Unmanaged objects do not depend on the revision.
   const allowUnmanaged = allowed.allowUnmanaged || review.revisions !== undefined;
   const ofNamespaces = review.namespaces.flatMap((namespace) => {
-    const { name, lockouts, incapabilities, tests, coverage, unseen } = namespace;
+    const { name, lockouts, missingPermissions, tests, coverage, notEvaluated } = namespace;
     const locked = lockouts.map(({ message }) => message);
-    const missing = incapabilities.map(
+    const missing = missingPermissions.map(
       ({ reason, resources }) => `${reason}; required by ${resources.slice(0, 5).join(", ")}`,
     );
     const findings = blockingFindings(namespace).map(({ message, suggestion }) =>
@@ -128,17 +128,19 @@ export function objections(review: Review, allowed: Allowed): string[] {
     const failing = tests.filter(({ ok }) => !ok).map((test) => `the policy test "${test.name}" fails`);
     return [
       ...unless(allowed.allowLockout, "--allow-lockout", locked),
-      ...unless(allowed.allowMissingRights, "--allow-missing-rights", missing),
+      ...unless(allowed.allowMissingPermissions, "--allow-missing-permissions", missing),
       ...unless(allowUnmanaged, "--allow-unmanaged", wideningOf(coverage)),
       ...unless(allowed.allowFindings, "--allow-findings", findings),
-      ...unless(allowed.allowUnseen, "--allow-unseen", unseen),
+      ...unless(allowed.allowIncomplete, "--allow-incomplete", notEvaluated),
       ...failing,
     ].map((sentence) => `${name}: ${sentence}`);
   });
   return [
-    ...review.twins.map(({ object, urns }) => `duplicate declarations of ${object}: ${urns.join(" and ")}`),
-    ...review.refused,
-    ...unless(allowed.allowUnseen, "--allow-unseen", review.unseen),
+    ...review.duplicateDeclarations.map(
+      ({ object, urns }) => `duplicate declarations of ${object}: ${urns.join(" and ")}`,
+    ),
+    ...review.preflightFailures,
+    ...unless(allowed.allowIncomplete, "--allow-incomplete", review.notEvaluated),
     ...ofNamespaces,
   ];
 }
@@ -216,7 +218,7 @@ export function accessSentence(line: ReviewedAccess, style: Style): string {
 export function reachPhrase(line: Omit<ReviewedAccess, "change" | "keys">, style: Style): string {
   const logins = line.anyLogin
     ? "every login"
-    : `${line.logins.length > 1 ? "logins" : "login"} ${withOthers(line.logins, ANY_LOGIN, "<any other login>", style)}`;
+    : `${line.logins.length > 1 ? "logins" : "login"} ${withOthers(line.logins, ANY_LOGIN, OTHER_LOGINS, style)}`;
   const from = line.anyAddress
     ? ""
     : ` from ${withOthers(line.addresses, ANY_ADDRESS, "<any other address>", style)}`;
@@ -231,10 +233,10 @@ export function memberSentence({ change, email, from, to }: MemberChange, style:
 }
 
 /** The devices, keys, rules, logins and addresses for which access was evaluated, as a sentence. */
-export function domainSentence({ domain }: NamespaceReview, style: Style): string {
-  const { devices, keys, rules, sessions, logins, addresses } = domain;
+export function evaluatedSentence({ evaluated }: NamespaceReview, style: Style): string {
+  const { devices, keys, rules, sessions, logins, addresses } = evaluated;
   const counts = `${counted(devices, "device")}, ${counted(keys, "key")} and ${counted(rules, "firewall rule")}`;
-  const names = withOthers(logins, ANY_LOGIN, "<any other login>", style);
+  const names = withOthers(logins, ANY_LOGIN, OTHER_LOGINS, style);
   const places = addresses.some((address) => address !== ANY_ADDRESS)
     ? `addresses ${withOthers(addresses, ANY_ADDRESS, "<any other address>", style)}`
     : "any address";

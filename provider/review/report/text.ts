@@ -2,7 +2,7 @@ import { counted, printable } from "../../words.ts";
 import type { Review } from "./review.ts";
 import {
   type Allowed,
-  domainSentence,
+  evaluatedSentence,
   namespaceSections,
   objections,
   PLAIN,
@@ -35,7 +35,7 @@ export function reviewText(c: Paint, review: Review, options: Allowed): string {
       const where = ` in ${printable(namespace.name)}`;
       return [
         ...namespaceSections(namespace, style, where, isSole ? "" : where).flatMap(lines),
-        c.dim(domainSentence(namespace, PLAIN)),
+        c.dim(evaluatedSentence(namespace, PLAIN)),
       ];
     }),
     ...planSections(review, style).flatMap(lines),

@@ -159,12 +159,12 @@ export interface LintOptions {
   /** Pending invitations. @default [] */
   readonly invitations?: readonly LintedInvitation[];
   /** Number of days. Objects that expire within these days are reported. @default 14 */
-  readonly soonDays?: number;
-  /** Start of the `soonDays`. @default new Date() */
+  readonly expiresWithin?: number;
+  /** Start of the `expiresWithin`. @default new Date() */
   readonly now?: Date;
 }
 
-/** Default of {@link LintOptions.soonDays}. */
+/** Default of {@link LintOptions.expiresWithin}. */
 export const SOON_DAYS = 14;
 const DAY = 24 * 60 * 60 * 1000;
 
@@ -215,16 +215,16 @@ function soon(
   what: string,
   expiresAt: Date,
   suggestion: string,
-  { soonDays = SOON_DAYS, now = new Date() }: LintOptions,
+  { expiresWithin = SOON_DAYS, now = new Date() }: LintOptions,
 ): Finding[] {
   const left = expiresAt.getTime() - now.getTime();
-  if (left <= 0 || left > soonDays * DAY) return [];
+  if (left <= 0 || left > expiresWithin * DAY) return [];
   const at = expiresAt.toISOString();
   return [
     {
       rule: "expires-soon",
       severity: object.kind === "apiKey" ? "warning" : "info",
-      message: `${what} expires at ${at}, within ${soonDays} days.`,
+      message: `${what} expires at ${at}, within ${expiresWithin} days.`,
       object,
       field: "expiresAt",
       suggestion,

@@ -2,7 +2,7 @@ import { isIPv4 } from "node:net";
 import type { Access } from "../access.ts";
 import type { DeviceFilter } from "../decisions.ts";
 import { areDisjoint } from "../disjoint.ts";
-import { addressFrom, samplesOf } from "../domain.ts";
+import { addressFrom, samplesOf } from "../evaluatedLogins.ts";
 import { literalsOf, mistakenFor, mistakenText, type Pattern, patternOf, type Subject } from "../pattern.ts";
 import {
   type Field,
@@ -130,7 +130,7 @@ const ADMITS = { admit: "admits", allow: "allows", deny: "denies" } as const;
 
 /** Findings for patterns that match longer texts than they spell. */
 export function unanchoredPatterns(access: Access, uses: readonly PatternUse[]): Finding[] {
-  const { logins, addresses } = access.domain;
+  const { logins, addresses } = access.evaluated;
   const nameOf = new Map(access.policy.devices.map(({ uid, name }) => [uid, name]));
   const names = new Set(nameOf.values());
   const known: Readonly<Record<Subject, (pattern: string) => readonly string[]>> = {

@@ -18,11 +18,12 @@ import {
  * @param explained ids of objects with a wrong pattern. Their finding already explains why they match nothing
  */
 export function ruleFindings(access: Access, explained: ReadonlySet<string>): Finding[] {
-  const { policy, domain, rules } = access;
-  if (policy.devices.length === 0 || domain.logins.length === 0 || domain.addresses.length === 0) return [];
+  const { policy, evaluated, rules } = access;
+  if (policy.devices.length === 0 || evaluated.logins.length === 0 || evaluated.addresses.length === 0)
+    return [];
   const classes = {
-    logins: classesOf(domain.logins, (login) => access.rulesForLogin(login)),
-    addresses: classesOf(domain.addresses, (address) => access.rulesForAddress(address)),
+    logins: classesOf(evaluated.logins, (login) => access.rulesForLogin(login)),
+    addresses: classesOf(evaluated.addresses, (address) => access.rulesForAddress(address)),
   };
   const decisions = new Decisions(access, situationsOf(classes));
   const idsOf = (places: Iterable<number> = []) => [...places].flatMap((place) => rules[place]?.id ?? []);

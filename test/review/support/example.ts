@@ -5,14 +5,14 @@ import {
   type AccessKey,
   type AccessPolicy,
   type AccessRule,
-  domainOf,
+  loginsToEvaluate,
 } from "../../../sdk/policy/index.ts";
 
 /** Two policies, evaluated for the same logins, addresses and uids. */
 export function accessesOf(before: AccessPolicy, after: AccessPolicy): { before: Access; after: Access } {
-  const domain = domainOf([before, after]);
+  const evaluated = loginsToEvaluate([before, after]);
   const uids = [...new Set([...before.devices, ...after.devices].map(({ uid }) => uid))];
-  return { before: new Access(before, domain, uids), after: new Access(after, domain, uids) };
+  return { before: new Access(before, evaluated, uids), after: new Access(after, evaluated, uids) };
 }
 
 export const meta: AccessMapMeta = {

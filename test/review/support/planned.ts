@@ -89,7 +89,7 @@ export const estate: Estate = {
   members: [member("owner", "owner"), member("bob", "observer")],
   apiKeys: [apiKey("ci", "observer")],
   seen: { sessions: 0, logins: [], addresses: [] },
-  unseen: [],
+  notEvaluated: [],
   unknown: [],
   unreadable: {},
 };

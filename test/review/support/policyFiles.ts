@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { PolicyTestReport, PolicyTestResult } from "../../../provider/policyTests/results.ts";
 import type { PolicyTestFacts } from "../../../provider/policyTests/runPolicyTests.ts";
 import type { AccessPolicy } from "../../../sdk/policy/index.ts";
-import { domainOf } from "../../../sdk/policy/index.ts";
+import { loginsToEvaluate } from "../../../sdk/policy/index.ts";
 import { runCommand } from "../../support/command.ts";
 import { testFolder } from "../../support/folder.ts";
 
@@ -60,10 +60,10 @@ export const smallPolicy: AccessPolicy = {
 export function factsOf(policy: AccessPolicy, more: Partial<PolicyTestFacts> = {}): PolicyTestFacts {
   return {
     policy,
-    domain: domainOf([policy]),
+    evaluated: loginsToEvaluate([policy]),
     members: [member("ana@example.org", "owner"), member("bob@example.org", "operator")],
     apiKeys: [apiKey("ci", daysLater(90))],
-    unseen: [],
+    notEvaluated: [],
     unknown: [],
     unreadable: {},
     ...more,
@@ -87,7 +87,7 @@ export async function runFiles(
   return JSON.parse(stdout) as PolicyTestReport[];
 }
 
-const HEAD = "({ access, policy, members, apiKeys, domain }) => {";
+const HEAD = "({ access, policy, members, apiKeys, evaluated }) => {";
 
 /** Runs bodies of tests. Each body starts on line 3 of a file of its own. */
 export async function runBodies(

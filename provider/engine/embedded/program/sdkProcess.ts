@@ -39,7 +39,7 @@ interface SdkProcessOptions {
 }
 
 // Compiled modules, even if this module is not compiled. Otherwise each process would have to strip the types.
-const LOADED_FIRST = ["watchdog", "unseenWork"].map(
+const LOADED_FIRST = ["watchdog", "sdkShortcuts"].map(
   (name) => `--import=${pathToFileURL(packageFile(`dist/engine/embedded/program/${name}.js`)).href}`,
 );
 

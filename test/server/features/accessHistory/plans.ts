@@ -58,7 +58,7 @@ const mayGive = (own: Role | null, role: Role): boolean =>
   own !== null && role !== "owner" && rank(role) <= rank(own);
 
 /** Returns the statuses whose condition holds. */
-const refusedBy = (...conditions: readonly (readonly [boolean, number])[]): number[] =>
+const deniedBy = (...conditions: readonly (readonly [boolean, number])[]): number[] =>
   conditions.flatMap(([holds, status]) => (holds ? [status] : []));
 
 /** The expected effect of an operation that its sender may use. */
@@ -105,7 +105,7 @@ export function planCreateKey(
     ({ tenant, user, role: own }) => {
       const role = requested || (own as Role);
       return {
-        refusals: refusedBy([isAbove(role, own), 403]),
+        refusals: deniedBy([isAbove(role, own), 403]),
         entry: entryOf(id, user, tenant, "apiKey", name),
         apply: ({ body: created }) => {
           model.keyNames.push(name);
@@ -128,7 +128,7 @@ export function planUpdateKey(model: Model, credential: Credential, name: string
     ({ tenant, user, role: own }) => {
       const key = model.place(tenant)?.keys.get(name);
       return {
-        refusals: refusedBy([key === undefined, 404], [isAbove(role, own), 403]),
+        refusals: deniedBy([key === undefined, 404], [isAbove(role, own), 403]),
         entry: key?.role === role ? null : entryOf(id, user, tenant, "apiKey", name),
         apply: () => {
           if (key) key.role = role;
@@ -148,7 +148,7 @@ export function planDeleteKey(model: Model, credential: Credential, name: string
     ({ tenant, user }) => {
       const keys = model.place(tenant)?.keys;
       return {
-        refusals: refusedBy([!keys?.has(name), 404]),
+        refusals: deniedBy([!keys?.has(name), 404]),
         entry: entryOf(id, user, tenant, "apiKey", name),
         apply: () => void keys?.delete(name),
       };
@@ -172,7 +172,7 @@ export function planInvite(target: Members, role: Role): Plan {
     target,
     { id, params: { tenant: place.tenant }, body: { email: user.email, role } },
     (sender) => ({
-      refusals: refusedBy([!mayGive(sender.role, role), 403], [place.members.has(user), 409]),
+      refusals: deniedBy([!mayGive(sender.role, role), 403], [place.members.has(user), 409]),
       entry: entryOf(id, sender.user, place.tenant, "member", user.id),
       apply: () => place.members.set(user, { role, since: model.now }),
     }),
@@ -190,7 +190,7 @@ export function planPromote(target: Members, role: Role): Plan {
     target,
     { id, params: { tenant: place.tenant, uid: user.id }, body: { role } },
     (sender) => ({
-      refusals: refusedBy(
+      refusals: deniedBy(
         [member === undefined, 404],
         [member?.role === "owner" || !mayGive(sender.role, role), 403],
       ),
@@ -213,7 +213,7 @@ export function planRemove(target: Members): Plan {
     target,
     { id, params: { tenant: place.tenant, uid: user.id } },
     (sender) => ({
-      refusals: refusedBy(
+      refusals: deniedBy(
         [member === undefined, 404],
         [member !== undefined && !mayGive(sender.role, member.role), 403],
       ),
@@ -232,7 +232,7 @@ export function planLeave(target: Omit<Members, "user">): Plan {
   return planOfUser(target, { id, params: { tenant: place.tenant } }, ({ user, tenant }) => {
     const role = place.members.get(user)?.role;
     return {
-      refusals: refusedBy([role === undefined || role === "owner", 403]),
+      refusals: deniedBy([role === undefined || role === "owner", 403]),
       entry: entryOf(id, user, place.tenant, "member", user.id),
       apply: ({ body }) => {
         place.members.delete(user);
@@ -271,7 +271,7 @@ export function planLogin(model: Model, user: User, right: boolean): Plan {
 export function planSwitch(target: Omit<Members, "user">): Plan {
   const { model, credential, place } = target;
   return planOfUser(target, { id: "getNamespaceToken", params: { tenant: place.tenant } }, ({ user }) => ({
-    refusals: refusedBy([!place.members.has(user), 404]),
+    refusals: deniedBy([!place.members.has(user), 404]),
     entry: null,
     apply: ({ body }) => {
       user.preferred = place.tenant;

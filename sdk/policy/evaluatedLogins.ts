@@ -1,19 +1,19 @@
 import { isIP } from "node:net";
 import type { AST } from "@eslint-community/regexpp";
-import type { AccessDomain, AccessPolicy } from "./decisions.ts";
+import type { AccessPolicy, EvaluatedLogins } from "./decisions.ts";
 import { literalOf, patternOf, patternTree } from "./pattern.ts";
 
 /** A login name of every domain, because most devices have it. */
 export const DEFAULT_LOGIN = "root";
 /** A login name that represents all logins that no pattern spells. */
-export const ANY_LOGIN = "someone";
+export const ANY_LOGIN = "otheruser";
 /**
  * An address that represents all addresses that no rule spells. It belongs to a network for documentation (RFC 5737).
  */
 export const ANY_ADDRESS = "192.0.2.1";
 
 /** Login names and addresses to evaluate in addition to those that the patterns of the policies spell. */
-export interface DomainOptions {
+export interface EvaluationOptions {
   /** Login names. @default [] */
   readonly logins?: readonly string[];
   /** Client addresses. @default [] */
@@ -33,7 +33,10 @@ const FILLERS = [".", "1"];
  * {@link ANY_ADDRESS}, those of the options, and those that the patterns of keys and rules spell. A part of a pattern
  * that spells no text, such as `[a-z]+`, adds one example.
  */
-export function domainOf(policies: readonly AccessPolicy[], options: DomainOptions = {}): AccessDomain {
+export function loginsToEvaluate(
+  policies: readonly AccessPolicy[],
+  options: EvaluationOptions = {},
+): EvaluatedLogins {
   const logins = new Set([DEFAULT_LOGIN, ANY_LOGIN, ...(options.logins ?? [])]);
   const addresses = new Set([ANY_ADDRESS, ...(options.addresses ?? [])]);
   const patterns = { logins: new Set<string>(), addresses: new Set<string>() };

@@ -7,7 +7,7 @@ import {
   withoutDebugMessages,
   withoutPositions,
   withoutTraces,
-} from "../../provider/engine/embedded/program/unseenWork.ts";
+} from "../../provider/engine/embedded/program/sdkShortcuts.ts";
 
 const sdk = createRequire(createRequire(import.meta.url).resolve("@pulumi/pulumi/cmd/run/index.js"));
 
@@ -26,8 +26,8 @@ it("records no stack trace of a watched promise, and keeps all others", async ()
   const promises = withoutTraces({ debuggablePromise: watch });
   expect(await promises.debuggablePromise(Promise.resolve(5))).toBe(5);
   watch(undefined);
-  expect(traces[0]).not.toContain("unseenWork.test.ts");
-  expect(traces[1]).toContain("unseenWork.test.ts");
+  expect(traces[0]).not.toContain("sdkShortcuts.test.ts");
+  expect(traces[1]).toContain("sdkShortcuts.test.ts");
 });
 
 it("rethrows errors unchanged", () => {
@@ -37,7 +37,7 @@ it("rethrows errors unchanged", () => {
     },
   });
   expect(() => promises.debuggablePromise()).toThrow("too many");
-  expect(new Error("after it").stack).toContain("unseenWork.test.ts");
+  expect(new Error("after it").stack).toContain("sdkShortcuts.test.ts");
 });
 
 it("sends all messages except debug messages", async () => {

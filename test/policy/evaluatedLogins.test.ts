@@ -11,7 +11,7 @@ import {
   ANY_LOGIN,
   accessChanges,
   DEFAULT_LOGIN,
-  domainOf,
+  loginsToEvaluate,
   samplesOf,
 } from "../../sdk/policy/index.ts";
 
@@ -33,7 +33,7 @@ const policy = (more: Partial<AccessPolicy> = {}): AccessPolicy => ({
   ...more,
 });
 const addressesOf = (...patterns: string[]) =>
-  domainOf([policy({ rules: patterns.map((sourceIp) => rule({ sourceIp })) })]).addresses;
+  loginsToEvaluate([policy({ rules: patterns.map((sourceIp) => rule({ sourceIp })) })]).addresses;
 
 describe("samples of the helpers' patterns", () => {
   const names = fc.uniqueArray(
@@ -45,7 +45,7 @@ describe("samples of the helpers' patterns", () => {
     fc.assert(
       fc.property(names, (given) => {
         expect(samplesOf(login(...given)).sort()).toEqual([...given].sort());
-        const { logins } = domainOf([policy({ keys: [key(login(...given))] })]);
+        const { logins } = loginsToEvaluate([policy({ keys: [key(login(...given))] })]);
         for (const name of given) expect(logins).toContain(name);
       }),
     );
@@ -117,15 +117,15 @@ describe("samples", () => {
   });
 });
 
-describe("a domain", () => {
+describe("a evaluated", () => {
   test("of no policy contains the default login, any other login and any address", () => {
-    expect(domainOf([])).toEqual({ logins: [DEFAULT_LOGIN, ANY_LOGIN], addresses: [ANY_ADDRESS] });
+    expect(loginsToEvaluate([])).toEqual({ logins: [DEFAULT_LOGIN, ANY_LOGIN], addresses: [ANY_ADDRESS] });
   });
 
   test("contains each login and address of the options, keys and rules once", () => {
     const one = policy({ keys: [key("^ana$")], rules: [rule({ username: "^eve$", sourceIp: "^10\\." })] });
     const other = policy({ keys: [key("^(ana|bob)$")], rules: [rule({ active: false, username: "^off$" })] });
-    const { logins, addresses } = domainOf([one, other], {
+    const { logins, addresses } = loginsToEvaluate([one, other], {
       logins: ["seen", "ana"],
       addresses: ["2001:db8::7"],
     });
@@ -171,10 +171,10 @@ describe("a domain", () => {
   });
 });
 
-describe("the domain of both policies reveals the change of", () => {
+describe("the evaluated of both policies reveals the change of", () => {
   const changed = (before: AccessPolicy, after: AccessPolicy) => {
-    const domain = domainOf([before, after]);
-    return [...accessChanges(new Access(before, domain), new Access(after, domain))].map(
+    const evaluated = loginsToEvaluate([before, after]);
+    return [...accessChanges(new Access(before, evaluated), new Access(after, evaluated))].map(
       ({ login, change, addresses }) => ({ login, change, addresses }),
     );
   };
