@@ -117,7 +117,7 @@ describe("samples", () => {
   });
 });
 
-describe("a evaluated", () => {
+describe("the evaluated logins", () => {
   test("of no policy contains the default login, any other login and any address", () => {
     expect(loginsToEvaluate([])).toEqual({ logins: [DEFAULT_LOGIN, ANY_LOGIN], addresses: [ANY_ADDRESS] });
   });
@@ -129,7 +129,7 @@ describe("a evaluated", () => {
       logins: ["seen", "ana"],
       addresses: ["2001:db8::7"],
     });
-    expect([...logins].sort()).toEqual(["ana", "bob", "eve", "off", "root", "seen", ANY_LOGIN]);
+    expect([...logins].sort()).toEqual(["ana", "bob", "eve", "off", ANY_LOGIN, "root", "seen"]);
     expect([...addresses].sort()).toEqual(["10.0.0.1", ANY_ADDRESS, "2001:db8::7"]);
   });
 
@@ -171,7 +171,7 @@ describe("a evaluated", () => {
   });
 });
 
-describe("the evaluated of both policies reveals the change of", () => {
+describe("the evaluated logins of both policies reveal the change of", () => {
   const changed = (before: AccessPolicy, after: AccessPolicy) => {
     const evaluated = loginsToEvaluate([before, after]);
     return [...accessChanges(new Access(before, evaluated), new Access(after, evaluated))].map(

@@ -205,7 +205,7 @@ const defaultDeny: Claim = (policy, evaluated, findings) => {
   for (const one of loginsOf(policy, evaluated)) expect(decide(policy, one).rule).not.toBeNull();
 };
 
-test("findings agree with every decision of the evaluated", () => {
+test("findings agree with every evaluated decision", () => {
   fc.assert(
     fc.property(policies, (policy) => {
       const evaluated = loginsToEvaluate([policy]);

@@ -39,7 +39,7 @@ test("reached() omits a device if a key and the firewall allow only different lo
   expect(reachedIn(policyOf([ana, root], notAnaOnWeb2))).toEqual(uidsOf(web1));
 });
 
-test("reached() returns no device for a evaluated without logins or addresses", () => {
+test("reached() returns no device without evaluated logins or addresses", () => {
   const open = policyOf([key({ username: "", filter: {} })]);
   expect(reachedIn(open)).toEqual(uidsOf(...devices));
   expect(reachedIn(open, { ...evaluated, logins: [] })).toEqual([]);

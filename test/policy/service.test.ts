@@ -98,9 +98,9 @@ const admissions = (fingerprints: string[], username: string, device: object) =>
   );
 
 /** The firewall's response, which must be the same for both spellings of the address. */
-async function firewall(evaluated: string, name: string, username: string, address: string) {
+async function firewall(domain: string, name: string, username: string, address: string) {
   const evaluate = (ip_address: string) =>
-    internal.call("evaluateFirewall", { query: { evaluated, name, username, ip_address } });
+    internal.call("evaluateFirewall", { query: { domain, name, username, ip_address } });
   const [plain, other] = await Promise.all([evaluate(address), evaluate(ADDRESSES[address] ?? "")]);
   expect(other.text).toBe(plain.text);
   return plain;
@@ -112,19 +112,19 @@ test("explain decides like the service's internal API on the policy of the publi
   let [questions, allowed, round] = [0, 0, 0];
   await fc.assert(
     fc.asyncProperty(objectSets, async (objects) => {
-      const evaluated = `lab${round++}`;
-      const user = await app.user(`user${round}`, evaluated);
+      const domain = `lab${round++}`;
+      const user = await app.user(`user${round}`, domain);
       await create(user, objects);
       const policy = await read(user);
       expect(policy.devices).toHaveLength(NAMES.length + 3);
       expect(policy.rules).toHaveLength(objects.rules.length);
       const fingerprints = [...policy.keys.map(({ fingerprint }) => fingerprint), UNKNOWN];
       for (const { uid, name } of policy.devices) {
-        const { body: device } = await internal.call("lookupDevice", { query: { evaluated, name } });
+        const { body: device } = await internal.call("lookupDevice", { query: { domain, name } });
         for (const login of ["root", "ana", "notroot", "Root"]) {
           const admitted = await admissions(fingerprints, login, device);
           for (const address of Object.keys(ADDRESSES)) {
-            const { status, body } = await firewall(evaluated, name, login, address);
+            const { status, body } = await firewall(domain, name, login, address);
             for (const [index, fingerprint] of fingerprints.entries()) {
               const explained = explain(policy, { fingerprint, login, address, uid });
               const label = JSON.stringify({ fingerprint, login, address, name });

@@ -128,7 +128,7 @@ describe("the changes between two revisions", () => {
     const { lines, notEvaluated } = changes(hidden("same"), hidden("update"));
     expect(lines).toEqual([]);
     expect(notEvaluated).toEqual([
-      'PublicKey "ana": cannot compare the two revisions of told, which is secret or unknown before the apply',
+      'PublicKey "ana": cannot compare the two revisions of username, which is secret or unknown before the apply',
     ]);
   });
 });

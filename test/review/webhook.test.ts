@@ -120,7 +120,7 @@ describe("the address of a webhook", () => {
   it("is not printed if it is set in place of the path of its file", () => {
     const env = { GATEHOUSE_NOTIFY_URL_FILE: "https://hooks.example.org/very-secret" };
     expect(() => webhookAddress(env)).toThrow(
-      "GATEHOUSE_NOTIFY_URL_FILE: Cannot read the file: it does not exist. Set it to (its path looks like a file, not to an address.",
+      "GATEHOUSE_NOTIFY_URL_FILE: Cannot read the file (its path looks like a URL): it does not exist. Set it to the path of a file, not to an address.",
     );
   });
 });
