@@ -1,6 +1,6 @@
 import { REQUEST_SENTENCES } from "./requestSentences.ts";
 
-/** What stands for a secret in a text. */
+/** The text that replaces a secret. */
 const MASK = "[secret]";
 
 /** A part of a text: from `start` to before `end`. */

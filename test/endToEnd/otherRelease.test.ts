@@ -35,7 +35,7 @@ it("gatehouse access reports the release of the service beside its error", async
     1,
     { ok: false, error: { code: "validation", status: 400 } },
   ]);
-  expect(stderr).toMatch(/error: .* \[getDevices: GET \/api\/devices/);
+  expect(stderr).toMatch(/error: .* \[getDevices \(GET \/api\/devices/);
 });
 
 describe.each(engines.filter(({ available }) => available))("by $label", ({ engine }) => {
@@ -52,6 +52,6 @@ describe.each(engines.filter(({ available }) => available))("by $label", ({ engi
     onTestFinished(() => program.remove());
     const { code, stdout, stderr } = await program.stack({ engine, env }).run(["up", "--yes"], more);
     expect([code, times(stdout + stderr)]).toEqual([1, 1]);
-    expect(stdout + stderr).toMatch(/\[getDevices: GET \/api\/devices/);
+    expect(stdout + stderr).toMatch(/\[getDevices \(GET \/api\/devices/);
   });
 });

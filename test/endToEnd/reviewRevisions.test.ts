@@ -240,7 +240,7 @@ describe.each(engines)(
       ["a file", ["--base", "main:readme.txt"], '--base: git cannot find the commit "main:readme.txt"'],
       ["an option of git", ["--base=--output=x"], '--base must be a commit, branch or tag, not "--output=x"'],
       ["an empty head", ["--base", "main", "--head", ""], "--head must be a commit, branch or tag"],
-      ["a head without a base", ["--head", "main"], "--head is the revision to compare with --base"],
+      ["a head without a base", ["--head", "main"], "--head needs --base. Add --base <revision>."],
       ["a base that fails", ["--base", "broken"], "In the base revision broken ("],
       ["a base without the program", ["--base", "nothing"], "infra/policy does not exist in this revision"],
       ["a stack that does not exist", ["--base", "main", "--stack", "other"], "no stack other"],

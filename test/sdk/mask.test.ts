@@ -58,7 +58,7 @@ test("the client hides its secrets in the service's own words only", async () =>
   server.script({ status: 400, body: { message: "invalid: the request of invalid" } });
   const error = await failure(client.updateUser({ body: { password: "invalid" } }), GatehouseError);
   expect(error.message).toMatch(
-    /^the server finds the request invalid \(400\): \[secret\]: the request of \[secret\] \[/,
+    /^the server rejected the request as invalid \(400\): \[secret\]: the request of \[secret\] \[/,
   );
 });
 

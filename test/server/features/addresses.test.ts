@@ -217,10 +217,10 @@ describe("confirming", () => {
     const command = { request: { id: "test" }, user: "ana" };
     // A concurrent request may have replaced the address.
     const confirmPending = (address: string) => confirmAddress(app.services, command, address);
-    await expect(confirmPending("thief@example.net")).rejects.toThrow("does not wait to be confirmed");
+    await expect(confirmPending("thief@example.net")).rejects.toThrow("is not an unconfirmed address");
     expect(await confirmPending(NEW.toUpperCase())).toEqual({ id: ana.id, field: "email" });
     expect((await stored()).email).toBe(NEW);
-    await expect(confirmPending(NEW)).rejects.toThrow("does not wait to be confirmed");
+    await expect(confirmPending(NEW)).rejects.toThrow("is not an unconfirmed address");
   });
 });
 

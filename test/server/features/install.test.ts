@@ -58,7 +58,7 @@ test("starts the agent of the given namespace at this service", async () => {
     keepalive_interval: "45",
   });
   const { stdout } = await execute(text, { PATH: engine.path, CONTAINER_ENGINE: "docker" });
-  expect(stdout).toContain(`waits in the namespace ${TENANT}`);
+  expect(stdout).toContain(`is pending in the namespace ${TENANT}`);
   const [pull, inspect, start] = engine.calls();
   expect(pull).toEqual(["pull", "registry.example.org/agent:v1"]);
   expect(inspect).toEqual(["container", "inspect", "gatehouse-agent"]);
