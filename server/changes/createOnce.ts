@@ -2,31 +2,31 @@ import type { SqlClient } from "../db/sql/sql.ts";
 import { ConflictError } from "../errors.ts";
 
 /**
- * A unique value is already taken, either by another object or by the object that an earlier request with the same
- * Idempotency-Key created.
+ * A unique value is already in use, by another object or by the object of an earlier request with the same
+ * Idempotency-Key.
  */
 export class TakenError extends ConflictError {}
 
 interface CreationContext {
   readonly services: { readonly db: SqlClient };
-  /** Digest of the request's Idempotency-Key; null without one. */
+  /** Digest of the request's Idempotency-Key; null if the request has no Idempotency-Key. */
   readonly creationKey: string | null;
   repeated(): void;
 }
 
 interface Creation<Existing, Created> {
-  /** Returns the object that was created under the key, if it still exists. */
+  /** Returns the object that was created with the Idempotency-Key, or null if no such object exists. */
   find(tx: SqlClient, creationKey: string): Promise<Existing | null>;
-  /** Creates the object. Returns null if a unique value is taken. */
+  /** Creates the object. Returns null if another object has the same unique value. */
   create(tx: SqlClient): Promise<Created | null>;
-  /** The error message if another object has the unique value. */
+  /** The error message if another object has the same unique value. */
   readonly taken: string;
 }
 
 /**
- * Creates an object, or returns the object that was created under the same Idempotency-Key. Runs in the transaction
- * of `writeObject`, which retries once if a request with the same key was faster.
- * @throws TakenError a unique value is taken
+ * Creates an object, or returns the object that was created with the same Idempotency-Key. Call it in the transaction
+ * of `writeObject`, which retries once if a concurrent request with the same key created the object first.
+ * @throws TakenError another object has the same unique value
  */
 export async function createOnce<Existing, Created>(
   context: CreationContext,

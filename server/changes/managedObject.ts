@@ -8,13 +8,13 @@ import type { Caller } from "../http/access/identity.ts";
 /** Declared fields of an object, by wire name. Fields that the service or an agent changes are excluded. */
 export type Declared = Readonly<Record<string, unknown>>;
 
-/** The parts of a write that identify its object. */
+/** The parts of a write request that identify the object. */
 export interface Write {
   readonly caller: Caller;
   readonly tenantId: string;
   readonly params: Readonly<Record<string, string>>;
   readonly body: Readonly<Record<string, unknown>>;
-  /** True once the operation has run. */
+  /** True after the operation has run. */
   readonly done: boolean;
   /** The operation's result; undefined before the operation has run, and for operations without a result. */
   readonly result: Readonly<Record<string, unknown>> | undefined;
@@ -29,18 +29,18 @@ export interface ManagedObject<Row = unknown> {
   id(tx: SqlClient, write: Write): string | Promise<string>;
   /** Returns the object, or null if the namespace has no such object. */
   find(tx: SqlClient, tenantId: string, id: string): Promise<Row | null>;
-  /** Returns the object's declared fields, or null if the object counts as deleted. */
+  /** Returns the object's declared fields, or null if clients see the object as deleted. */
   declared(row: Row): Declared | null;
   /**
-   * Stores who declared the object in its field `declaredBy`. Does nothing if the namespace has no such object.
-   * Omitted for kinds that have no database row.
+   * Stores the program resource that declares the object in the column `declaredBy`. Does nothing if the namespace has
+   * no such object. Undefined for kinds whose objects have no database row.
    */
   declare?(tx: SqlClient, tenantId: string, id: string, declaredBy: string): Promise<unknown>;
 }
 
 /**
- * Cache of revisions by the JSON text of their object, limited by the number of characters. Lists need the revision
- * of each row, and a digest takes twice as long as a lookup in this cache.
+ * Cache of revisions, by the JSON text of the declared fields. The number of characters limits the cache. Lists need
+ * the revision of each row, and the computation of a digest takes twice as long as a lookup in this cache.
  */
 const revisions = new LRUCache<string, string>({
   maxSize: 16_000_000,
@@ -60,12 +60,14 @@ export function revisionOf(declared: Declared): string {
 
 type Stored = z.output<typeof declaredBy>;
 
-/** Returns the value of the column `declaredBy` for a write with this declaration; null without a declaration. */
+/** Returns the value of the column `declaredBy` for a request with this declaration; null without a declaration. */
 export function declaredColumn(declaration: Declaration | null, now: Date): string | null {
   return declaration && JSON.stringify({ ...declaration, at: now.toISOString() } satisfies Stored);
 }
 
-/** Parses a column `declaredBy`. Returns undefined if nothing was declared; responses then omit the field. */
+/**
+ * Parses the column `declaredBy`. Returns undefined if no program declared the object; responses then omit the field.
+ */
 export function declaredIn(column: string | null): Stored {
   return column === null ? undefined : (JSON.parse(column) as Stored);
 }

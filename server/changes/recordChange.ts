@@ -12,10 +12,10 @@ export interface Operator {
 
 /** A change as stored in the audit trail. */
 export interface Change {
-  /** Null if the change does not concern a namespace. */
+  /** Tenant id of the namespace; null if the change does not concern a namespace. */
   readonly tenantId: string | null;
   readonly caller: Caller | Operator | { readonly kind: "device"; readonly uid: string };
-  /** Id and client address of the request that makes the change; empty for an operator. */
+  /** Id and client address of the request that causes the change; empty strings for an operator. */
   readonly request: Pick<RequestFacts, "id" | "address">;
   /** Id of the operation, or name of the command. */
   readonly operation: string;
@@ -27,7 +27,7 @@ export interface Change {
   readonly declaration?: Declaration | null;
 }
 
-/** Adds a change to the audit trail. Call it in the transaction that makes the change. */
+/** Adds a change to the audit trail. Call it in the transaction that stores the change. */
 export async function recordChange(services: Pick<SqlServices, "db" | "now">, change: Change): Promise<void> {
   const { tenantId, caller, request, operation, object, before, after, declaration } = change;
   const actor = actorOf(caller);

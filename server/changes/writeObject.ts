@@ -18,10 +18,10 @@ import { recordChange } from "./recordChange.ts";
 
 /**
  * Runs an operation that changes an object as one transaction. It authorizes the caller, checks `If-Match`, runs the
- * operation, stores who declares the object, and records the change in the audit trail. If a step fails, nothing
- * changes.
- * @param objects how the objects of each kind are found and read
- * @throws PreconditionError the object has another revision
+ * operation, stores the program resource that declares the object, and records the change in the audit trail. If a step
+ * fails, the transaction is rolled back.
+ * @param objects access to the objects of each kind
+ * @throws PreconditionError the revision of the object does not match `If-Match`
  */
 export async function writeObject(
   objects: Readonly<Record<ObjectKind, ManagedObject>>,
@@ -31,8 +31,8 @@ export async function writeObject(
   const kind = objects[request.operation.object];
   const begin = () =>
     inSqlTransaction(services, laneOf(request), (tx) => write(within(services, tx), kind, request));
-  // If several requests have the same Idempotency-Key, one request creates the object. The others find the object on
-  // their second attempt.
+  // If several requests have the same Idempotency-Key, one request creates the object. The other requests find this
+  // object on their second attempt.
   for (let again = request.creationKey !== null; ; again = false) {
     try {
       return await begin();
@@ -43,9 +43,9 @@ export async function writeObject(
 }
 
 /**
- * Writes of one namespace share transactions. An index stores the members of all namespaces on few pages. Writes of
- * members read and change these pages, so writes of two namespaces would conflict on PostgreSQL. Writes of members
- * therefore share one lane.
+ * Returns the lane of a write. Writes in the same lane share transactions. Each namespace has a lane, but all writes of
+ * members share one lane: on PostgreSQL, an index stores the members of all namespaces on a few pages, so concurrent
+ * writes of members from two namespaces would conflict.
  */
 const laneOf = ({ operation, sender }: ObjectRequest): string =>
   operation.object === "member" ? "members" : sender.tenant;
@@ -64,20 +64,21 @@ async function write(services: SqlServices, kind: ManagedObject, request: Object
     result: undefined,
   };
   const { db } = services;
-  // Both promises run together, and both are awaited: no statement may run for a request that was already refused.
+  // Both promises run at the same time, and both are awaited: after a rejection, no statement of the request may still
+  // run.
   const [identified, found] = await Promise.allSettled([
     request.identify(services),
     operation.creates ? undefined : findObject(db, kind, facts),
   ]);
-  // The identity is checked first: only an authorized sender may see the errors of the lookup.
+  // The identity error comes first: only an authorized sender may receive the errors of the lookup.
   if (identified.status === "rejected") throw identified.reason;
   if (found.status === "rejected") throw found.reason;
   const identity = identified.value;
   const { id, before = null } = found.value ?? {};
   const declaredBefore = before === null ? null : kind.declared(before);
   if (takesIfMatch(operation)) checkRevision(declaredBefore, request.ifMatch);
-  // The declaration is stored before the operation, so that the response shows it. A create stores it with the new
-  // row.
+  // The declaration is stored before the operation runs, so that the response contains the declaration. A create
+  // operation stores the declaration with the new row.
   const declaredBy = declaredColumn(request.declaration, services.now());
   const declares = id !== undefined && declaredBy !== null;
   const declaring = declares ? kind.declare?.(db, tenantId, id, declaredBy) : undefined;
@@ -129,8 +130,8 @@ async function readDeclared(
 }
 
 /**
- * Compares the revision with `If-Match`. A missing object passes, because the operation itself then responds with
- * 404.
+ * Compares the revision with `If-Match`. If the object does not exist, the check passes: the operation itself then
+ * responds with 404.
  */
 function checkRevision(declared: Declared | null, expected: string | undefined): void {
   if (expected === undefined || declared === null) return;

@@ -13,7 +13,7 @@ export const declaredApiKey = (row: Pick<ApiKey, "name" | "role" | "expiresIn">)
 });
 
 export const apiKeyObject: ManagedObject<ApiKey> = {
-  // The name identifies a key. The operation may just have changed the name.
+  // The name identifies a key. After a rename, the new name identifies the key.
   id: (_, { params, body, result, done }) => String((done && body.name) || params.key || result?.name),
   find: (tx, tenantId, name) => findRow(tx, "ApiKey", { tenantId, name }),
   declared: declaredApiKey,

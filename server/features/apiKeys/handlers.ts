@@ -16,8 +16,8 @@ const DAY = 24 * 60 * 60;
 const YEAR = 365;
 
 /**
- * Returns the expiry of a key with this lifetime in days, as a Unix second. 365 days are a calendar year. With -1,
- * the key never expires (rules 15.2).
+ * Returns the expiry of a key with this lifetime in days, as Unix time in seconds. A lifetime of 365 days is a calendar
+ * year. A lifetime of -1 never ends (rules 15.2).
  */
 export function expiryOf(days: number, now: Date): number {
   if (days < 0) return -1;
@@ -38,13 +38,13 @@ function checkRole(own: Role, requested: Role): void {
 
 /** Creation time of the last key that this process created in each namespace, in milliseconds since 1970. */
 const lastCreated = new LRUCache<string, number>({ max: 10_000 });
-/** Maximum lead of creation times over the clock, in milliseconds. */
+/** Maximum difference, in milliseconds, by which a creation time may be later than the clock. */
 const AHEAD = 1000;
 
 /**
- * Returns the creation time of a new key. It differs from the times of all other keys that this process created in
- * the namespace. Names change, so clients distinguish keys by creation time and creator. One millisecond can contain
- * many creations.
+ * Returns the creation time of a new key. The time differs from the creation times of all other keys that this process
+ * created in the namespace, even if several keys are created in the same millisecond. Clients distinguish keys by
+ * creation time and creator, because names can change.
  */
 function timeOfCreation(tenantId: string, now: number): Date {
   const last = lastCreated.get(tenantId) ?? 0;
@@ -54,8 +54,8 @@ function timeOfCreation(tenantId: string, now: number): Date {
 }
 
 /**
- * Creates an API key. A retry with the same Idempotency-Key and the same secret receives the existing key. A retry
- * with another secret is rejected, because the owner of the first secret may be using the key.
+ * Creates an API key. A retry with the same Idempotency-Key and the same secret receives the existing key. A retry with
+ * another secret is rejected, because a client may already use the first secret.
  */
 const createApiKey: ObjectWrite<PublicOperations["createApiKey"]> = async (context) => {
   const { services, identity, body, creationKey, declaration } = context;
@@ -97,7 +97,7 @@ const listApiKeys: Handler<PublicOperations["listApiKeys"]> = async (context) =>
   const { services, identity, query, header } = context;
   const where = { tenantId: identity.tenant };
   const order = query.order_by ?? "desc";
-  // An unknown field selects the default order (rules section 6).
+  // An unknown sort field selects the default order (rules section 6).
   const sort = {
     name: { name: order },
     role: { role: order },
@@ -134,7 +134,8 @@ const updateApiKey: ObjectWrite<PublicOperations["updateApiKey"], ApiKey> = asyn
 };
 
 /**
- * Deletes an API key. Each request looks up its key, so a deleted key stops working immediately (rules section 15.7).
+ * Deletes an API key. A deleted key stops working immediately, because the service looks up the key for each request
+ * (rules section 15.7).
  */
 const deleteApiKey: ObjectWrite<PublicOperations["deleteApiKey"], ApiKey> = async ({
   services: { db },

@@ -8,8 +8,8 @@ const getAuditTrail: Handler<Operations["getAuditTrail"]> = async (context) => {
   const { services, identity, query, header } = context;
   const { tenant } = identity;
   const where = {
-    // This is a range with a single value. With an equality, PostgreSQL may scan the primary key backwards for the
-    // latest entries, across the entries of all other namespaces.
+    // The condition is a range with a single value. With an equality, PostgreSQL may scan the primary key backwards and
+    // read the latest entries of all namespaces.
     tenantId: { gte: tenant, lte: tenant },
     ...((query.since || query.until) && {
       at: {
@@ -38,7 +38,7 @@ export const auditHandlers: Handlers<Pick<Operations, keyof typeof audit & keyof
 
 const DAY = 24 * 60 * 60_000;
 
-/** Deletes the entries that are older than the audit trail's retention. */
+/** Deletes the audit trail entries that are older than the configured retention. */
 export async function trimAuditTrail(services: Services): Promise<void> {
   const days = services.settings.auditRetention;
   if (days === 0) return;

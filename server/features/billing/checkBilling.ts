@@ -2,7 +2,7 @@ import type { Services } from "../../services.ts";
 import { isAllowed, paymentRefusal } from "./evaluate.ts";
 import { billingOf, hasActiveSubscription } from "./record.ts";
 
-/** The parts of a request that are known before the transaction of its write starts. */
+/** The parts of a write request that are known before its transaction starts. */
 export interface BillableRequest {
   readonly services: Services;
   readonly identity: unknown;
@@ -18,8 +18,8 @@ interface DeviceRequest extends NamespaceRequest {
 }
 
 /**
- * Returns whether the device would replace an accepted device with the same MAC (rules section 7). The number of
- * accepted devices then stays the same.
+ * Returns whether the device would replace an accepted device with the same MAC (rules section 7). A replacement does
+ * not change the number of accepted devices.
  */
 async function replacesDevice({ db }: Services, tenantId: string, mac: string): Promise<boolean> {
   const replaced = { tenantId, mac, status: "accepted" };
@@ -36,7 +36,8 @@ async function checkAcceptance({ services, identity, params }: DeviceRequest): P
   const row = await billingOf(services, tenantId);
   if (!hasActiveSubscription(row)) return;
   const device = await services.db.device.findUnique({ where: { uid: params.uid, tenantId } });
-  // The operation itself reports all other errors of the request.
+  // The operation itself reports a missing device. In the other two cases, the number of accepted devices does not
+  // grow.
   if (!device || device.status === "accepted" || (await replacesDevice(services, tenantId, device.mac)))
     return;
   if (!(await isAllowed(services, row.customerId, "device_accept"))) throw paymentRefusal("device_accept");
@@ -63,12 +64,13 @@ const CHECKS: Readonly<Record<string, ((request: DeviceRequest) => Promise<void>
 
 /**
  * Checks with the payment gateway whether a write of a cloud instance is allowed, before its transaction starts. The
- * result is not stored. The check books nothing: customers pay for the devices that the billing chore reports.
+ * result is not stored. The check causes no charge: customers pay for the number of devices that the billing chore
+ * reports.
  * @throws PaymentError the gateway does not allow the write
  * @throws PaymentGatewayError the gateway failed
  */
 export async function checkBilling(operation: string, request: BillableRequest): Promise<void> {
   if (request.services.settings.edition !== "cloud") return;
-  // The contract defines these parameters and this identity for the operations above.
+  // The contract guarantees that the operations above have these parameters and this identity.
   await CHECKS[operation]?.(request as DeviceRequest);
 }

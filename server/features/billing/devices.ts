@@ -7,15 +7,16 @@ import type { Services } from "../../services.ts";
 import { readDevices } from "../devices/readDevices.ts";
 import { recordBilling } from "./trace.ts";
 
-/** Number of devices that the owner can choose from (rules section 18). */
+/** Maximum number of devices in the list from which the owner chooses (rules section 18). */
 const OFFERED = 3;
 
 /**
- * Returns the uids of the accepted devices with the most sessions. Devices with equal numbers are sorted by their
- * latest report.
+ * Returns the uids of the accepted devices with the most sessions. Devices with the same number of sessions are sorted
+ * by the time of their latest report.
  */
 async function mostUsed({ db }: Services, tenantId: string): Promise<string[]> {
-  // Prisma's order by the size of a relation would count the sessions of all namespaces.
+  // The query is written in SQL: Prisma's `orderBy` with the size of a relation would count the sessions of all
+  // namespaces.
   const rows = await readRows<{ uid: string }>(
     db,
     sql`SELECT "Device"."uid" FROM "Device" WHERE "Device"."tenantId" = ${tenantId} AND "Device"."status" = 'accepted'

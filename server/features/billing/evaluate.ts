@@ -31,7 +31,8 @@ export function isAllowed(
 }
 
 /**
- * True for a free namespace with too many accepted devices. Its owner must first choose devices (rules section 18).
+ * True for a free namespace with too many accepted devices. The owner must first choose the devices to keep (rules
+ * section 18).
  */
 async function isOverLimit({ db }: Services, tenantId: string, maxDevices: number): Promise<boolean> {
   if (maxDevices <= 0) return false;

@@ -25,7 +25,7 @@ export async function customerOf(services: Pick<Services, "db">, tenantId: strin
   return row;
 }
 
-/** True while the subscription lifts the limits of a free namespace. */
+/** Returns whether the namespace has an active subscription, which removes the limits of a free namespace. */
 export const hasActiveSubscription = (row: Billing | null): row is Billing =>
   row !== null && billing.isActiveSubscription(row.status as Status);
 
@@ -43,8 +43,8 @@ export function presentBilling(row: Billing): z.output<typeof billing.namespaceB
 }
 
 /**
- * Stores the gateway's state of a subscription; only the gateway changes that state. An active subscription removes
- * the device limit of the namespace. Its end restores the previous limit.
+ * Stores the gateway's state of a subscription; only the gateway changes that state. An active subscription removes the
+ * device limit of the namespace. The end of the subscription restores the previous limit.
  */
 export async function storeSubscription(
   services: Services,
@@ -61,7 +61,8 @@ export async function storeSubscription(
     if (!row || isSame(row, state)) return;
     const namespace = await tx.namespace.findUnique({ where: { tenantId }, select: { maxDevices: true } });
     const [was, is] = [hasActiveSubscription(row), hasActiveSubscription({ ...row, ...state })];
-    // A deleted namespace has no limit to change. Its state is still stored, because its subscription must be ended.
+    // A deleted namespace has no device limit. Its billing state is still stored, because the service must end its
+    // subscription.
     if (namespace && was !== is) {
       const maxDevices = is ? -1 : row.freeDevices;
       await tx.namespace.update({ where: { tenantId }, data: { maxDevices } });

@@ -61,9 +61,9 @@ async function checkPaymentMethods(services: Services, customerId: string): Prom
 }
 
 /**
- * Creates the subscription at the gateway, then stores it. If the process stops or times out in between, the next
- * retry, read of the subscription or billing chore reads the subscription from the gateway. The idempotency key stays
- * the same until the customer has a newer subscription.
+ * Creates the subscription at the gateway, then stores it. If the process stops or the call times out between the two
+ * steps, the subscription is read from the gateway later: by a retry, by a read of the subscription, or by the billing
+ * chore. The idempotency key stays the same until the customer has a newer subscription.
  */
 export const createSubscription: Handler<PublicOperations["createSubscription"]> = async (context) => {
   const { services, identity } = context;

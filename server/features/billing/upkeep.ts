@@ -8,9 +8,11 @@ import { refreshSubscription } from "./subscription.ts";
 
 /** Number of namespaces per query. */
 const BATCH = 200;
-/** Status of the subscription of a deleted namespace. */
+/** Status that is stored after the service has ended the subscription of a deleted namespace. */
 const ENDED = "canceled";
-/** Upper limit of a request's duration, in milliseconds. A request makes a few gateway calls, each with a timeout. */
+/**
+ * Maximum duration of a request, in milliseconds. A request calls the gateway a few times, and each call has a timeout.
+ */
 const LONGEST_REQUEST = 10 * 60_000;
 
 /** Reports a namespace's devices to the gateway, and stores the gateway's state of the subscription. */
@@ -29,7 +31,8 @@ async function refresh(services: Services, row: Billing): Promise<void> {
 
 /**
  * Ends the subscription of a deleted namespace. A subscription that was requested just before the deletion may start
- * after the deletion. Therefore the end is requested again later, and the row is kept until then.
+ * after the deletion. The service therefore ends the subscription a second time later, and keeps the billing row until
+ * then.
  */
 async function endSubscriptionOf(
   services: Services,
@@ -69,7 +72,7 @@ export async function refreshBilling(services: Services): Promise<void> {
     throw new AggregateError(failures, "cannot synchronize billing with the payment gateway");
 }
 
-/** Deletes removed devices whose slots no longer count (rules section 7). */
+/** Deletes the rows of removed devices that no longer count toward the device limit (rules section 7). */
 export async function forgetRemovedDevices(services: Services): Promise<void> {
   await services.db.device.deleteMany({
     where: { status: "removed", statusUpdatedAt: { lte: removedSince(services) } },

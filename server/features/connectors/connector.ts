@@ -21,7 +21,7 @@ export const connectorObject: ManagedObject<Connector> = {
   declared: declaredConnector,
 };
 
-/** The status of every connector. This service stores connectors, but connects to no engine. */
+/** The status of every connector. This service stores connectors, but does not connect to container engines. */
 const NOT_CONNECTED = {
   state: "disconnected",
   message: "the service is not connected to the engine",

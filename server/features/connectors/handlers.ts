@@ -47,8 +47,8 @@ function checkNumber(services: Services, tx: Transaction, tenantId: string): Pro
 }
 
 /**
- * Creates a connector. The response does not identify the connector, so the contract does not treat the operation as
- * a creation with a revision. The handler still records the change.
+ * Creates a connector and records the change in the audit trail. The response contains no revision, because it does not
+ * identify the connector.
  */
 const connectorCreate: Handler<PublicOperations["connectorCreate"]> = async (context) => {
   const { services, identity, body, request } = context;
@@ -109,7 +109,7 @@ async function find(services: Services, tenantId: string, uid: string) {
 const connectorGet: Handler<PublicOperations["connectorGet"]> = async ({ services, identity, params }) =>
   presentConnector(await find(services, identity.tenant, params.uid));
 
-/** Changes only the fields that were sent. */
+/** Updates a connector. Fields that the request omits do not change. */
 const connectorUpdate: ObjectWrite<PublicOperations["connectorUpdate"], Connector> = async (context) => {
   const { services, body, found, became } = context;
   if (found === null) throw unknown();
@@ -135,10 +135,7 @@ const connectorDelete: ObjectWrite<PublicOperations["connectorDelete"], Connecto
   return undefined;
 };
 
-/**
- * Reports that the connector is not connected. This service connects to no engine, so it has no information to
- * return.
- */
+/** Reports that the connector is not connected. This service does not connect to container engines. */
 const connectorInfo: Handler<PublicOperations["connectorInfo"]> = async ({ services, identity, params }) => {
   await find(services, identity.tenant, params.uid);
   throw new NotConnectedError("the connector is not connected to its engine");

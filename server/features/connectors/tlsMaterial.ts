@@ -17,7 +17,7 @@ export interface StoredTls {
   readonly tlsDigest: string | null;
 }
 
-/** The columns of a connector that is not secure. Unused material is not stored, so that it cannot leak. */
+/** The TLS columns of a connector without TLS. Unused TLS material is not stored, so that it cannot leak. */
 export const NO_TLS: StoredTls = { sealedTls: null, tlsDigest: null };
 
 const ALLOWED =
@@ -33,13 +33,13 @@ function check({ ca, cert, key }: TlsMaterial): void {
     new X509Certificate(ca);
     createSecureContext({ ca, cert, key });
   } catch {
-    // OpenSSL's message may quote the key.
+    // The original error is not passed on, because OpenSSL's message may contain the key.
     throw new InvalidError(ALLOWED);
   }
 }
 
 /**
- * Returns the columns for new TLS material, sealed for one connector.
+ * Returns the columns for new TLS material. The private key is encrypted for this connector only.
  * @throws InvalidError see {@link check}
  */
 export function sealTls(
