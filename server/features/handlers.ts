@@ -21,7 +21,7 @@ import { tunnelHandlers } from "./tunnels/handlers.ts";
 import { confirmAddress } from "./users/account/addresses.ts";
 import { accountHandlers, mfaHandlers, userHandlers } from "./users/handlers.ts";
 
-/** The handler of every operation except live connections. A missing handler is a compile error. */
+/** The handlers of all operations except live connections. A missing handler is a compile error. */
 export const handlers: Handlers<Omit<Operations, keyof typeof liveConnections>> = {
   ...userHandlers,
   ...accountHandlers,

@@ -17,7 +17,10 @@ import {
 import { streamSessionEvents } from "./sessions/eventStream.ts";
 import { createUserToken } from "./users/session.ts";
 
-/** Returns the owner of a request's credential to a trusted service (rules section 3), without an API key's secret. */
+/**
+ * Returns the user, device or API key that a credential identifies, for a trusted service (rules section 3). The
+ * response does not contain the secret of an API key.
+ */
 const authRequest: Handler<InternalOperations["authRequest"]> = async ({ identity, header }) => {
   if (identity.tenant !== "") header("X-Tenant-ID", identity.tenant);
   switch (identity.kind) {
@@ -37,7 +40,7 @@ const authRequest: Handler<InternalOperations["authRequest"]> = async ({ identit
   return undefined;
 };
 
-/** The handler of every internal operation that trusted services call. A missing handler is a compile error. */
+/** The handlers of all internal operations, which trusted services call. A missing handler is a compile error. */
 export const internalHandlers: Handlers<Omit<InternalOperations, keyof typeof peers>> = {
   authRequest,
   createUserToken,

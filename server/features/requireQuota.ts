@@ -1,9 +1,10 @@
 import { ForbiddenError } from "../errors.ts";
 
 /**
- * Rejects an addition that would exceed a limit.
- * @param limit 0 or less allows any number
- * @param count returns the current number of objects; called only if a limit applies, and may stop at the limit
+ * Checks that another object can be added without exceeding a limit.
+ * @param limit maximum number of objects; 0 or less = no limit
+ * @param count returns the current number of objects, or the limit if there are more objects. Called only if a limit
+ * applies.
  * @throws ForbiddenError the limit is reached; the error has the given message
  */
 export async function requireQuota(

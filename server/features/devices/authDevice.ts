@@ -13,7 +13,10 @@ import type { Services } from "../../services.ts";
 import { provesKey } from "./deviceProof.ts";
 import { declaredDevice } from "./objects.ts";
 
-/** Returns a device's uid: the digest of the unchanged values of its agent (rules section 7, step 2). */
+/**
+ * Returns a device's uid: the digest of the MAC, public key and tenant id, exactly as its agent sent them (rules
+ * section 7, step 2).
+ */
 export function deviceUid(device: {
   readonly mac: string;
   readonly publicKey: string;
@@ -24,8 +27,8 @@ export function deviceUid(device: {
 }
 
 /**
- * Returns the name of a new device: its host name, or else its MAC with hyphens. An agent may send any text as its
- * MAC. Characters that are invalid in a device name (rules section 20) also become hyphens.
+ * Returns the name of a new device: its host name, or its MAC if the agent sent no host name. Characters that are
+ * invalid in a device name become hyphens (rules section 20).
  */
 function firstName(hostname: string | undefined, mac: string): string {
   return (hostname || mac).toLowerCase().replaceAll(/[^a-z0-9_-]/g, "-");
@@ -37,7 +40,7 @@ const full = ({ settings }: Services) =>
   );
 
 /**
- * Limits the number of pending devices, because any client can enroll devices.
+ * Checks the number of pending devices. A limit is necessary, because any client can enroll devices.
  * @throws ForbiddenError the namespace has the maximum number of pending devices
  */
 async function checkPending(services: Services, tx: Transaction, tenantId: string): Promise<void> {
@@ -50,7 +53,7 @@ async function checkPending(services: Services, tx: Transaction, tenantId: strin
 
 type Report = z.output<NonNullable<PublicOperations["authDevice"]["body"]>>;
 
-/** Returns the columns that store an agent's report. */
+/** Returns the device columns that contain an agent's report. */
 const reportedOf = (services: Services, { info }: Report, request: RequestFacts) => ({
   infoId: info.id,
   infoPrettyName: info.pretty_name,
@@ -73,8 +76,9 @@ interface Enrollment {
 }
 
 /**
- * Returns the enrollment of a device if its report changes nothing, or else undefined. The enrollment is read for
- * every report, so that a rename, a deletion and the end of the namespace take effect immediately on all instances.
+ * Returns the enrollment of a device, or undefined if the device is not enrolled or its report contains changes. The
+ * enrollment is read for every report, so that a rename, or the deletion of the device or namespace, takes effect
+ * immediately on all instances.
  */
 async function unchangedEnrollment(
   services: Services,
@@ -106,8 +110,8 @@ interface ReportedNamespace {
 }
 
 /**
- * Reads the namespace of a report, and whether the device is enrolled. This read precedes any write that a report of
- * an unknown client causes.
+ * Reads the namespace of a report, and whether the device is enrolled. The service reads them before it writes anything
+ * for a report of an unknown client.
  */
 async function reportedNamespace(
   services: Services,
@@ -139,7 +143,7 @@ async function renew(
  * Enrolls a new device, or updates an enrolled device.
  * @throws NotFoundError the namespace does not exist; nothing is stored
  * @throws ForbiddenError see {@link checkPending} (which does not apply to enrolled devices) and {@link checkProof}
- * @throws RateLimitedError the address sent too many new devices
+ * @throws RateLimitedError too many new devices were enrolled from the client address
  * @throws BusyError too many devices enroll at the same time
  */
 async function store(
@@ -188,9 +192,9 @@ async function store(
     });
     return { name: device.name, createdAt: device.createdAt, namespace, deviceProof };
   } catch (error) {
-    // A concurrent report of the same device was faster.
+    // A concurrent report has already enrolled the same device.
     if (isDatabaseError(error, "P2002")) return store(services, uid, body, request, proven);
-    // The namespace was deleted in the meantime.
+    // The namespace was deleted during the enrollment.
     throw isDatabaseError(error, "P2003") ? unknown() : error;
   }
 }
@@ -218,9 +222,10 @@ async function keepAlive(services: Services, deviceUid: string, sessions: readon
 }
 
 /**
- * Handles the enrollment or the report of an agent (rules section 7). Name, status and tags do not change, because an
- * administrator decides them. Changes are stored before the response. If a report changes nothing, only its time is
- * stored, later (see `Heartbeats`).
+ * Handles the enrollment or the report of an agent (rules section 7). A report does not change the name, status and
+ * tags of an enrolled device, because an administrator sets them. The service stores other changes before it responds.
+ * If a report contains no changes, the service stores only the time of the report, after the response (see
+ * `Heartbeats`).
  */
 export const authDevice: Handler<PublicOperations["authDevice"]> = async ({ services, body, request }) => {
   const { tenant_id: tenant, public_key: publicKey, identity } = body;
@@ -236,7 +241,8 @@ export const authDevice: Handler<PublicOperations["authDevice"]> = async ({ serv
   services.metrics.heartbeats.inc();
   const { name, namespace, createdAt } = enrollment;
   const token = await deviceToken(services, { uid, tenant, proven, enrolledAt: createdAt });
-  // Agents that support proofs can pin this key. Other agents receive the response of version 0.19.
+  // Agents that support proofs can pin the agent key of the response. Other agents receive the response of version
+  // 0.19.
   const agentKey = proven ? await services.agentKey.publicKey() : undefined;
   return { uid, token, name, namespace, ...(agentKey !== undefined && { agent_key: agentKey }) };
 };

@@ -23,7 +23,7 @@ async function checkContainer({ services, identity, params }: OfOne): Promise<vo
 }
 
 /**
- * Restricts an operation of devices to containers. The device operations themselves also accept containers: a
+ * Returns a device operation that accepts only containers. The device operations themselves also accept containers: a
  * container is a device, and some operations (accept, rename) have no separate path for containers (rules section 7).
  * @throws NotFoundError the namespace has no such container
  */

@@ -1,7 +1,7 @@
 import { providerOf, readRows, type Sql, type SqlClient, sql } from "../../db/sql/sql.ts";
 import type { Services } from "../../services.ts";
 
-/** Selects the devices to count. An omitted property does not restrict the selection. */
+/** Conditions for the devices to count. An omitted `container` counts containers and other devices. */
 interface Counted {
   /** @default every status except `removed` */
   readonly status?: string | undefined;
@@ -9,7 +9,8 @@ interface Counted {
 }
 
 /**
- * Returns a query for the number of devices in a namespace. The query sums a few rows that triggers maintain.
+ * Returns a query for the number of devices in a namespace. The query adds the counts of a few rows, which database
+ * triggers keep up to date.
  * @param tenantId a value or a column
  */
 export function deviceCount(tenantId: Sql | string, { status, container }: Counted): Sql {
@@ -28,10 +29,10 @@ export async function countAccepted(db: SqlClient, tenantId: string): Promise<nu
 }
 
 /**
- * Adds the counts of ended connections to one row. Several instances may do this at the same time, and during the
- * deletion of a namespace. An instance skips rows that another instance has locked, so that a deadlock cannot occur.
- * A new connection may have the process id of an ended connection. The new connection then counts in the existing
- * row, or in a new row.
+ * Merges the counts of ended database connections into one row per namespace, status and kind. Several instances may
+ * run this function at the same time, and during the deletion of a namespace. An instance skips rows that another
+ * instance has locked, so that a deadlock cannot occur. If a new connection has the process id of an ended connection,
+ * the new connection uses the existing row or a new row.
  */
 export async function foldDeviceCounts({ db }: Pick<Services, "db">): Promise<void> {
   if (providerOf(db) !== "postgres") return;

@@ -5,24 +5,27 @@ import type { SqlServices } from "../../services.ts";
 import { wireDate } from "../wireDate.ts";
 import { deviceCount } from "./deviceCounts.ts";
 
-/** Retention of a removed device's slot on a cloud instance, in milliseconds (rules section 7). */
+/**
+ * Time, in milliseconds, for which a removed device counts toward the device limit on a cloud instance (rules section
+ * 7).
+ */
 const REMOVED_LIFE = 30 * 24 * 60 * 60_000;
 
 interface Slot {
   readonly status: string;
-  /** A string has the wire format. */
+  /** Time of the last change of the status. A string is in wire format. */
   readonly statusUpdatedAt: Date | string;
 }
 
 type LimitedNamespace = Pick<Namespace, "tenantId" | "maxDevices">;
 
-/** Returns the time after which removed devices still occupy their slots. */
+/** Returns the start of the time window for removed devices that still count toward the device limit. */
 export const removedSince = (services: Pick<SqlServices, "now">): Date =>
   new Date(services.now().getTime() - REMOVED_LIFE);
 
 /**
- * Returns SQL that is true if no further device can be accepted. On a cloud instance, recently removed devices also
- * count.
+ * Returns SQL that is true if the namespace has reached its limit of accepted devices. On a cloud instance, recently
+ * removed devices count toward the limit.
  */
 export function fullness(services: SqlServices, tenantId: string): Sql {
   const accepted = deviceCount(tenantId, { status: "accepted" });
@@ -33,7 +36,7 @@ export function fullness(services: SqlServices, tenantId: string): Sql {
     FROM "Namespace" WHERE "Namespace"."tenantId" = ${tenantId})`;
 }
 
-/** Returns whether no further device can be accepted; see {@link fullness}. */
+/** Returns whether the namespace has reached its limit of accepted devices; see {@link fullness}. */
 export async function isFull(
   services: SqlServices,
   { tenantId, maxDevices }: LimitedNamespace,
@@ -46,14 +49,20 @@ export async function isFull(
   return Boolean(row?.full);
 }
 
-/** Returns whether the device can be accepted now. A recently removed device uses the slot that it still occupies. */
+/**
+ * Returns whether the device can be accepted now. At the limit, a recently removed device can be accepted, because it
+ * already counts toward the limit.
+ */
 export function isAcceptable(services: SqlServices, device: Slot, full: boolean): boolean {
   if (device.status === "accepted") return false;
   if (!full) return true;
   return device.status === "removed" && wireDate(device.statusUpdatedAt) > wireDate(removedSince(services));
 }
 
-/** Returns the error for an acceptance beyond the namespace's limit, or null if the device can be accepted. */
+/**
+ * Returns the error for a device that exceeds the namespace's limit of accepted devices, or null if the device can be
+ * accepted.
+ */
 export async function limitRefusal(
   services: SqlServices,
   device: Device,

@@ -9,13 +9,13 @@ import type { Services } from "../../services.ts";
 /** Lifetime of a challenge, in milliseconds. */
 const LIFE = 60_000;
 const PURPOSE = "device challenge";
-/** Maximum modulus of a device's RSA key, in bits. All device keys have the exponent below. */
+/** Maximum size of the modulus of a device's RSA key, in bits. The next constant is the exponent of all device keys. */
 const MODULUS_MAX = 4096;
 const EXPONENT = 65_537n;
 
 /**
- * Returns a challenge that contains its expiry and seal. Every instance can check the challenge. No instance stores
- * challenges.
+ * Returns a challenge that contains its expiry time in sealed form. Every instance can check the challenge, and no
+ * instance stores challenges.
  */
 export const challengeDevice: Handler<PublicOperations["challengeDevice"]> = async ({ services }) => {
   const text = `${services.now().getTime() + LIFE}.${randomUUID()}`;
@@ -35,8 +35,8 @@ function isValid(services: Services, challenge: string): boolean {
 type Report = z.output<typeof devices.authDevice.body>;
 
 /**
- * Returns whether a report proves that its sender has the device's private key. A report without a proof returns
- * false.
+ * Returns whether a report proves that its sender has the device's private key. Returns false for a report without a
+ * proof.
  * @throws ForbiddenError the proof is invalid
  */
 export function provesKey(services: Services, report: Report): boolean {
@@ -57,11 +57,11 @@ function hasSigned(publicKey: string, text: Buffer, signature: Buffer): boolean 
   try {
     const key = createPublicKey(publicKey);
     const { modulusLength = 0, publicExponent } = key.asymmetricKeyDetails ?? {};
-    // Agents have no other keys. The check of a larger key takes milliseconds.
+    // Agents do not use other keys. A larger key is rejected, because its check takes milliseconds.
     if (modulusLength > MODULUS_MAX || publicExponent !== EXPONENT) return false;
     return verify("sha256", text, key, signature);
   } catch {
-    // The report's public key can be any text.
+    // The public key of a report can be any text, so the parser may fail.
     return false;
   }
 }

@@ -36,14 +36,17 @@ const stored: Table["fields"] = {
   public_url: column("boolean", "Device", "publicUrl"),
 };
 
-/** Returns a lead to the devices of a namespace with a tag. */
+/** Returns an index lookup that finds the devices of a namespace with a tag. */
 const taggedWith = (tenantId: string, tag: string): Lead => ({
   candidates: sql`SELECT "DeviceTag"."deviceUid" AS candidate FROM "DeviceTag"
     WHERE "DeviceTag"."tenantId" = ${tenantId} AND "DeviceTag"."tag" = ${tag}`,
   column: sql`"Device"."uid"`,
 });
 
-/** Returns the table of a namespace's devices for lists. `online` depends on the time, so it is computed. */
+/**
+ * Returns the table of a namespace's devices for lists. The field `online` is computed for each request, because it
+ * depends on the time.
+ */
 export function deviceTable(services: Services, tenantId: string): Table {
   const online = sql`("Device"."lastSeen" > ${onlineSince(services)} AND "Device"."offline" = ${false})`;
   return {

@@ -12,7 +12,7 @@ import { deviceObject } from "./objects.ts";
 import { shownTo } from "./presentDevice.ts";
 import { type DeviceRow, deviceColumns, presentDevices, readDevices } from "./readDevices.ts";
 
-/** Platform of the devices that are listed as containers (rules section 7). */
+/** Platform of the devices that the service lists as containers (rules section 7). */
 export const CONTAINER = "connector";
 const unknown = () => new NotFoundError("no such device");
 
@@ -53,8 +53,8 @@ export const getDevice: Handler<PublicOperations["getDevice"]> = async ({ servic
 };
 
 /**
- * Deletes a device. On a cloud instance without active billing, an accepted device becomes a removed device, whose
- * slot still counts (rules section 7).
+ * Deletes a device. On a cloud instance without active billing, an accepted device becomes a removed device, which
+ * still counts toward the device limit (rules section 7).
  */
 export const deleteDevice: ObjectWrite<PublicOperations["deleteDevice"], Device> = async (context) => {
   const { services, found, became } = context;
@@ -86,7 +86,7 @@ type Change = Pick<
 
 /**
  * Changes a device.
- * @param rivals condition for the other devices whose names are taken
+ * @param rivals condition for the other devices that must not have the same name
  */
 async function change({ services: { db }, body, found, became }: Change, rivals: Sql): Promise<undefined> {
   if (found === null) throw unknown();
@@ -104,14 +104,15 @@ async function change({ services: { db }, body, found, became }: Change, rivals:
 }
 
 /**
- * Updates a device. A name must be unique in the namespace (rules section 7, D38). Names of removed devices are free.
+ * Updates a device. The name must differ from the names of all other devices in the namespace, except removed devices
+ * (rules section 7, D38).
  */
 export const updateDevice: ObjectWrite<PublicOperations["updateDevice"], Device> = (context) =>
   change(context, sql`"status" <> 'removed'`);
 
 /**
- * Renames a device. Only the names of accepted devices count as taken, as the contract specifies for this older
- * operation.
+ * Renames a device. The name must differ only from the names of accepted devices, as the contract specifies for this
+ * older operation.
  */
 export const renameDevice: ObjectWrite<PublicOperations["renameDevice"], Device> = (context) =>
   change(context, sql`"status" = 'accepted'`);

@@ -2,13 +2,15 @@ import type { PrismaClient } from "../../db/generated/sqlite/client.ts";
 import { batchesOf } from "../../db/sql/sql.ts";
 import { retryConflicts } from "../../db/sql/transaction.ts";
 
-/** Maximum delay of the write of a report without changes, in milliseconds; see `docs/server-settings.md`. */
+/**
+ * Maximum delay, in milliseconds, before the time of a report without changes is stored; see `docs/server-settings.md`.
+ */
 export const HEARTBEAT_DELAY = 2000;
 
 /**
- * Collects device reports without changes and writes them in batches. It writes only `lastSeen`, and never sets it
- * back. A device that was marked offline after its report stays offline, and a deleted device stays deleted. Reports
- * of the same second share one `lastSeen`.
+ * Collects device reports without changes and writes them in batches. A write changes only `lastSeen`, and never to an
+ * earlier time. A device that was marked offline after its report stays offline, and a deleted device stays deleted.
+ * Reports of the same second get the same `lastSeen`.
  */
 export class Heartbeats {
   readonly #db: Pick<PrismaClient, "device">;
@@ -17,7 +19,7 @@ export class Heartbeats {
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> = Promise.resolve();
 
-  /** @param onError called when reports cannot be written; they are kept for the next attempt */
+  /** @param onError called with the error when reports cannot be written. The reports are kept for the next attempt. */
   constructor(db: Pick<PrismaClient, "device">, onError: (error: unknown) => void) {
     this.#db = db;
     this.#onError = onError;
@@ -34,7 +36,7 @@ export class Heartbeats {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const run = this.#running.then(() => this.#write());
-    // The caller of this run receives its error. The next run ignores the error.
+    // The caller of the previous run receives the error of that run. The next run ignores the error.
     this.#running = run.catch(() => {});
     return run;
   }
@@ -64,12 +66,12 @@ export class Heartbeats {
   }
 }
 
-/** Returns reports in batches. Reports of the same second share the latest time. */
+/** Returns the reports in batches. All reports of the same second get the latest time in that second. */
 function bySecond(reports: ReadonlyMap<string, Date>): { uids: string[]; time: Date }[] {
   const seconds = Map.groupBy(reports, ([, time]) => Math.floor(time.getTime() / 1000));
   return [...seconds.values()].flatMap((group) => {
     const time = new Date(Math.max(...group.map(([, reported]) => reported.getTime())));
-    // All instances use the same order, so that two instances seldom wait for each other's rows.
+    // All instances write the rows in the same order, so that two instances seldom wait for each other.
     const uids = group.map(([uid]) => uid).sort();
     return [...batchesOf(uids)].map((batch) => ({ uids: batch, time }));
   });

@@ -15,12 +15,12 @@ export interface DeviceAddress {
   readonly name: string;
 }
 
-/** The relations to read with a device that an SSH address selects. */
+/** The relations that are read with the device of an SSH address. */
 export const withNamespace = { ...withTags, namespace: true } as const;
 
 /**
- * Returns the accepted device of an SSH address with its tags and namespace, or null. All data is from the same
- * moment. Names are stored in lower case.
+ * Returns the accepted device of an SSH address with its tags and namespace, or null if no accepted device has the
+ * address. Call it in a transaction, so that all data is from the same moment.
  */
 export async function findAddressed(tx: Transaction, { domain, name }: DeviceAddress) {
   const namespace = await tx.namespace.findUnique({ where: { name: domain.toLowerCase() } });
@@ -49,7 +49,7 @@ export const lookupDevice: Handler<InternalOperations["lookupDevice"]> = async (
   return presentDevice(device, tagNames(device.tags), {
     namespace: device.namespace.name,
     onlineSince: wireDate(onlineSince(services)),
-    // The device is already accepted.
+    // An accepted device cannot be accepted again.
     acceptable: false,
   });
 };

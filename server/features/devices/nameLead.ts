@@ -3,10 +3,13 @@ import { containsSql } from "../../lists/conditionSql.ts";
 import type { Lead } from "../../lists/table.ts";
 import type { Services } from "../../services.ts";
 
-/** Maximum number of trigrams to look up. Each additional trigram costs the same and selects less. */
+/** Maximum number of trigrams to look up. Each additional trigram costs the same, but excludes fewer names. */
 const MOST = 12;
 
-/** Returns a lead to the devices whose names may contain a part, or undefined if no index can look up the part. */
+/**
+ * Returns an index lookup that finds the devices whose names may contain a text, or undefined if no index supports the
+ * text.
+ */
 export function nameLead({ db }: Pick<Services, "db">, tenantId: string, part: string): Lead | undefined {
   switch (providerOf(db)) {
     case "sqlite":
@@ -19,8 +22,8 @@ export function nameLead({ db }: Pick<Services, "db">, tenantId: string, part: s
 }
 
 /**
- * Returns a lead from the table that `nameIndex.ts` creates. The lead covers the names of all namespaces. It finds
- * names that contain all trigrams, in any order.
+ * Returns an index lookup in the table that `nameIndex.ts` creates. The lookup searches the names of all namespaces. It
+ * finds the names that contain all trigrams of the text, in any order.
  */
 function leadOnSqlite(part: string): Lead | undefined {
   const characters = [...part];
@@ -34,9 +37,9 @@ function leadOnSqlite(part: string): Lead | undefined {
 }
 
 /**
- * Returns a lead that PostgreSQL can answer from the index that `nameIndex.ts` creates, if the index exists and the
- * planner selects it. A pattern without three adjacent letters or digits would read the whole index, with the names
- * of all namespaces.
+ * Returns a lookup for which PostgreSQL can use the index that `nameIndex.ts` creates. Returns undefined for a text
+ * without three adjacent letters or digits, because PostgreSQL would read the whole index, with the names of all
+ * namespaces.
  */
 function leadOnPostgresql(tenantId: string, part: string): Lead | undefined {
   if (!/[a-z0-9]{3}/i.test(part)) return undefined;

@@ -4,14 +4,14 @@ import { findRow, updateRow } from "../../db/sql/rows.ts";
 import { readRows, type SqlClient, sql } from "../../db/sql/sql.ts";
 import { tagNames } from "../tags/tagList.ts";
 
-/** Returns the declared fields of a device. The reports of its agent are not declared. */
+/** Returns the declared fields of a device, without the fields that its agent reports. */
 export const declaredDevice = (row: Pick<Device, "name" | "status" | "publicUrl">): Declared => ({
   name: row.name,
   status: row.status,
   public_url: row.publicUrl,
 });
 
-/** Returns the declared tags of a device. Their order does not matter. */
+/** Returns the declared tags of a device, sorted, because the order of tags has no effect. */
 export const declaredTags = (rows: readonly { readonly tag: string }[]): Declared => ({
   tags: tagNames(rows).sort(),
 });
@@ -23,7 +23,7 @@ export const deviceObject: ManagedObject<Device> = {
   declare: (tx, tenantId, uid, declaredBy) => updateRow(tx, "Device", { uid, tenantId }, { declaredBy }),
 };
 
-/** The tags of a device in order, and who declared them. */
+/** The tags of a device, in order, and the program resource that declares them. */
 export interface DeviceTags {
   readonly declaredBy: string | null;
   readonly tags: readonly Pick<DeviceTag, "tag" | "creationKey">[];

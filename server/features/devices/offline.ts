@@ -4,7 +4,7 @@ import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
 import { UNPROVEN } from "./deviceProof.ts";
 
-/** Marks a device as offline. Its next report removes the mark (rules section 7). */
+/** Marks a device as offline. The next report of the device removes the mark (rules section 7). */
 async function markOffline(
   services: Services,
   device: { readonly uid: string; readonly tenantId?: string },

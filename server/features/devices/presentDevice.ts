@@ -12,14 +12,14 @@ type WireDevice = z.output<typeof devices.device>;
 interface Surroundings {
   /** Name of the namespace. */
   readonly namespace: string;
-  /** The result of `onlineSince` in wire format. Texts in this format sort like their times. */
+  /** The result of `onlineSince` in wire format. In this format, the order of texts is the order of times. */
   readonly onlineSince: string;
   readonly acceptable: boolean;
 }
 
 /**
- * Returns a device as a role may see it. Observers do not receive the public key, because the public key and the MAC
- * are sufficient to request the device's token.
+ * Returns a device with the fields that a member with this role may see. Observers do not receive the public key,
+ * because the public key and the MAC are sufficient to request the device's token.
  */
 export const shownTo = <D extends Pick<WireDevice, "public_key">>(role: Role, device: D): D =>
   roleAtLeast(role, "operator") ? device : { ...device, public_key: "" };

@@ -16,7 +16,7 @@ type WireDevice = z.output<typeof devices.device>;
 export interface DeviceRow extends WireRow<Device> {
   readonly tagList: string | null;
   readonly namespaceName: string;
-  /** SQLite returns the numbers 1 and 0. */
+  /** Boolean on PostgreSQL; the number 1 or 0 on SQLite. */
   readonly full: boolean | number;
 }
 

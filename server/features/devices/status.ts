@@ -19,7 +19,7 @@ interface Change {
 
 const noSuchDevice = () => new NotFoundError("no such device");
 
-/** Changes a device, and the namespace's remaining quota for other devices. */
+/** Updates a device, and records that the namespace may have free quota for other devices. */
 async function change(
   { context }: Change,
   device: Device,
@@ -33,8 +33,8 @@ async function change(
 }
 
 /**
- * Deletes the device that a new device replaces. The deletion has its own audit entry, because the acceptance's entry
- * describes the new device.
+ * Deletes the device that a new device replaces. The deletion has a separate audit entry, because the entry of the
+ * acceptance describes the new device.
  */
 async function deleteReplaced(replaced: Device, { operation, context }: Change): Promise<void> {
   const { services, identity, request, declaration } = context;
@@ -52,8 +52,8 @@ async function deleteReplaced(replaced: Device, { operation, context }: Change):
 }
 
 /**
- * Returns the accepted device of the same machine with another key. Two agents without a MAC count as different
- * machines.
+ * Returns the accepted device that this device would replace: a device of the same machine (same MAC) with another key.
+ * Agents without a MAC always count as different machines.
  */
 async function replacedBy(db: SqlClient, { tenantId, uid, mac }: Device): Promise<Device | undefined> {
   if (mac === "") return undefined;
@@ -65,7 +65,7 @@ async function replacedBy(db: SqlClient, { tenantId, uid, mac }: Device): Promis
   return replaced;
 }
 
-/** Returns whether another accepted device has the same name and belongs to another machine. */
+/** Returns whether an accepted device of another machine has the same name. */
 async function hasSameName(db: SqlClient, { tenantId, uid, name, mac }: Device): Promise<boolean> {
   const ofMachine = mac === "" ? sql.false : sql`"mac" = ${mac}`;
   const others = await readRows(
@@ -77,8 +77,8 @@ async function hasSameName(db: SqlClient, { tenantId, uid, name, mac }: Device):
 }
 
 /**
- * Accepts a device. An accepted device does not change (rules D22).
- * @throws ConflictError another accepted device of another machine has the same name
+ * Accepts a device. Has no effect on an accepted device (rules D22).
+ * @throws ConflictError an accepted device of another machine has the same name
  * @throws NotFoundError the device does not exist
  * @throws PaymentError, ForbiddenError the namespace has the maximum number of accepted devices
  */
@@ -94,7 +94,8 @@ async function accept(acceptance: Change): Promise<void> {
   ]);
   if (taken) throw new ConflictError("another accepted device has the same name");
   if (replaced) {
-    // The same machine with a new key receives the name, slot and sessions of the old device (rules section 7).
+    // A new key on the same machine creates a new device, which receives the name, quota and sessions of the old device
+    // (rules section 7).
     await db.$executeRaw(
       sql`UPDATE "Session" SET "deviceUid" = ${device.uid} WHERE "deviceUid" = ${replaced.uid}`,
     );
@@ -123,7 +124,7 @@ export const updateDeviceStatus: ObjectWrite<PublicOperations["updateDeviceStatu
     return undefined;
   }
   if (device === null) throw noSuchDevice();
-  // The specification contains this value, but no transition leads to it (rules D23).
+  // The specification contains the status `unused`, but no device can get this status (rules D23).
   if (status === "unused") throw new InvalidError("status: cannot be set to unused");
   if (device.status !== "pending" && device.status !== "rejected") {
     throw new InvalidError(`status: cannot be changed for a device that is ${device.status}`);

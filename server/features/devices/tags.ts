@@ -14,9 +14,8 @@ type Change = Pick<
 >;
 
 /**
- * Replaces a device's tags with the result of `next`. The order and the creation keys of remaining tags do not
- * change.
- * @param creationKey creation key of the new tags
+ * Replaces a device's tags with the result of `next`. Tags that remain keep their Idempotency-Keys.
+ * @param creationKey digest of the Idempotency-Key of the new tags
  */
 async function changeTags(
   { services: { db }, identity, params, found, became }: Change,
@@ -33,15 +32,15 @@ async function changeTags(
   });
   if (found.tags.length > 0) await leaveToCommit(db, deleteRows(db, "DeviceTag", { deviceUid: uid }));
   await leaveToCommit(db, insertRows(db, "DeviceTag", tags));
-  // Without tags, the declaration of the tags no longer applies.
+  // A device without tags has no declared tags, so the declaration is removed.
   if (tags.length === 0 && found.declaredBy !== null)
     await updateRow(db, "Device", { uid }, { tagsDeclaredBy: null });
   became(declaredTags(tags));
 }
 
 /**
- * Adds a tag to a device. The response is empty and cannot show another tag. A key that created another tag is
- * therefore rejected.
+ * Adds a tag to a device. An Idempotency-Key that was used for another tag is rejected, because the empty response
+ * cannot show which tag the key created.
  */
 export const createDeviceTag: ObjectWrite<PublicOperations["createDeviceTag"], DeviceTags> = async (
   context,

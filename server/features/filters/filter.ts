@@ -7,7 +7,7 @@ import { knownTags } from "../tags/tagTables.ts";
 
 export type Filter = z.output<typeof filter>;
 
-/** A filter as stored in keys and rules. The host name is null in a filter by tags. */
+/** A filter as stored in keys and rules. In a filter by tags, `hostname` is null. */
 export interface StoredFilter {
   readonly hostname: string | null;
   readonly tags: readonly { readonly tag: string }[];
@@ -38,15 +38,15 @@ export async function checkFilter(tx: SqlClient, tenantId: string, { tags }: Fil
   if (tags) await checkTagsUsed(tx, tenantId, tags, "filter.tags");
 }
 
-/** Returns the columns of a filter in the table of its key or rule. The tags are in another table. */
+/** Returns the columns of a filter in the table of keys or rules. The tags are stored in a separate table. */
 export const filterColumn = ({ hostname }: Filter) => ({ hostname: hostname ?? null });
 
-/** Converts a filter to its wire format. Only the used variant is present (models section 5). */
+/** Converts a filter to its wire format: either the tags or the host name (models section 5). */
 export function presentFilter({ hostname, tags }: StoredFilter): Filter {
   return hostname === null ? { tags: tagNames(tags) } : { hostname };
 }
 
-/** Returns the declared form of a filter. The order of tags does not matter, so tags are sorted. */
+/** Returns the declared form of a filter. The tags are sorted, because their order has no effect. */
 export function declaredFilter(stored: StoredFilter): Filter {
   const { tags, ...rest } = presentFilter(stored);
   return tags === undefined ? rest : { tags: tags.toSorted() };

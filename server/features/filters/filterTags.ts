@@ -7,10 +7,13 @@ import { tagAdded, tagNames, tagRemoved, tagRows } from "../tags/tagList.ts";
 import { checkTagsUsed } from "./filter.ts";
 import type { Filtered, FilteredRow, FilteredRows } from "./filteredRows.ts";
 
-/** A kind of keys or rules with filters whose tags can be changed individually. */
+/** The kind of object with the filter: public keys or firewall rules. */
 export interface FilterOwner<M extends Filtered> {
   readonly noun: "key" | "rule";
-  /** The error for a replacement of tags in a filter by host name: 404 for a key, 400 for a rule (16.5). */
+  /**
+   * The error for a request that sets tags in a filter by host name: 404 for a key, 400 for a rule (rules section
+   * 16.5).
+   */
   readonly RefusedReplacement: new (
     message: string,
   ) => ServiceError;
@@ -61,8 +64,8 @@ export function addFilterTag<M extends Filtered>(
 
 /**
  * Removes a tag from a filter.
- * @throws InvalidError the filter is by host name, or the tag is its last tag. Without tags it would match every
- * device (rules 16.7).
+ * @throws InvalidError the filter is by host name, or the tag is the last tag of the filter. A filter without tags
+ * would match every device (rules section 16.7).
  * @throws NotFoundError the tag is not in the filter
  */
 export function removeFilterTag<M extends Filtered>(

@@ -3,35 +3,35 @@ import { leaveToCommit, readRows, type Sql, type SqlClient, sql } from "../../db
 import { tagNamesIn, tagRows, tagsColumn } from "../tags/tagList.ts";
 import type { StoredFilter } from "./filter.ts";
 
-/** The models with a filter. Each value is the model of the filter's tags. */
+/** The models whose rows have a filter, each with the model that stores the tags of the filter. */
 const TAGS_OF = { PublicKey: "PublicKeyTag", FirewallRule: "FirewallRuleTag" } as const;
 
 /** A model whose rows have a filter. */
 export type Filtered = keyof typeof TAGS_OF;
 type FilterTag<M extends Filtered> = RowOf<(typeof TAGS_OF)[M]>;
-/** The columns of a tag that identify its owner. */
+/** The columns of a tag that refer to the key or rule with the tag. */
 type OwnerColumn<M extends Filtered> = Exclude<keyof FilterTag<M>, "tag" | "position">;
 
 /** A row with the tags of its filter. */
 export type FilteredRow<M extends Filtered> = RowOf<M> & Pick<StoredFilter, "hostname" | "tags">;
 
-/** The rows of a model with a filter. */
+/** Access to the rows of a model with a filter. */
 export interface FilteredRows<M extends Filtered> {
-  /** Condition for the tags of a row, in a query of both tables. */
+  /** SQL condition that joins a row with its tags, in a query of both tables. */
   readonly owner: Sql;
-  /** Returns the row with a unique key of its table, or null. */
+  /** Returns the row with the unique key, or null if no such row exists. */
   find(db: SqlClient, key: Partial<RowOf<M>>): Promise<FilteredRow<M> | null>;
-  /** Returns the first row whose filter contains only this tag, or null. */
+  /** Returns the first row whose filter contains only this tag, or null if no such row exists. */
   findByOnlyTag(db: SqlClient, tenantId: string, tag: string, order: Sql): Promise<RowOf<M> | null>;
-  /** Stores the tags of a filter without tags. The transaction waits for the statement before its commit. */
+  /** Adds tags to a filter that has no tags yet. The transaction waits for the statement before the commit. */
   insertTags(db: SqlClient, row: Partial<RowOf<M>>, tags: readonly string[]): Promise<void>;
-  /** Replaces the tags of a row's filter. The transaction waits for the statements before its commit. */
+  /** Replaces the tags of a row's filter. The transaction waits for the statements before the commit. */
   replaceTags(db: SqlClient, row: FilteredRow<M>, tags: readonly string[]): Promise<void>;
 }
 
 /**
  * Returns access to the rows of a model with a filter.
- * @param owner the columns of a tag that identify its owner, each with the column of the row that it references
+ * @param owner the columns of a tag that refer to the row with the tag, each with the referenced column of the row
  */
 export function filteredRows<M extends Filtered>(
   model: M,

@@ -12,7 +12,7 @@ import { tagNames, withTags } from "../tags/tagList.ts";
 
 /** Number of rules per statement. SQLite cannot read the tags of a thousand rules in one statement. */
 const READ_AT_ONCE = 250;
-/** Number of rules to match before other requests run. Matching one rule can take a millisecond. */
+/** Number of rules that are matched before other requests can run. Matching one rule can take a millisecond. */
 const MATCHED_AT_ONCE = 50;
 
 const factsOf = (row: FirewallRule & StoredFilter) => ({
@@ -43,14 +43,14 @@ export async function activeRules(tx: Transaction, tenantId: string): Promise<Fa
 }
 
 /**
- * Decides like {@link firewallDecides}, but starts with the strongest rules and stops at the first decision. Other
- * requests can run in between.
+ * Returns the same decision as {@link firewallDecides}, but starts with the strongest rules and stops at the first
+ * match. Other requests can run between the groups of rules.
  */
 export async function decideLogin(
   rules: readonly Facts[],
   attempt: LoginAttempt,
 ): Promise<FirewallDecision<Facts>> {
-  // Ids grow. Among rules with the same priority, the newest rule is the strongest.
+  // A newer rule has a higher id. Among rules with the same priority, the newest rule is the strongest.
   const byStrength = rules.toSorted((a, b) => b.priority - a.priority || b.id - a.id);
   for (let start = 0; start < byStrength.length; start += MATCHED_AT_ONCE) {
     if (start > 0) await letOthers();
@@ -67,8 +67,8 @@ export async function decideLogin(
  */
 export const evaluateFirewall: Handler<InternalOperations["evaluateFirewall"]> = async (context) => {
   const { services, query } = context;
-  // One transaction reads all data. During the rename of a tag, a device with the old name must not meet rules with
-  // the new name.
+  // One transaction reads the device and the rules. Otherwise, during the rename of a tag, the device could have the
+  // old tag name and the rules the new one.
   const { device, rules } = await inTransaction(services, async (tx) => {
     const device = await addressedDevice(within(services, tx), query);
     return { device, rules: await activeRules(tx, device.tenantId) };
@@ -77,7 +77,7 @@ export const evaluateFirewall: Handler<InternalOperations["evaluateFirewall"]> =
     deviceName: device.name,
     deviceTags: tagNames(device.tags),
     login: query.username,
-    // Otherwise another spelling of the address could evade a rule that denies it.
+    // The address is normalized: otherwise an attacker could evade a deny rule with another spelling of the address.
     sourceIp: normalAddress(query.ip_address) ?? query.ip_address,
   });
   if (!allowed) throw new ForbiddenError(`denied by firewall rule ${rule?.id}`);

@@ -6,7 +6,7 @@ import { NotFoundError } from "../../errors.ts";
 import { declaredFilter, presentFilter } from "../filters/filter.ts";
 import { type FilteredRow, filteredRows } from "../filters/filteredRows.ts";
 
-/** Maximum value of the id column. A path can contain a larger id, but no rule has it. */
+/** Maximum value of the id column. A request path can contain a larger id, but no rule has such an id. */
 const HIGHEST_ID = 2_147_483_647;
 
 export const noSuchRule = () => new NotFoundError("no such rule");
@@ -38,7 +38,7 @@ export const declaredFirewallRule = (row: StoredRule): Declared => ({
 
 export const firewallRuleObject: ManagedObject<StoredRule> = {
   id: (_, { params, result }) => params.id ?? String(result?.id),
-  // The function is async, so that an impossible id rejects the promise.
+  // The function is async, so that it returns a rejected promise for an id that no rule can have.
   find: async (tx, tenantId, id) => firewallRuleRows.find(tx, ruleKey(tenantId, id)),
   declared: declaredFirewallRule,
   declare: (tx, tenantId, id, declaredBy) =>

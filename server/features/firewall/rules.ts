@@ -31,8 +31,8 @@ const columnsOf = (body: Body) => ({
 });
 
 /**
- * Lists rules in ascending strength (rules section 6). Among rules with the same priority, the later rule is
- * stronger.
+ * Lists the rules from the weakest to the strongest (rules section 6). Among rules with the same priority, the newer
+ * rule is stronger.
  */
 export const getFirewallRules: Handler<PublicOperations["getFirewallRules"]> = async (context) => {
   const { services, identity, query, header } = context;

@@ -9,7 +9,10 @@ import { onlineSince } from "../devices/online.ts";
 import { readDevices } from "../devices/readDevices.ts";
 import { countActive } from "../sessions/active.ts";
 
-/** Returns the uid of the device that meets a condition. If several devices meet it, the latest report decides. */
+/**
+ * Returns the uid of the device that meets a condition. If several devices meet the condition, returns the device with
+ * the latest report.
+ */
 async function uidOf({ db }: Services, where: Prisma.DeviceWhereInput): Promise<string | undefined> {
   const found = await db.device.findFirst({
     where,
@@ -20,8 +23,8 @@ async function uidOf({ db }: Services, where: Prisma.DeviceWhereInput): Promise<
 }
 
 /**
- * Finds a device. The uid has precedence over the name. Pending and rejected devices can share a name: the handler
- * returns the accepted device, or else the device with the latest report. Names of removed devices do not count.
+ * Finds a device. The uid has precedence over the name. If several devices have the name, the handler returns the
+ * accepted device, or else the device with the latest report. The handler ignores removed devices.
  */
 const resolveDevice: Handler<PublicOperations["resolveDevice"]> = async (context) => {
   const { services, identity, query } = context;
@@ -49,8 +52,8 @@ interface Counts {
 
 /**
  * Counts devices and sessions. Containers count as devices; removed devices do not count (rules section 7, models
- * section 13). The number of online devices depends on the time. It is counted for each request from an index:
- * reading the rows of a large fleet takes ten times as long.
+ * section 13). The number of online devices depends on the time, so the service counts these devices for each request.
+ * An index contains all columns for the count: to read the rows of a large fleet would take ten times as long.
  */
 const getStats: Handler<PublicOperations["getStats"]> = async ({ services, identity }) => {
   const { tenant } = identity;

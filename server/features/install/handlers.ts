@@ -4,8 +4,8 @@ import { packageFile } from "../../files/packageFile.ts";
 import type { Handler, Handlers } from "../../http/handler.ts";
 
 /**
- * Returns variable assignments for a POSIX shell. Each value is in single quotes, where only a single quote is
- * special. The shell therefore reads any value as text. Values must not contain NUL, which shells do not support.
+ * Returns variable assignments for a POSIX shell. Each value is in single quotes, so the shell does not interpret it.
+ * Values must not contain NUL, which shells do not support.
  * @param values by variable name; the names must come from the code
  */
 export function shellAssignments(values: Readonly<Record<string, string>>): string {
@@ -14,7 +14,10 @@ export function shellAssignments(values: Readonly<Record<string, string>>): stri
     .join("");
 }
 
-/** The script of the package, split at `@DEFAULTS@`, where the values of a request are inserted. */
+/**
+ * The install script of the package, split at the line `# @DEFAULTS@`. The handler inserts the values of a request at
+ * this line.
+ */
 const [BEFORE = "", AFTER = ""] = readFileSync(packageFile("features/install/install.sh"), "utf8").split(
   "# @DEFAULTS@\n",
   2,

@@ -15,7 +15,7 @@ interface NewNamespace {
   readonly declaredBy?: string | null;
 }
 
-/** Maximum number of accepted devices in a new namespace of a cloud instance (rules section 5.3). */
+/** Maximum number of accepted devices in a new namespace on a cloud instance (rules section 5.3). */
 const FREE_CLOUD_DEVICES = 3;
 
 /**

@@ -12,7 +12,10 @@ import { insertInvited } from "../users/account/createUser.ts";
 
 /** Lifetime of an invitation, in milliseconds (rules section 5.10). */
 const INVITATION_LIFE = 7 * 24 * 60 * 60_000;
-/** Maximum number of open invitations in a namespace. Each one sends a mail to a person who did not request it. */
+/**
+ * Maximum number of open invitations in a namespace. For each invitation, the service can send a mail to a person who
+ * did not request it.
+ */
 const OPEN_INVITATIONS = 100;
 
 type MemberKey = Pick<Member, "tenantId" | "userId">;
@@ -20,10 +23,13 @@ type MemberKey = Pick<Member, "tenantId" | "userId">;
 /** The input of a new invitation. */
 interface NewInvitation {
   readonly tenantId: string;
-  /** In lower case. */
+  /** E-mail address of the invited person, in lower case. */
   readonly email: string;
   readonly role: Role;
-  /** True if only the address receives the sig. The sig then proves that its sender owns the address. */
+  /**
+   * True if the sig is sent only to the e-mail address. A request with the sig then proves that the sender can read the
+   * mails of the address.
+   */
   readonly mailed: boolean;
   readonly creationKey: string | null;
   readonly declaredBy: string | null;
@@ -35,11 +41,11 @@ export interface CreatedInvitation {
   readonly sig: string;
 }
 
-/** Returns whether a pending membership can still be accepted. */
+/** Returns whether a membership is pending and the user can still accept it. */
 export const isOpen = ({ status, expiresAt, invitation }: Member, now: Date): boolean =>
   status === "pending" && invitation !== null && expiresAt !== null && expiresAt > now;
 
-/** Returns whether an invitation has expired. An expired invitation can be created again. */
+/** Returns whether an invitation has expired. A new invitation can replace an expired invitation. */
 export const isExpired = (
   { status, expiresAt }: Pick<Member, "expiresAt"> & { readonly status: string | null },
   now: Date,
@@ -82,7 +88,7 @@ export async function createInvitation(
   return { member: { ...key, ...membership }, sig };
 }
 
-/** Returns the number of open invitations in the namespace, without the invitation of one user. */
+/** Returns the number of open invitations in the namespace. The invitation of the given user does not count. */
 const countOpen = ({ db, now }: SqlServices, { tenantId, userId }: MemberKey): Promise<number> =>
   countRows(
     db,
@@ -90,7 +96,7 @@ const countOpen = ({ db, now }: SqlServices, { tenantId, userId }: MemberKey): P
     sql`"tenantId" = ${tenantId} AND "status" = 'pending' AND "expiresAt" > ${now()} AND "userId" <> ${userId}`,
   );
 
-/** Returns the open invitation with the sig, and its user. Returns null for any other text. */
+/** Returns the open invitation with the sig, and the invited user. Returns null if no open invitation has the sig. */
 export async function openInvitation(
   services: Services,
   sig: string,
@@ -103,7 +109,7 @@ export async function openInvitation(
 }
 
 /**
- * Makes a user a member without the user's consent, and replaces an open invitation. Call it in a transaction that
+ * Adds a user as a member without the user's consent, and replaces an open invitation. Call it in the transaction that
  * has read the current membership.
  */
 export async function putMember(
@@ -123,7 +129,7 @@ export async function putMember(
   return { ...key, ...data };
 }
 
-/** The user who accepts an invitation, and the request. */
+/** The user who accepts an invitation, and the user's request. */
 export interface Acceptance {
   readonly caller: UserCaller;
   readonly request: { readonly id: string; readonly address: string };
@@ -141,7 +147,8 @@ export async function acceptMembership(
     where: { tenantId_userId: { tenantId, userId } },
     data: { status: "accepted", expiresAt: null, invitation: null },
   });
-  // The revision contains only the role, which does not change. The acceptance still needs an audit entry.
+  // The acceptance does not change the role, which is the only declared field of a membership. The audit entry is
+  // therefore recorded here.
   await recordChange(services, {
     tenantId,
     caller,

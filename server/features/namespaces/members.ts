@@ -16,8 +16,8 @@ import { readNamespace } from "./namespaces.ts";
 import { declaredMember } from "./objects.ts";
 
 /**
- * Checks that a member may grant or revoke a role. Members can grant and revoke roles up to their own. Only the
- * creation of a namespace creates an owner (rules section 4).
+ * Checks that a member may grant or revoke a role. Members can grant and revoke roles up to their own role. Only the
+ * user who creates a namespace becomes its owner (rules section 4).
  * @throws ForbiddenError the role is higher than the caller's role, or is the owner's role
  */
 export function checkAuthority(own: Role, over: Role): void {
@@ -28,7 +28,7 @@ export function checkAuthority(own: Role, over: Role): void {
 const noSuchMember = () => new NotFoundError("no such member");
 
 /**
- * Adds the user with the address immediately.
+ * Adds the user with the e-mail address as a member immediately.
  * @throws NotFoundError no user has registered with the address
  * @throws ConflictError the user is already a member
  */
@@ -45,7 +45,7 @@ async function addMember(
 }
 
 /**
- * Invites the user with the address, and mails the link.
+ * Invites the user with the e-mail address, and sends the invitation link by mail.
  * @throws ConflictError the user is already a member, or has an open invitation
  */
 async function mailInvitation(
@@ -60,7 +60,7 @@ async function mailInvitation(
   return invitation.member;
 }
 
-/** The user with an address. `status` belongs to the membership, and is null without a membership. */
+/** The user with an e-mail address. `status` is the status of the membership; null if the user has no membership. */
 interface Addressee {
   readonly userId: string;
   readonly userStatus: string;
@@ -68,7 +68,7 @@ interface Addressee {
   readonly expiresAt: Date | null;
 }
 
-/** Returns the user with an address, or undefined. */
+/** Returns the user with the e-mail address, or undefined if no user has this address. */
 async function findAddressee(db: SqlClient, tenantId: string, email: string): Promise<Addressee | undefined> {
   const [row] = await readRows<Addressee>(
     db,
@@ -80,7 +80,7 @@ async function findAddressee(db: SqlClient, tenantId: string, email: string): Pr
 }
 
 /**
- * Checks that a user is not a member.
+ * Checks that a user is neither a member nor invited.
  * @throws ConflictError the user is already a member, or has an open invitation
  */
 function checkAbsent(services: SqlServices, known: Addressee | undefined): void {
@@ -89,8 +89,8 @@ function checkAbsent(services: SqlServices, known: Addressee | undefined): void 
 }
 
 /**
- * Adds a user immediately. On a cloud instance the membership is pending and the user receives a mail. A new
- * invitation replaces an expired invitation (rules sections 5.9 and 5.10).
+ * Adds a user as a member. On a cloud instance, the membership is pending until the user accepts the mailed invitation.
+ * A new invitation replaces an expired invitation (rules sections 5.9 and 5.10).
  */
 export const inviteMember: ObjectWrite<PublicOperations["inviteMember"]> = async (context) => {
   const { services, identity, body, creationKey, declaration } = context;
@@ -104,7 +104,8 @@ export const inviteMember: ObjectWrite<PublicOperations["inviteMember"]> = async
     find: async (tx, key) => {
       const known = await findRow(tx, "Member", { tenantId, creationKey: key });
       if (known === null) return null;
-      // The response is the namespace. It does not show which membership the key created.
+      // A key that created another membership is rejected, because the response (the namespace) does not show which
+      // membership the key created.
       const user = await findRow(tx, "User", { id: known.userId });
       if (user?.email !== email)
         throw new ConflictError(`Idempotency-Key: created the membership of the user ${known.userId}`);
@@ -148,7 +149,7 @@ export const removeMember: ObjectWrite<PublicOperations["removeMember"], Members
 };
 
 /**
- * Removes the caller from a namespace. If the token belongs to this namespace, the user receives a session for
+ * Removes the caller from a namespace. If the caller's token is for this namespace, the response contains a session for
  * another namespace, or for no namespace (rules section 5.7).
  */
 export const leaveNamespace: ObjectWrite<PublicOperations["leaveNamespace"], Membership> = async (
@@ -161,6 +162,7 @@ export const leaveNamespace: ObjectWrite<PublicOperations["leaveNamespace"], Mem
   became(null);
   if (caller.tenant !== tenantId) return undefined;
   const user = await callingUser(services, caller);
-  // Other writes wait for this signature, which takes about 1 ms. Password digests leave a thread free for it.
+  // Other writes wait while the token is signed, which takes about 1 ms. Password hashes never occupy all threads, so
+  // that a thread is free for the signature.
   return sessionOf(services, user, await homeOf(services, user), caller.token);
 };

@@ -39,7 +39,10 @@ export async function readNamespace(services: SqlServices, tenantId: string) {
   return namespace;
 }
 
-/** Lists the namespaces of the caller: those of a member, or the namespace of an API key (rules section 5.4). */
+/**
+ * Lists the namespaces of the caller: all namespaces in which a user is a member, or the namespace of an API key (rules
+ * section 5.4).
+ */
 export const getNamespaces: Handler<PublicOperations["getNamespaces"]> = async (context) => {
   const { services, identity, query, header } = context;
   const visible =
@@ -66,7 +69,7 @@ export const createNamespace: ObjectWrite<PublicOperations["createNamespace"]> =
   const user = await callingUser(services, identity);
   const row = await createOnce(context, {
     taken: "name or tenant: is taken",
-    // The search is limited to the owner, so that a former owner learns nothing about the namespace.
+    // The search is limited to namespaces that the user owns, so that a former owner cannot read the namespace.
     find: async (tx, key) => {
       const known = await findRow(tx, "Namespace", { ownerId: user.id, creationKey: key });
       if (known && known.name !== body.name.toLowerCase())
@@ -74,7 +77,7 @@ export const createNamespace: ObjectWrite<PublicOperations["createNamespace"]> =
       return known;
     },
     create: async (tx) => {
-      // -1 allows any number, 0 allows none (rules section 5.1).
+      // A limit of -1 allows any number of namespaces; 0 allows no namespace (rules section 5.1).
       const limit = user.maxNamespaces;
       if (limit >= 0 && (await countRows(tx, "Namespace", hasKey({ ownerId: user.id }))) >= limit) {
         throw new ForbiddenError(`the user can own at most ${limit} namespaces`);
@@ -100,7 +103,7 @@ export const createNamespace: ObjectWrite<PublicOperations["createNamespace"]> =
 export const getNamespace: Handler<PublicOperations["getNamespace"]> = ({ services, identity }) =>
   readNamespace(services, identity.tenant);
 
-/** Changes only the fields that were sent (rules section 5.15). */
+/** Updates a namespace. Fields that the request omits do not change (rules section 5.15). */
 export const editNamespace: ObjectWrite<PublicOperations["editNamespace"], Namespace> = async (context) => {
   const { services, identity, body, found } = context;
   if (found === null) throw noSuchNamespace();

@@ -25,8 +25,8 @@ export const forwardingOf = (
 
 /**
  * Returns the settings of a namespace in wire format. A setting that servers of version 0.19 do not have is present
- * only if it differs from its default. A namespace with the defaults therefore has the same wire format and revision
- * as in version 0.19.
+ * only if it differs from its default. A namespace with default settings therefore has the same wire format and
+ * revision as in version 0.19.
  */
 export const wireSettings = (row: SettingsRow): Settings => ({
   session_record: row.sessionRecord,
@@ -41,7 +41,7 @@ export const wireSettings = (row: SettingsRow): Settings => ({
   ...(row.sshForwarding !== "[]" && { ssh_forwarding: forwardingOf(row) }),
 });
 
-/** Returns the declared fields of a namespace. Its members are separate objects. */
+/** Returns the declared fields of a namespace, without members, which are separate objects. */
 export const declaredNamespace = (row: Pick<Namespace, "name"> & SettingsRow): Declared => ({
   name: row.name,
   settings: wireSettings(row),

@@ -41,7 +41,7 @@ export function presentNamespace(
       role: member.role as WireMember["role"],
       type,
       status: member.status as WireMember["status"],
-      // Empty in the response to a creation (models section 4).
+      // The name of the owner is empty in the response to a create request (models section 4).
       email: member.user?.email ?? "",
       revision: revisionOf(declaredMember(member)),
       declared_by: declaredIn(member.declaredBy),

@@ -6,11 +6,11 @@ import { contentOf } from "./outbox.ts";
 
 const MINUTE = 60_000;
 
-/** Number of mails per run. */
+/** Maximum number of mails per run. */
 const BATCH = 50;
 /**
- * Wait before the second attempt, in milliseconds. It doubles with each attempt. An attempt ends within its wait, so
- * that no other instance starts an attempt at the same time.
+ * Wait before the second attempt, in milliseconds. The wait doubles with each attempt. An attempt takes less time than
+ * the wait, so that no other instance starts an attempt at the same time.
  */
 const FIRST_WAIT = 5 * MINUTE;
 const LONGEST_WAIT = 60 * MINUTE;
@@ -18,8 +18,8 @@ const LONGEST_WAIT = 60 * MINUTE;
 const GIVEN_UP = 24 * 60 * MINUTE;
 
 /**
- * Sends the mails that are due. If several instances run, one of them sends each mail. A mail is sent twice only if a
- * process stops between sending the mail and deleting its row.
+ * Sends the mails that are due. If several instances run, exactly one instance sends each mail. A mail is sent twice
+ * only if a process stops between sending the mail and deleting its row.
  */
 export async function deliverMails(services: Services, log: FastifyBaseLogger): Promise<void> {
   const due = await services.db.outgoingMail.findMany({
@@ -43,7 +43,7 @@ export async function deliverMails(services: Services, log: FastifyBaseLogger): 
   }
 }
 
-/** Reserves a mail for this instance. Returns false if another instance was faster. */
+/** Reserves a mail for this instance. Returns false if another instance has already reserved the mail. */
 async function claim(services: Services, { id, attempts }: OutgoingMail): Promise<boolean> {
   const wait = Math.min(FIRST_WAIT * 2 ** attempts, LONGEST_WAIT);
   const { count } = await services.db.outgoingMail.updateMany({
@@ -54,8 +54,8 @@ async function claim(services: Services, { id, attempts }: OutgoingMail): Promis
 }
 
 /**
- * Returns whether a mail is too old. Checked before the first attempt too, because a restored backup can contain old
- * mails.
+ * Returns whether a mail is too old to be sent. The service checks the age even before the first attempt, because a
+ * restored backup can contain old mails.
  */
 const tooOld = ({ now }: Services, { createdAt }: OutgoingMail): boolean =>
   now().getTime() - createdAt.getTime() >= GIVEN_UP;

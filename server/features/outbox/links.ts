@@ -1,9 +1,9 @@
 import type { Services } from "../../services.ts";
 
 /**
- * Returns a link for a mail. Its origin comes only from the settings: an attacker who could choose the origin would
- * receive the token in the link.
- * @throws Error the setting is missing; a cloud instance requires it
+ * Returns a link for a mail. The origin of the link comes only from the settings: an attacker who could choose the
+ * origin would receive the token in the link.
+ * @throws Error the public URL is not set
  */
 export function mailedLink(
   { settings }: Pick<Services, "settings">,
@@ -16,7 +16,7 @@ export function mailedLink(
 }
 
 /**
- * Returns a link for a mail that every edition sends. Returns only the page's path if the public address is not set.
+ * Returns a link for a mail that every edition sends. Returns only the path of the page if the public URL is not set.
  */
 export function pageLink(
   services: Pick<Services, "settings">,
@@ -27,7 +27,7 @@ export function pageLink(
   return `${path}?${new URLSearchParams(parameters)}`;
 }
 
-/** Returns a link to a page of the service at an origin. */
+/** Returns a link to a page of the service, with the given origin. */
 export function linkAt(origin: string, path: string, parameters: Readonly<Record<string, string>>): string {
   const url = new URL(path, origin);
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);

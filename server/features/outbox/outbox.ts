@@ -32,9 +32,9 @@ export function queueMail(services: SqlServices, mail: Mail): Promise<void> {
 }
 
 /**
- * Queues the mail about an account. The mail is sent only if the account exists. The user is not looked up here, so
- * that the response time does not reveal whether the account exists. A repeated request has no effect while the first
- * request is queued.
+ * Queues the mail about an account. The service sends the mail only if the account exists. This function does not look
+ * up the user, so that the response time does not reveal whether the account exists. A repeated request has no effect
+ * while the first request is queued.
  */
 export function queueAccountMail(services: Services, request: AccountRequest): Promise<void> {
   return put(services, digestOf(`${request.purpose} ${request.account}`), { request });

@@ -10,7 +10,7 @@ import { newRsaKeyPair, type RsaKeyPair, sshBlobOf } from "./rsaKeyPair.ts";
 
 /** Lifetime of a key pair for one login, in milliseconds (rules section 7). */
 const LIFE = 60_000;
-/** Bits of a key pair for one login, as clients expect them, and of the gateway's key pair. */
+/** Size, in bits, of a key pair for one login. Clients expect this size. */
 const BITS = 4096;
 const GATEWAY_BITS = 3072;
 
@@ -20,8 +20,8 @@ type KeyServices = Pick<Services, "db" | "sealer" | "now" | "settings">;
 const sealPurpose = (fingerprint: string): string => `private key ${fingerprint}`;
 
 /**
- * Creates a key pair for one SSH login. The key pair is stored in the database, encrypted, because the device's agent
- * may request the signature from another instance. The next creation deletes expired key pairs.
+ * Creates a key pair for one SSH login, and deletes expired key pairs. The encrypted key pair is stored in the
+ * database, because the device's agent may request the signature from another instance.
  */
 export const createPrivateKey: Handler<InternalOperations["createPrivateKey"]> = async ({
   services,
@@ -35,7 +35,7 @@ export const createPrivateKey: Handler<InternalOperations["createPrivateKey"]> =
   return { data: Buffer.from(pem).toString("base64"), fingerprint, created_at: wireDate(createdAt) };
 };
 
-/** Stores a key pair, which can sign until `expiresAt`. */
+/** Stores a key pair. Agents can request signatures with it until `expiresAt`. */
 async function insert(
   { db, sealer, now }: Pick<Services, "sealer" | "now"> & { readonly db: Pick<Transaction, "privateKey"> },
   { pem, fingerprint }: RsaKeyPair,
@@ -61,7 +61,7 @@ export class StoredAgentKey implements AgentKey {
     this.#services = services;
   }
 
-  /** Returns the private key as PEM (PKCS#1). The first call of all instances creates it. */
+  /** Returns the private key in PEM form (PKCS#1). The first call on any instance creates the key. */
   pem(): Promise<string> {
     if (this.#pem === undefined) {
       const pem = this.#findOrCreate();
@@ -74,9 +74,9 @@ export class StoredAgentKey implements AgentKey {
   }
 
   /**
-   * Returns the public key in SSH format, as base64. Returns undefined before the key exists: without an SSH port,
-   * the first login creates it. If the creation fails, agents enroll without the key and receive it with a later
-   * report.
+   * Returns the public key in SSH format, as base64. Returns undefined if the key does not exist yet. On an instance
+   * without an SSH port, the first login creates the key. If the creation fails, agents enroll without the key, and
+   * receive the key with a later report.
    */
   async publicKey(): Promise<string | undefined> {
     if (this.#pem === undefined && this.#services.settings.sshPort === undefined) return undefined;
@@ -88,7 +88,7 @@ export class StoredAgentKey implements AgentKey {
     const known = await this.#find(this.#services.db);
     if (known !== undefined) return known;
     const pair = await newRsaKeyPair(GATEWAY_BITS, AbortSignal.timeout(LIFE));
-    // Another instance may have created a key pair in the meantime.
+    // Another instance may have stored a key pair while this instance created one.
     return inTransaction(this.#services, async (tx) => {
       const other = await this.#find(tx);
       if (other !== undefined) return other;
@@ -104,7 +104,8 @@ export class StoredAgentKey implements AgentKey {
 }
 
 /**
- * Checks that a device is accepted. Other devices receive no logins, so their agents need no signatures.
+ * Checks that a device is accepted. Devices that are not accepted receive no logins, so their agents need no
+ * signatures.
  * @throws ForbiddenError the device is not accepted
  */
 async function checkAccepted(services: Services, uid: string): Promise<void> {

@@ -3,10 +3,10 @@ import { promisify } from "node:util";
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
 import { Semaphore } from "../../secrets/Semaphore.ts";
 
-/** Maximum number of waiting jobs. The creation of a key pair takes about a second. */
+/** Maximum number of key pairs that wait for their creation, which takes about a second each. */
 const MAXIMUM_WAITING = 20;
 
-// One job runs at a time, because each job occupies a thread that logins also need.
+// Key pairs are created one at a time, because each creation occupies a thread that logins need.
 const semaphore = new Semaphore(1, MAXIMUM_WAITING, "too many keys at once, try again");
 
 /** A key pair in the form that SSH logins use. */
@@ -20,8 +20,8 @@ export interface RsaKeyPair {
 /**
  * Creates an RSA key pair outside the main thread.
  * @param bits length of the modulus
- * @param signal cancels the job if the job is still waiting when the signal is aborted
- * @throws BusyError too many jobs are waiting
+ * @param signal if aborted before the creation starts, cancels the creation
+ * @throws BusyError too many creations are waiting
  */
 export async function newRsaKeyPair(bits: number, signal: AbortSignal): Promise<RsaKeyPair> {
   const { privateKey, publicKey } = await semaphore.run(

@@ -15,7 +15,7 @@ export const lookupPublicKey: Handler<InternalOperations["lookupPublicKey"]> = a
   return presentPublicKey(row);
 };
 
-/** Evaluates a key by rules section 13. The caller describes the device. */
+/** Returns whether a public key allows a login (rules section 13). The request describes the device. */
 export const evaluatePublicKey: Handler<InternalOperations["evaluatePublicKey"]> = async (context) => {
   const { services, params, body } = context;
   const key = { tenantId: body.tenant_id, fingerprint: params.fingerprint };

@@ -30,7 +30,7 @@ import { addPublicKeyTag, removePublicKeyTag, updatePublicKeyTags } from "./tags
 function readKey(data: string): { readonly fingerprint: string; readonly data: string } {
   try {
     const key = parseSshPublicKey(Buffer.from(data, "base64").toString("utf8"));
-    // The comment is omitted, so that the same key always has the same text (models section 5).
+    // The comment of the key is omitted, so that the same key always has the same text (models section 5).
     return {
       fingerprint: key.fingerprint,
       data: Buffer.from(`${sshPublicKeyLine(key)}\n`).toString("base64"),

@@ -9,7 +9,7 @@ import { declaredFilter, presentFilter, type StoredFilter } from "../filters/fil
 import { type FilteredRow, filteredRows } from "../filters/filteredRows.ts";
 import { wireDate } from "../wireDate.ts";
 
-/** Returns the declared fields of a key. The key itself never changes. */
+/** Returns the declared fields of a public key. They do not contain the key data, which never changes. */
 export const declaredPublicKey = (row: Pick<PublicKey, "name" | "username"> & StoredFilter): Declared => ({
   name: row.name,
   username: row.username,

@@ -14,7 +14,7 @@ interface Expected {
   /** Address at which the service receives responses. */
   readonly recipient: string;
   readonly audience: string;
-  /** Id of the request that the response belongs to. */
+  /** Id of the login request to which the response belongs. */
   readonly request: string;
   readonly now: Date;
 }
@@ -30,7 +30,7 @@ export interface Assertion {
 
 /**
  * Parses and checks an assertion (SAML profiles, section 4.1.4.3).
- * @param xml exactly the text whose signature was verified
+ * @param xml the text whose signature was verified, unchanged
  * @throws SamlError the assertion does not contain the expected values, or is not valid at this time
  */
 export function readAssertion(xml: string, expected: Expected): Assertion {
@@ -89,7 +89,7 @@ function timeOf(element: Element, name: string): number | undefined {
 
 function nameOf(subject: Element): string {
   const name = onlyChild(subject, "NameID");
-  // A transient name differs for each login, so it cannot identify a returning user.
+  // A transient NameID differs at each login, so it cannot identify a user at the next login.
   if (name.getAttribute("Format") === TRANSIENT) throw new SamlError("NameID: must not be transient");
   const text = textOf(name);
   if (text.length > NAME_LENGTH) throw new SamlError(`NameID: must have at most ${NAME_LENGTH} characters`);

@@ -19,10 +19,10 @@ const entityId = ({ serviceUrl }: SamlSettings): string => serviceUrl + METADATA
 const consumer = ({ serviceUrl }: SamlSettings): string => serviceUrl + CONSUMER_PATH;
 
 /**
- * Loads the SAML library, which creates requests and metadata, and verifies signatures. This package checks times,
- * request, recipient and issuer in the signed text: the library reads the request's id from an unsigned part and does
- * not check the recipient. The library is loaded on demand, because it takes a tenth of the start time and few
- * instances use SAML.
+ * Loads the SAML library, which creates requests and metadata, and verifies signatures. The service itself checks the
+ * times, request id, recipient and issuer in the signed text: the library reads the request id from an unsigned part
+ * and does not check the recipient. The library is loaded on demand, because loading it would take a tenth of the start
+ * time and few instances use SAML.
  */
 async function libraryFor(
   settings: SamlSettings,
@@ -38,16 +38,16 @@ async function libraryFor(
     wantAssertionsSigned: true,
     wantAuthnResponseSigned: false,
     validateInResponseTo: ValidateInResponseTo.never,
-    // -1 disables the library's check of times.
+    // The value -1 disables the time checks of the library.
     acceptedClockSkewMs: -1,
-    // The identity provider decides which name it sends and how it authenticates its users.
+    // The request prescribes neither the format of the NameID nor how the identity provider authenticates its users.
     identifierFormat: null,
     disableRequestedAuthnContext: true,
     ...more,
   });
 }
 
-/** Returns the address at the identity provider, with a new request. */
+/** Returns the login URL of the identity provider, with a new request as a parameter. */
 export async function loginUrl(services: Services, settings: SamlSettings): Promise<string> {
   const generateUniqueId = () => newRequestId(services);
   return (await libraryFor(settings, { generateUniqueId })).getAuthorizeUrlAsync("", undefined, {});
@@ -61,14 +61,14 @@ export async function serviceMetadata(settings: SamlSettings): Promise<string> {
 /** A valid assertion of the identity provider for this service. */
 export interface Answer extends Assertion {
   /**
-   * Id of the request that the response belongs to. `readResponse` does not check whether or when this service
-   * created the request.
+   * Id of the login request to which the response belongs. `readResponse` checks neither that this service created the
+   * request nor the age of the request.
    */
   readonly request: string;
 }
 
 /**
- * Reads a response of the identity provider.
+ * Verifies a response of the identity provider and returns its assertion.
  * @param encoded base64, as sent in the form
  * @throws SamlError contains the reason for the rejection, for the log
  */
@@ -90,7 +90,7 @@ export async function readResponse(
   return { ...assertion, request };
 }
 
-/** Returns the assertion, exactly as signed. */
+/** Verifies the signature, and returns the XML text of the assertion exactly as it was signed. */
 async function verified(library: SAML, encoded: string): Promise<string> {
   try {
     const { profile } = await library.validatePostResponseAsync({ SAMLResponse: encoded });

@@ -16,7 +16,7 @@ interface Login {
   /** Value of the form field `SAMLResponse`. */
   readonly response: string;
   readonly request: RequestFacts;
-  /** Called with the reason for rejecting a response. */
+  /** Called with the error when a response is rejected. */
   refused(error: SamlError): void;
 }
 
@@ -25,8 +25,8 @@ interface Login {
  * started the login. A binding would not help, because the token is part of a link that a user can send to another
  * person.
  *
- * A user with MFA must also provide the second factor of this service. An attacker who controls the identity provider
- * must not bypass it.
+ * A user with MFA must also provide the second factor of this service, so that an attacker who controls the identity
+ * provider cannot log in.
  * @returns the redirect address for the browser
  * @throws UnauthenticatedError the response is not accepted
  * @throws ForbiddenError, LockedOutError see `samlUser` and `startMfa`
@@ -76,7 +76,7 @@ async function useOnce(services: Services, { idpEntityId }: SamlSettings, answer
     await tx.usedSamlMessage.deleteMany({ where: { expiresAt: { lte: now } } });
     const used = await tx.usedSamlMessage.count({ where: { digest: { in: digests } } });
     if (used > 0) throw new SamlError("the request or the assertion has already been used");
-    // An assertion belongs to one request and expires with it.
+    // An assertion belongs to exactly one request, so both expire at the same time.
     await tx.usedSamlMessage.createMany({ data: digests.map((digest) => ({ digest, expiresAt })) });
   });
 }

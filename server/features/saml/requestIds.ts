@@ -5,8 +5,9 @@ const REQUEST_LIFE = 10 * 60_000;
 const PURPOSE = "SAML request";
 
 /**
- * Returns the id of a new request to the identity provider: its sealed expiry. Every instance can verify the id
- * without a database row, so clients that start many logins fill no table. Used ids are stored in the database.
+ * Returns the id of a new request to the identity provider. The id is the encrypted expiry of the request. Every
+ * instance can verify the id without a database row, so clients that start many logins cannot fill a table. Only used
+ * ids are stored in the database.
  */
 export function newRequestId(services: Services): string {
   const end = services.now().getTime() + REQUEST_LIFE;

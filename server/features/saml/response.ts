@@ -11,10 +11,11 @@ const ALGORITHMS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Checks the form of a response before the service trusts any part of it. Every reader then finds the same single
- * assertion: signature wrapping needs a second assertion.
+ * Checks the form of a response before the service trusts any part of it. After this check, the response has exactly
+ * one assertion. This prevents signature wrapping, which needs a second assertion.
  * @param destination address at which the service receives responses
- * @returns id of the request that the response belongs to. It is not signed, so compare it with the signed part.
+ * @returns id of the login request to which the response belongs. This id is not signed, so compare it with the id in
+ * the signed part.
  * @throws SamlError describes the fault
  */
 export function checkResponse(xml: string, destination: string): string {
@@ -34,7 +35,7 @@ export function checkResponse(xml: string, destination: string): string {
 }
 
 function checkOneAssertion(response: Element, elements: readonly Element[]): void {
-  // Compares local names: no valid response has an assertion in another XML namespace.
+  // The filter ignores the XML namespace: no valid response has an assertion in another XML namespace.
   const assertions = elements.filter(({ localName }) => localName?.endsWith("Assertion"));
   const [assertion] = assertions;
   if (!assertion || assertions.length > 1) throw new SamlError("the response must have one assertion");

@@ -8,12 +8,15 @@ import { finishSamlLogin } from "./login.ts";
 import "../../http/access/declaredAccess.ts";
 import "../../http/listener/requestFacts.ts";
 
-/** Maximum size of a form with a response, in bytes. A response has several kilobytes, or more with many groups. */
+/**
+ * Maximum size of a form with a response, in bytes. A response has several kilobytes, or more if the user is in many
+ * groups.
+ */
 const BODY_LIMIT = 128 * 1024;
 
 /**
- * Serves the SAML routes other than the operation that starts a login. Identity providers read the metadata, and
- * browsers send a form to the other route. SAML prescribes both routes, so they are not operations.
+ * Serves the two routes that SAML prescribes and that are therefore not operations of the API. Identity providers read
+ * the metadata from one route. Browsers send the form with the response to the other route.
  */
 export async function serveSaml(
   app: FastifyInstance,
@@ -26,7 +29,7 @@ export async function serveSaml(
     async (_request, reply) =>
       reply.type("application/samlmetadata+xml; charset=utf-8").send(await serviceMetadata(settings)),
   );
-  // A separate scope, because no other route accepts forms.
+  // This route has a separate scope, because no other route accepts forms.
   await app.register(async (scope) => {
     scope.addContentTypeParser(
       "application/x-www-form-urlencoded",

@@ -19,10 +19,9 @@ export interface Person {
 }
 
 /**
- * Returns the user that the identity provider describes. The first login creates the user: confirmed, without a
- * password or namespace. The e-mail address of an existing user is rejected, unless the settings trust the identity
- * provider with addresses. Otherwise an attacker who can enter an address there would gain access to the existing
- * account.
+ * Returns the user that the identity provider describes. The first login creates a confirmed user without a password or
+ * namespace. Rejects the e-mail address of an existing user, unless the setting `samlLinkUsers` allows it. Otherwise an
+ * attacker who can enter any address at the identity provider would gain access to the existing account.
  * @throws ForbiddenError another user has the e-mail address, or the user is not confirmed
  */
 export function samlUser(
@@ -83,7 +82,7 @@ async function recordFirstLogin(
 }
 
 /**
- * Returns the person of an assertion, or undefined without a valid e-mail address.
+ * Returns the person that an assertion describes, or undefined if the assertion contains no valid e-mail address.
  * @param attributes by name
  */
 export function personOf(

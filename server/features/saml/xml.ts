@@ -5,14 +5,14 @@ export const ASSERTION = "urn:oasis:names:tc:SAML:2.0:assertion";
 export const PROTOCOL = "urn:oasis:names:tc:SAML:2.0:protocol";
 export const SIGNATURE = "http://www.w3.org/2000/09/xmldsig#";
 
-/** Maximum number of elements in a document, which is many times the number in a response. */
+/** Maximum number of elements in a document. A response has far fewer elements. */
 const MAXIMUM_ELEMENTS = 2000;
 
 /**
- * Parses an XML document and returns its root element. Document types, comments and CDATA are rejected: a document
- * type can define entities, some readers end a text at a comment, and CDATA is not needed. No other well-formed XML
- * contains `<!`.
- * @throws SamlError the text is not such a document
+ * Parses an XML document and returns its root element. Document types, comments and CDATA are rejected: a document type
+ * can define entities, some readers end a text at a comment, and CDATA is not needed. In well-formed XML, only these
+ * three contain `<!`.
+ * @throws SamlError the text is not well-formed XML, or contains one of them
  */
 export function parseXml(xml: string): Element {
   if (xml.includes("<!")) throw new SamlError("document types, comments and CDATA are not accepted");
@@ -48,8 +48,8 @@ export const children = (parent: Element, namespace: string, name: string): Elem
   childElements(parent).filter((element) => isNamed(element, namespace, name));
 
 /**
- * Returns the only child with this name in the assertion namespace.
- * @throws SamlError the number of such children is not one
+ * Returns the only child element with this name in the XML namespace of assertions.
+ * @throws SamlError no child element, or more than one, has this name
  */
 export function onlyChild(parent: Element, name: string): Element {
   const [child, ...more] = children(parent, ASSERTION, name);

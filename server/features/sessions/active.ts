@@ -2,14 +2,14 @@ import type { Session } from "../../db/generated/sqlite/client.ts";
 import type { Services } from "../../services.ts";
 
 /**
- * Maximum age of an active session's last keep-alive, in milliseconds. The sender repeats it every 30 seconds (rules
- * section 17.3).
+ * Maximum age of an active session's last keep-alive, in milliseconds. The SSH server sends a keep-alive every 30
+ * seconds (rules section 17.3).
  */
 const ACTIVE_WINDOW = 90_000;
 
 /**
- * Returns the start of the time window for keep-alives of active sessions. An active session is also authenticated
- * and not closed.
+ * Returns the time after which an active session must have sent its last keep-alive. In addition, an active session is
+ * authenticated and not closed.
  */
 export function activeSince(services: Services): Date {
   return new Date(services.now().getTime() - ACTIVE_WINDOW);

@@ -5,17 +5,21 @@ import type { Services } from "../../services.ts";
 import { activeSince } from "./active.ts";
 import type { SessionKey } from "./changeSession.ts";
 
-/** Event types that describe what was run and how it ended. All these events are kept. */
+/** Event types that describe the commands of a session and their results. All events of these types are stored. */
 const KEPT: ReadonlySet<string> = new Set(
   "shell exec subsystem direct-tcpip pty-req exit-status exit-signal transfer".split(" "),
 );
 /**
- * Maximum number of a session's other events, such as terminal sizes. A logged-in user can cause any number of them.
+ * Maximum number of a session's events of all other types, such as changes of the terminal size. A logged-in user can
+ * cause any number of these events.
  */
 export const BOUNDED_EVENTS_MAX = 1000;
 /** The event that replaces all bounded events beyond the maximum. */
 const CAPPED = "events-capped";
-/** Bytes that each chunk counts in addition to its text. Otherwise the number of empty chunks would be unlimited. */
+/**
+ * Bytes that each chunk adds to the recorded size, in addition to its text. Without this overhead, the number of empty
+ * chunks would be unlimited.
+ */
 const CHUNK_OVERHEAD = 128;
 
 /** The output stream of a command. A terminal has only `stdout`. */
@@ -25,7 +29,7 @@ export type OutputStream = "stdout" | "stderr";
 export type SessionEntry =
   /** The device accepted the login. */
   | { readonly kind: "authenticated" }
-  /** The kind of the session. The first request of its client determines it. */
+  /** The type of the session, which the first request of the SSH client determines. */
   | { readonly kind: "described"; readonly type: string; readonly term?: string }
   | {
       readonly kind: "event";
@@ -47,13 +51,13 @@ type EventEntry = Extract<SessionEntry, { kind: "event" }>;
 
 /** The entries that were not stored in the record of a session. */
 interface Outcome {
-  /** Number of bounded events beyond the maximum. */
+  /** Number of events that were discarded because the session has {@link BOUNDED_EVENTS_MAX} bounded events. */
   readonly droppedEvents: number;
   /** The reason why output was not recorded; undefined if all output was recorded. */
   readonly unrecorded: string | undefined;
 }
 
-/** The facts of a session that decide which entries are stored. */
+/** The columns of a session and its namespace that determine which entries are stored. */
 interface Kept {
   readonly events: number;
   readonly boundedEvents: number;
@@ -65,7 +69,7 @@ interface Kept {
   readonly over: 0 | 1;
 }
 
-/** Values of entries, as SQL. */
+/** The values to store for the entries, as SQL. */
 interface Rows {
   readonly events: Sql[];
   readonly chunks: Sql[];
@@ -74,8 +78,8 @@ interface Rows {
 }
 
 /**
- * Adds entries to the record of a session (rules section 17.5 and 17.6). A closed session accepts late output within
- * the time window of {@link activeSince} after its end.
+ * Adds entries to the record of a session (rules section 17.5 and 17.6). A closed session accepts output that arrives
+ * shortly after its end, within the time window of {@link activeSince}.
  * @returns undefined if the session does not exist
  * @throws DriverAdapterError the database rejects an entry
  */
@@ -172,8 +176,9 @@ async function find(services: Services, tx: SqlClient, key: SessionKey): Promise
 }
 
 /**
- * Writes the rows. The session comes first: concurrent additions conflict on its row, and a conflict is retried. If
- * another table came first, the sequences of concurrent additions would violate a unique index, which is an error.
+ * Writes the rows. The row of the session is written first: concurrent additions then conflict on this row, and the
+ * transaction is retried. If another table were written first, the sequence numbers of concurrent additions would
+ * violate a unique index, which is an error.
  */
 async function write(tx: SqlClient, uid: string, { events, chunks, assignments }: Rows): Promise<void> {
   if (assignments.length > 0) {
@@ -193,7 +198,7 @@ async function write(tx: SqlClient, uid: string, { events, chunks, assignments }
   }
 }
 
-/** Returns a client's text as both databases can store it. PostgreSQL rejects NUL and unpaired surrogates. */
+/** Returns a client's text in a form that both databases can store. PostgreSQL rejects NUL and lone surrogates. */
 const storable = (text: string): string => text.toWellFormed().replaceAll("\0", "\u{fffd}");
 
 /** Entries of a session, in order. */
@@ -204,8 +209,8 @@ export interface SessionEntries {
 
 /**
  * Adds entries to sessions. The sessions share transactions, but each session succeeds or fails separately.
- * @returns the sessions whose output is no longer recorded: the session no longer exists, its recording has reached
- * the limit, or recording is turned off
+ * @returns the uids of the sessions whose output is no longer recorded. Such a session no longer exists or has ended,
+ * its recording has reached the limit, or recording is turned off.
  * @throws DriverAdapterError the database rejects the entries of a session
  */
 export async function addToSessions(

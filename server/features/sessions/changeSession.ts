@@ -4,7 +4,10 @@ import type { DeviceCaller, Member } from "../../http/access/identity.ts";
 import type { Services } from "../../services.ts";
 import { UNPROVEN } from "../devices/deviceProof.ts";
 
-/** The identification of a session in a request: its uid, and its owner unless a trusted service sends the request. */
+/**
+ * The key of a session in a request: the uid and, unless a trusted service sends the request, the namespace or device
+ * of the session.
+ */
 export interface SessionKey {
   readonly uid: string;
   readonly tenantId?: string;
@@ -22,8 +25,8 @@ export function sessionFor(identity: DeviceCaller | Member, uid: string): Sessio
 }
 
 /**
- * Rejects a change or recording of a session by a device that has not proven its private key. A device also cannot
- * change sessions that run through the gateway of this service, which records them itself.
+ * Rejects a change or recording of a session by a device that has not proven its private key. Rejects any device if the
+ * session runs through the gateway of this service, because the gateway records the session.
  * @throws ForbiddenError the caller is a device without permission
  */
 export async function refuseUnprovenDevice(
@@ -39,7 +42,7 @@ export async function refuseUnprovenDevice(
 }
 
 /**
- * Updates a session. `authenticated: true` makes it active, unless it is closed (rules section 17.2).
+ * Updates a session. With `authenticated: true`, the session becomes active, unless it is closed (rules section 17.2).
  * @throws NotFoundError the session does not exist
  */
 export async function changeSession(

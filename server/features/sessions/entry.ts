@@ -47,7 +47,7 @@ export const createSession: Handler<InternalOperations["createSession"]> = async
   const { uid, device_uid: deviceUid, ip_address: ipAddress, username, type, term } = body;
   const tenantId = await beginSession(services, { uid, deviceUid, username, ipAddress, type, term });
   const session = await presentSession(services, tenantId, uid);
-  // The device was deleted in the meantime, together with the session.
+  // The device and its session were deleted after the session was stored.
   if (session === undefined) throw unknownDevice();
   return session;
 };
@@ -82,7 +82,7 @@ export const finishSession: Handler<InternalOperations["finishSession"]> = async
 
 /**
  * Stores an event of a session.
- * @throws InvalidError the databases cannot store the text of the event's type
+ * @throws InvalidError the databases cannot store the text in `type`
  * @throws NotFoundError the session does not exist
  * @throws ForbiddenError the session has the maximum number of bounded events
  */
@@ -113,7 +113,7 @@ export const storeSessionRecord: Handler<InternalOperations["storeSessionRecord"
     await appendRecord(services, { uid }, Number(params.seat), body);
     return undefined;
   }
-  // A request without a body marks the end of a recording. The recording is already stored.
+  // A request without a body reports the end of a recording. All chunks of the recording are already stored.
   const session = await services.db.session.findUnique({ where: { uid }, select: { uid: true } });
   if (!session) throw unknownSession();
   return undefined;

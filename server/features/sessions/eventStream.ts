@@ -11,11 +11,11 @@ import { appendRecord } from "./records.ts";
 type StreamedEvent = z.output<typeof internal.streamedEvent>;
 type Size = Pick<z.output<typeof sessions.recordChunk>, "width" | "height">;
 
-/** The event with a seat's output, as sent by the SSH service of version 0.19. */
+/** Type of the events with the output of a seat, as the SSH service of version 0.19 sends them. */
 const OUTPUT = "pty-output";
 /** Default size of a terminal, if the size is unknown or 0. */
 const USUAL_SIZE: Size = { width: 80, height: 24 };
-/** Maximum number of seats with a stored size. Beyond it, the oldest entry is deleted. */
+/** Maximum number of seats whose terminal size is kept. A new seat above the maximum replaces the oldest seat. */
 const SEATS_MAX = 100;
 
 const outputData = z.object({ output: sessions.recordChunk.shape.message });
@@ -33,7 +33,10 @@ class EventStream extends Conversation {
   readonly #uid: string;
   readonly #log: FastifyBaseLogger;
   readonly #sizes = new Map<number, Size>();
-  /** Errors that have been logged. The sender does not see them, and may cause the same error repeatedly. */
+  /**
+   * Messages of the errors that have already been logged. Each message is logged once, because a sender may cause the
+   * same error repeatedly.
+   */
   readonly #logged = new Set<string>();
 
   constructor(services: Services, uid: string, log: FastifyBaseLogger) {
@@ -115,14 +118,15 @@ function readEvent(message: string): StreamedEvent {
   }
   const event = internal.streamedEvent.safeParse(value);
   if (event.success) return event.data;
-  // The message contains the field, but not its value.
+  // The error message contains the name of the field, but not the value.
   throw malformed(
     `${event.error.issues[0]?.path.join(".") || "message"}: must match the schema of an event`.slice(0, 100),
   );
 }
 
 /**
- * Converts an event's data to an object (models section 7). Version 0.19 sends most requests' payload as plain text.
+ * Converts an event's data to an object (models section 7). Version 0.19 sends the payload of most events as plain
+ * text.
  */
 function wireData(data: StreamedEvent["data"]): z.output<typeof sessions.sessionEvent>["data"] {
   if (typeof data === "string") return data === "" ? {} : { payload: data };

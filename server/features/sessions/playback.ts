@@ -10,13 +10,13 @@ type Chunk = Pick<SessionRecord, "time" | "message" | "stream" | "width" | "heig
 
 /**
  * Returns a recording as asciicast version 2: a header line, then a line for each output or change of size. When the
- * stream changes, a marker contains its name.
+ * output stream changes, a marker line contains the name of the new stream.
  */
 export async function* asciicast(chunks: AsyncIterable<Chunk>): AsyncGenerator<string> {
   let begin: number | undefined;
   let size = "";
   let stream = "stdout";
-  // The clocks of instances differ, but the time in a recording must not go back.
+  // The clocks of instances differ, but the time in a recording must never decrease.
   let at = 0;
   for await (const { time, message, stream: written, width, height } of chunks) {
     if (begin === undefined) {
@@ -34,7 +34,7 @@ export async function* asciicast(chunks: AsyncIterable<Chunk>): AsyncGenerator<s
   }
 }
 
-/** Maximum number of chunks in memory, because a whole recording may not fit. */
+/** Maximum number of chunks in memory. A whole recording may not fit into memory. */
 const BATCH = 100;
 
 /** The recording of one seat. */
@@ -44,7 +44,7 @@ interface Recording {
   readonly tenantId: string;
 }
 
-/** Reads chunks by their sequence numbers, which follow the order of arrival. */
+/** Reads the next chunks of a recording in the order of their sequence numbers, which is the order of arrival. */
 function readBatch(
   services: Services,
   { uid, seat, tenantId }: Recording,
@@ -71,14 +71,14 @@ async function* chunksFrom(
   }
 }
 
-/** Returns a recording as the JSON array of the specification. */
+/** Returns a recording as a JSON array, as the specification defines it. */
 async function* jsonArray(chunks: AsyncIterable<SessionRecord>, tenantId: string): AsyncGenerator<string> {
   let separator = "[";
   for await (const { sessionUid, seat, time, message, stream, width, height } of chunks) {
     const before = JSON.stringify({ uid: sessionUid, seat, tenant_id: tenantId, time: time.toISOString() });
-    // The specification has no streams, so the default stream needs no field.
+    // The specification has no field for the stream, so the field is omitted for the default stream.
     const mark = stream === "stdout" ? "" : `,"stream":${JSON.stringify(stream)}`;
-    // The message is already JSON text.
+    // The stored message is already JSON text.
     yield `${separator}${before.slice(0, -1)},"message":${message}${mark},"width":${width},"height":${height}}`;
     separator = ",";
   }
@@ -86,8 +86,8 @@ async function* jsonArray(chunks: AsyncIterable<SessionRecord>, tenantId: string
 }
 
 /**
- * Returns the text type that the client prefers for a recording: the type with the highest weight in `Accept`.
- * Returns undefined if no text type has a weight, or if JSON has a higher weight (rules D29).
+ * Returns the text type that the client prefers for a recording: the type with the highest weight in `Accept`. Returns
+ * undefined if all text types have weight 0, or if JSON has a higher weight (rules D29).
  */
 function preferredTextType(accept: RequestFacts["accept"]): string | undefined {
   const weightOf = (type: string) => accept.get(type) ?? 0;

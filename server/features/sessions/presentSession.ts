@@ -12,7 +12,7 @@ import { activeSince, isActive } from "./active.ts";
 type WireSession = z.output<typeof contract.session>;
 type WireEvents = WireSession["events"];
 
-/** The relations for a session's wire format. */
+/** The relations that are read for the wire format of a session. */
 const withDevice = { device: { include: withTags } } as const;
 
 /** An event type of a seat in a session. */
@@ -29,8 +29,8 @@ async function eventKindsOf(services: Services, uids: readonly string[]): Promis
 }
 
 /**
- * Returns events in wire format. Seats and types are sets. A seat and its types have the same position (models
- * section 7).
+ * Returns events in wire format. The lists of seats and types contain no duplicates. A seat and its types have the same
+ * position in their lists (models section 7).
  */
 function presentEvents(kinds: readonly EventKind[], items: readonly SessionEvent[]): WireEvents {
   const bySeat = Map.groupBy(kinds, ({ seat }) => seat);
@@ -65,8 +65,8 @@ const presentRow = (row: Session, active: boolean): Omit<WireSession, "device" |
 });
 
 /**
- * Converts sessions of one namespace to their wire format (models section 7), in the order of their ids. Sessions
- * that were deleted in the meantime are omitted.
+ * Converts sessions of one namespace to their wire format (models section 7), in the order of their ids. Sessions that
+ * no longer exist are omitted.
  * @param items the sessions' events; omitted in lists
  */
 export async function presentSessions(
@@ -106,7 +106,7 @@ export async function presentSessions(
 /**
  * Returns a session with a page of its events, in order of arrival. Returns undefined if the namespace has no such
  * session.
- * @param after number of events before the page
+ * @param after number of events to skip before the page
  */
 export async function presentSession(
   services: Services,

@@ -40,7 +40,7 @@ export const recordSession: Handler<PublicOperations["recordSession"]> = async (
   return undefined;
 };
 
-/** Deletes the recording of a seat. The session still counts as recorded if another seat has a recording. */
+/** Deletes the recording of a seat. The session stays marked as recorded if another seat has a recording. */
 export const deleteSessionRecord: Handler<PublicOperations["deleteSessionRecord"]> = async (context) => {
   const { services, identity, params, request } = context;
   const { tenant: tenantId, caller } = identity;

@@ -3,15 +3,21 @@ import type { Services } from "../../services.ts";
 
 const DAY = 24 * 60 * 60_000;
 
-/** Number of rows per statement. Other users of the database wait at most for one statement. */
+/** Maximum number of rows that one statement deletes. Other queries wait for at most one statement. */
 const RECORDS = 1000;
 const SESSIONS = 50;
-/** Pause between two statements, in milliseconds, for other users of the database. */
+/** Pause before each statement, in milliseconds, so that other queries can use the database. */
 const PAUSE = 10;
-/** Maximum number of statements in one run. The run must end when the service is stopped. */
+/**
+ * Maximum number of statements in one run. The number is limited, because the service must wait for the run when it
+ * stops.
+ */
 const STATEMENTS = 200;
 
-/** Runs a statement after a pause. Returns false without running it if the run has no statements remaining. */
+/**
+ * Runs a statement after a pause. If the run has reached its maximum number of statements, returns false and does not
+ * run the statement.
+ */
 type Run = (statement: () => Promise<unknown>) => Promise<boolean>;
 
 function limitedRun(): Run {
@@ -30,8 +36,8 @@ export async function trimSessions(services: Services): Promise<void> {
   const { sessionRetention: sessions, recordingRetention: recordings } = services.settings;
   const limits = [sessions, recordings].filter((days) => days > 0);
   const run = limitedRun();
-  // A session's recording expires with the session. The recording is deleted first, because it may have more rows
-  // than one statement should delete.
+  // A session and its recording expire together. The recording is deleted first, because it may have more rows than one
+  // statement should delete.
   if (limits.length > 0) await trimRecordings(services, before(services, Math.min(...limits)), run);
   if (sessions > 0) await trimUnrecorded(services, before(services, sessions), run);
 }
@@ -61,7 +67,10 @@ async function trimUnrecorded({ db }: Services, end: Date, run: Run): Promise<vo
   );
 }
 
-/** Repeats a statement until it deletes fewer rows than its limit. Returns false if the run ended earlier. */
+/**
+ * Repeats a statement until it deletes fewer rows than its limit. Returns false if the run reached its maximum number
+ * of statements before that.
+ */
 async function untilFewer(
   most: number,
   run: Run,

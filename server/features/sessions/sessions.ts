@@ -55,7 +55,7 @@ export const setSessionAuthenticated: Handler<PublicOperations["setSessionAuthen
   return undefined;
 };
 
-/** Closes a session. The service then rejects its keep-alives, and the SSH server ends the session. */
+/** Closes a session. The service then rejects keep-alives of the session, and the SSH server ends the session. */
 export const closeSession: Handler<PublicOperations["closeSession"]> = async (context) => {
   const { services, identity, params, body, request } = context;
   const { tenant: tenantId, caller } = identity;

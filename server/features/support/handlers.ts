@@ -2,8 +2,8 @@ import type { PublicOperations, support } from "@gatehouse-access/sdk/contract";
 import type { Handlers } from "../../http/handler.ts";
 
 /**
- * Returns a digest of the namespace, keyed with the instance's secret. Only this instance can compute it, and it
- * reveals nothing.
+ * Returns an identifier of the namespace for support: a digest that is keyed with the instance's secret. The identifier
+ * does not reveal the namespace's tenant id.
  */
 const getNamespaceSupport: Handlers<PublicOperations>["getNamespaceSupport"] = async ({
   services,

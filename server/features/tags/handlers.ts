@@ -14,7 +14,7 @@ const getTags: Handler<PublicOperations["getTags"]> = async ({ services, identit
   return names;
 };
 
-/** Renames the tag on devices and in filters in one transaction (rules section 16.6). */
+/** Renames a tag on all devices and in all filters, in one transaction (rules section 16.6). */
 const renameTag: ObjectWrite<PublicOperations["renameTag"]> = async (context) => {
   const { services, identity, params, body, found, became } = context;
   const { tenant: tenantId } = identity;
@@ -26,7 +26,10 @@ const renameTag: ObjectWrite<PublicOperations["renameTag"]> = async (context) =>
   return undefined;
 };
 
-/** Returns a description, for messages, of a key or rule whose filter has only this tag. */
+/**
+ * Returns a description of a key or rule whose filter has only this tag, for an error message. Returns undefined if no
+ * such key or rule exists.
+ */
 async function ownerOfOnlyTag(db: SqlClient, tenantId: string, tag: string): Promise<string | undefined> {
   const key = await publicKeyRows.findByOnlyTag(
     db,
@@ -40,8 +43,8 @@ async function ownerOfOnlyTag(db: SqlClient, tenantId: string, tag: string): Pro
 }
 
 /**
- * Deletes a tag. Rejects the deletion of the last tag of a filter, which would then match every device (rules section
- * 16.7).
+ * Deletes a tag. Rejects the deletion if the tag is the only tag of a filter, because a filter without tags would match
+ * every device (rules section 16.7).
  */
 const deleteTag: ObjectWrite<PublicOperations["deleteTag"]> = async (context) => {
   const { services, identity, params, found, became } = context;

@@ -4,28 +4,29 @@ import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
 /** Maximum number of tags on a device, key or rule (rules section 16.2). */
 const MAXIMUM_TAGS = 3;
 
-/** Reads an object's tags in the order of the caller. */
+/** Reads an object's tags in the order in which the caller set them. */
 export const withTags = { tags: { orderBy: { position: "asc" } } } as const;
 
-/** Returns the rows that store an object's tags and their order. */
+/** Returns the database rows for an object's tags, with the position of each tag. */
 export const tagRows = (tags: readonly string[]) => tags.map((tag, position) => ({ tag, position }));
 
 /**
- * Returns a column with the tags of an object in order, which {@link tagNamesIn} parses. Tags cannot contain commas.
+ * Returns SQL for a column with the tags of an object, in order, separated by commas. Tags cannot contain commas.
+ * {@link tagNamesIn} parses the column.
  * @param from table of the tags
  * @param owner condition that a tag belongs to the object
  */
 export const tagsColumn = (from: Sql, owner: Sql): Sql =>
   sql`(SELECT string_agg("tag", ',' ORDER BY "position") FROM ${from} WHERE ${owner})`;
 
-/** Parses the tags of a column. The column is null without tags. */
+/** Parses a column of tags, which is null if the object has no tags. */
 export const tagNamesIn = (column: string | null): string[] => (column ? column.split(",") : []);
 
 export const tagNames = (rows: readonly { readonly tag: string }[]): string[] => rows.map((row) => row.tag);
 
 /**
  * Returns the tags with an additional tag.
- * @param owner kind of the object with the tags, as in "a device"
+ * @param owner kind of the object with the tags, for example "device"
  * @throws ConflictError the object already has the tag
  * @throws ForbiddenError the object has the maximum number of tags
  */
@@ -37,7 +38,7 @@ export function tagAdded(tags: readonly string[], tag: string, owner: string): s
 }
 
 /**
- * Returns the tags without one of them.
+ * Returns the tags without the given tag.
  * @throws NotFoundError the object does not have the tag
  */
 export function tagRemoved(tags: readonly string[], tag: string, owner: string): string[] {

@@ -1,7 +1,7 @@
 import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
 import { readRows, type Sql, type SqlClient, sql } from "../../db/sql/sql.ts";
 
-/** A tag as a declared object: its name, on all objects with the tag. */
+/** A tag as a declared object. Its only declared field is the name. */
 export const tagObject: ManagedObject<Declared> = {
   id: (_, { params, body, done }) => String((done && body.tag) || params.tag),
   find: async (tx, tenantId, tag) => ((await knownTags(tx, tenantId, [tag])).length > 0 ? { tag } : null),
@@ -13,7 +13,7 @@ const TABLES = ["DeviceTag", "PublicKeyTag", "FirewallRuleTag"].map(sql.column);
 
 /**
  * Returns the tags in use in the namespace, in alphabetical order (rules section 16.4).
- * @param among returns only tags of this list
+ * @param among if set, returns only tags in this list
  */
 export async function knownTags(
   tx: SqlClient,
@@ -30,7 +30,7 @@ export async function knownTags(
 const allIn = (table: Sql, tenantId: string): Sql =>
   sql`SELECT "tag" FROM ${table} WHERE "tenantId" = ${tenantId}`;
 
-/** Returns a query for one row with the tag. The query has no row if no object uses the tag. */
+/** Returns a query that returns one row with the tag if an object uses the tag, or else no row. */
 function ifUsed(tenantId: string, tag: string): Sql {
   const carried = TABLES.map((table) => sql`EXISTS (${allIn(table, tenantId)} AND "tag" = ${tag})`);
   return sql`SELECT CAST(${tag} AS TEXT) AS "tag" WHERE ${sql.join(carried, " OR ")}`;

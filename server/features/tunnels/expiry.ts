@@ -1,9 +1,12 @@
 import type { Services } from "../../services.ts";
 
-/** Expiry of a permanent tunnel. It is a time, so that one comparison finds all tunnels that have not expired. */
+/**
+ * Expiry of a permanent tunnel: a time in the far future, so that one comparison finds all tunnels that have not
+ * expired.
+ */
 const NEVER = new Date("9999-12-31T23:59:59.999Z");
 
-/** Returns the expiry of a tunnel with a lifetime in seconds; -1 is permanent. */
+/** Returns the expiry of a tunnel with this lifetime in seconds. A lifetime of -1 is permanent. */
 export const endOf = (createdAt: Date, ttl: number): Date =>
   ttl === -1 ? NEVER : new Date(createdAt.getTime() + ttl * 1000);
 

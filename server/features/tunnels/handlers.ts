@@ -13,7 +13,10 @@ import { requireQuota } from "../requireQuota.ts";
 import { endOf, living } from "./expiry.ts";
 import { declaredTunnel, presentTunnel } from "./tunnel.ts";
 
-/** Number of random bytes in an address: enough that an attacker cannot find a tunnel by guessing. */
+/**
+ * Number of random bytes in the address of a tunnel. The number is large enough that an attacker cannot guess an
+ * address.
+ */
 const ADDRESS_BYTES = 16;
 
 interface DeviceKey {
@@ -22,8 +25,8 @@ interface DeviceKey {
 }
 
 /**
- * Checks that a device exists. A pending device can also have tunnels: the connection is checked when a tunnel is
- * used.
+ * Checks that a device exists. A pending device can have tunnels, because the service checks the device again when a
+ * client uses a tunnel.
  * @throws NotFoundError the namespace has no such device, or the device was removed
  */
 async function checkDevice(db: SqlClient, key: DeviceKey): Promise<void> {
@@ -69,7 +72,7 @@ const createTunnel: ObjectWrite<PublicOperations["createTunnel"]> = async (conte
     find: async (tx, key) => {
       const existing = await findRow(tx, "Tunnel", { tenantId, creationKey: key });
       if (existing === null || existing.expiresAt > services.now()) return existing;
-      // The tunnel has expired, but has not been deleted yet.
+      // The row of an expired tunnel can still exist until the service deletes it.
       await deleteRows(tx, "Tunnel", { address: existing.address });
       return null;
     },

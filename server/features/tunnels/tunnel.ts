@@ -7,7 +7,7 @@ import type { RequestFacts } from "../../http/listener/requestFacts.ts";
 import type { Services } from "../../services.ts";
 import { wireDate } from "../wireDate.ts";
 
-/** Returns the declared fields of a tunnel. None of them can be changed. */
+/** Returns the declared fields of a tunnel, which cannot be changed. */
 export const declaredTunnel = (row: Pick<Tunnel, "deviceUid" | "host" | "port" | "ttl">): Declared => ({
   device: row.deviceUid,
   host: row.host,
