@@ -13,7 +13,7 @@ export function filterSql(table: Table, groups: readonly ConditionGroup[]): Sql 
 
 function conditionSql(table: Table, condition: Condition): Sql {
   const field = fieldOf(table, condition.name);
-  // For an unknown field, only "not equal" is true.
+  // For an unknown field, the operator `ne` is always true, and all other operators are always false.
   if (field === undefined) return condition.operator === "ne" ? sql.true : sql.false;
   switch (condition.operator) {
     case "contains":
@@ -33,7 +33,8 @@ function conditionSql(table: Table, condition: Condition): Sql {
   }
 }
 
-// Converts a number, so that both databases can compare fractions and numbers beyond a column's range.
+// Converts a number to a type with which both databases can compare fractions, and numbers outside the range of a
+// column.
 const real = (value: Sql): Sql => sql`CAST(${value} AS DOUBLE PRECISION)`;
 
 /** Returns SQL that is true if a text contains a part. Case is ignored (on SQLite only for a to z). */
@@ -60,12 +61,12 @@ function holdsAll(field: Field, values: readonly unknown[]): Sql {
 }
 
 /**
- * Returns a comparison that is never null, so that NOT negates it. A value of a different type than the field's is
- * not equal.
+ * Returns a comparison that is never null, so that NOT negates it. A value whose type differs from the type of the
+ * field is never equal.
  */
 function equal(field: Field, value: unknown): Sql {
   if (field.type === "list") return listEqual(field, value);
-  // Booleans are never null. Without a comparison, the database can use an index.
+  // A boolean column is never null. A condition without the comparison allows the database to use an index.
   if (field.type === "boolean" && value === true) return field.value;
   const same = comparable(field, value);
   return same ? sql`(${field.value} IS NOT NULL AND ${same})` : sql.false;
@@ -80,7 +81,7 @@ function comparable(field: ValueField, value: unknown): Sql | undefined {
     case "number":
       return typeof value === "number" ? sql`${real(field.value)} = ${real(sql`${value}`)}` : undefined;
     case "date": {
-      // A time is text on the wire, so only the exact text is equal.
+      // A time is a text in wire format, so a filter value is equal only if it is the same text.
       const time = typeof value === "string" ? new Date(value) : undefined;
       return time && !Number.isNaN(time.getTime()) && time.toISOString() === value
         ? sql`${field.value} = ${time}`
@@ -90,8 +91,8 @@ function comparable(field: ValueField, value: unknown): Sql | undefined {
 }
 
 /**
- * Compares a list. A text equals a list that contains it, as in the document store that the rules describe. An array
- * equals a list of the same items.
+ * Compares a list with a value. A text equals a list that contains the text, as in the document store that the rules
+ * describe. An array equals a list with the same items.
  */
 function listEqual(field: ListField, value: unknown): Sql {
   if (typeof value === "string") return field.some(sql`${field.item} = ${value}`);

@@ -12,19 +12,19 @@ import {
 import { type Condition, type ConditionGroup, checkCost, parseFilter } from "./parseFilter.ts";
 import { fieldOf, type Lead, type Table } from "./table.ts";
 
-/** Maximum number of matches that a filtered list finds once, and then counts and sorts. */
+/** Maximum number of matches of a filter that the service finds, counts and sorts with one query. */
 const FEW = 1000;
 
-/** From this offset on, the list is counted first, because the page may be closer to the end of the list. */
+/** Offset from which the service counts the list first, because the page may be closer to the end of the list. */
 const DEEP = 10_000;
 
 interface ListRequest {
   /** Condition for the rows that the caller may see. */
   readonly where: Sql;
-  /** A query for the number of these rows, if a query exists that is cheaper than counting them. */
+  /** A query for the number of visible rows. Set only if the query is cheaper than counting the rows. */
   readonly counted?: Sql;
   readonly filter: string | undefined;
-  /** Operator for properties at the end of the filter that no operator closes. */
+  /** Operator for the last properties of the filter if no operator follows them. */
   readonly trailing: ConditionGroup["joinedBy"];
   readonly sort: Order;
   readonly page: number;
@@ -33,7 +33,7 @@ interface ListRequest {
 
 /**
  * Reads one page of a list: the ids of its rows, in order, and the total number of rows. The database filters, sorts
- * and counts, so this process holds only the rows of the page.
+ * and counts, so the memory of this process contains only the rows of the page.
  * @throws InvalidError the filter is malformed, or costs too much
  */
 export async function listRows(
@@ -46,10 +46,10 @@ export async function listRows(
 }
 
 /**
- * Reads one page of a list like {@link listRows}, with columns of the rows instead of their ids. This saves a
- * statement.
- * @param columns computed only for the rows of the page
- * @param read how the rows are read
+ * Reads one page of a list like {@link listRows}, but returns columns of the rows instead of their ids. The caller
+ * needs no second query.
+ * @param columns the columns, which the database computes only for the rows of the page
+ * @param read runs the query and returns its rows
  * @throws InvalidError the filter is malformed, or costs too much
  */
 export function listColumns<Row>(
@@ -79,7 +79,7 @@ interface ListSource {
 
 /** A request for a page of a list. */
 interface Listing extends ListSource, SortedList {
-  /** See {@link ListRequest}; undefined if a filter selects rows. */
+  /** The query `counted` of {@link ListRequest}; undefined if the request has a filter. */
   readonly counted: Sql | undefined;
   readonly range: PageRange;
 }
@@ -107,7 +107,10 @@ async function earlyPage<Row>(listing: Listing): Promise<Page<Row>> {
   return { rows, total: range.offset === 0 ? 0 : await count(listing) };
 }
 
-/** Reads one row more than it returns. If that row does not exist, the list ends with this page and needs no count. */
+/**
+ * Reads a page and one additional row. If the additional row does not exist, the list ends with this page, so the total
+ * is known without a count.
+ */
 async function uncountedPage<Row>(listing: Listing): Promise<Page<Row>> {
   const { offset, limit } = listing.range;
   const rows = await read<Row>(listing, sortedRows(listing, { offset, limit: limit + 1 }));
@@ -116,7 +119,7 @@ async function uncountedPage<Row>(listing: Listing): Promise<Page<Row>> {
   return { rows: rows.slice(0, limit), total };
 }
 
-/** Reads the page from the closer end of the list. */
+/** Counts the list, and then reads the page from the start or the end of the list, whichever is closer. */
 async function deepPage<Row>(listing: Listing): Promise<Page<Row>> {
   const { offset, limit } = listing.range;
   const total = await count(listing);
@@ -152,13 +155,13 @@ async function count({ services, table, where, counted }: Listing): Promise<numb
   return Number(row?.total ?? 0);
 }
 
-/** Returns the rows in the order of the ids. Rows that were deleted in the meantime are omitted. */
+/** Returns the rows in the order of the ids. Rows that no longer exist are omitted. */
 export function inOrder<T>(ids: readonly string[], rows: readonly T[], idOf: (row: T) => string): T[] {
   const byId = new Map(rows.map((row) => [idOf(row), row]));
   return ids.flatMap((id) => byId.get(id) ?? []);
 }
 
-/** Returns the order by a field. The default order applies to unknown fields, lists and large texts. */
+/** Returns the sort order for a field. Unknown fields, lists and large texts get the default order. */
 export function sortedBy(
   table: Table,
   name: string | undefined,
@@ -172,14 +175,17 @@ export function sortedBy(
   return { by: [value, tieBreaker], direction: order ?? "desc" };
 }
 
-/** A lead to all rows that a filter selects. */
+/** An index lookup that finds all rows that a filter selects, and possibly other rows. */
 interface FilterLead {
   readonly lead: Lead;
-  /** The part of the filter that the rows of the lead must still match. */
+  /** The part of the filter that the query must still check for the rows of the lookup. */
   readonly groups: readonly ConditionGroup[];
 }
 
-/** Finds a lead for a filter. Returns undefined if no index covers a condition that all matching rows must meet. */
+/**
+ * Returns an index lookup for a filter. Returns undefined if no index supports a condition that all matching rows must
+ * meet.
+ */
 export function findLead(table: Table, groups: readonly ConditionGroup[]): FilterLead | undefined {
   const binding = groups.filter(({ joinedBy, conditions }) => joinedBy === "and" || conditions.length === 1);
   for (const condition of binding.flatMap((group) => group.conditions)) {
@@ -193,7 +199,7 @@ function leadTo(table: Table, { name, operator, value }: Condition): Lead | unde
   if (operator !== "contains" && operator !== "eq") return undefined;
   const field = fieldOf(table, name);
   if (field?.type === "list") {
-    // `contains` with a string matches a part of an item, so the index of items has no lead for it.
+    // `contains` with a string matches a part of an item. The index supports only whole items.
     const item = Array.isArray(value) ? value[0] : operator === "eq" ? value : undefined;
     return typeof item === "string" ? field.lead?.(item) : undefined;
   }
@@ -201,7 +207,8 @@ function leadTo(table: Table, { name, operator, value }: Condition): Lead | unde
 }
 
 /**
- * True if a lead finds only matching rows: a list condition with a single item. An index of texts can find more rows.
+ * True if an index lookup for the condition finds only matching rows: a list condition with a single item. A lookup in
+ * an index of texts can find other rows.
  */
 const isExact = ({ operator, value }: Condition): boolean =>
   operator === "eq" ? typeof value === "string" : Array.isArray(value) && value.length === 1;

@@ -1,4 +1,4 @@
-/** The page that a list query requests. */
+/** The page that a list request selects. */
 interface PageQuery {
   readonly page: number;
   readonly per_page: number;

@@ -11,30 +11,32 @@ export interface Order {
 /** A list that is read in pages. */
 export interface SortedList {
   readonly table: Table;
-  /** Default: the ids. */
+  /** The columns to return. Default: the ids. */
   readonly columns?: Sql;
   /** Condition for the rows that the caller may see. */
   readonly visible: Sql;
-  /** Condition for the listed rows among the visible rows. */
+  /** Condition for the rows of the list, including {@link visible}. */
   readonly where: Sql;
   readonly sort: Order;
 }
 
-/** A lead, and the condition for the listed rows among the rows of the lead. */
+/** An index lookup, and the condition that the rows of the lookup must meet. */
 interface Followed extends Lead {
   readonly where: Sql;
 }
 
-/** The range of list rows on a page. */
+/** The position of a page in the list. */
 export interface PageRange {
   readonly offset: number;
   readonly limit: number;
 }
 
-/** Maximum number of candidates. A lead with more candidates is not followed. */
+/**
+ * Maximum number of candidates of an index lookup. If a lookup has more candidates, the query does not use the lookup.
+ */
 const CANDIDATES = 5000;
 
-/** Returns the same list in reverse order. */
+/** Returns a list with the reverse sort order. */
 export const reversed = <R extends SortedList>(list: R): R => {
   const { by, direction } = list.sort;
   return { ...list, sort: { by, direction: direction === "asc" ? "desc" : "asc" } };
@@ -48,9 +50,10 @@ const orderBy = ([value, tieBreaker]: Order["by"], direction: Order["direction"]
 const limited = ({ offset, limit }: PageRange): Sql => sql`LIMIT ${limit} OFFSET ${offset}`;
 
 /**
- * Returns a query for a page of the rows in their order. PostgreSQL computes all columns of skipped rows. Except on
- * the first page, the query therefore finds the ids of the page before it reads the columns.
- * @param total a query for the number of all rows, returned as the additional column `listTotal`
+ * Returns a query for a page of a list, in sort order. PostgreSQL computes all columns of skipped rows. For all pages
+ * after the first page, the query therefore finds the ids of the page before it reads the columns.
+ * @param total a query for the number of all rows in the list. The number is returned in the additional column
+ * `listTotal`.
  */
 export function sortedRows(list: SortedList, range: PageRange, total?: Sql): Sql {
   const { table, columns, where, sort } = list;
@@ -61,8 +64,9 @@ export function sortedRows(list: SortedList, range: PageRange, total?: Sql): Sql
 }
 
 /**
- * Returns a query that finds the matches of the filter before it sorts them. The database cannot know that a filter
- * matches few rows, and would scan all rows in their order. The column `listTotal` contains the number of matches.
+ * Returns a query that finds the matches of a filter before it sorts these matches. Otherwise the database, which
+ * cannot predict that a filter matches few rows, would scan all rows in sort order. The column `listTotal` contains the
+ * number of matches.
  * @param most maximum number of matches to find
  */
 export function foundThenSorted(
@@ -86,8 +90,9 @@ export function foundThenSorted(
 }
 
 /**
- * Returns the candidates of a lead, and two tables. `followed` has one row if the lead is followed, `unfollowed` has
- * one row if it is not. In a join, the empty table saves the database the rest of the work.
+ * Returns SQL for the candidates of an index lookup, and for two tables. If the query uses the lookup, `followed` has
+ * one row and `unfollowed` is empty; otherwise the reverse. The database skips the part of the query that joins the
+ * empty table.
  */
 function candidatesOf({ candidates }: Lead): Sql {
   return sql`candidates AS MATERIALIZED (${candidates} LIMIT ${CANDIDATES + 1}),
@@ -96,8 +101,8 @@ function candidatesOf({ candidates }: Lead): Sql {
 }
 
 /**
- * Returns a query for the columns of a page's rows, in their order. Ids are unique only among the rows that the
- * caller may see.
+ * Returns a query for the columns of the rows on a page, in sort order. The query also checks `visible`, because ids
+ * are unique only among the rows that the caller may see.
  * @param ids a query for the ids of the page, as `pageId`
  */
 function columnsOf({ table, columns, visible, sort }: SortedList, ids: Sql, total: Sql | undefined): Sql {

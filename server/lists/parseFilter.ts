@@ -12,14 +12,15 @@ export type Condition =
   | { readonly name: string; readonly operator: "bool"; readonly value: boolean }
   | { readonly name: string; readonly operator: "gt"; readonly value: number };
 
-/** Conditions that one operator joins. */
+/** Conditions that one operator (`and` or `or`) joins. */
 export interface ConditionGroup {
   readonly joinedBy: "and" | "or";
   readonly conditions: readonly Condition[];
 }
 
 /**
- * Maximum number of items in a filter, and in each of its arrays: more than users write, few enough for the database.
+ * Maximum number of items in a filter, and in each array of the filter. Users write fewer items, and the database can
+ * process this number.
  */
 const MAXIMUM_ITEMS = 100;
 
@@ -31,7 +32,8 @@ const item = z.discriminatedUnion("type", [
   z.object({ type: z.literal("operator"), params: z.object({ name: z.string() }) }),
 ]);
 const items = z.array(item).max(MAXIMUM_ITEMS);
-// A JSON number can be infinite (1e400). The schema rejects it, because a column cannot be compared with it.
+// A JSON number can be infinite (1e400). The schema rejects infinite numbers, because the database cannot compare a
+// column with them.
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 const scalars = z.array(scalar).max(MAXIMUM_ITEMS);
 const textOrScalars = z.union([z.string(), scalars]);
@@ -63,7 +65,7 @@ function decode(text: string): unknown {
   }
 }
 
-/** Validates the value of an operator. Invalid values never reach the database. */
+/** Validates the value of an operator, so that invalid values never reach the database. */
 function operand<T extends z.ZodType>(schema: T, value: unknown, takes: string): z.output<T> {
   const parsed = schema.safeParse(value);
   if (!parsed.success) throw refusal(`${takes}, or an array of at most ${MAXIMUM_ITEMS} of ${SCALAR}`);
@@ -71,7 +73,10 @@ function operand<T extends z.ZodType>(schema: T, value: unknown, takes: string):
   return parsed.data;
 }
 
-/** Returns the comparison, or undefined for an unknown operator, which is ignored (rules section 6). */
+/**
+ * Returns the condition, or undefined if the operator is unknown. The service ignores unknown operators (rules section
+ * 6).
+ */
 function conditionOf(name: string, operator: string, value: unknown): Condition | undefined {
   switch (operator) {
     case "contains":
@@ -98,9 +103,9 @@ function conditionOf(name: string, operator: string, value: unknown): Condition 
 /**
  * Parses a filter into groups. A row must match all groups. The filter is base64 of a JSON array of properties, in
  * which an operator closes each group (rules section 6).
- * @param trailing operator for the properties at the end that no operator closes
- * @throws InvalidError the text is not base64 of JSON, an item has an unknown form, or an operator does not accept
- * its value
+ * @param trailing operator for the last properties if no operator follows them
+ * @throws InvalidError the text is not base64 of JSON, an item has an unknown form, or an operator does not accept its
+ * value
  */
 export function parseFilter(text: string, trailing: ConditionGroup["joinedBy"]): ConditionGroup[] {
   const parsed = items.safeParse(decode(text));
@@ -124,15 +129,16 @@ export function parseFilter(text: string, trailing: ConditionGroup["joinedBy"]):
 }
 
 /**
- * Maximum number of comparisons in a filter. Each array item counts. The databases also limit the expression depth.
+ * Maximum number of comparisons in a filter. Each array item counts. The number is limited, because the databases limit
+ * the depth of an expression.
  */
 const MAXIMUM_COMPARISONS = 100;
 /** Maximum number of expensive comparisons: text searches, and lookups in large texts and other tables. */
 const MAXIMUM_SEARCHES = 20;
 
 /**
- * Limits the cost of a filter per row. On SQLite, the whole service waits for the result.
- * @throws InvalidError the filter has too many comparisons or searches, or searches a text that is too large
+ * Checks the cost of a filter per row. The cost is limited, because on SQLite the whole service waits for the result.
+ * @throws InvalidError the filter has too many comparisons or searches, or searches a large text
  */
 export function checkCost(table: Table, groups: readonly ConditionGroup[]): void {
   let comparisons = 0;

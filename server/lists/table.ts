@@ -5,18 +5,26 @@ type FieldType = "text" | "number" | "boolean" | "date";
 
 /** An index lookup that finds all rows that meet a condition, and possibly other rows. */
 export interface Lead {
-  /** A query for the distinct values of {@link column} in those rows, under the name `candidate`. */
+  /**
+   * A query that returns the distinct values of {@link column} in the rows of the lookup, as the column `candidate`.
+   */
   readonly candidates: Sql;
   readonly column: Sql;
 }
 
-/** A field with one value. Null counts as absent. */
+/** A field with one value. A null value counts as absent. */
 export interface ValueField {
   readonly type: FieldType;
   readonly value: Sql;
-  /** The cost of reading the field: a column of the row, a text of several kilobytes, or a query of other tables. */
+  /**
+   * The cost of reading the field. `column`: a column of the row. `large`: a text of several kilobytes. `query`: a
+   * query of other tables.
+   */
   readonly cost: "column" | "large" | "query";
-  /** Returns a lead to the rows whose text contains a part, if an index covers the field. */
+  /**
+   * Returns an index lookup that finds the rows whose text can contain a part. Returns undefined if no index supports
+   * the part. Undefined if the field has no index.
+   */
   readonly lead?: (part: string) => Lead | undefined;
 }
 
@@ -29,13 +37,13 @@ export interface ListField {
   readonly item: Sql;
   /** Returns SQL that is true if one of the row's items meets a condition. */
   readonly some: (condition: Sql) => Sql;
-  /** Returns a lead to the rows that contain an item. Undefined without an index. */
+  /** Returns an index lookup that finds the rows whose list contains an item. Undefined if the field has no index. */
   readonly lead?: (item: string) => Lead;
 }
 
 export type Field = ValueField | ListField;
 
-/** The rows of a list, and the fields that filter and sort it, under their wire names. */
+/** The rows of a list, and the fields by which clients can filter and sort the list, by wire name. */
 export interface Table {
   readonly from: Sql;
   /** The unique id of a row. */
@@ -43,7 +51,7 @@ export interface Table {
   readonly fields: Readonly<Record<string, Field>>;
 }
 
-/** Returns the field with a name. The name may come from a caller. */
+/** Returns the field with a name, or undefined if the table has no such field. The name may come from a request. */
 export const fieldOf = (table: Table, name: string): Field | undefined =>
   Object.hasOwn(table.fields, name) ? table.fields[name] : undefined;
 
@@ -53,7 +61,7 @@ export const column = (type: FieldType, table: string, name: string): ValueField
   cost: "column",
 });
 
-/** Returns a field for a text of several kilobytes. Lists cannot be searched or sorted by such a field. */
+/** Returns a field for a text of several kilobytes. Clients cannot search or sort a list by such a field. */
 export const largeText = (table: string, name: string): ValueField => ({
   ...column("text", table, name),
   cost: "large",

@@ -4,7 +4,7 @@ import type { Services } from "../../services.ts";
 /** Result of a login step. `mfa_needed`: the password was correct and a code is required. */
 type LoginResult = "success" | "wrong" | "mfa_needed" | "locked" | "unconfirmed" | "error";
 
-/** Runs a step of a login, and counts its result. */
+/** Runs a step of a login, and counts the result in the metrics. */
 export async function countLogin<T>(
   { metrics }: Services,
   step: "password" | "mfa" | "saml",

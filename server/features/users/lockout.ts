@@ -15,8 +15,8 @@ export interface LockoutKey {
 }
 
 /**
- * Returns the penalty for the n-th consecutive failed attempt, in minutes: the duration of the lock (0: no lock), and
- * the retention of the attempt (rules section 9).
+ * Returns the penalty after this number of consecutive failed attempts, in minutes: `lock` is the duration of the lock
+ * (0 = no lock), `kept` is the retention of the attempts (rules section 9).
  */
 export function penaltyOf(
   attempts: number,
@@ -26,7 +26,7 @@ export function penaltyOf(
   return { lock, kept: Math.max(FIRST_KEPT, Math.floor(Math.min(2.5 * lock, maximum))) };
 }
 
-/** Returns when the lock on the key ends, or null without a lock. */
+/** Returns the end of the lock on the key, or null if the key is not locked. */
 export async function lockEnd(services: Services, key: LockoutKey): Promise<Date | null> {
   const maximum = services.settings.maximumLockout;
   if (maximum <= 0) return null;
@@ -40,13 +40,16 @@ function lockOf(failure: Pick<LoginFailure, "lockedUntil"> | null, now: Date, ma
 }
 
 /**
- * Returns the number of stored attempts of a counter, in a transaction.
+ * Returns the number of failed attempts that a counter still contains.
  * @param kept retention of an attempt, in milliseconds
  */
 export const attemptsOf = (failure: LoginFailure | null, now: Date, kept: number): number =>
   failure && !hasEnded(failure.expiresAt.getTime(), now.getTime(), kept) ? failure.attempts : 0;
 
-/** Counts a failed attempt, unless the key is already locked. Returns when the lock ends, or null without a lock. */
+/**
+ * Counts a failed attempt, unless the key is already locked. Returns the end of the lock, or null if the key is not
+ * locked.
+ */
 export async function countFailure(services: Services, key: LockoutKey): Promise<Date | null> {
   const maximum = services.settings.maximumLockout;
   if (maximum <= 0) return null;
@@ -54,7 +57,7 @@ export async function countFailure(services: Services, key: LockoutKey): Promise
   const end = await inTransaction(services, async (tx) => {
     began = false;
     const now = services.now();
-    // Otherwise an attacker who tries many names could fill the disk.
+    // Expired counters are deleted. Otherwise an attacker who tries many names could fill the disk.
     await tx.loginFailure.deleteMany({ where: { expiresAt: { lte: now } } });
     const known = await tx.loginFailure.findUnique({ where: { source_subject: key } });
     const locked = lockOf(known, now, maximum);
@@ -79,14 +82,14 @@ export async function countFailure(services: Services, key: LockoutKey): Promise
 }
 
 /**
- * Deletes the failed attempts. After a correct secret, call it in the transaction that uses the secret, so that
- * another attempt under the same key runs before or after both steps.
+ * Deletes the counter of failed attempts. After a correct secret, call it in the transaction that uses the secret, so
+ * that a concurrent attempt with the same key cannot run between the two steps.
  */
 export async function forgetFailures(services: Services, key: LockoutKey): Promise<void> {
   await services.db.loginFailure.deleteMany({ where: key });
 }
 
-/** Returns the value of `X-Account-Lockout`: the Unix second of the lock's end, or 0 without a lock. */
+/** Returns the value of `X-Account-Lockout`: the end of the lock as Unix time in seconds, or 0 without a lock. */
 export function lockoutHeader(end: Date | null): string {
   return end === null ? "0" : String(Math.ceil(end.getTime() / 1000));
 }

@@ -24,10 +24,10 @@ const wrong = () =>
   new UnauthenticatedError("wrong user name or password", { "X-Account-Lockout": lockoutHeader(null) });
 
 /**
- * Logs a user in with a password (rules sections 9 to 11). An unknown name has the same response, time and lockout as
- * a wrong password. According to the rules, an unknown name would never be locked, which would reveal the existing
- * users. (The name and the address of a user share a counter, so an attacker who tries both can see that they belong
- * together.)
+ * Logs a user in with a password (rules sections 9 to 11). For an unknown name, the response, its time and the lockout
+ * are the same as for a wrong password. This differs from the rules, which never lock an unknown name and so would
+ * reveal which users exist. (The name and the address of a user share a counter, so an attacker who tries both can find
+ * out that they belong to the same user.)
  */
 export const login: Handler<PublicOperations["login"]> = async (context) => {
   const { services, body, request, header, signal } = context;
@@ -44,12 +44,12 @@ export const login: Handler<PublicOperations["login"]> = async (context) => {
     if (locked) throw lockedOut(locked);
     throw wrong();
   }
-  // Concurrent guesses all passed the first check. A lock that wrong guesses caused applies to all of them.
+  // Concurrent attempts may all pass the first check. The second check applies a new lock to all of these attempts.
   const lockedMeanwhile = await lockEnd(services, key);
   if (lockedMeanwhile) throw lockedOut(lockedMeanwhile);
   await forgetFailures(services, key);
   if (services.settings.loginsPerAccount > 0) await rememberNetwork(services, identifier, request.network);
-  // Only after the correct password: other callers must not learn that the account exists.
+  // This check runs only after a correct password, so that other callers cannot find out whether the account exists.
   if (user.status !== "confirmed") throw new ForbiddenError("the account is not confirmed yet");
 
   header("X-Account-Lockout", lockoutHeader(null));

@@ -8,13 +8,13 @@ import { acceptCode, mfaCounter, takeAttempt } from "./mfa/mfaChallenge.ts";
 /** The credentials that prove a user's identity. */
 interface Credentials {
   readonly password: string;
-  /** A TOTP code; may be empty. */
+  /** TOTP code. Empty or undefined if the request has no code. */
   readonly code?: string | undefined;
 }
 
 /**
- * Returns whether the password is the user's password. Wrong passwords count like wrong logins. One counter covers
- * all networks, because an attacker with a stolen token could guess the password here.
+ * Returns whether the password is the user's password. Wrong passwords are counted and can lock the user. One counter
+ * covers all networks, because an attacker with a stolen token could otherwise guess the password.
  * @throws LockedOutError the user sent too many wrong passwords
  */
 export async function isCurrentPassword(
@@ -27,7 +27,7 @@ export async function isCurrentPassword(
   const locked = await lockEnd(services, key);
   if (locked) throw lockedOut(locked);
   const correct = await verifyPassword(password, user.passwordHash, signal);
-  // Concurrent guesses all passed the first check. A lock that wrong guesses caused applies to all of them.
+  // Concurrent attempts may all pass the first check. The second check applies a new lock to all of these attempts.
   const end = correct ? await lockEnd(services, key) : await countFailure(services, key);
   if (end) throw lockedOut(end);
   if (correct) await forgetFailures(services, key);
@@ -35,8 +35,8 @@ export async function isCurrentPassword(
 }
 
 /**
- * Checks that the user sends the request, and not the owner of a stolen login or mailbox. The proof is the password
- * and, with MFA, a code. The code can be used once.
+ * Checks that a request comes from the user, and not from an attacker with a stolen token or mailbox. The user proves
+ * this with the password and, if MFA is on, a code. A code can be used once.
  * @throws LockedOutError the user sent too many wrong passwords or codes
  */
 export async function proveOwner(

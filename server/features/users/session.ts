@@ -25,7 +25,8 @@ export interface NamespaceRole {
 
 /**
  * Returns the namespace of a new token: the preferred namespace, or else the first namespace that the user joined.
- * Returns null without a namespace, or if its invitation is still open (rules section 5.14).
+ * Returns null if the user has no namespace, or has not accepted the invitation to this namespace yet (rules section
+ * 5.14).
  */
 export async function homeOf({ db }: Pick<SqlServices, "db">, user: User): Promise<NamespaceRole | null> {
   const [member] = await readRows<Member>(
@@ -38,8 +39,8 @@ export async function homeOf({ db }: Pick<SqlServices, "db">, user: User): Promi
 
 /**
  * Returns a token, and the data of the user that clients show (models section 1).
- * @param given the token of the request, or null if the request sent a secret. A token that is not renewed is issued
- * again for the new namespace, with its old expiry.
+ * @param given the token of the request, or null if the request sent a secret. If this token stays valid only for a
+ * limited time after a new password, the new token has the same id and expiry.
  */
 export async function sessionOf(
   services: Pick<SqlServices, "keys" | "now">,
@@ -70,7 +71,7 @@ export async function sessionOf(
   };
 }
 
-/** Returns a new session for the preferred namespace, like a login (rules section 5.14). */
+/** Returns a session for the user's preferred namespace, with the same response as a login (rules section 5.14). */
 export const getUserInfo: Handler<PublicOperations["getUserInfo"]> = async ({ services, identity }) => {
   const user = await callingUser(services, identity);
   return sessionOf(services, user, await homeOf(services, user), identity.token);

@@ -23,8 +23,8 @@ import { proveOwner } from "../proveOwner.ts";
 import { type AccountChange, changeAccount } from "./changeAccount.ts";
 
 /**
- * The columns of a user that contain addresses. The mailed token of a pending address has the column name as its
- * purpose.
+ * The columns of a user that contain addresses. The name of the column is also the purpose of the mailed token for a
+ * pending address.
  */
 export const ADDRESSES = ["email", "recoveryEmail"] as const;
 export type AddressField = (typeof ADDRESSES)[number];
@@ -36,8 +36,8 @@ const WIRE_NAMES = { email: "email", recoveryEmail: "recovery_email" } as const;
 const LABELS = { email: "e-mail address", recoveryEmail: "recovery e-mail address" } as const;
 
 /**
- * Maximum number of address changes that a user may request per window (in milliseconds). Each request sends mails,
- * and one of them may go to any address.
+ * Maximum number of address changes that a user may request per window (in milliseconds). The number is limited,
+ * because each request can send a mail to any address.
  */
 const REQUESTS = { most: 10, window: 60 * 60_000 };
 
@@ -50,15 +50,15 @@ export const changedAddresses = (user: User, changes: Addresses): AddressField[]
 
 /**
  * Returns whether an address takes effect without a proof of the user's identity. This applies to the first recovery
- * e-mail address of a user without MFA, because such an address cannot reset anything yet. Consoles set it before
- * they turn MFA on.
+ * e-mail address of a user without MFA, because this address cannot reset MFA yet. Consoles set the recovery address
+ * before they turn MFA on.
  */
 export const isFirstRecovery = (user: User, field: AddressField): boolean =>
   field === "recoveryEmail" && user.recoveryEmail === "" && user.mfaSecret === null;
 
 /**
  * Counts a requested change of addresses.
- * @throws RateLimitedError the user has sent too many requests
+ * @throws RateLimitedError the user has requested too many address changes
  */
 export async function countRequest(services: Services, { id }: User): Promise<void> {
   const { count, endsAt } = await countInDatabase(services, `addresses requested by ${id}`, REQUESTS.window);
@@ -66,8 +66,9 @@ export async function countRequest(services: Services, { id }: User): Promise<vo
 }
 
 /**
- * Stores pending addresses in a transaction until they are confirmed. Pending addresses reserve nothing, and mails go
- * to the old addresses. A new request replaces an older request.
+ * Stores pending addresses and queues the confirmation mails. Call it in a transaction. Other users can still use a
+ * pending address, and other mails go to the old address until the new address is confirmed. A new request replaces an
+ * older request.
  * @returns the response's list of pending addresses, or undefined if no confirmation is needed
  */
 export async function requestAddresses(
@@ -96,13 +97,13 @@ export async function requestAddresses(
 }
 
 /**
- * Queues a mail, in a transaction, to all addresses of a user after MFA was turned on. An attacker with a stolen
- * login could have turned MFA on.
+ * Queues a mail to all addresses of a user after MFA was turned on, because an attacker with a stolen login could have
+ * turned it on. Call it in a transaction.
  */
 export const notifyOfMfa = (services: Services, user: User): Promise<void> =>
   notifyOldAddresses(services, user, "Multi-factor authentication was turned on for your account.");
 
-/** Queues a mail, in a transaction, to a user's previous addresses after a change of addresses. */
+/** Queues a mail to a user's previous addresses after a change of addresses. Call it in a transaction. */
 export async function notifyOfChange(
   services: Services,
   user: User,
@@ -115,7 +116,7 @@ export async function notifyOfChange(
 const labelsOf = (fields: readonly AddressField[]): string =>
   fields.map((field) => LABELS[field]).join(" and ");
 
-// Mails never contain the new address, because an attacker may have chosen it.
+// Mails to the old addresses never contain the new address, because an attacker may have chosen its text.
 async function notifyOldAddresses(services: Services, user: User, event: string): Promise<void> {
   const text =
     `${event}\n\nIf you did not do this, another person is logged in to your account. Set a new password, which ends ` +
@@ -143,8 +144,9 @@ function confirmationMail(
 }
 
 /**
- * Confirms a pending address by the token that was mailed to it and the user's password. The token alone is not
- * sufficient: an attacker with a stolen login could have entered the attacker's own mailbox.
+ * Confirms a pending address. The request must contain the token that was mailed to this address and the user's
+ * password. The token alone is not sufficient: an attacker with a stolen login could have requested a change to the
+ * attacker's own address.
  */
 export const confirmAddress: Handler<typeof additionalOperations.confirmAddress> = async (context) => {
   const { services, body, request, signal } = context;
@@ -180,10 +182,10 @@ async function pendingField(
 }
 
 /**
- * Confirms a pending address in a transaction. The caller provides the address, because another request may have
- * replaced the pending address in the meantime.
+ * Confirms a pending address without a token. Call it in a transaction. The caller provides the address, because
+ * another request may have replaced the pending address.
  * @param address in lower case
- * @returns the field of the address, or undefined if the address is not pending
+ * @returns the column of the address, or undefined if the address is not pending
  * @throws ConflictError, BusyError see {@link setAddresses}
  */
 export async function confirmNamed(
@@ -204,7 +206,8 @@ export async function confirmNamed(
 }
 
 /**
- * Checks in a transaction that the user still has the addresses and the second factor that authorized the request.
+ * Checks that the user's addresses and second factor have not changed since the request was authorized. Call it in a
+ * transaction.
  * @throws BusyError the addresses or the second factor have changed
  */
 export async function checkUnchanged(tx: Transaction, user: User): Promise<void> {
@@ -215,7 +218,7 @@ export async function checkUnchanged(tx: Transaction, user: User): Promise<void>
 
 /**
  * Changes the addresses of a user.
- * @throws ConflictError another user now has the address, or it is now the user's other address
+ * @throws ConflictError another user now has the address, or the e-mail address and the recovery address would be equal
  * @throws BusyError see {@link checkUnchanged}
  */
 async function setAddresses(

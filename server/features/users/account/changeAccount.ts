@@ -8,8 +8,9 @@ import type { Services } from "../../../services.ts";
 import { checkVersion } from "../callingUser.ts";
 
 /**
- * Returns the purposes of the mailed tokens that a change invalidates. These are tokens that went to the old address
- * or are older than a new password, and pending addresses that the change replaces or that an ended login requested.
+ * Returns the purposes of the mailed tokens that a change of the account invalidates. A new e-mail address or password
+ * invalidates activation and recovery tokens. A new address, and the end of all logins, invalidate the token of a
+ * pending address.
  */
 function endedTokens(user: User, changed: User): string[] {
   const isNew = (column: "email" | "recoveryEmail" | "passwordHash" | "tokenVersion") =>
@@ -21,14 +22,17 @@ function endedTokens(user: User, changed: User): string[] {
   return ended;
 }
 
-/** Returns the fields of a user for the audit trail. The audit trail shows only that the password changed. */
+/**
+ * Returns the fields of a user for the audit trail. `password` is a text that only shows whether the password has
+ * changed.
+ */
 function shown(user: User, password: string): Declared {
   const { username, name, email, recoveryEmail, mfaSecret, status } = user;
   const mfa = mfaSecret !== null;
   return { username, name, email, recovery_email: recoveryEmail, mfa, password, status };
 }
 
-/** The caller, request and operation of a change. An operator has no address. */
+/** The caller, request and operation of a change. `request.address` is empty for an operator. */
 export interface AccountChange {
   readonly caller: UserCaller | Operator;
   readonly request: { readonly id: string; readonly address: string };
@@ -38,7 +42,7 @@ export interface AccountChange {
 
 /**
  * Changes a user's account, and records the change in the audit trail, outside any namespace. A change without effect
- * is not recorded. If tokens become invalid, pending logins that wait for a code also end.
+ * is not recorded. If the user's logins end, logins that wait for a code also end.
  * @throws UnauthenticatedError the caller's logins have ended since the request arrived
  */
 export async function changeAccount(

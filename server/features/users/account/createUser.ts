@@ -28,8 +28,7 @@ export async function createUser(services: Services, user: NewUser): Promise<{ i
 }
 
 /**
- * Adds a user in a transaction. Otherwise like {@link createUser}; the caller hashes the password before the
- * transaction.
+ * Adds a user like {@link createUser}, in a transaction. The caller hashes the password before the transaction starts.
  */
 export async function insertUser(
   services: Services,
@@ -58,7 +57,8 @@ export async function insertUser(
 }
 
 /**
- * Adds a user who was invited by an unused e-mail address. The user can log in after registering.
+ * Adds a user with the status `invited`, for an e-mail address that no user has. The user can log in after
+ * registration.
  * @param email in lower case
  * @returns the user's id
  */
@@ -68,7 +68,7 @@ export async function insertInvited({ db, now }: SqlServices, email: string): Pr
     id,
     status: "invited",
     name: "",
-    // Usernames cannot contain a colon.
+    // A user cannot choose this username, because usernames cannot contain a colon.
     username: `invited:${id}`,
     email,
     passwordHash: DUMMY_HASH,

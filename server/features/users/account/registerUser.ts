@@ -16,8 +16,8 @@ type RegisterContext = Context<PublicOperations["registerUser"]>;
 type Body = RegisterContext["body"];
 
 /**
- * Returns the invitation of a registering user, or null without an invitation. Only a cloud instance allows a
- * registration without an invitation: other editions have no other proof of an address.
+ * Returns the invitation of a user who registers, or null without an invitation. Only a cloud instance allows a
+ * registration without an invitation. In other editions, the invitation is the only proof of the e-mail address.
  * @throws UnauthenticatedError the sig does not belong to an open invitation of this address, or a required sig is
  * missing
  */
@@ -30,7 +30,8 @@ async function invitationOf(services: Services, { sig, email }: Body) {
 }
 
 /**
- * Returns the user who was invited by the address and becomes the new user, or null if no user has the address.
+ * Returns the user with the status `invited` who has the e-mail address, or null if no user has this address. The
+ * registration completes this user.
  * @throws TakenFieldsError another user has the name or the address
  */
 async function invitedUser(services: Services, body: Body): Promise<User | null> {
@@ -46,8 +47,8 @@ async function invitedUser(services: Services, body: Body): Promise<User | null>
 }
 
 /**
- * Adds the user in a transaction, or completes the invited user. A mailed sig confirms the address. A sig from a
- * shared link does not prove the address, but editions below cloud have no other proof.
+ * Adds the user, or completes the invited user. Call it in a transaction. A mailed sig confirms the e-mail address. A
+ * sig from a shared link confirms the address only in the community and enterprise editions, which have no other proof.
  */
 async function register(services: Services, context: RegisterContext, passwordHash: string): Promise<User> {
   const { body, request } = context;
@@ -69,7 +70,7 @@ async function register(services: Services, context: RegisterContext, passwordHa
   const { id, username, name, email, status } = user;
   const caller = actingUser(user);
   const operation = "registerUser";
-  // A cloud instance requires the user's consent afterwards, by acceptInvite.
+  // On a cloud instance, the user must accept the invitation in a separate request (acceptInvite).
   if (invitation && !cloud) await acceptMembership(services, invitation, { caller, request, operation });
   if (!confirmed) await queueAccountMail(services, { purpose: "activation", account: username });
   await recordChange(services, {
@@ -94,7 +95,7 @@ export const registerUser: Handler<PublicOperations["registerUser"]> = async (co
   try {
     user = await inTransaction(services, (tx) => register(within(services, tx), context, passwordHash));
   } catch (error) {
-    // Another user registered the name after the check.
+    // Another request has registered the username or the address after the check.
     if (isDatabaseError(error, "P2002")) await invitedUser(services, body);
     throw error;
   }
@@ -104,14 +105,14 @@ export const registerUser: Handler<PublicOperations["registerUser"]> = async (co
 };
 
 /**
- * Maximum age of an unconfirmed account, in milliseconds. Any client can create such accounts, and each one occupies
- * a name.
+ * Maximum age of an unconfirmed account, in milliseconds. The age is limited, because any client can create such
+ * accounts and each account occupies a username.
  */
 const WAITING = 7 * 24 * 60 * 60_000;
 
 /**
- * Deletes expired mail tokens, accounts that were not confirmed within a week, and invited users without an
- * invitation. An account with a membership stays.
+ * Deletes expired mail tokens, accounts that were not confirmed within a week, and invited users without an invitation.
+ * The service keeps accounts with a membership or a namespace.
  */
 export async function forgetAccounts({ db, now }: Pick<Services, "db" | "now">): Promise<void> {
   const time = now();
@@ -122,7 +123,7 @@ export async function forgetAccounts({ db, now }: Pick<Services, "db" | "now">):
       ...withoutNamespaces,
       status: "not-confirmed",
       createdAt: { lte: new Date(time.getTime() - WAITING) },
-      // Another mail can still confirm the account.
+      // An account with a valid mail token is kept, because the user can still confirm it.
       mailTokens: { none: {} },
     },
   });

@@ -12,8 +12,9 @@ import { WELCOME } from "../../namespaces/welcome.ts";
 import { insertUser } from "./createUser.ts";
 
 /**
- * Returns the name of the first user's namespace: the username. Characters that are invalid in a host-name label
- * (rules section 5.2) become hyphens. The rules do not define the name for a username such as `ana.reis`.
+ * Returns the name of the first user's namespace: the username. Characters that are invalid in a host-name label (rules
+ * section 5.2) become hyphens. The rules do not define the name for a username with such characters, for example
+ * `ana.reis`.
  */
 function labelOf(username: string): string {
   const label = username
@@ -23,7 +24,10 @@ function labelOf(username: string): string {
   return label || "personal";
 }
 
-/** Creates the first user and a namespace for the user, for the owner of the setup link (rules section 11). */
+/**
+ * Creates the first user, and a namespace that the user owns (rules section 11). The request must contain the signature
+ * of the setup link.
+ */
 export const setup: Handler<PublicOperations["setup"]> = async (context) => {
   const { services, query, body, signal, request } = context;
   const setupDone = () => new ForbiddenError("setup is already done");

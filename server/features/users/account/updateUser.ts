@@ -39,7 +39,7 @@ interface Changes {
   recoveryEmail?: string;
 }
 
-/** Returns the changes: fields that were sent and are not empty (rules section 11). */
+/** Returns the changes in a request: all fields that are present and not empty (rules section 11). */
 function changesOf(body: Body): Changes {
   return {
     ...(body.name && { name: body.name }),
@@ -50,8 +50,8 @@ function changesOf(body: Body): Changes {
 }
 
 /**
- * Rejects a recovery address that equals the old or new e-mail address. The recovery address must still work when the
- * user has lost that address.
+ * Rejects a recovery address that equals the user's old or new e-mail address. The user needs a separate recovery
+ * address if the e-mail address is lost.
  */
 function checkRecoveryEmail(user: User, changes: Changes): void {
   const recovery = changes.recoveryEmail ?? user.recoveryEmail;
@@ -61,7 +61,7 @@ function checkRecoveryEmail(user: User, changes: Changes): void {
 }
 
 /**
- * Returns whether the request proves that the user sends it, and not the owner of a stolen login.
+ * Returns whether the request proves that it comes from the user, and not from an attacker with a stolen token.
  * @throws InvalidFieldsError a proof is missing or wrong
  */
 async function isProven(services: Services, user: User, body: Body, signal: AbortSignal): Promise<boolean> {
@@ -77,8 +77,9 @@ async function isProven(services: Services, user: User, body: Body, signal: Abor
 }
 
 /**
- * Returns the columns of a new password. All tokens of the user end, so that copied tokens become useless. Only the
- * token of the request stays valid, for at most an hour (rules D48), because clients continue to use it.
+ * Returns the column values for a new password. All tokens of the user become invalid, so that stolen tokens are
+ * useless. Only the token of the request stays valid, for at most an hour (rules D48), because the client continues to
+ * use this token.
  */
 export function newPassword(
   { now }: Services,
@@ -104,8 +105,8 @@ async function takenFields(services: Services, user: User, changes: Changes): Pr
 }
 
 /**
- * Changes the calling user; see {@link newPassword}. New addresses without a proof of the user's identity stay
- * pending until they are confirmed (rules D47).
+ * Changes the calling user. For a new password, see {@link newPassword}. If the request does not prove the user's
+ * identity, new addresses stay pending until the user confirms them (rules D47).
  * @param operation id of the operation, for the audit trail
  * @returns the pending addresses, or undefined without pending addresses
  * @throws InvalidFieldsError, TakenFieldsError
@@ -141,7 +142,7 @@ export async function changeUser(context: ChangeContext, operation: string) {
     });
   } catch (error) {
     if (!isDatabaseError(error, "P2002")) throw error;
-    // Another user registered the name after the check.
+    // Another user has taken the username or the address after the check.
     throw new TakenFieldsError(await takenFields(services, user, changes));
   }
 }

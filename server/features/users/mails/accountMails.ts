@@ -27,8 +27,8 @@ export function accountMails(
   return MAILS[purpose](services, account);
 }
 
-// Mails never repeat text that an attacker may have written, such as a name. The text would appear to come from the
-// service.
+// Mails never contain text that an attacker may have written, such as a name, because this text would appear to come
+// from the service.
 
 async function activationMails(services: Services, account: string): Promise<Mail[]> {
   const user = await findUser(services, account);

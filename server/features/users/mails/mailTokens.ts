@@ -13,12 +13,15 @@ function newToken(): string {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }
 
-/** Purpose of a mailed token. The token of a pending address has the name of the address's column. */
+/**
+ * Purpose of a mailed token. For a pending address, the purpose is the name of the column that contains the address.
+ */
 type TokenPurpose = AccountPurpose | "email" | "recoveryEmail";
 
 /**
- * Creates a token of a user. It replaces an earlier token for the same purpose. Only its digest is stored.
- * @param address the pending address that takes effect when the token is used
+ * Creates a mailed token of a user. The new token replaces an earlier token for the same purpose. Only the digest of
+ * the token is stored.
+ * @param address the pending address that replaces the user's address when the token is used
  */
 export async function createToken(
   services: Services,
@@ -63,8 +66,9 @@ export async function isToken(
 }
 
 /**
- * Uses a token. A token can be used once.
- * @returns the address that takes effect, or null; undefined if the token is wrong, used or expired
+ * Uses a token, which can be used once.
+ * @returns the pending address of the token, or null if the token has no address; undefined if the token is wrong, used
+ * or expired
  */
 export async function useToken(
   services: Services,

@@ -33,13 +33,13 @@ export const validateAccount: Handler<PublicOperations["validateAccount"]> = asy
 };
 
 /**
- * Sets a new password. All tokens become invalid, and logins that wait for a second factor end: the user may recover
- * the account because an attacker is logged in to it. The second factor itself stays.
+ * Sets a new password. All tokens become invalid, and logins that wait for a second factor end, because an attacker may
+ * be logged in to the account. MFA stays on.
  */
 export const updateRecoverPassword: Handler<PublicOperations["updateRecoverPassword"]> = async (context) => {
   const { services, params, body, request, signal } = context;
   const invalidToken = () => new UnauthenticatedError("token: is wrong, used or expired");
-  // Guesses of attackers must not cost the computation of a hash.
+  // The token is checked before the password is hashed, so that wrong tokens do not cause the computation of a hash.
   if (!(await isToken(services, params.uid, "recovery", body.token))) throw invalidToken();
   const passwordHash = await hashPassword(body.password, signal);
   await inTransaction(services, async (tx) => {
@@ -49,7 +49,8 @@ export const updateRecoverPassword: Handler<PublicOperations["updateRecoverPassw
     const data = { passwordHash, tokenVersion: { increment: 1 } };
     const change = { caller: actingUser(user), request, operation: "updateRecoverPassword" };
     await changeAccount(services, tx, user, data, change);
-    // Failed passwords are deleted, so that the new password works immediately. Failed second factors are kept.
+    // The counters of wrong passwords are deleted, so that the new password works immediately. The counters of wrong
+    // codes are kept.
     await tx.loginFailure.deleteMany({ where: { subject: user.id, source: { not: "mfa" } } });
   });
   return undefined;

@@ -14,7 +14,7 @@ import { finishMfa, matchingStep, sealMfaSecret } from "./mfaChallenge.ts";
 const ISSUER = "Gatehouse";
 /** Number of bytes in a TOTP secret, as RFC 4226 recommends for SHA-1. */
 const SECRET_BYTES = 20;
-/** Number of recovery codes, and bytes of each: six codes of 16 base32 characters (rules Q9). */
+/** Number of recovery codes, and number of bytes in each code: six codes of 16 base32 characters (rules Q9). */
 const RECOVERY_CODES = 6;
 const RECOVERY_CODE_BYTES = 10;
 
@@ -46,7 +46,8 @@ export const enableMfa: Handler<PublicOperations["enableMfa"]> = async (context)
   const user = await callingUser(services, identity);
   if (user.mfaSecret !== null) throw new InvalidError("MFA is already enabled");
   if (user.recoveryEmail === "") throw new InvalidError("recovery_email: must be set before MFA is enabled");
-  // The code is not marked as used. It only proves that the user has stored the secret, and does not log in.
+  // The code is not marked as used, because it only proves that the user has stored the secret. The user is not logged
+  // in by this code.
   if (matchingStep(services, body.secret, body.code) === null) {
     throw new UnauthenticatedError("code: does not belong to the secret");
   }

@@ -11,17 +11,20 @@ const CHALLENGE_LIFE = 30 * 60_000;
 /** Duration of a TOTP step, in seconds (rules section 10). */
 const STEP = 30;
 /**
- * Number of consecutive wrong codes after which a user's codes are rejected without a check. The rules define no
- * limit. Without a limit, an attacker can guess six digits: with a stolen password, any number of logins can be
- * started.
+ * Number of consecutive wrong codes after which the service rejects all codes of a user without a check. The rules
+ * define no limit. Without a limit, an attacker with a stolen password could start any number of logins and guess the
+ * six digits.
  */
 const ATTEMPTS = 5;
-/** Duration of the rejection, and retention of a wrong code, in milliseconds. */
+/** Time, in milliseconds, for which the service rejects all codes of a user and counts a wrong code. */
 const LOCK = 30 * 60_000;
-/** Maximum number of waiting logins of one user. A new login beyond it ends the oldest login. */
+/**
+ * Maximum number of logins of one user that wait for a second factor. A new login above the maximum ends the oldest
+ * login.
+ */
 const MAXIMUM_WAITING = 10;
 
-/** Returns the key of the counter of a user's wrong codes, from all sources and for all logins. */
+/** Returns the key of the counter of a user's wrong codes. One counter covers all client addresses and all logins. */
 export const mfaCounter = (userId: string) => ({ source: "mfa", subject: userId });
 
 /**
@@ -36,9 +39,9 @@ export function matchingStep(services: Services, secret: string, code: string): 
 }
 
 /**
- * Stores a login that waits for its second factor, under the digest of its token.
- * @param user as read when the password was checked
- * @returns false if the user's logins have ended since, for example by a new password
+ * Stores a login that waits for its second factor, with the digest of its token.
+ * @param user the user's row from the time when the password was checked
+ * @returns false if the user's logins have ended after the password was checked, for example by a new password
  * @throws LockedOutError the user sent too many wrong codes
  */
 export function startMfa(
@@ -66,7 +69,7 @@ export function startMfa(
 }
 
 /**
- * Completes a waiting login. Its token works once, and a code is accepted once.
+ * Completes a login that waits for its second factor. The token and the code can each be used once.
  * @throws UnauthenticatedError the token is unknown or expired, or the code is wrong or used
  * @throws LockedOutError the user sent too many wrong codes
  */
@@ -87,10 +90,10 @@ export async function finishMfa(services: Services, token: string, code: string)
 }
 
 /**
- * Returns whether the TOTP code of the user is correct. A correct code becomes used and resets the count of wrong
- * codes, because its sender has the second factor. A used code is rejected, but its attempt is not counted:
- * concurrent requests with the same code are not guesses, and one of them is accepted.
- * @param services in a transaction, which must not be rolled back when a code is rejected
+ * Returns whether the TOTP code of the user is correct. A correct code becomes used, and resets the counter of wrong
+ * codes. A used code is rejected, but does not count as a wrong code: concurrent requests with the same correct code
+ * are not guesses, and one of these requests is accepted.
+ * @param services services in a transaction, which must not be rolled back when a code is rejected
  */
 export async function acceptCode(services: Services, user: User, code: string): Promise<boolean> {
   const secret = mfaSecretOf(services, user);
@@ -109,13 +112,13 @@ export async function acceptCode(services: Services, user: User, code: string): 
 }
 
 /**
- * Counts an attempt under the key. Each attempt extends the retention of the earlier attempts.
- * @throws LockedOutError no attempt remains
+ * Counts an attempt with the key. Each attempt extends the retention of the earlier attempts.
+ * @throws LockedOutError the key has the maximum number of attempts
  */
 export async function takeAttempt(services: Services, key: LockoutKey): Promise<void> {
   await inTransaction(services, async (tx) => {
     const now = services.now();
-    // Otherwise an attacker who tries many names could fill the disk.
+    // Expired counters are deleted. Otherwise an attacker who tries many names could fill the disk.
     await tx.loginFailure.deleteMany({ where: { expiresAt: { lte: now } } });
     const known = await tx.loginFailure.findUnique({ where: { source_subject: key } });
     const attempts = attemptsOf(known, now, LOCK);
@@ -141,13 +144,13 @@ function mfaSecretOf(services: Services, { id, mfaSecret }: User): string | null
 }
 
 /**
- * Maximum lead of the last used step over a correct code's step, in steps: two between adjacent steps, and two
- * between the clocks of instances. If the last used step is further ahead, the clock was wrong when the step was
- * used.
+ * Maximum number of steps by which the last used step can be later than the step of a correct code: two for adjacent
+ * steps, and two for the difference between the clocks of instances. If the difference is larger, the clock was wrong
+ * when the last step was used.
  */
 const AHEAD = 4;
 
-/** Marks a step as used. Returns false if this or a later step was already used. */
+/** Marks a TOTP step as used. Returns false if this step or a later step is already used. */
 async function claimStep(services: Services, id: string, step: number): Promise<boolean> {
   const unused = [
     { mfaLastStep: null },

@@ -14,13 +14,13 @@ import { homeOf, sessionOf } from "../session.ts";
 import { acceptCode, mfaCounter, takeAttempt } from "./mfaChallenge.ts";
 
 /**
- * Maximum time between the login with a recovery code and the use of the same code to disable MFA, in milliseconds
+ * Maximum time, in milliseconds, between a login with a recovery code and the use of the same code to turn MFA off
  * (rules section 10.7).
  */
 const DISABLING_LIFE = 10 * 60_000;
 
 /**
- * Returns the user with MFA and this identifier, or null.
+ * Returns the user with this identifier, or null if no confirmed user with MFA has the identifier.
  * @param identifier as sent in the request
  */
 export async function findMfaUser(services: Services, identifier: string): Promise<User | null> {
@@ -29,9 +29,9 @@ export async function findMfaUser(services: Services, identifier: string): Promi
 }
 
 /**
- * Returns the key of a counter of attempts that any client can make for any name, per network. Such clients need no
- * password. With a counter for all networks they could lock a user out forever, and codes of 80 bits do not need such
- * a counter. Names without such a user are counted too, so that a lock does not reveal which users have MFA.
+ * Returns the key of a counter of attempts per network, for operations that need no password. With one counter for all
+ * networks, an attacker could lock a user out forever. Codes of 80 bits are secure without such a counter. Attempts for
+ * names that no user with MFA has are also counted, so that a lock does not reveal which users have MFA.
  */
 export const networkCounter = (what: string, { network }: RequestFacts, subject: string): LockoutKey => ({
   source: `${what} from ${network}`,
@@ -42,7 +42,9 @@ export const networkCounter = (what: string, { network }: RequestFacts, subject:
 export const subjectOf = (user: User | null, identifier: string): string =>
   user?.id ?? digestOf(identifier.toLowerCase());
 
-/** Logs a user in with only a recovery code (rules section 10.6). MFA stays on. */
+/**
+ * Logs a user in with a recovery code instead of the password and the second factor (rules section 10.6). MFA stays on.
+ */
 export const recoverMfa: Handler<PublicOperations["recoverMfa"]> = async (context) => {
   const { services, body, request, header } = context;
   const user = await findMfaUser(services, body.identifier);
@@ -65,8 +67,8 @@ export const recoverMfa: Handler<PublicOperations["recoverMfa"]> = async (contex
 };
 
 /**
- * Turns MFA off. Wrong codes count like wrong codes of logins: an attacker with a stolen token could guess six digits
- * here.
+ * Turns MFA off. Wrong codes count like wrong codes of logins, because an attacker with a stolen token could guess the
+ * six digits with this operation.
  */
 export const disableMfa: Handler<PublicOperations["disableMfa"]> = async (context) => {
   const { services, identity, body, request } = context;
@@ -95,7 +97,10 @@ export const disableMfa: Handler<PublicOperations["disableMfa"]> = async (contex
   return undefined;
 };
 
-/** Uses a recovery code that is unused, or that logged in and can still disable MFA. */
+/**
+ * Uses a recovery code. Returns false unless the code is unused, or was used for a login so recently that it can still
+ * turn MFA off.
+ */
 async function useRecoveryCode(
   services: Services,
   tx: Transaction,
@@ -113,8 +118,8 @@ async function useRecoveryCode(
 }
 
 /**
- * Turns MFA off, and deletes all its data. Tokens stay valid, as they do when MFA is turned on.
- * @param voidTokens invalidates all tokens
+ * Turns MFA off, and deletes all MFA data of the user. Tokens stay valid unless `voidTokens` is set.
+ * @param voidTokens also invalidates all tokens of the user
  * @throws InvalidError MFA is already off
  */
 export async function turnMfaOff(

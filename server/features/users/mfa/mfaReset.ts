@@ -19,20 +19,22 @@ import { findMfaUser, networkCounter, subjectOf, turnMfaOff } from "./mfaRecover
 /** Lifetime of the codes, in milliseconds (rules section 10.8). */
 const RESET_LIFE = 24 * 60 * 60_000;
 /**
- * Maximum number of valid code pairs of one user. A new pair beyond it ends the oldest pair. The number is above one,
- * so that another person's request does not invalidate the codes that the user is entering.
+ * Maximum number of valid code pairs of one user. A new pair above the maximum invalidates the oldest pair. More than
+ * one pair is valid, so that an attacker's request does not invalidate the codes that the user is about to enter.
  */
 const WAITING = 10;
 /**
  * Maximum number of requests, from all networks, that send mails to a user per window (in milliseconds). Further
- * requests get the same response. The user has earlier mails with valid codes.
+ * requests get the same response, but send no mails. The user can use the codes of earlier mails.
  */
 const MAILS = { most: 5, window: 60 * 60_000 };
 
 /** Returns a digest of an address and a code. The code becomes invalid when the user changes the address. */
 const digestFor = (address: string, code: string): string => digestOf(`${address} ${code}`);
 
-/** Requests two codes by mail (rules section 10.8). The response and its time are the same for every name. */
+/**
+ * Requests mails with two codes (rules section 10.8). The response and the response time are the same for every name.
+ */
 export const requestResetMfa: Handler<PublicOperations["requestResetMfa"]> = async (context) => {
   const { services, body, request } = context;
   const user = await findMfaUser(services, body.identifier);
@@ -107,8 +109,8 @@ function resetMail(
 }
 
 /**
- * Turns MFA off and logs the user in (rules section 10.9). All tokens end, because a token may be lost together with
- * the second factor.
+ * Turns MFA off and logs the user in (rules section 10.9). All tokens of the user become invalid, because a token may
+ * have been lost together with the second factor.
  */
 export const resetMfa: Handler<PublicOperations["resetMfa"]> = async ({
   services,
