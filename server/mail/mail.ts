@@ -3,9 +3,9 @@ import type { SendMailOptions } from "nodemailer";
 
 /** A plain-text message to one recipient. */
 export interface Mail {
-  /** One e-mail address. */
+  /** E-mail address of the recipient. */
   readonly to: string;
-  /** One line. */
+  /** Subject, a single line. */
   readonly subject: string;
   readonly text: string;
 }
@@ -13,28 +13,31 @@ export interface Mail {
 /** A transport for mails. */
 export interface Mailer {
   /**
-   * Sends a mail. Call it after the transaction that the mail concerns, never in the transaction.
-   * @throws MailError the mail was not accepted
+   * Sends a mail. Call it outside transactions.
+   * @throws MailError the mail server did not accept the mail
    */
   send(mail: Mail): Promise<void>;
 }
 
-/** A mail was not accepted. The message is logged, so it contains no address, text or password. */
+/**
+ * The mail is invalid, or the mail server did not accept it. The message of this error is logged, so it contains no
+ * mail address, mail text or password.
+ */
 export class MailError extends Error {
   override readonly name = "MailError";
 }
 
 /**
- * Converts a mail to the library's form.
- * @throws MailError the recipient is not a single address, or the subject is not a single line. Text after a line
- * break would become another header.
+ * Converts a mail to the format of the mail library.
+ * @throws MailError the recipient is not a single address, or the subject is not a single line. In a subject, text
+ * after a line break would become another header.
  */
 export function messageOf(from: string, { to, subject, text }: Mail): SendMailOptions {
   if (!email.safeParse(to).success) throw new MailError("to: must be one e-mail address");
   if (/\p{Cc}/u.test(subject)) throw new MailError("subject: must be one line");
   return {
     from,
-    // The library parses an object as one address, but a string as a list.
+    // The library parses an object as a single address, but a string as a list of addresses.
     to: { name: "", address: to },
     subject,
     text,

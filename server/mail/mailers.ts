@@ -8,7 +8,7 @@ import { MailError, type Mailer, messageOf } from "./mail.ts";
 
 /** Configuration of outgoing mails. */
 export interface MailConfig {
-  /** Undefined without a mail server: mails are then written to files in the data folder. */
+  /** The mail server. If undefined, the service writes mails to files in the data folder. */
   readonly server: SmtpServer | undefined;
   /** Address of the sender, with or without a name. */
   readonly from: string;
@@ -16,7 +16,7 @@ export interface MailConfig {
 
 /**
  * Creates the mailer for a configuration.
- * @param log returns the logger, which may not exist before the first mail
+ * @param log returns the logger. Called for each mail, because the logger may not exist when the mailer is created.
  */
 export function mailerOf(config: MailConfig, dataDir: string, log: () => FastifyBaseLogger): Mailer {
   const { server, from } = config;
@@ -29,14 +29,17 @@ export function mailerOf(config: MailConfig, dataDir: string, log: () => Fastify
   });
 }
 
-/** Maximum number of files. Any client can cause mails, and possibly no operator reads them. */
+/**
+ * Maximum number of mail files. The number is limited, because any client can cause mails and no operator may read
+ * them.
+ */
 const MAIL_FILES = 1000;
 
 const MAIL_SUFFIX = ".eml";
 
 /**
  * Creates a mailer that writes each mail to a file, for a service without a mail server. An operator can forward the
- * mail. New files replace the oldest files.
+ * mail. Above the maximum number of files, a new file replaces the oldest file.
  * @param written called with the path of each new file
  * @param kept maximum number of files
  */
@@ -63,23 +66,24 @@ export function fileMailer(
   };
 }
 
-/** Returns the files beyond the maximum, oldest first. File names begin with the time. */
+/** Returns the names of the oldest files, which exceed the maximum number of files. File names begin with the time. */
 function oldFiles(folder: string, kept: number): string[] {
   const files = readdirSync(folder).filter((name) => name.endsWith(MAIL_SUFFIX));
   return files.sort().slice(0, Math.max(0, files.length - kept));
 }
 
-/** A mail server, and the service's login on that server. */
+/** A mail server, and the credentials with which the service logs in to this server. */
 export interface SmtpServer {
   readonly host: string;
   readonly port: number;
   /** True for TLS from the first byte, false for STARTTLS. */
   readonly secure: boolean;
-  /** Undefined if the server needs no login. */
+  /** Credentials for the server. Undefined if the server needs no login. */
   readonly login: { readonly user: string; readonly password: string } | undefined;
   /**
-   * TLS policy. `required`: always TLS, with a certificate for the server's name. `offered`: the same, but only if
-   * the server offers TLS. `unchecked`: TLS if the server offers it, with any certificate.
+   * TLS policy. `required`: always TLS, with a certificate for the server's name. `offered`: TLS only if the server
+   * offers TLS, with a certificate for the server's name. `unchecked`: TLS only if the server offers TLS, with any
+   * certificate.
    */
   readonly tls: "required" | "offered" | "unchecked";
 }
@@ -119,7 +123,10 @@ export function smtpMailer(server: SmtpServer, from: string): Mailer {
   };
 }
 
-/** Returns the codes of the library and the server. The server's text may repeat the address, so it is omitted. */
+/**
+ * Returns the error codes of the library and the server, without the error text of the server, which may contain the
+ * recipient's address.
+ */
 function codesOf(error: unknown): string {
   const { code, command, responseCode } = error as Readonly<Record<string, unknown>>;
   const parts = [

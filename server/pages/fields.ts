@@ -1,14 +1,14 @@
 import { z } from "zod";
 
-/** A field of a form. It has the name of the field in the operation's body. */
+/** A field of a form. Its name is the name of a field in the operation's request body. */
 export interface Field {
   readonly name: string;
   readonly label: string;
-  /** The operation's schema of the value. The hint shows the allowed lengths. */
+  /** Schema of the value in the operation. The hint of the field shows the allowed length. */
   readonly schema: z.ZodType;
   readonly type?: "text" | "email" | "password";
   readonly autocomplete: string;
-  /** Additional text of the hint. */
+  /** Text that follows the allowed length in the hint. */
   readonly hint?: string;
   readonly inputMode?: "numeric" | "email";
   /** True if the field may be empty. */
@@ -21,18 +21,20 @@ interface Limits {
 }
 
 /**
- * Returns a form that the script shows when needed. Without the script the form stays hidden, so that a user cannot
- * send anything.
+ * Returns the HTML of a form that stays hidden until the page's script shows it. Without the script, a user therefore
+ * cannot submit the form.
  */
 export function formHtml(id: string, fields: readonly Field[], button: string, more = ""): string {
-  // With POST, a browser that submits the form without the script puts no values into the address.
+  // The method is POST: with GET, a browser that submits the form without the script would put the values into the
+  // address.
   return `<form id="${id}" method="post" data-part hidden>
 ${fields.map((field) => fieldHtml(id, field)).join("")}${more}<button type="submit">${button}</button>
 </form>
 `;
 }
 
-// The browser does not check length and format. The service checks them, and the page shows the service's message.
+// The browser does not check the length and format of a value. The service checks the value, and the page shows the
+// service's error message.
 function fieldHtml(form: string, { name, label, type = "text", autocomplete, ...field }: Field): string {
   const id = `${form}-${name}`;
   const hint = [...lengthOf(field.schema), ...(field.hint ? [field.hint] : [])].join(": ");
@@ -50,7 +52,10 @@ ${type === "password" ? shownPassword(name) : ""}`;
 const shownPassword = (name: string): string =>
   `<p class="check"><label><input type="checkbox" data-shows="${name}"> Show the password</label></p>\n`;
 
-/** Returns "3 to 20 characters", for example; empty if all usual lengths are allowed. */
+/**
+ * Returns the hint for the allowed length, for example "3 to 20 characters". Returns an empty list if the schema has no
+ * such limits.
+ */
 function lengthOf(schema: z.ZodType): string[] {
   const { minLength, maxLength } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as Limits;
   if (minLength === undefined || maxLength === undefined || minLength <= 1) return [];

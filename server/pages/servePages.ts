@@ -6,20 +6,20 @@ import "../http/access/declaredAccess.ts";
 import { packageFile } from "../files/packageFile.ts";
 import { linkedPages, type PageSource } from "./sources.ts";
 
-/** A page as sent. All users receive the same page. */
+/** The HTML and the Content-Security-Policy of a page. All users receive the same page. */
 interface Page {
   readonly html: string;
   readonly policy: string;
 }
 
 /**
- * Serves the pages that the service's own links open, if the instance serves their operations. All users receive the
- * same page. Reading a page changes nothing, because mail scanners open every link: a link takes effect when a user
- * presses the button.
+ * Serves the pages for the service's own links, if the instance serves the operations that the page calls. A GET
+ * request of a page changes nothing, because mail scanners open every link. A link takes effect only when a user
+ * presses the button on the page.
  */
 export function servePages(app: FastifyInstance, operations: readonly Operation[]): void {
   for (const source of linkedPages(new Set(operations))) {
-    // Built on the first request, because an instance sends only few of its pages.
+    // Each page is built at its first request, because most instances send only a few of the pages.
     let page: Page | undefined;
     app.get(
       source.path,
@@ -38,14 +38,14 @@ export function servePages(app: FastifyInstance, operations: readonly Operation[
   }
 }
 
-/** Scripts of every page. Each script follows the scripts that it uses. */
+/** Scripts that every page contains, in an order in which each script follows the scripts that it uses. */
 const SHARED_SCRIPTS = ["message", "link", "call", "form"];
 
 const read = (path: string) => readFileSync(packageFile(path), "utf8").replaceAll("\r\n", "\n");
 
 const sha256 = (text: string) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-/** Builds a page. Its script reads all data of the link from the address. */
+/** Builds a page. The page contains no data of the link: its script reads this data from the address. */
 function buildPage({ title, body, scripts, start }: PageSource): Page {
   const pageScripts = [...SHARED_SCRIPTS, ...scripts]
     .map((name) => read(`dist/pages/browser/${name}.js`))
@@ -56,7 +56,10 @@ function buildPage({ title, body, scripts, start }: PageSource): Page {
   return { html: htmlOf(title, body, style, script), policy: policyOf(style, script) };
 }
 
-/** Returns the text of a file of this package, after a check that the text does not close its element. */
+/**
+ * Returns the text for a `script` or `style` element.
+ * @throws Error the text contains the end tag of the element
+ */
 function elementText(text: string, element: string): string {
   if (text.toLowerCase().includes(`</${element}`))
     throw new Error(`the page's ${element} must not contain its own end tag`);
@@ -64,15 +67,15 @@ function elementText(text: string, element: string): string {
 }
 
 /**
- * Returns the policy of a page. It allows only its script, its style, and calls of this service. No other page may
- * frame it.
+ * Returns the Content-Security-Policy of a page. The policy allows only the script and style of the page, and requests
+ * to this service. No other page may embed the page in a frame.
  */
 const policyOf = (style: string, script: string): string =>
   [
     "default-src 'none'",
     `script-src ${sha256(script)}`,
     `style-src ${sha256(style)}`,
-    // The empty icon. Without it, browsers request an icon.
+    // The icon is empty. Without this element, browsers would request an icon from the service.
     "img-src data:",
     "connect-src 'self'",
     "form-action 'self'",

@@ -5,15 +5,15 @@ type OperationId = keyof typeof operations;
 
 export interface PageSource {
   readonly title: string;
-  /** HTML of `<main>` below the title. It contains no data of a request. */
+  /** HTML of the `<main>` element below the title, without data of a request. */
   readonly body: string;
-  /** The page's own scripts in `browser`, without their extension. */
+  /** Names of the scripts that only this page needs: files in the folder `browser`, without extension. */
   readonly scripts: readonly string[];
-  /** The script function that is called first. */
+  /** Name of the function that starts the page's script. */
   readonly start: string;
 }
 
-/** A page with its path, and the operations that it needs. */
+/** A page with its path, and the operations that its script calls. */
 interface LinkedPage extends PageSource {
   readonly path: string;
   readonly needs: readonly OperationId[];
@@ -189,8 +189,7 @@ const SECOND_FACTOR = formHtml("second-factor", [codeField(authMfa.body.shape.co
 
 /**
  * Returns the page that accepts an invitation.
- * @param separatesSignUp true if the edition reports the status of a user, and users with an account can accept
- * invitations
+ * @param separatesSignUp true if the edition accepts an invitation in a separate request after sign-up or login
  */
 const invitation = (separatesSignUp: boolean): LinkedPage => ({
   path: "/accept-invite",
@@ -223,7 +222,7 @@ const START: LinkedPage = {
   start: "showState",
 };
 
-/** Returns the pages of an instance that serves these operations. */
+/** Returns the pages of an instance that serves the given operations. */
 export function linkedPages(served: ReadonlySet<Operation>): readonly LinkedPage[] {
   const serves = (ids: readonly OperationId[]) => ids.every((id) => served.has(operations[id]));
   const separatesSignUp = serves(["lookupUserStatus", "acceptInvite", "login", "authMfa", "resendEmail"]);

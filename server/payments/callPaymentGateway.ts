@@ -7,8 +7,8 @@ import type { PaymentGateway } from "./paymentGateway.ts";
  * Calls the payment gateway with the configured timeout.
  * @throws PaymentGatewayError the gateway failed, or did not respond in time
  * @throws ServiceError the gateway rejected the call
- * @throws Error the caller is in a transaction, which would lock the database during the call and may run more than
- * once
+ * @throws Error the caller is in a transaction. The transaction would lock the database during the call, and a retry of
+ * the transaction would repeat the call.
  */
 export async function callPaymentGateway<T>(
   services: Pick<Services, "db" | "billing" | "settings">,

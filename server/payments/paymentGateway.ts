@@ -1,19 +1,19 @@
 import type { billing } from "@gatehouse-access/sdk/contract";
 
-/** The fields of a payment method that may be shown. The service stores no card number and no CVC. */
+/** The fields of a payment method that the service may show. The service stores neither the card number nor the CVC. */
 export interface PaymentMethod {
-  /** The gateway's id. The owner's browser receives it from the gateway. */
+  /** Id of the payment method at the gateway. The owner's browser receives this id from the gateway. */
   readonly id: string;
   readonly brand: string;
   readonly last4: string;
-  /** 1 to 12. */
+  /** Month of the expiry, from 1 to 12. */
   readonly expMonth: number;
   readonly expYear: number;
   /** True for the payment method that pays the invoices. */
   readonly isDefault: boolean;
 }
 
-/** The payer of a namespace. */
+/** The customer who pays for a namespace. */
 export interface Customer {
   readonly id: string;
   readonly name: string;
@@ -26,37 +26,42 @@ export interface Invoice {
   readonly id: string;
   readonly status: "draft" | "open" | "paid" | "uncollectible" | "voided";
   readonly currency: "usd" | "brl";
-  /** Amount in hundredths of the currency, a whole number. */
+  /** Amount in minor units of the currency (for example cents), a whole number. */
   readonly amount: number;
 }
 
-/** The current subscription of a customer, or the last subscription. */
+/** The current subscription of a customer, or the latest subscription if all subscriptions have ended. */
 export interface Subscription {
   readonly id: string;
   readonly status: billing.SubscriptionStatus;
   /** End of the current period, as Unix time in seconds. */
   readonly endAt: number;
   /**
-   * Open invoices and the latest other invoices, including invoices of earlier subscriptions. At most 100, latest
-   * first.
+   * All open invoices and the latest other invoices, including invoices of earlier subscriptions. The list contains at
+   * most 100 invoices, the latest first.
    */
   readonly invoices: readonly Invoice[];
 }
 
 /** Options of every call. */
 export interface PaymentGatewayCall {
-  /** Aborted when the service stops waiting. The gateway may nevertheless have completed its work. */
+  /**
+   * Signal that is aborted when the service no longer waits for the response. The gateway may still complete the call.
+   */
   readonly signal: AbortSignal;
 }
 
 /** Options of a call that creates an object. */
 export interface PaymentGatewayCreation extends PaymentGatewayCall {
-  /** Calls with the same key create one object, and all of them return it. The key never expires. */
+  /**
+   * Idempotency key, which never expires. Of several calls with the same key, only the first call creates an object,
+   * and all calls return this object.
+   */
   readonly idempotencyKey: string;
 }
 
 /**
- * The port to a payment gateway. `docs/billing.md` describes how to write a gateway and when the service calls each
+ * Interface to a payment gateway. `docs/billing.md` describes how to write a gateway and when the service calls each
  * method. Several processes may call a method at the same time, and a process may call it again after an unclear
  * result. No call runs in a database transaction. Methods that create nothing set a state, so a second call changes
  * nothing more.
@@ -77,11 +82,11 @@ export interface PaymentGateway {
   ): Promise<{ readonly id: string }>;
   readCustomer(customerId: string, call: PaymentGatewayCall): Promise<Customer>;
   /**
-   * Adds a payment method to the customer. The first payment method becomes the default. An existing payment method
-   * does not change.
+   * Adds a payment method to the customer. The first payment method becomes the default. Has no effect if the customer
+   * already has the payment method.
    */
   attachPaymentMethod(customerId: string, paymentMethodId: string, call: PaymentGatewayCall): Promise<void>;
-  /** Removes a payment method. Another payment method becomes the default. */
+  /** Removes a payment method. If it was the default, another payment method becomes the default. */
   detachPaymentMethod(customerId: string, paymentMethodId: string, call: PaymentGatewayCall): Promise<void>;
   setDefaultPaymentMethod(
     customerId: string,
@@ -89,8 +94,8 @@ export interface PaymentGateway {
     call: PaymentGatewayCall,
   ): Promise<void>;
   /**
-   * Creates a subscription. The service calls this only for customers with a payment method, without open invoices
-   * and without an active subscription.
+   * Creates a subscription. The service calls this method only for customers who have a payment method, no open
+   * invoices and no active subscription.
    * @param devices current number of accepted devices
    */
   createSubscription(
@@ -98,18 +103,21 @@ export interface PaymentGateway {
     devices: number,
     call: PaymentGatewayCreation,
   ): Promise<Subscription>;
-  /** Returns the current subscription, or the last one. Returns null if the customer never had a subscription. */
+  /**
+   * Returns the current subscription, or the latest subscription if all have ended. Returns null if the customer never
+   * had a subscription.
+   */
   readSubscription(customerId: string, call: PaymentGatewayCall): Promise<Subscription | null>;
   /**
-   * Returns whether an action is allowed. The gateway records nothing, because the service may not complete an
-   * allowed action.
+   * Returns whether an action is allowed. The gateway must not record the action, because the service may fail to
+   * complete it.
    */
   allows(customerId: string, action: billing.ReportedAction, call: PaymentGatewayCall): Promise<boolean>;
   /** Reports the number of accepted devices. Called about every ten minutes while the subscription is active. */
   reportDevices(customerId: string, devices: number, call: PaymentGatewayCall): Promise<void>;
   /**
-   * Ends a subscription immediately, if the customer has one. Called after the namespace was deleted. Past use must
-   * still be paid.
+   * Ends a subscription immediately, if the customer has one. Called after the namespace was deleted. The customer must
+   * still pay for past use.
    */
   endSubscription(customerId: string, call: PaymentGatewayCall): Promise<void>;
   /**
@@ -118,7 +126,8 @@ export interface PaymentGateway {
    */
   portalUrl(customerId: string, service: URL, call: PaymentGatewayCall): Promise<string>;
   /**
-   * Runs the gateway's periodic work. Called about every ten minutes. Empty if the gateway does this work elsewhere.
+   * Runs the gateway's periodic work. Called about every ten minutes. Does nothing if the gateway does its periodic
+   * work elsewhere.
    */
   upkeep(): Promise<void>;
 }

@@ -11,7 +11,9 @@ import { OperatorError, reasonOf } from "../OperatorError.ts";
 import type { Setting } from "./setting.ts";
 import { type SettingName, type SettingValues, settings } from "./settings.ts";
 
-/** Secrets, and the unchecked parts of {@link SamlSettings}. */
+/**
+ * Settings that other fields of the configuration replace: secrets, and the unchecked parts of {@link SamlSettings}.
+ */
 type Withheld =
   | "databaseUrl"
   | "secret"
@@ -21,7 +23,7 @@ type Withheld =
 
 /** The settings that the service uses, in the units of the table. */
 export interface ServiceSettings extends Omit<SettingValues, Withheld> {
-  /** Undefined if SAML is off. */
+  /** SAML settings. Undefined if SAML is off. */
   readonly saml: SamlSettings | undefined;
 }
 
@@ -44,11 +46,11 @@ export interface SamlSettings {
 /** The configuration of one process of the service. */
 export interface Config {
   readonly database: DatabaseLocation;
-  /** Instance secret. Undefined if the secret of the data folder applies. */
+  /** Instance secret. If undefined, the service uses the secret in the data folder. */
   readonly secret: string | undefined;
-  /** Undefined for plain HTTP. */
+  /** TLS files. Undefined if the service uses plain HTTP. */
   readonly tls: TlsFiles | undefined;
-  /** Undefined if internal operations are not served. */
+  /** Listener for internal operations. Undefined if the service does not serve these operations. */
   readonly internal: InternalConfig | undefined;
   readonly mail: MailConfig;
   readonly settings: ServiceSettings;
@@ -63,11 +65,11 @@ export interface TlsFiles {
 /** The listener for trusted services. */
 export interface InternalConfig {
   readonly host: string;
-  /** 0 selects any free port. */
+  /** Port; 0 selects any free port. */
   readonly port: number;
-  /** The token that each request must contain. */
+  /** Token that each request for an internal operation must contain. */
   readonly token: string;
-  /** Address at which other instances reach the listener. Undefined if they cannot reach it. */
+  /** Address at which other instances reach the listener. Undefined if other instances cannot reach the listener. */
   readonly peerUrl: string | undefined;
 }
 
@@ -75,14 +77,14 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** Values of flags, by setting name. */
 export type Flags = Readonly<Partial<Record<SettingName, string>>>;
 
-/** One or more settings have an invalid value. The message has one line for each of them. */
+/** One or more settings have an invalid value. The message has one line for each invalid setting. */
 export class ConfigError extends OperatorError {
   override readonly name = "ConfigError";
 }
 
 type Reading<T> = { readonly value: T } | { readonly problem: string };
 
-/** Reads a setting. A flag overrides its variable. An empty variable counts as unset. */
+/** Reads a setting. The flag overrides the environment variable. An empty variable counts as unset. */
 function read(setting: Setting, flag: string | undefined, environment: Environment): Reading<unknown> {
   const refused = flag === undefined ? undefined : setting.refusedAsFlag?.(flag);
   if (refused) {
@@ -112,7 +114,7 @@ function read(setting: Setting, flag: string | undefined, environment: Environme
 }
 
 /**
- * Reads a setting from the environment. The setting does not belong to the service.
+ * Reads a setting that is not in the table of the service's settings from its environment variable.
  * @throws ConfigError the value is invalid, or a required value is missing
  */
 export function readVariable<T extends z.ZodType>(
@@ -124,7 +126,9 @@ export function readVariable<T extends z.ZodType>(
   return reading.value as z.output<T>;
 }
 
-/** Returns the location of the database from the setting. Default: the file in the data folder. */
+/**
+ * Returns the location of the database for a value of the setting. Default: the file `gatehouse.db` in the data folder.
+ */
 export function databaseAt(url: string | undefined, dataDir: string, connections: number): DatabaseLocation {
   if (url === undefined) return { file: join(dataDir, "gatehouse.db") };
   return url.startsWith("file:") ? { file: resolve(url.slice("file:".length)) } : { url, connections };
@@ -132,8 +136,8 @@ export function databaseAt(url: string | undefined, dataDir: string, connections
 
 /**
  * Reads the listener for trusted services.
- * @throws ConfigError a peer URL has no port, or a port has no token. Without a token, any client could use internal
- * operations.
+ * @throws ConfigError the peer URL is set without the internal port, or the internal port is set without the token.
+ * Without a token, any client could use internal operations.
  */
 function internalListener({
   internalHost,
@@ -191,7 +195,7 @@ function tlsFiles({ tlsCertFile, tlsKeyFile }: SettingValues): TlsFiles | undefi
   );
 }
 
-/** Sender of mails that are written to files. */
+/** Sender address of mails that the service writes to files. */
 const LOCAL_SENDER = "gatehouse@localhost";
 
 /**
@@ -206,15 +210,15 @@ function mail({ smtpUrl, smtpTls, mailFrom }: SettingValues): MailConfig {
       `${url.variable} is set without ${from.variable} (flag ${from.flag}), which must be ${from.allowed}`,
     );
   }
-  // Traffic between two processes of one machine cannot be intercepted, and local servers rarely have a certificate
-  // for the server's name.
+  // The service does not check the certificate of a mail server on the same machine: an attacker cannot intercept local
+  // traffic, and local servers rarely have a valid certificate.
   const local = smtpUrl.host === "localhost" || isLoopback(smtpUrl.host);
   return { server: { ...smtpUrl, tls: local ? "unchecked" : smtpTls }, from: mailFrom };
 }
 
 /**
- * Checks that a cloud instance has a public address for the links in its mails. The Host header of a request is not
- * trusted, because the sender of the request would choose where a token goes.
+ * Checks that a cloud instance has a public address for the links in its mails. The service does not use the Host
+ * header of a request, because the sender of the request could choose to which server the link with the token leads.
  * @throws ConfigError a cloud instance has no public address
  */
 function checkPublicUrl({ edition, publicUrl }: SettingValues): void {
@@ -228,7 +232,8 @@ function checkPublicUrl({ edition, publicUrl }: SettingValues): void {
 
 /**
  * Reads the SAML settings.
- * @throws ConfigError a part is missing, the edition does not support SAML, or the certificates are unusable
+ * @throws ConfigError a required SAML setting is missing, the edition does not support SAML, or the certificates are
+ * unusable
  */
 function samlSettings(values: SettingValues): SamlSettings | undefined {
   const { samlIdpEntityId: idpEntityId, samlSsoUrl: ssoUrl, samlCertificateFile: file, publicUrl } = values;
@@ -261,8 +266,8 @@ const BEGIN = "-----BEGIN CERTIFICATE-----";
 const RSA_BITS = 2048;
 
 /**
- * Reads the certificates of a PEM file, each as PEM. Their dates are ignored: a certificate contains the identity
- * provider's key, which is trusted because it is in this file.
+ * Reads the certificates of a PEM file. The service ignores the validity dates of the certificates, and trusts each key
+ * in this file as a key of the identity provider.
  * @throws ConfigError the file is unreadable, contains no certificate, or contains a certificate with a weak key
  */
 function certificatesIn(file: string): readonly string[] {

@@ -3,31 +3,38 @@ import { z } from "zod";
 /** One setting: an environment variable and, for most settings, a flag of `serve` that overrides it. */
 export interface Setting<T extends z.ZodType = z.ZodType> {
   readonly variable: string;
-  /** Undefined for a secret, because every user of the machine can read arguments. */
+  /** Name of the flag. Undefined for a secret, because every user of the machine can read command-line arguments. */
   readonly flag?: string | undefined;
-  /** Name of the flag's value in the help. */
+  /** Name of the value in the help, for example `port` in `--port <port>`. */
   readonly value: string;
   readonly about: string;
   /** The allowed values, as the end of the sentence "it must be …". */
   readonly allowed: string;
   readonly fallback?: string;
-  /** Hides the value in messages, and allows the variable `<variable>_FILE` with the path of a file. @default false */
+  /**
+   * True for a secret. The value of a secret is hidden in messages, and can also be read from a file, whose path is in
+   * the variable `<variable>_FILE`.
+   * @default false
+   */
   readonly secret?: boolean;
-  /** Returns why a flag must not contain a value, or undefined if the flag is allowed. */
+  /** Returns the reason why a flag with this value is not allowed, or undefined if the flag is allowed. */
   readonly refusedAsFlag?: (text: string) => string | undefined;
-  /** Parses the text into the value that the service uses. */
+  /** Schema that parses the text of the setting into the value that the service uses. */
   readonly schema: T;
 }
 
-/** A setting without its variable, which derives from its name in the table. Only secrets have no flag. */
+/** A setting in the table. The name in the table determines the variable and, unless `flag` is set, the flag. */
 type Row<T extends z.ZodType> = Omit<Setting<T>, "variable">;
 
-/** Returns a row of the table, with the type of its schema. */
+/** Returns a setting for the table, and keeps the type of its schema. */
 export const row = <T extends z.ZodType>(input: Row<T>): Row<T> => input;
 
 const words = (name: string, separator: string): string => name.replace(/[A-Z]/g, `${separator}$&`);
 
-/** Completes the settings of a table: `dataDir` has the variable `GATEHOUSE_DATA_DIR` and the flag `--data-dir`. */
+/**
+ * Adds the variable and the flag to each setting of a table. For example, `dataDir` gets the variable
+ * `GATEHOUSE_DATA_DIR` and the flag `--data-dir`.
+ */
 export const named = <T extends Readonly<Record<string, Row<z.ZodType>>>>(rows: T) =>
   Object.fromEntries(
     Object.entries(rows).map(([name, input]) => [
@@ -49,7 +56,10 @@ const wholeNumber = z
   .regex(/^-?\d{1,9}$/)
   .transform(Number);
 
-/** Returns the kind of a whole number. The unit is a plural. */
+/**
+ * Returns the allowed values and the schema for a whole number.
+ * @param bounds limits of the number, and its unit as a plural noun
+ */
 export function whole(
   bounds: { readonly min?: number; readonly max?: number; readonly unit?: string } = {},
 ): Kind<z.ZodType<number, string>> {

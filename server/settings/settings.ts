@@ -531,5 +531,5 @@ export const settings = named({
 });
 
 export type SettingName = keyof typeof settings;
-/** The values of all settings, in the units of their texts. */
+/** The values of all settings. The unit of each number is in the description of the setting. */
 export type SettingValues = { readonly [K in SettingName]: z.output<(typeof settings)[K]["schema"]> };

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { z } from "zod";
 import { normalRange } from "../addresses.ts";
 
-// Schemas of settings. Each one parses text into the value that the service uses.
+// Schemas of settings. Each schema parses text into the value that the service uses.
 
 /** The path of a file or folder, converted to an absolute path. */
 export const path = z
@@ -28,7 +28,7 @@ export function isPostgresql(text: string): boolean {
 export const address = z
   .string()
   .refine((text) => isIP(text) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(text));
-/** A domain. Its length allows DNS names with a label of 32 characters below the domain. */
+/** A domain name. The maximum length leaves space for a label of 32 characters in front of the domain. */
 export const domain = z
   .string()
   .max(220)
@@ -83,7 +83,10 @@ function decoded(text: string): string | undefined {
   }
 }
 
-/** A mail server with its login. The URL has no other parts, so that it cannot set options of the library. */
+/**
+ * The URL of a mail server, with optional credentials. The URL must not contain other parts, because they could set
+ * options of the mail library.
+ */
 export const smtpUrl = z.string().transform((text, context) => {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const port = SMTP_PORTS[url?.protocol ?? ""];

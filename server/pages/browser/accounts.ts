@@ -37,7 +37,7 @@ function confirmAccount(): void {
   });
 }
 
-/** Offers to send another mail that confirms the account of the address. */
+/** Shows the form that requests another confirmation mail for the account with the address. */
 function offerMail(email: string): void {
   const form = byId<HTMLFormElement>("another-mail");
   showOnly(form.id);
@@ -89,7 +89,7 @@ function resetSecondFactor(): void {
     const codes = Object.fromEntries(
       Object.entries(values).map(([name, code]) => [name, code.toUpperCase()]),
     );
-    // The response contains a session. This page is no console, so it does not use the session.
+    // The page does not use the session in the response, because the page is not a console.
     const answer = await call("PUT", `api/user/mfa/reset/${link.id}`, codes);
     if (answer.status === 200)
       return finish(

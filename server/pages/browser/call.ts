@@ -1,8 +1,8 @@
-/** The service's response; status 0 without a response. */
+/** The service's response. `status` is 0 if the service did not respond. */
 interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  /** Undefined if the body is not JSON. */
+  /** The parsed JSON body; undefined if the body is not JSON. */
   readonly body: unknown;
 }
 
@@ -35,7 +35,7 @@ function fromJson(text: string): unknown {
   }
 }
 
-/** Returns the message of an error response, `{message}`; empty for any other body. */
+/** Returns the `message` of an error response, or an empty text if the body has no message. */
 function messageOf({ body }: Answer): string {
   const text = (body as { readonly message?: unknown } | null | undefined)?.message;
   return typeof text === "string" ? text : "";
@@ -44,7 +44,7 @@ function messageOf({ body }: Answer): string {
 const sentence = (text: string): string =>
   `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}`;
 
-/** Returns the text for a failure that no field of a form causes. */
+/** Returns the error text for a failed request that does not concern a field of the form. */
 function reasonOf(answer: Answer): string {
   const { status, headers } = answer;
   if (status === 0) return "Cannot reach the service. Please try again.";
@@ -57,7 +57,7 @@ function reasonOf(answer: Answer): string {
     : `The service rejected the request (status ${status}).`;
 }
 
-/** Returns the end of a sentence: the time after which a retry is useful. */
+/** Returns the time of the next useful retry as the end of a sentence, for example "in a minute". */
 function whenAgain(headers: Headers): string {
   const locked = Number(headers.get("X-Account-Lockout") ?? 0) * 1000;
   const limited = Date.now() + Number(headers.get("Retry-After") ?? 0) * 1000;

@@ -1,8 +1,8 @@
 type Values = Readonly<Record<string, string>>;
 
 /**
- * Calls `send` with the form's values when the user submits the form, one call at a time. Copied text often has
- * surrounding spaces; they are removed from all values except passwords.
+ * Calls `send` with the form's values when the user submits the form, one call at a time. Leading and trailing spaces
+ * are removed from all values except passwords, because copied text often contains such spaces.
  */
 function onSubmit(form: HTMLFormElement, send: (values: Values) => Promise<void>): void {
   const box = form.querySelector<HTMLInputElement>("[data-shows]");
@@ -61,7 +61,8 @@ interface FieldErrors {
 }
 
 /**
- * Parses errors from `name: text; name, name: text`, or from an array of field names that are taken (409) or invalid.
+ * Parses the errors in a response. The body is a message like `name: text; name, name: text`, or an array with the
+ * names of fields whose values are taken (status 409) or invalid.
  */
 function errorsOf(form: HTMLFormElement, answer: Answer): FieldErrors {
   const { status, body } = answer;
@@ -85,7 +86,9 @@ function errorsOf(form: HTMLFormElement, answer: Answer): FieldErrors {
   return { fields, others };
 }
 
-/** Shows why the service rejected a form: at the fields concerned, and in the message, which gets the focus. */
+/**
+ * Shows the errors of a rejected form next to the fields and in the page's message, and moves the focus to the message.
+ */
 function showErrors(form: HTMLFormElement, answer: Answer): void {
   const { fields, others } = errorsOf(form, answer);
   const labels: string[] = [];

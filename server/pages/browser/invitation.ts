@@ -13,7 +13,8 @@ async function acceptInvitation(): Promise<void> {
   byId("address").textContent = invitation.email;
   byId("whom").hidden = false;
   offerSignUp(invitation);
-  // Only the cloud edition sends such a link to people who have an account.
+  // Only in the cloud edition can an invited user already have an account. In other editions, the page shows only the
+  // sign-up form.
   if (!separatesSignUp()) return showOnly("sign-up");
   offerLogin(invitation);
   showMessage("busy", "Please wait …");
@@ -34,7 +35,7 @@ async function acceptInvitation(): Promise<void> {
   );
 }
 
-/** True if the edition separates sign-up from acceptance. */
+/** True if the edition accepts an invitation in a separate request after sign-up. */
 const separatesSignUp = (): boolean => byId("whom").dataset.separateSignUp === "true";
 
 function offerSignUp(invitation: Invitation): void {
@@ -79,7 +80,7 @@ function offerLogin(invitation: Invitation): void {
   });
 }
 
-/** Returns the token of a session. Only the call that accepts the invitation uses it. */
+/** Returns the token of a session in a response. The page uses the token only to accept the invitation. */
 const tokenIn = ({ status, body }: Answer): string | undefined =>
   status === 200 ? (body as { readonly token: string } | undefined)?.token : undefined;
 

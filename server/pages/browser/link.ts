@@ -1,14 +1,16 @@
-// Formats of the service's ids and tokens. Only values in these formats may be put into a path.
+// Formats of the service's ids and tokens. A path may contain only values in these formats.
 const USER_ID = /^[0-9a-f]{24}$/;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-/** Spaces are not allowed, so that a link cannot put a sentence on the page. */
+/**
+ * Pattern of an e-mail address. Spaces are not allowed, so that an attacker's link cannot show a sentence on the page.
+ */
 const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,253}$/;
 const ANYTHING = /^.+$/;
 
 /**
- * Returns the parameters of the link that opened the page. If a parameter is missing or damaged, it shows a message
- * and returns undefined. The parameters are removed from the address immediately, because others could read them
- * there. The history entry keeps them, invisibly, until `forgetLink`, so that the page can be reloaded.
+ * Returns the parameters of the link that opened the page. If a parameter is missing or damaged, shows a message and
+ * returns undefined. The parameters are removed from the address bar immediately, because other people could read them.
+ * The history entry keeps the parameters until `forgetLink` is called, so that the user can reload the page.
  * @param parts pattern of each parameter, by name
  */
 function readLink<Name extends string>(

@@ -6,7 +6,7 @@ function byId<T extends HTMLElement = HTMLElement>(id: string): T {
 
 type Tone = "good" | "bad" | "note" | "busy";
 
-/** Shows text in the page's message. Moves the focus to the message, except during a short wait. */
+/** Shows text in the page's message. Moves the focus to the message unless the tone is `busy`. */
 function showMessage(tone: Tone, ...lines: readonly string[]): void {
   const message = byId("message");
   message.className = tone;

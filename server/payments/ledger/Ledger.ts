@@ -8,8 +8,8 @@ import { RUNNING } from "./states.ts";
 import { createSubscription, endSubscription, readSubscription, reportDevices } from "./subscriptions.ts";
 
 /**
- * The payment gateway in the service's own database. It keeps the books: customers, subscriptions, and monthly
- * invoices for the highest number of accepted devices. It collects no money: an operator reports which invoices are
+ * The payment gateway in the service's own database. The ledger stores customers, subscriptions, and monthly invoices
+ * for the highest number of accepted devices. The ledger does not collect money: an operator reports which invoices are
  * paid. See `docs/billing.md`.
  */
 export class Ledger implements PaymentGateway {
@@ -48,7 +48,7 @@ export class Ledger implements PaymentGateway {
   }
 
   /**
-   * Returns whether an action is allowed. An open invoice blocks all actions. Actions on devices also need a running
+   * Returns whether an action is allowed. An open invoice blocks all actions. Actions on devices also require a running
    * subscription.
    */
   async allows(customerId: string, action: billing.ReportedAction): Promise<boolean> {
@@ -66,7 +66,7 @@ export class Ledger implements PaymentGateway {
     return endSubscription(this.#services, customerId);
   }
 
-  /** Returns the billing page of the service's web interface. The ledger has no page. */
+  /** Returns the address of the billing page in the console, because the ledger has no billing page of its own. */
   async portalUrl(_customerId: string, service: URL): Promise<string> {
     return new URL("/settings/billing", service).href;
   }

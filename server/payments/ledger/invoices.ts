@@ -5,7 +5,7 @@ import { type LedgerServices, newId } from "./ledgerServices.ts";
 import { addMonths, monthAt } from "./months.ts";
 import { RUNNING } from "./states.ts";
 
-/** Time until an open invoice suspends its subscription, in milliseconds: 14 days. */
+/** Age, in milliseconds, at which an open invoice suspends the subscription: 14 days. */
 const GRACE = 14 * 24 * 60 * 60_000;
 /** Number of subscriptions per query. */
 const BATCH = 100;
@@ -14,7 +14,10 @@ const BATCH = 100;
 export const SETTLEMENTS = ["paid", "uncollectible", "voided"] as const;
 export type Settlement = (typeof SETTLEMENTS)[number];
 
-/** Creates the invoice for a subscription's current month, if it does not exist. An invoice of 0 counts as paid. */
+/**
+ * Creates the invoice for the current month of a subscription, if this invoice does not exist yet. An invoice with the
+ * amount 0 is stored as paid.
+ */
 export async function writeInvoice(
   { settings, now }: LedgerServices,
   tx: Transaction,
@@ -64,7 +67,7 @@ export async function closeMonths(services: LedgerServices): Promise<void> {
 async function closeMonth(services: LedgerServices, id: string): Promise<void> {
   await inTransaction(services, async (tx) => {
     const row = await tx.ledgerSubscription.findUniqueOrThrow({ where: { id } });
-    // Another process has already closed the month.
+    // Another process may have already closed the month.
     if (!RUNNING.includes(row.status) || row.periodEnd > services.now()) return;
     await writeInvoice(services, tx, row);
     const month = row.month + 1;
@@ -76,7 +79,7 @@ async function closeMonth(services: LedgerServices, id: string): Promise<void> {
   });
 }
 
-/** Updates a subscription's status from its invoices. */
+/** Updates a subscription's status from the open invoices of the customer. */
 async function restate(services: LedgerServices, tx: Transaction, id: string): Promise<void> {
   const row = await tx.ledgerSubscription.findUniqueOrThrow({ where: { id } });
   if (row.status === "canceled") return;
@@ -92,14 +95,17 @@ async function restate(services: LedgerServices, tx: Transaction, id: string): P
   });
 }
 
-/** Starts the current month. The customer does not pay for months during which the subscription was suspended. */
+/**
+ * Returns the column values that restart a suspended subscription in the current month. The customer does not pay for
+ * the months in which the subscription was suspended.
+ */
 function currentMonth({ now }: LedgerServices, { createdAt }: LedgerSubscription) {
   const month = monthAt(createdAt, now());
   return { month, periodEnd: addMonths(createdAt, month + 1), devices: 0, peak: 0 };
 }
 
 /**
- * Settles an open invoice. The subscription continues when no invoice is open.
+ * Settles an open invoice. A suspended subscription continues when all invoices of the customer are settled.
  * @throws NotFoundError the invoice does not exist
  * @throws InvalidError the invoice was settled with another status
  */

@@ -9,8 +9,8 @@ export type LedgerServices = Pick<Services, "db" | "now" | "settings">;
 export const newId = (prefix: "cus" | "sub" | "in"): string => `${prefix}_${randomBytes(12).toString("hex")}`;
 
 /**
- * Creates an object under an idempotency key, or returns the object that was created earlier.
- * @param find returns the object under the key, or null
+ * Creates an object with an idempotency key, or returns the object that an earlier call with the same key created.
+ * @param find returns the object with the key, or null if no object has the key
  */
 export async function onceUnderKey<T>(find: () => Promise<T | null>, create: () => Promise<T>): Promise<T> {
   const existing = await find();
@@ -18,7 +18,7 @@ export async function onceUnderKey<T>(find: () => Promise<T | null>, create: () 
   try {
     return await create();
   } catch (error) {
-    // A concurrent call with the same key was faster.
+    // A concurrent call with the same key may have created the object first.
     const other = isDatabaseError(error, "P2002") ? await find() : null;
     if (other === null) throw error;
     return other;

@@ -1,6 +1,7 @@
 /**
- * Returns a time a number of months later, in UTC. If that month is too short, the result is its last day. Months
- * count from a fixed start, so the series from January 31 contains March 31.
+ * Returns the time that is a number of months after a start time, in UTC. If the month has no such day, the result is
+ * the last day of the month. Callers count all months from the same start, so that the months from January 31 include
+ * March 31.
  */
 export function addMonths(start: Date, months: number): Date {
   const moved = new Date(start);
@@ -11,7 +12,7 @@ export function addMonths(start: Date, months: number): Date {
   return moved;
 }
 
-/** Returns the number, from 0, of the month after the start that contains a time. */
+/** Returns the number of the month that contains a time. Month 0 begins at the start. */
 export function monthAt(start: Date, time: Date): number {
   const years = time.getUTCFullYear() - start.getUTCFullYear();
   const months = years * 12 + time.getUTCMonth() - start.getUTCMonth();

@@ -3,7 +3,10 @@ import { ForbiddenError, NotFoundError, PaymentGatewayError } from "../../errors
 import type { LedgerServices } from "./ledgerServices.ts";
 import { LIVING } from "./states.ts";
 
-/** Maximum number of payment methods of a customer. Each one is a row that the owner can create. */
+/**
+ * Maximum number of payment methods of a customer. The number is limited, because the owner can create a row for each
+ * payment method.
+ */
 const MOST = 10;
 
 /** The format of an id, such as `pm_visa_4242_203010_5f3a`: brand, last digits, and year and month of the expiry. */
@@ -26,7 +29,7 @@ function read(id: string) {
  * Adds a payment method to a customer.
  * @throws NotFoundError the customer or the payment method does not exist
  * @throws ForbiddenError the customer has the maximum number of payment methods
- * @throws PaymentGatewayError expired_card
+ * @throws PaymentGatewayError the card has expired (code `expired_card`)
  */
 export function attach(services: LedgerServices, customerId: string, id: string): Promise<void> {
   const method = read(id);
@@ -45,8 +48,8 @@ export function attach(services: LedgerServices, customerId: string, id: string)
 }
 
 /**
- * Removes a payment method. A payment method that the customer does not have counts as removed.
- * @throws ForbiddenError it is the last payment method of a customer with a subscription
+ * Removes a payment method. Has no effect if the customer does not have the payment method.
+ * @throws ForbiddenError the payment method is the last one of a customer with a subscription
  */
 export function detach(services: LedgerServices, customerId: string, id: string): Promise<void> {
   read(id);

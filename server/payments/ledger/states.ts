@@ -1,5 +1,7 @@
-/** The statuses of running subscriptions. Only the months of running subscriptions count. */
+/** The statuses of running subscriptions. The ledger creates invoices only for months of running subscriptions. */
 export const RUNNING = ["active", "past_due"];
 
-/** The running statuses, and the status that can become active again. */
+/**
+ * The statuses of subscriptions that have not ended: the running statuses, and `unpaid`, which can become active again.
+ */
 export const LIVING = [...RUNNING, "unpaid"];

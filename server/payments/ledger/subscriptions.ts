@@ -52,8 +52,8 @@ export async function readSubscription(
 }
 
 /**
- * Ends a customer's subscription. A last invoice covers the current month. A customer who never owed anything is
- * deleted: the books contain nothing about the customer, and any user can create one.
+ * Ends a customer's subscription, with a last invoice for the current month. If the customer has no invoice above 0,
+ * the customer is deleted, because any user can create customers.
  */
 export async function endSubscription(services: LedgerServices, customerId: string): Promise<void> {
   await inTransaction(services, async (tx) => {
@@ -70,7 +70,7 @@ export async function endSubscription(services: LedgerServices, customerId: stri
   });
 }
 
-/** Stores the number of accepted devices and the maximum of the month. */
+/** Stores the current number of accepted devices, and the highest number in the current month. */
 export async function reportDevices(
   { db }: LedgerServices,
   customerId: string,
