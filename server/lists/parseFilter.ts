@@ -80,20 +80,20 @@ function operand<T extends z.ZodType>(schema: T, value: unknown, takes: string):
 function conditionOf(name: string, operator: string, value: unknown): Condition | undefined {
   switch (operator) {
     case "contains":
-      return { name, operator, value: operand(textOrScalars, value, "contains takes a string") };
+      return { name, operator, value: operand(textOrScalars, value, "contains requires a string") };
     case "eq":
     case "ne":
-      return { name, operator, value: operand(scalarOrScalars, value, `${operator} takes ${SCALAR}`) };
+      return { name, operator, value: operand(scalarOrScalars, value, `${operator} requires ${SCALAR}`) };
     case "bool": {
       const truth = BOOLEANS.get(value);
       if (truth === undefined)
-        throw refusal("bool takes true, false, or one of the strings true, false, t, f, 1, 0");
+        throw refusal("bool requires true, false, or one of the strings true, false, t, f, 1, 0");
       return { name, operator, value: truth };
     }
     case "gt": {
       const number = typeof value === "string" && /^[+-]?\d+$/.test(value) ? Number(value) : value;
       if (typeof number === "number" && Number.isFinite(number)) return { name, operator, value: number };
-      throw refusal("gt takes a finite number, or a string with an integer");
+      throw refusal("gt requires a finite number, or a string with an integer");
     }
     default:
       return undefined;
@@ -160,7 +160,7 @@ export function checkCost(table: Table, groups: readonly ConditionGroup[]): void
   }
   if (searches > MAXIMUM_SEARCHES) {
     throw new InvalidError(
-      `filter: must search at most ${MAXIMUM_SEARCHES} times (each contains with a text counts, and each value ` +
+      `filter: must contain at most ${MAXIMUM_SEARCHES} searches (each contains with a text counts, and each value ` +
         "compared with a list, a count or a large text)",
     );
   }

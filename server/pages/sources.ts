@@ -109,7 +109,11 @@ const CONFIRM_ADDRESS: LinkedPage = {
       "confirm",
       [
         passwordField(confirmAddress.body.shape.password),
-        { ...codeField(confirmAddress.body.shape.code), hint: "6 digits, if you have one", optional: true },
+        {
+          ...codeField(confirmAddress.body.shape.code),
+          hint: "6 digits; required only if you use a second factor",
+          optional: true,
+        },
       ],
       "Confirm the address",
     ),

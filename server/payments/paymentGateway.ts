@@ -62,15 +62,15 @@ export interface PaymentGatewayCreation extends PaymentGatewayCall {
 
 /**
  * Interface to a payment gateway. `docs/billing.md` describes how to write a gateway and when the service calls each
- * method. Several processes may call a method at the same time, and a process may call it again after an unclear
- * result. No call runs in a database transaction. Methods that create nothing set a state, so a second call changes
- * nothing more.
+ * method. Several processes may call a method at the same time. If the result of a call is unknown, a process may
+ * repeat the call. No call runs in a database transaction. A repeated call of a method that creates no object must not
+ * change anything.
  *
- * A method rejects with one of these errors. Any other rejection, and a timeout, counts as `processing_error` and is
- * logged, so errors must contain no secrets.
+ * A method rejects with one of the following errors. Any other rejection, and a timeout, counts as `processing_error`.
+ * The service logs such errors, so they must contain no secrets.
  * - NotFoundError: the object does not exist.
  * - ForbiddenError: the gateway does not support the action.
- * - PaymentError: the action needs a payment first.
+ * - PaymentError: the customer must pay before the action.
  * - ConflictError: the customer has another subscription.
  * - PaymentGatewayError with a code: the payment method has a fault.
  */

@@ -5,7 +5,7 @@ export interface Setting<T extends z.ZodType = z.ZodType> {
   readonly variable: string;
   /** Name of the flag. Undefined for a secret, because every user of the machine can read command-line arguments. */
   readonly flag?: string | undefined;
-  /** Name of the value in the help, for example `port` in `--port <port>`. */
+  /** Name of the value in the help, for example `number` in `--port <number>`. */
   readonly value: string;
   readonly about: string;
   /** The allowed values, as the end of the sentence "it must be …". */

@@ -35,7 +35,8 @@ export const settings = named({
   }),
   port: row({
     value: "number",
-    about: "Port to listen on. 0 selects any free port, which the log line `listening` contains",
+    about:
+      "Port to listen on. 0 selects a free port, and the log line `listening` contains the selected port",
     fallback: "8080",
     ...whole({ min: 0, max: 65_535 }),
   }),
@@ -49,8 +50,8 @@ export const settings = named({
   internalPort: row({
     value: "number",
     about:
-      "Port to listen on for internal operations. By default they are not served. 0 selects any free port, " +
-      "which the log line `listening for internal operations` contains",
+      "Port to listen on for internal operations. By default, the service does not serve internal operations. " +
+      "0 selects a free port, and the log line `listening for internal operations` contains the selected port",
     ...optional(whole({ min: 0, max: 65_535 })),
   }),
   internalToken: row({
@@ -68,27 +69,28 @@ export const settings = named({
   peerUrl: row({
     value: "url",
     about:
-      "Address at which other instances reach the internal operations of this instance. A login then finds " +
-      "devices whose tunnels are open on another instance. By default a login finds only devices of its own " +
-      "instance",
-    allowed: "http:// or https:// with a host and an optional port; needs --internal-port",
+      "Address at which other instances reach the internal operations of this instance. If this address is " +
+      "set, a login finds devices whose tunnels are open on another instance. By default, a login finds only " +
+      "devices whose tunnels are open on the same instance",
+    allowed: "http:// or https:// with a host and an optional port; requires --internal-port",
     schema: origin.optional(),
   }),
   tlsCertFile: row({
     value: "file",
-    about: "Certificate with its chain, to serve HTTPS. SIGHUP reloads the certificate and the key",
+    about: "TLS certificate with its chain, to serve HTTPS. SIGHUP reloads the certificate and the key",
     allowed: "the path of a PEM file, set together with the key",
     schema: path.optional(),
   }),
   tlsKeyFile: row({
     value: "file",
-    about: "Private key of the certificate",
+    about: "Private key of the TLS certificate",
     allowed: "the path of a PEM file that is not readable by all users, set together with the certificate",
     schema: path.optional(),
   }),
   publicUrl: row({
     value: "url",
-    about: "Address at which clients reach the service, for links. Default: the address of the request",
+    about:
+      "Address at which clients reach the service. Links contain this address. Default: the address of the request",
     allowed: "http:// or https:// with a host and an optional port",
     schema: origin.optional(),
   }),
@@ -104,8 +106,9 @@ export const settings = named({
   sshPort: row({
     value: "number",
     about:
-      "Port to listen on for SSH to devices, `ssh login@namespace.device@host`. By default SSH is not " +
-      "served. 0 selects any free port, which the log line `listening for SSH` contains",
+      "Port to listen on for SSH to devices, `ssh login@namespace.device@host`. By default, the " +
+      "service does not serve SSH. 0 selects a free port, and the log line `listening for SSH` contains the " +
+      "selected port",
     ...optional(whole({ min: 0, max: 65_535 })),
   }),
   sshHostKeyFile: row({
@@ -120,7 +123,8 @@ export const settings = named({
   }),
   sshEnvironment: row({
     value: "names",
-    about: "Environment variables that clients may set on devices. * at the end of a name matches any suffix",
+    about:
+      "Environment variables that clients may set on devices. An * at the end of a name matches any suffix",
     allowed: "names of letters, digits and _, separated by commas",
     fallback: "LANG,LC_*,TZ,COLORTERM",
     schema: z
@@ -133,39 +137,39 @@ export const settings = named({
     about:
       "Connections that logins may forward through devices (`ssh -L`, `-D`, `-J`): off = none; namespace = " +
       "the connections that the namespace's setting `ssh_forwarding` allows; on = all. Firewall rules do not " +
-      "apply to targets",
+      "apply to the targets of these connections",
     fallback: "namespace",
     ...oneOf("off", "namespace", "on"),
   }),
   sshKeepAlive: row({
     value: "seconds",
     about:
-      "Seconds after which the gateway sends a keep-alive request to a silent SSH client. After three " +
-      "requests without a response, it ends the connection, its commands and its session",
+      "Seconds without data from an SSH client after which the gateway sends a keep-alive request. After three " +
+      "requests without a response, the gateway ends the connection, its commands and its session",
     fallback: "30",
     ...whole({ min: 1, max: 3600, unit: "seconds" }),
   }),
   sshStartupsPerAddress: row({
     value: "number",
     about:
-      "Maximum number of concurrent SSH connections from one address (IPv6: one /64) before login. A new " +
-      "connection replaces the oldest one. 0 = no limit",
+      "Maximum number of concurrent SSH connections from one address (IPv6: one /64) before login. Above " +
+      "the maximum, a new connection replaces the oldest connection. 0 = no limit",
     fallback: "100",
     ...whole({ min: 0 }),
   }),
   sshRefusalsPerAddress: row({
     value: "number",
     about:
-      "Maximum number of refused SSH logins from one address (IPv6: one /64) per minute and instance. Beyond " +
-      "it, connections from the address are closed until the minute ends. 0 = no limit",
+      "Maximum number of refused SSH logins from one address (IPv6: one /64) per minute and instance. Above " +
+      "the maximum, the service closes connections from the address until the minute ends. 0 = no limit",
     fallback: "60",
     ...whole({ min: 0 }),
   }),
   endRefusedSessions: row({
     value: "on|off",
     about:
-      "End open SSH sessions and web terminals when the policy no longer allows their logins, for example " +
-      "after a key is deleted, a rule denies the login, or a tag, a device or a membership changes",
+      "End open SSH sessions and web terminals whose logins the policy no longer allows. This happens, for " +
+      "example, after a key is deleted, a rule is created, or a tag, a device or a membership is changed",
     fallback: "on",
     ...onOff,
   }),
@@ -182,8 +186,8 @@ export const settings = named({
   databaseUrl: row({
     value: "url",
     about:
-      "Database: file:<path> of a SQLite file, or postgresql://user@host/name, which several instances can " +
-      "share. Default: the file gatehouse.db in the data folder",
+      "Database: file:<path> of a SQLite file, or postgresql://user@host/name. Several instances can share a " +
+      "PostgreSQL database. Default: the file gatehouse.db in the data folder",
     allowed: "file:<path> of a SQLite file, or postgresql://[user[:password]@]host[:port]/name",
     secret: true,
     refusedAsFlag: (text) => {
@@ -198,7 +202,7 @@ export const settings = named({
   }),
   databaseConnections: row({
     value: "number",
-    about: "Maximum number of connections to a PostgreSQL database that this process opens",
+    about: "Maximum number of connections that this process opens to a PostgreSQL database",
     fallback: "10",
     ...whole({ min: 2, max: 1000 }),
   }),
@@ -208,7 +212,7 @@ export const settings = named({
     about:
       "Secret that encrypts the signing keys and the MFA secrets in the database. All instances on one " +
       "database need the same secret. Default: the file `secret` in the data folder, created at the first " +
-      "start. Back it up with the database",
+      "start. Back up the secret with the database",
     allowed: "a text of at least 32 characters, for example the output of `openssl rand -base64 32`",
     secret: true,
     schema: z.string().min(32).max(1024).optional(),
@@ -216,7 +220,8 @@ export const settings = named({
 
   edition: row({
     value: "name",
-    about: "Edition, which determines the served operations: community, enterprise or cloud",
+    about:
+      "Edition of the service: community, enterprise or cloud. The edition determines the served operations",
     fallback: "enterprise",
     ...oneOf("community", "enterprise", "cloud"),
   }),
@@ -226,8 +231,8 @@ export const settings = named({
     flag: undefined,
     value: "url",
     about:
-      "Mail server. By default mails are written to files in the folder `mail` of the data folder, and the " +
-      "operator forwards them",
+      "URL of the mail server. By default, the service writes mails to files in the folder `mail` of the data " +
+      "folder, and the operator must forward these mails",
     allowed:
       "smtp://[user:password@]host[:port], which uses STARTTLS, or smtps://[user:password@]host[:port]; " +
       "percent-encode special characters of user and password",
@@ -237,14 +242,14 @@ export const settings = named({
   smtpTls: row({
     value: "when",
     about:
-      "TLS to the mail server: required = always; offered = only if the server offers it. Mails to a server " +
-      "on this machine never require TLS",
+      "TLS to the mail server: required = always; offered = only if the server offers it. The service " +
+      "never requires TLS for a mail server on the same machine",
     fallback: "required",
     ...oneOf("required", "offered"),
   }),
   mailFrom: row({
     value: "address",
-    about: "Sender address of mails. Required with a mail server",
+    about: "Sender address of mails. Required if a mail server is set",
     allowed: "an e-mail address",
     schema: email.optional(),
   }),
@@ -260,16 +265,16 @@ export const settings = named({
   maximumPendingDevices: row({
     value: "number",
     about:
-      "Maximum number of pending devices in a namespace. Any client that knows the namespace's id can enroll " +
-      "a device. 0 or less = no limit",
+      "Maximum number of pending devices in a namespace. Any client that has the tenant id of the namespace can " +
+      "enroll a device. 0 or less = no limit",
     fallback: "10000",
     ...whole({ unit: "devices" }),
   }),
   maximumFirewallRules: row({
     value: "number",
     about:
-      "Maximum number of firewall rules in a namespace. Each login to its devices reads them. 0 or less = no " +
-      "limit",
+      "Maximum number of firewall rules in a namespace. The service reads these rules for each login to a device " +
+      "of the namespace. 0 or less = no limit",
     fallback: "10000",
     ...whole({ unit: "rules" }),
   }),
@@ -281,7 +286,7 @@ export const settings = named({
   }),
   maximumTunnels: row({
     value: "number",
-    about: "Maximum number of tunnels of a device at a time. 0 or less = no limit",
+    about: "Maximum number of tunnels that a device can have at the same time. 0 or less = no limit",
     fallback: "10",
     ...whole({ unit: "tunnels" }),
   }),
@@ -293,8 +298,8 @@ export const settings = named({
   }),
   agentImage: row({
     value: "image",
-    about: "Container image of the agent that the install script runs, with its tag or digest",
-    allowed: "a reference of a container image, like registry.example.org/agent:v0.19.0",
+    about: "Container image of the agent, with a tag or digest. The install script runs this image",
+    allowed: "a reference to a container image, such as registry.example.org/agent:v0.19.0",
     fallback: "docker.io/shellhubio/agent:v0.19.0",
     schema: imageReference,
   }),
@@ -321,26 +326,26 @@ export const settings = named({
     value: "number",
     about:
       "Maximum number of device reports from one address per minute and instance. An agent reports when it " +
-      "starts, and every 10 to 11 minutes while it has a tunnel. A fleet behind one address that starts at " +
-      "the same time needs the highest limit. 0 = no limit",
+      "starts, and every 10 to 11 minutes while it has a tunnel. The limit must be high enough for a fleet " +
+      "behind one address that starts at the same time. 0 = no limit",
     fallback: "60000",
     ...whole({ min: 0 }),
   }),
   enrollmentsPerAddress: row({
     value: "number",
     about:
-      "Maximum number of new devices from one address per minute and instance. It limits how fast a fleet " +
-      "behind one address can enroll. 0 = no limit",
+      "Maximum number of new devices from one address per minute and instance. The limit determines how " +
+      "fast a fleet behind one address can enroll. 0 = no limit",
     fallback: "2000",
     ...whole({ min: 0 }),
   }),
   listBacklog: row({
     value: "milliseconds",
     about:
-      "Maximum total duration of the queued list requests of one namespace, in milliseconds, estimated from " +
-      "its recent list requests. Further list requests of the namespace receive 503 with Retry-After; other " +
-      "requests do not. Lists are queued only on SQLite, where all requests wait while a list is read. 0 = " +
-      "no limit",
+      "Maximum total duration of the queued list requests of one namespace, in milliseconds. The service " +
+      "estimates the duration from recent list requests of the namespace. Above the maximum, the service " +
+      "rejects further list requests of the namespace with 503 and Retry-After. Lists are queued only on " +
+      "SQLite, where all requests wait while a list is read. 0 = no limit",
     fallback: "500",
     ...whole({ min: 0 }),
   }),
@@ -361,23 +366,23 @@ export const settings = named({
   trustedProxies: row({
     value: "addresses",
     about:
-      "Trusted proxies. The service uses their headers X-Real-IP (or else X-Forwarded-For) and " +
-      "X-Forwarded-Host, -Port and -Proto. They must set or remove these headers of their clients. On the " +
-      "SSH port they may send the PROXY protocol",
-    allowed: "IP addresses and ranges like 10.0.0.0/8, separated by commas",
+      "Trusted proxies. The service uses the headers X-Real-IP (or else X-Forwarded-For) and " +
+      "X-Forwarded-Host, -Port and -Proto in requests from these proxies. A proxy must set or remove these " +
+      "headers in the requests of its clients. On the SSH port, a proxy may use the PROXY protocol",
+    allowed: "IP addresses and ranges such as 10.0.0.0/8, separated by commas",
     schema: addressRanges.default([]),
   }),
   corsOrigins: row({
     value: "origins",
     about: "Origins whose pages may call the service from a browser, separated by commas. Default: none",
-    allowed: "origins like https://console.example.org, separated by commas",
+    allowed: "origins such as https://console.example.org, separated by commas",
     schema: origins.default([]),
   }),
   pages: row({
     value: "on|off",
     about:
       "Serve the pages that the service's own links open: /, /setup, and the pages linked in its mails. Set " +
-      "it to off if a console serves these paths",
+      "this to off if a console serves these paths",
     fallback: "on",
     ...onOff,
   }),
@@ -386,9 +391,9 @@ export const settings = named({
   samlIdpEntityId: row({
     value: "id",
     about:
-      "Entity id of the identity provider whose users log in by SAML. Set it together with the provider's " +
-      "address, its certificate and the public URL. By default SAML is off",
-    allowed: "a text of at most 1024 characters, in the edition enterprise or cloud",
+      "Entity id of the identity provider whose users log in by SAML. SAML also requires the address and the " +
+      "certificates of the provider, and the public URL. By default, SAML is off",
+    allowed: "a text of at most 1024 characters (only in the enterprise and cloud editions)",
     schema: z.string().min(1).max(1024).optional(),
   }),
   samlSsoUrl: row({
@@ -400,22 +405,25 @@ export const settings = named({
   samlCertificateFile: row({
     value: "file",
     about:
-      "Signing certificates of the identity provider. Include several during a certificate change. Only " +
-      "their keys count, not their dates",
+      "Signing certificates of the identity provider. During a certificate change, include the old " +
+      "and the new certificate. The service ignores the validity dates of the certificates",
     allowed: "the path of a PEM file of certificates with RSA keys of 2048 bits or more",
     schema: path.optional(),
   }),
   samlEmailAttribute: row({
     value: "name",
     about:
-      "Attribute with a user's e-mail address. If a response lacks it, the NameID must be an e-mail address",
+      "SAML attribute with a user's e-mail address. If a response does not contain this attribute, the NameID " +
+      "must be an e-mail address",
     allowed: "the name of an attribute, at most 1024 characters",
     fallback: "email",
     schema: z.string().min(1).max(1024),
   }),
   samlNameAttribute: row({
     value: "name",
-    about: "Attribute with a user's name. If a response lacks it, the e-mail address is the name",
+    about:
+      "SAML attribute with a user's name. If a response does not contain this attribute, the e-mail address " +
+      "is used as the name",
     allowed: "the name of an attribute, at most 1024 characters",
     fallback: "name",
     schema: z.string().min(1).max(1024),
@@ -423,8 +431,8 @@ export const settings = named({
   samlLinkUsers: row({
     value: "true|false",
     about:
-      "Let the identity provider log in as an existing user with the same e-mail address. Use it only if " +
-      "users of the provider cannot choose their addresses",
+      "Let a user of the identity provider log in as the existing user with the same e-mail address. Set this " +
+      "to true only if users cannot choose their e-mail addresses at the provider",
     allowed: "true or false",
     fallback: "false",
     schema: z.enum(["true", "false"]).transform((text) => text === "true"),
@@ -433,7 +441,8 @@ export const settings = named({
   // Billing
   billingGateway: row({
     value: "name",
-    about: "Payment gateway of a cloud instance. ledger is the gateway in the service's own database",
+    about:
+      "Payment gateway of a cloud instance. The gateway `ledger` stores its data in the service's own database",
     fallback: "ledger",
     ...oneOf("ledger"),
   }),
@@ -446,8 +455,8 @@ export const settings = named({
   billingDevicePrice: row({
     value: "number",
     about:
-      "Monthly price of a subscription for each accepted device, in hundredths of the currency. Invoices of " +
-      "0 count as paid",
+      "Monthly price of a subscription for each accepted device, in minor units of the currency (for example " +
+      "cents). An invoice of 0 counts as paid",
     fallback: "0",
     ...whole({ min: 0, max: 1_000_000 }),
   }),
@@ -461,8 +470,8 @@ export const settings = named({
   geoipFile: row({
     value: "file",
     about:
-      "Database of the positions of IP addresses, such as GeoLite2 City. SIGHUP reloads it. By default the " +
-      "positions of devices and sessions are 0,0",
+      "Database with the positions of IP addresses, such as GeoLite2 City. SIGHUP reloads the database. " +
+      "Without a database, the positions of devices and sessions are 0,0",
     allowed: "the path of a file in the MaxMind format (.mmdb)",
     schema: path.optional(),
   }),
@@ -483,14 +492,14 @@ export const settings = named({
   recordingRetention: row({
     value: "days",
     about:
-      "Retention of recordings after the end of their session, in days, but at most as long as the session. " +
-      "0 = as long as the session",
+      "Retention of recordings after the end of the session, in days. A recording is never kept longer than " +
+      "its session. 0 = as long as the session",
     fallback: "90",
     ...whole({ min: 0, max: 36_500, unit: "days" }),
   }),
   maximumRecording: row({
     value: "MiB",
-    about: "Maximum size of the recording of one session, in MiB. Later output is refused",
+    about: "Maximum size of the recording of one session, in MiB. Output above the maximum is not recorded",
     fallback: "64",
     ...whole({ min: 1, max: 1024 }),
   }),
@@ -498,14 +507,15 @@ export const settings = named({
   // Operation
   metricsAddress: row({
     value: "host:port",
-    about: "Separate address that serves /metrics for Prometheus. By default /metrics is not served",
+    about:
+      "Separate address that serves /metrics for Prometheus. By default, the service does not serve /metrics",
     allowed: "host:port, with a port from 0 (any free port) to 65535",
     schema: listenAddress.optional(),
   }),
   metricsTokenFile: row({
     value: "file",
-    about: "File with the bearer token that Prometheus must send. By default no token is required",
-    allowed: "the path of a file that is not readable by all users, with at least 16 characters",
+    about: "File with the bearer token that Prometheus must send. By default, no token is required",
+    allowed: "the path of a file that contains at least 16 characters and is not readable by all users",
     schema: path.optional(),
   }),
   logLevel: row({
@@ -517,14 +527,14 @@ export const settings = named({
   drain: row({
     value: "seconds",
     about:
-      "Time that open SSH sessions and web terminals may continue after the service is stopped, in seconds. " +
-      "New sessions are refused during this time. A second signal ends all sessions immediately",
+      "Maximum time, in seconds, for which open SSH sessions and web terminals continue after the service is " +
+      "stopped. New sessions are refused during this time. A second signal ends all sessions immediately",
     fallback: "0",
     ...whole({ min: 0, max: 86_400, unit: "seconds" }),
   }),
   shutdownTimeout: row({
     value: "seconds",
-    about: "Time limit for requests in flight when the service is stopped, in seconds",
+    about: "Maximum time, in seconds, to complete open requests when the service is stopped",
     fallback: "10",
     ...whole({ min: 1, max: 3600, unit: "seconds" }),
   }),

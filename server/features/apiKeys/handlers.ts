@@ -70,7 +70,9 @@ const createApiKey: ObjectWrite<PublicOperations["createApiKey"]> = async (conte
     find: async (tx, key) => {
       const known = await findRow(tx, "ApiKey", { tenantId, creationKey: key });
       if (known === null || known.digest === digest) return known;
-      throw new ConflictError(`Idempotency-Key: created the API key ${known.name} with another secret`);
+      throw new ConflictError(
+        `Idempotency-Key: was already used to create the API key ${known.name} with another secret`,
+      );
     },
     create: async (tx) => {
       const createdAt = timeOfCreation(tenantId, now.getTime());

@@ -54,7 +54,7 @@ export const createDeviceTag: ObjectWrite<PublicOperations["createDeviceTag"], D
       if (existing === null) return null;
       if (existing.deviceUid === params.uid && existing.tag === body.tag) return existing;
       throw new ConflictError(
-        `Idempotency-Key: created the tag ${existing.tag} of the device ${existing.deviceUid}`,
+        `Idempotency-Key: was already used to create the tag ${existing.tag} of the device ${existing.deviceUid}`,
       );
     },
     create: () => changeTags(context, (tags) => tagAdded(tags, body.tag, "device"), creationKey),

@@ -48,7 +48,7 @@ const lookupUserStatus: Handler<PublicOperations["lookupUserStatus"]> = async ({
     include: { user: { select: { status: true } } },
   });
   if (!member?.invitation || !isOpen(member, services.now())) {
-    throw new NotFoundError("no open invitation of this user to this namespace");
+    throw new NotFoundError("the user has no open invitation to this namespace");
   }
   if (!isSameSecret(member.invitation, digestOf(query.sig))) throw new ForbiddenError("sig: is wrong");
   return { status: member.user.status as "invited" | "not-confirmed" | "confirmed" };
@@ -66,7 +66,7 @@ const acceptInvite: Handler<PublicOperations["acceptInvite"]> = async (context) 
     }
     const member = await tx.member.findUnique({ where: { tenantId_userId: { tenantId, userId } } });
     if (!member || !isOpen(member, services.now())) {
-      throw new NotFoundError("no open invitation of the caller to this namespace");
+      throw new NotFoundError("the caller has no open invitation to this namespace");
     }
     if (addressed?.tenantId !== tenantId) throw new ForbiddenError("sig: is wrong");
     await acceptMembership(inside, member, { caller: identity, request, operation: "acceptInvite" });

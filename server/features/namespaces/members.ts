@@ -85,7 +85,7 @@ async function findAddressee(db: SqlClient, tenantId: string, email: string): Pr
  */
 function checkAbsent(services: SqlServices, known: Addressee | undefined): void {
   if (known && known.status !== null && !isExpired(known, services.now()))
-    throw new ConflictError("is already a member, or has an invitation");
+    throw new ConflictError("email: is already a member, or has an open invitation");
 }
 
 /**
@@ -108,7 +108,9 @@ export const inviteMember: ObjectWrite<PublicOperations["inviteMember"]> = async
       // membership the key created.
       const user = await findRow(tx, "User", { id: known.userId });
       if (user?.email !== email)
-        throw new ConflictError(`Idempotency-Key: created the membership of the user ${known.userId}`);
+        throw new ConflictError(
+          `Idempotency-Key: was already used to create the membership of the user ${known.userId}`,
+        );
       return isExpired(known, services.now()) ? null : known;
     },
     create: () => add(services, tenantId, email, { role: body.role, creationKey, declaredBy }),

@@ -73,7 +73,7 @@ export const createNamespace: ObjectWrite<PublicOperations["createNamespace"]> =
     find: async (tx, key) => {
       const known = await findRow(tx, "Namespace", { ownerId: user.id, creationKey: key });
       if (known && known.name !== body.name.toLowerCase())
-        throw new ConflictError(`Idempotency-Key: created the namespace ${known.name}`);
+        throw new ConflictError(`Idempotency-Key: was already used to create the namespace ${known.name}`);
       return known;
     },
     create: async (tx) => {

@@ -11,7 +11,7 @@ export function mailedLink(
   parameters: Readonly<Record<string, string>>,
 ): string {
   if (settings.publicUrl === undefined)
-    throw new Error("GATEHOUSE_PUBLIC_URL is not set, but a mail needs it");
+    throw new Error("cannot create a link in a mail: GATEHOUSE_PUBLIC_URL is not set");
   return linkAt(settings.publicUrl, path, parameters);
 }
 

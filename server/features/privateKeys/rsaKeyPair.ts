@@ -7,7 +7,7 @@ import { Semaphore } from "../../secrets/Semaphore.ts";
 const MAXIMUM_WAITING = 20;
 
 // Key pairs are created one at a time, because each creation occupies a thread that logins need.
-const semaphore = new Semaphore(1, MAXIMUM_WAITING, "too many keys at once, try again");
+const semaphore = new Semaphore(1, MAXIMUM_WAITING, "too many key pairs are being created: try again later");
 
 /** A key pair in the form that SSH logins use. */
 export interface RsaKeyPair {

@@ -77,7 +77,9 @@ const createPublicKey: ObjectWrite<PublicOperations["createPublicKey"]> = async 
     find: async (tx, creation) => {
       const known = await publicKeyRows.find(tx, { tenantId, creationKey: creation });
       if (known && known.fingerprint !== key.fingerprint)
-        throw new ConflictError(`Idempotency-Key: created the public key ${known.fingerprint}`);
+        throw new ConflictError(
+          `Idempotency-Key: was already used to create the public key ${known.fingerprint}`,
+        );
       return known;
     },
     create: async (tx) => {

@@ -40,10 +40,12 @@ export function readAssertion(xml: string, expected: Expected): Assertion {
   const id = assertion.getAttribute("ID");
   if (!id || assertion.getAttribute("Version") !== "2.0") throw new SamlError("ID or Version: invalid");
   if (textOf(onlyChild(assertion, "Issuer")) !== expected.issuer)
-    throw new SamlError("Issuer: is another identity provider");
+    throw new SamlError("Issuer: is not the configured identity provider");
   const subject = onlyChild(assertion, "Subject");
   if (!children(subject, ASSERTION, "SubjectConfirmation").some((item) => confirms(item, expected)))
-    throw new SamlError("SubjectConfirmation: none matches this service, this request and the current time");
+    throw new SamlError(
+      "SubjectConfirmation: no element matches this service, this request and the current time",
+    );
   checkConditions(onlyChild(assertion, "Conditions"), expected);
   if (children(assertion, ASSERTION, "AuthnStatement").length === 0)
     throw new SamlError("AuthnStatement: missing");
@@ -63,7 +65,8 @@ function confirms(confirmation: Element, { recipient, request, now }: Expected):
 }
 
 function checkConditions(conditions: Element, { audience, now }: Expected): void {
-  if (!isTime(conditions, now)) throw new SamlError("Conditions: not yet valid, or expired");
+  if (!isTime(conditions, now))
+    throw new SamlError("Conditions: the assertion is not valid yet, or has expired");
   const restrictions = children(conditions, ASSERTION, "AudienceRestriction");
   const includes = (restriction: Element) =>
     children(restriction, ASSERTION, "Audience").some((item) => textOf(item) === audience);

@@ -70,7 +70,7 @@ async function useOnce(services: Services, { idpEntityId }: SamlSettings, answer
   const now = services.now();
   const expiresAt = requestEnd(services, answer.request);
   if (expiresAt === undefined || expiresAt <= now)
-    throw new SamlError("InResponseTo: not a request of this service, or an expired request");
+    throw new SamlError("InResponseTo: this service did not create the request, or the request has expired");
   const digests = [`request ${answer.request}`, `assertion ${answer.id} of ${idpEntityId}`].map(digestOf);
   await inTransaction(services, async (tx) => {
     await tx.usedSamlMessage.deleteMany({ where: { expiresAt: { lte: now } } });

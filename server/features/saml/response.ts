@@ -28,9 +28,9 @@ export function checkResponse(xml: string, destination: string): string {
   const [code] = status ? children(status, PROTOCOL, "StatusCode") : [];
   if (code?.getAttribute("Value") !== SUCCESS) throw new SamlError("Status: is not Success");
   const given = response.getAttribute("Destination");
-  if (given && given !== destination) throw new SamlError("Destination: is another address");
+  if (given && given !== destination) throw new SamlError("Destination: is not the address of this service");
   const request = response.getAttribute("InResponseTo");
-  if (!request) throw new SamlError("InResponseTo: missing; this service did not request the response");
+  if (!request) throw new SamlError("InResponseTo: is missing, so this service did not request the response");
   return request;
 }
 
@@ -38,7 +38,8 @@ function checkOneAssertion(response: Element, elements: readonly Element[]): voi
   // The filter ignores the XML namespace: no valid response has an assertion in another XML namespace.
   const assertions = elements.filter(({ localName }) => localName?.endsWith("Assertion"));
   const [assertion] = assertions;
-  if (!assertion || assertions.length > 1) throw new SamlError("the response must have one assertion");
+  if (!assertion || assertions.length > 1)
+    throw new SamlError("the response must contain exactly one assertion");
   if (!isNamed(assertion, ASSERTION, "Assertion"))
     throw new SamlError("encrypted assertions are not supported");
   if (assertion.parentNode !== response) throw new SamlError("the assertion is not a child of the response");

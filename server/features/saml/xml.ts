@@ -53,7 +53,7 @@ export const children = (parent: Element, namespace: string, name: string): Elem
  */
 export function onlyChild(parent: Element, name: string): Element {
   const [child, ...more] = children(parent, ASSERTION, name);
-  if (!child || more.length > 0) throw new SamlError(`${parent.localName}: must have one ${name}`);
+  if (!child || more.length > 0) throw new SamlError(`${parent.localName}: must contain exactly one ${name}`);
   return child;
 }
 

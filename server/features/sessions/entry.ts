@@ -64,7 +64,7 @@ export const keepSessionAlive: Handler<InternalOperations["keepSessionAlive"]> =
     where: { uid: params.uid, closedAt: null },
     data: { lastSeen: services.now() },
   });
-  if (count === 0) throw new NotFoundError("no such session, or it is closed");
+  if (count === 0) throw new NotFoundError("the session does not exist, or is closed");
   return undefined;
 };
 
@@ -97,7 +97,9 @@ export async function storeEvent(
   const added = await inTransaction(services, (tx) => addEntries(services, tx, { uid }, [entry]));
   if (added === undefined) throw unknownSession();
   if (added.droppedEvents > 0) {
-    throw new ForbiddenError(`a session can store at most ${BOUNDED_EVENTS_MAX} events of such types`);
+    throw new ForbiddenError(
+      `a session can store at most ${BOUNDED_EVENTS_MAX} events of types with a limit`,
+    );
   }
 }
 

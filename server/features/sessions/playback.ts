@@ -102,7 +102,7 @@ export const getSessionRecord: Handler<PublicOperations["getSessionRecord"]> = a
   const { services, identity, params, request, header } = context;
   const recording = { uid: params.uid, seat: Number(params.seat), tenantId: identity.tenant };
   const first = await readBatch(services, recording, 0);
-  if (first.length === 0) throw new NotFoundError("no such session, or no recording of this seat");
+  if (first.length === 0) throw new NotFoundError("the session does not exist, or the seat has no recording");
   const chunks = chunksFrom(services, recording, first);
   const text = preferredTextType(request.accept);
   if (text !== undefined) {

@@ -50,7 +50,7 @@ export const deleteSessionRecord: Handler<PublicOperations["deleteSessionRecord"
     const { count } = await tx.sessionRecord.deleteMany({
       where: { sessionUid: uid, seat, session: { tenantId } },
     });
-    if (count === 0) throw new NotFoundError("no such session, or no recording of this seat");
+    if (count === 0) throw new NotFoundError("the session does not exist, or the seat has no recording");
     const remaining = await tx.sessionRecord.findFirst({
       where: { sessionUid: uid },
       select: { sequence: true },

@@ -82,7 +82,8 @@ export const getNamespaceToken: Handler<PublicOperations["getNamespaceToken"]> =
   const { services, params, identity } = context;
   const { tenant } = params;
   const role = await roleIn(services, tenant, identity.userId);
-  if (role === null) throw new NotFoundError("the user is not a member of such a namespace");
+  if (role === null)
+    throw new NotFoundError("the namespace does not exist, or the user is not a member of the namespace");
   const user = await callingUser(services, identity);
   if (user.preferredTenantId !== tenant) {
     await services.db.user.update({ where: { id: user.id }, data: { preferredTenantId: tenant } });

@@ -75,7 +75,7 @@ function choosePassword(): void {
     showMessage(
       "bad",
       "This link has already been used, is older than 24 hours, or was replaced by a newer mail.",
-      "Request a new mail in the place where you requested this mail.",
+      "Request a new mail where you requested this mail.",
     );
   });
 }

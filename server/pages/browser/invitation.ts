@@ -46,7 +46,7 @@ function offerSignUp(invitation: Invitation): void {
     const account = { name, username, password, email, email_marketing: marketing, sig };
     const answer = await call("POST", "api/register", account);
     if (answer.status === 401)
-      return showMessage("bad", NO_INVITATION, "It is valid only for the address above.");
+      return showMessage("bad", NO_INVITATION, "An invitation is valid only for the address above.");
     if (answer.status !== 200) return showErrors(form, answer);
     const token = tokenIn(answer);
     if (!separatesSignUp()) return finish("Your account is created.", MEMBER, LOG_IN);

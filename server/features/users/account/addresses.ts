@@ -87,12 +87,12 @@ export async function requestAddresses(
   await notifyOldAddresses(
     services,
     user,
-    `${event}. It takes effect only after confirmation with your password.`,
+    `${event}. The change takes effect only after confirmation with your password.`,
   );
   const pending = fields.map((field) => WIRE_NAMES[field]);
   const message =
-    `${pending.join(", ")}: takes effect after confirmation. Confirm it by the link in the mail to this address, ` +
-    "by sending current_password, or through the operator of the service";
+    `${pending.join(", ")}: takes effect after confirmation. To confirm the address, open the link in the mail to it, ` +
+    "send the request again with current_password, or contact the operator of the service";
   return { message, pending };
 }
 
@@ -120,7 +120,7 @@ const labelsOf = (fields: readonly AddressField[]): string =>
 async function notifyOldAddresses(services: Services, user: User, event: string): Promise<void> {
   const text =
     `${event}\n\nIf you did not do this, another person is logged in to your account. Set a new password, which ends ` +
-    "all other logins. If you cannot set it, contact the operator of the service.\n";
+    "all other logins. If you cannot set a new password, contact the operator of the service.\n";
   for (const to of new Set([user.email, user.recoveryEmail])) {
     if (to !== "") await queueMail(services, { to, subject: "Change of your account", text });
   }

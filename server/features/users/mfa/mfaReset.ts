@@ -102,8 +102,8 @@ function resetMail(
       code,
       `The other code was sent to your ${other}. Enter both codes on this page:`,
       page,
-      "The codes are valid for one day. If you did not request this, ignore this mail: without both codes nothing " +
-        "changes.",
+      "The codes are valid for one day. If you did not request this, ignore this mail. Your account does not change " +
+        "unless both codes are entered.",
     ].join("\n\n"),
   };
 }
