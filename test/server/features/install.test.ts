@@ -100,7 +100,7 @@ test("prefers variables to the query, and supports podman", async () => {
 });
 
 test.each([
-  [{}, "TENANT_ID must be set"],
+  [{}, "the namespace id is missing. Set TENANT_ID"],
   [{ TENANT_ID: TENANT, CONTAINER_ENGINE: "rm" }, "CONTAINER_ENGINE must be docker or podman"],
 ])("stops on %j before any action", async (env, reason) => {
   const engine = fakeEngine("docker");
