@@ -94,11 +94,11 @@ const USER_AGENT = "gatehouse-provider";
 /** Returns a value of a stack's configuration for `namespace:key`. Undefined if the key is not set. */
 export type Lookup = (key: string) => string | undefined;
 
-/** The handlers for requests that wait for the service. */
+/** The handlers for waits: pauses before a request to an unavailable service is repeated. */
 export interface Waiting {
-  /** Called with a line when a wait is not short, and every few seconds while it lasts. */
+  /** Called with a line of text when a wait is long, and again every few seconds until the wait ends. */
   readonly tell: (line: string) => void;
-  /** Aborting the signal ends all waits: their requests fail immediately. */
+  /** A signal that ends all waits: the waiting requests fail immediately. */
   readonly stop?: AbortSignal | undefined;
 }
 
@@ -157,7 +157,10 @@ export function newConnection(
   });
 }
 
-/** The pause that is reported immediately, and the interval between two lines, in milliseconds. */
+/**
+ * Two times, in milliseconds: the pause from which a wait is reported immediately, and the minimum interval between two
+ * lines.
+ */
 const [LONG, BETWEEN] = [1_000, 5_000];
 
 const REASONS: Readonly<Partial<Record<TransportFailure, string>>> = {
@@ -166,7 +169,10 @@ const REASONS: Readonly<Partial<Record<TransportFailure, string>>> = {
   timeout: "no answer",
 };
 
-/** Returns a handler that reports waits. Concurrent requests wait at the same time and share the lines. */
+/**
+ * Returns a handler that reports waits. Concurrent requests usually wait at the same time, so one line reports all of
+ * them.
+ */
 function waitReporter(tell: (line: string) => void): (wait: RetryWait) => void {
   let next = 0;
   return ({ error, ms, left }) => {

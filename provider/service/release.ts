@@ -3,7 +3,7 @@ import { type Client, ProtocolError, RequestError, TransportError } from "@gateh
 /** The release that this provider supports. */
 const KNOWN: Release = { major: 0, minor: 19 };
 
-/** A release of the service without its patch number, which does not matter for clients. */
+/** A release of the service without its patch number, because clients do not depend on patches. */
 export interface Release {
   readonly major: number;
   readonly minor: number;
@@ -51,7 +51,7 @@ function differenceMet(error: RequestError): string {
 
 /**
  * Returns a line that explains why work with the service may have failed: the service's release differs from the
- * supported one. Undefined if it does not differ, or if no answer of the service caused the error.
+ * supported release. Undefined if the releases are equal, or if the error is not a response of the service.
  * @param release requests the release from the service
  */
 export async function releaseNote(

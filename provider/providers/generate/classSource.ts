@@ -1,10 +1,12 @@
 import { providerText } from "../../engineMarks.ts";
 import { jsonSchema, type ResourceDefinition, type Schema } from "../../resources/definition.ts";
 
-/** The module with the functions that the classes call, relative to the generated file. */
+/** The path of the module with the functions that the classes call, relative to the generated file. */
 const CLASS_INPUTS = "../classInputs.ts";
 
-/** The form of a generated field. A program's value may be an output, and may be omitted for its default. */
+/**
+ * The form of a generated field: as an input, which may be an output or be omitted for its default, or as an output.
+ */
 interface Form {
   readonly wrap: (type: string) => string;
   readonly withDefaults: boolean;
@@ -56,7 +58,7 @@ function objectType(schema: Schema, form: Form, indent: string, fallback: unknow
 
 /**
  * Returns the doc comment of a field.
- * @throws Error if the field has no description, which the classes and the reference need
+ * @throws Error if the field has no description
  */
 function fieldComment(
   field: string,
@@ -117,7 +119,8 @@ function resourceClass(definition: ResourceDefinition, example: string): string 
     ([property, field]) =>
       `${fieldComment(`${name}.${property}`, field.description, OUTPUT, "  ")}  declare readonly ${property}: pulumi.Output<${typeOf(jsonSchema(field.schema), OUTPUT, "  ")}>;`,
   );
-  // An output exists only if the registration contains its name. Required inputs are always included.
+  // Pulumi creates an output only if the registration contains its name. The arguments always contain the required
+  // inputs.
   const unset = Object.entries({ ...kept, ...outputs })
     .filter(([property]) => !inputs[property]?.required)
     .map(([property]) => `${property}: undefined`)

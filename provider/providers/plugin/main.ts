@@ -20,7 +20,7 @@ export async function main(args: readonly string[]): Promise<void> {
   if (address !== undefined) engine = linkToEngine(address, () => process.exit(1));
   const service = new PulumiProvider({ log: (message, urn) => engine.log(message, urn) });
   const { port } = await serveProvider(service, (attached) => {
-    // The user who started the plugin ends it.
+    // The plugin keeps running after the engine ends, until the user stops it.
     engine = linkToEngine(attached, () => {});
   });
   process.stdout.write(`${port}\n`);

@@ -2,15 +2,18 @@ import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
 import { cidr, hostname, login } from "../../helpers/patterns.ts";
 import { decoded, encoded, type WireValue } from "./wireValues.ts";
 
-/** A function for configurations, as in `provider::gatehouse::login("root")`. It sends no request. */
+/** A function for configurations, as in `provider::gatehouse::login("root")`. The function sends no request. */
 export interface ProviderFunction {
   readonly name: string;
   readonly summary: string;
   readonly description: string;
   readonly parameter: { readonly name: string; readonly description: string };
-  /** True if it accepts one or more strings. */
+  /** True if the function accepts one or more strings. False if it accepts exactly one string. */
   readonly variadic: boolean;
-  /** @throws Error with the allowed values */
+  /**
+   * Returns the result of the function.
+   * @throws Error with the allowed values
+   */
   call(...args: readonly string[]): string;
 }
 
