@@ -87,7 +87,7 @@ export class Claims {
         code: "duplicate_declaration",
         field: [claim.property],
         detail: said`${nameOf(resource)} and ${nameOf(other.resource)} manage the same object`,
-        remedy: said`remove one of the two`,
+        remedy: said`remove one of the two resources`,
       });
     }
     if (!holders.some((holder) => holder.resource === resource)) {

@@ -65,7 +65,9 @@ export const functions: readonly PluginFunction[] = [
       online: z
         .boolean()
         .optional()
-        .describe("Only devices that reported within two minutes (`true`), or only the others (`false`)."),
+        .describe(
+          "Only devices that reported within two minutes (`true`), or only all other devices (`false`).",
+        ),
     }),
     result: {
       property: "devices",

@@ -92,17 +92,18 @@ export function connectionOf(
     !isSameService(stated, usual)
   ) {
     throw new ConfigurationError(
-      `the objects of this state are on ${stated}, but GATEHOUSE_URL is ${usual}`,
+      `the objects in this state are on the service ${stated}, but GATEHOUSE_URL is ${usual}`,
       {
         field: ["url"],
-        remedy: "set GATEHOUSE_URL to the address of the state, or unset it",
+        remedy:
+          "set GATEHOUSE_URL to the service address that is stored in the state, or unset GATEHOUSE_URL",
       },
     );
   }
   const hasCredential = CREDENTIALS.some((name) => effective[name] ?? effective[`${name}_FILE`]);
   if (!instance.isDefault && !hasCredential && typeof stated === "string" && isElsewhere(stated, env)) {
     throw new ConfigurationError(
-      `cannot send the credential in the environment to ${stated}: GATEHOUSE_URL does not confirm that it is for this service`,
+      `the credential in the environment cannot be used for ${stated}: GATEHOUSE_URL is not set to this address`,
       {
         field: ["credential"],
         remedy: `set GATEHOUSE_URL to this address, or set the provider's arguments ${frontEnd === "terraform" ? "api_key" : "apiKey"}, token, or username and password`,

@@ -57,7 +57,7 @@ const inputs = {
   }),
   rotateBefore: optional(days.max(364), {
     description:
-      "The number of days before expiration in which the next run replaces the key with a new one.",
+      "The length of the period before expiration, in days, in which a run replaces the key with a new key.",
     default: 0,
   }),
   overlap: optional(days.max(90), {
@@ -314,7 +314,7 @@ async function secretOf(
   throw new ResourceError("ApiKey", {
     code: "already_exists",
     field: ["key"],
-    detail: said`an existing key, in the namespace ${tenant} or another one, already has this secret`,
+    detail: said`an existing key in the namespace ${tenant} or in another namespace already has this secret`,
     remedy: said`choose a new secret; if an interrupted run created that key, import the key by its name or revoke it`,
   });
 }
@@ -366,7 +366,7 @@ async function withIdentity(
   if (!listed)
     throw new ResourceError("ApiKey", {
       code: "incomplete_response",
-      detail: said`the service created "${created.name}" but does not list it`,
+      detail: said`the service created "${created.name}" but does not list the key`,
       remedy: said`revoke the key manually`,
     });
   return { ...listed, id: created.id };

@@ -428,7 +428,7 @@ export const filterInput = required(
         tags: filterSchema.shape.tags
           .unwrap()
           .describe(
-            "The tags to match. A device matches if it has at least one of them. Must contain 1 to 3 tags. Must not be set together with `hostname`.",
+            "The tags to match. A device matches if it has at least one of these tags. Must contain 1 to 3 tags. Must not be set together with `hostname`.",
           ),
         hostname: notWith("tags"),
       }),

@@ -52,7 +52,7 @@ export const device = defineResource({
     }),
     online: output(z.boolean(), {
       description:
-        "Whether the device had reported within two minutes. Recorded at creation and at each refresh that finds another change.",
+        "Whether the device reported within the last two minutes. Recorded at creation and at each refresh that finds another change.",
       volatile: true,
     }),
     lastSeen: output(dateTime, {

@@ -19,7 +19,7 @@ const ids = new IdForm("DeviceTagAttachment", "tenant", "uid", "tag");
 export const deviceTagAttachment = defineResource({
   name: "DeviceTagAttachment",
   description:
-    "One tag of a device. The resource does not change other tags of the device. Do not use it together with `DeviceTags` on the same device.",
+    "One tag of a device. The resource does not change other tags of the device. Do not use this resource together with `DeviceTags` on the same device.",
   id: ids,
   inputs: {
     tenant: tenantInput,

@@ -18,15 +18,15 @@ const isInvitation = ({ status }: Readonly<Record<string, unknown>>): boolean =>
 export const member = defineResource({
   name: "Member",
   description:
-    "A user's membership of a namespace. If the service requires an invitation, it sends one, and the run continues without waiting for an answer. The owner is not a `Member`: ownership belongs to the namespace.",
+    "A user's membership of a namespace. If the service requires an invitation, it sends the invitation to the user. The run does not wait until the user accepts the invitation. The owner is not a `Member`: ownership belongs to the namespace.",
   id: ids,
   idNote:
-    "an import also accepts `tenant/email`; if the service does not return the ID of an invited user, the ID contains the e-mail address until a refresh finds the user's ID",
+    "an import also accepts `tenant/email`; if the service omits the user ID of an invited user, the resource ID contains the e-mail address until a refresh finds the user ID",
   inputs: {
     tenant: tenantInput,
     email: required(email, {
       description:
-        "The e-mail address of the user's account. Must be the address at the time of creation or the current address of the user.",
+        "The e-mail address of the user's account. Must be the user's address when the resource was created, or the user's current address.",
       replaces: true,
       canonical: (address) => address.toLowerCase(),
       // The user changed the e-mail address of the account, and the program declares the new address. Both addresses
@@ -47,7 +47,7 @@ export const member = defineResource({
     }),
     status: output(z.enum(STATUSES), {
       description:
-        "The status of the membership: `invited`, `accepted`, `expired` or `declined`. It is `accepted` if the service adds members without an invitation. The next run resends an expired invitation. A declined invitation is resent only if the role changes or the resource is replaced.",
+        "The status of the membership: `invited`, `accepted`, `expired` or `declined`. The status is `accepted` if the service adds members without an invitation. The next run resends an expired invitation. A declined invitation is resent only if the role changes or the resource is replaced.",
       mutable: isInvitation,
     }),
     addedAt: output(dateTime, {
@@ -143,7 +143,7 @@ export const member = defineResource({
       throw new ResourceError("Member", {
         code: "incomplete_response",
         field: ["email"],
-        detail: said`cannot withdraw the invitation of ${state.email} to the namespace ${tenant}: the service does not return it`,
+        detail: said`cannot withdraw the invitation of ${state.email} to the namespace ${tenant}: the service does not return this invitation`,
         remedy: said`withdraw the invitation in the service's console, and remove the resource from the state`,
       });
     }

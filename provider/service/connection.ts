@@ -70,7 +70,7 @@ export interface ConnectionOptions {
 /** The remedy if the user is not a member of any namespace. */
 const CREATE_NAMESPACE: Readonly<Record<FrontEnd, string>> = {
   pulumi:
-    "create one with gatehouse up --create-namespace <name>, or set tenant in each resource of the program",
+    "create a namespace with gatehouse up --create-namespace <name>, or set tenant in each resource of the program",
   terraform:
     "declare a gatehouse_namespace, and set tenant in each other resource to the tenant of that namespace",
 };
@@ -78,9 +78,9 @@ const CREATE_NAMESPACE: Readonly<Record<FrontEnd, string>> = {
 /** The remedy if the user is a member of several namespaces. */
 const SELECT_NAMESPACE: Readonly<Record<FrontEnd, string>> = {
   pulumi:
-    "set GATEHOUSE_TENANT or gatehouse:tenant (pulumi config set gatehouse:tenant <id>) to the id of one, or set tenant in each resource of the program",
+    "set GATEHOUSE_TENANT or gatehouse:tenant (pulumi config set gatehouse:tenant <id>) to the id of a namespace, or set tenant in each resource of the program",
   terraform:
-    "set the provider's argument tenant or GATEHOUSE_TENANT to the id of one, or set tenant in each resource",
+    "set the provider's argument tenant or GATEHOUSE_TENANT to the id of a namespace, or set tenant in each resource",
 };
 
 /** The state that all views of a connection share. */

@@ -175,7 +175,7 @@ const ambiguousKeys = (keys: readonly ApiKey[]) =>
   new ResourceError("ApiKey", {
     code: "ambiguous_object",
     detail: said`cannot distinguish the keys ${keys.map(({ name }) => `"${name}"`).join(" and ")}: they were created in the same millisecond`,
-    remedy: said`revoke both manually, and ${{ phrase: "refresh" }}`,
+    remedy: said`revoke both keys manually, and ${{ phrase: "refresh" }}`,
   });
 
 /** The source of a {@link Listing}. */
@@ -305,8 +305,7 @@ export class Listing<T> {
     if (this.#all) return true;
     if (this.#requested <= FEW) return false;
     const { total } = await this.#start().first;
-    // If a server does not report the length of a list, listing all objects is never more expensive than individual
-    // requests.
+    // A server that does not report the length of its lists also has no cheaper request for a single object.
     return total === undefined || Math.ceil(total / PAGE_SIZE) <= this.#requested * EXPECTED;
   }
 

@@ -169,10 +169,7 @@ const REASONS: Readonly<Partial<Record<TransportFailure, string>>> = {
   timeout: "no answer",
 };
 
-/**
- * Returns a handler that reports waits. Concurrent requests usually wait at the same time, so one line reports all of
- * them.
- */
+/** Returns a handler that reports waits. Concurrent requests wait at the same time, so one line reports all waits. */
 function waitReporter(tell: (line: string) => void): (wait: RetryWait) => void {
   let next = 0;
   return ({ error, ms, left }) => {

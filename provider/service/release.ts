@@ -28,7 +28,8 @@ export async function releaseOf(client: Client): Promise<Release | undefined> {
   }
 }
 
-const TAGS = "in that release, tags are objects that are created first and attached with other requests";
+const TAGS =
+  "in that release, tags are separate objects: one request creates a tag, and other requests attach the tag";
 
 /** The differences of newer services, by the operation that fails because of them. */
 const DIFFERENCES: Readonly<Record<string, string>> = {

@@ -89,7 +89,7 @@ export function typeOf(schema: Schema, definitions = schema.definitions ?? {}): 
 function typeOfAny(forms: readonly Schema[], definitions: NonNullable<Schema["definitions"]>): Type {
   const types = forms.filter(({ type }) => type !== "null").map((form) => typeOf(form, definitions));
   const [first] = types;
-  if (!first) throw new Error("no Terraform type for nothing but null");
+  if (!first) throw new Error("no Terraform type for a schema that only accepts null");
   if (types.every((type) => type.kind === "object")) {
     const members = new Map(types.flatMap((type) => type.members).map((member) => [member.name, member]));
     return {

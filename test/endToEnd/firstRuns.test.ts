@@ -199,7 +199,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     const { code, stderr } = await gate(["up", "--yes"], policy, env);
     expect(code).toBe(1);
     expect(stderr).toMatch(
-      /FirewallRule "rule": tenant: the user is not a member of any namespace; create one with gatehouse up --create-namespace/,
+      /FirewallRule "rule": tenant: the user is not a member of any namespace; create a namespace with gatehouse up --create-namespace/,
     );
     expect((await namespaces("newcomer")).size).toBe(0);
     const created = await gate([...UP, "--create-namespace", "fleet"], policy, env);

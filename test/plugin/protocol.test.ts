@@ -169,7 +169,9 @@ describe("the settings of an instance", () => {
   it("reject another service than the state's, for example after a change of the environment", async () => {
     const started = await configured(fleet.env, { url: "https://one.example" });
     await expect(invoke(started, "gatehouse:index:getTags")).rejects.toMatchObject({
-      details: expect.stringMatching(/^url: the objects of this state are on https:\/\/one\.example, /),
+      details: expect.stringMatching(
+        /^url: the objects in this state are on the service https:\/\/one\.example, /,
+      ),
     });
   });
 

@@ -81,7 +81,10 @@ export class Configuration {
     if (this.isUnknown) {
       throw new ConfigurationError(
         "cannot connect to the service: a part of the provider configuration is not known before apply",
-        { remedy: "apply its dependencies first (with -target), or set a known value" },
+        {
+          remedy:
+            "apply the resources that the provider configuration depends on first (with -target), or set known values",
+        },
       );
     }
     const waiting = { tell: (line: string) => this.#reportWait(line), stop: this.#stop.signal };

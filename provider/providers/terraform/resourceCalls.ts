@@ -327,7 +327,7 @@ const alreadyManaged = (object: string): Diagnostic =>
   errorAt(
     [],
     "Two resources with one object",
-    `${object} is in the state of two resources of this configuration; remove one of the two from the state (with a removed block with destroy = false, or with the command state rm)`,
+    `${object} is in the state of two resources of this configuration; remove one of the two resources from the state (with a removed block with destroy = false, or with the command state rm)`,
   );
 
 const notMoved = (object: string): Diagnostic =>
