@@ -109,7 +109,7 @@ function ipv6Patterns(range: string, groups: readonly number[], bits: number): s
   return [whole, ...shortened];
 }
 
-/** Returns a pattern for all IPv6 groups whose first `fixed` bits equal those of `group`. */
+/** Returns a pattern for all IPv6 groups whose first `fixed` bits equal the first bits of `group`. */
 function groupPattern(range: string, group: number, fixed: number): string {
   const size = 2 ** (16 - fixed);
   if (group % size !== 0) throw bitsAfter(range);
@@ -142,7 +142,7 @@ function digitsPattern(low: string, high: string): string {
 const bitsAfter = (range: string) =>
   new TypeError(`cidr("${range}"): the range has host bits set; use the first address of the range`);
 
-/** Returns a pattern for all octets whose first `fixed` bits equal those of `octet`. */
+/** Returns a pattern for all octets whose first `fixed` bits equal the first bits of `octet`. */
 function octetPattern(range: string, octet: number, fixed: number): string {
   const size = 2 ** (8 - fixed);
   if (octet % size !== 0) {

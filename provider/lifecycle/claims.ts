@@ -45,9 +45,9 @@ export class Claims {
   }
 
   /**
-   * Claims the objects that a resource's state protects. These are the resource's own object, if the resource id does
-   * not identify it, and other objects that no deletion may remove. Several resources may have such a claim on one
-   * object.
+   * Claims the objects that a resource's state protects. If the resource's id does not identify its own object, this
+   * object is claimed. The other claimed objects are objects in the state that no deletion may remove. Several
+   * resources may have such a claim on one object.
    */
   keep(definition: ResourceDefinition, resource: string, state: Readonly<Record<string, unknown>>): void {
     const keys = [...(definition.objectKeys?.(state) ?? []), ...(definition.keeps?.(state) ?? [])];
@@ -108,8 +108,8 @@ export class Claims {
 }
 
 /**
- * Thrown when two resources of one program manage one object. For objects that existed before the program, the error
- * is a plain {@link ResourceError} that explains how to adopt the object.
+ * Thrown when two resources of one program manage one object. For an object that existed before the program, a plain
+ * {@link ResourceError} is thrown instead. It explains how to adopt the object.
  */
 export class DuplicateDeclarationError extends ResourceError {
   override readonly name = "DuplicateDeclarationError";

@@ -106,8 +106,8 @@ async function adoptExisting(
   adopt: Adopt,
 ): Promise<Existing<Values>> {
   const { definition, inputs, origin, adopted } = creation;
-  // Concurrent creates of equal objects can find the same existing object. If another resource has claimed it, the
-  // search is repeated.
+  // Concurrent creates of equal objects can find the same existing object. If another resource has claimed this object,
+  // the search is repeated.
   if (!definition.identity && origin.isOthers(existing.id)) return createOrAdopt(creation);
   const changes = diff(definition, existing.state, inputs);
   if (changes.length > 0 && adopt !== "overwrite") throw existsAlready(creation, existing.id, changes);
@@ -136,7 +136,7 @@ const EXCHANGED = said`if another ${{ phrase: "ofThisProgram" }} managed it, cha
 
 /**
  * Returns the error for an object that already exists.
- * @param changes the inputs in which the object differs from its declaration
+ * @param changes the inputs whose values differ between the object and its declaration
  */
 export function existsAlready(
   { definition, secretInputs = [] }: Pick<Creation, "definition" | "secretInputs">,

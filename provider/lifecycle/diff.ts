@@ -12,8 +12,8 @@ export interface InputChange {
 
 /**
  * Returns the inputs that differ between the state and the program. Sends no request. An unknown value counts as a
- * change, so that a plan never contains fewer changes than the run makes. It counts as a replacement if a change of the
- * input requires one.
+ * change, so that a plan never contains fewer changes than the run makes. An unknown value also counts as a replacement
+ * if the input can only change by a replacement.
  */
 export function diff(
   definition: ResourceDefinition,

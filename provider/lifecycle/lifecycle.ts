@@ -27,7 +27,7 @@ type Values = Readonly<Record<string, unknown>>;
 
 /** A message to the user who runs the program. */
 export interface Notice {
-  /** The resource that the message refers to: the name of its definition and its name in the program. */
+  /** The resource that the message refers to: its resource type and its name in the program. */
   readonly about?: { readonly type: string; readonly name: string };
   readonly text: string;
 }
@@ -35,7 +35,7 @@ export interface Notice {
 export const noticeText = ({ about, text }: Notice): string =>
   about ? `${about.type} "${about.name}": ${text}` : text;
 
-/** The state that the resources of one process share. */
+/** The data and functions that the resources of one process share. */
 export interface Runtime {
   readonly run: RunRecord;
   /**
@@ -52,7 +52,7 @@ export interface Runtime {
   /** Returns true if a replacement of the resource with this URN was requested from `gatehouse`. */
   isReplacementRequested(urn: string): boolean;
   /**
-   * Returns the connection of the run. The connection opens when the first resource needs the service.
+   * Returns the connection of the run. The connection opens when a resource first needs the service.
    * @throws ConfigurationError with the missing or wrong variable and its allowed values
    */
   connection(): Connection;
@@ -83,8 +83,8 @@ const isOpen = ({ transient, required, default: fallback }: InputField): boolean
   transient || (!required && fallback === undefined);
 
 /**
- * Returns the open inputs that a program sets. An instruction has its value. An optional input has the value null,
- * because the object contains the value.
+ * Returns the open inputs that a program sets. Instructions keep their values. Optional inputs have the value null,
+ * because the object contains their values.
  */
 export const openInputs = ({ inputs }: ResourceDefinition, declared: Values): Record<string, unknown> =>
   Object.fromEntries(
@@ -95,7 +95,7 @@ export const openInputs = ({ inputs }: ResourceDefinition, declared: Values): Re
   );
 
 /**
- * The operations of engines on the resources of one type, independent of the front end. Values contain no
+ * The operations that engines run on resources of one type, independent of the front end. Values contain no
  * engine-specific data except the mark of unknown values. Resources are identified by their URNs.
  */
 export class ResourceLifecycle {
@@ -328,8 +328,8 @@ async function isDeleted({ client, namespaces }: Connection, tenant: string): Pr
       namespaces.forget();
       return (await namespaces.all()).every(({ tenantId }) => tenantId !== tenant);
     }
-    // A 403 shows that the namespace exists, but the user is not a member of it. If the service issues no token, the
-    // namespace may still exist, so it does not count as deleted.
+    // A 403 shows that the namespace exists, but the user is not a member of the namespace. If the service issues no
+    // token, the namespace may still exist, so it does not count as deleted.
     if (error instanceof PermissionError || isNoToken(error)) return false;
     throw error;
   }

@@ -27,8 +27,8 @@ export interface Creator {
 export class RunRecord {
   readonly #claims = new Claims();
   /**
-   * The resources of the program: those for which the engine called a check. A refresh also compares resources that
-   * exist only in the state.
+   * The resources that the program declares. The engine called a check for each of these resources. A refresh also
+   * compares resources that exist only in the state.
    */
   readonly #checked = new Set<string>();
   #creations = 0;

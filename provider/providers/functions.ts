@@ -138,19 +138,19 @@ export const functions: readonly PluginFunction[] = [
         .array(text)
         .optional()
         .describe(
-          "Only these devices, by UID, tag or name. In a name, `*` matches any text and `?` matches one character.",
+          "Only devices with one of these UIDs, tags or names. In a name, `*` matches any text and `?` matches one character.",
         ),
       keys: z
         .array(text)
         .optional()
         .describe(
-          "Only these keys, by fingerprint, the beginning of a fingerprint, or name. In a name, `*` matches any text.",
+          "Only keys with one of these fingerprints, beginnings of fingerprints, or names. In a name, `*` matches any text.",
         ),
       logins: z.array(text).optional().describe("Only these login names."),
       addresses: z
         .array(z.union([z.ipv4(), z.ipv6()], { error: "must be an IPv4 or IPv6 address" }))
         .optional()
-        .describe("Only these client IP addresses."),
+        .describe("Only connections from these client IP addresses."),
     }),
     result: { file: "access.schema.json" },
     async run(service, { tenant, devices = [], keys = [], logins = [], addresses = [] }) {
@@ -222,7 +222,7 @@ export function resultSchema(
 
 /**
  * Returns the schemas of the fields of the named resource types, by field name. If several resource types have a field,
- * the first one in `names` takes precedence.
+ * the first of these types in `names` takes precedence.
  */
 function fieldsOf(names: readonly string[]): NonNullable<Schema["properties"]> {
   const all = names
@@ -238,8 +238,9 @@ function fieldsOf(names: readonly string[]): NonNullable<Schema["properties"]> {
 }
 
 /**
- * Returns the schema with a description for each member of an object. The description of the field with the same name
- * takes precedence over the member's own description. The description of the member's type is the last choice.
+ * Returns the schema with a description for each member of an object. The description of the resource field with the
+ * same name takes precedence over the member's own description. If both are missing, the description of the member's
+ * type is used.
  */
 function withDescriptions(
   schema: Schema,

@@ -216,8 +216,8 @@ export function diffInstance(before: Values, after: Values): InputChange[] {
     const old = before[name] ?? undefined;
     const now = after[name] ?? undefined;
     if (old === now) return [];
-    // An unknown address counts as a replacement, because it may belong to another service. A plan must not contain
-    // fewer replacements than the run.
+    // An unknown address counts as a replacement, because the address may belong to another service. A plan must not
+    // contain fewer replacements than the run.
     const replaces =
       name === "url" &&
       typeof old === "string" &&

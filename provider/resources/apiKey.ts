@@ -117,8 +117,8 @@ export const apiKey = defineResource({
     ofId: () => [],
   },
 
-  // A replaced key in the state must keep working. The engine deletes its resource, possibly in a later run, and this
-  // claim keeps the key.
+  // The state's replaced keys must keep working. The engine deletes the resource of a replaced key, possibly in a later
+  // run. This claim prevents that the deletion revokes the key.
   keeps: (state) => state.previous.map(claimOfKey),
 
   objectKeys: (state) => [claimOfKey(state)],
@@ -248,8 +248,8 @@ function unansweredName({ id, state: { createdAt } }: Existing<KeyState>): strin
 }
 
 /**
- * Revokes the replacement of this key that an earlier create left behind because its response was lost. Does nothing if
- * no such key exists.
+ * Revokes the replacement of this key that an earlier create left behind because the response to the create was lost.
+ * Does nothing if no such key exists.
  */
 async function revokeUnanswered(
   connection: Connection,
@@ -282,7 +282,7 @@ const claimOfKey = (key: KeyIdentity) => `api key made ${apiKeyIdentity(key)}`;
  */
 function refuseUnseen({ tenant, overlap = 0 }: Inputs, { unseen }: Origin): void {
   if (!unseen || overlap === 0) return;
-  // Without a namespace, both keys are in the same namespace.
+  // If a namespace is omitted, both keys are in the same namespace.
   if (tenant !== undefined && unseen.tenant !== undefined && tenant !== unseen.tenant) return;
   throw new ResourceError("ApiKey", {
     code: "unsupported_change",
@@ -301,7 +301,7 @@ function generatedName(resource: string): string {
 
 /**
  * Returns the secret of a new key: the secret that the program chose, or a random secret. The provider knows the secret
- * before it sends the create request. If the response is lost, it recognizes the key by this secret.
+ * before it sends the create request. If the response is lost, the provider recognizes the key by its secret.
  * @throws Error if another key has the secret that the program chose
  */
 async function secretOf(
@@ -342,7 +342,7 @@ async function createKey(
   try {
     return await create();
   } catch (error) {
-    // A service without idempotency keys rejects the second request if the first one created the key.
+    // A service without idempotency keys rejects the second request if the first request created the key.
     if (!(error instanceof ConflictError) || !(await connection.opens(key))) throw clearer(error, name);
     await opened.client.deleteApiKey({ params: { key: name } });
     return create();
@@ -388,8 +388,8 @@ const nameTaken = (name: string, cause?: unknown): ResourceError =>
   );
 
 /**
- * Returns the replaced key and the keys that it had replaced, for the state. The state must contain every key that
- * keeps working.
+ * Returns the keys that keep working after a replacement, for the state: the replaced key and the keys that it had
+ * replaced. Empty if the overlap is 0.
  */
 function overlapOf(replaced: KeyState | undefined, overlap: number): Previous[] {
   if (!replaced || overlap === 0) return [];

@@ -29,8 +29,8 @@ export interface OutputField<S extends z.ZodType = z.ZodType> {
   readonly schema: S;
   readonly description: string;
   /**
-   * True for a value that changes by itself, such as a counter. Updates keep the state's value. Reads also keep it,
-   * unless they find another change.
+   * True for a value that changes by itself, such as a counter. Updates keep the state's value. Reads also keep the
+   * state's value, unless another value of the object changed.
    */
   readonly volatile: boolean;
   /**
@@ -46,8 +46,8 @@ export interface OutputField<S extends z.ZodType = z.ZodType> {
   /** True for a secret: it is encrypted in the state and never printed. */
   readonly secret: boolean;
   /**
-   * The schema of values that a program may choose for the output. Terraform uses it, because Terraform stores states
-   * in plaintext: the program chooses the secret, and the state does not contain it.
+   * The schema of values that a program may choose for the output. Only Terraform uses this schema, because Terraform
+   * stores states in plaintext. If the program chooses the secret, the state does not contain the secret.
    */
   readonly choice?: z.ZodType<z.output<S>>;
 }
@@ -112,8 +112,8 @@ export interface Origin {
   readonly name: string;
   /**
    * The idempotency key that all attempts to create this object share, including the attempts of later runs. If later
-   * runs cannot know the key, only the attempts of this run share it. If another resource takes the object, the key
-   * belongs to that resource; {@link after} returns another key.
+   * runs cannot know the key, only the attempts of this run share the key. If another resource takes the object, that
+   * resource also takes the key. {@link after} then returns another key.
    */
   readonly idempotencyKey: string;
   /**
@@ -128,8 +128,8 @@ export interface Origin {
   /** The inputs of the replaced object, if the engine did not pass the object itself. */
   readonly unseen: Readonly<Record<string, unknown>> | undefined;
   /**
-   * Claims the object with this id for this resource, so that no deletion in this run removes it.
-   * @throws DuplicateDeclarationError if another resource of this program has the object
+   * Claims the object with this id for this resource, so that no deletion in this run removes the object.
+   * @throws DuplicateDeclarationError if another resource of this program has claimed the object
    */
   claim(id: string): void;
   /** Returns true if another resource of this program has claimed the object with this id. */
@@ -170,7 +170,7 @@ export interface Identity<I extends Inputs = Inputs> {
 
 /**
  * A type of declarative resource. The Pulumi classes, the schemas, the replacement rules and the reference derive from
- * its data. Its functions call the service.
+ * the definition's data. The definition's functions call the service.
  */
 export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs = Outputs> {
   readonly name: string;
@@ -210,8 +210,8 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   named?(connection: Connection, tenant: string, name: string): Promise<string | undefined>;
   /**
    * Adds the replaced object to the state of its successor, if the replaced object could not be deleted yet. The next
-   * update deletes it. Resource types with this function, such as API keys, need the replaced object for a create. If
-   * an engine does not pass the replaced object to a create, it runs the create in an update.
+   * update deletes the replaced object. Resource types with this function, such as API keys, need the replaced object
+   * for a create. An engine that does not pass the replaced object to a create runs the create in an update.
    */
   withReplaced?(state: Readonly<State<I, O>>, replaced: Readonly<State<I, O>>): State<I, O>;
   /** Returns the errors in combinations of inputs. All inputs are known and in canonical form. */
@@ -222,8 +222,8 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
    */
   stale?(state: Readonly<State<I, O>>, inputs: InputValues<I>, now: Date): readonly Stale[];
   /**
-   * Returns the existing object that conflicts with a create of these inputs, if such an object exists. It can be
-   * adopted.
+   * Returns the existing object that conflicts with a create of these inputs, if such an object exists. The create can
+   * adopt this object.
    * @param isOthers returns true if another resource of the program has claimed the object with this id. Resource types
    * without an identity can have several equal objects. The result is never an object of another resource.
    */

@@ -112,7 +112,10 @@ interface Declared {
   readonly status?: Status | undefined;
 }
 
-/** Sets the declared name and status of a device, with at most one request for the name and one for the status. */
+/**
+ * Sets the declared name and status of a device. Sends at most one request for the name and at most one request for the
+ * status.
+ */
 async function applyTo<D extends { uid: string; name: string; status: string }>(
   { client }: TenantClient,
   found: D,

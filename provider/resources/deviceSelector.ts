@@ -11,8 +11,8 @@ export const deviceInput = required(z.string().min(1).max(64), {
     "The UID, MAC address or name of the device. A MAC address or name also selects the device after it has enrolled again.",
   replaces: true,
   canonical: (selector) => selector.toLowerCase(),
-  // Compares only accepted devices. When a device is accepted, its name and MAC address select this device instead of a
-  // pending device.
+  // Two selectors are equal only if they select the same accepted device. The name or MAC address of a pending device
+  // can select another device after that device is accepted.
   sameAs: (state, selector) =>
     (state.deviceStatus ?? state.status ?? "accepted") === "accepted" &&
     deviceKeys({
@@ -81,7 +81,10 @@ export async function deviceOf(opened: TenantClient, selector: string, resource:
   });
 }
 
-/** Returns the id (`tenant/uid`) of the device that a selector matches, or undefined if the namespace has none. */
+/**
+ * Returns the id (`tenant/uid`) of the device that a selector matches, or undefined if the namespace has no such
+ * device.
+ */
 export async function idOfDevice(
   connection: Connection,
   tenant: string,

@@ -34,7 +34,8 @@ export async function nameOf(opened: TenantClient, key: InTenant): Promise<strin
 
 /**
  * Revokes a key, if it exists.
- * @throws Error if the state does not contain the key's time of creation: another key may have the same name
+ * @throws Error if the state does not contain the key's time of creation. Without this time, the key cannot be
+ * identified, because another key may have the same name.
  */
 export async function revoke(connection: Connection, key: HeldKey): Promise<void> {
   if (!key.createdAt) {
@@ -77,7 +78,7 @@ export async function rename({ client, apiKeys }: TenantClient, key: ApiKey, nam
   apiKeys.put({ ...key, name });
 }
 
-/** Requests the list of keys again, and returns true if it contains the key. */
+/** Requests the list of keys again. Returns true if the list contains the key. */
 async function isStillListed(opened: TenantClient, key: InTenant): Promise<boolean> {
   opened.apiKeys.forget();
   return (await listed(opened, key)) !== undefined;

@@ -114,12 +114,12 @@ export const member = defineResource({
       await client.updateMember({ params: { tenant, uid: idOrEmail }, body });
       return { ...state, ...body };
     }
-    // The preview showed these outputs as unchanged, so the update keeps them. The next read updates them.
+    // The preview showed these outputs as unchanged, so the update keeps their values. The next read updates the
+    // values.
     const promised = { userId: state.userId, accountEmail: state.accountEmail };
     const found = await lookUp(connection, tenant, ...matchersOf(idOrEmail, state));
     if (found && found !== "not shown") {
-      // For an expired invitation, a change of the role alone would leave it expired. The invitation is sent again
-      // instead.
+      // An expired invitation is sent again. A change of the role alone would leave the invitation expired.
       if (found.status === "accepted" || (found.status === "invited" && !found.isSeparate)) {
         await client.updateMember({ params: { tenant, uid: found.id }, body });
         return { ...toState(tenant, inputs.email, { ...found, ...body }), ...promised };
@@ -206,7 +206,7 @@ async function invite(
   invitations.forget();
   const invited = await invitedTo(connection, tenant).catch((error: unknown) => {
     // The invitation was sent. If the run failed now, the state would not contain the invitation. The next read finds
-    // it.
+    // the invitation.
     if (error instanceof RequestError) return undefined;
     throw error;
   });
@@ -225,7 +225,7 @@ type Matcher = (person: Person) => boolean;
 /**
  * Returns matchers for the person with an id, the most reliable matcher first. An imported id may contain an e-mail
  * address, which never looks like a user id. An unanswered invitation is also matched by its address, because the user
- * can accept it with an account that has another id.
+ * can accept the invitation with an account that has another id.
  */
 function matchersOf(
   idOrEmail: string,
@@ -301,8 +301,8 @@ function fromInvitation({ user, role, status, createdAt, expiresAt }: Invitation
 }
 
 /**
- * Returns the namespace with its members, which newer services omit from lists.
- * @throws Error if the service does not return the members; otherwise all members would count as removed
+ * Returns the namespace with its members. Newer services omit the members from lists.
+ * @throws Error if the service does not return the members; without this error, all members would count as removed
  */
 async function withMembers(
   connection: Connection,

@@ -72,7 +72,7 @@ const SETTING_NAMES = Object.keys(DEFAULT_SETTINGS) as (keyof FullSettings)[];
 
 /**
  * Returns true for settings that servers of version 0.19 do not have. Services omit such a setting from a response if
- * it has its default.
+ * the setting has its default.
  */
 const isNew = (name: keyof FullSettings) => name !== "sessionRecord" && name !== "connectionAnnouncement";
 
@@ -137,8 +137,8 @@ export const namespace = defineResource({
 
   async create(connection, inputs, { idempotencyKey }) {
     const body = { name: inputs.name };
-    // The default namespace is determined before the new namespace exists, because it would otherwise depend on the new
-    // namespace.
+    // The default namespace is determined before the new namespace is created. Otherwise, the default could depend on
+    // the new namespace.
     await connection.home().catch(() => undefined);
     const created = await connection.client.createNamespace({ body }, { idempotencyKey });
     connection.namespaces.put(created);
@@ -188,8 +188,8 @@ const sameSettings = (left: Settings | undefined, right: Settings | undefined) =
   isDeepStrictEqual(settingsOf(left), settingsOf(right));
 
 /**
- * Updates the name and settings. A setting that 0.19 does not have is sent only if it differs from its default or from
- * `before`.
+ * Updates the name and settings. A setting that 0.19 does not have is sent only if the value differs from the default
+ * or from `before`.
  * @param before the settings of the last read
  * @throws ResourceError with the setting that the service ignored
  */

@@ -68,7 +68,7 @@ async function rename(
       };
       throw new ResourceError("Tag", fault, { cause: error });
     }
-    // No object has a tag with the old name. Either no object ever had it, or an earlier attempt renamed it.
+    // No object has a tag with the old name. Either no object ever had the tag, or an earlier attempt renamed it.
     if (!isMissingObject(error) || (isSilent(error) && (await client.getTags()).includes(from))) throw error;
   }
   for (const listing of [devices, keys, rules]) listing.forget();

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { UNKNOWN } from "../engineMarks.ts";
 import type { InputField, Inputs } from "./definition.ts";
 
-/** Returns true if the value, or any value inside it, is unknown. */
+/** Returns true if the value, or any nested value, is unknown. */
 export function hasUnknown(value: unknown): boolean {
   if (value === UNKNOWN) return true;
   if (Array.isArray(value)) return value.some(hasUnknown);

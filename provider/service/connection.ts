@@ -127,7 +127,10 @@ export class Connection {
     return new Connection(this.client.declaring(declaration), this.#shared.options, this.#shared);
   }
 
-  /** Returns a connection to the same service without cached reads. Its reads include the changes of this run. */
+  /**
+   * Returns a connection to the same service without cached reads. The reads of the returned connection include the
+   * changes of this run.
+   */
   fresh(): Connection {
     return new Connection(this.client, this.#shared.options);
   }
@@ -156,15 +159,16 @@ export class Connection {
     if (!opened) {
       opened = this.#open(name);
       this.#shared.tenants.set(name, opened);
-      // A failure is not cached: the namespace may be created later in the same run.
+      // A failure is not cached, because the run may create the namespace later.
       opened.catch(() => this.#shared.tenants.delete(name));
     }
     return { ...(await opened), client: this.client.forTenant(name) };
   }
 
   /**
-   * Returns true if the service supports idempotency keys: for a repeated create, it returns the object of the first
-   * create. The service does not announce this, but every service that returns a revision for namespaces supports it.
+   * Returns true if the service supports idempotency keys: for a repeated create, the service returns the object of the
+   * first create. The service does not announce this support, but every service that returns a revision for namespaces
+   * has it.
    */
   async knowsIdempotencyKeys(tenant: string | undefined): Promise<boolean> {
     const name = tenant ?? this.#shared.options.defaultTenant ?? (await this.client.identity()).tenant;
@@ -216,8 +220,8 @@ export class Connection {
 
   /**
    * Returns the id of the default namespace: the namespace in a setting, or the only namespace of the credential. The
-   * result stays the same during a run, and does not depend on the namespace that the user selected last.
-   * @throws ConfigurationError if the credential has no namespace or several namespaces, with a remedy
+   * result stays the same during a run. It does not depend on the namespace that the user selected last.
+   * @throws ConfigurationError with a remedy if the credential has no namespace or several namespaces
    */
   home(): Promise<string> {
     if (this.#shared.options.defaultTenant) return Promise.resolve(this.#shared.options.defaultTenant);
@@ -225,8 +229,8 @@ export class Connection {
       const home = this.#onlyTenant();
       this.#shared.home = home;
       home.catch((error: unknown) => {
-        // After a failed request, the next call sends it again. A successful answer stays cached, even if the run
-        // creates namespaces later.
+        // After a failed request, the next call repeats the request. A result from the service stays cached, even if
+        // the run creates namespaces later.
         if (!(error instanceof ConfigurationError)) this.#shared.home = undefined;
       });
     }
@@ -234,8 +238,8 @@ export class Connection {
   }
 
   /**
-   * Returns the default namespace, or the error that explains why there is none. A run whose resources all set `tenant`
-   * does not need a default namespace.
+   * Returns the default namespace, or the error that explains why no default namespace exists. A run whose resources
+   * all set `tenant` does not need a default namespace.
    */
   async homeIfAny(): Promise<Home> {
     try {
@@ -249,8 +253,8 @@ export class Connection {
   async #onlyTenant(): Promise<string> {
     const { frontEnd = "pulumi" } = this.#shared.options;
     const { kind, tenant } = await this.client.identity();
-    // API keys and tokens belong to one namespace. The namespace of a login is not used, because it changes when the
-    // user selects another namespace.
+    // API keys and tokens belong to one namespace. The namespace of a login is not used, because this namespace changes
+    // when the user selects another namespace.
     if (kind !== "password" && tenant) return tenant;
     const [first, ...others] = await this.namespaces.all();
     if (!first) {
@@ -336,8 +340,8 @@ export class TagWork {
         if (!tags || !isNotFound(error)) throw error;
         const known = await this.#client.getTags();
         const missing = tags.filter((tag) => !known.includes(tag));
-        // All tags exist now. Either they were added in the meantime, or the service did not find another object of the
-        // request.
+        // All tags exist now. Either the tags were added in the meantime, or the service did not find another object of
+        // the request.
         if (missing.length === 0 && appeared) throw error;
         appeared = missing.length === 0;
         if (missing.length > 0 && !(await this.#hasEndedSince(seen))) {

@@ -205,22 +205,24 @@ export interface Source<T> {
 export const PAGE_SIZE = 100;
 
 /**
- * Time, in milliseconds, during which reads are collected. After it, the listing decides whether to list all objects.
+ * Time, in milliseconds, during which reads are collected. After this time, the listing decides whether to list all
+ * objects.
  */
 const WINDOW = 20;
 /** The maximum number of reads that are sent individually before the length of the list is requested. */
 const FEW = 5;
 /**
- * The maximum number of list requests for each requested object. Above it, the objects are requested individually. The
- * limit is greater than 1, because a run that reads some objects usually reads more objects later.
+ * The maximum number of list requests for each requested object. If listing all objects takes more requests, the
+ * objects are requested individually. The limit is greater than 1, because a run that reads some objects usually reads
+ * more objects later.
  */
 const EXPECTED = 4;
 
 /**
  * The objects of one kind in a namespace, for all resources of a run. A few objects are requested individually: 5 of
  * 100,000 objects take 5 requests. For many objects, all objects are listed: 1,000 of 1,000 objects take 10 requests.
- * An object that the list does not contain is also requested individually, because pages shift while objects are
- * created and deleted.
+ * An object that the list does not contain is also requested individually, because objects move between pages while
+ * other objects are created and deleted.
  */
 export class Listing<T> {
   readonly #source: Source<T>;
@@ -250,7 +252,7 @@ export class Listing<T> {
     return [...new Set(all.values())].filter((item) => item !== undefined);
   }
 
-  /** Caches an object after a write, so that a later read does not request it. */
+  /** Caches an object after a write, so that a later read sends no request. */
   put(item: T): void {
     for (const key of this.#source.keysOf(item)) this.#found.set(key, Promise.resolve(item));
   }
@@ -386,8 +388,8 @@ export function isNoToken(error: unknown): boolean {
 }
 
 /**
- * Returns true for a 404 to a request whose path identifies an object: the object does not exist. The paths of lists
- * and logins identify no object, so a 404 to them has another cause, such as a proxy.
+ * Returns true for a 404 to a request whose path identifies an object. In that case, the object does not exist. The
+ * paths of lists and logins identify no object, so a 404 to such a path has another cause, such as a proxy.
  */
 export function isMissingObject(error: unknown): error is NotFoundError {
   return isNotFound(error) && !isNoToken(error) && identifiesObject(error.operation);

@@ -23,7 +23,10 @@ export interface Setting {
   readonly secret?: boolean;
 }
 
-/** The settings of the provider. A stack has them as `gatehouse:<name>`, a provider instance has them as arguments. */
+/**
+ * The settings of the provider. In a stack, each setting is `gatehouse:<name>`. In a provider instance, each setting is
+ * an argument.
+ */
 export const SETTINGS = {
   url: {
     variable: "GATEHOUSE_URL",
@@ -120,7 +123,7 @@ const REMEDIES: Readonly<Record<FrontEnd, { readonly url: string; readonly crede
  * Creates a connection. The caller closes its client.
  * @param lookup the stack's configuration
  * @param env the environment, whose variables take precedence over the configuration
- * @param frontEnd the front end whose settings errors refer to
+ * @param frontEnd the front end; errors contain the names of its settings
  * @throws ConfigurationError with the missing or wrong variable and its allowed values
  */
 export function newConnection(

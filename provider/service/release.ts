@@ -12,11 +12,14 @@ export interface Release {
 /** Returns the text of a release: `0.27`. */
 export const releaseText = ({ major, minor }: Release): string => `${major}.${minor}`;
 
-/** Returns true for a release that is newer than the supported one. */
+/** Returns true for a release that is newer than the supported release. */
 export const isNewer = ({ major, minor }: Release): boolean =>
   major > KNOWN.major || (major === KNOWN.major && minor > KNOWN.minor);
 
-/** Returns the release that the service reports. Undefined if the service does not report it or cannot be reached. */
+/**
+ * Returns the release that the service reports. Undefined if the service does not report its release or cannot be
+ * reached.
+ */
 export async function releaseOf(client: Client): Promise<Release | undefined> {
   try {
     const { version } = await client.getInfo({}, { retry: { attempts: 1, deadline: 10_000 } });
@@ -31,7 +34,7 @@ export async function releaseOf(client: Client): Promise<Release | undefined> {
 const TAGS =
   "in that release, tags are separate objects: one request creates a tag, and other requests attach the tag";
 
-/** The differences of newer services, by the operation that fails because of them. */
+/** The differences of newer services, by the operation that fails because of the difference. */
 const DIFFERENCES: Readonly<Record<string, string>> = {
   createNamespace: "in that release, a community instance has a single namespace and cannot create others",
   deleteNamespace: "in that release, a community instance has a single namespace and cannot delete it",

@@ -38,8 +38,9 @@ export type Role =
 export type Attribute = Member & Role;
 
 /**
- * Returns the attributes of a resource, from its definition. Terraform stores states in plaintext, so they contain no
- * secret outputs. A secret that a program may choose becomes a write-only input. Other secret outputs are omitted.
+ * Returns the attributes of a resource, from its definition. Terraform stores states in plaintext, so the attributes
+ * contain no secret outputs. A secret that a program may choose becomes a write-only input. Other secret outputs are
+ * omitted.
  */
 export function attributesOf(definition: ResourceDefinition): readonly Attribute[] {
   const { id, idNote, inputs, outputs } = definition;

@@ -47,7 +47,7 @@ export async function installProvider(
   const version = packageVersion();
   const folder =
     mirror === undefined ? join(env.HOME || homedir(), ".terraform.d", "plugins") : resolve(mirror);
-  // The file is the same on every platform, because lock files contain its digest.
+  // The file is the same on every platform, because lock files contain the file's digest.
   const built = packageFile("dist/terraform/terraform-provider-gatehouse");
   const files = programs.map(async (program) => {
     const target = join(folder, program.host, SOURCE, version, platformName());

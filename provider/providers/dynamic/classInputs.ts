@@ -55,8 +55,8 @@ export function givesTags(
   options: pulumi.CustomResourceOptions | undefined,
 ): void {
   const { tenant, ...rest } = args;
-  // A resource with dependencies is not recorded: a dependency on it could form a cycle with the resource that waits
-  // for its tags.
+  // A resource with dependencies is not recorded. A dependency on such a resource could form a cycle with the resource
+  // that waits for the tags.
   const waits = options?.dependsOn !== undefined || Object.values(rest).some((value) => !isLiteral(value));
   if (waits) return;
   const given = [args[input]].flat().filter((tag) => typeof tag === "string");
@@ -110,8 +110,8 @@ function isLiteral(value: unknown): boolean {
 const NAME = "StateIdentity";
 
 /**
- * A resource whose random id distinguishes the states of one program. The resource has no object on the service. Its id
- * is in the state before any other resource of this package is created.
+ * A resource whose random id distinguishes the states of one program. The resource has no object on the service. The
+ * state contains this id before any other resource of this package is created.
  */
 class StateIdentity extends pulumi.CustomResource {
   constructor() {
@@ -154,8 +154,8 @@ export const stateIdentityProvider: pulumi.dynamic.ResourceProvider = {
 
 /**
  * Returns a function that returns the same value throughout one run of a program. A process may run several programs,
- * as the Automation API does. Several copies of this package in one program share the value. The function returns
- * undefined outside of a run, as in unit tests with mocks.
+ * as the Automation API does. If a program loads several copies of this package, all copies share the value. The
+ * function returns undefined outside of a run, as in unit tests with mocks.
  * @param name identifies the value in all copies of this package
  */
 export function perRun<T>(name: string, make: () => T): () => T | undefined {

@@ -17,7 +17,7 @@ const runtime: DynamicRuntime = {
     tenant = undefined;
   },
   defaultTenant() {
-    // The namespace is cached, because every check needs it and its setting may be in a file.
+    // The namespace is cached, because every check needs the namespace and its setting may be in a file.
     tenant ??= { id: defaultTenant(configuration) };
     return tenant.id;
   },

@@ -20,7 +20,7 @@ type Values = Record<string, unknown>;
 
 /** The data that the dynamic providers of one run share. */
 export interface DynamicRuntime extends Runtime {
-  /** Sets the stack's configuration. Engines call this function before all others. */
+  /** Sets the stack's configuration. Engines call this function before all other functions. */
   configure(lookup: Lookup): void;
 }
 
@@ -37,7 +37,7 @@ export function dynamicProvider(
 
     async check(olds: Values, news: Values) {
       const { inputs, failures } = lifecycle.check(logicalId(news), olds, ownValues(news));
-      // The property is empty, because the reason already contains it and engines would print it again.
+      // The property is empty: the reason already contains the property's name, and engines would print the name again.
       const reasons = failures.map((failure) => ({ property: "", reason: printedError(failure) }));
       return { inputs: { ...inputs, ...dynamicValues(news) }, failures: reasons };
     },

@@ -5,7 +5,8 @@ import { jsonSchema, type ResourceDefinition, type Schema } from "../../resource
 const CLASS_INPUTS = "../classInputs.ts";
 
 /**
- * The form of a generated field: as an input, which may be an output or be omitted for its default, or as an output.
+ * The form of a generated field: input or output. The value of an input may be a Pulumi output. An input with a default
+ * may be omitted.
  */
 interface Form {
   readonly wrap: (type: string) => string;
@@ -164,7 +165,7 @@ function optionsText({ name, tags }: ResourceDefinition, secrets: readonly strin
 }
 
 /**
- * Returns the source of the Pulumi classes of these resources.
+ * Returns the source of the Pulumi classes for resource definitions.
  * @param exampleOf returns an example program for the resource with this name
  * @throws Error with the name of a field that has no description
  */

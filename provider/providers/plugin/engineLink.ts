@@ -16,8 +16,8 @@ export const noEngine: EngineLink = { log: (message) => console.error(message) }
 
 /**
  * Connects to an engine.
- * @param address host and port
- * @param ended called when the engine can no longer be reached, for example after it was killed
+ * @param address host and port of the engine
+ * @param ended called when the engine can no longer be reached, for example after the engine was killed
  */
 export function linkToEngine(address: string, ended: () => void): EngineLink {
   // The engine runs on this machine, so no proxy is needed.

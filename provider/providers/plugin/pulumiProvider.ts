@@ -141,7 +141,7 @@ export class PulumiProvider {
     if (first) throw new ConfigurationError(failures.map(({ message }) => message).join("; "));
     const name = urnName(request.getUrn() ?? "");
     this.#configured = { instance, name, id: request.getId() || undefined };
-    // If engines attach to a plugin, it serves several runs in sequence.
+    // A plugin that was started manually serves several runs in sequence, because each engine attaches to it.
     this.#lifecycles = this.#lifecyclesOfRun();
     this.#connection = undefined;
     this.#cancelled = new AbortController();
@@ -335,8 +335,8 @@ function checked(inputs: ReturnType<typeof structOf>, reasons: readonly string[]
 }
 
 /**
- * Converts the reason of a failed check to a message. The message has no property: the reason already contains it, and
- * engines would print the property and its value again.
+ * Converts the reason of a failed check to a message. The message has no property: the reason already contains the
+ * property's name, and engines would print the name again, with the value.
  */
 function failureOf(reason: string): proto.CheckFailure {
   const failure = new proto.CheckFailure();

@@ -107,8 +107,8 @@ interface Difference {
 }
 
 /**
- * Adds the changes to a diff, one for each changed path inside an object. Each change contains whether it replaces the
- * resource.
+ * Adds the changes to a diff: one entry for each changed path inside an object. Each entry states whether the change
+ * replaces the resource.
  */
 export function addDetails(
   response: InstanceType<typeof proto.DiffResponse>,

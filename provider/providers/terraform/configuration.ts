@@ -45,7 +45,7 @@ export class Configuration {
   readonly #stop = new AbortController();
   /** The notices of the calls that already contain a message about a wait. */
   readonly #waited = new WeakSet<Notice[]>();
-  /** The notices of the current call. The response to the call contains them as warnings. */
+  /** The notices of the current call. The response to the call contains the notices as warnings. */
   readonly notices = new AsyncLocalStorage<Notice[]>();
   /** The errors in the known values of the configuration. */
   readonly errors: readonly Diagnostic[];

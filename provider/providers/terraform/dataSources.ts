@@ -34,8 +34,8 @@ export interface DataSource {
 }
 
 /**
- * Returns the schema of a data source. An argument can also be a result (optional and computed): the user sets it, or
- * the provider fills it in.
+ * Returns the schema of a data source. An argument can also be a result (optional and computed): the user sets the
+ * argument, or the provider fills it in.
  */
 export function dataSourceSchema({ description, args, results }: DataSource): object {
   const isResult = ({ name }: Member) => results.some((result) => result.name === name);
@@ -48,8 +48,8 @@ export function dataSourceSchema({ description, args, results }: DataSource): ob
 }
 
 /**
- * Returns all data sources: one for each function of the plugin, and one for each other resource type, which returns a
- * single object.
+ * Returns all data sources. Each function of the plugin has a data source. Each other resource type has a data source
+ * that returns a single object.
  */
 export function dataSourcesOf(resources: readonly TerraformResource[]): DataSource[] {
   const lookups = functions.map(ofFunction);

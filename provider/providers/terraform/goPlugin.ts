@@ -75,7 +75,10 @@ export async function servePlugin(
   return [CORE, PROTOCOL, "unix", socket, "grpc", certificate].join("|");
 }
 
-/** Exits when the parent process ends. A killed Terraform does not notify its plugins, so they would run forever. */
+/**
+ * Exits when the parent process ends. Without this exit, the plugin would run forever after Terraform was killed,
+ * because a killed Terraform does not notify its plugins.
+ */
 function exitWithParent(): void {
   const parent = process.ppid;
   setInterval(() => {

@@ -221,7 +221,7 @@ export class TerraformResource {
     });
   }
 
-  /** Returns a row that contains only the id. An import returns this row, and a read completes it. */
+  /** Returns a row that contains only the id. An import returns such a row, and a read then adds the other values. */
   rowOfId(id: string): Row {
     return this.#each(({ role }) => (role === "id" ? id : null));
   }
@@ -317,7 +317,8 @@ function ownFaults(attribute: Attribute, config: Row): ResourceFault[] {
   const { role, name, property } = attribute;
   const value = config[name] ?? UNKNOWN;
   const invalid = { code: "invalid_input", field: [property] } as const;
-  // The service would replace an empty string with its own value, which Terraform reports as a provider bug.
+  // The service would replace an empty string with the service's own value. Terraform would report this replacement as
+  // a provider bug.
   if (role === "input" && value === "" && !attribute.field.required && canonical(attribute.field, "") !== "")
     return [{ ...invalid, detail: said`must not be empty; omit it, or set null` }];
   if (role !== "secret" || value === UNKNOWN) return [];
@@ -326,8 +327,8 @@ function ownFaults(attribute: Attribute, config: Row): ResourceFault[] {
 }
 
 /**
- * The remedy for an invalid secret. Terraform's function `uuid()` is no remedy: its result is known only at apply, has
- * no UUID version, and is not shown.
+ * The remedy for an invalid secret. Terraform's function `uuid()` is unsuitable: its result is known only at apply, is
+ * not a UUID of version 4, and is not shown.
  */
 const CHOOSE = said`create one with the command uuidgen, and set it from an ephemeral variable or a secret store (Terraform's uuid() does not create version 4 UUIDs)`;
 

@@ -188,8 +188,8 @@ export class ResourceCalls {
       return {
         plannedState: encoded(planned),
         requiresReplace: replaces.map((attribute) => attributePath(attribute)),
-        // If the object is replaced, also because of `-replace`, Terraform plans the create of the new object next,
-        // without a state. The private data passes the resource's name to that call.
+        // If the object is replaced, for example because of `-replace`, Terraform next plans the create of the new
+        // object. It passes no state to that call. The private data passes the resource's name.
         ...(prior && { plannedPrivate: Buffer.from(JSON.stringify({ replaces: name })) }),
         diagnostics: conflict ? [...errors, conflict] : errors,
       };
@@ -267,8 +267,8 @@ const upgraded = (resource: TerraformResource, raw: RawState | undefined): Row =
   resource.upgraded((raw?.json?.length ? parsed(raw.json) : {}) as Row);
 
 /**
- * The objects of one plan. Detects two resources with one object, which would overwrite each other's changes. Terraform
- * passes no resource addresses to providers, and deletes and creates objects in any order.
+ * The objects of one plan. This class detects two resources with one object, which would overwrite each other's
+ * changes. Terraform passes no resource addresses to providers, and deletes and creates objects in any order.
  */
 class PlannedObjects {
   /** Types and ids of the objects that the plan keeps in the state. */

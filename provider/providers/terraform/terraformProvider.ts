@@ -118,8 +118,8 @@ export class TerraformProvider {
   }
 
   /**
-   * Opens the session token. Terraform opens it at plan and again at apply. Both times, the result is the token of the
-   * provider's own session.
+   * Opens the session token. Terraform opens the token at plan and again at apply. Both times, the result is the token
+   * of the provider's own session.
    */
   #openToken({ typeName, config }: WithConfig): Promise<object> {
     return withDiagnostics("No session token", async () => {
