@@ -119,7 +119,10 @@ export const commandErrors = {
     cause: "The run was interrupted. The state contains every completed step.",
     remedy: "Run the command again.",
   },
-  plan_file: { cause: "A plan file is missing or invalid.", remedy: "Save the plan again." },
+  plan_file: {
+    cause: "A plan file is invalid, or cannot be read or written.",
+    remedy: "Save the plan again.",
+  },
   plan_outdated: { cause: "The plan differs from the reviewed plan.", remedy: "Review the new plan." },
   policy_tests: { cause: "There are no policy tests.", remedy: "Add a file named `*.policy.ts`." },
   review: { cause: "The review has no namespace to evaluate.", remedy: "Set `GATEHOUSE_TENANT`." },
