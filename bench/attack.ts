@@ -1,5 +1,5 @@
-// Measures the effect of attacks on a healthy client: `npm run bench:attack [-- --database … --cases … --output
-// FILE]`. Each case uses a separate service. The healthy client sends one request after another.
+// Measures the effect of attacks on a healthy client: `npm run bench:attack [-- --database … --cases … --output FILE]`.
+// Each case runs on a new service. The healthy client sends one request after another.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 // Measures the throughput of the service: `npm run bench:server [-- --database … --cases … --output FILE]`. Each case
-// runs alone on a new service process. In turn with each case, the benchmark measures the floor: a bare route with
-// one read.
+// runs alone on a new service process. In turn with each case, the benchmark measures the baseline server (floor.ts): a
+// minimal route that reads one row.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,8 +25,8 @@ const cases = options.cases.flatMap((name) => CASES[name] ?? []);
 const report = new Report();
 
 /**
- * Returns true if the cases need a namespace. Each namespace of the writer belongs to one case, and takes long to
- * seed.
+ * Returns true if the selected cases need a namespace. Each namespace of the user `writer` belongs to one case.
+ * Unneeded ones are skipped, since seeding takes long.
  */
 function isNeeded(namespace: NamespaceName): boolean {
   const { owner } = contentsOf(namespace);

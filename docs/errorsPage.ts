@@ -13,8 +13,8 @@ const section = (title: string, intro: string, kinds: Readonly<Record<string, Er
   ].join("\n\n");
 
 /**
- * The page of error codes, from the catalogs of the SDK and the provider.
- * @param note states that the page is generated
+ * Returns the page of error codes, generated from the error catalogs of the SDK and the provider.
+ * @param note the comment that states that the page is generated
  */
 export const errorsPage = (note: string): string =>
   `${[

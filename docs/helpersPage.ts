@@ -7,7 +7,7 @@ interface Documented {
   readonly text: string;
 }
 
-/** The exported functions and interfaces of a file, with their doc comments. */
+/** Returns the exported functions and interfaces of a file, with their doc comments. */
 function documented(file: string): Documented[] {
   const source = readFileSync(new URL(`../provider/${file}`, import.meta.url), "utf8");
   const declared =
@@ -22,7 +22,7 @@ function documented(file: string): Documented[] {
   });
 }
 
-/** The declaration of a function without its body, or of a whole interface. */
+/** Returns the declaration of a function without its body, or the complete declaration of an interface. */
 function signatureOf(declaration: string): string {
   if (declaration.startsWith("interface")) return `${declaration}\n}`;
   const head = declaration.slice(0, declaration.indexOf(" {\n"));
@@ -38,7 +38,7 @@ function helperSection({ name, signature, text }: Documented): string {
   return `### ${name}\n\n\`\`\`ts\n${signature}\n\`\`\`\n\n${text}`;
 }
 
-/** The page of the helpers, generated from their doc comments. */
+/** Returns the page of the helper functions, generated from their doc comments. */
 export function helpersPage(note: string): string {
   const head = `# Helpers and lookups
 

@@ -2,11 +2,11 @@ import { internal, internalOperations, type Operation } from "../sdk/contract/in
 import { table } from "./table.ts";
 
 /**
- * The page of the operations of the internal listener.
- * @param note states that the page is generated
+ * Returns the page about the operations of the internal listener.
+ * @param note the comment that states that the page is generated
  */
 export function internalOperationsPage(note: string): string {
-  // The list is sorted, because loaders differ in the order of a module's exports.
+  // The operations are sorted, because the order of a module's exports depends on the module loader.
   const all = (Object.values(internalOperations) as Operation[]).sort((a, b) =>
     a.id.localeCompare(b.id, "en"),
   );

@@ -11,7 +11,7 @@ function section([code, rule]: [code: string, rule: LintRule]): string {
   ].join("\n\n");
 }
 
-/** The page of the lint findings, generated from `lintRules`. */
+/** Returns the page about lint findings, generated from `lintRules`. */
 export function lintPage(note: string): string {
   const head = `# Lint findings
 

@@ -45,7 +45,7 @@ function typeName(schema: Schema): string {
 
 const defaultText = (value: unknown) => (value === undefined ? "" : `\`${JSON.stringify(value)}\``);
 
-/** A row for the input, and a row for each member of an object value, in any of its forms. */
+/** Returns a table row for an input, and a row for each member if the value can be an object. */
 function inputRows(name: string, field: InputField): string[][] {
   const schema = jsonSchema(field.schema);
   const replaces = field.replaces ? "yes" : "";
@@ -139,7 +139,7 @@ another key, which ends the replaced keys when their overlap is over.`;
 }
 
 function operationsPage(): string {
-  // The list is sorted, because loaders differ in the order of a module's exports.
+  // The operations are sorted, because the order of a module's exports depends on the module loader.
   const all = Object.values(operations as Readonly<Record<string, Operation>>).sort((a, b) =>
     a.id.localeCompare(b.id, "en"),
   );
@@ -230,7 +230,7 @@ The engine refuses a program or state with one of these features before it chang
   return [NOTE, head, table(["Feature", "Instead"], rows)].join("\n\n");
 }
 
-/** All generated pages, by file name. */
+/** Contents of all generated pages, by file name. */
 export function pages(): Record<string, string> {
   const texts = {
     "resources.md": resources(),
@@ -248,7 +248,10 @@ export function pages(): Record<string, string> {
   return { ...Object.fromEntries(own), ...terraformPages() };
 }
 
-/** All generated schemas, by file name in provider/schemas: those of the commands' output and that of the plugin. */
+/**
+ * Contents of all generated schemas, by file name in provider/schemas: the schemas of command output and the schema of
+ * the plugin.
+ */
 export function schemaFiles(): Record<string, string> {
   const schemas = jsonSchemas();
   const plugin = pulumiSchema({

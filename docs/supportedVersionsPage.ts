@@ -12,13 +12,16 @@ interface Manifest {
 const manifest = (folder: string): Manifest =>
   JSON.parse(readFileSync(new URL(`../${folder}/package.json`, import.meta.url), "utf8"));
 
-/** The version of Terraform in the tests of this release. `npm run release` compares it with the installed version. */
+/**
+ * The Terraform version with which this release is tested. `npm run release` compares this version with the installed
+ * version.
+ */
 export const TERRAFORM_TRIED = "1.11.4";
 
-/** The supported versions of Pulumi. Its CLI and its SDK are released together. */
+/** The supported versions of Pulumi. The Pulumi CLI and the Pulumi SDK are released together with the same version. */
 export const PULUMI_RANGE = manifest("provider").peerDependencies["@pulumi/pulumi"] ?? "";
 
-/** A version range in words, for ranges such as `>=22.19`, `^3.260.0` and `>=5.8.0 <7`. */
+/** Returns a version range in words, for ranges such as `>=22.19`, `^3.260.0` and `>=5.8.0 <7`. */
 export function rangeText(range: string): string {
   const [, from = range] = /^(?:>=|\^)([\d.]+)/.exec(range) ?? [];
   const [, below] = /<([\d.]+)$/.exec(range) ?? [];
@@ -28,14 +31,14 @@ export function rangeText(range: string): string {
 
 const testFolder = (folder: string) => new URL(`../test/${folder}/`, import.meta.url);
 
-/** The versions in the file names of recordings. */
+/** Returns the versions in the file names of recordings. */
 const namedBy = (folder: string, name: RegExp): string =>
   readdirSync(testFolder(folder))
     .flatMap((file) => name.exec(file)?.[1] ?? [])
     .sort()
     .join(", ");
 
-/** The versions in the content of recordings, for example those of the Pulumi CLI in the plugin's tests. */
+/** Returns the versions in the content of recordings, such as the Pulumi CLI versions in the plugin's tests. */
 function recordedVersions(recordings: string, member: string): string {
   const folder = testFolder(recordings);
   const versions = readdirSync(folder).map(
@@ -44,7 +47,7 @@ function recordedVersions(recordings: string, member: string): string {
   return [...new Set(versions)].sort().join(", ");
 }
 
-/** The row of a CLI that runs Terraform configurations. */
+/** Returns the table row of a CLI that runs Terraform configurations. */
 const programRow = ({ name, versions }: TerraformCli, tried: string, how: string): string[] => [
   name,
   `${versions.least} and newer`,
@@ -52,7 +55,10 @@ const programRow = ({ name, versions }: TerraformCli, tried: string, how: string
   `functions from ${versions.functions} on, the ephemeral resource from ${versions.ephemeral}, the secret of an API key from ${versions.writeOnly}; ${how}`,
 ];
 
-/** The page of the supported versions, read from the packages' own files if they contain them. */
+/**
+ * Returns the page of supported versions. Most versions come from the package.json files and the recordings of the
+ * tests.
+ */
 export function supportedVersionsPage(note: string): string {
   const root = manifest(".");
   const provider = manifest("provider");

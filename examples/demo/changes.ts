@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { type Client, where } from "@gatehouse-access/sdk";
 
-/** The users who make changes, each with a separate login. */
+/** The users who change objects out of band, each with a separate login. */
 export interface Users {
   readonly ana: Client;
   readonly bob: Client;
