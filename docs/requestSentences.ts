@@ -71,7 +71,7 @@ function fixedParts(text: string): string[] {
 /** Path of the generated module, relative to this folder. */
 export const SENTENCES_FILE = "../sdk/requestSentences.ts";
 
-/** Returns the source of the generated SDK module, which lists the sentences of request errors. */
+/** Returns the source text of the generated SDK module, which lists the sentences of request errors. */
 export function requestSentences(): string {
   const texts = [...sampleErrors()].filter((error) => error instanceof RequestError);
   const parts = new Set(

@@ -4,7 +4,10 @@ type UnsupportedFeature = Omit<UnsupportedUse, "resource">;
 
 const CLI = "Use the Pulumi CLI (--engine cli) for this program.";
 
-/** Features that the embedded engine rejects before it changes anything. The reference is generated from this list. */
+/**
+ * Features that the embedded engine rejects before it changes anything. The reference documentation is generated from
+ * this list.
+ */
 export const UNSUPPORTED = [
   { id: "runtime", feature: "programs in languages other than Node.js", hint: CLI },
   { id: "backend", feature: "state backends other than file://", hint: CLI },
@@ -50,15 +53,18 @@ export const UNSUPPORTED = [
 
 export type UnsupportedId = (typeof UNSUPPORTED)[number]["id"];
 
-/** Returns a use of an unsupported feature. @param resource the resource or file that uses the feature */
+/**
+ * Returns a description of the use of an unsupported feature.
+ * @param resource the resource or file that uses the feature
+ */
 export function unsupportedUse(id: UnsupportedId, resource: string): UnsupportedUse {
   const feature = UNSUPPORTED.find((entry) => entry.id === id) as UnsupportedFeature;
   return { ...feature, resource };
 }
 
 /**
- * Intended differences between the engines. The reference is generated from this list; the comparison test refers to
- * it.
+ * Intended differences between the engines. The reference documentation is generated from this list. The test that
+ * compares the engines refers to this list.
  */
 export const ENGINE_DIFFERENCES = [
   {
