@@ -56,8 +56,8 @@ export default defineConfig({
       }),
       project("processes", { include: ofBuilt, globalSetup: BUILD }),
       project("postgresql", { include: onPostgresql, ...POSTGRESQL }),
-      // These projects repeat the tests above: on PostgreSQL, with a sparse service, through the plugin, and with
-      // Terraform.
+      // The following projects repeat tests: on PostgreSQL, with a service that supports fewer operations, through the
+      // plugin, and with Terraform.
       project("again-postgresql", {
         include: ["test/server/**/*.test.ts"],
         exclude: ["test/server/sqlite/**", ...onPostgresql],

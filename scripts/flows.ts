@@ -28,7 +28,7 @@ class Modules {
   addLoaded(url: string): string | undefined {
     if (!url.startsWith("file:")) return undefined;
     const path = relative(ROOT, fileURLToPath(url.replace(/[?#].*/, "")));
-    // Returns the source file of a compiled module. The compiler writes each module to the same path below `dist`.
+    // Replaces the path of a compiled module by the path of its source, which is the same without `dist`.
     const source = path.replace(/^(\w+)\/dist\/(.*)\.js$/, "$1/$2.ts");
     if (SOURCES.has(source)) this.loaded.add(source);
     else if (source !== path && !source.includes("/generated/"))

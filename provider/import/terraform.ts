@@ -76,8 +76,8 @@ export function terraformAdoptions(
     const taken = addresses.flatMap((address) =>
       address.startsWith(head) ? [address.slice(head.length).replace(/\[.*$/s, "")] : [],
     );
-    // Patterns are written as literals: a function call contains the provider's local name, which may not be
-    // `gatehouse` in this configuration.
+    // With the argument `provider`, patterns are literals: a function call contains the provider's local name, which
+    // may not be `gatehouse` in this configuration.
     const declarations = own.objects.map((object) =>
       provider === undefined ? declarationOf(object) : { ...object, args: object.inputs },
     );

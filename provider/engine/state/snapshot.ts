@@ -303,7 +303,7 @@ export async function appendCommit(path: string, hash: string): Promise<void> {
   try {
     const text = await file.readFile("utf8");
     const whole = text.lastIndexOf("\n") + 1;
-    // Starts a new line, since a crash may have truncated the last line.
+    // Removes a last line that a crash truncated, since it would make the new line unreadable.
     await file.truncate(Buffer.byteLength(text.slice(0, whole)));
     const line: JournalLine = { line: "commit", hash };
     await file.write(`${JSON.stringify(line)}\n`, Buffer.byteLength(text.slice(0, whole)));
