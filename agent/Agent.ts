@@ -175,7 +175,7 @@ export class Agent {
     const report = setInterval(
       () => {
         this.#enroll().catch((error: Error) =>
-          log("warn", "the service did not accept a report", { reason: error.message }),
+          log("warn", "the service rejected a report of the device", { reason: error.message }),
         );
       },
       REPORT + Math.random() * REPORT_SPREAD,
@@ -188,7 +188,7 @@ export class Agent {
   }
 
   async #sign(fingerprint: string, data: string): Promise<string> {
-    if (this.#enrolled === undefined) throw new Error("the device is not enrolled now");
+    if (this.#enrolled === undefined) throw new Error("the device is currently not enrolled");
     const client = createClient({
       url: this.#options.url,
       credential: tokenCredential(this.#enrolled.token),

@@ -89,7 +89,7 @@ export function becomeUser(user: string | undefined): {
     process.setgid?.(gid);
     process.setuid?.(uid);
   } else if (user !== undefined && user !== ownUser().username) {
-    throw new UsageError(`--user: only root can become ${user}`);
+    throw new UsageError(`--user: only root can switch to ${user}`);
   }
   const { username, homedir, shell } = ownUser();
   const usable = shell && existsSync(shell) && !/\/(nologin|false)$/.test(shell);

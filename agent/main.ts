@@ -78,7 +78,7 @@ const settings = z.object({
   sftpServer: z
     .string()
     .refine((path) => path === INTERNAL || (path.startsWith("/") && isProgram(path)), {
-      error: `must be the path of an executable program, or ${INTERNAL}`,
+      error: `must be the path of an executable file, or ${INTERNAL}`,
     })
     .optional(),
   allowForwarding: onOrOff,
@@ -131,7 +131,7 @@ function runCommand(): Command {
     .addOption(
       option(
         "--logins <names>",
-        "Allowed login names, separated by commas; * allows every name; all log in as the user of this process " +
+        "Allowed login names, separated by commas; * allows every name; all programs run as the user of this process " +
           "(default: the name of this user)",
         "GATEHOUSE_AGENT_LOGINS",
       ),
@@ -149,7 +149,7 @@ function runCommand(): Command {
     .addOption(
       option(
         "--sftp-server <path>",
-        "SFTP server program, or internal for the agent's own (default: OpenSSH's sftp-server if it is installed, " +
+        "SFTP server program, or internal for the agent's own SFTP server (default: OpenSSH's sftp-server if it is installed, " +
           "else internal)",
         "GATEHOUSE_AGENT_SFTP_SERVER",
       ),
@@ -165,7 +165,7 @@ function runCommand(): Command {
     .addOption(
       option(
         "--allow-http [on|off]",
-        "Allow http:// to another machine. An attacker on the network can then read the device's token and log in",
+        "Allow an http:// URL of another machine. An attacker on the network can then read the device's token and log in",
         "GATEHOUSE_AGENT_ALLOW_HTTP",
         "off",
       ).preset("on"),

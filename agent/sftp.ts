@@ -387,7 +387,7 @@ export class FileServer {
 
   #file(handle: Buffer): FileHandle {
     const opened = this.#find(handle);
-    if (!("file" in opened)) throw new Rejection(STATUS.FAILURE, "the handle belongs to a folder");
+    if (!("file" in opened)) throw new Rejection(STATUS.FAILURE, "the handle refers to a folder");
     return opened.file;
   }
 
@@ -439,7 +439,7 @@ export class FileServer {
 
   async #list(handle: Buffer): Promise<Answer> {
     const opened = this.#find(handle);
-    if (!("folder" in opened)) throw new Rejection(STATUS.FAILURE, "the handle belongs to a file");
+    if (!("folder" in opened)) throw new Rejection(STATUS.FAILURE, "the handle refers to a file");
     const { folder, rest, path } = opened;
     const next = async () => rest.shift() ?? ((await folder.read())?.name as Buffer | undefined);
     this.#names ??= systemNames();

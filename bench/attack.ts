@@ -52,7 +52,7 @@ if (gateway.length > 0) {
   report.print(`
 # Effect of attacks on the SSH gateway
 
-SQLite. The attacker uses another address. Memory: the peaks of the API's process and of the gateway process.
+SQLite. The attacker uses a separate address. Memory: the peaks of the API's process and of the gateway process.
 
 | Attack | GET: median (ms) | p99 | worst | API (MB) | gateway (MB) | login: median (ms) | worst | failed |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |`);

@@ -25,7 +25,7 @@ import { NODE, Report, today } from "./report.ts";
 
 const { rounds, held, write } = readOptions("bench:gateway", {
   rounds: wholeNumber("measurements of each case", 7),
-  held: wholeNumber("open device connections; 0: none", 10_000, 0),
+  held: wholeNumber("number of open device connections; 0 skips this measurement", 10_000, 0),
   write: flag("also write the tables to bench/GATEWAY.md, as Markdown"),
 });
 

@@ -28,7 +28,7 @@ const GROWN = ["evaluated", "build", "grants", "changes", "explain"] as const;
 
 const options = readOptions("bench:policy", {
   parts: names(["fleet", ...FIGURES]),
-  rounds: wholeNumber("runs of each operation; the tables show the medians", 5),
+  rounds: wholeNumber("number of runs of each operation; the tables show the medians", 5),
   output,
 });
 const { rounds } = options;

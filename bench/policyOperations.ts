@@ -71,7 +71,7 @@ export const OPERATIONS = {
     },
   },
   grants: {
-    title: "`new Access`, then all `grantsOf` it",
+    title: "`new Access`, then `grantsOf` for all grants",
     run: ({ policy, evaluated }) => count(grantsOf(new Access(policy, evaluated)), "grants"),
   },
   computed: {
@@ -79,7 +79,7 @@ export const OPERATIONS = {
     run: ({ policy }) => count(grantsOf(new Access(policy, loginsToEvaluate([policy]))), "grants"),
   },
   changes: {
-    title: "two `new Access`, then all `accessChanges`",
+    title: "two `new Access`, then `accessChanges` for all changes",
     run: ({ policy, evaluated, changed }) => {
       const uids = policy.devices.map(({ uid }) => uid);
       const [before, after] = [new Access(policy, evaluated, uids), new Access(changed, evaluated, uids)];

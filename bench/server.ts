@@ -14,10 +14,13 @@ import { contentsOf, FLOOR_NAMESPACE, NAMESPACE_NAMES, type NamespaceName } from
 
 const options = readOptions("bench:server", {
   database: databases,
-  "database-url": text("URL", "an empty PostgreSQL database; default: a server that is started for the run"),
+  "database-url": text(
+    "URL",
+    "empty PostgreSQL database; by default, the benchmark starts a PostgreSQL server",
+  ),
   cases: names(Object.keys(CASES)),
-  seconds: wholeNumber("length of each measured run", 5),
-  rounds: wholeNumber("runs of each case; the table shows the medians", 3),
+  seconds: wholeNumber("duration of each measured run, in seconds", 5),
+  rounds: wholeNumber("number of runs of each case; the table shows the medians", 3),
   output,
 });
 const { seconds, rounds } = options;

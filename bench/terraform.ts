@@ -34,7 +34,7 @@ const BESIDE = 5;
 
 const sizes: Option<readonly number[]> = {
   value: "N,N,…",
-  description: "numbers of resources, default 100,500,2000",
+  description: "numbers of resources to measure; default: 100,500,2000",
   read(text = "100,500,2000") {
     const given = text.split(",");
     if (!given.every((size) => /^[1-9]\d{0,5}$/.test(size)))

@@ -67,16 +67,16 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
     pipelined: { path: "/openapi.json", requests: 1600, unread: true },
   },
   full: {
-    title: "300 connections that enroll in a namespace with the maximum number of pending devices",
+    title: "300 connections that enroll devices in a namespace with the maximum number of pending devices",
     ...enrollment,
   },
   enroll: {
-    title: "300 connections that enroll, from one address",
+    title: "300 connections that enroll devices, from one address",
     ...enrollment,
     env: { GATEHOUSE_MAXIMUM_PENDING_DEVICES: "0" },
   },
   unlimited: {
-    title: "300 connections that enroll, without a limit for their address",
+    title: "300 connections that enroll devices, without a limit for each address",
     ...enrollment,
     env: { GATEHOUSE_MAXIMUM_PENDING_DEVICES: "0", GATEHOUSE_ENROLLMENTS_PER_ADDRESS: "0" },
   },

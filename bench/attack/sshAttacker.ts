@@ -187,7 +187,7 @@ export const SSH_ATTACKS = {
     },
   },
   largeWindow: {
-    title: "4 channels with a window of 4 GB and unread data",
+    title: "4 channels with a window of 4 GB, whose data the client does not read",
     parallel: 4,
     async run() {
       const { client, protocol, socket } = await login();

@@ -84,7 +84,7 @@ const deviceList = (title: string, query: string): Case =>
 /** Cases that change no declared objects. */
 const reads = {
   namespaces: get("namespace list", "keys", "/api/namespaces"),
-  "namespaces-large": get("namespace list, 101,000 devices in them", "many", "/api/namespaces"),
+  "namespaces-large": get("namespace list, namespaces with 101,000 devices", "many", "/api/namespaces"),
   keys: get("100-key list", "keys", `${KEYS}?per_page=100`),
   login: {
     title: "login",
@@ -95,7 +95,7 @@ const reads = {
   "auth-100000": deviceAuth("many"),
   "auth-restart": {
     ...deviceAuth("many"),
-    title: "device authentication, first report of each since the start",
+    title: "device authentication, first report of each device since the start",
     before: 0,
   },
   "devices-1000": get("device list, 100 of 1,000 devices", "thousand", "/api/devices?per_page=100"),

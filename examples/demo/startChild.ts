@@ -24,10 +24,13 @@ export interface Child<Ready> {
  */
 export class ChildError extends Error {
   constructor(name: string, problem: string, lines: readonly string[]) {
-    const output = lines.length === 0 ? "It printed nothing." : `Its last lines:\n  ${lines.join("\n  ")}`;
+    const output =
+      lines.length === 0
+        ? "The process printed nothing."
+        : `Last lines of the output:\n  ${lines.join("\n  ")}`;
     super(
       `${name} ${problem}. ${output}\nFix the problem that the output reports, then run the demo again. ` +
-        "If the output does not help, report it together with the versions of the system and of Node.js.",
+        "If the output does not help, report a bug with the output and the versions of the operating system and Node.js.",
     );
     this.name = "ChildError";
   }

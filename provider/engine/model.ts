@@ -100,7 +100,7 @@ export interface Diagnostic {
 /** The message of an update that would change neither objects nor the state. */
 export const NOTHING_TO_DO: Diagnostic = {
   severity: "info",
-  message: "No changes: program, state and outputs are the same.",
+  message: "No changes: the program matches the state and the outputs.",
 };
 
 /** Number of resources for each operation. Default providers are not counted. */

@@ -26,8 +26,8 @@ type Values = Readonly<Record<string, unknown>>;
 
 const NOTES: Readonly<Record<string, readonly string[]>> = {
   ApiKey: [
-    "The service never returns the secret of an API key, so it is missing here. Set key_wo only for a change that creates",
-    "a new key, such as another value of valid_days.",
+    "The service never returns the secret of an API key, so this file does not contain key_wo. Set key_wo only for a",
+    "change that creates a new key, such as another value of valid_days.",
   ],
 };
 

@@ -115,7 +115,7 @@ export function packageFindings({ name, files }: Pick<Packed, "name" | "files">)
   });
   const problems = [
     ...missing.map((file) => `${file} is not in the package`),
-    ...strange.map((file) => `${file} does not belong in the package`),
+    ...strange.map((file) => `${file} must not be in the package`),
     ...stale.map((file) => `${file} has no source file: remove dist, and build again`),
   ];
   return problems.map((what) => ({ what: `${name}: ${what}` }));

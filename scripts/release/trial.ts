@@ -64,7 +64,7 @@ export function trialOf(
     findings: [
       ...failed,
       ...(unexplained ? [{ what: `Vitest ended with exit code ${exitCode}, but no test failed` }] : []),
-      ...idle.map((one) => ({ what: `${one.relativeModuleId}: none of its tests ran`, isOfTheDay: true })),
+      ...idle.map((one) => ({ what: `${one.relativeModuleId}: no test in the file ran`, isOfTheDay: true })),
       ...(passed.length === 0 ? [{ what: "no test of the trial passed" }] : []),
     ],
     passed: passed.length,

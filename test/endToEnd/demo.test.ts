@@ -114,7 +114,7 @@ it("shows the last lines of an agent that does not start, and the remedy", SLOW,
   const { code, output } = await runDemo({ TMPDIR: folder, GATEHOUSE_AGENT_ALLOW_FORWARDING: "perhaps" });
   expect(code, output).toBe(1);
   expect(output).toContain(
-    "The demo failed: The agent of edge-01 exited with exit code 2. Its last lines:\n" +
+    "The demo failed: The agent of edge-01 exited with exit code 2. Last lines of the output:\n" +
       "  gatehouse-agent: --allow-forwarding: must be on or off\n" +
       "Fix the problem that the output reports, then run the demo again.",
   );
@@ -138,7 +138,7 @@ it.runIf(process.platform === "linux")(
     });
     expect(code, output).toBe(1);
     expect(output).toMatch(
-      /The demo failed: The service exited with signal SIGKILL\. Its last lines:\n {2}\{/,
+      /The demo failed: The service exited with signal SIGKILL\. Last lines of the output:\n {2}\{/,
     );
     expect(readdirSync(folder)).toEqual([]);
   },

@@ -188,7 +188,7 @@ test("nodeargs are split like in a shell", () => {
     "e f",
     "",
   ]);
-  expect(() => splitWords("'open")).toThrow(/unclosed quote/);
+  expect(() => splitWords("'open")).toThrow(/A quote in the option nodeargs is not closed/);
   fc.assert(
     fc.property(fc.array(fc.string({ minLength: 1 })), (words) => {
       const quoted = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");

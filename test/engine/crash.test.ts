@@ -390,7 +390,9 @@ describe.runIf(process.platform !== "win32")("a full disk", { tags: ["long"] }, 
       expect(output).toContain(JOURNAL);
       expect(ws.names()).toEqual(before);
       const preview = await (await ws.open()).preview();
-      expect(preview.diagnostics[0]?.message).toMatch(/finished steps were merged into the state/);
+      expect(preview.diagnostics[0]?.message).toMatch(
+        /finished steps of the earlier run were merged into the state/,
+      );
       expect(ws.objects().filter((name) => !known().has(name))).toEqual([]);
       expect(ws.names().length).toBeGreaterThan(before.length);
       for (const name of ws.objects().filter((object) => !ws.names().includes(object))) {

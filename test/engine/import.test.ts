@@ -127,7 +127,9 @@ describe("the option import, with the embedded engine", () => {
     declare("x-1", { label: "x" });
     await ws.up();
     declare("x-1", { label: "y" });
-    expect(await failure()).toContain("it was imported and would be replaced (because of label)");
+    expect(await failure()).toContain(
+      "it is an imported resource, and the run would replace it (because of label)",
+    );
     expect(ws.objects()).toEqual(["x"]);
   });
 });

@@ -358,7 +358,7 @@ describe.each(engines)("the number of program runs in an up, with the $label", (
     const again = {
       code: 0,
       runs: 1,
-      output: expect.stringContaining("No changes: program, state and outputs are the same"),
+      output: expect.stringContaining("No changes: the program matches the state and the outputs"),
     };
     expect(await up()).toMatchObject(again);
     expect([ws.calls(), ws.stored()]).toEqual([[], before]);

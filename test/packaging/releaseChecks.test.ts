@@ -135,7 +135,7 @@ describe("the checks of a release", () => {
     const unexpected = ["dist/index.test.js.map", "client.ts", "dist/.tsbuildinfo", ".env"];
     expect(texts(packageFindings({ name: "sdk", files: [...files.slice(1), ...unexpected] }))).toEqual([
       "sdk: LICENSE is not in the package",
-      ...unexpected.map((file) => `sdk: ${file} does not belong in the package`),
+      ...unexpected.map((file) => `sdk: ${file} must not be in the package`),
     ]);
     expect(texts(packageFindings({ name: "sdk", files: [...files, "dist/policy/gone.js"] }))).toEqual([
       "sdk: dist/policy/gone.js has no source file: remove dist, and build again",
@@ -220,7 +220,7 @@ describe("the checks of a release", () => {
       { what: "Vitest: It broke" },
     ]);
     expect(trial([fine, module("test/packaging/readme.test.ts", ["skipped"])]).findings).toEqual([
-      { what: "test/packaging/readme.test.ts: none of its tests ran", isOfTheDay: true },
+      { what: "test/packaging/readme.test.ts: no test in the file ran", isOfTheDay: true },
     ]);
     expect(texts(trial([]).findings)).toEqual(["no test of the trial passed"]);
     expect(texts(trial([fine], [], 1).findings)).toEqual([

@@ -171,14 +171,14 @@ export async function recover(backend: FileBackend, crypter: Crypter): Promise<s
 async function merge(backend: FileBackend, crypter: Crypter, lines: readonly JournalLine[]): Promise<string> {
   const head = lines[0];
   // The earlier process was killed before the first line of the journal was on disk, so it had started no steps.
-  if (!head) return "It had started no steps.";
+  if (!head) return "The earlier run had started no steps.";
   if (head.line !== "head" || head.version !== 1) {
     throw new BackendError(`${backend.journalFile} has a format that this version does not support.`);
   }
   const checkpoint = await backend.read();
   const committed = lines.findLast((line) => line.line === "commit");
   if (committed?.line === "commit" && committed.hash === checkpoint?.hash)
-    return "It had already written its state.";
+    return "The earlier run had already written the state.";
   if (!checkpoint || checkpoint.hash !== head.base) {
     throw new JournalConflictError(
       `${backend.journalFile} contains the steps of a killed run, but another program has changed the state since ` +
@@ -192,6 +192,6 @@ async function merge(backend: FileBackend, crypter: Crypter, lines: readonly Jou
   const rendered = backend.render({ salt: crypter.saltText, metadata, ...snapshot.stored() });
   await appendCommit(backend.journalFile, rendered.hash);
   await backend.write(rendered.text);
-  const pending = inFlight > 0 ? ` ${inFlight} more were in flight and are now pending.` : "";
-  return `Its ${finished} finished steps were merged into the state.${pending}`;
+  const pending = inFlight > 0 ? ` ${inFlight} more steps were in flight and are now pending.` : "";
+  return `${finished} finished steps of the earlier run were merged into the state.${pending}`;
 }

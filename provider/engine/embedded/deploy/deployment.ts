@@ -310,7 +310,7 @@ export class HeldPlan {
     if (!planned) throw misfit(`${step.op} is not in the plan`);
     const isOpen = planned.fields.some((field) => hasUnknown(field.new));
     if (planned.op !== step.op && !(isOpen && (step.op === "same" || step.op === "update"))) {
-      throw misfit(`the plan has ${planned.op}, but the run needs ${step.op}`);
+      throw misfit(`the plan has ${planned.op}, but the run requires ${step.op}`);
     }
     const changed = new Set(step.fields.map(({ path }) => path));
     const left = planned.fields.find(({ path }) => !changed.has(path));
@@ -326,7 +326,7 @@ export class HeldPlan {
   requireDeletion(urn: string): void {
     const planned = this.#steps.get(urn);
     if (planned && planned.op !== "delete" && planned.op !== "replace") {
-      throw misfit(`the plan has ${planned.op}, but the run needs delete`);
+      throw misfit(`the plan has ${planned.op}, but the run requires delete`);
     }
   }
 }

@@ -162,7 +162,7 @@ export class TakenEntries {
     const other = this.#byFormer.get(urn);
     if (other) {
       throw new Error(
-        `its URN ${urn} is already claimed by an alias of ${other}; rename the resource, or remove the alias`,
+        `its URN ${urn} is already assigned to an alias of ${other}; rename the resource, or remove the alias`,
       );
     }
     const found = [urn, ...aliases].find((candidate) => this.#olds.has(candidate));

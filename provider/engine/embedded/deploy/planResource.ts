@@ -94,7 +94,7 @@ async function replacement(
   if (goal.importId !== "") {
     const why = keys.length > 0 ? ` (because of ${keys.join(", ")})` : "";
     throw new Error(
-      `it was imported and would be replaced${why}; remove the option import, or revert the change`,
+      `it is an imported resource, and the run would replace it${why}; remove the option import, or revert the change`,
     );
   }
   const inputs = await provider.check(goal, {}, goal.props);

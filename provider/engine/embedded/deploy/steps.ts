@@ -188,7 +188,8 @@ export async function executePlan(
     return undefined;
   return context.limiter.run(async () => {
     if (context.stop.reason) {
-      if (deletesFirst) step.error = "stopped between its deletion and its creation";
+      if (deletesFirst)
+        step.error = "the run stopped after the old object was deleted and before the new object was created";
       return undefined;
     }
     const finish = context.log.start(step.op, step);

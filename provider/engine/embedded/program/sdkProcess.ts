@@ -178,7 +178,7 @@ export function splitWords(text: string): string[] {
       word = undefined;
     } else word = (word ?? "") + char;
   }
-  if (quote !== "") throw new ProjectError(`The option nodeargs has an unclosed quote: ${text}`);
+  if (quote !== "") throw new ProjectError(`A quote in the option nodeargs is not closed: ${text}`);
   if (word !== undefined) words.push(word);
   return words;
 }
