@@ -13,7 +13,7 @@ interface InvoiceFlags extends Flags {
   readonly json?: boolean;
 }
 
-/** Page with more about invoices. */
+/** Documentation page about invoices, for the help of the commands. */
 const PAGE = "docs/billing.md";
 
 /** Formats an amount: `1250` in usd becomes `12.50 usd`. */

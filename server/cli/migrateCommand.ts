@@ -10,7 +10,7 @@ import { addOption } from "./serveCommand.ts";
 import { subcommand } from "./subcommand.ts";
 import { formatTable } from "./table.ts";
 
-/** Milliseconds between two progress lines. */
+/** Interval between two progress lines, in milliseconds. */
 const PROGRESS_INTERVAL = 2000;
 
 const target: Setting<z.ZodString> = {
@@ -22,7 +22,7 @@ const target: Setting<z.ZodString> = {
   schema: z.string().refine(isPostgresql),
 };
 
-/** The copy lacks only the rows that the service wrote during the copy. */
+/** Exit code 3 if the service wrote rows during the copy. The copy lacks only these rows. */
 class IncompleteCopyError extends OperatorError {
   override readonly name = "IncompleteCopyError";
   override readonly exitCode = 3;
@@ -34,7 +34,7 @@ async function migrate(io: CommandIo, flags: Flags): Promise<void> {
   const database = databaseAt(values.databaseUrl, dataDir, values.databaseConnections);
   if (!("file" in database)) throw new OperatorError("The service already uses PostgreSQL.");
   const url = readVariable(target, io.env);
-  // Loading on demand makes the other commands start faster.
+  // This module is loaded on demand, so that other commands start faster.
   const { migrateToPostgresql } = await import("./migrateToPostgresql.ts");
   const { tables, missed } = await migrateToPostgresql({
     dataDir,

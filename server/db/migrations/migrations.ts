@@ -39,9 +39,9 @@ export interface AppliedMigration {
 }
 
 /**
- * Returns the migrations that a database lacks.
+ * Returns the migrations that were not yet applied to a database.
  * @param database name of the database in messages
- * @throws DatabaseError the database comes from a newer version, or an applied migration has changed
+ * @throws DatabaseError a newer version of the service wrote the database, or an applied migration has changed
  */
 export function pendingMigrations(
   database: string,
