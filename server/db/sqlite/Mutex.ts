@@ -1,4 +1,4 @@
-/** A lock that one caller at a time holds, in the order of their calls. */
+/** A lock that only one caller can hold at a time. Callers receive the lock in the order of their calls. */
 export class Mutex {
   #locked = false;
   readonly #waiting: (() => void)[] = [];
@@ -6,7 +6,8 @@ export class Mutex {
 
   /**
    * Waits for the lock. The caller releases it with the returned function; later calls of that function do nothing.
-   * @param overtakes true to precede callers that do not overtake; for callers that hold the lock briefly
+   * @param overtakes true to receive the lock before waiting callers that do not overtake; for callers that hold the
+   * lock briefly
    */
   async acquire(overtakes = false): Promise<() => void> {
     const queue = overtakes ? this.#overtaking : this.#waiting;
