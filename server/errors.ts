@@ -24,18 +24,15 @@ export class UnauthenticatedError extends ServiceError {}
  * {@link ForbiddenError}.
  */
 export class PaymentError extends ServiceError {}
-/**
- * 403: permission denied, or a limit is reached. If the request is not possible for any caller now, use {@link
- * InvalidError}.
- */
+/** 403: permission denied, or a limit is reached. If no caller can make the request now, use {@link InvalidError}. */
 export class ForbiddenError extends ServiceError {}
 /** 404: the caller's namespace has no such object. The response is the same if another namespace has the object. */
 export class NotFoundError extends ServiceError {}
 /** 409: an object with that name or key exists. For values of a user's fields, use {@link TakenFieldsError}. */
 export class ConflictError extends ServiceError {}
 /**
- * 415: the service does not support the content type of the body. If a body is malformed JSON, use {@link
- * WrongTypeError}.
+ * 415: the service does not support the content type of the body. For a body that is malformed JSON, use
+ * {@link WrongTypeError}.
  */
 export class ContentTypeError extends ServiceError {}
 /**

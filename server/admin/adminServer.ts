@@ -51,8 +51,8 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
     schemaController,
   });
   servers.closeWith(app);
-  // The service copies the whole database before it sends the first byte of the response, so a large database takes
-  // long.
+  // The service copies the whole database before it sends the first byte of the response, which takes long for a large
+  // database.
   app.server.setTimeout(0);
 
   app.setErrorHandler((error, request, reply) => {

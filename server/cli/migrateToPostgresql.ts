@@ -26,8 +26,8 @@ interface MigrationResult {
 
 /**
  * Copies the data of a service from SQLite to PostgreSQL. If the service is stopped, its database is locked and copied.
- * If it runs, a snapshot is copied.
- * @throws OperatorError if one of the databases cannot be used; the target then has no rows
+ * If the service runs, a snapshot is copied.
+ * @throws OperatorError one of the databases cannot be used; the target then has no rows
  */
 export async function migrateToPostgresql(request: MigrationRequest): Promise<MigrationResult> {
   const { dataDir, database, target, progress } = request;

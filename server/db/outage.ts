@@ -8,8 +8,8 @@ import { Prisma } from "./generated/sqlite/client.ts";
 export type Outage = "unwritable" | "unreachable" | "busy";
 
 /**
- * Error codes of SQLite and PostgreSQL, with the outage that each code indicates. Extended codes of SQLite begin with
- * these codes. Appendix A of PostgreSQL's manual lists its codes.
+ * Error codes of SQLite and PostgreSQL, with the outage that each code indicates. The first matching entry counts.
+ * Extended codes of SQLite begin with these codes. Appendix A of PostgreSQL's manual lists its codes.
  */
 const CODES: readonly (readonly [codes: RegExp, outage: Outage])[] = [
   [/^SQLITE_(BUSY|LOCKED)/, "busy"],

@@ -28,7 +28,7 @@ export type Progress = (table: string, done: number, total: number) => void;
 
 /**
  * Copies all data of the service from a SQLite database into an empty PostgreSQL database. First creates or migrates
- * the schema. Copies all rows, or none.
+ * the schema. If the copy fails, the PostgreSQL database contains no rows.
  * @param sqlite must not be written to during the copy
  * @throws DatabaseError another version of the service wrote the SQLite database, or the PostgreSQL database cannot be
  * used, is not empty or rejects a row

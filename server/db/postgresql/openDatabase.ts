@@ -123,7 +123,7 @@ export function shownUrl(url: string): string {
   return shown.toString();
 }
 
-/** Returns the error that tells the operator why a PostgreSQL database cannot be used. */
+/** Returns the error for a PostgreSQL database that cannot be used, with a message for the operator. */
 export function unusable(url: string, error: unknown): DatabaseError {
   if (error instanceof DatabaseError) return error;
   const text =

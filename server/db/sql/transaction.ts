@@ -63,8 +63,8 @@ export function writeDirectly(client: object, groups: GroupCommit): void {
 }
 
 /**
- * Runs work like {@link inTransaction}, with SQL only. It may share its transaction with other work, so it must wait
- * for its own statements only.
+ * Runs work that uses only SQL in a transaction, like {@link inTransaction}. Other work may share the transaction, so
+ * the work must wait only for its own statements.
  * @param lane work of one lane shares transactions, and never conflicts
  */
 export async function inSqlTransaction<T>(
@@ -98,9 +98,10 @@ const FIRST_WAIT = 4;
 const LONGEST_WAIT = 400;
 
 /**
- * Runs a transaction again while it conflicts with others. A single statement is a transaction too. If it changes
- * several rows, PostgreSQL locks them in the order in which it finds them, so that two such statements may deadlock.
- * @param run receives the number of the attempt, from 1
+ * Runs a transaction, and repeats it after a conflict with another transaction. A single statement is a transaction
+ * too. If a statement changes several rows, PostgreSQL locks the rows in the order in which it finds them, so that two
+ * statements may deadlock.
+ * @param run runs the transaction; receives the number of the attempt, from 1
  */
 export async function retryConflicts<T>(run: (attempt: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {

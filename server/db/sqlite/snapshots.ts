@@ -28,9 +28,9 @@ export interface Snapshots {
 }
 
 /**
- * Returns the snapshots of an open SQLite database. Other statements wait while a snapshot is taken, at about the speed
- * of the disk.
- * @param file the database's path; a snapshot takes as much space next to it
+ * Returns the snapshots of an open SQLite database. Taking a snapshot takes about as long as writing the database to
+ * disk, and delays other statements.
+ * @param file the database's path; each snapshot needs as much free disk space in the file's folder
  */
 export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
   const copy = `${file}.snapshot`;
