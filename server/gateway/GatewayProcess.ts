@@ -254,7 +254,7 @@ export class GatewayProcess {
       .log()
       .error({ gateway: pid, code, signal, pause }, "the gateway process has ended; restarting it");
     this.#ready = this.#startAgain(pause);
-    // The error is ignored here, because other callers that wait for the start receive it.
+    // The error is logged here. Callers that wait for the start also receive it.
     this.#ready.catch((error: unknown) => {
       if (this.#stopped.signal.aborted) return;
       this.#options.log().error({ err: error }, "cannot restart the gateway process");

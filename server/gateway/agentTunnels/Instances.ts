@@ -91,8 +91,9 @@ export class Instances {
   }
 
   /**
-   * Connects to the instance that has announced a connection, for an agent that picks it up here.
-   * @throws UnreachableError the instance does not exist, or does not know the connection
+   * Connects to the instance that has announced a connection, for an agent that picks up the connection at this
+   * instance.
+   * @throws UnreachableError the instance does not exist, or no longer has the connection
    */
   async passOn(instanceId: string, dial: string): Promise<Duplex> {
     return this.#open(instanceId, `/internal/dials/${encodeURIComponent(dial)}`);
