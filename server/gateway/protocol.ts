@@ -82,7 +82,7 @@ export interface RefusedLogin {
 export interface LoginQuestion extends SshAddress {
   /** The client's address, normalized. */
   readonly address: string;
-  /** The public key that the client presents, in SSH's wire format; undefined if it has sent a password. */
+  /** The public key that the client presents, in SSH's wire format; undefined if the client has sent a password. */
   readonly key: Buffer | undefined;
   /** Whether the decision includes firewall rules. False if the client only queries whether a key is acceptable. */
   readonly firewall: boolean;
@@ -95,7 +95,10 @@ export interface AdmittedLogin {
   readonly username: string;
   /** The client's address. */
   readonly address: string;
-  /** The type of the session; `none` before the client's first request. */
+  /**
+   * The type of the session: `web` for a web terminal; otherwise `none`, until the client's first request determines
+   * the type.
+   */
   readonly type: "none" | "web";
   /** The public key that opened the login, in SSH's wire format; undefined if a password opened the login. */
   readonly key: Buffer | undefined;
@@ -185,7 +188,7 @@ export interface RequestedTerminal {
   readonly password: string | undefined;
   /** The browser's address. */
   readonly address: string;
-  /** The key that the browser has proved to have; undefined if it has sent a password. */
+  /** The key that the browser has proved to have; undefined if the client has sent a password. */
   readonly key: Buffer | undefined;
   /** The user who is logged in to the browser's console, if known. */
   readonly userId: string | undefined;

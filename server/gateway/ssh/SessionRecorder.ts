@@ -263,7 +263,7 @@ export class SessionRecorder {
   }
 
   /**
-   * Notes that the taken entries are written.
+   * Records that the entries that {@link take} returned are written.
    * @param silenced true to stop recording output
    */
   written(silenced: boolean): void {
