@@ -86,12 +86,12 @@ export function makeMetrics(): Metrics {
     }),
     refusedTakeovers: new Counter({
       name: "gatehouse_device_takeovers_refused_total",
-      help: "Tunnels refused because the device has another one, and the agent did not prove the private key",
+      help: "Tunnels refused because the device has another tunnel and the agent did not prove the private key",
       registers,
     }),
     refusedLists: new Counter({
       name: "gatehouse_refused_lists_total",
-      help: "List requests refused because too many of the same namespace waited",
+      help: "List requests refused because too many list requests of the same namespace were waiting",
       registers,
     }),
   };

@@ -46,17 +46,17 @@ async function migrate(io: CommandIo, flags: Flags): Promise<void> {
   print(io, formatTable([["TABLE", "ROWS"], ...rows]));
   print(
     io,
-    "Copied all rows. Sealed values are unchanged, so every instance needs the present secret: the file `secret` of the " +
+    "Copied all rows. Encrypted values are unchanged, so every instance needs the same secret: the file `secret` of the " +
       "data folder, or the value of GATEHOUSE_SECRET or GATEHOUSE_SECRET_FILE.",
   );
   if (missed === undefined)
     return print(io, "Set GATEHOUSE_DATABASE_URL to the new database and start the service.");
   print(
     io,
-    "The service still writes to its old database. To move it, stop it and run this command again with an empty database.",
+    "The service still writes to its old database. To move the service, stop it and run this command again with an empty database.",
   );
   if (missed > 0) {
-    throw new IncompleteCopyError(`The copy lacks ${missed} rows that the service wrote meanwhile.`);
+    throw new IncompleteCopyError(`The copy lacks ${missed} rows that the service wrote during the copy.`);
   }
 }
 

@@ -59,7 +59,7 @@ export async function readPassword(io: CommandIo, flags: PasswordFlags): Promise
     const [line = ""] = (await text(stdin)).split(/\r?\n/, 1);
     if (line !== "") return line;
     throw new OperatorError(
-      "The standard input has no password. Pipe one in, run the command at a terminal, or use --generate-password.",
+      "The standard input has no password. Pipe a password to the command, run the command at a terminal, or use --generate-password.",
     );
   }
   const password = await promptHidden(stdin, stderr, "Password: ");

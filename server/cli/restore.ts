@@ -38,14 +38,14 @@ export async function restore({ backup, dataDir, database, secret }: RestoreRequ
   const known = knownSecret(dataDir, secret);
   if (known === undefined) {
     throw new OperatorError(
-      `The data folder ${dataDir} has no instance secret. Copy the file \`secret\` of the backed up service there, ` +
+      `The data folder ${dataDir} has no instance secret. Copy the file \`secret\` of the backed-up service to the folder, ` +
         "readable only by the user of the service, or set GATEHOUSE_SECRET_FILE.",
     );
   }
   if (existsSync(`${backup}-wal`)) {
     throw new OperatorError(
       `${backup} is incomplete: it was copied from a database in use, and a part of its data is in ${backup}-wal. ` +
-        "Copy it with `gatehouse-server backup`, or open it once with `sqlite3`.",
+        "Copy the database with `gatehouse-server backup`, or open the copy once with `sqlite3`.",
     );
   }
   const copy = `${database}.restoring`;

@@ -35,7 +35,7 @@ async function restoreBackup(io: CommandIo, name: string, flags: Flags): Promise
 export function restoreCommand(io: CommandIo): Command {
   const command = subcommand(
     "restore",
-    "Replace the database of a stopped service by a backup.",
+    "Replace the database of a stopped service with a backup.",
     "/backup/gatehouse.db",
   )
     .argument("<file>", "Backup to restore, written by `gatehouse-server backup`")

@@ -188,7 +188,7 @@ export interface RequestedTerminal {
   readonly password: string | undefined;
   /** The browser's address. */
   readonly address: string;
-  /** The key that the browser has proved to have; undefined if the client has sent a password. */
+  /** The key that the browser has proved to have; undefined if the browser has sent a password. */
   readonly key: Buffer | undefined;
   /** The user who is logged in to the browser's console, if known. */
   readonly userId: string | undefined;

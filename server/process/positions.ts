@@ -32,7 +32,7 @@ function open(file: string): Reader<CityResponse> {
   try {
     return new Reader<CityResponse>(bytes);
   } catch (error) {
-    const text = `The position file ${named} is not a database in the MaxMind format. Set it to an .mmdb file.`;
+    const text = `The position file ${named} is not a database in the MaxMind format. Use an .mmdb file.`;
     throw new OperatorError(text, { cause: error });
   }
 }

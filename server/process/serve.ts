@@ -156,7 +156,7 @@ function renewTls({ log }: FastifyInstance, servers: HttpServers, files: TlsFile
     servers.renewTls(readTls(files));
     log.info("TLS certificate renewed");
   } catch (error) {
-    log.error({ err: error }, "cannot reload the TLS certificate; the previous one stays in use");
+    log.error({ err: error }, "cannot reload the TLS certificate; the previous certificate stays in use");
   }
 }
 
@@ -165,7 +165,7 @@ function renewPositions({ log }: FastifyInstance, positions: Positions): void {
     positions.reload();
     log.info("positions of addresses renewed");
   } catch (error) {
-    log.error({ err: error }, "cannot reload the positions of addresses; the previous ones stay in use");
+    log.error({ err: error }, "cannot reload the positions of addresses; the previous positions stay in use");
   }
 }
 

@@ -69,7 +69,7 @@ function checkVersion(sqlite: Sqlite.Database): void {
   const pending = pendingMigrations(`The database ${sqlite.name}`, applied as AppliedMigration[], migrations);
   if (pending.length === 0) return;
   throw new DatabaseError(
-    `The database ${sqlite.name} comes from an older version of the service. Start this version on it once to ` +
+    `The database ${sqlite.name} was written by an older version of the service. Start this version on it once to ` +
       "migrate it",
   );
 }

@@ -103,7 +103,7 @@ export class GroupCommit {
         this.#lanes.set(lane, [job]);
         setImmediate(() => void this.#empty(lane));
       } else if (waiting.length < WAITING) waiting.push(job);
-      else reject(new BusyError("too many changes wait; try again", { "Retry-After": "2" }));
+      else reject(new BusyError("too many changes are waiting; try again", { "Retry-After": "2" }));
     });
   }
 

@@ -74,8 +74,8 @@ function checkSecret(sqlite: Sqlite.Database, name: string, openKey: (key: Seale
     for (const key of keys) openKey(key);
   } catch (error) {
     throw new DatabaseError(
-      `${name} was written with another instance secret than the present one. Provide the secret that was stored ` +
-        "with it, as the file `secret` in the data folder or with GATEHOUSE_SECRET_FILE",
+      `${name} was written with a different instance secret. Provide the secret that was stored ` +
+        "with the backup, as the file `secret` in the data folder or with GATEHOUSE_SECRET_FILE",
       { cause: error },
     );
   }

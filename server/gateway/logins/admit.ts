@@ -64,7 +64,10 @@ function forwardingFor(
 }
 
 /** The refusal of a login to a device that is not accepted. */
-export const NO_DEVICE: RefusedLogin = { refused: "device", reason: "no such device, or it is not accepted" };
+export const NO_DEVICE: RefusedLogin = {
+  refused: "device",
+  reason: "the device does not exist or is not accepted",
+};
 
 /** The data on which the decision about a login depends, read in one transaction. */
 interface Policy {

@@ -110,7 +110,7 @@ export class SessionWriter {
       // The login continues. The entries are lost, and the log reports the loss to the operator.
       this.#log.error(
         { err: error, sessions: batch.length },
-        "cannot write entries of sessions; they are lost",
+        "cannot write session entries; these entries are lost",
       );
     }
     const stopped = new Set(silenced);

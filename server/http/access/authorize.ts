@@ -63,7 +63,7 @@ export async function authorize(
 }
 
 function ownDevice(caller: DeviceCaller, uid: string | undefined): DeviceCaller {
-  if (uid !== undefined && uid !== caller.uid) throw new ForbiddenError("the token is another device's");
+  if (uid !== undefined && uid !== caller.uid) throw new ForbiddenError("the token is for another device");
   return caller;
 }
 

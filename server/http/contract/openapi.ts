@@ -51,7 +51,7 @@ const headers = {
     schema: { type: "integer", minimum: 0 },
   },
   "X-Account-Lockout": {
-    description: "Unix second at which the lockout of source and user ends; 0 without a lockout",
+    description: "Unix second at which the lockout of this user from this source ends; 0 without a lockout",
     schema: { type: "integer", minimum: 0 },
   },
   ETag: {
@@ -149,7 +149,7 @@ function describe(operation: Operation, path: string, components: Components, er
 
 function describeSuccess({ status, mayBeEmpty }: Operation["success"]): string {
   if (status === 101) return "A WebSocket";
-  return mayBeEmpty ? "Done; the body may be absent" : "Done";
+  return mayBeEmpty ? "Done; the response may have no body" : "Done";
 }
 
 function responses(operation: Operation, components: Components, error: Json): Json {

@@ -61,7 +61,7 @@ function isWrongType(issue: Issue): boolean {
 // PostgreSQL cannot store NUL, and neither database returns a lone surrogate unchanged.
 const isStorable = (text: string): boolean => !text.includes("\0") && text.isWellFormed();
 
-const NOT_STORABLE = "must contain neither NUL nor half of a surrogate pair";
+const NOT_STORABLE = "must contain neither NUL nor a lone surrogate";
 
 /** Returns the path of a text that contains NUL or a lone surrogate; undefined if no text does. */
 function pathOfIllegalText(value: unknown): string[] | undefined {

@@ -65,7 +65,9 @@ export class Enrollments {
   async inTurn<T>(tenantId: string, enroll: () => Promise<T>): Promise<T> {
     const queue = this.#queues.get(tenantId) ?? { last: Promise.resolve(), length: 0 };
     if (queue.length > WAITING) {
-      throw new BusyError("too many requests wait for the same namespace; try again", { "Retry-After": "2" });
+      throw new BusyError("too many enrollments are waiting in the namespace; try again", {
+        "Retry-After": "2",
+      });
     }
     // The previous enrollment's error is ignored here, because its own caller receives the error.
     const run = queue.length === 0 ? enroll() : queue.last.then(enroll, enroll);

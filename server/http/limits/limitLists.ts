@@ -32,7 +32,7 @@ export function limitLists(app: FastifyInstance, { settings, metrics }: Services
       if (begins) return;
       metrics.refusedLists.inc();
       refusals.add(owner);
-      done(new BusyError("too many lists wait for their turn; try again", { "Retry-After": "1" }));
+      done(new BusyError("too many list requests are waiting; try again", { "Retry-After": "1" }));
     },
     onSend(request, _reply, payload, done) {
       ends.get(request)?.();
@@ -70,7 +70,7 @@ class Refusals {
       known.calm.refresh();
       return;
     }
-    this.#log.warn({ owner }, "refusing lists: too many lists of the same owner wait");
+    this.#log.warn({ owner }, "refusing lists: too many list requests of the same owner are waiting");
     const calm = setTimeout(() => {
       this.#log.info({ owner, refused: this.#ongoing.get(owner)?.count }, "accepting lists again");
       this.#ongoing.delete(owner);

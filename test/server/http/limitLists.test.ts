@@ -101,7 +101,10 @@ test("counts rejected lists, and logs when rejections start and when they have s
   vi.advanceTimersByTime(9_000);
   const owner = "a";
   expect(logged).toEqual([
-    expect.objectContaining({ msg: "refusing lists: too many lists of the same owner wait", owner }),
+    expect.objectContaining({
+      msg: "refusing lists: too many list requests of the same owner are waiting",
+      owner,
+    }),
   ]);
   expect((await metrics.refusedLists.get()).values[0]?.value).toBe(before + 4);
   vi.advanceTimersByTime(1_000);

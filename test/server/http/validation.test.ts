@@ -98,7 +98,7 @@ const REPORT = {
   info: { id: "debian", pretty_name: "x", version: "1", arch: "amd64", platform: "native" },
   ...{ hostname: "gate", public_key: "k", tenant_id: "00000000-0000-4000-0000-000000000000" },
 };
-const NOT_STORED = "must contain neither NUL nor half of a surrogate pair";
+const NOT_STORED = "must contain neither NUL nor a lone surrogate";
 
 describe.each(UNSTORABLE)("rejects a text with %s with 400, and reports its field", (_, text) => {
   test.each([

@@ -85,7 +85,7 @@ test("copies a snapshot of a running service, and reports the missing rows", asy
   expect(incomplete.code).toBe(3);
   expect(incomplete.stdout).toMatch(/^User +1$/m);
   expect(incomplete.stderr).toMatch(
-    /^gatehouse-server: The copy lacks \d+ rows that the service wrote meanwhile\.\n$/,
+    /^gatehouse-server: The copy lacks \d+ rows that the service wrote during the copy\.\n$/,
   );
   expect(readdirSync(dataDir).filter((name) => name.includes("migrating"))).toEqual([]);
   expect(await accepts(service, await login(service, user))).toBe(true);

@@ -15,7 +15,7 @@ test("SIGHUP reads the positions again, and keeps the old ones if the new ones a
   await logged("positions of addresses renewed");
   writeFileSync(file, "nonsense");
   process.kill(service.pid, "SIGHUP");
-  await logged("cannot reload the positions of addresses; the previous ones stay in use");
+  await logged("cannot reload the positions of addresses; the previous positions stay in use");
   expect((await fetch(`${service.url}/healthcheck`)).status).toBe(200);
 });
 

@@ -194,7 +194,7 @@ describe("a rejected restore changes nothing", () => {
     [
       "a raw copy of a database in use",
       prepared((file) => writeFileSync(`${file}-wal`, "x")),
-      "Copy it with `gatehouse-server backup`",
+      "Copy the database with `gatehouse-server backup`",
     ],
   ])("for %s", async (_case, make, reason) => {
     const dataDir = freshFolder();
