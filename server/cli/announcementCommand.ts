@@ -21,7 +21,7 @@ interface CreateFlags extends Flags {
   readonly json?: boolean;
 }
 
-/** @throws OperatorError if the file cannot be read, or the text is empty */
+/** @throws OperatorError the file cannot be read, or the text is empty */
 async function readContent(io: CommandIo, file: string | undefined): Promise<string> {
   if (file !== undefined) {
     try {

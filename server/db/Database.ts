@@ -10,7 +10,7 @@ export interface Database {
   readonly namesUnindexed: string | undefined;
   /** Access to snapshots of the database; undefined on PostgreSQL, which has its own backup programs. */
   readonly snapshots: Snapshots | undefined;
-  /** Executes a durable write that changes nothing. Rejects if the database cannot be written. */
+  /** Executes a durable write that changes no data. Rejects if the database cannot be written. */
   tryWrite(): Promise<void>;
   /** Closes the database after the running statements have ended. Later statements fail. */
   close(): Promise<void>;

@@ -17,9 +17,10 @@ const CODES: readonly (readonly [codes: RegExp, outage: Outage])[] = [
   [/^SQLITE_(FULL|READONLY|PERM|IOERR)/, "unwritable"],
   // Disk full, disk error, or read-only transaction (on a standby, or on a server that is becoming a standby).
   [/^(53100|58030|25006)$/, "unwritable"],
-  // Lock not available; a statement or an idle transaction that took too long; out of memory.
+  // Lock not available, statement or idle transaction that took too long, or out of memory.
   [/^(55P03|57014|25P03|53200)$/, "busy"],
-  // Connection exceptions, too many connections, shutdown, crash, start, the database dropped, the login rejected.
+  // Failed connection, too many connections, server that is shutting down, has crashed or is starting, missing
+  // database, or rejected login.
   [/^(08...|53300|57P0[1-5]|3D000|28000|28P01)$/, "unreachable"],
 ];
 

@@ -62,7 +62,7 @@ export interface GatewayProcessOptions {
   count(login: CountedLogin): void;
   /** Called with the number of key exchanges that were refused or aborted. */
   refused(exchanges: number): void;
-  /** Called when the process has ended, and with it all its sessions. */
+  /** Called when the process and all its sessions have ended. */
   ended(): void;
 }
 

@@ -5,7 +5,8 @@ export class Mutex {
   readonly #overtaking: (() => void)[] = [];
 
   /**
-   * Waits for the lock. The caller releases it with the returned function; later calls of that function do nothing.
+   * Waits for the lock. The caller releases the lock with the returned function; later calls of that function do
+   * nothing.
    * @param overtakes true to receive the lock before waiting callers that do not overtake; for callers that hold the
    * lock briefly
    */

@@ -24,7 +24,7 @@ const pragmas: readonly [name: string, set: string, expected: string | number][]
 
 /**
  * Opens a SQLite file for this process only, readable by its owner only. Creates a missing file.
- * @throws DatabaseError another process has opened the file, or it cannot be opened or is not a database
+ * @throws DatabaseError another process has opened the file, or the file cannot be opened or is not a database
  */
 export function openSqlite(file: string): Sqlite.Database {
   let sqlite: Sqlite.Database | undefined;
