@@ -26,7 +26,7 @@ afterAll(async () => {
 
 const optionsOf = (hostname: string) => ({ url: gateway.url, tenant: TENANT, hostname, folder: folder.path });
 
-/** Runs the command to its end. */
+/** Runs the agent command until it exits. */
 const ran = (args: readonly string[], stdin = "", env: NodeJS.ProcessEnv = {}) =>
   runCommand([COMMAND, ...args], { stdin, env: { ...environmentWithout("GATEHOUSE_"), ...env } });
 
@@ -40,7 +40,7 @@ it("keeps the key of its device unreadable for other users", async () => {
   await first.stop();
   const file = join(folder.path, DEVICE, "device_key.pem");
   const { mode, uid } = statSync(file);
-  // If root starts the agent, root owns the file, not the user that the agent changes to.
+  // If root starts the agent, the file belongs to root, not to the user that the agent switches to.
   expect([mode & 0o777, uid]).toEqual([0o600, process.getuid?.()]);
   const digest = () => createHash("sha256").update(readFileSync(file)).digest("hex");
   const before = digest();
@@ -89,7 +89,7 @@ it("accepts only the service key that the first enrollment named", async () => {
   await expect(gateway.login({ username: "deploy", privateKey: another })).rejects.toThrow(refusal);
   (await gateway.login({ username: "deploy", privateKey: own })).end();
   await first.stop();
-  // A man in the middle names its own key and signs with it.
+  // An attacker between the agent and the service sends another key to the agent and signs with this key.
   gateway.agentKey = another;
   const second = await startAgent(options);
   await expect(gateway.login({ username: "deploy", privateKey: another })).rejects.toThrow(refusal);

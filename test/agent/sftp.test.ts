@@ -133,7 +133,7 @@ it.skipIf(installed === undefined)(
     const folder = writable();
     const [from, to] = [join(folder, "from"), join(folder, "to")];
     for (const path of [from, to]) await call((done) => files.writeFile(path, path, done));
-    // An extension of OpenSSH's that the agent itself does not have.
+    // An extension of OpenSSH that the agent's own SFTP server does not have.
     await call((done) => files.ext_openssh_rename(from, to, done));
     expect(readFileSync(to, "utf8")).toBe(from);
     login.end();

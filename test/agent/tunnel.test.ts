@@ -16,7 +16,7 @@ afterAll(async () => {
 
 const IDENT = Buffer.from("SSH-2.0-test\r\n");
 
-/** Reads a connection until the key exchange has begun. */
+/** Returns the data that a connection receives until the key exchange begins. */
 const beginningOf = (socket: Awaited<ReturnType<FakeGateway["dial"]>>): Promise<string> =>
   new Promise((resolve, reject) => {
     let received = "";
@@ -27,7 +27,7 @@ const beginningOf = (socket: Awaited<ReturnType<FakeGateway["dial"]>>): Promise<
     socket.on("close", () => reject(new Error(`it ended with ${received}`)));
   });
 
-/** Returns the first message of a connection. */
+/** Returns the first message that arrives on a connection. */
 const firstOf = async (socket: Awaited<ReturnType<FakeGateway["dial"]>>): Promise<string> => {
   const [data] = (await once(socket, "message")) as [Buffer];
   return data.toString();
@@ -55,7 +55,7 @@ it("answers a request for SSH only with SSH, also when the client's ident comes 
   cut.send(request.subarray(0, 20));
   cut.send(request.subarray(20));
   cut.send(IDENT);
-  // The key exchange begins when the client's ident has been read.
+  // The agent begins the key exchange after it has read the client's identification string.
   for (const answer of await Promise.all(answers)) expect(answer).toMatch(/^SSH-2\.0-\S+\r\n/);
   together.terminate();
   cut.terminate();

@@ -90,7 +90,8 @@ describe.skipIf(withoutSsh)(
       console.log(
         `p99 of a login beside ${2 * CLIENTS_PER_KIND} silent clients: ${p99.toFixed(0)} ms, median ${times[LOGINS / 2]?.toFixed(0)} ms`,
       );
-      // The documented limit is one second, on a machine without other load.
+      // The documented limit is one second on a machine without other load. The test allows more time, for machines
+      // with other load.
       expect(p99).toBeLessThan(5000);
       for (const socket of silentClients) socket.destroy();
     });

@@ -23,7 +23,7 @@ describeSsh("settings of a namespace", options, (lab) => {
   const ended = () => lab.session(({ active }) => !active);
 
   describe("ssh_forwarding", () => {
-    /** Starts a server that answers only after its client has ended its direction. */
+    /** Starts a server that responds only after the client has ended its direction of the connection. */
     async function startEcho() {
       const server = createServer({ allowHalfOpen: true }, (socket) => {
         let sent = "";
@@ -54,7 +54,7 @@ describeSsh("settings of a namespace", options, (lab) => {
         expect((await forward(echo.target)).code).toBe(255);
         await set({ sshForwarding: [{ login: "dep", target: ".*" }] });
         expect((await forward(echo.target)).code).toBe(255);
-        // A pattern that is valid alone, and invalid in a group.
+        // A pattern that is valid alone, but invalid inside a group.
         await set({ sshForwarding: [{ login: ".*", target: "x\\Q" }] });
         expect((await forward(echo.target)).code).toBe(255);
         await set({ sshForwarding: [{ login: "x\\Q", target: ".*" }] });
@@ -100,7 +100,7 @@ describeSsh("settings of a namespace", options, (lab) => {
       await set({ sessionRecord: true, sessionRecordMode: mode });
       const file = join(lab.folder, "file");
       writeFileSync(file, "content of a file");
-      // Makes the file readable for the agent's user with every umask.
+      // Makes the file readable for the agent's user, whatever the umask is.
       chmodSync(file, 0o644);
       expect((await login({ command: `cat ${file}` })).stdout).toBe("content of a file");
       const command = await isRecorded();

@@ -52,7 +52,7 @@ it("writes each session completely and in order, in batches of limited size", as
             else if (entry.kind === "event") written[Number(uid)] += `[${entry.type}]`;
           }
         }
-        // A batch has at least one entry of a session.
+        // A batch contains at least one entry of a session, even if the entry exceeds the limit.
         expect(characters).toBeLessThanOrEqual(64 * 1024 + 32_000);
       }
       expect(written).toEqual(expected);

@@ -20,7 +20,7 @@ beforeEach(async () => {
 
 const call = (id: Id, options: CallOptions = {}) => app.call(id, { token: ana.token, ...options });
 
-/** Sends a write that must succeed; `by` is the declaring resource in the header. */
+/** Sends a write that must succeed. `by` is the value of the header that names the declaring resource. */
 async function write(id: Id, by: string | undefined, options: CallOptions = {}) {
   const headers: Record<string, string> =
     by === undefined ? {} : { "gatehouse-declared-by": `fleet/prod/${by}` };
@@ -182,7 +182,7 @@ test("belongs to one namespace: a write in another one changes nothing here, and
   expect((await keys())[0].declared_by).toEqual(by("laptop"));
   expect((await device()).declared_by).toEqual(by("edge"));
   expect(await namespace()).not.toHaveProperty("declared_by");
-  // The same key in another namespace has no declaration.
+  // An equal key in another namespace has no declaration.
   const own = { token: eve.token, body: { ...KEY, data } };
   expect((await call("createPublicKey", own)).body).not.toHaveProperty("declared_by");
   expect((await call("getPublicKeys", { token: eve.token })).text).not.toContain("declared_by");

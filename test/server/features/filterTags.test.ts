@@ -24,7 +24,7 @@ interface Kind {
   readonly body: object;
   readonly idOf: (created: Record<string, string>) => string | undefined;
   readonly missing: string;
-  /** The status of replacing tags of a filter by host name (rules section 16.5). */
+  /** The response status if tags replace a filter by host name (rules section 16.5). */
   readonly replacedByHostname: number;
 }
 
@@ -74,7 +74,8 @@ describe.each(kinds)(
       app.call(operations.add, { ...on(id, token), body: { tag } });
     const replace = (id: string, tags: unknown, token?: string) =>
       app.call(operations.replace, { ...on(id, token), body: { tags } });
-    // A key's tag is in the path, a rule's in the body (rules D17, D18). The service ignores the other one.
+    // A request contains a key's tag in the path, and a rule's tag in the body (rules D17, D18). The service ignores a
+    // tag in the wrong place.
     const remove = (id: string, tag: string, token = ana.token) =>
       app.call(operations.remove, {
         token,

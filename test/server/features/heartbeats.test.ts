@@ -105,7 +105,7 @@ describe("heartbeats", () => {
     vi.useRealTimers();
   });
 
-  /** A database whose writes fail on demand. */
+  /** A database whose writes fail when the test requires it. */
   function fakeDatabase() {
     const state = { fails: false, written: [] as string[][] };
     const updateMany = async ({ where }: { where: { uid: { in: string[] } } }) => {

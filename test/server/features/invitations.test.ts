@@ -4,7 +4,7 @@ import { PASSWORD, PUBLIC_URL, type TestUser } from "../http/testApp.ts";
 
 const WEEK = 7 * 24 * 3600;
 
-/** Parses an invitation's link. */
+/** Parses the link of an invitation. */
 function partsOf(link: string) {
   const url = new URL(link);
   const of = (name: string) => url.searchParams.get(name) ?? "";
@@ -39,7 +39,7 @@ describe("on a cloud instance", () => {
     role = "observer",
     by = owner,
   ) => app.call(id, { token: await app.tokenOf(by), params: { tenant: by.tenant }, body: { email, role } });
-  /** Invites by mail and returns the mail's link. */
+  /** Invites a user by mail. Returns the link in the mail. */
   async function invite(email: string, role = "observer", by = owner): Promise<Invitation> {
     const { status, text } = await inviteBy("inviteMember", email, role, by);
     expect(status, text).toBe(200);

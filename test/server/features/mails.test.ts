@@ -17,7 +17,7 @@ beforeEach(async () => {
   lines = [];
 });
 
-/** A log with the two levels that are used. */
+/** A fake logger for the two log levels that the mailer uses. */
 const log = () => {
   const write = (level: string) => (facts: object, message: string) => {
     lines.push(JSON.stringify([level, message, facts, (facts as { err?: Error }).err?.message]));
@@ -26,7 +26,7 @@ const log = () => {
 };
 const waiting = () => app.services.db.outgoingMail.count();
 
-/** Delivers by SMTP to the port. */
+/** Delivers the waiting mails by SMTP to the given port. */
 const deliverTo = (port: number) => {
   const server = { host: "127.0.0.1", port, secure: false, login: undefined, tls: "unchecked" } as const;
   return deliverMails({ ...app.services, mailer: smtpMailer(server, "gate@example.org") }, log());

@@ -27,7 +27,7 @@ async function enabled() {
   expect((await enable()).status).toBe(200);
 }
 
-/** A code that is wrong now and in the neighboring steps. */
+/** Returns a code that is wrong in the current time step and in the neighboring time steps. */
 const wrongCode = () => {
   const right = [-1, 0, 1].map((steps) => code(steps));
   return ["000000", "111111", "222222", "333333"].find((given) => !right.includes(given)) ?? "";
@@ -62,7 +62,7 @@ test("requires two steps for a login", async () => {
   const { status, body } = await second(token, code());
   expect(status).toBe(200);
   expect(body).toMatchObject({ user: "ana", mfa: true, tenant: ana.tenant });
-  // The token is consumed.
+  // The token can be used only once.
   app.pass(60);
   expect((await second(token, code())).status).toBe(401);
 });

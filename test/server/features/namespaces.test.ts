@@ -233,7 +233,7 @@ describe("members", () => {
     expect((await guest.call("getNamespace", { params: { tenant: owner.tenant } })).status).toBe(403);
     expect((await inviteGuest("operator")).status).toBe(409);
     cloud.pass(7 * 24 * 3600 + 1);
-    // The owner's token has expired by now.
+    // The owner's token has expired at this time.
     const { body: again } = await cloud.call("login", {
       body: { username: "owner", password: "correct-horse" },
     });

@@ -40,7 +40,9 @@ const namespace = async () => (await ana.call("getNamespace", { params: { tenant
 const memberOf = (body: { members: { id: string; revision: string }[] }) =>
   body.members.find(({ id }) => id === bob.id)?.revision;
 
-/** Functions of each kind that read its revision, and return a change of a declared value and its reversal. */
+/**
+ * For each kind of object: a function that reads the revision, and a function that returns a change and its reversal.
+ */
 const kinds: Readonly<Record<string, { read(): Promise<string | undefined>; changes(): readonly Call[] }>> = {
   namespace: {
     read: async () => (await namespace()).revision,

@@ -28,7 +28,7 @@ const login = (more: object = {}) => ({
   ...more,
 });
 
-/** Begins a session like an SSH entry. Returns its uid. */
+/** Begins a session as an SSH entry does. Returns the uid of the session. */
 async function begin(more: object = {}): Promise<string> {
   const { status, body, text } = await internal.call("createSession", { body: login(more) });
   expect(status, text).toBe(200);
@@ -91,7 +91,7 @@ describe("a session", () => {
     app.stopClock();
     const uid = await begin();
     expect(await isActive(uid)).toBe(false);
-    // A session is active after any time before its authentication.
+    // A session becomes active with its authentication, however late the authentication is.
     app.pass(200);
     expect((await authenticate(uid)).status).toBe(200);
     expect(await isActive(uid)).toBe(true);

@@ -17,7 +17,10 @@ interface Enrolled {
   readonly token: string;
 }
 
-/** Enrolls a device with a MAC address that no other device has. A proven device has proven its private key. */
+/**
+ * Enrolls a device with a unique MAC address.
+ * @param proven true if the device proves its private key
+ */
 async function newDevice({ accepted = true, proven = false } = {}): Promise<Enrolled> {
   next += 1;
   const mac = `00:00:00:00:${(next >> 8).toString(16).padStart(2, "0")}:${(next & 255).toString(16).padStart(2, "0")}`;
@@ -50,7 +53,7 @@ class FakeTunnel {
     return this;
   }
 
-  /** Waits for an announcement; returns the path at which the agent picks up the connection. */
+  /** Waits until the service announces a connection. Returns the path at which the agent can pick up the connection. */
   async announced(): Promise<string> {
     const path = await vi.waitFor(() => {
       const line = this.lines.findLast(({ command }) => command === "conn-ready");
@@ -64,7 +67,7 @@ class FakeTunnel {
     this.socket.send(Buffer.from(line));
   }
 
-  /** Reports that the agent could not pick up the connection at the path. */
+  /** Reports that the agent cannot pick up the connection at the path. */
   fail(path: string): void {
     this.send(`${JSON.stringify({ command: "pickup-failed", connPath: path, err: "no" })}\n`);
   }
@@ -78,7 +81,7 @@ afterEach(() => {
 /** Opens the WebSocket with which an agent picks up a connection. */
 function pickUp(path: string): WebSocket {
   const socket = new WebSocket(app.url.replace("http", "ws") + path);
-  // The end of the test can close the socket before it is open.
+  // The test may end and close the socket before the socket is open.
   socket.on("error", () => {});
   open.push(socket);
   return socket;
@@ -87,7 +90,7 @@ function pickUp(path: string): WebSocket {
 const stateOf = async ({ uid }: Enrolled) =>
   (await ana.call("getDevice", { params: { uid } })).body as { readonly online: boolean };
 
-/** Sends a WebSocket request that the service rejects; returns its status and message. */
+/** Sends a WebSocket request that the service rejects. Returns the status and the message of the response. */
 function refused(path: string, authorization?: string): Promise<[number | undefined, string]> {
   const headers = {
     connection: "Upgrade",
@@ -147,7 +150,7 @@ test("two agents of one device do not replace each other's tunnel continuously",
     "the device opened another tunnel a few seconds ago",
   ]);
   expect(first.socket.readyState).toBe(WebSocket.OPEN);
-  // An agent that has lost its tunnel can open another one immediately.
+  // After an agent has lost its tunnel, it can open another tunnel immediately.
   first.socket.terminate();
   await expect.poll(async () => (await stateOf(device)).online).toBe(false);
   await new FakeTunnel(device.token).opened();
@@ -160,7 +163,7 @@ test("an unproven tunnel replaces no other tunnel, and only one per network wait
   const newer = await new FakeTunnel(device.token).opened();
   const path = await newer.announced();
   expect((await refused("/ssh/connection", device.token))[0]).toBe(429);
-  // A tunnel from another network is tried too.
+  // The service also tries a tunnel from another network.
   const third = await new FakeTunnel(device.token, "127.0.0.9").opened();
   newer.fail(path);
   await newer.closed;

@@ -5,7 +5,10 @@ import { testFolder } from "../../support/folder.ts";
 
 afterEach(() => vi.restoreAllMocks());
 
-/** A key pair as the library writes it if the key begins with a zero byte: one byte short. */
+/**
+ * Returns a key pair whose private key is one byte too short. The library writes such a file if the key begins with a
+ * zero byte.
+ */
 function shortenedPair() {
   const pair = ssh2.utils.generateKeyPairSync("ed25519");
   const [begin = "", ...lines] = pair.private.trimEnd().split("\n");

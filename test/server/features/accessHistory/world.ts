@@ -72,7 +72,10 @@ export const rolesOf = (model: Model): Map<string, Role> =>
     ]),
   );
 
-/** One operation for each role. Its allowed status changes nothing; otherwise it answers 403. */
+/**
+ * One operation for each role. With the role, the operation returns the status `allowed` and changes nothing. Without
+ * the role, it returns 403.
+ */
 const PROBES = {
   observer: { id: "getDevices", allowed: 200 },
   operator: { id: "acceptDevice", allowed: 404, params: { uid: "0".repeat(64) } },
@@ -80,7 +83,7 @@ const PROBES = {
   owner: { id: "deleteNamespace", allowed: 412, headers: { "if-match": '"another"' } },
 } as const;
 
-/** Checks that a credential passes the probe of its role, and not the probe of the next role. */
+/** Checks that a credential can use the operation of its role, but not the operation of the next higher role. */
 export async function expectStanding(app: TestApp, model: Model, credential: Credential): Promise<void> {
   const standing = model.standing(credential);
   const { tenant } = credential;
