@@ -16,7 +16,8 @@ test("keeps an acknowledged write after the rollback of another request's transa
   // Prisma starts a statement only when it is awaited. Calling `then` has the same effect.
   const write = client.user.create({ data: user("acknowledged") }).then((written) => written.id);
   const read = client.user.findMany().then((users) => users.map((found) => found.id));
-  // Unless the transaction blocks these statements, they end before the same statements on another database end.
+  // Unless the transaction blocks both statements, they have ended when the same statements on another database have
+  // ended.
   await other.client.user.create({ data: user("elsewhere") });
   await other.client.user.findMany();
   mayFail.resolve();

@@ -44,7 +44,7 @@ function credentialOf(model: Model, { credential, from }: By): Credential | unde
 function planOf(model: Model, step: Exclude<Step, { does: "pass" }>): Plan {
   if (step.does === "login") return planLogin(model, pick(model.users, step.user), step.right);
   const credential = credentialOf(model, step.by);
-  // The credentials come from logins, so a login precedes every other step.
+  // If no credential matches, the step is a login instead.
   if (credential === undefined) return planLogin(model, pick(model.users, step.by.credential), true);
   if (step.does === "changePassword") return planChangePassword(model, credential, step.right);
   if (step.does === "createKey") return planCreateKey(model, credential, step.role, step.days);
@@ -136,7 +136,7 @@ async function take(model: Model, step: Step, last: number, counts: Counts): Pro
   expect(await entriesAfter(last)).toEqual(succeeded && plan.entry ? [plan.entry] : []);
 }
 
-/** @param runs number of histories, each with up to some hundred requests */
+/** @param runs number of histories, each with some hundred requests */
 async function expectRules(runs: number): Promise<void> {
   const counts: Counts = { steps: 0, successes: 0, refusals: 0 };
   await fc.assert(

@@ -197,7 +197,7 @@ test("names an object for every write of the contract", () => {
   const own = new Set([
     ...["updateUser", "updateUserData", "updateUserPassword", "deleteUser", "enableMfa", "disableMfa"],
     // These operations write their own audit entries. Programs cannot declare sessions or billing, and the response to
-    // a new connector does not contain its name.
+    // a new connector does not identify the connector.
     ...["closeSession", "deleteSessionRecord", "connectorCreate"],
     ...["createCustomer", "attachPaymentMethod", "detachPaymentMethod", "setDefaultPaymentMethod"],
     ...["createSubscription", "choiceDevices"],

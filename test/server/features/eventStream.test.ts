@@ -153,7 +153,7 @@ test("accepts the end of a recording twice, and answers 404 for an unknown sessi
   expect([(await end()).status, (await end()).status]).toEqual([200, 200]);
   const { body } = await ana.call("getSession", { params: { uid } });
   expect(body.recorded).toBe(false);
-  // A request for the end of a recording without an output message does not end the recording.
+  // A request with incomplete output does not end the recording.
   const half = await end(JSON.stringify({ uid, seat: 0 }));
   expect([half.status, half.body.message]).toEqual([422, expect.stringMatching(/^message: must be given/)]);
 });

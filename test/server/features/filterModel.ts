@@ -4,7 +4,7 @@
 /** An item of a list, in the JSON format of the service. */
 export type Wire = Record<string, unknown>;
 
-/** A condition or an operator of a filter. */
+/** An item of a filter: a property or an operator. */
 export type Item = { type: string; params: { name: string; operator?: string; value?: unknown } };
 
 /**

@@ -78,7 +78,7 @@ const creations: Creation[] = [
       body: {
         name: `key ${n}`,
         username: ".*",
-        // The tag of this filter does not exist when the request is repeated. The repetition must succeed nevertheless.
+        // A repeated request may contain values that a new request may not contain, such as an unused tag.
         filter: n === 1 ? { hostname: ".*" } : { tags: ["unused"] },
         data: Buffer.from(ED25519).toString("base64"),
       },

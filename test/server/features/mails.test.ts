@@ -26,7 +26,7 @@ const log = () => {
 };
 const waiting = () => app.services.db.outgoingMail.count();
 
-/** Delivers the waiting mails by SMTP to the given port. */
+/** Delivers mails by SMTP to the given port. */
 const deliverTo = (port: number) => {
   const server = { host: "127.0.0.1", port, secure: false, login: undefined, tls: "unchecked" } as const;
   return deliverMails({ ...app.services, mailer: smtpMailer(server, "gate@example.org") }, log());

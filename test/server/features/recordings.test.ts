@@ -98,7 +98,7 @@ describe("a recording", () => {
   test.each([
     [
       "text/plain; charset=utf-8",
-      // The console of the service sends the first Accept header.
+      // The console sends the first of these Accept headers.
       ...["application/json, text/plain, */*", "text/plain", "TEXT/Plain;charset=utf-8"],
       "text/plain;q=0.5, application/json;q=0.4",
       "text/plain;q=0.9, application/x-asciicast;q=0.8",

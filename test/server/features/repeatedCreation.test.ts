@@ -8,7 +8,7 @@ import { sshKeyLine } from "../../provider/support/programs.ts";
 import { testApp, withLab } from "../http/lab.ts";
 import { ED25519, enroll, PUBLIC_KEY, valuesOf } from "../http/testApp.ts";
 
-// The service handles a repeated creation with the same Idempotency-Key differently for each kind of object.
+// The tests of each kind of object repeat a creation with the same Idempotency-Key.
 
 const { app, ana } = withLab();
 

@@ -48,7 +48,7 @@ test("an instance clears others only after its own signs of life have succeeded 
     }
   };
   await signs(6);
-  // An outage of the database prevents all signs of life. The other instance may therefore still run.
+  // After an outage, no instance has a recent sign of life. The other instance may still run.
   pass(75_000);
   await signs(6);
   expect(await known()).toEqual([one.id, other.id].sort());

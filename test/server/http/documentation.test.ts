@@ -17,7 +17,7 @@ test.each(["/docs", "/docs/"])(
       expect(file.text.length, name).toBeGreaterThan(100);
       const type = name.endsWith(".js") ? "text/javascript" : "text/css";
       expect(file.headers.get("content-type"), name).toBe(`${type}; charset=utf-8`);
-      // Without this header, a browser can guess the type of a file.
+      // Without this header, a browser can guess another type for a file.
       expect(file.headers.get("x-content-type-options"), name).toBe("nosniff");
     }
   },

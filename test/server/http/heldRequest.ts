@@ -16,7 +16,7 @@ export async function holdRequest(
 ): Promise<() => Promise<number>> {
   const listener = await buildApp(app.services, app.gateway);
   const checked = Promise.withResolvers<void>();
-  // The hooks before this one check credentials.
+  // Earlier hooks have already checked the credential.
   listener.addHook("preParsing", async () => checked.resolve());
   await listener.listen({ host: "127.0.0.1", port: 0 });
   const bytes = new TextEncoder().encode(JSON.stringify(body));

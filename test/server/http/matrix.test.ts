@@ -8,7 +8,7 @@ import { makeWorld, type World } from "./matrix/world.ts";
 import { type Answer, expectContract, headersOf, pathOf, type TestApp } from "./testApp.ts";
 
 const ids = Object.keys(operations) as Id[];
-/** Every method and path. */
+/** Method and path of every operation, including alternative paths. */
 const endpoints = ids.flatMap((id) =>
   [operations[id].path, ...operations[id].aliases].map((path) => `${operations[id].method} ${path}`),
 );
@@ -30,13 +30,14 @@ function send(app: TestApp, operation: Operation, path: string, sent: Sent, more
 interface Part {
   readonly edition: Edition;
   /**
-   * The requests of a cell of the table. Each value states if the request has the headers that only the edge may send.
+   * The requests for one caller and one path. Each value is true if the request has the headers that only the edge may
+   * send.
    * @param nth the sum of the caller's number and the path's number
    */
   readonly requests: (caller: Caller, nth: number, id: Id) => readonly boolean[];
 }
 
-/** One caller of each kind. Editions differ in their operations, not in the callers that they accept. */
+/** The callers include one caller of each kind. Editions have different operations, but accept the same callers. */
 const KINDS = ["none", "lab: owner", "lab: observer", "lab: operator's key", "lab: device"];
 const ofKinds = ({ name }: Caller) => (KINDS.includes(name) ? [false] : []);
 
@@ -80,13 +81,13 @@ function expectTable({ edition, requests }: Part): void {
     callers = await callersOf(world);
   });
 
-  /** Counts the entries of the lab's audit trail, which rejected requests must not change. */
+  /** Counts the entries of the lab's audit trail. Rejected requests must not change this count. */
   const changes = () => app.services.db.auditEntry.count({ where: { tenantId: world.lab.tenant } });
 
-  /** The world for requests that end only their caller. */
+  /** The world for requests that end only the caller's access. */
   let spare: Promise<World> | undefined;
 
-  /** Returns the same caller in another world, for a request that ends something there. */
+  /** Returns an equal caller in another world, for a request that ends something in that world. */
   async function elsewhere(caller: Caller, ends: "something" | "caller"): Promise<[World, Caller]> {
     if (ends === "caller") spare ??= makeWorld(app);
     const fresh = await (ends === "caller" && spare ? spare : makeWorld(app));
@@ -95,7 +96,7 @@ function expectTable({ edition, requests }: Part): void {
     return [fresh, same];
   }
 
-  /** Sends one request; returns the fault of the response, if any. */
+  /** Sends one request. Returns the fault of the response, or undefined. */
   async function cell(id: Id, path: string, caller: Caller, forged: boolean): Promise<string | undefined> {
     const operation: Operation = operations[id];
     const sent = requestsOf(world)[id];

@@ -39,7 +39,8 @@ export function useBrowser(): Open {
         complaints.push(`requests ${request.url()}`);
     });
     page.on("console", (message) => {
-      // Pages report operations that fail or are rejected, so these are no complaints.
+      // The browser logs failed operations of the API, and the pages report these failures. Such messages are therefore
+      // no complaints.
       const failed =
         message.text().startsWith("Failed to load resource") && message.location().url.includes("/api/");
       if (!failed) complaints.push(`${message.type()}: ${message.text()}`);
@@ -56,9 +57,9 @@ export function useBrowser(): Open {
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** The findings of axe for the current state of the page. */
+/** Returns the findings of axe for the current state of the page. */
 export async function axeFindings(page: Page): Promise<string[]> {
-  // The page's policy blocks scripts, but the browser's own tools can run one.
+  // The page's content security policy blocks added scripts, but the browser's own tools can run a script.
   await page.evaluate(AXE);
   return page.evaluate(async () => {
     const axe = (globalThis as unknown as { axe: typeof import("axe-core") }).axe;

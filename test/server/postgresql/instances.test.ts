@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => instances.stop());
 
-/** The limit of logins per account in a minute, over all instances. It is higher than a test needs. */
+/** Limit of logins per account in a minute, over all instances. The tests stay below this limit. */
 const LOGINS = 200;
 
 /** Sends the same request to all instances concurrently. */
@@ -45,7 +45,7 @@ async function session(service = here): Promise<{ token: string; tenant: string 
   return body;
 }
 
-/** Creates a user, who is a member of ana's namespace if a role is given. */
+/** Creates a user. If a role is given, the user is a member of ana's namespace. */
 async function newUser(username: string, role?: string): Promise<{ id: string; token: string }> {
   const { id } = await here.createUser({ username, password: PASSWORD });
   if (role !== undefined) {
@@ -62,7 +62,7 @@ async function newUser(username: string, role?: string): Promise<{ id: string; t
 const kidOf = (token: string): string =>
   JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString()).kid;
 
-/** The keys as another instance loads them. */
+/** The signing keys as another instance loads them. */
 async function signingKeys() {
   const database = await openDatabase({ url: instances.databaseUrl, connections: 2 });
   const base = { db: database.client, sealer: sealerOf(INSTANCE_SECRET), now: () => new Date() };
@@ -81,7 +81,7 @@ test("one of several instances that start together creates the tables of an empt
 test("applies one limit of logins to all instances together", async () => {
   const tries = Array.from({ length: LOGINS + 3 }, (_, n) => {
     const service = instances.services[n % 3] ?? here;
-    // The second step of a login is limited by its token, and costs no hashing.
+    // The limit counts second steps of a login by the token of the login. A second step computes no password hash.
     const body = { token: "c2a1f0de-7a51-4f2e-9c0b-2f7d5b8e4a10", code: "000000" };
     return call(service, "POST /api/user/mfa/auth", { body });
   });
@@ -138,7 +138,7 @@ test("accepts the second factor of a login at another instance, and its code onl
     call(service, "POST /api/user/mfa/auth", { body: { token: waiting, code: given } });
   const waiting = await Promise.all(instances.services.map(challenge));
   const given = code();
-  // Each token goes to an instance that did not issue it.
+  // Each token is sent to an instance that did not issue the token.
   const [first = "", second = "", third = ""] = waiting;
   const answers = await Promise.all([
     finish(there, first, given),

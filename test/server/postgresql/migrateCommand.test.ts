@@ -34,7 +34,7 @@ test("a stopped service continues with its data and logins on PostgreSQL", async
   const token = await login(before, await before.setup());
   await before.stop();
 
-  // The address contains a password and comes from a file. No output contains the password.
+  // The address contains a password, so the command reads it from a file. No output contains the password.
   const url = new URL(await target());
   url.password = "pa55word";
   const file = join(testFolder(), "url");
@@ -74,7 +74,7 @@ test("copies a snapshot of a running service, and reports the missing rows", asy
   onTestFinished(() => blocker.end());
   await blocker.query('BEGIN; LOCK TABLE "User"');
   const running = migrate(dataDir, { GATEHOUSE_TARGET_DATABASE_URL: url });
-  // Other tests' databases are on the same server.
+  // The server also has the databases of other tests.
   const locks = "SELECT 1 FROM pg_locks JOIN pg_database ON pg_database.oid = database";
   const waiting = async () =>
     (await blocker.query(`${locks} WHERE NOT granted AND datname = current_database()`)).rowCount;

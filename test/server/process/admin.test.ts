@@ -18,7 +18,7 @@ const create = (username: string, ...more: string[]) => [
   ...more,
 ];
 
-/** The results of a command that succeeded, and of a command that failed. */
+/** The expected results of a command that succeeds, and of a command that fails. */
 const printing = (stdout: string) => ({ code: 0, stdout, stderr: "" });
 const failing = (stderr: string) => ({ code: 1, stdout: "", stderr });
 
@@ -103,7 +103,7 @@ describe("user reset-password", () => {
   });
 });
 
-/** The token of a login. */
+/** Returns the token of a login. */
 const tokenOf = async (username: string, password: string): Promise<string> =>
   (await call(service, "POST /api/login", { body: { username, password } })).body.token;
 

@@ -5,7 +5,7 @@ import { ConfigError, readConfig } from "../../../server/settings/readConfig.ts"
 import { testFolder } from "../../support/folder.ts";
 import { newCertificate } from "../../support/identityProvider.ts";
 
-/** Settings without secrets: name, default, a text, and the value of the text. */
+/** Settings that are no secrets. Each row contains the name, the default value, a text, and the value of the text. */
 const SETTINGS: readonly (readonly [string, unknown, string, unknown])[] = [
   ["samlIdpEntityId", undefined, "https://idp.example.org", "https://idp.example.org"],
   ["samlSsoUrl", undefined, "https://idp.example.org/sso", "https://idp.example.org/sso"],
@@ -75,7 +75,9 @@ const SETTINGS: readonly (readonly [string, unknown, string, unknown])[] = [
 ];
 const variableOf = (name: string) => `GATEHOUSE_${name.replaceAll(/[A-Z]/g, "_$&").toUpperCase()}`;
 
-/** The values of a column, without SAML: the service receives only the checked SAML settings, as `saml`. */
+/**
+ * Returns the values of a column, without the SAML settings. The service receives the checked SAML settings as `saml`.
+ */
 const valuesOf = (column: 1 | 3) =>
   Object.fromEntries(SETTINGS.flatMap((row) => (row[0].startsWith("saml") ? [] : [[row[0], row[column]]])));
 

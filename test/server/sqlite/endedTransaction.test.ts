@@ -30,7 +30,7 @@ test.each(["commit", "rollback"] as const)(
     await expect(ended.createSavepoint?.("s")).rejects.toMatchObject(closed);
     await expect(ended.rollbackToSavepoint?.("s")).rejects.toMatchObject(closed);
     await expect(ended.releaseSavepoint?.("s")).rejects.toMatchObject(closed);
-    // Prisma rolls back a transaction that may have ended itself.
+    // Prisma also rolls back a transaction that may already have ended.
     await ended.rollback();
     await next.executeRaw(insert("next"));
     await next.commit();

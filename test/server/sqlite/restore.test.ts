@@ -19,7 +19,7 @@ import { callServerCommand } from "../../support/serverCommand.ts";
 import { runServerCommand, startService, type TestService, testService } from "../../support/service.ts";
 
 const ann = { username: "ann", password: "hunter22" };
-/** A folder with a backup that contains the user ann, and with the secret of the service. */
+/** A folder that contains the service's secret and a backup. The backup contains the user ann. */
 let kept: string;
 const backup = () => join(kept, "backup.db");
 
@@ -33,7 +33,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(kept, { recursive: true }));
 
-/** Creates a data folder as an operator prepares it after a loss. */
+/** Creates a data folder as an operator prepares it after a loss of data. */
 function freshFolder(): string {
   const dataDir = testFolder();
   copyFileSync(join(kept, "secret"), join(dataDir, "secret"));
@@ -72,7 +72,7 @@ test("keeps the previous database, with all acknowledged writes", async () => {
   const dataDir = freshFolder();
   const first = await startService({ dataDir });
   await first.createUser({ username: "bob", password: "hunter22" });
-  // The process was killed, so the user is only in the write-ahead log.
+  // The kill leaves the user only in the write-ahead log.
   await first.kill();
   const { code, stdout } = await restore(backup(), dataDir);
   expect(code).toBe(0);
@@ -123,7 +123,7 @@ describe("a service on an emptied database", () => {
   });
 
   test("starts if nothing indicates earlier data", async () => {
-    // A first start that ends immediately leaves this file.
+    // A service that ends immediately at its first start leaves this empty file.
     const dataDir = testFolder();
     writeFileSync(join(dataDir, "gatehouse.db"), "");
     await (await startService({ dataDir })).stop();

@@ -5,7 +5,7 @@ import { testFolder } from "../../support/folder.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
 import { runServerCommand, startService, type TestService, testService } from "../../support/service.ts";
 
-/** Starts another service in this process, which is expected to fail. */
+/** Tries to start another service in this process. The start is expected to fail. */
 const refusedOn = (url: string, dataDir = testFolder()) =>
   callServerCommand(["serve", "--data-dir", dataDir, "--port", "0", "--database-url", url]);
 
@@ -32,8 +32,8 @@ test("the file belongs to one process, also under another name and from another 
 
 test("one of several services that start together gets the file, and the others report the reason", async () => {
   const url = `file:${join(testFolder(), "raced.db")}`;
-  // The services share a secret. A service that has the file can be restarted on another port, and then the next one
-  // gets the file.
+  // The services share a secret, because a service can lose the file: `startService` restarts it on another port, and
+  // the next service opens the file.
   const env = { GATEHOUSE_SECRET: "a secret that all services of a test have in common" };
   const starts = await Promise.allSettled(
     [1, 2, 3].map(() => startService({ flags: ["--database-url", url], env })),

@@ -126,9 +126,7 @@ export class Model {
     return member === undefined ? null : { role: member.role };
   }
 
-  /**
-   * Returns true if the credential can never become valid again, because it has expired, was revoked or was deleted.
-   */
+  /** Returns true if the credential can never become valid again, because it has expired, was voided or was deleted. */
   isDead(credential: Credential): boolean {
     if (credential.kind === "key") return this.standing(credential) === null;
     return this.now >= this.endOf(credential);

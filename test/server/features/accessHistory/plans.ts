@@ -41,7 +41,7 @@ interface Sender {
 /**
  * Returns the sender of an operation that accepts only users' tokens, or the status of the refusal (rules section 1).
  * @param minimum the minimum role in the token's namespace
- * @param path the namespace in the path, which must be the token's namespace
+ * @param path the namespace in the path, if any; the token must be for this namespace
  */
 function senderOf(model: Model, credential: Credential, minimum?: Role, path?: Place): Sender | 401 | 403 {
   const standing = model.standing(credential);

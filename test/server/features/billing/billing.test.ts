@@ -182,7 +182,7 @@ describe("a subscription", () => {
     const find = () => shop.services.db.namespace.findUniqueOrThrow({ where: { tenantId: user.tenant } });
     expect((await find()).maxDevices).toBe(3);
 
-    // The gateway issues no invoices for suspended months.
+    // There are no invoices for suspended months.
     await upkeep(90);
     await settleInvoice(shop.services, body.invoices[0].id, "paid");
     await upkeep(0);
