@@ -222,7 +222,7 @@ async function checkOrder(start: (home: string) => Promise<SftpClient>, runs: nu
 }
 
 describe("the agent's own SFTP server", () => {
-  it("processes requests in order, in any pieces", () => checkOrder(begun, 150));
+  it("processes requests in order, however their bytes are split", () => checkOrder(begun, 150));
 
   const installed = installedSftpServer();
   it.skipIf(installed === undefined)(
@@ -318,7 +318,7 @@ describe("the agent's own SFTP server", () => {
     expect(codeOf(await client.exchange(EXTENDED, "unknown@example.org"))).toBe(UNSUPPORTED);
   });
 
-  it("sets owner, mode, times and size, and the times of a link itself", async () => {
+  it("sets owner, mode, times and size of a file, and the times of a symbolic link", async () => {
     const home = testFolder();
     const client = await begun(home);
     const file = join(home, "file");
@@ -348,7 +348,7 @@ describe("the agent's own SFTP server", () => {
     expect(readFileSync(join(home, "file"), "utf8")).toBe("hello");
   });
 
-  it("ends when it is closed, even if the stream reports no end", async () => {
+  it("stops when `close` is called, even if the stream has not ended", async () => {
     const [near] = duplexPair();
     const server = new FileServer(near, testFolder());
     const served = server.serve();

@@ -117,7 +117,7 @@ it.each([
   });
 });
 
-it("reports a signal without a name in SSH as shells do", async () => {
+it("reports a signal that has no name in SSH with the exit status that shells use", async () => {
   expect(await ranCommand(client, "kill -XCPU $$; sleep 60")).toMatchObject({ code: 152 });
 });
 
@@ -155,7 +155,7 @@ it("opens a shell in a terminal of the latest size, and reports its exit status"
   expect(await endOf(channel)).toMatchObject({ code: 9 });
 });
 
-it("accepts input and sizes for a terminal that its program has closed", async () => {
+it("accepts input and sizes for a terminal after the program has closed it", async () => {
   const channel = await run(client, "trap '' HUP; echo re''ady; exec sleep 0.5 <&- >&- 2>&-", { pty: PTY });
   await written(channel, /ready/);
   const ended = endOf(channel);
@@ -167,7 +167,7 @@ it("accepts input and sizes for a terminal that its program has closed", async (
   expect(await ended).toMatchObject({ code: 0 });
 });
 
-it("accepts a change of the terminal's size before its program starts", async () => {
+it("accepts a change of the terminal's size before the program starts", async () => {
   // The SSH library requests the terminal and the shell together. The test therefore changes the size with the
   // library's internal protocol object.
   const { _protocol: protocol } = client as unknown as {
@@ -229,7 +229,7 @@ it("serves many sessions of a connection at once", async () => {
   expect(ran.map(({ stdout }) => stdout.toString())).toEqual(numbers);
 });
 
-it("forwards a connection, and keeps one direction after the end of the other", async () => {
+it("forwards a connection, and keeps one direction open after the other direction has ended", async () => {
   const reply = (socket: Socket) => {
     socket.write("hello");
     socket.end();

@@ -225,7 +225,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     await unharmed();
   });
 
-  it("closes channels without a request, each once", async () => {
+  it("closes each channel without a request exactly once", async () => {
     const client = await loggedIn();
     const protocol = protocolOf(client);
     const answers = { opened: 0, closed: 0, refused: 0 };
@@ -364,7 +364,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     },
   });
 
-  it("keeps a device's tunnel from an attacker who knows the device's enrollment data", async () => {
+  it("keeps a device's tunnel when an attacker enrolls with the device's enrollment data", async () => {
     const own = await HostileDevice.start(lab.fleet, "own-x", answers("own"));
     const forged = { ...own.identity, privateKey: newRsaKey() };
     const attacker = await HostileDevice.start(lab.fleet, "own-x", answers("forged"), forged);

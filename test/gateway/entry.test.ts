@@ -104,7 +104,7 @@ describeSsh("the SSH entry", options, (lab) => {
     expect(silent.filter((socket) => socket.closed).length).toBeLessThan(5);
   });
 
-  it("blocks an address after too many refusals, and no other address", async () => {
+  it("blocks only the address of a client with too many refused logins", async () => {
     const other = newKey(lab.folder, "refused");
     for (let time = 0; time < 4; time += 1) {
       expect((await login({ key: other, from: "127.0.5.1" })).stderr).toContain("Permission denied");
@@ -196,7 +196,7 @@ describeSsh("the SSH entry", options, (lab) => {
     expect(list.split(",").toSorted()).toEqual([...ecdsa, "rsa-sha2-256", "rsa-sha2-512", "ssh-ed25519"]);
   });
 
-  it("uses strict key exchange, which prevents a truncated prefix", async () => {
+  it("uses strict key exchange, which prevents prefix truncation attacks", async () => {
     const { stderr } = await login({ flags: ["-vv", "-o", "LogLevel=DEBUG2"] });
     expect(stderr).toContain("kex-strict-s-v00@openssh.com");
     expect(stderr).toContain("resetting send seqnr");

@@ -38,7 +38,7 @@ describeSsh("settings of a namespace", options, (lab) => {
       return { port, target: `127.0.0.1:${port}`, stop: () => server.close() };
     }
 
-    it("allows the logins and targets of its rules, and no others", async () => {
+    it("allows only the logins and targets of its rules", async () => {
       const echo = await startEcho();
       try {
         const forward = (target: string) => login({ flags: ["-o", "LogLevel=INFO", "-W", target] }, "hello");
@@ -136,7 +136,7 @@ describeSsh("settings of a namespace", options, (lab) => {
       expect(await isRecorded()).toBe(true);
     });
 
-    it("stops at the size of session_record_megabytes", async () => {
+    it("stops a recording at the size of session_record_megabytes", async () => {
       await set({ sessionRecord: true, sessionRecordMegabytes: 1 });
       expect((await login({ command: "head -c 3000000 /dev/zero | tr '\\0' x" })).stdout).toHaveLength(
         3_000_000,
@@ -166,7 +166,7 @@ describeSsh("settings of a namespace", options, (lab) => {
     }
   });
 
-  it("reports since when a device is offline at a login", async () => {
+  it("reports at a login since when the device has been offline", async () => {
     await lab.agent.stop();
     const { uid } = lab.agent;
     const device = async () => lab.fleet.client.getDevice({ params: { uid } });

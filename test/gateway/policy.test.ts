@@ -254,9 +254,9 @@ describe.skipIf(withoutSsh)(`logins by OpenSSH${withoutSsh ? ` (${withoutSsh})` 
     console.log(`${rounds * each} logins compared:`, Object.fromEntries(outcomes));
   }
 
-  it("succeed exactly if the policy admits them", () => compareMany(10, 5));
+  it("succeed exactly if the policy allows them", () => compareMany(10, 5));
 
-  it("succeed exactly if the policy admits them, 400 times", { tags: ["long"], timeout: 600_000 }, () =>
+  it("succeed exactly if the policy allows them, 400 times", { tags: ["long"], timeout: 600_000 }, () =>
     compareMany(40, 10),
   );
 });

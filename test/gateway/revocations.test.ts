@@ -12,7 +12,7 @@ describeSsh("open sessions", {}, (lab) => {
     device: { uid: lab.agent.uid, hostname: SshLab.hostname },
   });
 
-  it("have the key that opened them, and can be listed by it", async () => {
+  it("show the fingerprint of their key, and can be filtered by this fingerprint", async () => {
     expect(await lab.ssh({ command: "true" })).toMatchObject({ code: 0 });
     const [session] = await lab.fleet.client.getSessions({ query: { keyFingerprint: lab.fingerprint } });
     expect(session).toMatchObject({ deviceUid: lab.agent.uid, keyFingerprint: lab.fingerprint });

@@ -84,7 +84,7 @@ describe("the devices", () => {
     expect(await hosts("--online")).toEqual(["web-2", "web-10"]);
   });
 
-  it("fail if a selector matches none, or none remains", async () => {
+  it("fail if a selector matches no device, or if no device remains", async () => {
     const unknown = await print("--tag", "prd");
     expect(unknown).toMatchObject({ code: 1, stdout: "" });
     expect(unknown.stderr).toContain(

@@ -51,7 +51,7 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
     };
   }
 
-  it("have the size of the client's window, also in the recording", async () => {
+  it("have the size of the client's window, and the recording has the same sizes", async () => {
     const window = openWindow(91, 31, "stty size; read line; stty size; exit 4");
     await window.untilShown("31 91");
     window.resize(132, 43);
@@ -76,7 +76,7 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
     expect(sizeOf("43 132")).toEqual([132, 43]);
   });
 
-  it("accept a new size while the device begins", async () => {
+  it("accept a new size while the device starts the command", async () => {
     const client = new ssh2.Client();
     client.connect({
       host: "127.0.0.1",

@@ -40,7 +40,7 @@ test("undoes only the failed work of a concurrent batch, and reports each result
   );
 });
 
-test("keeps the values that a transaction has read unchanged until it writes", async () => {
+test("keeps the values that a transaction has read unchanged until the transaction writes", async () => {
   const { client: db } = await testDatabase();
   const id = "counter";
   await insertRows(db, "User", [{ ...user(id), maxNamespaces: 0 }]);

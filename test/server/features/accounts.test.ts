@@ -121,7 +121,7 @@ describe("recovery", () => {
     expect([await login("emil"), await login("emil", "another-horse")]).toEqual([401, 200]);
   });
 
-  test("rejects tokens of other users, of other purposes and expired ones", async () => {
+  test("rejects tokens of other users, tokens for other purposes and expired tokens", async () => {
     const user = await app.user("fred");
     const other = await app.user("gina");
     await register("hugo");

@@ -56,7 +56,7 @@ describe("a token without the password", () => {
     expect((await stored()).email).toBe(ana.email);
   });
 
-  test("sets the first recovery e-mail of a user without MFA with a notice, and no later one", async () => {
+  test("sets the first recovery e-mail of a user without MFA, sends a notice, and sets no later recovery e-mail", async () => {
     expect(await update({ recovery_email: "ana@recovery.org" })).toEqual([200, undefined]);
     expect((await mailsTo(ana.email))[0]?.text).toContain(
       "recovery e-mail address of your account was changed",

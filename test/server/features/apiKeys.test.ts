@@ -90,7 +90,7 @@ test("stores expiry after 2038 to the second", async () => {
   expect(await works(body.id)).toBe(false);
 });
 
-test("applies a deletion immediately, and answers 404 to the second one", async () => {
+test("applies a deletion immediately, and answers 404 to a second deletion", async () => {
   const { id } = (await create()).body;
   for (let n = 0; n < 3; n += 1) expect(await works(id)).toBe(true);
   const remove = async () => (await ana.call("deleteApiKey", { params: { key: "ci-key" } })).status;

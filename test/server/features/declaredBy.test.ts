@@ -71,7 +71,7 @@ test("returns the last declaration of each kind of object in the write's answer,
   expect((await call("getDevices")).body).toEqual([await device()]);
 });
 
-test("keeps the declaration in a write without the header, replaces it in a later one, and omits it until then", async () => {
+test("has no declaration before a write with the header, keeps it in a write without the header, and replaces it in a later write", async () => {
   await write("createPublicKey", undefined, { body: { ...KEY, data } });
   const [{ fingerprint, ...plain }] = await keys();
   expect(plain).not.toHaveProperty("declared_by");
@@ -96,7 +96,7 @@ test("stays with a renamed API key", async () => {
 });
 
 describe("is deleted with the object:", () => {
-  test("a new object without the header has none", async () => {
+  test("an object that is created again without the header has no declaration", async () => {
     const { fingerprint } = await write("createPublicKey", "laptop", { body: { ...KEY, data } });
     await write("deletePublicKey", "laptop", { params: { fingerprint } });
     expect(await write("createPublicKey", undefined, { body: { ...KEY, data } })).not.toHaveProperty(
@@ -167,7 +167,7 @@ test("records the declaration of each request in the audit trail, also for delet
   ]);
 });
 
-test("belongs to one namespace: a write in another one changes nothing here, and is not visible there", async () => {
+test("belongs to one namespace: writes of another namespace do not change it, and an equal object there does not show it", async () => {
   const eve = await app.user("eve", "elsewhere");
   const { fingerprint } = await write("createPublicKey", "laptop", { body: { ...KEY, data } });
   const foreign = { token: eve.token, headers: { "gatehouse-declared-by": "eve/prod/hers" } };

@@ -121,7 +121,7 @@ describe("pending devices", () => {
     limited.call("authDevice", { body: reportOf(tenant, hostname) });
   const names = (count: number) => Array.from({ length: count }, (_, n) => `host-${n}`);
 
-  test("are limited, also for concurrent reports; known ones continue", async () => {
+  test("are limited, even for concurrent reports; known devices can still report", async () => {
     const answers = await Promise.all(names(20).map((name) => report(name, eve.tenant)));
     const taken = answers.filter((answer) => answer.status === 200);
     const refused = answers.filter((answer) => answer.status === 403);
@@ -210,7 +210,7 @@ describe("the status", () => {
     expect((await get(one)).status).toBe("accepted");
   });
 
-  test("accept: enforces max_devices, also for concurrent requests", async () => {
+  test("accept: enforces max_devices, even for concurrent requests", async () => {
     await app.services.db.namespace.update({ where: { tenantId: ana.tenant }, data: { maxDevices: 2 } });
     const uids = await Promise.all([1, 2, 3, 4, 5].map((n) => device(`00:00:00:00:00:0${n}`)));
     const statuses = await Promise.all(uids.map(accept));

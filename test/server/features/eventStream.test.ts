@@ -175,7 +175,7 @@ describe("a WebSocket of events", () => {
     ]);
   });
 
-  test("ends only the connection if it is requested during another request of the connection", async () => {
+  test("ends the connection, and not the service, if it is requested during another request of the connection", async () => {
     const head = `Host: test\r\nX-Internal-Token: ${INTERNAL_TOKEN}\r\n`;
     const key = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
     const socket = connect(Number(new URL(internal.url).port), "127.0.0.1").resume();
@@ -335,7 +335,7 @@ describe("a WebSocket of events", () => {
     await quick.stop();
   });
 
-  test("is refused above the limit; an unused one is closed for a new one", async () => {
+  test("is refused above the limit; an unused WebSocket is closed in favor of a new WebSocket", async () => {
     await begin();
     const small = await startInternalApp(app, { webSockets: { most: 2 } });
     const [used, silent] = [await opened(small.url), await opened(small.url)];

@@ -99,7 +99,7 @@ describe.each(kinds)(
       expect(await filter()).toEqual({ tags: ["delta", "beta"] });
     });
 
-    test("keeps the last tag, since a filter without tags would match everything", async () => {
+    test("keeps the last tag of a filter, since a filter without tags would match everything", async () => {
       const id = await create({ tags: ["beta"] });
       const { status, body: refusal } = await remove(id, "beta");
       expect([status, refusal.message]).toEqual([400, `tag: is the last tag in the filter of the ${name}`]);

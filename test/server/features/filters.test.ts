@@ -159,7 +159,7 @@ describe.each(Object.entries(LISTS) as [Id, (typeof LISTS)[Id]][])(
       maxLength: 6,
     });
 
-    test("selects items as the rules say, in order, page by page", async () => {
+    test("selects the items that the rules define, in order, page by page", async () => {
       const paging = { page: fc.integer({ min: 1, max: 3 }), perPage: fc.integer({ min: 1, max: 12 }) };
       await fc.assert(
         fc.asyncProperty(items, paging.page, paging.perPage, async (filter, page, perPage) => {

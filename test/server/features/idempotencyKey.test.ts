@@ -219,14 +219,14 @@ describe.each(creations)("$id", ({ id, table, request, change, remove }) => {
   });
 });
 
-test("creates an object for each request without a key or with different ones", async () => {
+test("creates an object for each request without a key or with a different key", async () => {
   const body = ruleBody(1);
   for (let n = 0; n < 2; n += 1) await ana.call("createFirewallRule", { body });
   for (const key of ["one", "two"]) await app.call("createFirewallRule", withKey({ body }, ana, key));
   expect(await app.services.db.firewallRule.count()).toBe(4);
 });
 
-test("ignores the key in operations without one", async () => {
+test("ignores the key in operations that support no key", async () => {
   const { body } = await ana.call("createFirewallRule", { body: ruleBody(1) });
   const update = { params: { id: body.id }, body: ruleBody(2) };
   expect((await app.call("updateFirewallRule", withKey(update, ana, "a b"))).status).toBe(200);

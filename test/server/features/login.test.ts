@@ -134,7 +134,7 @@ test("disables lockouts with a maximum of 0", async () => {
   }
 });
 
-test("answers 403 to an unconfirmed user, and 401 to an invited one and one of an identity provider", async () => {
+test("answers 403 to an unconfirmed user, and 401 to an invited user and a user of an identity provider", async () => {
   const change = (data: object) => app.services.db.user.update({ where: { id: ana.id }, data });
   await change({ status: "not-confirmed" });
   expect((await login("ana", PASSWORD)).status).toBe(403);

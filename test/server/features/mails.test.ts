@@ -85,7 +85,7 @@ test("sends each mail from one of several instances", async () => {
   expect(app.mails.map(({ subject }) => Number(subject)).sort()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
 });
 
-test("sends other mails if one cannot be sent", async () => {
+test("sends other mails if one mail cannot be sent", async () => {
   await queueMail(app.services, { ...mail, to: "no address at all" });
   await queueMail(app.services, mail);
   const smtp = await startSmtpServer();

@@ -76,7 +76,7 @@ test("rejects a login's code for disabling", async () => {
   expect((await disable({ code: given })).status).toBe(403);
 });
 
-test("requires exactly one of code and recovery code for disabling, and ignores empty ones", async () => {
+test("requires exactly one of code and recovery code for disabling, and ignores empty codes", async () => {
   expect((await disable({})).status).toBe(400);
   expect((await disable({ code: "", recovery_code: "" })).status).toBe(400);
   expect((await disable({ code: code(), recovery_code: recoveryCode(0) })).status).toBe(400);
@@ -97,7 +97,7 @@ test("limits guesses of codes to five, together with logins", async () => {
   expect((await disable({ code: code() })).status).toBe(200);
 });
 
-test("logs in with a recovery code, once, also by e-mail", async () => {
+test("logs in with a recovery code, once, by username or e-mail address", async () => {
   app.stopClock();
   const { status, body, headers } = await recover(recoveryCode(0));
   expect(status).toBe(200);
@@ -218,7 +218,7 @@ test("limits mails to one user across networks", async () => {
   expect((await reset(main, recovery)).status).toBe(200);
 });
 
-test("accepts mailed codes for a day, also older ones", async () => {
+test("accepts mailed codes for a day, including older codes", async () => {
   await requestReset("ana");
   const old = mailedCodes();
   app.pass(3600);

@@ -146,7 +146,7 @@ describe("a namespace", () => {
     expect(body.tenant_id).not.toBe(tenant_id);
   });
 
-  test("is refused if the key created another one, even after a rename", async () => {
+  test("is refused if the key created another namespace, even after a rename", async () => {
     const { tenant_id } = (await create("second")).body;
     const third = await create("third");
     expect([third.status, third.body.message]).toEqual([409, "Idempotency-Key: created the namespace second"]);
@@ -157,12 +157,12 @@ describe("a namespace", () => {
     expect((await create("renamed")).body.tenant_id).toBe(tenant_id);
   });
 
-  test("is a conflict if its name is taken, with a key too", async () => {
+  test("is a conflict if its name is taken, even with a key", async () => {
     expect((await create("lab")).status).toBe(409);
   });
 });
 
-test("refuses a public key if the Idempotency-Key created another one, and keeps that one", async () => {
+test("refuses a public key if the Idempotency-Key created another public key, and keeps the other public key", async () => {
   const create = (line: string) => {
     const body = { ...PUBLIC_KEY, data: Buffer.from(line).toString("base64") };
     return app.call("createPublicKey", { ...keyed("k"), body });

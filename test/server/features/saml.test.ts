@@ -131,7 +131,7 @@ describe("a login", () => {
     expect((await app.call("getUserInfo", { token })).body.email).toBe("eva@example.org");
   });
 
-  test("generates a username if the address is invalid as one, or taken", async () => {
+  test("generates a username if the address is no valid username, or is taken", async () => {
     await app.user("ana@example.org");
     const { services } = app;
     await services.db.user.updateMany({ data: { email: "moved@example.org" } });
@@ -272,7 +272,7 @@ describe("rejects a response", () => {
     await expectRefused(await respond({ inResponseTo: `_${seal}` }));
   });
 
-  test("that repeats an earlier one, also concurrently, and another one to the same request", async () => {
+  test("that repeats an earlier response, even concurrently, and a second response to the same request", async () => {
     const content = await contentOf();
     const xml = await idp.respond(content);
     const answers = await Promise.all([postResponse(xml), postResponse(xml), postResponse(xml)]);
@@ -440,7 +440,7 @@ test("reports SAML as on in the instance's information", async () => {
 });
 
 test.each(["community", "enterprise", "cloud"] as const)(
-  "reports SAML as off without it: %s",
+  "reports SAML as off if it is not configured: %s",
   async (edition) => {
     const off = await testApp({ edition });
     const { status, body } = await off.call("getSamlAuthUrl");

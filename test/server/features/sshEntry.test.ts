@@ -89,7 +89,7 @@ describe("offline", () => {
     expect([status, body.message]).toEqual([403, expect.stringContaining("without a proof")]);
   });
 
-  test("refuses a device of another namespace, and an unknown one", async () => {
+  test("refuses a device of another namespace, and an unknown device", async () => {
     const eve = await app.user("eve", "elsewhere");
     expect((await eve.call("offlineDevice", { params: { uid } })).status).toBe(404);
     expect(await online()).toBe(true);

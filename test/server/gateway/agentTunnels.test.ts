@@ -128,7 +128,7 @@ test("a device is online while it has a tunnel, and offline immediately after th
   await expect.poll(async () => (await stateOf(device)).online).toBe(false);
 });
 
-test("a newer proven tunnel replaces the older one, and the device stays online when the older one ends", async () => {
+test("a newer proven tunnel replaces the older tunnel, and the device stays online when the older tunnel ends", async () => {
   const device = await newDevice({ proven: true });
   const older = await new FakeTunnel(device.token).opened();
   await vi.waitFor(() => expect(older.lines.length).toBeGreaterThan(0));
@@ -156,7 +156,7 @@ test("two agents of one device do not replace each other's tunnel continuously",
   await new FakeTunnel(device.token).opened();
 });
 
-test("an unproven tunnel replaces no other tunnel, and only one per network waits", async () => {
+test("an unproven tunnel replaces no other tunnel, and only one unproven tunnel per network waits", async () => {
   const device = await newDevice();
   const older = await new FakeTunnel(device.token).opened();
   await expect.poll(async () => (await stateOf(device)).online).toBe(true);
@@ -241,7 +241,7 @@ test("rejects the pickup of a connection that was never announced", async () => 
   expect((await refused(`/ssh/revdial?revdial.dialer=${instanceId}&uuid=${"0".repeat(32)}`))[0]).toBe(400);
 });
 
-test("a device cannot end the connection to another one", async () => {
+test("a device cannot end a connection to another device", async () => {
   const [one, other] = [await newDevice(), await newDevice()];
   const tunnel = await new FakeTunnel(one.token).opened();
   const otherTunnel = await new FakeTunnel(other.token).opened();

@@ -17,7 +17,7 @@ function shortenedPair() {
   return { ...pair, private: [begin, bytes.subarray(0, -1).toString("base64"), end, ""].join("\n") };
 }
 
-test("the first start stores a host key that later starts can read, even if the library writes an unreadable one", () => {
+test("the first start stores a host key that later starts can read, even if the library first generates an unreadable key", () => {
   const folder = testFolder();
   const unreadable = shortenedPair();
   expect(ssh2.utils.parseKey(unreadable.private)).toBeInstanceOf(Error);

@@ -35,7 +35,7 @@ test("an instance whose clock is ahead clears no other instance", async (context
   expect(await known()).toEqual([ahead.id]);
 });
 
-test("an instance clears others only after its own signs of life have succeeded for a minute", async (context) => {
+test("an instance clears other instances only after its own signs of life have succeeded for a minute", async (context) => {
   context.skip(isSqlite(), "one process at a time uses an SQLite file");
   const pass = turnableTime();
   const [one, other] = [instance(), instance()];

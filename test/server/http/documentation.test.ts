@@ -23,7 +23,7 @@ test.each(["/docs", "/docs/"])(
   },
 );
 
-test("needs no other host, and its policy allows none", async () => {
+test("loads nothing from other hosts, and its content security policy allows no other host", async () => {
   const { text, headers } = await app.send("GET", "/docs");
   expect(text).not.toMatch(/https?:|\/\//);
   // The page has no inline scripts or styles.

@@ -56,7 +56,7 @@ test("delays lists after 50 ms of work, and begins one per turn, in order", asyn
   expect(turns.filter((begun) => begun.length > 0)).toEqual([["a4"], ["a5"], ["a6"]]);
 });
 
-test("begins the waiting list whose owner's lists took the least time recently", async () => {
+test("begins the waiting list of the owner whose lists took the least time recently", async () => {
   const world = new World();
   for (let index = 0; index < 8; index += 1) world.request("a", 50);
   world.request("b", 2);
@@ -92,7 +92,7 @@ test("a list that does not end in the turn in which it began delays no other lis
   expect(waiting).toBe(100);
 });
 
-test("rejects an owner whose waiting lists would take too long, until some of them are done", async () => {
+test("rejects an owner's lists while the owner's waiting lists would take too long", async () => {
   const world = new World();
   const answers: boolean[] = [];
   // Simulates sixteen callers. Each caller sends its next request in the next turn.
@@ -176,7 +176,7 @@ describe("the times of lists", () => {
     );
   });
 
-  test("predict the time of the next list from the last ones, with little weight on a single slow one", () => {
+  test("predict the time of the next list from the last lists, with little weight on a single slow list", () => {
     const times = new ListTimes();
     times.add("a", 160, 0);
     expect(times.expected("a")).toBe(10);

@@ -15,7 +15,7 @@ async function turnsOf(begun: string[], count: number): Promise<string[][]> {
   return turns;
 }
 
-test("begins up to 32 tasks immediately, and the others one per turn, in order", async () => {
+test("begins up to 32 tasks immediately, and then one task per turn, in order", async () => {
   const turns = new LoopTurns();
   const begun: string[] = [];
   for (let index = 0; index < 50; index += 1) turns.begin(false, () => begun.push(`${index}`));

@@ -90,7 +90,7 @@ test("closes a connection with too many waiting requests, and does not begin the
   expect(read).toBeLessThan(40);
 });
 
-test("creates no responses for a client that does not read, except one that waits", async () => {
+test("creates only one waiting response for a client that does not read", async () => {
   const document = await (await fetch(`http://127.0.0.1:${portOf()}/openapi.json`)).text();
   const socket = openConnection().pause();
   await once(socket, "connect");

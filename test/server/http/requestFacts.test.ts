@@ -49,7 +49,7 @@ test("ignores the forwarding headers of untrusted clients", async () => {
   expect(await factsOf(spoofed, ["10.0.0.0/8", "::1"])).toEqual(facts);
 });
 
-test("uses a trusted proxy's X-Real-IP as the client's address, also for IPv6", async () => {
+test("uses a trusted proxy's X-Real-IP as the client's address, including IPv6 addresses", async () => {
   expect(await address({ "x-real-ip": "203.0.113.7", "x-forwarded-for": "198.51.100.1" })).toBe(
     "203.0.113.7",
   );
@@ -73,7 +73,7 @@ test("uses the last address in X-Forwarded-For that is not a trusted proxy", asy
   );
 });
 
-test("uses no address beyond an unreadable one", async () => {
+test("ignores the addresses beyond an unreadable address", async () => {
   expect(await address({ "x-forwarded-for": "203.0.113.7, unknown, 10.1.1.1" })).toBe("10.1.1.1");
   expect(await address({ "x-forwarded-for": "203.0.113.7, " })).toBe("127.0.0.1");
   expect(await address({ "x-real-ip": "<script>" })).toBe("127.0.0.1");
@@ -96,7 +96,7 @@ test("derives the origin from a trusted proxy's headers, each of them optional",
   expect(await origin({ "x-forwarded-proto": "http, https" })).toBe("https://inside:8080/");
 });
 
-test("does not use a host that is more than a host and a port", async () => {
+test("ignores a host header with more than a host and a port", async () => {
   for (const host of ["a/b", "user@evil.example", "a?b", "a b", "a:99999"]) {
     expect(await origin({ "x-forwarded-host": host })).toBe("http://localhost/");
   }

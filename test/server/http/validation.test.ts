@@ -46,7 +46,7 @@ describe("validation of a body", () => {
     expect([status, body.message]).toEqual([400, "name: must be given: a string"]);
   });
 
-  test("rejects other encodings than UTF-8", async () => {
+  test("rejects encodings other than UTF-8", async () => {
     const body = new Uint8Array([0x7b, 0x22, 0x6e, 0x22, 0x3a, 0x22, 0xff, 0x22, 0x7d]);
     const { status } = await app.send("PUT", `/api/devices/${uid}`, { headers: authorized(), body });
     expect(status).toBe(422);
@@ -80,7 +80,7 @@ describe("validation of a body", () => {
     expect(({} as { polluted?: number }).polluted).toBeUndefined();
   });
 
-  test("ignores the body of an operation that has none", async () => {
+  test("ignores the body of a request if the operation has no body", async () => {
     const answer = await app.send("DELETE", `/api/devices/${uid}/tags/nowhere`, {
       headers: authorized(),
       body: "not json",

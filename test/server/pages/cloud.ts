@@ -17,7 +17,7 @@ export const startCloud = (env: Readonly<Record<string, string>> = {}): Promise<
     env: {
       GATEHOUSE_EDITION: "cloud",
       GATEHOUSE_PUBLIC_URL: PUBLIC_URL,
-      // The limits are higher than the defaults, because tests log in more often than users do.
+      // The limits of logins are off (0), because tests log in more often than users do.
       GATEHOUSE_LOGINS_PER_ADDRESS: "0",
       GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
       ...env,

@@ -101,7 +101,7 @@ describe.skipIf(why)(
       folder.remove();
     });
 
-    it("serve only HTTPS, and know their clients' addresses and their own", async () => {
+    it("serve only HTTPS, and use the clients' addresses and the public address", async () => {
       const plain = await request(`http://127.0.0.1:${nginx.ports[0]}/api/devices?page=2`, {
         headers: { host: "localhost" },
       });
@@ -164,7 +164,7 @@ describe.skipIf(why)(
       for (let count = 0; count < 3; count += 1) expect((await enter("127.0.0.1")).code).toBe(0);
     });
 
-    it("continue when one of them dies, without an error for a client", async () => {
+    it("continue when one instance dies, without an error for a client", async () => {
       const entered = await request(`${url}/api/login`, {
         dispatcher: trusting,
         method: "POST",

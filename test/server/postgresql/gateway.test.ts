@@ -217,7 +217,7 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
     await close();
   }
 
-  it("connect to the other instance when theirs is killed, and the sessions of the killed instance are closed", {
+  it("connect to the other instance when their instance is killed, and the sessions of the killed instance are closed", {
     tags: ["long"],
   }, async () => {
     const active = async () => {

@@ -109,7 +109,7 @@ test("counts failed logins of all instances together, and locks the account ever
   );
 });
 
-test("allows no more concurrent guesses at all instances than at one", async () => {
+test("allows no more concurrent guesses at all instances together than at one instance", async () => {
   await newUser("guessed");
   const guesses = Array.from({ length: 9 }, (_, n) =>
     login(instances.services[n % 3] as TestService, "guessed", "wrong"),
@@ -207,7 +207,7 @@ const reportOf = (tenant: string, mac: string) => ({
   tenant_id: tenant,
 });
 
-test("a device that enrolls at one instance exists at the others, and is online there", async () => {
+test("a device that enrolls at one instance exists at the other instances, and is online there", async () => {
   const { token, tenant } = await session();
   const device = reportOf(tenant, "00:00:00:00:00:01");
   const enrolled = await call(here, "POST /api/devices/auth", { body: device });
@@ -216,7 +216,7 @@ test("a device that enrolls at one instance exists at the others, and is online 
   expect(seen.map(({ body }) => [body.uid, body.online])).toEqual(Array(3).fill([enrolled.body.uid, true]));
 });
 
-test("counts devices exactly, and alike at all instances, while they enroll and are deleted", async () => {
+test("counts devices exactly at all instances, while devices enroll and are deleted", async () => {
   const { token, tenant } = await session();
   const { body: created } = await call(here, "POST /api/namespaces", { token, body: { name: "counted" } });
   const { body: inside } = await call(there, `GET /api/auth/token/${created.tenant_id}`, { token });
@@ -290,7 +290,7 @@ test.each([
   expect(await statuses("GET /readyz")).toEqual([200, 200, 200]);
 });
 
-test("a killed instance does not affect the others", async () => {
+test("a killed instance does not affect the other instances", async () => {
   const { token } = await session(there);
   await elsewhere.kill();
   for (const service of [here, there]) {

@@ -121,7 +121,7 @@ test("rejects an argument with the address", async () => {
   expect(refused.code).toBe(2);
 });
 
-test("leaves the backup of a service on PostgreSQL to PostgreSQL's own programs", async () => {
+test("rejects the backup of a service on PostgreSQL, and refers to PostgreSQL's own programs", async () => {
   const dataDir = testFolder();
   await start(dataDir, { GATEHOUSE_DATABASE_URL: await target() });
   const file = join(testFolder(), "copy.db");

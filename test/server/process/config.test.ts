@@ -284,7 +284,7 @@ test("reports each wrong setting on one line", () => {
 describe("the listener for internal operations", () => {
   const token = "0123456789abcdef0123456789abcdef";
 
-  test("is off by default, also with a token", () => {
+  test("is off by default, even if a token is set", () => {
     expect(readConfig({}, {}).internal).toBeUndefined();
     expect(readConfig({ GATEHOUSE_INTERNAL_TOKEN: token }, {}).internal).toBeUndefined();
   });
@@ -313,7 +313,7 @@ describe("the listener for internal operations", () => {
     );
   });
 
-  test("is rejected without a token, and with a malformed one, which is not repeated", () => {
+  test("is rejected without a token, and with a malformed token, which the error does not repeat", () => {
     const read = (environment: object) => () =>
       readConfig({ GATEHOUSE_INTERNAL_PORT: "0", ...environment }, {});
     expect(read({})).toThrow(ConfigError);
@@ -342,7 +342,7 @@ describe("a PostgreSQL database", () => {
     expect(readConfig({ ...others, GATEHOUSE_DATABASE_URL_FILE: file }, {}).database).toEqual(expected);
   });
 
-  test("is rejected with a password on the command line, and accepted without one", () => {
+  test("is rejected with a password on the command line, and accepted without a password", () => {
     const read = () => readConfig({}, { databaseUrl: url });
     expect(read).toThrow("--database-url: every user of the machine can read a password on the command line");
     expect(read).not.toThrow("pa55word");

@@ -79,7 +79,7 @@ test("accepts tokens of a key that another instance has just created", async () 
   expect(verified).toEqual(Array(3).fill(expect.objectContaining({ id: "a" })));
 });
 
-test("revoked keys invalidate every token immediately", async () => {
+test("the revocation of the signing keys invalidates every token immediately", async () => {
   const { start } = await instances();
   const [one, other] = [await start(), await start()];
   const token = await signUserToken(one, subject);

@@ -76,7 +76,7 @@ describe("a running service", () => {
     expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
   });
 
-  test("keeps its port, and a second service reports that it is in use", async () => {
+  test("keeps its port, and a second service reports that the port is in use", async () => {
     const { port } = new URL(service.url);
     const second = await runServerCommand(["serve", "--data-dir", await newDataFolder(), "--port", port]);
     expect(second.code).toBe(1);

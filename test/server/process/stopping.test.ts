@@ -42,7 +42,7 @@ const slowLogin = ({ url }: TestService) =>
   slowRequest(portOf(url), "/api/login", { username: "missing", password: "wrong-password" });
 
 describe("stopping", () => {
-  test("lets a request in progress end, then releases everything", async () => {
+  test("waits for a request in progress, and then releases the port and the files", async () => {
     const dataDir = testFolder();
     const service = await startService({ dataDir });
     const login = await slowLogin(service);

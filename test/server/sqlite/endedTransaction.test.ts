@@ -16,7 +16,7 @@ async function open() {
 }
 
 test.each(["commit", "rollback"] as const)(
-  "after its %s, a transaction changes nothing in the next one",
+  "after its %s, a transaction changes nothing in the next transaction",
   async (end) => {
     const { adapter, notes } = await open();
     const ended = await adapter.startTransaction();
@@ -38,7 +38,7 @@ test.each(["commit", "rollback"] as const)(
   },
 );
 
-test("a transaction that ends twice lets only one other begin", async () => {
+test("a transaction that ends twice lets only one other transaction begin", async () => {
   const { adapter, notes } = await open();
   const first = await adapter.startTransaction();
   const second = adapter.startTransaction();

@@ -56,7 +56,7 @@ test("while the disk is full, writes return 503 and reads succeed; with free spa
   expect((await keys()).sort()).toEqual([...created, "after"].sort());
 });
 
-test("readiness fails when writes fail, and recovers without a request but its own", async () => {
+test("readiness fails when writes fail, and recovers without other requests", async () => {
   const probed = await buildApp(app.services, app.gateway);
   onTestFinished(() => probed.close());
   await probed.register(healthPlugin, { database });
@@ -109,7 +109,7 @@ test("a failed write counts for a while, even if smaller writes succeed", async 
 });
 
 test.skipIf(process.platform === "win32")(
-  "readiness fails if a small write succeeds and a larger one does not",
+  "readiness fails if a small write succeeds and a larger write fails",
   async () => {
     const dataDir = testFolder();
     await (await openDatabase({ file: join(dataDir, "gatehouse.db") })).close();

@@ -115,7 +115,7 @@ async function everythingElse({ username, token, tenant }: Owner, name: string):
   }
 }
 
-test("rejects some lists of a client that floods the service with expensive ones, and serves all other requests", async () => {
+test("rejects some lists of a client that floods the service with expensive lists, and serves all other requests", async () => {
   const { answers, count, stop } = flood(COSTLY, large);
   try {
     await expect.poll(() => count(503)).toBeGreaterThan(0);

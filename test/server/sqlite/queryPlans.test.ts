@@ -34,7 +34,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 
-test("identifies a new device, and counts the pending ones, with an index alone", async () => {
+test("identifies a new device, and counts the pending devices, with an index alone", async () => {
   database.takeQueries();
   await enroll(app, ana.tenant, "00:00:00:00:00:01");
   const plans = await Promise.all(database.takeQueries().map((query) => database.planOf(query)));
@@ -66,7 +66,7 @@ test("the statistics count online devices with an index alone, and read no other
   expect(counts?.text.match(/SEARCH Device .*/g)).toEqual([expect.stringContaining("USING COVERING INDEX")]);
 });
 
-test("counts sessions, and finds those of a page, with an index alone", async () => {
+test("counts sessions, and finds the sessions of a page, with an index alone", async () => {
   database.takeQueries();
   await ana.call("getSessions", { query: { page: 3 } });
   const plans = await Promise.all(database.takeQueries().map((query) => database.planOf(query)));

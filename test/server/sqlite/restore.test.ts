@@ -81,7 +81,7 @@ test("keeps the previous database, with all acknowledged writes", async () => {
   expect(usersIn(join(dataDir, "gatehouse.db"))).toEqual(["ann"]);
 });
 
-test("replaces and keeps a damaged database, and leaves none of its companion files to the backup", async () => {
+test("moves a damaged database and its companion files away before it restores the backup", async () => {
   const dataDir = freshFolder();
   const database = join(dataDir, "gatehouse.db");
   writeFileSync(database, "This is no database, and long enough to be taken for a header. ".repeat(50));
@@ -206,7 +206,7 @@ describe("a rejected restore changes nothing", () => {
     expect(readFileSync(join(dataDir, "gatehouse.db"), "utf8")).toBe("the present one");
   });
 
-  test("without the secret, and with another one", async () => {
+  test("without the secret, and with another secret", async () => {
     const dataDir = join(testFolder(), "data");
     mkdirSync(dataDir, { mode: 0o700 });
     const without = await restore(backup(), dataDir);

@@ -18,7 +18,7 @@ async function expectUntouched(service: TestService, username: string): Promise<
   expect(JSON.parse(stdout)).toMatchObject([{ username }]);
 }
 
-test("the file belongs to one process, also under another name and from another data folder", async () => {
+test("only one process can open the file, even under another name or from another data folder", async () => {
   const file = join(testFolder(), "shared.db");
   const first = await testService({ flags: ["--database-url", `file:${file}`] });
   await first.createUser({ username: "ann", password: "hunter22" });
@@ -30,7 +30,7 @@ test("the file belongs to one process, also under another name and from another 
   await expectUntouched(first, "ann");
 });
 
-test("one of several services that start together gets the file, and the others report the reason", async () => {
+test("one of several services that start together opens the file, and the other services report the reason", async () => {
   const url = `file:${join(testFolder(), "raced.db")}`;
   // The services share a secret, because a service can lose the file: `startService` restarts it on another port, and
   // the next service opens the file.
@@ -45,7 +45,7 @@ test("one of several services that start together gets the file, and the others 
   for (const reason of refused) expect(reason).toContain("is in use by another process");
 });
 
-test("after the first process is killed, the next one gets the file exclusively", {
+test("after the first process is killed, the next process opens the file exclusively", {
   tags: ["long"],
 }, async () => {
   const dataDir = testFolder();
