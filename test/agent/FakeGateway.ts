@@ -12,7 +12,7 @@ import { type Listening, listening } from "../support/listening.ts";
 
 /** The tenant that agents enroll in. */
 export const TENANT = "11111111-2222-4333-8444-555555555555";
-/** The device's name in the gateway's responses. */
+/** Name of the device in the gateway's responses. */
 export const DEVICE = "edge-01";
 
 /** Creates a private key for logins, in PEM format. */
@@ -38,7 +38,7 @@ interface Line {
 
 /** A minimal service that an agent accepts. It records the agent's messages, and tests control its responses. */
 export class FakeGateway {
-  /** Bodies of enrollments, parsed by the contract. */
+  /** Bodies of the enrollment requests, parsed by the schema of the contract. */
   readonly enrollments: z.output<typeof devices.authDevice.body>[] = [];
   /** True if devices receive challenges, as from services newer than 0.19. */
   challenges = true;
@@ -92,7 +92,7 @@ export class FakeGateway {
     this.#keys.set(fingerprint, createPrivateKey(parsed(signing).getPrivatePEM()));
   }
 
-  /** Rejects the agent's current token from now on. */
+  /** Makes the agent's current token invalid. */
   revokeToken(): void {
     this.#token = "";
   }

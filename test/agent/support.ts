@@ -3,7 +3,7 @@ import type { Client, ClientChannel, ExecOptions } from "ssh2";
 import { openFolder, startAgent, type TestAgent } from "../support/sshFleet.ts";
 import { DEVICE, FakeGateway, TENANT } from "./FakeGateway.ts";
 
-/** An agent and its gateway. */
+/** An agent process and the gateway that it connects to. */
 export interface Pair {
   readonly gateway: FakeGateway;
   readonly agent: TestAgent;
@@ -47,7 +47,7 @@ export const run = (client: Client, command: string | undefined, options: ExecOp
     else client.shell(options.pty as object, {}, opened);
   });
 
-/** Reads a channel to its end. */
+/** Reads a channel until it ends. Returns the output and the exit status. */
 export async function endOf(channel: ClientChannel): Promise<CommandResult> {
   const [stdout, stderr]: [Buffer[], Buffer[]] = [[], []];
   channel.on("data", (data: Buffer) => stdout.push(data));
@@ -59,7 +59,7 @@ export async function endOf(channel: ClientChannel): Promise<CommandResult> {
   return { stdout: Buffer.concat(stdout), stderr: Buffer.concat(stderr), code, signal };
 }
 
-/** Runs a command to its end. */
+/** Runs a command over SSH until it ends. */
 export async function ranCommand(
   client: Client,
   command: string,

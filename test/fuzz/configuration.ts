@@ -6,7 +6,10 @@ import type { World } from "./world.ts";
 export const CREDENTIALS = ["none", "owner", "administrator-key"] as const;
 export type CredentialKind = (typeof CREDENTIALS)[number];
 
-/** Name of the environment variable that holds the credential. Process arguments must not contain secrets. */
+/**
+ * Name of the environment variable with the credential. It is no process argument, because other users can read
+ * arguments.
+ */
 export const SECRET = "GATEHOUSE_FUZZ_SECRET";
 
 const HEADERS: Readonly<Record<CredentialKind, string>> = {

@@ -14,7 +14,7 @@ export interface HostileProtocol {
 
 /** The behavior of a hostile device on the connections that it picks up. */
 interface Behavior {
-  /** Changes the device's SSH protocol. */
+  /** Replaces methods of the device's SSH protocol. */
   readonly changeProtocol?: (protocol: HostileProtocol) => void;
   /** Handles the command of a client. */
   readonly exec?: (channel: ssh2.ServerChannel, protocol: HostileProtocol, id: number) => void;

@@ -27,7 +27,7 @@ interface Message {
   readonly answer?: { readonly status: number; readonly body?: unknown };
   /** A line that the tunnel transmits. */
   readonly line?: unknown;
-  /** The HTTP request on a picked-up connection. */
+  /** The head of the HTTP request on a picked-up connection. */
   readonly head?: string;
   readonly ident?: string;
   /** The algorithms that the sender offers. */
@@ -149,7 +149,7 @@ export class ReplayedAgent {
   #next = (on: string) =>
     this.#lines.find(({ line, done }) => !done && line.on === on && line.from !== "agent");
 
-  /** Compares a message of the service or the test with the recording. */
+  /** Compares a message of the service, or an event of the test, with the recording. */
   #compare(on: string, content: Message): void {
     let text = JSON.stringify(content);
     for (const [pattern, name] of NAMES) text = text.replaceAll(pattern, name);

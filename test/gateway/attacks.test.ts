@@ -48,7 +48,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     return client;
   }
 
-  /** Checks that logins work, and that the gateway process has not been restarted. */
+  /** Checks that logins still work and that the gateway process was not restarted. */
   async function unharmed(): Promise<void> {
     expect(await login()).toMatchObject({ stdout: "in\n" });
     expect(lab.fleet.service.logs().filter(({ msg }) => msg.includes("gateway process"))).toEqual([]);

@@ -38,7 +38,7 @@ export class SshLab {
   readonly #folder = openFolder();
   #fleet: SshService | undefined;
   #agent: TestAgent | undefined;
-  /** Path of the private key. */
+  /** Path of the private key for logins. */
   key = "";
   fingerprint = "";
 

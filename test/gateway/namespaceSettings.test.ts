@@ -49,7 +49,7 @@ describeSsh("settings of a namespace", options, (lab) => {
         );
         await set({ sshForwarding: [{ login: "deploy", target: `127\\.0\\.0\\.1:${echo.port}` }] });
         expect(await forward(echo.target)).toMatchObject({ code: 0, stdout: "got hello" });
-        // A pattern must match the whole target and the whole login.
+        // A rule applies only if its patterns match the whole target and the whole login name.
         await set({ sshForwarding: [{ login: "deploy", target: "127" }] });
         expect((await forward(echo.target)).code).toBe(255);
         await set({ sshForwarding: [{ login: "dep", target: ".*" }] });

@@ -19,7 +19,7 @@ import { proxyHeader1, proxyHeader2, type SshProxy, startSshProxy } from "../sup
 const DEVICES = { "web-1": ["prod", "web"], "web-2": ["web"], "db-1": ["prod", "database"] } as const;
 const TAGS = ["prod", "web", "database"];
 const LOGINS = ["root", "deploy", "ana"];
-/** Addresses of direct clients. */
+/** Addresses of clients that connect without the proxy. */
 const OWN_ADDRESSES = ["127.0.0.1", "127.0.0.2", "127.0.1.3"];
 /** The address of a trusted proxy. */
 const PROXY = "127.0.0.9";
@@ -60,7 +60,7 @@ const rule = fc.record({
   username,
   filter,
 });
-/** A random policy of the fleet. */
+/** Generates a random policy for the fleet. */
 const policy = fc.record({
   // The third key is optional.
   keys: fc.tuple(key, key, fc.option(key, { freq: 2 })),

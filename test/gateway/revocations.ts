@@ -21,7 +21,7 @@ export interface RevocationLab {
   readonly namespace: string;
   /** An accepted device that is online. */
   readonly device: { readonly uid: string; readonly hostname: string };
-  /** A folder for keys. */
+  /** A folder for the private keys of logins. */
   readonly folder: string;
 }
 

@@ -147,7 +147,7 @@ describeSsh("sessions of OpenSSH", options, (lab) => {
   it("transfer files unchanged in both directions", { tags: ["long"], timeout: 120_000 }, async () => {
     const { sent, received, moved } = { sent: "sent", received: "received", moved: "moved" };
     const at = (name: string) => join(lab.folder, name);
-    // The device of the tests is this machine. The agent's user must be able to write here.
+    // The device of the tests is this machine, so the agent's user must be able to write to this folder.
     chmodSync(lab.folder, 0o777);
     execFileSync("dd", ["if=/dev/urandom", `of=${at(sent)}`, "bs=1M", "count=100", "status=none"]);
     const batch = at("batch");

@@ -26,7 +26,7 @@ export type Outcome =
   | { readonly kind: "failed" | "skipped"; readonly reason: string }
   | { readonly kind: "passed"; readonly seconds: number };
 
-/** Usual time limit of a check, in milliseconds. */
+/** Default time limit of a check, in milliseconds. */
 const TIME_LIMIT = 60_000;
 /** Maximum number of stderr characters that a failure shows. */
 const SHOWN = 300;
@@ -51,7 +51,7 @@ export function withoutPrograms(...names: readonly string[]): string | undefined
 /** The Python interpreter that runs the helper scripts. */
 export const PYTHON = process.env.PYTHON || "python3";
 
-/** Returns the reason if Python cannot import the module, else undefined. */
+/** Returns the reason if Python cannot import the module. Returns undefined if it can. */
 export function withoutModule(name: string): string | undefined {
   const { status } = spawnSync(PYTHON, ["-c", `import ${name}`], { stdio: "ignore" });
   return status === 0 ? undefined : `${PYTHON} has no module \`${name}\`; set PYTHON to one that has it`;
@@ -110,9 +110,9 @@ export class Workspace {
   readonly target: Target;
   /** Folder for the files of the client. */
   readonly here: string;
-  /** Folder that the user of the target may write to. */
+  /** Folder on the target. The target's user may write to it. */
   readonly there: string;
-  /** A file of 30 MB that the user of the target may read. */
+  /** Path of a file of 30 MB. The target's user may read the file. */
   readonly big: string;
   readonly #home: string;
   readonly #running = new Map<Child, string>();
@@ -164,7 +164,7 @@ export class Workspace {
     return { stdout, stderr: messages };
   }
 
-  /** Runs OpenSSH's client. */
+  /** Runs OpenSSH's client until it exits. */
   ssh(command: string, options: RunOptions & { readonly flags?: readonly string[] } = {}): Promise<Output> {
     return this.run("ssh", ["-F", this.target.config, ...(options.flags ?? []), "target", command], options);
   }

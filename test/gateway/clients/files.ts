@@ -35,7 +35,7 @@ const TIME = 1_234_567_890;
 
 const within = (folder: string, name: Buffer): Buffer => Buffer.concat([Buffer.from(`${folder}/`), name]);
 
-/** Creates a folder with files, subfolders and names of all kinds. */
+/** Creates a folder with files and subfolders, whose names have all kinds of characters. */
 function createTree(path: string, files = 30): void {
   mkdirSync(join(path, "inner folder", "deep"), { recursive: true });
   for (let index = 0; index < files; index += 1) {

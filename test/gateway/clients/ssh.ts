@@ -79,7 +79,7 @@ async function connectTo(port: number): Promise<Socket> {
   }
 }
 
-/** Sends bytes through a connection to the echo server, and keeps both directions open. */
+/** Expects that a connection to the echo server returns the sent bytes. Keeps both directions open. */
 async function expectEcho(to: Writable, from: Readable): Promise<void> {
   const sent = randomBytes(PIPED);
   to.write(sent);

@@ -56,7 +56,7 @@ const hostLines = (host: string, { user, port }: Address, key: string): string[]
   `  IdentityFile ${key}`,
 ];
 
-/** All targets of a run: a plain sshd, and devices of one service. */
+/** The targets of a run: a plain sshd, and the devices of one service. */
 export class Targets {
   readonly #folder: string;
   readonly #keys: Keys;

@@ -1,7 +1,7 @@
 import type { Services } from "../../../server/services.ts";
 import { device } from "./rows.ts";
 
-/** The uid of a device that {@link insertDevices} creates. */
+/** Returns the uid of the n-th device that {@link insertDevices} creates. */
 export const uidOfMany = (n: number): string => String(n).padStart(64, "0");
 
 /**

@@ -29,7 +29,7 @@ async function newDevice({ accepted = true, proven = false } = {}): Promise<Enro
   return device;
 }
 
-/** The tunnel of an agent, with the lines that it received. */
+/** An agent's tunnel. `lines` contains the messages that the agent has received. */
 class FakeTunnel {
   readonly socket: WebSocket;
   readonly lines: { readonly command: string; readonly connPath?: string }[] = [];

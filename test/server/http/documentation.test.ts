@@ -26,7 +26,7 @@ test.each(["/docs", "/docs/"])(
 test("loads nothing from other hosts, and its content security policy allows no other host", async () => {
   const { text, headers } = await app.send("GET", "/docs");
   expect(text).not.toMatch(/https?:|\/\//);
-  // The page has no inline scripts or styles.
+  // The page contains no inline scripts or styles.
   expect(text).not.toMatch(/<script>|<style|style=|onload/);
   const policy = headers.get("content-security-policy") ?? "";
   expect(policy).toContain("default-src 'none'");

@@ -5,7 +5,7 @@ import { type Answer, type CallOptions, callBy, sendTo, type TestApp } from "./t
 
 export const INTERNAL_TOKEN = "the-internal-token-of-the-tests-0";
 
-/** The internal listener of a test's service, over real HTTP. */
+/** The internal listener of a test's service. Requests use real HTTP. */
 export interface TestInternalApp {
   readonly url: string;
   /** Sends any request, with the internal token unless the caller sets headers. Returns the response unchecked. */

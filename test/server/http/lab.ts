@@ -22,7 +22,7 @@ function standIn<T extends object>(what: string, current: () => T | undefined): 
   });
 }
 
-/** Starts an object before each test of the file or `describe`, and stops it after the test. */
+/** Starts an object before each test of the file or `describe`, and stops the object after the test. */
 function eachTest<T extends { stop(): Promise<void> }>(what: string, start: () => Promise<T>): T {
   let current: T | undefined;
   beforeEach(async () => {
@@ -42,10 +42,10 @@ export async function testApp(...how: Start): Promise<TestApp> {
   return app;
 }
 
-/** A separate service for each test, with the parameters of {@link startApp}. */
+/** Starts a separate service for each test, with the parameters of {@link startApp}. */
 export const withApp = (...how: Start): TestApp => eachTest("a service", () => startApp(...how));
 
-/** A separate service for each test, with the user `ana`, who owns the namespace `lab`. */
+/** Starts a separate service for each test. The user `ana` owns the namespace `lab` of this service. */
 export function withLab(...how: Start): { readonly app: TestApp; readonly ana: TestUser } {
   const app = withApp(...how);
   let ana: TestUser | undefined;

@@ -14,7 +14,7 @@ const endpoints = ids.flatMap((id) =>
 );
 const UNAUTHENTICATED = { message: "missing or malformed jwt or API token" };
 
-/** Sizes of the matrix. Update them when you add an operation, a path or a caller. */
+/** Expected sizes of the matrix. Update these numbers when you add an operation, a path or a caller. */
 const OPERATIONS = 123;
 const PATHS = 131;
 const CALLERS = 55;
@@ -44,8 +44,8 @@ const ofKinds = ({ name }: Caller) => (KINDS.includes(name) ? [false] : []);
 const PARTS: readonly Part[] = [
   {
     // This edition serves every operation. Each operation is tested without a credential and with a fifth of the
-    // invalid credentials. Each invalid credential is tested with some operations. Public operations are tested with a
-    // fifth of all callers.
+    // invalid credentials; public operations are tested with a fifth of all callers. The fifth differs between
+    // operations, so each credential is tested with some operations.
     edition: "cloud",
     requests: ({ name, identity }, nth, id) => {
       const isSample = identity === null || accessOf(id).auth.includes("none");
@@ -57,13 +57,13 @@ const PARTS: readonly Part[] = [
 ];
 const WHOLE: readonly Part[] = [
   { edition: "community", requests: () => [false] },
-  // Every edition handles the edge's headers in the same way, so one edition is enough.
+  // All editions handle the headers of the edge in the same way. Testing one edition is enough.
   { edition: "enterprise", requests: () => [false, true] },
   { edition: "cloud", requests: () => [false] },
 ];
 
 describe.each(PARTS)("on the $edition edition", expectTable);
-// About seven thousand requests for each edition.
+// These tests send about seven thousand requests for each edition.
 describe.each(WHOLE)(
   "on the $edition edition, for all operations and callers,",
   { tags: ["long"] },

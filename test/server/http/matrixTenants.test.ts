@@ -11,10 +11,11 @@ import type { CallOptions, Credentials } from "./testApp.ts";
 let world: World;
 let ofLab: Furniture;
 let ofElsewhere: Furniture;
-// The edition with all operations.
+// The cloud edition has all operations.
 const app = withSharedApp({ edition: "cloud" });
 beforeAll(async () => {
-  // The tests compare lists of the lab. The lists contain the devices' online state, which depends on the time.
+  // The clock stops, because the tests compare lists of the lab. The online state of devices in these lists depends on
+  // the time.
   app.stopClock();
   world = await makeWorld(app);
   ofLab = await furnish(world, world.lab, "labonly");

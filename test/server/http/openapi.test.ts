@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { CONNECTION_ERRORS, commonErrors } from "../../../server/http/contract/openapi.ts";
 import { testApp, withSharedApp } from "./lab.ts";
 
-// The edition with all operations.
+// The cloud edition has all operations.
 const app = withSharedApp({ edition: "cloud" });
 
 test("the document has every operation, on every path", async () => {

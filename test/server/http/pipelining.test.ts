@@ -11,7 +11,7 @@ let app: FastifyInstance;
 const begun: string[] = [];
 let inFlight = 0;
 let mostInFlight = 0;
-/** The server side of the connections. */
+/** The server's sockets of the connections. */
 const accepted: Socket[] = [];
 
 beforeAll(async () => {
@@ -52,7 +52,7 @@ const numbered = (count: number) =>
 
 function openConnection(): Socket {
   const socket = connect(portOf(), "127.0.0.1").setEncoding("utf8");
-  // A closed connection can also cause an error.
+  // Closing the connection can also emit an error on the client.
   return socket.on("error", () => {});
 }
 

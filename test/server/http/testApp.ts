@@ -52,7 +52,7 @@ export interface Answer {
   readonly text: string;
 }
 
-/** The service in this process, with real HTTP on a free port, a real database, and an adjustable clock. */
+/** The service in the test's process, with real HTTP on a free port, a real database, and an adjustable clock. */
 export interface TestApp {
   readonly url: string;
   readonly services: Services;
@@ -61,17 +61,20 @@ export interface TestApp {
   readonly mails: readonly Mail[];
   /** Delivers the waiting mails. */
   deliverMails(): Promise<void>;
-  /** Advances the clock by seconds. */
+  /** Advances the service's clock by the given number of seconds. */
   pass(seconds: number): void;
   /** Stops the clock at a whole second. Afterwards, only `pass` advances the clock. */
   stopClock(): void;
-  /** Sends any request; returns the response unchecked. */
+  /** Sends any request. Returns the response unchecked. */
   send(method: string, path: string, options?: RequestInit): Promise<Answer>;
   /** Calls an operation of the contract. The response must conform to the contract. */
   call(id: keyof Operations, options?: CallOptions): Promise<Answer>;
   /** Creates a confirmed user with a token. Also creates a namespace if a namespace name is given. */
   user(username: string, namespace?: string): Promise<TestUser>;
-  /** Creates a new token of a user for the user's namespace, for tests that advance the clock far. */
+  /**
+   * Creates a new token for the user's namespace. Tests use it after they have advanced the clock beyond the life of a
+   * token.
+   */
   tokenOf(user: Pick<TestUser, "id" | "username" | "tenant">): Promise<string>;
   stop(): Promise<void>;
 }
@@ -283,7 +286,7 @@ export function expectContract(operation: Operation, { status, body, text, heade
   expect(headers.get("x-request-id"), where).toMatch(/^[0-9a-f-]{36}$/);
 }
 
-/** Encodes the filter of a list: base64 of its JSON. */
+/** Encodes the filter of a list as base64 of its JSON. */
 export const encodeFilter = (items: unknown): string => Buffer.from(JSON.stringify(items)).toString("base64");
 
 export const property = (name: string, operator: string, value: unknown) => ({
@@ -296,12 +299,12 @@ export const operator = (name: string) => ({ type: "operator", params: { name } 
 export const valuesOf = (list: Body, field: string): Body => list.map((item: Body) => item[field]);
 
 export const ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
-/** A public key for every login name and device, as the body of `createPublicKey`. */
+/** A public key for all login names and devices, as the body of `createPublicKey`. */
 export const PUBLIC_KEY = {
   ...{ name: "laptop", username: ".*", filter: { hostname: ".*" } },
   data: Buffer.from(ED25519).toString("base64"),
 };
-/** A firewall rule that denies everything. */
+/** A firewall rule that denies every login. */
 export const DENY_RULE = {
   ...{ action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*" },
   filter: { hostname: ".*" },
@@ -314,7 +317,7 @@ export const reportOf = (tenant: string, hostname: string, more: object = {}) =>
   ...more,
 });
 
-/** Enrolls a device. Each MAC address is a new device. */
+/** Enrolls a device. A device with another MAC address is another device. */
 export async function enroll(app: TestApp, tenant: string, mac: string, more: object = {}): Promise<Body> {
   const answer = await app.call("authDevice", {
     body: {
@@ -337,7 +340,7 @@ export async function enroll(app: TestApp, tenant: string, mac: string, more: ob
 
 const deviceKey = generateKeyPairSync("rsa", { modulusLength: 2048 });
 
-/** Enrolls a device like {@link enroll}, with a proof of the private key. */
+/** Enrolls a device like {@link enroll}. The report contains a proof of the private key. */
 export async function enrollProven(
   app: TestApp,
   tenant: string,

@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import { call } from "../../support/call.ts";
 import { startService, type TestService } from "../../support/service.ts";
 
-/** The origin of links in the service's mails. Tests use the address of the local service instead. */
+/** The origin of links in the service's mails. The tests replace it with the address of the local service. */
 const PUBLIC_URL = "http://gate.example.org";
 
 export const PASSWORD = "correct-horse";
@@ -50,7 +50,7 @@ function mailsTo({ dataDir }: TestService, address: string): string[] {
     .map(textOf);
 }
 
-/** Waits for the n-th mail to an address. */
+/** Waits for the n-th mail to an address. Returns the text of the mail. */
 export async function mailTo(service: TestService, address: string, n = 1): Promise<string> {
   await expect.poll(() => mailsTo(service, address).length).toBeGreaterThanOrEqual(n);
   return mailsTo(service, address)[n - 1] ?? "";

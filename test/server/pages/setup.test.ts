@@ -1,5 +1,6 @@
 /**
- * Steps of a user in a browser. The tests in test/server/features check the service's responses.
+ * These tests perform the steps of a user in a browser. The tests in test/server/features check the service's
+ * responses.
  *
  * @module-tag long
  */

@@ -1,7 +1,7 @@
 import { device } from "../db/rows.ts";
 import type { TestApp, TestUser } from "../http/testApp.ts";
 
-/** The uid of a device that `fill` creates. */
+/** Returns the uid of the n-th device that `fill` creates. */
 export const uidOf = (tenantId: string, n: number) => `${tenantId.slice(0, 8)}${String(n).padStart(56, "0")}`;
 
 /**

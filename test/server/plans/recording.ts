@@ -19,7 +19,7 @@ export interface Plan {
   readonly text: string;
 }
 
-/** A database that records its statements and returns their plans. */
+/** A database that records its queries and returns the query plans. */
 export interface RecordingDatabase {
   readonly client: PrismaClient;
   /** Returns the queries since the last call. */

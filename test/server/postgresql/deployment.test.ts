@@ -22,7 +22,7 @@ import {
 
 const EXAMPLE = join(import.meta.dirname, "..", "..", "..", "examples", "deploy", "nginx");
 const why = withoutNginx ?? withoutSsh ?? (openssl ? undefined : "openssl is not on the PATH");
-/** A public key in the format of agents. */
+/** Returns a public key in the format that agents use. */
 const agentKey = () =>
   generateKeyPairSync("rsa", { modulusLength: 2048 }).publicKey.export({ type: "pkcs1", format: "pem" });
 const portOf = (url: string): number => Number(new URL(url).port);

@@ -109,7 +109,7 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
     ssh({ ...at(service, hostname), command: "cat; echo $GATEHOUSE_HOST" }, "in\n");
   const greeting = (hostname: string) => ({ code: 0, stdout: `in\n${hostname}\n`, stderr: "" });
 
-  /** Starts a login that stays open. */
+  /** Starts an SSH login that stays open. */
   async function longLogin(service: TestService, hostname: string) {
     const child = spawnSsh({ ...at(service, hostname), command: "echo begun; exec cat" });
     const complaint = text(child.stderr);

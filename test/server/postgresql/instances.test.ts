@@ -246,7 +246,8 @@ test("counts devices exactly at all instances, while devices enroll and are dele
   expect(tenant).not.toBe(created.tenant_id);
 });
 
-// Each instance reads new keys every five seconds. process/keys.test.ts tests this without processes.
+// Each instance reads new signing keys every five seconds. process/keys.test.ts tests this with instances in one
+// process.
 test("a new signing key signs everywhere after a while, and tokens of the old key remain valid", {
   tags: ["long"],
 }, async () => {

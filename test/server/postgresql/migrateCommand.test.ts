@@ -9,7 +9,7 @@ import { emptyPostgresql, postgresqlAddress } from "../../support/postgresql/dat
 import { callServerCommand } from "../../support/serverCommand.ts";
 import { runServerCommand, type TestService, testService } from "../../support/service.ts";
 
-/** Settings of a service on SQLite. Other tests of this folder start services on PostgreSQL. */
+/** Settings of a service on SQLite. The other tests in this folder start services on PostgreSQL. */
 const SQLITE = { GATEHOUSE_DATABASE_URL: "" };
 
 async function target(): Promise<string> {
@@ -39,7 +39,7 @@ test("a stopped service continues with its data and logins on PostgreSQL", async
   url.password = "pa55word";
   const file = join(testFolder(), "url");
   writeFileSync(file, `${url}\n`);
-  // Operators run a separate process. The commands below run in the test's process.
+  // This command runs in a separate process, as for operators. Later commands run in the test's process.
   const args = ["migrate-to-postgresql", "--data-dir", dataDir];
   const moved = await runServerCommand(args, { env: { GATEHOUSE_TARGET_DATABASE_URL_FILE: file } });
   expect(moved).toMatchObject({ code: 0, stderr: "" });

@@ -25,7 +25,7 @@ afterAll(async () => {
   await postgresql.stop();
 });
 
-/** The database needs time to stop and to recover. */
+/** Time limit for the database to stop and to recover. */
 const patiently = { timeout: 60_000 };
 
 const ready = async () => (await call(service, "GET /readyz")).status;

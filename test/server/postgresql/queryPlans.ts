@@ -31,7 +31,7 @@ function scanned(step: Step): string[] {
  */
 const counts = (step: Step, plan: Step) => step["Total Cost"] > plan["Total Cost"] / 100;
 
-/** With these options, plans use every possible index and read rows one by one. */
+/** With these options of the planner, plans use every possible index and read rows one by one. */
 const PLANNER = ["seqscan", "hashjoin", "mergejoin"].map((way) => `-c enable_${way}=off`).join(" ");
 
 /**

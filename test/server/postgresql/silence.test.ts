@@ -42,7 +42,7 @@ async function start({ onTestFinished }: TestContext) {
   };
 }
 
-// The tests wait for timeouts most of the time, so they run concurrently.
+// The tests run concurrently, because they wait for timeouts most of the time.
 describe.concurrent("a silent database", { tags: ["long"] }, () => {
   test("fails reads and writes after the same silence, and works again afterwards", async (context) => {
     const { proxy, read, makeKey, login } = await start(context);

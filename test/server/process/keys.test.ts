@@ -13,7 +13,7 @@ import { testDatabase } from "../db/database.ts";
 
 const subject = { id: "a", origin: "local", username: "ana", mfa: false, tokenVersion: 0, tenant: "" };
 
-/** Starts instances on one database, with a clock that the test advances. */
+/** Starts instances that share a database and a clock. The test advances the clock. */
 async function instances() {
   const { client: db } = await testDatabase();
   let ahead = 0;

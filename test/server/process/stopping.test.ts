@@ -23,7 +23,7 @@ async function slowRequest(to: number | string, path: string, content: object, h
     "Expect: 100-continue",
     ...headers,
   ];
-  // A closed connection can also cause an error.
+  // Closing the connection can also emit an error on the client.
   socket.on("error", () => {});
   const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
   socket.setEncoding("utf8").write(`${head.join("\r\n")}\r\n\r\n`);

@@ -7,7 +7,7 @@ import { openRecordingSqlite } from "./queryPlans.ts";
 const ROWS = 24_050;
 const PER_PAGE = 100;
 
-/** The format of the times that the service writes. */
+/** The format in which the service writes times. */
 const TIME = "%Y-%m-%dT%H:%M:%f+00:00";
 
 let app: TestApp;

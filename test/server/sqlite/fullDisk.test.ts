@@ -64,7 +64,7 @@ test("readiness fails when writes fail, and recovers without other requests", as
   const pass = turnableTime();
   expect(await ready()).toBe(200);
   const before = (await database.client.$queryRaw<{ n: bigint }[]>`SELECT total_changes() AS n`)[0]?.n;
-  // SQLite rejects writes, as on a disk that was remounted read-only.
+  // With this setting, SQLite rejects writes as if the disk had been remounted read-only.
   await pragma("query_only = ON");
   onTestFinished(async () => {
     await pragma("query_only = OFF");

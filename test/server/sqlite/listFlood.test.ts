@@ -29,7 +29,7 @@ let metrics: string;
 let large: Owner;
 let small: Owner;
 
-/** Creates a user with a namespace of the same name. */
+/** Creates a user and a namespace with the user's name. */
 async function owner(username: string): Promise<Owner> {
   await service.createUser({ username, password: PASSWORD });
   const login = async () =>

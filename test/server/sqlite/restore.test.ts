@@ -57,7 +57,7 @@ const login = async (service: TestService) => (await call(service, "POST /api/lo
 
 test("a service continues with the data of a backup", async () => {
   const dataDir = freshFolder();
-  // Operators run a separate process. The commands below run in the test's process.
+  // This command runs in a separate process, as for operators. Later commands run in the test's process.
   const { code, stdout, stderr } = await runServerCommand(["restore", backup(), "--data-dir", dataDir]);
   expect([code, stderr]).toEqual([0, ""]);
   expect(stdout).toContain(": 1 users, 0 namespaces, 0 devices.\n");

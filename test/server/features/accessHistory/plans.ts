@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import type { Answer, CallOptions } from "../../http/testApp.ts";
 import { type Credential, type Model, type Place, rank, type User } from "./model.ts";
 
-/** An entry of the audit trail, without values that depend on a clock or a network. */
+/** An audit entry, without values that depend on a clock or a network. */
 interface Entry {
   readonly tenantId: string | null;
   readonly operation: string;
@@ -123,7 +123,7 @@ export function planCreateKey(
   );
 }
 
-/** Rules 15.6: a key still exists after its expiry. */
+/** Plans a change of an API key's role (rules 15.6). A key still exists after its expiry. */
 export function planUpdateKey(model: Model, credential: Credential, name: string, role: Role): Plan {
   const id = "updateApiKey";
   return planOfUser(
@@ -143,7 +143,7 @@ export function planUpdateKey(model: Model, credential: Credential, name: string
   );
 }
 
-/** Rules 15.7. */
+/** Plans the deletion of an API key (rules 15.7). */
 export function planDeleteKey(model: Model, credential: Credential, name: string): Plan {
   const id = "deleteApiKey";
   return planOfUser(
@@ -168,7 +168,7 @@ interface Members {
   readonly user: User;
 }
 
-/** Rules 5.8 and 5.9. */
+/** Plans the invitation of a member (rules 5.8 and 5.9). */
 export function planInvite(target: Members, role: Role): Plan {
   const { model, place, user } = target;
   const id = "inviteMember";
@@ -185,7 +185,7 @@ export function planInvite(target: Members, role: Role): Plan {
   );
 }
 
-/** Rules 5.11. */
+/** Plans a change of a member's role (rules 5.11). */
 export function planPromote(target: Members, role: Role): Plan {
   const { place, user } = target;
   const id = "updateMember";
@@ -208,7 +208,7 @@ export function planPromote(target: Members, role: Role): Plan {
   );
 }
 
-/** Rules 5.12. */
+/** Plans the removal of a member (rules 5.12). */
 export function planRemove(target: Members): Plan {
   const { place, user } = target;
   const id = "removeMember";
@@ -229,7 +229,7 @@ export function planRemove(target: Members): Plan {
   );
 }
 
-/** Rules 5.7: a member may leave a namespace with a token of any namespace. */
+/** Plans that a member leaves a namespace (rules 5.7). The member may use a token of any namespace. */
 export function planLeave(target: Omit<Members, "user">): Plan {
   const { model, credential, place } = target;
   const id = "leaveNamespace";
@@ -251,7 +251,7 @@ export function planLeave(target: Omit<Members, "user">): Plan {
 
 const WRONG = "wrong-horse";
 
-/** Rules 9 and 11: during a lock, the service refuses the right password too, and counts no attempt. */
+/** Plans a login (rules 9 and 11). During a lock, the service refuses the right password too, and counts no attempt. */
 export function planLogin(model: Model, user: User, right: boolean): Plan {
   const body = { username: user.username, password: right ? user.password : WRONG };
   const request = { id: "login", options: { body }, entry: null } as const;
@@ -271,7 +271,7 @@ export function planLogin(model: Model, user: User, right: boolean): Plan {
   };
 }
 
-/** Rules 5.14. */
+/** Plans a switch to another namespace (rules 5.14). */
 export function planSwitch(target: Omit<Members, "user">): Plan {
   const { model, credential, place } = target;
   return planOfUser(target, { id: "getNamespaceToken", params: { tenant: place.tenant } }, ({ user }) => ({
@@ -284,7 +284,10 @@ export function planSwitch(target: Omit<Members, "user">): Plan {
   }));
 }
 
-/** A new password voids the user's other tokens. A wrong current password counts like a wrong login. */
+/**
+ * Plans a change of the password. A new password voids the user's other tokens. A wrong current password counts like a
+ * wrong login.
+ */
 export function planChangePassword(model: Model, credential: Credential, right: boolean): Plan {
   const id = "updateUser";
   const owner = credential.kind === "token" ? credential.user : undefined;

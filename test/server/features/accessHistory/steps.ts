@@ -67,5 +67,5 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ does: fc.constant("pass"), seconds: fc.constantFrom(...LONG) }) },
 );
 
-/** Sequences of 10 to 25 steps. */
+/** Generates sequences of 10 to 25 steps. */
 export const histories = fc.array(step, { minLength: 10, maxLength: 25, size: "max" });

@@ -6,7 +6,7 @@ import { credentialsOf } from "./plans.ts";
 
 let runs = 0;
 
-/** Creates five users. Two own a namespace each, and two others are members of the first namespace. */
+/** Creates five users. Two users own a namespace each, and two other users are members of the first namespace. */
 export async function createModel(app: TestApp): Promise<Model> {
   runs += 1;
   const now = app.services.now().getTime() / 1000;
@@ -52,7 +52,10 @@ export async function createModel(app: TestApp): Promise<Model> {
   return model;
 }
 
-/** Returns the roles in the service's database: members by user and keys by name, of each namespace. */
+/**
+ * Returns the roles in the service's database. Each namespace has the roles of members, by user, and the roles of keys,
+ * by name.
+ */
 export async function rolesIn(app: TestApp, model: Model): Promise<Map<string, Role>> {
   const where = { tenantId: { in: model.places.map((place) => place.tenant) } };
   const members = await app.services.db.member.findMany({ where });
@@ -63,7 +66,7 @@ export async function rolesIn(app: TestApp, model: Model): Promise<Map<string, R
   ]);
 }
 
-/** Returns the roles in the model. */
+/** Returns the roles in the model, in the same form as the database's roles. */
 export const rolesOf = (model: Model): Map<string, Role> =>
   new Map(
     model.places.flatMap(({ tenant, members, keys }) => [

@@ -1,7 +1,7 @@
 import type { PaymentGateway } from "../../../../server/payments/paymentGateway.ts";
 import { enroll, startApp, type TestApp, type TestUser } from "../../http/testApp.ts";
 
-/** A payment method in the ledger's format. */
+/** Id of a payment method, in the format of the built-in payment gateway. */
 export const VISA = "pm_visa_4242_209910_a1";
 export const ELO = "pm_elo_0005_209912_b2";
 

@@ -45,7 +45,7 @@ function callersOfPlace(name: string, place: Place, lab: Place): Caller[] {
   ];
 }
 
-/** Every caller of an endpoint of the lab. */
+/** Returns all callers with which the matrix tests an endpoint of the lab. */
 export async function callersOf(world: World): Promise<Caller[]> {
   const refused = Object.entries(await refusedCredentials(world));
   return [
@@ -54,7 +54,7 @@ export async function callersOf(world: World): Promise<Caller[]> {
   ];
 }
 
-/** The callers with a valid credential. */
+/** Returns the callers with a valid credential. */
 export async function acceptedCallersOf(world: World): Promise<Caller[]> {
   const { app, lab, elsewhere, guest, own, homeless, pending, removed } = world;
   const user = async (

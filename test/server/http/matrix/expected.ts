@@ -3,7 +3,7 @@ import type { Caller, Identity } from "./callers.ts";
 import type { Sent } from "./requests.ts";
 import type { World } from "./world.ts";
 
-/** The properties of an operation that decide which callers it accepts. */
+/** The properties of an operation that determine the accepted callers. */
 export type Access = Pick<Listed, "auth" | "minRole" | "pathParams" | "edition" | "aliases">;
 
 /** Operations of this service that are not in the list of operations. */

@@ -67,7 +67,10 @@ export async function furnish({ app }: World, place: Place, name: string): Promi
   };
 }
 
-/** Creates a session with a record directly in the database, since the service creates sessions only for SSH logins. */
+/**
+ * Creates a session with a recording directly in the database, because the service creates sessions only for SSH
+ * logins.
+ */
 async function makeSession(app: TestApp, tenantId: string, deviceUid: string): Promise<string> {
   const uid = randomBytes(32).toString("hex");
   const at = app.services.now();

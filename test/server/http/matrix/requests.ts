@@ -68,7 +68,7 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     recoverPassword: { body: {}, status: 400 },
     updateRecoverPassword: { params: missingUser, body: {}, status: 400 },
     lookupUserStatus: { params: { ...tenant, id: missingUser.uid }, query: { sig: "nonsense" }, ...missing },
-    // SAML is disabled.
+    // The service has no SAML settings.
     getSamlAuthUrl: { status: 501 },
     getInfo: listing,
     healthcheck: listing,
@@ -187,7 +187,7 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     updateFirewallRuleTags: { params: id, body: { tags }, ...missing },
     removeFirewallRuleTag: { params: id, body: { tag }, ...missing },
 
-    // The namespaces have no customers.
+    // The namespaces have no billing customers.
     attachPaymentMethod: { body: paymentMethod, ...missing },
     detachPaymentMethod: { body: paymentMethod, ...missing },
     setDefaultPaymentMethod: { body: paymentMethod, ...missing },

@@ -19,7 +19,7 @@ export interface World {
   readonly app: TestApp;
   readonly lab: Place;
   readonly elsewhere: Place;
-  /** The administrator of the lab, who owns the namespace `own`. */
+  /** An administrator of the lab. This user owns the namespace `own`. */
   readonly guest: TestUser;
   readonly own: string;
   readonly homeless: TestUser;
