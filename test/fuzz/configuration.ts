@@ -6,10 +6,7 @@ import type { World } from "./world.ts";
 export const CREDENTIALS = ["none", "owner", "administrator-key"] as const;
 export type CredentialKind = (typeof CREDENTIALS)[number];
 
-/**
- * Name of the environment variable with the credential. It is no process argument, because other users can read
- * arguments.
- */
+/** Name of the environment variable with the credential. Process arguments must not contain secrets. */
 export const SECRET = "GATEHOUSE_FUZZ_SECRET";
 
 const HEADERS: Readonly<Record<CredentialKind, string>> = {

@@ -40,7 +40,7 @@ type Options = ReturnType<typeof readOptions>;
 async function fuzz(command: string, kind: CredentialKind, options: Options): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-fuzz-"));
   const service = await startService({
-    // The limits of logins are off, because limits do not depend on the values of a request.
+    // The limits of logins are off, because they reject requests regardless of the values in the requests.
     env: {
       // The cloud edition has all operations.
       GATEHOUSE_EDITION: "cloud",

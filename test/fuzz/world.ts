@@ -71,7 +71,7 @@ export async function createWorld(service: TestService): Promise<World> {
   try {
     const { tenant = "" } = await client.identity();
     const { token } = await post<{ token: string }>(service, "/api/login", login);
-    // Without a subscription, a namespace can have three devices.
+    // Without a subscription, a namespace can have at most three devices.
     await client.createCustomer();
     await client.attachPaymentMethod({ body: { id: "pm_visa_4242_203010_a1" } });
     await client.createSubscription();

@@ -314,7 +314,7 @@ describe("a WebSocket of events", () => {
   test("ends with the service, which does not wait for the client", async () => {
     const other = await startInternalApp(app);
     const socket = await opened(other.url);
-    // The SSH service does not read the connection either.
+    // The SSH service does not read from the connection.
     socket.pause();
     await other.stop();
     socket.resume();

@@ -7,8 +7,8 @@ const DEVICES = 6100;
 const PER_PAGE = 100;
 
 /**
- * A tag with the number n is on every n-th device. `each` is on all devices, `some` on too many devices to count
- * directly, and `seldom` on few devices.
+ * The intervals of tags: a tag with the interval n is on every n-th device. `each` is on all devices, `some` on too
+ * many devices to count directly, and `seldom` on few devices.
  */
 const TAGS = { each: 1, some: 3, seldom: 20 };
 

@@ -39,7 +39,7 @@ test("a stopped service continues with its data and logins on PostgreSQL", async
   url.password = "pa55word";
   const file = join(testFolder(), "url");
   writeFileSync(file, `${url}\n`);
-  // This command runs in a separate process, as for operators. Later commands run in the test's process.
+  // Runs this command in a separate process, as an operator does. The later commands run in the test's process.
   const args = ["migrate-to-postgresql", "--data-dir", dataDir];
   const moved = await runServerCommand(args, { env: { GATEHOUSE_TARGET_DATABASE_URL_FILE: file } });
   expect(moved).toMatchObject({ code: 0, stderr: "" });

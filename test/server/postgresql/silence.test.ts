@@ -20,7 +20,7 @@ async function start({ onTestFinished }: TestContext) {
   const starting = startApp({}, async (location: DatabaseLocation): Promise<Database> => {
     if (!("url" in location)) throw new Error("this test needs PostgreSQL");
     direct.resolve(new URL(location.url));
-    // The test has fewer connections than waiting requests.
+    // The service has fewer database connections than waiting requests.
     return openDatabase({ ...location, url: await through.promise, connections: 4, silence: SILENCE });
   });
   const url = await direct.promise;

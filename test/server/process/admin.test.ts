@@ -24,7 +24,7 @@ const failing = (stderr: string) => ({ code: 1, stdout: "", stderr });
 
 describe("user create", () => {
   test("creates a confirmed user who can log in, with the password from stdin", async () => {
-    // This command runs in a separate process, as for operators. Later commands run in the test's process.
+    // Runs this command in a separate process, as an operator does. The later commands run in the test's process.
     const args = ["admin", ...create("Ann"), "--data-dir", service.dataDir];
     const result = await runServerCommand(args, { stdin: "from-stdin\nnot this line\n" });
     expect(result).toMatchObject({ code: 0, stderr: "" });

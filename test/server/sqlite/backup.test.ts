@@ -31,7 +31,7 @@ function usersIn(file: string): unknown[] {
 test("copies the database of a running service, for its user only, and mentions the secret", async () => {
   const folder = testFolder();
   const file = join(folder, "copy.db");
-  // This command runs in a separate process, as for operators. Later commands run in the test's process.
+  // Runs this command in a separate process, as an operator does. The later commands run in the test's process.
   const result = await runServerCommand(["backup", file, "--data-dir", service.dataDir]);
   expect(result).toMatchObject({ code: 0, stderr: "" });
   expect(result.stdout).toContain(`Wrote the database to ${file} (${statSync(file).size} bytes).\n`);

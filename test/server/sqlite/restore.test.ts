@@ -57,7 +57,7 @@ const login = async (service: TestService) => (await call(service, "POST /api/lo
 
 test("a service continues with the data of a backup", async () => {
   const dataDir = freshFolder();
-  // This command runs in a separate process, as for operators. Later commands run in the test's process.
+  // Runs this command in a separate process, as an operator does. The later commands run in the test's process.
   const { code, stdout, stderr } = await runServerCommand(["restore", backup(), "--data-dir", dataDir]);
   expect([code, stderr]).toEqual([0, ""]);
   expect(stdout).toContain(": 1 users, 0 namespaces, 0 devices.\n");
@@ -72,7 +72,7 @@ test("keeps the previous database, with all acknowledged writes", async () => {
   const dataDir = freshFolder();
   const first = await startService({ dataDir });
   await first.createUser({ username: "bob", password: "hunter22" });
-  // The kill leaves the user only in the write-ahead log.
+  // After the kill, only the write-ahead log contains the user.
   await first.kill();
   const { code, stdout } = await restore(backup(), dataDir);
   expect(code).toBe(0);

@@ -32,8 +32,8 @@ test("only one process can open the file, even under another name or from anothe
 
 test("one of several services that start together opens the file, and the other services report the reason", async () => {
   const url = `file:${join(testFolder(), "raced.db")}`;
-  // The services share a secret, because a service can lose the file: `startService` restarts it on another port, and
-  // the next service opens the file.
+  // The services share a secret. `startService` can restart a service on another port. Meanwhile, another service can
+  // open the file.
   const env = { GATEHOUSE_SECRET: "a secret that all services of a test have in common" };
   const starts = await Promise.allSettled(
     [1, 2, 3].map(() => startService({ flags: ["--database-url", url], env })),

@@ -28,8 +28,8 @@ export interface User {
   /** Number of the user's password changes. */
   version: number;
   /**
-   * The kept family: the token that last changed the password, and the tokens created from this token. It stays valid
-   * until `until`.
+   * The kept family: the token that last changed the password, and the tokens created from this token. These tokens
+   * stay valid until `until`.
    */
   kept: { readonly family: number; readonly until: number } | null;
   preferred: string | null;
