@@ -8,11 +8,11 @@ const part = "Authentication and users";
 const ofUser = { part, auth: ["jwt"], scope: "user" } as const;
 const byMail = { part, edition: "cloud", auth: ["none"], scope: "public" } as const;
 
-// The specification limits the names of resendEmail to 3 to 20 characters. Users with a longer name could then never
-// get their mail again.
+// In the specification, resendEmail accepts only user names of 3 to 20 characters. With that limit, users with a longer
+// name could never request another activation mail.
 const account = z.union([username, email]).describe("Username or e-mail");
 
-/** A token from a mail: 128 random bits in the form of a UUID of any version. */
+/** A token that was sent by mail: 128 random bits in the form of a UUID of any version. */
 export const mailToken = z
   .string()
   .regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i, "must be a uuid")
@@ -58,7 +58,8 @@ export const validateAccount = defineOperation({
   method: "GET",
   path: "/api/user/validation_account",
   query: { email, token: mailToken },
-  // A repeated request would fail, because the token is already used.
+  // The client must not repeat the request: if the first attempt took effect, the token is used, and a second attempt
+  // fails.
   repeatable: false,
   limit: { kind: "login" },
   errors: {
@@ -139,7 +140,7 @@ export const updateUserPassword = defineOperation({
   method: "PATCH",
   path: "/api/users/{id}/password",
   params: { id: userId },
-  // Registration allows other password lengths than new_password has here.
+  // Registration allows other password lengths, so the current password needs a different schema than `new_password`.
   body: z.object({ current_password: z.string().min(1).max(1024), new_password: password }),
   errors: {
     400: "field missing, outside its limits, both equal, or current_password wrong",

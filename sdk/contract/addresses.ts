@@ -20,7 +20,8 @@ export const confirmAddress = defineOperation({
     password: currentPassword,
     code: totpCode.describe("Required if the user has MFA"),
   }),
-  // The limit is by client address only. Otherwise attackers could use up the user's attempts. The token cannot be guessed.
+  // Attempts are limited by client address only. With a limit for each user, attackers could use up the user's
+  // attempts. The token cannot be guessed.
   limit: { kind: "login" },
   errors: {
     400: "a field missing or malformed, password or code wrong, or code missing for a user with MFA",

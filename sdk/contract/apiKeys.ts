@@ -54,7 +54,7 @@ export const apiKeyCreated = model(
 export const API_KEY_DAYS = [-1, 30, 60, 90, 365] as const;
 
 const name = z.string().min(3).max(20).regex(/^\S+$/, "must not contain white space");
-// An empty role is the caller's role (rules section 15.3).
+// Role of the new key. If the role is empty, the key gets the caller's role (rules section 15.3).
 const optionalRole = z.union([role, z.literal("")]).optional();
 
 export const createApiKey = defineOperation({

@@ -27,7 +27,10 @@ export const SUBSCRIPTION_STATUSES = [
 /** A state of a subscription. */
 export type SubscriptionStatus = (typeof SUBSCRIPTION_STATUSES)[number];
 
-/** True if billing is active in this state, so the limits of a free namespace do not apply (models section 4). */
+/**
+ * Returns true if billing is active in the state `status`, so that the limits of a free namespace do not apply (models
+ * section 4).
+ */
 export function isActiveSubscription(status: SubscriptionStatus): boolean {
   return ["active", "trialing", "past_due", "to_cancel_at_end_of_period"].includes(status);
 }
@@ -114,19 +117,22 @@ export const portalUrl = model(
   z.object({ url: z.url() }),
 );
 
-/** Actions of a namespace that the payment gateway may refuse (rules section 18). */
+/** Actions of a namespace that the payment gateway can reject (rules section 18). */
 export const REPORTED_ACTIONS = ["device_accept", "namespace_delete"] as const;
-/** An action of a namespace that the payment gateway may refuse. */
+/** One of the {@link REPORTED_ACTIONS}. */
 export type ReportedAction = (typeof REPORTED_ACTIONS)[number];
 
-/** The query of reports, on the public and the internal listener. */
+/**
+ * The query of the operations that check an action with the payment gateway, on the public and the internal listener.
+ */
 export const report = { action: z.enum(REPORTED_ACTIONS).describe("The planned action") };
 
 const common = { part, edition: "cloud", auth: ["jwt", "apikey"], scope: "namespace" } as const;
 const ofOwner = { ...common, minRole: "owner" } as const;
 const paymentGatewayErrors = { 403: REFUSED, 404: UNKNOWN, 424: FAILED };
 
-// The number of a card is not an id. The pattern rejects it before any processing.
+// A client could send a card number instead of an id. The pattern rejects card numbers before the service processes
+// them.
 const paymentMethod = z.object({
   id: z
     .string()
@@ -253,7 +259,8 @@ export const createBillingPortal = defineOperation({
   repeatable: true,
 });
 
-// These operations are for end users. On the internal listener, the same paths belong to separate operations (internal.ts).
+// The next two operations are for end users. The internal listener has separate operations with the same paths
+// (internal.ts).
 export const evaluateBilling = defineOperation({
   ...common,
   id: "evaluateBilling",

@@ -19,7 +19,7 @@ const ofConnector = {
   params: { uid: connectorUid },
 } as const;
 
-/** Maximum length of a certificate or key, in characters of PEM. A chain fits into it. */
+/** Maximum length of a certificate or key, in characters of PEM. A certificate chain is shorter. */
 const PEM_MAX = 16_384;
 
 export const connector = model(
@@ -32,8 +32,8 @@ export const connector = model(
     secure: z.boolean(),
     address: z.string(),
     port: z.int(),
-    // In the specification, the model also has an optional `tls`. This service never returns it, because clients need
-    // not read a private key again.
+    // In the specification, the model also has an optional field `tls`. This service never returns that field, because
+    // it contains a private key, which no client needs to read.
     status: z.object({ state: z.enum(["connected", "disconnected"]), message: z.string() }),
     revision,
   }),

@@ -95,7 +95,8 @@ export const deviceName = z
   .max(64)
   .regex(/^[a-zA-Z0-9_-]+$/, "may contain letters, digits, _ and -");
 
-// The refinement of authDevice's body in JSON Schema, for clients.
+// These JSON Schemas describe the `refine` rule of authDevice's body for clients, because JSON Schema cannot contain
+// the function.
 const HAS_HOSTNAME = { required: ["hostname"], properties: { hostname: { minLength: 1 } } };
 const HAS_MAC = {
   required: ["identity"],
@@ -103,8 +104,8 @@ const HAS_MAC = {
 };
 
 /**
- * The text that a device signs to prove that it has its private key. Because of its first line, the signature is not
- * valid for any other purpose.
+ * Returns the text that a device signs to prove that it has the private key. The first line of the text prevents a use
+ * of the signature for any other purpose.
  */
 export const proofText = (tenant: string, challenge: string): string =>
   `gatehouse device proof 1\n${tenant}\n${challenge}`;
@@ -172,7 +173,7 @@ export const authDevice = defineOperation({
     404: "tenant_id unknown",
   },
   repeatable: true,
-  // A report with a thousand sessions and a key is larger than the requests of most operations.
+  // A report with a thousand session uids and a public key exceeds the default limit.
   bodyLimit: 128 * 1024,
   limit: { kind: "report" },
 });

@@ -17,10 +17,12 @@ const part = "Firewall rules";
 const NOT_ADMINISTRATOR = "caller's role is below administrator";
 const UNKNOWN = "no such rule in the namespace";
 
-/** Highest priority of a rule: the maximum of a 32-bit column. The specification has no bound. */
+/** Highest priority of a rule: the maximum value of a 32-bit column. The specification has no maximum. */
 export const PRIORITY_MAX = 2_147_483_647;
 
-/** Id of a rule. It is decimal, because paths also declare it as an integer (rules D28). */
+/**
+ * Id of a rule: a decimal number, because the specification also declares the id as an integer in paths (rules D28).
+ */
 export const ruleId = z
   .string()
   .regex(/^[1-9][0-9]{0,9}$/, "must be a whole number of at least 1, without leading zeros");

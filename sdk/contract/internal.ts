@@ -21,7 +21,9 @@ import { userSession } from "./users.ts";
  */
 export const INTERNAL_TOKEN = "X-Internal-Token";
 
-/** Headers in which the edge sends the identity of the caller to the services behind it (rules section 3). */
+/**
+ * Headers in which the edge proxy sends the identity of the caller to the services behind the proxy (rules section 3).
+ */
 export const IDENTITY_HEADERS = [
   "X-Tenant-ID",
   "X-Role",
@@ -33,7 +35,9 @@ export const IDENTITY_HEADERS = [
 
 const common = { part: "Private network", auth: ["internal"], scope: "internal" } as const;
 
-/** The namespace and device of an SSH address, the login name and the client's address. */
+/**
+ * Query fields of a login: the namespace and the device of the SSH address, the login name and the client's address.
+ */
 const login = {
   domain: z.string().min(1).max(255).describe("Name of the namespace"),
   name: z.string().min(1).max(255).describe("Name of the device"),
@@ -120,7 +124,7 @@ export const evaluatePublicKey = defineOperation({
   method: "POST",
   path: "/internal/sshkeys/public-keys/evaluate/{fingerprint}/{username}",
   params: { fingerprint, username: z.string().min(1).max(255) },
-  // The schema has only the device's fields that affect the decision. Callers send all fields.
+  // Callers send all fields of the device. The schema contains only the fields that affect the decision.
   body: z.object({
     name: z.string().max(255),
     tenant_id: tenantId,
@@ -209,7 +213,7 @@ export const updateSession = defineOperation({
   method: "PATCH",
   path: "/internal/sessions/{uid}",
   params: { uid },
-  // The SSH service of 0.19 sends null for fields that do not change.
+  // The SSH service of 0.19 sends null for each field that it does not change.
   body: z.object({ authenticated: z.boolean().nullish(), type: sessionType.nullish() }),
   errors: { 404: UNKNOWN_SESSION },
   repeatable: true,
@@ -251,7 +255,7 @@ export const addSessionEvent = defineOperation({
   },
 });
 
-/** True for an empty object. It counts as an omitted body. */
+/** Returns true for an empty object, which counts as an omitted body. */
 const isEmpty = (body: unknown): boolean =>
   typeof body === "object" && body !== null && Object.keys(body).length === 0;
 

@@ -2,13 +2,13 @@ import { z } from "zod";
 import { defineOperation } from "./operation.ts";
 import { model, uid } from "./schemas.ts";
 
-/** Maximum length of a tunnel's line, in bytes: agents close the connection after a longer one. */
+/** Maximum length of a line in an agent's tunnel, in bytes. Agents close the connection after a longer line. */
 export const TUNNEL_LINE_MAX = 4096;
-/** Maximum size of an agent's message, in bytes. The largest messages of agents have 28,708 bytes. */
+/** Maximum size of a WebSocket message of an agent, in bytes. Known agents send at most 28,708 bytes. */
 export const STREAM_MESSAGE_MAX = 256 * 1024;
 /** Maximum size of a text that is pasted into a terminal, in bytes. */
 const TERMINAL_MESSAGE_MAX = 256 * 1024;
-/** Error of an operation that opens a WebSocket, for a request that is not for a WebSocket. */
+/** Error of an operation that opens a WebSocket, for a request without a WebSocket upgrade. */
 export const NO_WEB_SOCKET = "the request is not for a WebSocket";
 
 export const terminalToken = model(

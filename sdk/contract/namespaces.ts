@@ -50,11 +50,11 @@ export const member = model(
 );
 
 const announcement = z.string().max(4096);
-/** Maximum time limit of a session, in minutes: thirty days. */
+/** Maximum value of a session's time limits, in minutes: thirty days. */
 const MINUTES_MAX = 43_200;
 const minutes = z.int().min(0).max(MINUTES_MAX);
 
-/** Maximum size limit of a session's recording, in MiB. */
+/** Maximum value of the size limit of a session's recording, in MiB. */
 const MEBIBYTES_MAX = 1024;
 
 /** Maximum number of forwarding rules of a namespace. */
