@@ -1,4 +1,4 @@
-/** The description of one kind of error on the page of error codes. */
+/** The description of an error code in docs/errors.md. */
 export interface ErrorKind {
   /** Conditions in which the error occurs. */
   readonly cause: string;
@@ -6,7 +6,7 @@ export interface ErrorKind {
   readonly remedy: string;
 }
 
-/** The codes of the errors that the SDK throws. */
+/** The error codes of the SDK, each with its cause and remedy. */
 export const sdkErrors = {
   configuration: {
     cause: "A setting, an option or an argument is missing or wrong. The client sent no request.",
@@ -92,5 +92,5 @@ export const sdkErrors = {
   },
 } as const satisfies Readonly<Record<string, ErrorKind>>;
 
-/** The code of an error of the SDK. */
+/** An error code of the SDK. */
 export type SdkErrorCode = keyof typeof sdkErrors;

@@ -16,7 +16,7 @@ function containerOperation<const Id extends string, O extends Operation>(
     id,
     summary: ofContainers(like.summary),
     path: like.path.replace("/api/devices", "/api/containers"),
-    // The replacement does not change the text "device limit", because devices and containers share one limit.
+    // A text about the limit keeps the word "device", because devices and containers share one limit.
     errors: Object.fromEntries(
       Object.entries(like.errors).map(([status, text]) => [
         status,

@@ -4,7 +4,8 @@ import { defineOperation } from "./operation.ts";
 import { uid } from "./schemas.ts";
 
 /**
- * Requests from one instance to another: streams to devices, and pick-ups by agents that reached the wrong instance.
+ * Requests between two instances of the service: streams to devices, and pick-ups of connections by agents that reached
+ * another instance than the one with the connection.
  */
 const ofPeer = { part: "Private network", auth: ["internal"], scope: "internal", method: "GET" } as const;
 const peerStream = { success: { status: 101 }, bodyLimit: STREAM_MESSAGE_MAX } as const;

@@ -13,7 +13,7 @@ const common = { part, auth: ["jwt", "apikey"], scope: "namespace" } as const;
 /** Media type of a recording in the format of terminal players. */
 export const ASCIICAST = "application/x-asciicast";
 
-/** Highest seat. Seats number the parallel channels of a session. */
+/** Highest seat number. A seat is one of the parallel channels of a session. */
 const SEAT_MAX = 9999;
 const seat = z.int().min(0).max(SEAT_MAX);
 const seatInPath = z
@@ -23,10 +23,14 @@ const seatInPath = z
 
 /** Maximum length of a chunk of terminal output, in characters. */
 const MESSAGE_MAX = 32 * 1024;
-// A terminal's size has 32 bits (RFC 4254, section 6.2). A smaller maximum would cause gaps in recordings.
+// The width and height of a terminal are 32-bit numbers (RFC 4254, section 6.2). With a smaller maximum, recordings
+// would lack the output of larger terminals.
 const size = z.int().min(0).max(4_294_967_295);
 
-/** The data of an event. It is flat, as in all known events: reading deeply nested values would be expensive. */
+/**
+ * The data of an event: a flat object, because nested values would be expensive to parse. All known events have flat
+ * data.
+ */
 export const eventData = z.record(
   z.string().max(64),
   z.union([z.string(), z.number(), z.boolean(), z.null()]),
@@ -35,7 +39,7 @@ export const eventData = z.record(
 /** Maximum number of events in one response. */
 export const EVENTS_PAGE = 1000;
 
-/** An event in a session, as an SSH entry reports it. New kinds of events may be added (models section 7). */
+/** An event in a session, as an SSH gateway reports it. Later versions may add types of events (models section 7). */
 export const sessionEvent = model(
   "SessionEvent",
   "An event in a session: shell, exec, pty-req, …",
@@ -65,7 +69,7 @@ export const session = model(
     type: z.string().describe("web, term, none, …"),
     term: z.string().describe("Terminal type"),
     position: z.object({ latitude: z.number(), longitude: z.number() }).describe("Position of ip_address"),
-    // This field is not in the specification. It is an addition of this service.
+    // The field `key_fingerprint` is an addition of this service and not part of the specification.
     key_fingerprint: z
       .string()
       .optional()
@@ -73,7 +77,7 @@ export const session = model(
         "Fingerprint of the public key that opened the session; missing if a password opened it, or for a session of another server",
       ),
     user_id: userId.optional().describe("User whose login opened the session in a browser"),
-    // The specification has this form. Other servers send one flat list of types (rules D7).
+    // `types` has a list for each seat, as in the specification. Other servers send one flat list of types (rules D7).
     events: z.object({
       types: z.array(z.array(z.string())).describe("Types of each seat's events, in the order of `seats`"),
       seats: z.array(z.int()),
@@ -84,7 +88,7 @@ export const session = model(
   }),
 );
 
-/** Output streams of a command. All output of a terminal is `stdout`. */
+/** Output stream of a command. All output of a terminal is `stdout`. */
 const stream = z.enum(["stdout", "stderr"]).optional().describe("Default: stdout");
 
 const chunk = {
@@ -99,7 +103,10 @@ const chunk = {
 /** A chunk of terminal output in a request. */
 export const recordChunk = z.object(chunk);
 
-/** Maximum size of a request: the longest message with every character escaped, and the other fields. */
+/**
+ * Maximum size of a request that adds a chunk, in bytes: the longest message with every character escaped, and the
+ * other fields.
+ */
 export const RECORD_BODY_LIMIT = 6 * MESSAGE_MAX + 4096;
 
 export const sessionRecord = model(
@@ -155,7 +162,7 @@ export const setSessionAuthenticated = defineOperation({
   summary: "Set whether the login of a session succeeded. With true, the session becomes active",
   method: "POST",
   path: "/api/sessions/{uid}",
-  // Trusted services use `updateSession` on the internal listener.
+  // Only users and API keys call this operation. Trusted services call `updateSession` on the internal listener.
   auth: ["jwt", "apikey", "device", "internal"],
   scope: "session",
   minRole: "administrator",
@@ -189,7 +196,7 @@ export const recordSession = defineOperation({
   method: "POST",
   path: "/api/sessions/{uid}/records/{seat}",
   edition: "enterprise",
-  // Trusted services use `storeSessionRecord` on the internal listener.
+  // Trusted services do not call this operation. They call `storeSessionRecord` on the internal listener.
   auth: ["jwt", "apikey", "device", "internal"],
   scope: "session",
   minRole: "administrator",
@@ -217,7 +224,7 @@ export const getSessionRecord = defineOperation({
     "Get the recording of a seat, ordered by time. The format is asciicast v2 if `Accept` contains " +
     `\`${ASCIICAST}\` or \`text/plain\` and does not prefer JSON`,
   method: "GET",
-  // The specification has the array. Terminal players accept the text (rules D29).
+  // The array is the format of the specification. The texts are formats for terminal players (rules D29).
   success: { body: z.array(sessionRecord), alternatives: [ASCIICAST, "text/plain"] },
   errors: { 403: BELOW_ADMINISTRATOR, 404: NOTHING_RECORDED },
 });

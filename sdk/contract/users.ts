@@ -44,7 +44,7 @@ export const mfaCredentials = model(
   z.object({ link: z.string(), secret: z.string(), recovery_codes: z.array(z.string()) }),
 );
 
-// Lengths are not checked here: a wrong password of any length fails the comparison (rules D10, Q1).
+// Login accepts a name and a password of any common length: a wrong value fails the comparison (rules D10, Q1).
 const credentials = z.object({
   username: z.string().min(1).max(254).describe("Username or e-mail"),
   password: z.string().min(1).max(1024),
@@ -169,7 +169,7 @@ export const getNamespaceToken = defineOperation({
 
 const orEmpty = <T extends z.ZodType>(schema: T) => z.union([schema, z.literal("")]).optional();
 
-/** Fields that users may change in their own account, except the password. An empty field does not change. */
+/** Fields that users may change in their own account, except the password. An empty string leaves a field unchanged. */
 export const userFields = {
   name: orEmpty(z.string().max(64)),
   username: orEmpty(username),
@@ -183,7 +183,7 @@ export const pendingAddresses = model(
   z.object({ message: z.string(), pending: z.array(z.enum(["email", "recovery_email"])) }),
 );
 
-/** The user's current password. Its length is not checked: a password of any length can be wrong. */
+/** The user's current password. The length limits of new passwords do not apply. */
 export const currentPassword = z.string().min(1).max(1024);
 /** An optional TOTP code. */
 export const totpCode = z
