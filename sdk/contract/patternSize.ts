@@ -17,7 +17,7 @@ const UNICODE_CLASS = 10;
  */
 const FOLDED_RANGE = 100;
 
-// RE2JS compiles this expression, because RE2JS does not backtrack on untrusted text.
+// RE2JS compiles this expression, because RE2JS does not backtrack.
 const TOKEN = RE2JS.compile(
   [
     String.raw`\\Q(?:.*?)(?:\\E|\z)`,

@@ -162,7 +162,7 @@ export const setSessionAuthenticated = defineOperation({
   summary: "Set whether the login of a session succeeded. With true, the session becomes active",
   method: "POST",
   path: "/api/sessions/{uid}",
-  // Only users and API keys call this operation. Trusted services call `updateSession` on the internal listener.
+  // Trusted services call `updateSession` on the internal listener instead of this operation.
   auth: ["jwt", "apikey", "device", "internal"],
   scope: "session",
   minRole: "administrator",
@@ -196,7 +196,7 @@ export const recordSession = defineOperation({
   method: "POST",
   path: "/api/sessions/{uid}/records/{seat}",
   edition: "enterprise",
-  // Trusted services do not call this operation. They call `storeSessionRecord` on the internal listener.
+  // Trusted services call `storeSessionRecord` on the internal listener instead of this operation.
   auth: ["jwt", "apikey", "device", "internal"],
   scope: "session",
   minRole: "administrator",
