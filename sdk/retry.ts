@@ -19,14 +19,14 @@ export interface RetryPolicy {
   /** Maximum number of attempts of a call; 1 disables retries. @default no limit */
   readonly attempts?: number;
   /**
-   * Milliseconds after which a call ends, including all its attempts and pauses.
+   * Maximum time of a call with all its attempts and pauses, in milliseconds.
    * @default none; an attempt ends after a minute
    */
   readonly deadline?: number;
   /** Maximum length of the first pause, in milliseconds. The maximum doubles with each further pause. @default 250 */
   readonly baseDelay: number;
   /**
-   * Maximum pause in milliseconds, unless the server requests a longer pause with `Retry-After`.
+   * Maximum length of any pause, in milliseconds, unless the server requests a longer pause with `Retry-After`.
    * @default 10000
    */
   readonly maxDelay: number;

@@ -1,23 +1,25 @@
 import type { AccessKey, AccessRule, DeviceFilter } from "../decisions.ts";
 
-/** The object of a finding. */
+/** The key, rule, API key or invitation to which a finding refers. */
 export interface FindingObject {
   readonly kind: "key" | "rule" | "apiKey" | "invitation" | "policy";
-  /** A key's fingerprint, a rule's id, an API key's name, or an invited user's e-mail address. */
+  /**
+   * Identifier of the object: a key's fingerprint, a rule's id, an API key's name, or an invited user's e-mail address.
+   */
   readonly id: string;
-  /** The display name of the object. Rules have no name except their id. */
+  /** The display name of the object. The display name of a rule is its id. */
   readonly name: string;
 }
 
-/** A login that shows the problem. Fields that make no difference are absent. */
+/** A login that demonstrates the problem. Fields without influence on the problem are absent. */
 export interface Counterexample {
   readonly login?: string;
   readonly address?: string;
-  /** A device's name. */
+  /** Name of the device. */
   readonly device?: string;
 }
 
-/** The facts behind a finding. */
+/** Data that supports a finding. */
 export interface Evidence {
   readonly counterexample?: Counterexample;
   /** Ids of other affected rules. */
@@ -32,11 +34,11 @@ export interface Evidence {
 export interface Finding {
   readonly rule: LintCode;
   readonly severity: Severity;
-  /** One sentence with the object, the field and the value. */
+  /** The problem as one sentence with the object, the field and the value. */
   readonly message: string;
   readonly object: FindingObject;
   readonly field?: Field;
-  /** One sentence with the fix. */
+  /** The remedy as one sentence. */
   readonly suggestion?: string;
   readonly evidence?: Evidence;
 }
@@ -54,7 +56,7 @@ export type Field =
 /**
  * The severity of a finding:
  * - `error`: the policy contains a mistake;
- * - `warning`: the policy admits more, or has less effect, than it seems to;
+ * - `warning`: the policy admits more logins, or has less effect, than its text suggests;
  * - `info`: the policy could be simpler or clearer.
  */
 export type Severity = "error" | "warning" | "info";
@@ -69,7 +71,7 @@ export interface LintRule {
   readonly mend: string;
 }
 
-/** All kinds of findings by their codes, which never change. */
+/** All kinds of findings, by code. A code never changes. */
 export const lintRules = {
   "broken-pattern": {
     title: "A pattern does not compile",
@@ -181,7 +183,7 @@ export type LintCode = keyof typeof lintRules;
 
 const NAMES_MAX = 3;
 
-/** Quotes a text of a user for a sentence. */
+/** Returns a text from a user in quotes, for use in a sentence. */
 export const quoted = (text: string): string => JSON.stringify(text);
 
 export function listed(names: readonly string[]): string {
@@ -195,7 +197,7 @@ export const keyObject = ({ fingerprint: id, name }: AccessKey): FindingObject =
 export const ruleObject = ({ id }: AccessRule): FindingObject => ({ kind: "rule", id, name: id });
 export const objectId = ({ kind, id }: FindingObject): string => `${kind} ${id}`;
 
-// These functions name an object at the start of a sentence.
+// The functions below return the description of an object for the start of a sentence.
 export const keyName = ({ name }: AccessKey): string => `Key ${quoted(name)}`;
 export const ruleName = (rule: AccessRule): string => `Rule ${ruleText(rule)}`;
 
@@ -207,7 +209,7 @@ export function filterText({ hostname, tags = [] }: DeviceFilter): string {
   return tags.length > 0 ? `filter.tags ${listed(tags)}` : "empty filter";
 }
 
-/** The field of a filter that selects the devices. */
+/** Returns the path of the field with which a filter selects devices. */
 export function fieldOf({ hostname, tags = [] }: DeviceFilter) {
   if (hostname) return "filter.hostname";
   return tags.length > 0 ? "filter.tags" : "filter";
