@@ -239,8 +239,8 @@ export interface ClientCore {
    * Returns a view of this client for calls in the namespace `tenant`. Returns this client if it already knows that
    * `tenant` is its own namespace. The view sends no request before the first call. With a user's credential, the first
    * call exchanges the user's token for a token of the other namespace. The exchange changes the user's preferred
-   * namespace, and the client then restores it. With an API key of another namespace, every call fails with a {@link
-   * PermissionError} before the client sends it.
+   * namespace, and the client then restores it. With an API key of another namespace, every call fails with a
+   * {@link PermissionError} before the client sends it.
    */
   forTenant(tenant: string): Client;
   /**

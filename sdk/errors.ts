@@ -270,8 +270,8 @@ export class PermissionError extends RequestError {
 
 /**
  * Thrown when the object does not exist in the credential's namespace. The response has the status 404 and the
- * service's body: `{message}`, or none (rules section 8). For a 404 with another body, such as a proxy's page, a {@link
- * ProtocolError} is thrown.
+ * service's body: `{message}`, or none (rules section 8). For a 404 with another body, such as a proxy's page, a
+ * {@link ProtocolError} is thrown.
  */
 export class NotFoundError extends RequestError {
   override readonly name = "NotFoundError";

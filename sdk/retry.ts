@@ -46,7 +46,7 @@ export interface RetryWait {
   readonly error: RequestError;
   /** Length of the pause, in milliseconds. */
   readonly ms: number;
-  /** Remaining milliseconds of the budget. */
+  /** Remaining time of the budget, in milliseconds. */
   readonly left: number;
 }
 
@@ -112,7 +112,7 @@ export function mayRepeat(operation: Pick<Operation, "id" | "repeatable">, error
 interface Failed {
   /** Number of the failed attempt, from 1. */
   readonly attempt: number;
-  /** Remaining milliseconds of the budget. */
+  /** Remaining time of the budget, in milliseconds. */
   readonly left: number;
   /** Time to wait that the server requests, in milliseconds; undefined if the server requests none. */
   readonly retryAfter?: number | undefined;

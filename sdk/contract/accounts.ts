@@ -22,9 +22,9 @@ export const registerUser = defineOperation({
   id: "registerUser",
   part,
   summary:
-    "Create an account. With the `sig` of an invitation, the account is confirmed immediately and the response is a " +
-    "session. Otherwise the response is empty, and the user confirms the account by mail. Below the cloud edition, " +
-    "`sig` is required",
+    "Create an account. With the `sig` of an invitation, the account is confirmed immediately, and the " +
+    "response is a session. Otherwise the response is empty, and the user confirms the account by mail. " +
+    "Below the cloud edition, `sig` is required",
   method: "POST",
   path: "/api/register",
   edition: "enterprise",
@@ -54,7 +54,8 @@ export const registerUser = defineOperation({
 export const validateAccount = defineOperation({
   ...byMail,
   id: "validateAccount",
-  summary: "Confirm an account with the token of the activation mail. The token works once, within 24 hours",
+  summary:
+    "Confirm an account with the token from the activation mail. The token can be used once, within 24 hours",
   method: "GET",
   path: "/api/user/validation_account",
   query: { email, token: mailToken },
@@ -64,7 +65,7 @@ export const validateAccount = defineOperation({
   limit: { kind: "login" },
   errors: {
     400: "email or token missing or malformed",
-    401: "listed in the specification; this service does not return it",
+    401: "listed in the specification; this service does not return this status",
     404: "token unknown, used or expired for this e-mail address",
   },
 });
@@ -80,11 +81,12 @@ export const resendEmail = defineOperation({
   ...mailRequest,
   id: "resendEmail",
   summary:
-    "Send the activation mail again and invalidate the earlier one. The response is the same if the account does not exist",
+    "Send a new activation mail, and invalidate the previous mail. The response is the same if the " +
+    "account does not exist",
   path: "/api/user/resend_email",
   errors: {
     400: "username missing or malformed",
-    401: "listed in the specification; this service does not return it",
+    401: "listed in the specification; this service does not return this status",
   },
 });
 
@@ -96,8 +98,8 @@ export const recoverPassword = defineOperation({
   path: "/api/user/recover_password",
   errors: {
     400: "username missing or malformed",
-    401: "listed in the specification; this service does not return it",
-    404: "newer services return it for an unknown user; this service does not",
+    401: "listed in the specification; this service does not return this status",
+    404: "newer services return 404 for an unknown user; this service does not",
   },
 });
 
@@ -105,21 +107,25 @@ export const updateRecoverPassword = defineOperation({
   ...byMail,
   id: "updateRecoverPassword",
   summary:
-    "Set a new password with the token of the mail, and end all logins of the user. The token works once, within 24 hours",
+    "Set a new password with the token from the mail, and end all logins of the user. The token can be " +
+    "used once, within 24 hours",
   method: "POST",
   path: "/api/user/{uid}/update_password",
   params: { uid: userId },
   body: z.object({ password, token: mailToken }),
   limit: { kind: "login", account: "token" },
-  errors: { 400: "password outside 5..30 or token missing", 401: "token wrong, used or expired" },
+  errors: {
+    400: "password not 5 to 30 characters long, or token missing",
+    401: "token wrong, used or expired",
+  },
 });
 
 export const updateUserData = defineOperation({
   ...ofUser,
   id: "updateUserData",
   summary:
-    "Change the calling user, except the password (older form of updateUser). New addresses take effect after their " +
-    "confirmation",
+    "Change the calling user, except the password (older form of updateUser). New addresses take effect " +
+    "after their confirmation",
   method: "PATCH",
   path: "/api/users/{id}/data",
   params: { id: userId },
@@ -153,7 +159,7 @@ export const updateUserPassword = defineOperation({
 export const deleteUser = defineOperation({
   ...ofUser,
   id: "deleteUser",
-  summary: "Delete the calling user and all its memberships",
+  summary: "Delete the calling user and all memberships of the user",
   method: "DELETE",
   path: "/api/user",
   edition: "cloud",

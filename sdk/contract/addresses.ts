@@ -8,8 +8,8 @@ export const confirmAddress = defineOperation({
   id: "confirmAddress",
   part: "Authentication and users",
   summary:
-    "Confirm a pending e-mail or recovery e-mail address with the mailed token and the user's password. An addition of " +
-    "this service",
+    "Confirm a pending e-mail or recovery e-mail address with the mailed token and the user's password. " +
+    "An addition of this service",
   method: "POST",
   path: "/api/user/confirm_address",
   auth: ["none"],
@@ -27,7 +27,7 @@ export const confirmAddress = defineOperation({
     400: "a field missing or malformed, password or code wrong, or code missing for a user with MFA",
     401: "id or token wrong, used or older than 24 hours",
     403: "the user logs in with an identity provider and has no password",
-    409: "the address now belongs to another user, or is the user's other address",
+    409: "the address is in use by another user, or is the user's other address",
     429: "too many wrong passwords or codes; X-Account-Lockout contains the end of the lockout as a Unix second. Or too many requests; Retry-After contains the seconds to wait",
   },
 });

@@ -14,7 +14,7 @@ import {
 
 const part = "API keys";
 const ROLE_TOO_HIGH =
-  "role below administrator, the requested role is above the caller's, or called with an API key";
+  "role below administrator, the requested role is higher than the caller's role, or called with an API key";
 const UNKNOWN = "no key with that name in the namespace";
 
 const write = {
@@ -46,7 +46,7 @@ export const apiKeyCreated = model(
     id: z.string().describe("The secret itself"),
     ...shape,
     created_by: userId.optional().describe("User who created the key; some servers send user_id instead"),
-    user_id: userId.optional().describe("The same as created_by, in the spelling of some servers"),
+    user_id: userId.optional().describe("The same value as created_by; some servers use this name"),
   }),
 );
 
@@ -71,12 +71,12 @@ export const createApiKey = defineOperation({
     key: z
       .union([z.uuidv4(), z.literal("")])
       .optional()
-      .describe("The secret; empty: a random secret"),
+      .describe("The secret of the key. If it is empty, the service creates a random secret"),
   }),
   idempotencyKey: true,
   success: { body: apiKeyCreated },
   errors: {
-    400: "name outside 3..20 or with whitespace, expires_at not -1/30/60/90/365, key not a uuid v4, or role unknown",
+    400: "name not 3 to 20 characters long or with white space, expires_at not -1, 30, 60, 90 or 365, key not a uuid v4, or role unknown",
     403: ROLE_TOO_HIGH,
     404: "namespace unknown",
     409: "name or key already in use in the namespace",

@@ -43,7 +43,8 @@ export const billingError = model(
     code: z
       .string()
       .describe(
-        "card_declined, expired_card, incorrect_cvc, incorrect_number, processing_error, or another code of the payment gateway",
+        "card_declined, expired_card, incorrect_cvc, incorrect_number, processing_error, or another code " +
+          "of the payment gateway",
       ),
   }),
 );
@@ -58,7 +59,7 @@ export const customer = model(
     payment_methods: z.array(
       z.object({
         id: z.string(),
-        number: z.string().describe("Masked except for the last 4 digits"),
+        number: z.string().describe("Card number, of which only the last 4 digits are visible"),
         brand: z.string(),
         exp_month: z.int(),
         exp_year: z.int(),
@@ -82,7 +83,7 @@ export const subscription = model(
         id: z.string(),
         status: z.enum(["draft", "open", "paid", "uncollectible", "voided"]),
         currency: z.string().describe("usd or brl"),
-        amount: z.int().describe("In hundredths of the currency"),
+        amount: z.int().describe("In minor units of the currency, such as cents"),
       }),
     ),
   }),
@@ -104,7 +105,7 @@ export const namespaceBilling = model(
 
 export const billingEvaluation = model(
   "BillingEvaluation",
-  "The actions that billing currently allows the namespace",
+  "The actions that the billing status of the namespace currently allows",
   z.object({
     can_accept: z.boolean().describe("The namespace may accept another device"),
     can_connect: z.boolean().describe("Users may connect to the namespace's devices"),
@@ -142,7 +143,7 @@ const paymentMethod = z.object({
       /^(?!\d+$)[A-Za-z0-9_-]+$/,
       "must be the gateway's id of a payment method: letters, digits, _ and -",
     )
-    .describe("The gateway's id of the payment method; never the number of a card"),
+    .describe("The payment gateway's id of the payment method; never a card number"),
 });
 
 const paymentMethodOperation = {
@@ -156,14 +157,14 @@ const paymentMethodOperation = {
 export const attachPaymentMethod = defineOperation({
   ...paymentMethodOperation,
   id: "attachPaymentMethod",
-  summary: "Add a payment method to the namespace's customer. The first one becomes the default",
+  summary: "Add a payment method to the namespace's customer. The first payment method becomes the default",
   path: "/api/billing/paymentmethod/attach",
 });
 
 export const detachPaymentMethod = defineOperation({
   ...paymentMethodOperation,
   id: "detachPaymentMethod",
-  summary: "Remove a payment method. The last one of a running subscription cannot be removed",
+  summary: "Remove a payment method. The last payment method of a running subscription cannot be removed",
   path: "/api/billing/paymentmethod/detach",
 });
 
@@ -177,7 +178,8 @@ export const setDefaultPaymentMethod = defineOperation({
 export const choiceDevices = defineOperation({
   ...ofOwner,
   id: "choiceDevices",
-  summary: "Choose the devices that stay accepted without a subscription. All others become pending again",
+  summary:
+    "Choose the devices that stay accepted without a subscription. All other devices become pending again",
   method: "POST",
   path: "/api/billing/device-choice",
   body: z.object({
@@ -236,7 +238,9 @@ export const createCustomer = defineOperation({
 export const createSubscription = defineOperation({
   ...ofOwner,
   id: "createSubscription",
-  summary: "Subscribe the namespace. It may then accept any number of devices, and pays for each",
+  summary:
+    "Create a subscription of the namespace. The namespace can then accept any number of devices, and " +
+    "pays for each device",
   method: "POST",
   path: "/api/billing/subscription",
   errors: {
@@ -265,7 +269,7 @@ export const evaluateBilling = defineOperation({
   ...common,
   id: "evaluateBilling",
   summary:
-    "Check whether billing allows the namespace to accept another device and to connect to its devices",
+    "Check whether billing allows the namespace to accept another device, and users to connect to its devices",
   method: "POST",
   path: "/api/billing/evaluate",
   aliases: ["/internal/billing/evaluate"],

@@ -58,7 +58,9 @@ const tls = z
     key: pem.describe("Private key of the client certificate, PEM; never returned"),
   })
   .nullish()
-  .describe("Required if secure is true; otherwise not stored");
+  .describe(
+    "Certificates of the connection. Required if secure is true; otherwise the service does not store them",
+  );
 
 export const connectorCreate = defineOperation({
   ...common,
@@ -85,7 +87,7 @@ export const connectorList = defineOperation({
     enable: z
       .enum(["true", "false"])
       .optional()
-      .describe("Only enabled connectors (true) or disabled ones (false)"),
+      .describe("Only enabled connectors (true) or disabled connectors (false)"),
     ...paging,
   },
   success: { headers: [TOTAL_COUNT], body: z.array(connector) },
@@ -131,7 +133,8 @@ export const connectorInfo = defineOperation({
   ...common,
   id: "connectorInfo",
   summary:
-    "Get the engine's description of itself. Returns 500 while the connector is not connected to its engine",
+    "Get information about the container engine, from the engine. Returns 500 while the connector is not " +
+    "connected to the engine",
   method: "GET",
   path: "/api/connector/{uid}/info",
   minRole: "observer",

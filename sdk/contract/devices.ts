@@ -45,14 +45,16 @@ export const device = model(
     info: deviceInfo,
     public_key: z
       .string()
-      .describe("PEM. Empty for observers, because the key identifies the device to the service"),
+      .describe(
+        "Public key of the device, PEM. Empty for observers, because the device authenticates to the service with this key",
+      ),
     tenant_id: tenantId,
     last_seen: dateTime,
     online: z.boolean(),
     namespace: z.string().describe("Namespace name"),
     status: z.enum(DEVICE_STATUSES),
     status_update_at: dateTime.describe("The time of the last change of the status"),
-    status_updated_at: dateTime.describe("The same as status_update_at, in the spelling of older clients"),
+    status_updated_at: dateTime.describe("The same value as status_update_at; older clients use this name"),
     created_at: dateTime,
     remote_addr: z.string().describe("The IP address from which the agent last reported"),
     position: z
@@ -63,7 +65,7 @@ export const device = model(
       .describe("The geographic position of the device"),
     tags: z.array(z.string()),
     public_url: z.boolean().describe("Whether the device has a public URL"),
-    acceptable: z.boolean().describe("The device may be accepted now"),
+    acceptable: z.boolean().describe("Whether the device can currently be accepted"),
     revision,
     tags_revision: revision.describe("Revision of the device's tags, which are declared separately"),
     declared_by: declaredBy,
@@ -82,7 +84,8 @@ export const deviceAuth = model(
     agent_key: z
       .string()
       .describe(
-        "Public key with which the service logs in to agents (base64, as in authorized_keys). Agents pin it. Only with a proof",
+        "Public key with which the service logs in to agents (base64, as in authorized_keys). Agents pin " +
+          "this key. Present only after a proof",
       )
       .optional(),
   }),
@@ -114,7 +117,8 @@ export const challengeDevice = defineOperation({
   id: "challengeDevice",
   part,
   summary:
-    "Get a challenge. An agent signs it when it enrolls or reports, to prove that it has the device's private key",
+    "Get a challenge. An agent signs it when it enrolls or reports, to prove that it has the device's " +
+    "private key",
   method: "POST",
   path: "/api/devices/challenge",
   auth: ["none"],
@@ -150,12 +154,14 @@ export const authDevice = defineOperation({
             .min(1)
             .max(2048)
             .describe(
-              "RSA PKCS #1 v1.5 signature with SHA-256 of the device's private key over the proof text of the challenge",
+              "Signature over the proof text of the challenge with the device's private key: RSA PKCS #1 " +
+                "v1.5 with SHA-256",
             ),
         })
         .optional()
         .describe(
-          "Proves that the agent has the private key. Without a proof, the token cannot change or record sessions",
+          "Proves that the agent has the private key. Without a proof, the token cannot change or record " +
+            "sessions",
         ),
     })
     .meta({ anyOf: [HAS_HOSTNAME, HAS_MAC] })
@@ -166,10 +172,10 @@ export const authDevice = defineOperation({
   success: { body: deviceAuth },
   errors: {
     400: "required field missing or invalid, or neither hostname nor identity.mac",
-    401: "listed in the specification; unused, because no token is required",
+    401: "listed in the specification; this service does not return it, because the operation requires no token",
     403:
-      "the device is new, and the namespace has the maximum number of devices that wait to be accepted; the proof is " +
-      "wrong; or the namespace requires a proof",
+      "the device is new, and the namespace has the maximum number of devices that wait to be accepted; " +
+      "the proof is wrong; or the namespace requires a proof",
     404: "tenant_id unknown",
   },
   repeatable: true,
@@ -188,7 +194,8 @@ export const authSshPublicKey = defineOperation({
   id: "authSshPublicKey",
   part,
   summary:
-    "Sign a text with the private key of a login to the device, so that the agent can identify the key",
+    "Sign a text with the private key that the service created for a login to the device. The signature " +
+    "identifies the key to the agent",
   method: "POST",
   path: "/api/auth/ssh",
   auth: ["device", "jwt", "apikey"],
@@ -234,7 +241,10 @@ export const getDevices = defineOperation({
   minRole: "observer",
   query: {
     ...filtering,
-    status: z.enum(DEVICE_STATUSES).optional().describe("Default: every status except removed"),
+    status: z
+      .enum(DEVICE_STATUSES)
+      .optional()
+      .describe("Only devices with this status. Default: all devices except removed devices"),
     sort_by: sorting.sort_by,
     order_by: sorting.order_by.catch("desc"),
   },
@@ -276,7 +286,7 @@ export const updateDevice = defineOperation({
   params: { uid },
   body: z.object({ name: deviceName.optional(), public_url: z.boolean().optional() }),
   errors: {
-    400: "name outside 1..64 characters of a-z A-Z 0-9 _ -",
+    400: "name not 1 to 64 characters of a-z A-Z 0-9 _ -",
     403: BELOW_OPERATOR,
     404: UNKNOWN,
     409: "name already in use in the namespace",
@@ -311,7 +321,7 @@ const acceptErrors = {
 export const acceptDevice = defineOperation({
   ...write,
   id: "acceptDevice",
-  summary: "Accept a device. An accepted device does not change",
+  summary: "Accept a device. The operation has no effect on an accepted device",
   method: "PATCH",
   path: "/api/devices/{uid}/accept",
   params: { uid },
@@ -342,7 +352,7 @@ export const createDeviceTag = defineOperation({
   body: z.object({ tag }),
   idempotencyKey: true,
   errors: {
-    400: "tag missing, not alphanumeric or outside 3..255",
+    400: "tag missing, not alphanumeric, or not 3 to 255 characters long",
     403: "role below operator, or the device already has 3 tags",
     404: UNKNOWN,
     409: "the device already has the tag",

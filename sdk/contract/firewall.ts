@@ -31,7 +31,8 @@ const action = z.enum(["allow", "deny"]);
 
 export const firewallRule = model(
   "FirewallRule",
-  "Allows or denies logins to devices. Of the matching rules, the rule with the highest priority decides",
+  "Allows or denies logins to devices. Of the rules that match a login, the rule with the highest " +
+    "priority decides",
   z.object({
     id: ruleId.describe("The ID of the rule"),
     tenant_id: tenantId,
@@ -50,12 +51,17 @@ const settings = z.object({
   action,
   active: z.boolean().describe("An inactive rule is skipped"),
   filter,
-  priority: z.int().min(0).max(PRIORITY_MAX).describe("The rule with the highest number decides"),
+  priority: z
+    .int()
+    .min(0)
+    .max(PRIORITY_MAX)
+    .describe("Of the rules that match a login, the rule with the highest priority decides"),
   source_ip: pattern.describe("Pattern on the client's address"),
   username: pattern.describe("Pattern on the login name"),
 });
 
-const INVALID = "field missing, bad regexp, negative priority, or both or no filter variant";
+const INVALID =
+  "field missing, invalid regular expression, negative priority, or not exactly one of filter.hostname and filter.tags";
 
 const common = {
   part,
@@ -146,7 +152,7 @@ export const addFirewallRuleTag = defineOperation({
 export const removeFirewallRuleTag = defineOperation({
   ...writeTags,
   id: "removeFirewallRuleTag",
-  summary: "Remove a tag from the filter of a rule. The body contains the tag",
+  summary: "Remove a tag from the filter of a rule. The request body contains the tag",
   method: "DELETE",
   body: z.object({ tag }),
   errors: {

@@ -11,7 +11,8 @@ export const resolveDevice = defineOperation({
   ...common,
   id: "resolveDevice",
   summary:
-    "Get a device by uid or by name. The uid takes precedence. If several devices have the name, the accepted one is returned",
+    "Get a device by uid or by name. The uid takes precedence. If several devices have the name, the " +
+    "response is the accepted device",
   method: "GET",
   path: "/api/devices/resolve",
   object: "device",

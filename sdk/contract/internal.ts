@@ -64,9 +64,9 @@ export const authRequest = defineOperation({
   scope: "forwarded",
   id: "authRequest",
   summary:
-    "Identify the token or API key of the request, and return headers: X-Tenant-ID (except for a user without a " +
-    "namespace); X-Role for users with a namespace and for API keys; X-ID and X-Username for users; X-Api-Key, " +
-    "always `true`, for API keys; X-Device-UID for devices",
+    "Identify the caller by the token or API key of the request, and return headers: X-Tenant-ID (except " +
+    "for a user without a namespace); X-Role for users with a namespace and for API keys; X-ID and " +
+    "X-Username for users; X-Api-Key, always `true`, for API keys; X-Device-UID for devices",
   method: "GET",
   path: "/internal/auth",
   success: { headers: IDENTITY_HEADERS },
@@ -120,7 +120,7 @@ export const evaluatePublicKey = defineOperation({
   ...common,
   id: "evaluatePublicKey",
   summary:
-    "Check whether a key admits a login name to a device. A key that the namespace does not have admits no login",
+    "Check whether a key admits a login name on a device. Returns false if the namespace does not have the key",
   method: "POST",
   path: "/internal/sshkeys/public-keys/evaluate/{fingerprint}/{username}",
   params: { fingerprint, username: z.string().min(1).max(255) },
@@ -147,7 +147,8 @@ export const createPrivateKey = defineOperation({
 export const evaluateFirewall = defineOperation({
   ...common,
   id: "evaluateFirewall",
-  summary: "Check whether the firewall allows a login: 200 if it does",
+  summary:
+    "Check whether the firewall allows a login. Returns 200 if the firewall allows the login, otherwise 403",
   method: "GET",
   path: "/internal/firewall/rules/evaluate",
   edition: "enterprise",
@@ -163,7 +164,9 @@ const PAYMENT_GATEWAY_FAILED = "the payment gateway failed; the body is {message
 export const evaluateNamespaceBilling = defineOperation({
   ...ofTenant,
   id: "evaluateNamespaceBilling",
-  summary: "Return the result of evaluateBilling for the namespace in X-Tenant-ID",
+  summary:
+    "Check whether billing allows the namespace in X-Tenant-ID to accept another device, and users to " +
+    "connect to its devices",
   path: "/internal/billing/evaluate",
   success: { body: billingEvaluation },
   errors: { 400: NO_TENANT, 404: UNKNOWN_TENANT, 424: PAYMENT_GATEWAY_FAILED },
@@ -209,7 +212,8 @@ export const createSession = defineOperation({
 export const updateSession = defineOperation({
   ...common,
   id: "updateSession",
-  summary: "Change fields of a session. `recorded` is not among them: the first record sets it",
+  summary:
+    "Change fields of a session. A request cannot change `recorded`: the service sets it with the first record",
   method: "PATCH",
   path: "/internal/sessions/{uid}",
   params: { uid },
@@ -222,7 +226,7 @@ export const updateSession = defineOperation({
 export const keepSessionAlive = defineOperation({
   ...common,
   id: "keepSessionAlive",
-  summary: "Keep a session alive. Send it every 30 seconds",
+  summary: "Keep a session alive. Send this request every 30 seconds",
   method: "POST",
   path: "/internal/sessions/{uid}/keepalive",
   params: { uid },
@@ -233,7 +237,7 @@ export const keepSessionAlive = defineOperation({
 export const finishSession = defineOperation({
   ...common,
   id: "finishSession",
-  summary: "End a session. A session that is already closed does not change",
+  summary: "End a session. The operation has no effect on a closed session",
   method: "POST",
   path: "/internal/sessions/{uid}/finish",
   params: { uid },
@@ -269,11 +273,11 @@ export const streamSessionEvents = defineOperation({
   ...common,
   id: "streamSessionEvents",
   summary:
-    "Open a WebSocket for the events of a session. The session may begin later. Each text message is a JSON object with " +
-    "`type`, `timestamp`, `seat` and `data`, which is an object or the base64 of a payload. Events are stored as " +
-    "by `addSessionEvent`; the `output` of a `pty-output` is recorded as by `storeSessionRecord`. Messages that may not " +
-    "be stored are skipped. A malformed message closes the WebSocket with 1007, and a message of an unknown session " +
-    "closes it with 1008",
+    "Open a WebSocket for the events of a session, which need not exist yet. Each text message is a JSON " +
+    "object with `type`, `timestamp`, `seat` and `data`, which is an object or the base64 of a payload. " +
+    "Events are stored by `addSessionEvent`. The `output` of a `pty-output` event is recorded as by " +
+    "`storeSessionRecord`. The service ignores messages that it may not store. A malformed message closes" +
+    " the WebSocket with 1007, and a message of an unknown session closes it with 1008",
   method: "GET",
   path: "/internal/sessions/{uid}/events",
   params: { uid },
@@ -290,8 +294,8 @@ export const storeSessionRecord = defineOperation({
   ...common,
   id: "storeSessionRecord",
   summary:
-    `${recordSession.summary}. A request without a body changes nothing: the SSH service of 0.19 sends it at the end of ` +
-    "a recording, which is already stored",
+    `${recordSession.summary}. A request without a body has no effect. The SSH service of 0.19 ` +
+    "sends such a request at the end of a recording, after it has sent all output",
   method: "POST",
   path: "/internal/sessions/{uid}/records/{seat}",
   edition: "enterprise",

@@ -45,7 +45,7 @@ export const disableMfa = defineOperation({
   // fails.
   repeatable: false,
   errors: {
-    400: "neither or both of code and recovery_code sent, or MFA not enabled",
+    400: "not exactly one of code and recovery_code sent, or MFA not enabled",
     403: "code wrong, recovery code unknown or used, or called with an API key",
     429: LOCKED,
   },
@@ -55,7 +55,8 @@ export const recoverMfa = defineOperation({
   ...open,
   id: "recoverMfa",
   summary:
-    "Log in with a recovery code. The code is then used, but until X-Expires-At it can still disable MFA once",
+    "Log in with a recovery code. The code cannot be used for another login, but can disable MFA once " +
+    "until X-Expires-At",
   method: "POST",
   path: "/api/user/mfa/recover",
   body: z.object({ identifier, recovery_code: recoveryCode }),
@@ -70,7 +71,9 @@ export const recoverMfa = defineOperation({
 export const requestResetMfa = defineOperation({
   ...open,
   id: "requestResetMfa",
-  summary: "Mail two codes to the user's e-mail and recovery e-mail address. Both codes together reset MFA",
+  summary:
+    "Send one code to the user's e-mail address and another code to the recovery e-mail address. Both " +
+    "codes together reset MFA",
   method: "POST",
   path: "/api/user/mfa/reset",
   body: z.object({ identifier }),

@@ -83,7 +83,8 @@ const ownSettings = {
     .enum(["all", "default", "terminals"])
     .optional()
     .describe(
-      "Sessions that session_record records: `all`: all shells and commands; `default`: the same without file transfers; `terminals`: only terminals",
+      "Sessions that session_record records. `all`: all shells and commands; `default`: all shells and " +
+        "commands except file transfers; `terminals`: only terminals",
     ),
   session_record_megabytes: z
     .int()
@@ -96,7 +97,8 @@ const ownSettings = {
     .max(FORWARDING_RULES_MAX)
     .optional()
     .describe(
-      "Rules for the logins that may forward connections through devices, and their targets; missing: none",
+      "Rules for port forwarding through devices: the permitted login names and targets. If missing, " +
+        "forwarding is not permitted",
     ),
 };
 
@@ -115,7 +117,7 @@ export const namespace = model(
     }),
     max_devices: z.int().describe("-1: no limit"),
     device_count: z.int().describe("Accepted devices"),
-    devices_count: z.int().describe("The same as device_count, in the spelling of older clients"),
+    devices_count: z.int().describe("The same value as device_count; older clients use this name"),
     created_at: dateTime,
     billing: z.union([namespaceBilling, z.null()]).describe("null without a customer"),
     type: z.enum(["personal", "team"]).describe("The type of the namespace"),
@@ -232,7 +234,8 @@ export const leaveNamespace = defineOperation({
   id: "leaveNamespace",
   part,
   summary:
-    "Leave a namespace. If it is the namespace of the token, the response is a session for another namespace; otherwise it is empty",
+    "Leave a namespace. If the token is for this namespace, the response is a session for another " +
+    "namespace; otherwise the response is empty",
   method: "DELETE",
   path: "/api/namespaces/{tenant}/members",
   auth: ["jwt"],
@@ -251,7 +254,8 @@ export const leaveNamespace = defineOperation({
 export const inviteMember = defineOperation({
   ...changeMember,
   id: "inviteMember",
-  summary: "Add a member. On a cloud instance, the membership is pending until the user accepts it",
+  summary:
+    "Add a member. On a cloud instance, the membership is pending until the user accepts the invitation",
   method: "POST",
   path: "/api/namespaces/{tenant}/members",
   creates: true,

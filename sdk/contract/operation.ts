@@ -288,7 +288,7 @@ export const DECLARED_BY = "Gatehouse-Declared-By";
 const LONGEST = 1024;
 
 const PART = "(?:[A-Za-z0-9._~!*'()-]|%[0-9A-Fa-f]{2})+";
-const ALLOWED = `must be project/stack/resource, each of them percent-encoded UTF-8 without control characters and not empty; at most ${LONGEST} bytes in total`;
+const ALLOWED = `must be project/stack/resource, each part percent-encoded UTF-8 without control characters and not empty; at most ${LONGEST} bytes in total`;
 
 /** Value of {@link DECLARED_BY}. */
 export const declaredByHeader = z
@@ -296,8 +296,9 @@ export const declaredByHeader = z
   .regex(new RegExp(`^(?=.{1,${LONGEST}}$)${PART}/${PART}/${PART}$`), { error: ALLOWED, abort: true })
   .refine((text) => partsOf(text)?.every((part) => !/\p{Cc}/u.test(part)) ?? false, ALLOWED)
   .describe(
-    "project/stack/resource of the program that declares the object, each percent-encoded. A hint for users: the " +
-      "service shows it with the object and in the audit trail, and no decision depends on it",
+    "project/stack/resource of the program that declares the object, each part percent-encoded. The value" +
+      " is a hint for users: the service shows it with the object and in the audit trail, and no decision " +
+      "depends on it",
   );
 
 const declarationFields = { project: z.string(), stack: z.string(), resource: z.string() };
@@ -316,7 +317,8 @@ export const declaredBy = z
   .object({ ...declarationFields, at: z.iso.datetime({ offset: false }) })
   .optional()
   .describe(
-    "The resource of a program that last declared the object, from the request; a hint that any writer can forge",
+    "The program resource that last declared the object, according to the request. The value is a hint: " +
+      "any client with write access can forge it",
   );
 
 /** Kinds of objects that programs cannot declare. */

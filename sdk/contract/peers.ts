@@ -15,8 +15,9 @@ export const openDeviceStream = defineOperation({
   ...peerStream,
   id: "openDeviceStream",
   summary:
-    "Open a connection to a device whose tunnel this instance has, for another instance: a WebSocket of binary " +
-    "messages, which are the device's own",
+    "Open a connection to a device for another instance of the service. This instance must have the " +
+    "device's tunnel. The connection is a WebSocket of binary messages, which are the messages of the " +
+    "device's agent",
   path: "/internal/devices/{uid}/stream",
   params: { uid },
   errors: {
@@ -31,7 +32,8 @@ export const passPickUp = defineOperation({
   ...peerStream,
   id: "passPickUp",
   summary:
-    "Pick up a connection that this instance has announced, for an agent that reached another instance: a WebSocket",
+    "Accept a connection that this instance announced, for an agent that reached another instance of the " +
+    "service: a WebSocket",
   path: "/internal/dials/{id}",
   params: { id: z.string().max(255) },
   errors: { 400: NO_WEB_SOCKET, 404: "no such connection is waiting" },

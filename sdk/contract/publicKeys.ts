@@ -24,7 +24,7 @@ const write = { ...common, object: "publicKey", minRole: "administrator" } as co
 
 export const publicKey = model(
   "PublicKey",
-  "An SSH public key, with the logins and devices that it opens",
+  "An SSH public key, with the login names and devices for which it admits logins",
   z.object({
     data: z.string().describe("Base64 of the normalized authorized_keys line"),
     fingerprint,
@@ -70,7 +70,7 @@ export const createPublicKey = defineOperation({
   idempotencyKey: true,
   success: { body: publicKey },
   errors: {
-    400: "field missing, bad regexp, both or no filter variant, or data is not an OpenSSH public key",
+    400: "field missing, invalid regular expression, not exactly one of filter.hostname and filter.tags, or data is not an OpenSSH public key",
     403: NOT_ADMINISTRATOR,
     404: "a filter tag does not exist in the namespace",
     409: "a key with the same fingerprint already exists in the namespace",
@@ -87,7 +87,7 @@ export const updatePublicKey = defineOperation({
   body: z.object(settings),
   success: { body: publicKey },
   errors: {
-    400: "field missing, bad regexp, or both or no filter variant",
+    400: "field missing, invalid regular expression, or not exactly one of filter.hostname and filter.tags",
     403: NOT_ADMINISTRATOR,
     404: "no such key in the namespace, or a filter tag does not exist",
   },

@@ -110,7 +110,8 @@ export const pattern = z
 /** The devices of a key or rule: exactly one of a name pattern and tags (models section 5). */
 export const filter = model(
   "Filter",
-  "Selects devices: by a pattern on the device's name, or by tags (one of them is enough)",
+  "Selects devices by a pattern on the device name, or by tags. A device matches if it has at least one " +
+    "of the tags",
   z
     .object({ hostname: pattern.optional(), tags: tags.optional() })
     .meta({ oneOf: [{ required: ["hostname"] }, { required: ["tags"] }] })
@@ -142,8 +143,8 @@ const filterParameter = z
   .max(16_384)
   .optional()
   .describe(
-    "Base64 of a JSON array of property and operator items. Maximum: 100 items, 100 compared values, and 20 searches of " +
-      "texts, lists or counts",
+    "Base64 of a JSON array of property and operator items. Maximum: 100 items, 100 compared values, and " +
+      "20 searches of texts, lists or counts",
   );
 /** Query fields of a list with a filter. */
 export const filtering = { filter: filterParameter, ...paging };
@@ -153,7 +154,7 @@ export const sorting = {
     .string()
     .max(64)
     .optional()
-    .describe("Field to sort by. For an unknown field, the default is used"),
+    .describe("Field to sort by. For an unknown field, the service uses the default order"),
   order_by: z.enum(["asc", "desc"]).optional().describe("Default: desc"),
 };
 
@@ -171,9 +172,9 @@ export const idempotencyKey = z
   .string()
   .regex(/^[\x21-\x7e]{1,255}$/, "must be 1 to 255 visible ASCII characters")
   .describe(
-    "Chosen by the client, one key for each object. As long as the object exists that was created with the key, the " +
-      "same key returns that object in its current state and creates no other one. A body that describes another object " +
-      "(by name, key, secret, e-mail address or tag) is refused with 409",
+    "A key that the client chooses for each object. While the object that was created with the key " +
+      "exists, a request with the same key returns this object in its current state and creates none. A " +
+      "body that describes another object (by name, key, secret, e-mail address or tag) is refused with 409",
   );
 
 /**
@@ -186,7 +187,7 @@ export const IF_MATCH = "If-Match";
 export const ifMatch = z
   .string()
   .describe(
-    '`*`, or revisions (ETag) in quotes: "…", "…". The write succeeds only if the object has one of them; otherwise 412',
+    '`*`, or revisions (ETag) in quotes: "…", "…". The write succeeds only if the object has one of these revisions; otherwise the status is 412',
   );
 
 /** Revision of an object: a digest of its declared fields. Other services with this API send no revision. */
@@ -194,7 +195,8 @@ export const revision = z
   .string()
   .optional()
   .describe(
-    "Changes only with the declared fields of the object. It is also the ETag of a response with this object alone",
+    "Revision of the object, which changes only with the declared fields. A response that contains only " +
+      "this object has the revision as its ETag",
   );
 
 const TYPE_NAMES: Readonly<Record<string, string>> = {

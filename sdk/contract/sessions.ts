@@ -63,9 +63,13 @@ export const session = model(
     ip_address: z.string().describe("Address of the client"),
     started_at: dateTime,
     last_seen: dateTime,
-    active: z.boolean().describe("Authenticated, not closed, and kept alive within the last 90 seconds"),
+    active: z
+      .boolean()
+      .describe(
+        "Whether the session is authenticated, not closed, and was kept alive within the last 90 seconds",
+      ),
     authenticated: z.boolean(),
-    recorded: z.boolean().describe("The session has a recording"),
+    recorded: z.boolean().describe("Whether the session has a recording"),
     type: z.string().describe("web, term, none, …"),
     term: z.string().describe("Terminal type"),
     position: z.object({ latitude: z.number(), longitude: z.number() }).describe("Position of ip_address"),
@@ -74,7 +78,8 @@ export const session = model(
       .string()
       .optional()
       .describe(
-        "Fingerprint of the public key that opened the session; missing if a password opened it, or for a session of another server",
+        "Fingerprint of the public key that authenticated the login; missing if a password authenticated " +
+          "the login, and on other servers",
       ),
     user_id: userId.optional().describe("User whose login opened the session in a browser"),
     // `types` has a list for each seat, as in the specification. Other servers send one flat list of types (rules D7).
@@ -159,7 +164,7 @@ export const getSession = defineOperation({
 export const setSessionAuthenticated = defineOperation({
   id: "setSessionAuthenticated",
   part,
-  summary: "Set whether the login of a session succeeded. With true, the session becomes active",
+  summary: "Store whether the login of a session succeeded. The value true makes the session active",
   method: "POST",
   path: "/api/sessions/{uid}",
   // Trusted services call `updateSession` on the internal listener instead of this operation.
@@ -175,7 +180,7 @@ export const setSessionAuthenticated = defineOperation({
 export const closeSession = defineOperation({
   ...common,
   id: "closeSession",
-  summary: "Close a session. A closed session does not change",
+  summary: "Close a session. The operation has no effect on a closed session",
   method: "POST",
   path: "/api/sessions/{uid}/close",
   minRole: "administrator",
@@ -205,8 +210,9 @@ export const recordSession = defineOperation({
   errors: {
     400: MALFORMED,
     403:
-      "role below administrator, recording is off, the session has ended, or the recording has reached its maximum length; " +
-      "or the caller is a device without a proof of its key, or a device whose session the gateway records",
+      "role below administrator, recording is off, the session has ended, or the recording has reached " +
+      "its maximum length; or the caller is a device without a proof of its key, or a device whose " +
+      "session the gateway records",
     404: UNKNOWN,
     422: "a body field is missing, has the wrong type or differs from the path",
   },

@@ -23,7 +23,7 @@ export const getNamespaceSupport = defineOperation({
   params: { tenant: tenantId },
   success: { body: support },
   errors: {
-    402: "no active plan; unused, because this service's support requires no plan",
+    402: "no active plan; this service does not return it, because its support requires no plan",
     403: "not a member, or the credential is for another namespace",
     404: "namespace unknown",
   },

@@ -42,7 +42,8 @@ export const renameTag = defineOperation({
 export const deleteTag = defineOperation({
   ...write,
   id: "deleteTag",
-  summary: "Remove a tag from all devices, keys and rules. Refused if the tag is the last one of a filter",
+  summary:
+    "Remove a tag from all devices, keys and rules. The service refuses to remove the last tag of a filter",
   method: "DELETE",
   errors: {
     400: "the tag is the last one of the filter of a key or rule; the message contains the key or rule",

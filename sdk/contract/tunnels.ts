@@ -20,7 +20,9 @@ export const tunnel = model(
   "A public address that forwards to a port that the device can reach",
   z.object({
     address: tunnelAddress,
-    full_address: z.string().describe("Host name: the address in the service's domain for tunnels"),
+    full_address: z
+      .string()
+      .describe("Public host name of the tunnel: its address in the service's domain for tunnels"),
     namespace: tenantId,
     device: uid,
     host: z.string().describe("IP address in the network of the device"),

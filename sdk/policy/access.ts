@@ -66,7 +66,7 @@ export class Access {
   }
 
   /**
-   * The devices that a filter matches.
+   * Returns the devices that a filter matches.
    * @param broken whether a pattern that does not compile matches every device (true) or none (false)
    */
   devicesOf(filter: DeviceFilter, broken: boolean): DeviceSet {
@@ -194,7 +194,7 @@ class DeviceSets {
   }
 
   /**
-   * The devices that a filter matches.
+   * Returns the devices that a filter matches.
    * @param broken whether a pattern that does not compile matches every device (true) or none (false)
    */
   of({ hostname, tags }: DeviceFilter, broken: boolean): DeviceSet {

@@ -9,7 +9,7 @@ export interface Grant {
   readonly addresses: readonly string[];
   /** The rule that allows the logins; null if no rule matches. */
   readonly rule: AccessRule | null;
-  /** Uids in the order of {@link Access.uids}. */
+  /** Uids of the devices, in the order of {@link Access.uids}. */
   readonly devices: readonly string[];
 }
 
@@ -53,7 +53,7 @@ export interface AccessChange {
   readonly login: string;
   readonly addresses: readonly string[];
   readonly change: "gained" | "lost";
-  /** Uids in the order of {@link Access.uids}. */
+  /** Uids of the devices, in the order of {@link Access.uids}. */
   readonly devices: readonly string[];
 }
 

@@ -17,8 +17,8 @@ export class RecentlyUsed<T> {
   }
 
   /**
-   * Returns the value of a key, and creates it if it is not in the cache.
-   * @throws the error of `make`; in that case nothing is stored
+   * Returns the value of a key. If the cache does not contain the value, the function creates and stores it.
+   * @throws the error of `make`; the cache then stores no value
    */
   get(key: string, create: () => T): T {
     const value = this.#values.has(key) ? (this.#values.get(key) as T) : create();

@@ -221,7 +221,7 @@ describe("the header", () => {
       const { status, body } = await rename(value);
       expect([status, body.message], what).toEqual([
         400,
-        "Gatehouse-Declared-By: must be project/stack/resource, each of them percent-encoded UTF-8 without control characters and not empty; at most 1024 bytes in total",
+        "Gatehouse-Declared-By: must be project/stack/resource, each part percent-encoded UTF-8 without control characters and not empty; at most 1024 bytes in total",
       ]);
     }
     expect(await device()).toEqual(before);
