@@ -52,7 +52,7 @@ export function helpersPage(note: string): string {
     ...[...documented("helpers/patterns.ts"), ...documented("helpers/sshKeyFile.ts")].map(helperSection),
     "## Lookups",
     "Lookups read existing objects while the program runs. They use the settings and the credential of the resources.",
-    "Each lookup has a second form for outputs, like Pulumi's own functions: `getDevicesOutput()`, `getNamespaceOutput()` and so on. The second form accepts outputs as arguments and returns an output. It sends its request when all arguments are known. In a preview, that may never happen.",
+    "Each lookup has a second form for outputs, like Pulumi's own functions: `getDevicesOutput()`, `getNamespaceOutput()` and so on. The second form accepts outputs as arguments and returns an output. It sends its request when the values of all arguments are known. In a preview, some values may stay unknown, and the lookup then sends no request.",
     ...documented("service/lookups.ts").filter(isInterface).map(helperSection),
     ...documented("helpers/lookups.ts").map(helperSection),
   ].join("\n\n");

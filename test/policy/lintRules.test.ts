@@ -77,7 +77,7 @@ test("reports two contradicting rules of one priority", () => {
       severity: "error",
       object: { kind: "rule", id: "deny" },
       message:
-        'Rule "deny" (deny, priority 10) and rule "allow" (allow, priority 10) both match the login "root" from 10.0.0.1 on "web-1". The first rule wins only because it was created later.',
+        'Rule "deny" (deny, priority 10) and rule "allow" (allow, priority 10) both match the login "root" from 10.0.0.1 on "web-1". The first rule decides only because it was created later.',
       evidence: { rules: ["allow"], counterexample: { login: "root", address: "10.0.0.1", device: "web-1" } },
     },
   ]);

@@ -199,7 +199,13 @@ function expiryFindings(options: LintOptions): Finding[] {
       const object = { kind: "invitation", id: email, name: email } as const;
       const what = `The invitation of ${quoted(email)} as ${role}`;
       return expiresAt
-        ? soon(object, what, expiresAt, "Remind the user to accept it, or invite the user again.", options)
+        ? soon(
+            object,
+            what,
+            expiresAt,
+            "Remind the user to accept the invitation, or invite the user again.",
+            options,
+          )
         : [];
     }),
   ];
@@ -214,7 +220,7 @@ const endless = (object: FindingObject, role: string): Finding => ({
   message: `API key ${quoted(object.name)} has the role ${role} and no expiry.`,
   object,
   field: "expiresAt",
-  suggestion: "Replace it with a key that expires, or give it a lower role.",
+  suggestion: "Replace the API key with a key that expires, or give it a lower role.",
 });
 
 function soon(

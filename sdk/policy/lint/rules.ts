@@ -48,7 +48,7 @@ function unreachable(rule: AccessRule, by: readonly string[]): Finding {
     message: `${ruleName(rule)} decides no evaluated login: where it matches, ${others}.`,
     object: ruleObject(rule),
     field: "priority",
-    suggestion: `Raise its priority above ${by.length === 1 ? "that rule" : "those rules"}, or remove it.`,
+    suggestion: `Raise the priority of this rule above ${by.length === 1 ? "the stronger rule" : "the stronger rules"}, or remove this rule.`,
     evidence: { rules: by },
   };
 }
@@ -63,7 +63,7 @@ function redundant(rule: AccessRule, by: readonly string[]): Finding {
     severity: "info",
     message: `${ruleName(rule)} changes no decision about an evaluated login: ${otherwise}.`,
     object: ruleObject(rule),
-    suggestion: "Remove it, unless it is for future logins or devices.",
+    suggestion: "Remove the rule, unless it is for future logins or devices.",
     evidence: { rules: by },
   };
 }
@@ -107,10 +107,10 @@ function contradictions({ policy, rules }: Access, disagreements: readonly Disag
       {
         rule: "contradiction",
         severity: "error",
-        message: `${ruleName(later)} and rule ${ruleText(earlier)} both match the login ${quoted(login)} from ${address} on ${quoted(device)}. The first rule wins only because it was created later.`,
+        message: `${ruleName(later)} and rule ${ruleText(earlier)} both match the login ${quoted(login)} from ${address} on ${quoted(device)}. The first rule decides only because it was created later.`,
         object: ruleObject(later),
         field: "priority",
-        suggestion: "Give a higher priority to the rule that should win.",
+        suggestion: "Give a higher priority to the rule that should decide.",
         evidence: { rules: [earlier.id], counterexample: { login, address, device } },
       },
     ];
