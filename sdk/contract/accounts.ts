@@ -99,7 +99,7 @@ export const recoverPassword = defineOperation({
   errors: {
     400: "username missing or malformed",
     401: "listed in the specification; this service does not return this status",
-    404: "newer services return 404 for an unknown user; this service does not",
+    404: "unknown user; this service does not return this status, but newer services do",
   },
 });
 
@@ -149,7 +149,7 @@ export const updateUserPassword = defineOperation({
   // Registration allows other password lengths, so the current password needs a different schema than `new_password`.
   body: z.object({ current_password: z.string().min(1).max(1024), new_password: password }),
   errors: {
-    400: "field missing, outside its limits, both equal, or current_password wrong",
+    400: "a field is missing or has an invalid length, both passwords are equal, or current_password is wrong",
     403: "called with an API key, or id is not the caller",
     404: "user no longer exists",
     429: "too many wrong values of current_password; X-Account-Lockout contains the end of the lockout as a Unix second",
@@ -164,5 +164,5 @@ export const deleteUser = defineOperation({
   path: "/api/user",
   edition: "cloud",
   success: { status: 204 },
-  errors: { 403: "caller owns a namespace, or called with an API key" },
+  errors: { 403: "the caller owns a namespace, or the operation was called with an API key" },
 });

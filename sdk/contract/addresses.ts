@@ -18,7 +18,7 @@ export const confirmAddress = defineOperation({
     id: userId,
     token: mailToken,
     password: currentPassword,
-    code: totpCode.describe("Required if the user has MFA"),
+    code: totpCode.describe("TOTP code; required if the user has MFA"),
   }),
   // Attempts are limited by client address only. With a limit for each user, attackers could use up the user's
   // attempts. The token cannot be guessed.

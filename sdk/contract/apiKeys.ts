@@ -41,11 +41,13 @@ export const apiKey = model("ApiKey", "An API key without its secret", z.object(
 
 export const apiKeyCreated = model(
   "ApiKeyCreated",
-  "A new API key. Only this response contains the secret",
+  "A new API key with its secret. No other response contains the secret",
   z.object({
-    id: z.string().describe("The secret itself"),
+    id: z.string().describe("The secret of the key"),
     ...shape,
-    created_by: userId.optional().describe("User who created the key; some servers send user_id instead"),
+    created_by: userId
+      .optional()
+      .describe("Id of the user who created the key; some servers send user_id instead"),
     user_id: userId.optional().describe("The same value as created_by; some servers use this name"),
   }),
 );
@@ -60,7 +62,7 @@ const optionalRole = z.union([role, z.literal("")]).optional();
 export const createApiKey = defineOperation({
   ...write,
   id: "createApiKey",
-  summary: "Create an API key. Only this response contains its secret",
+  summary: "Create an API key. Only this response contains the secret of the key",
   method: "POST",
   path: "/api/namespaces/api-key",
   creates: true,
@@ -94,7 +96,7 @@ export const listApiKeys = defineOperation({
   minRole: "observer",
   query: { ...paging, order_by: sorting.order_by, sort_by: sorting.sort_by },
   success: { headers: [TOTAL_COUNT], body: z.array(apiKey) },
-  errors: { 400: "order_by not asc or desc", 403: "user token without a namespace" },
+  errors: { 400: "order_by not asc or desc", 403: "the user's token is not for a namespace" },
 });
 
 export const updateApiKey = defineOperation({

@@ -14,11 +14,13 @@ export const auditEntry = model(
       kind: z.enum(["user", "apikey", "device", "operator"]),
       id: z
         .string()
-        .describe("User id, name of the API key or device uid; empty for an operator of the service"),
+        .describe(
+          "Id of the actor: user id, name of the API key or device uid; empty for an operator of the service",
+        ),
       name: z.string().describe("Name of the actor at the time of the change"),
     }),
     address: z.string().describe("Address of the client; empty for an operator of the service"),
-    request_id: z.string().describe("X-Request-ID of the response; the service's log contains it too"),
+    request_id: z.string().describe("X-Request-ID of the response, which the service's log also contains"),
     operation: z.string(),
     object: z.object({ kind: z.string(), id: z.string() }),
     before: z.unknown().describe("Declared fields before the change; null if the object was created"),

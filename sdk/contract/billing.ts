@@ -96,8 +96,12 @@ export const namespaceBilling = model(
     active: z.boolean().describe("Whether the subscription is active"),
     status: z.enum(SUBSCRIPTION_STATUSES).describe("The status of the subscription"),
     customer_id: z.string().describe("The ID of the customer at the payment gateway"),
-    subscription_id: z.string().describe("Empty without a subscription"),
-    current_period_end: z.int().describe("Unix second; 0 without a subscription"),
+    subscription_id: z
+      .string()
+      .describe("Id of the subscription at the payment gateway; empty without a subscription"),
+    current_period_end: z
+      .int()
+      .describe("End of the current period as a Unix second; 0 without a subscription"),
     created_at: dateTime.describe("The time when the customer was created"),
     updated_at: dateTime.describe("The time of the last change of the subscription"),
   }),
@@ -107,8 +111,8 @@ export const billingEvaluation = model(
   "BillingEvaluation",
   "The actions that the billing status of the namespace currently allows",
   z.object({
-    can_accept: z.boolean().describe("The namespace may accept another device"),
-    can_connect: z.boolean().describe("Users may connect to the namespace's devices"),
+    can_accept: z.boolean().describe("Whether the namespace may accept another device"),
+    can_connect: z.boolean().describe("Whether users may connect to the namespace's devices"),
   }),
 );
 
@@ -190,7 +194,7 @@ export const choiceDevices = defineOperation({
       .refine((list) => new Set(list).size === list.length, "must not repeat a device"),
   }),
   errors: {
-    400: "choices missing, more than 3, repeated, or not an accepted device of the namespace",
+    400: "choices missing, more than 3 devices, a repeated device, or a device that the namespace has not accepted",
     403: BELOW_OWNER,
   },
   repeatable: true,
@@ -283,7 +287,7 @@ export const evaluateBilling = defineOperation({
 export const reportBilling = defineOperation({
   ...common,
   id: "reportBilling",
-  summary: "Check whether billing allows an action. The check does not charge for the action",
+  summary: "Check whether billing allows an action. The check causes no charge",
   method: "POST",
   path: "/api/billing/report",
   aliases: ["/internal/billing/report"],

@@ -65,7 +65,8 @@ const tls = z
 export const connectorCreate = defineOperation({
   ...common,
   id: "connectorCreate",
-  summary: "Create a connector. It is enabled by default, and not connected yet",
+  summary:
+    "Create a connector. A new connector is enabled by default, and is not connected to its engine yet",
   method: "POST",
   path: "/api/connector",
   minRole: "administrator",

@@ -46,7 +46,8 @@ export const device = model(
     public_key: z
       .string()
       .describe(
-        "Public key of the device, PEM. Empty for observers, because the device authenticates to the service with this key",
+        "Public key of the device, PEM. Empty for observers, because the device authenticates to the " +
+          "service with this key",
       ),
     tenant_id: tenantId,
     last_seen: dateTime,
@@ -56,7 +57,7 @@ export const device = model(
     status_update_at: dateTime.describe("The time of the last change of the status"),
     status_updated_at: dateTime.describe("The same value as status_update_at; older clients use this name"),
     created_at: dateTime,
-    remote_addr: z.string().describe("The IP address from which the agent last reported"),
+    remote_addr: z.string().describe("The IP address of the agent's last report"),
     position: z
       .object({
         latitude: z.number().describe("The latitude in degrees"),
@@ -117,8 +118,8 @@ export const challengeDevice = defineOperation({
   id: "challengeDevice",
   part,
   summary:
-    "Get a challenge. An agent signs it when it enrolls or reports, to prove that it has the device's " +
-    "private key",
+    "Get a challenge. An agent signs the challenge when it enrolls or reports, to prove that it has the " +
+    "device's private key",
   method: "POST",
   path: "/api/devices/challenge",
   auth: ["none"],
@@ -172,7 +173,7 @@ export const authDevice = defineOperation({
   success: { body: deviceAuth },
   errors: {
     400: "required field missing or invalid, or neither hostname nor identity.mac",
-    401: "listed in the specification; this service does not return it, because the operation requires no token",
+    401: "listed in the specification; this service does not return this status, because the operation requires no token",
     403:
       "the device is new, and the namespace has the maximum number of devices that wait to be accepted; " +
       "the proof is wrong; or the namespace requires a proof",
@@ -187,7 +188,7 @@ export const authDevice = defineOperation({
 export const signature = model(
   "Signature",
   "A signature with a private key of the service",
-  z.object({ signature: z.base64().describe("RSA PKCS#1 v1.5 with SHA-256") }),
+  z.object({ signature: z.base64().describe("Signature in base64: RSA PKCS#1 v1.5 with SHA-256") }),
 );
 
 export const authSshPublicKey = defineOperation({
@@ -249,7 +250,10 @@ export const getDevices = defineOperation({
     order_by: sorting.order_by.catch("desc"),
   },
   success: { headers: [TOTAL_COUNT], body: z.array(device) },
-  errors: { 400: "filter is not base64 of a valid filter array", 403: "user token without a namespace" },
+  errors: {
+    400: "filter is not base64 of a valid filter array",
+    403: "the user's token is not for a namespace",
+  },
 });
 
 export const getDevice = defineOperation({
@@ -262,7 +266,7 @@ export const getDevice = defineOperation({
   minRole: "observer",
   params: { uid },
   success: { body: device },
-  errors: { 403: "user token without a namespace", 404: UNKNOWN },
+  errors: { 403: "the user's token is not for a namespace", 404: UNKNOWN },
 });
 
 export const deleteDevice = defineOperation({
@@ -312,7 +316,7 @@ export const renameDevice = defineOperation({
 
 const acceptErrors = {
   402: "cloud: device limit reached or billing refuses",
-  403: "role below operator, or max_devices reached on community/enterprise",
+  403: "role below operator, or (community/enterprise) the namespace has reached max_devices",
   404: UNKNOWN,
   409: "another accepted device has the same name",
   424: "cloud: the payment gateway failed; the body is {message, code}",
@@ -368,7 +372,7 @@ export const updateDeviceTags = defineOperation({
   params: { uid },
   body: z.object({ tags }),
   errors: {
-    400: "tags missing, not 1..3 items, duplicates, or an invalid tag",
+    400: "tags missing, not 1 to 3 tags, duplicate tags, or an invalid tag",
     403: BELOW_OPERATOR,
     404: UNKNOWN,
   },

@@ -49,7 +49,7 @@ export const firewallRule = model(
 
 const settings = z.object({
   action,
-  active: z.boolean().describe("An inactive rule is skipped"),
+  active: z.boolean().describe("Whether the rule is active. The firewall skips inactive rules"),
   filter,
   priority: z
     .int()
@@ -61,7 +61,8 @@ const settings = z.object({
 });
 
 const INVALID =
-  "field missing, invalid regular expression, negative priority, or not exactly one of filter.hostname and filter.tags";
+  "field missing, invalid regular expression, negative priority, or not exactly one of filter.hostname " +
+  "and filter.tags";
 
 const common = {
   part,
@@ -156,7 +157,7 @@ export const removeFirewallRuleTag = defineOperation({
   method: "DELETE",
   body: z.object({ tag }),
   errors: {
-    400: "tag missing, the rule has a hostname filter, or the tag is the last one of the filter",
+    400: "tag missing, the rule has a hostname filter, or the tag is the last tag in the filter",
     403: NOT_ADMINISTRATOR,
     404: "no such rule, or its filter does not have the tag",
   },
@@ -169,7 +170,7 @@ export const updateFirewallRuleTags = defineOperation({
   method: "PUT",
   body: z.object({ tags }),
   errors: {
-    400: "not 1..3 unique valid tags, or the rule has a hostname filter",
+    400: "not 1 to 3 different, valid tags, or the rule has a hostname filter",
     403: NOT_ADMINISTRATOR,
     404: "no such rule, or a tag does not exist",
   },

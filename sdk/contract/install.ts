@@ -9,7 +9,7 @@ const IDENTITY_MAX = 64;
 export const getInstallScript = defineOperation({
   id: "getInstallScript",
   part: "Authentication and users",
-  summary: "Get a shell script that installs an agent. The values of the query become the script's defaults",
+  summary: "Get a shell script that installs an agent. The script uses the values of the query as defaults",
   method: "GET",
   path: "/install.sh",
   aliases: ["/kickstart.sh", "/api/install"],
@@ -35,7 +35,7 @@ export const getInstallScript = defineOperation({
         "must not contain control characters",
       )
       .optional()
-      .describe("Identity to send instead of the machine's MAC address"),
+      .describe("Identity that the agent sends instead of the machine's MAC address"),
   },
   success: { body: z.string(), mediaType: "text/x-shellscript" },
 });

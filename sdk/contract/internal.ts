@@ -53,7 +53,7 @@ export const privateKey = model(
   "PrivateKey",
   "A key pair that the service created for one SSH login",
   z.object({
-    data: z.base64().describe("Base64 of the private key, PEM (PKCS#1)"),
+    data: z.base64().describe("Private key in PEM format (PKCS#1), encoded in base64"),
     fingerprint,
     created_at: dateTime,
   }),
@@ -137,7 +137,8 @@ export const evaluatePublicKey = defineOperation({
 export const createPrivateKey = defineOperation({
   ...common,
   id: "createPrivateKey",
-  summary: "Create a 4096-bit RSA key pair. authSshPublicKey signs with it during the next 60 seconds",
+  summary:
+    "Create a 4096-bit RSA key pair. authSshPublicKey can sign with this key pair during the next 60 seconds",
   method: "POST",
   path: "/internal/sshkeys/private-keys",
   success: { body: privateKey },

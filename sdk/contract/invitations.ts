@@ -36,7 +36,7 @@ export const generateInvitationLink = defineOperation({
   success: { body: invitationLink },
   errors: {
     400: "email or role missing or invalid",
-    403: "role below administrator, the requested role is owner or above the caller's, 100 invitations are open, or called with an API key",
+    403: "role below administrator, the requested role is owner or higher than the caller's role, 100 invitations are open, or called with an API key",
     404: "namespace unknown",
     409: "already a member",
   },

@@ -81,7 +81,7 @@ export const requestResetMfa = defineOperation({
     400: "identifier missing",
     // Rules section 10 lists the status 404 for an unknown user. This service does not return it, because it would
     // reveal which users have an account (rules section 11, password recovery).
-    401: "on other servers: user unknown or without MFA; this service returns 200 for every identifier",
+    401: "on other servers: the user is unknown or has no MFA. This service returns 200 for every identifier",
     429: "too many requests for the user from the caller's network; X-Account-Lockout contains the end of the lockout as a Unix second",
   },
 });

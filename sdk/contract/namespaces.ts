@@ -39,7 +39,9 @@ export const member = model(
   z.object({
     id: userId.describe("The ID of the user"),
     added_at: dateTime.describe("The time when the membership was created or the user was invited"),
-    expires_at: z.union([dateTime, z.literal(ZERO_DATE)]).describe("End of a pending invitation"),
+    expires_at: z
+      .union([dateTime, z.literal(ZERO_DATE)])
+      .describe("Time at which a pending invitation expires"),
     role: role.describe("The role of the member"),
     type: z.enum(["personal", "team"]).describe("The type of the namespace"),
     status: z.enum(["accepted", "pending"]).describe("The status of the membership"),
@@ -72,7 +74,9 @@ const ownSettings = {
   device_proof: z
     .enum(["optional", "required"])
     .optional()
-    .describe("Whether devices must prove their private key when they enroll and report; default: optional"),
+    .describe(
+      "Whether devices must prove that they have their private key when they enroll and report; default: optional",
+    ),
   session_max_minutes: minutes
     .optional()
     .describe("Maximum length of a session, in minutes; 0 or missing: no limit"),
@@ -168,7 +172,7 @@ export const createNamespace = defineOperation({
   success: { body: namespace },
   errors: {
     400: "name missing or not a host-name label",
-    403: "max_namespaces is 0 or reached, or called with an API key",
+    403: "the user has reached max_namespaces, or the operation was called with an API key",
     409: "name already in use",
   },
 });
@@ -191,7 +195,7 @@ export const getNamespace = defineOperation({
 export const editNamespace = defineOperation({
   ...change,
   id: "editNamespace",
-  summary: "Change the name or the settings. Omitted fields do not change",
+  summary: "Change the name or the settings of a namespace. Omitted fields do not change",
   method: "PUT",
   path: "/api/namespaces/{tenant}",
   minRole: "administrator",
@@ -217,7 +221,7 @@ export const editNamespace = defineOperation({
 export const deleteNamespace = defineOperation({
   ...change,
   id: "deleteNamespace",
-  summary: "Delete a namespace with its devices, keys, rules and sessions",
+  summary: "Delete a namespace and its devices, keys, rules and sessions",
   method: "DELETE",
   path: "/api/namespaces/{tenant}",
   minRole: "owner",
@@ -246,7 +250,7 @@ export const leaveNamespace = defineOperation({
   success: { body: userSession, mayBeEmpty: true },
   errors: {
     400: MALFORMED,
-    403: "caller is the owner, is not a member, or uses an API key",
+    403: "the caller is the owner, is not a member, or uses an API key",
     404: "namespace unknown",
   },
 });
@@ -265,7 +269,7 @@ export const inviteMember = defineOperation({
   success: { body: namespace },
   errors: {
     400: "email or role missing or invalid",
-    403: "role below administrator, the requested role is owner or above the caller's, (cloud) 100 invitations are open, or called with an API key",
+    403: "role below administrator, the requested role is owner or higher than the caller's role, (cloud) 100 invitations are open, or called with an API key",
     404: "namespace unknown, caller not a member, or (community/enterprise) no user with that e-mail address",
     409: "already a member, or (cloud) a pending invitation is still valid",
   },
@@ -281,7 +285,7 @@ export const updateMember = defineOperation({
   body: z.object({ role: role.optional() }),
   errors: {
     400: "role unknown",
-    403: "role below administrator, the requested role is owner or above the caller's, the member is the owner, or called with an API key",
+    403: "role below administrator, the requested role is owner or higher than the caller's role, the member is the owner, or called with an API key",
     404: "namespace or member unknown",
   },
   repeatable: true,

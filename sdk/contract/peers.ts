@@ -32,8 +32,8 @@ export const passPickUp = defineOperation({
   ...peerStream,
   id: "passPickUp",
   summary:
-    "Accept a connection that this instance announced, for an agent that reached another instance of the " +
-    "service: a WebSocket",
+    "Accept a connection that this instance announced, as a WebSocket. The caller is another instance of " +
+    "the service, which received the agent's request",
   path: "/internal/dials/{id}",
   params: { id: z.string().max(255) },
   errors: { 400: NO_WEB_SOCKET, 404: "no such connection is waiting" },

@@ -16,7 +16,7 @@ import {
 } from "./schemas.ts";
 
 const part = "Public keys";
-const NO_NAMESPACE = "user token without a namespace";
+const NO_NAMESPACE = "the user's token is not for a namespace";
 const NOT_ADMINISTRATOR = "caller's role is below administrator";
 
 const common = { part, auth: ["jwt", "apikey"], scope: "namespace" } as const;
@@ -24,7 +24,7 @@ const write = { ...common, object: "publicKey", minRole: "administrator" } as co
 
 export const publicKey = model(
   "PublicKey",
-  "An SSH public key, with the login names and devices for which it admits logins",
+  "An SSH public key. It admits logins with matching login names on matching devices",
   z.object({
     data: z.string().describe("Base64 of the normalized authorized_keys line"),
     fingerprint,
@@ -128,9 +128,9 @@ export const updatePublicKeyTags = defineOperation({
   params: { fingerprint },
   body: z.object({ tags }),
   errors: {
-    400: "not 1..3 unique valid tags",
+    400: "not 1 to 3 different, valid tags",
     403: NOT_ADMINISTRATOR,
-    404: "no such key, key has a hostname filter, or a tag does not exist",
+    404: "no such key, the key has a hostname filter, or a tag does not exist",
   },
 });
 
@@ -142,7 +142,7 @@ export const removePublicKeyTag = defineOperation({
   path: "/api/sshkeys/public-keys/{fingerprint}/tags/{tag}",
   params: { fingerprint, tag },
   errors: {
-    400: "the key has a hostname filter, or the tag is the last one of the filter",
+    400: "the key has a hostname filter, or the tag is the last tag in the filter",
     403: NOT_ADMINISTRATOR,
     404: "no such key, or its filter does not have the tag",
   },

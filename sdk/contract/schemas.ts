@@ -133,7 +133,7 @@ export const wireFilter = z.object({
 /** Body of an error response. */
 export const message = model("Error", "The body of an error response", z.object({ message: z.string() }));
 
-const page = z.int().min(1).max(1_000_000).default(1).describe("Number of the page, from 1");
+const page = z.int().min(1).max(1_000_000).default(1).describe("Page number, starting at 1");
 const perPage = z.int().min(1).max(100).default(10).describe("Number of items on a page");
 /** Query fields of a paginated list. */
 export const paging = { page, per_page: perPage };

@@ -19,7 +19,7 @@ const seat = z.int().min(0).max(SEAT_MAX);
 const seatInPath = z
   .string()
   .regex(/^(0|[1-9]\d{0,3})$/, `must be a whole number from 0 to ${SEAT_MAX}`)
-  .describe("Number of the session's channel, from 0");
+  .describe("Seat number: the number of a channel of the session, starting at 0");
 
 /** Maximum length of a chunk of terminal output, in characters. */
 const MESSAGE_MAX = 32 * 1024;
@@ -53,7 +53,7 @@ export const sessionEvent = model(
 
 export const session = model(
   "Session",
-  "A login to a device",
+  "A session: a login to a device",
   z.object({
     uid,
     device_uid: uid,
@@ -72,7 +72,9 @@ export const session = model(
     recorded: z.boolean().describe("Whether the session has a recording"),
     type: z.string().describe("web, term, none, …"),
     term: z.string().describe("Terminal type"),
-    position: z.object({ latitude: z.number(), longitude: z.number() }).describe("Position of ip_address"),
+    position: z
+      .object({ latitude: z.number(), longitude: z.number() })
+      .describe("Geographic position of ip_address"),
     // The field `key_fingerprint` is an addition of this service and not part of the specification.
     key_fingerprint: z
       .string()
@@ -84,7 +86,7 @@ export const session = model(
     user_id: userId.optional().describe("User whose login opened the session in a browser"),
     // `types` has a list for each seat, as in the specification. Other servers send one flat list of types (rules D7).
     events: z.object({
-      types: z.array(z.array(z.string())).describe("Types of each seat's events, in the order of `seats`"),
+      types: z.array(z.array(z.string())).describe("For each seat in `seats`, the types of its events"),
       seats: z.array(z.int()),
       items: z
         .array(sessionEvent)
@@ -137,7 +139,7 @@ export const getSessions = defineOperation({
     user_id: userId.optional().describe("Only sessions that this user opened in a browser"),
   },
   success: { headers: [TOTAL_COUNT], body: z.array(session) },
-  errors: { 403: "user token without a namespace" },
+  errors: { 403: "the user's token is not for a namespace" },
 });
 
 export const getSession = defineOperation({
@@ -158,7 +160,11 @@ export const getSession = defineOperation({
       ),
   },
   success: { body: session },
-  errors: { 400: "events_after is not a whole number", 403: "user token without a namespace", 404: UNKNOWN },
+  errors: {
+    400: "events_after is not a whole number",
+    403: "the user's token is not for a namespace",
+    404: UNKNOWN,
+  },
 });
 
 export const setSessionAuthenticated = defineOperation({
@@ -255,5 +261,5 @@ export const getSessionRecordStatus = defineOperation({
   path: "/api/users/security",
   minRole: "observer",
   success: { body: z.boolean() },
-  errors: { 404: "token without a namespace" },
+  errors: { 404: "the token is not for a namespace" },
 });

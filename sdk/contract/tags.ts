@@ -22,7 +22,7 @@ export const getTags = defineOperation({
   path: "/api/tags",
   minRole: "observer",
   success: { headers: [TOTAL_COUNT], body: z.array(z.string()) },
-  errors: { 404: "token without a namespace" },
+  errors: { 404: "the token is not for a namespace" },
 });
 
 export const renameTag = defineOperation({
@@ -46,7 +46,7 @@ export const deleteTag = defineOperation({
     "Remove a tag from all devices, keys and rules. The service refuses to remove the last tag of a filter",
   method: "DELETE",
   errors: {
-    400: "the tag is the last one of the filter of a key or rule; the message contains the key or rule",
+    400: "the tag is the last tag in the filter of a key or rule; the message contains the key or rule",
     403: BELOW_OPERATOR,
     404: "tag not in use in the namespace",
   },

@@ -20,7 +20,9 @@ export const userSession = model(
     name: z.string(),
     email: z.string(),
     recovery_email: z.string(),
-    tenant: z.union([tenantId, z.literal("")]).describe("Current namespace; empty without a namespace"),
+    tenant: z
+      .union([tenantId, z.literal("")])
+      .describe("Id of the current namespace; empty if the user has no namespace"),
     role: z.union([role, z.literal("")]),
     mfa: z.boolean(),
     max_namespaces: z.int().describe("Maximum number of namespaces of the user; -1: no limit"),
@@ -92,7 +94,7 @@ export const getUserInfo = defineOperation({
 export const authMfa = defineOperation({
   ...open,
   id: "authMfa",
-  summary: "Complete a login with MFA: the second step",
+  summary: "Complete a login of a user with MFA",
   method: "POST",
   path: "/api/user/mfa/auth",
   aliases: ["/api/mfa/auth"],
@@ -151,7 +153,8 @@ const switchNamespace = {
 export const getToken = defineOperation({
   ...switchNamespace,
   id: "getToken",
-  summary: "Get a token for another namespace of the user. It becomes the preferred namespace",
+  summary:
+    "Get a token for another namespace of the user. This namespace becomes the preferred namespace of the user",
   path: "/api/token/{tenant}",
   errors: { 403: "called with an API key", 404: "namespace unknown, or caller not an accepted member" },
 });
@@ -159,7 +162,8 @@ export const getToken = defineOperation({
 export const getNamespaceToken = defineOperation({
   ...switchNamespace,
   id: "getNamespaceToken",
-  summary: "Get a token for another namespace of the user. It becomes the preferred namespace",
+  summary:
+    "Get a token for another namespace of the user. This namespace becomes the preferred namespace of the user",
   path: "/api/auth/token/{tenant}",
   errors: {
     400: MALFORMED,
