@@ -17,7 +17,10 @@ import { AccessInquiryError, type AccessView, unknownLines } from "./inquiry.ts"
 
 /** A rule, and its effect on one login. */
 export interface ExplainedRule extends ConsideredRule {
-  /** True if exactly one aspect does not match, and the rule would decide the login if it matched. */
+  /**
+   * True if exactly one condition of the rule does not match, and the rule would decide the login if this condition
+   * matched.
+   */
   readonly onlyMismatch: boolean;
 }
 
@@ -26,7 +29,7 @@ export interface AccessExplanation extends Omit<Explanation, "key" | "considered
   readonly key: AccessKey;
   readonly login: string;
   readonly address: string;
-  /** The parts of the login that the inquiry omits. The explanation assumes them. */
+  /** The parts of the login that the inquiry omits. The explanation uses default values for these parts. */
   readonly assumed: readonly ("login" | "address")[];
   /** True if the key's pattern matches the login name. */
   readonly keyAdmitsLogin: boolean;
@@ -58,7 +61,7 @@ export function accessExplanation({ estate, inquiry, devices, keys }: AccessView
     keyAdmitsDevice: keyAdmits({ ...key, username: "" }, device, login),
     considered: explanation.considered.map((rule, place) => ({
       ...rule,
-      // A rule that is weaker than the decisive one would not decide, even if it matched.
+      // A rule that is weaker than the deciding rule would not decide the login, even if the weaker rule matched.
       onlyMismatch: rule.mismatches.length === 1 && (decisive < 0 || place < decisive),
     })),
   };
@@ -83,7 +86,7 @@ export function explanationText(view: AccessView, explanation: AccessExplanation
     ...explanation.assumed.map((what) =>
       what === "login"
         ? `No --login was given: ${login} is assumed.`
-        : `No --from was given: ${address} is assumed. It represents all addresses that no rule names.`,
+        : `No --from was given: ${address} is assumed. It represents all addresses that no rule mentions.`,
     ),
     ...view.notes,
     "",

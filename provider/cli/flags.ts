@@ -49,12 +49,12 @@ export const stackOptionsOf = (folder: string, { stack, engine, parallel }: Stac
 export function addConfigurationFlags(command: Command): Command {
   return command
     .option("-s, --stack <name>", "Read missing settings from the configuration of this stack")
-    .addOption(engineOption("Engine that reads this configuration (default: cli)"));
+    .addOption(engineOption("Engine that reads the configuration of the stack (default: cli)"));
 }
 
 /**
- * The configuration of the selected stack, by `namespace:key` and with secrets decrypted; empty without `--stack`.
- * @throws EngineError (`usage`) for an engine without a stack; the errors of opening the stack
+ * Returns the configuration of the selected stack by `namespace:key`, with decrypted secrets. Empty without `--stack`.
+ * @throws EngineError (`usage`) for `--engine` without `--stack`; the errors of opening the stack
  */
 export async function configurationOf(
   { env }: Io,

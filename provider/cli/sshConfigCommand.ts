@@ -47,13 +47,13 @@ export function addSshConfigCommand(program: Command, action: ActionOf): void {
     .option("--tag <tag>", "Select devices with this tag, like --device tag:<tag>; repeatable", collect)
     .option(
       "--device <name|tag>",
-      "Select devices by name (* matches any text, ? one character), uid or tag; or tag:…, name:…, uid:…; repeatable",
+      "Select devices by name (* matches any text, ? one character), uid or tag. Use the prefix name:, uid: or tag: to match only one kind; repeatable",
       collect,
     )
     .option("--login <name>", "Login name on the devices (default: the local user name)")
     .option(
       "--gateway <host[:port]>",
-      "SSH address of the service, port 22 if omitted (default: the address that the service publishes)",
+      "SSH address of the service; the port is 22 if omitted (default: the address that the service publishes)",
     )
     .option("--online", "Select only devices that are online", false);
   addConfigurationFlags(command)
@@ -81,7 +81,8 @@ async function sshConfig(io: Io, flags: Flags): Promise<Outcome> {
     gateway: given ?? (await publishedGateway(connection)),
   });
   const { devices, gateway } = await withConnection(io, configuration, work);
-  // The service checks names too, but a name with a line break would add settings such as ProxyCommand.
+  // The service validates names. The command validates them again, since a name with a line break would add settings
+  // such as ProxyCommand.
   const contract = await import("@gatehouse-access/sdk/contract");
   const { deviceName } = contract.devices;
   const { namespaceName } = contract.namespaces;
@@ -147,7 +148,9 @@ function parseGateway(text: string): Gateway | undefined {
   return host !== undefined && port >= 1 && port <= 65535 ? { host, port } : undefined;
 }
 
-/** The login name, in characters that neither OpenSSH nor the form `login@namespace.device` interprets. */
+/**
+ * Returns the login name. Rejects characters with a special meaning in OpenSSH or in the form `login@namespace.device`.
+ */
 function readLogin(given: string | undefined): string {
   const login = given ?? userInfo().username;
   if (/^[A-Za-z0-9_][A-Za-z0-9_.+-]*$/.test(login)) return login;
