@@ -27,7 +27,7 @@ export interface NamespaceDrift {
 /** The effect of drift on the access in one namespace. */
 export interface DriftMeaning {
   readonly namespace: DriftedNamespace;
-  /** Access with all drift reverted. */
+  /** Access after all drift is reverted. */
   readonly before: Access;
   /** Live access. */
   readonly after: Access;
@@ -39,7 +39,8 @@ export interface DriftMeaning {
 }
 
 /**
- * Maximum number of rules, tags and members that are evaluated one by one. Each takes an evaluation of the namespace.
+ * Maximum number of rules, tags and members that are evaluated one by one. Each of these objects requires an evaluation
+ * of the namespace.
  */
 const EACH_MAX = 20;
 

@@ -17,7 +17,7 @@ export interface Inventory {
   readonly objects: readonly LiveObject[];
   /** Lists that the credential may not read, as sentences. */
   readonly unknown: readonly string[];
-  /** The kinds of these lists. */
+  /** The kinds of objects whose lists the credential may not read. */
   readonly unread: readonly string[];
 }
 
@@ -30,7 +30,7 @@ export const WATCHED_KINDS = [
   "DeviceTagAttachment",
 ] as const;
 
-/** The definition of a kind. @throws Error if there is no such definition */
+/** Returns the definition of a kind of object. @throws Error if the kind is unknown */
 export function definitionNamed(kind: string): ResourceDefinition {
   const definition = definitions.find(({ name }) => name === kind);
   if (!definition) throw new Error(`there is no resource ${kind}`);

@@ -15,7 +15,7 @@ const ofPackage = (path: string) => readFileSync(packageFile(path), "utf8");
 
 const sha256 = (text: string) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-/** Returns JSON that cannot close the element that contains it. */
+/** Returns a value as JSON that cannot contain the closing tag of the surrounding HTML element. */
 const inert = (data: AccessMapData) => JSON.stringify(data).replaceAll("<", "\\u003c");
 
 /**

@@ -267,7 +267,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
 
     it.skipIf(!available).each([
       ["a wrong password", { GATEHOUSE_PASSWORD: "wrong-password" }, /wrong user name or password/],
-      ["a missing address", { GATEHOUSE_URL: "" }, /GATEHOUSE_URL: is not set\. Set it, or/],
+      ["a missing address", { GATEHOUSE_URL: "" }, /GATEHOUSE_URL: is not set\. Set GATEHOUSE_URL, or/],
     ] as [string, Record<string, string>, RegExp][])("reports %s", async (_what, env, error) => {
       const { code, stderr } = await preview(policy, env);
       expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(error) });

@@ -65,9 +65,9 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       expect(left.code).toBe(2);
       expect(left.text).toContain("PublicKey bob");
       expect(left.text).toMatch(
-        /stays: bob of commonjs-program\/theirs declared it last; allow the change with --adopt-from/,
+        /stays: bob of commonjs-program\/theirs declared this object last; allow the change with --adopt-from/,
       );
-      expect(left.text).toMatch(/stays: ana of commonjs-program\/theirs declared it last/);
+      expect(left.text).toMatch(/stays: ana of commonjs-program\/theirs declared this object last/);
       expect(await keys()).toEqual(["ana .*", "bob ^root$"]);
       expect(await repair("--adopt-from", "commonjs-program/theirs")).toMatchObject({ code: 0 });
       expect(await keys()).toEqual(["ana ^root$"]);
@@ -92,7 +92,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       const byKey = await repairAs({ GATEHOUSE_API_KEY: id });
       expect([byKey.code, byKey.text]).toEqual([
         2,
-        expect.stringMatching(/ApiKey by-hand .*stays: this run may use it/),
+        expect.stringMatching(/ApiKey by-hand .*stays: this run may use this API key/),
       ]);
       expect(await apiKeys()).toEqual(["by-hand"]);
 
@@ -106,7 +106,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       const byUser = await repairAs({ GATEHOUSE_USERNAME: "dave", GATEHOUSE_PASSWORD: "correct-horse" });
       expect([byUser.code, byUser.text]).toEqual([
         2,
-        expect.stringMatching(/Member dave@example\.com .*stays: it is the user who runs this command/),
+        expect.stringMatching(/Member dave@example\.com .*stays: this user runs the command/),
       ]);
       expect(await apiKeys()).toEqual([]);
       expect(await members()).toContain(dave.email);

@@ -28,7 +28,7 @@ describe("the page", { tags: ["long"] }, () => {
       "fleet-access",
       "prod",
       "https://access.example.org",
-      "3 logins (root, any login that no pattern names, deploy)",
+      "3 logins (root, any login that no pattern mentions, deploy)",
     ])
       expect(head).toContain(text);
     const cards = await page.locator(".card").allInnerTexts();

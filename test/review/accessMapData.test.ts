@@ -62,8 +62,8 @@ function loginsOf({ keys, devices, deviceSets, edges }: AccessMapData): string[]
   });
 }
 
-const shownLogin = (login: string) => (login === ANY_LOGIN ? "any login that no pattern names" : login);
-const shown = (address: string) => (address === ANY_ADDRESS ? "any address that no rule names" : address);
+const shownLogin = (login: string) => (login === ANY_LOGIN ? "any login that no pattern mentions" : login);
+const shown = (address: string) => (address === ANY_ADDRESS ? "any address that no rule mentions" : address);
 
 /** The same lines, computed by the functions of the policy. */
 function expected(before: Access, after: Access): string[] {

@@ -72,13 +72,13 @@ describe("the suggestion of drift", () => {
       "PublicKey",
       [{ path: "username", old: "[secret]", new: "[secret]" }],
       { ...key, username: "[secret]" },
-      'PublicKey "x": username cannot be shown; revert it with drift --repair',
+      'PublicKey "x": username cannot be shown; revert the drift with drift --repair',
     ],
   ])("is %s", (_what, kind, fields, inputs, line) => {
     const [suggestion] = suggested(kind, fields, inputs);
     if (kind !== "Member") return expect(suggestion).toBe(line);
     expect(suggestion).toMatch(
-      /^Member "x": a program cannot declare this value \(Member\.role: .*\); revert it with drift --repair$/,
+      /^Member "x": a program cannot declare this value \(Member\.role: .*\); revert the drift with drift --repair$/,
     );
   });
 });

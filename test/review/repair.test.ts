@@ -32,14 +32,14 @@ describe("a repair", () => {
   it.each(["password", "token"] as const)("keeps the membership of the running user with a %s", (kind) => {
     expect(sortedFor({ kind, tenant: TENANT, userId: USER })).toEqual({
       removed: [OTHER, "deploy", "aa:bb"],
-      left: { [USER]: "it is the user who runs this command" },
+      left: { [USER]: "this user runs the command" },
     });
   });
 
   it("keeps every API key if it runs with one, since the service does not report which one was used", () => {
     expect(sortedFor({ kind: "apiKey", tenant: TENANT })).toEqual({
       removed: [USER, OTHER, "aa:bb"],
-      left: { deploy: expect.stringMatching(/^this run may use it/) },
+      left: { deploy: expect.stringMatching(/^this run may use this API key/) },
     });
   });
 

@@ -2,7 +2,7 @@
 const BEYOND = 28;
 /** Vertical offset of links in pixels, so that gained and lost links between the same lines do not overlap. */
 const APART: Readonly<Record<Change, number>> = { gained: -9, lost: 9, kept: 0 };
-/** Drawing order. The most saturated changes are last, on top. */
+/** Drawing order of changes. The change with the most saturated color comes last, on top of the others. */
 const DRAWN = ["kept", "lost", "gained"] as const;
 
 type Weight = "faint" | "plain" | "strong";

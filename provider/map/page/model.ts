@@ -65,7 +65,7 @@ type Filters = Readonly<Record<(typeof FILTERS)[number], string>> & {
 
 interface View {
   readonly filtered: boolean;
-  /** A table in row-major order with one row for each key: the bits of the changes between a key and a device. */
+  /** The changes between each key and each device as bits, in row-major order with one row for each key. */
   readonly pairs: Uint8Array;
   /** Edges that match the filters, with their matching devices. */
   readonly edges: readonly VisibleEdge[];

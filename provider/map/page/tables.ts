@@ -76,7 +76,7 @@ function tableOf(
 
 const NAMES_MAX = 4;
 
-/** Lists up to {@link NAMES_MAX} devices by name, and more devices by group. */
+/** Lists devices by name, or by group if there are more than {@link NAMES_MAX} devices. */
 function devicesInWords(devices: readonly number[]): string {
   if (devices.length <= NAMES_MAX) return devices.map(deviceName).join(", ");
   const set = new Set(devices);
