@@ -216,7 +216,7 @@ describe.each(engines)(
       expect(changes).toEqual(["create eve"]);
       expect(namespace.members).toEqual([{ change: "added", email: "eve@example.com", to: "observer" }]);
       expect(review.unknown).toEqual([
-        "package-lock.json: main requires other packages than the working directory; its preview uses the installed packages",
+        "package-lock.json: main requires other packages than the working directory; the preview of main uses the installed packages",
       ]);
     });
 

@@ -104,7 +104,7 @@ describe.skipIf(!gitOnPath)(`a revision's program, with ${gitLabel}`, () => {
       "yarn.lock": "",
     });
     expect((await ready(commit)).unknown).toEqual([
-      "yarn.lock, package.json: main requires other packages than the working directory; its preview uses the installed packages",
+      "yarn.lock, package.json: main requires other packages than the working directory; the preview of main uses the installed packages",
       "the submodules of main are not checked out; a program that reads them may behave differently",
     ]);
   });

@@ -30,7 +30,7 @@ export function protectedGroup(label: string): ProtectedGroup {
   };
 }
 
-/** Members who can revert a change. Pending members cannot. */
+/** Returns the members who can revert a change: accepted members with at least the role administrator. */
 const administrators = (seats: readonly Seat[]): Seat[] =>
   seats.filter(({ role, status }) => status === "accepted" && roleAtLeast(role, "administrator"));
 
@@ -79,7 +79,10 @@ export function deviceLockouts(before: Access, after: Access, groups: readonly P
   });
 }
 
-/** Devices that a key reaches before a change and no key reaches after it. Removed devices do not count. */
+/**
+ * Returns the devices that a key reaches before a change and that no key reaches after the change. Omits removed
+ * devices.
+ */
 function unreachable(before: Access, after: Access): AccessDevice[] {
   const lost = new Set(after.uidsOf(before.reached().new_difference(after.reached())));
   return after.policy.devices.filter(({ uid }) => lost.has(uid));
