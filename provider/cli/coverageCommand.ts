@@ -74,7 +74,10 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<Outcome> 
 function missingNamespace(resources: readonly OwnResource[]): EngineError {
   const tenants = new Set(resources.map(({ outputs }) => String(outputs?.tenant)));
   const where = tenants.size === 0 ? "" : ` (the stack has objects in ${[...tenants].sort().join(", ")})`;
-  return new EngineError("usage", `The namespace is not set. Set GATEHOUSE_TENANT to the id of the namespace${where}.`);
+  return new EngineError(
+    "usage",
+    `The namespace is not set. Set GATEHOUSE_TENANT to the id of the namespace${where}.`,
+  );
 }
 
 async function textOf({ stdout, env }: Io, coverage: NamespaceCoverage): Promise<string> {

@@ -48,7 +48,10 @@ interface Flags extends TargetFlags, RunFlags, WithStackFlags, TerraformFlags {
 export function addDriftCommand(program: Command, action: ActionOf): void {
   const command = addStackFlags(addTargetFlags(program.command("drift")))
     .addOption(
-      new Option("--unmanaged <mode>", "Treatment of unmanaged objects: fail exits with code 2, warn only reports the objects, ignore does not search for them")
+      new Option(
+        "--unmanaged <mode>",
+        "Treatment of unmanaged objects: fail exits with code 2, warn only reports the objects, ignore does not search for them",
+      )
         .choices(["fail", "warn", "ignore"])
         .default("fail"),
     )
@@ -77,15 +80,11 @@ export function addDriftCommand(program: Command, action: ActionOf): void {
       "--notify-state <file>",
       "File that stores the fingerprint of the last notified findings (default: access.notified.<stack>.json in the project directory)",
     );
-  addTerraformFlag(command, "Report the drift in this plan of Terraform or OpenTofu instead of the drift of a stack", [
-    "stack",
-    "engine",
-    "target",
-    "exclude",
-    "repair",
-    "adoptFrom",
-    "offline",
-  ]);
+  addTerraformFlag(
+    command,
+    "Report the drift in this plan of Terraform or OpenTofu instead of the drift of a stack",
+    ["stack", "engine", "target", "exclude", "repair", "adoptFrom", "offline"],
+  );
   addHelp(addNoTestsFlag(addWithStackFlag(command)).action(action(drift)), {
     group: "Operate a fleet:",
     summary: "Find changes made outside the program, and unmanaged objects.",

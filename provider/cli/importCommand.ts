@@ -50,7 +50,10 @@ Exit codes: 0 = the program is written and its preview is empty; 1 = error`;
 export function addImportCommand(program: Command, action: ActionOf): void {
   const command = program
     .command("import")
-    .option("--tenant <name>", "Name or id of the namespace (default: GATEHOUSE_TENANT, or the only namespace)")
+    .option(
+      "--tenant <name>",
+      "Name or id of the namespace (default: GATEHOUSE_TENANT, or the only namespace)",
+    )
     .requiredOption("--out <folder>", "Folder for the new program")
     .addOption(
       new Option(

@@ -95,7 +95,10 @@ export function addReviewCommand(program: Command, action: ActionOf): void {
           "--same-as. If there are blocking findings, no file is written",
       ).conflicts(["base", "head"]),
     )
-    .option("--same-as <file>", "With --terraform: exit with code 2 unless the plan matches the plan that --save wrote")
+    .option(
+      "--same-as <file>",
+      "With --terraform: exit with code 2 unless the plan matches the plan that --save wrote",
+    )
     .action(action(review));
   addHelp(command, {
     group: "Review access:",
