@@ -67,7 +67,7 @@ describe.each([
     expect(home.unknown).toEqual([]);
     expect(other.missingPermissions).toMatchObject([{ operation: "inviteMember" }]);
     expect(other.notEvaluated).toEqual([]);
-    expect(other.unknown).toEqual([expect.stringContaining("whether it knows mia@example.org")]);
+    expect(other.unknown).toEqual([expect.stringContaining("whether these addresses have an account: mia@example.org")]);
   });
 });
 
@@ -121,7 +121,7 @@ describe("a plan compared with a base plan", () => {
     const secret = created("Member", "mia", { email: "mia@example.org", role: "[secret]" });
     const { unknown } = await review(HOME, steps(30), { base: planOf([secret]) });
     expect(unknown).toEqual([
-      expect.stringContaining("whether it knows mia@example.org"),
+      expect.stringContaining("whether these addresses have an account: mia@example.org"),
       expect.stringMatching(/^at the base revision: Member "mia": its role is secret/),
     ]);
     expect((await review(HOME, [secret], { base: planOf([secret]) })).notEvaluated).toEqual([

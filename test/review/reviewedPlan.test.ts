@@ -94,7 +94,7 @@ describe("a plan compared with the reviewed plan", () => {
       object('ApiKey "ci"', { role: "owner" }),
     ];
     expect(messages(namespace({ unread: ["API keys"] }), namespace({ objects: { k: one } }))).toEqual([
-      "API keys of fleet could be read either only at the review or only now",
+      "the permission to read API keys of fleet has changed since the review",
     ]);
     expect(messages(namespace({}), namespace({ objects: { k: one } }))).toEqual([
       'ApiKey "ci" is new on the service',
@@ -219,7 +219,7 @@ describe("the file of a plan", () => {
     );
     await savePlan(file, stack({ stack: "test" }), content());
     await expect(readPlan(file, stack({ stack: "test" }))).rejects.toThrow(
-      "for another stack than its header",
+      "its content and its header are for different stacks",
     );
   });
 

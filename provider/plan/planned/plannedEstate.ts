@@ -112,7 +112,7 @@ function invitedNote({ estate, members }: Draft): string[] {
   const invited = [...(members?.values() ?? [])].filter(({ id }) => !known.has(id)).map(({ email }) => email);
   if (invited.length === 0) return [];
   return [
-    `the service reports only at the invitation whether it knows ${firstOf(invited.toSorted(), NAMED_MAX)}`,
+    `only the invitation shows whether these addresses have an account: ${firstOf(invited.toSorted(), NAMED_MAX)}`,
   ];
 }
 

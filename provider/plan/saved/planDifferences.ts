@@ -33,7 +33,7 @@ export function planDifferences(reviewed: ReviewedContent, now: ReviewedContent)
     }
     const unread = [...new Set([...was.unread, ...is.unread])];
     if (!isDeepStrictEqual(was.unread, is.unread)) {
-      const message = `${unread.join(" and ")} of ${is.name} could be read either only at the review or only now`;
+      const message = `the permission to read ${unread.join(" and ")} of ${is.name} has changed since the review`;
       differences.push({ in: "service", object: tenant, message });
     } else differences.push(...objectDifferences(was.objects, is.objects));
     for (const [, [old, now]] of both(was.devices, is.devices))

@@ -111,7 +111,7 @@ export async function readPlan(file: string, stack: Sealing): Promise<ReviewedCo
   if (!reviewed) throw broken(file, "its content does not have the format of this version of gatehouse");
   // Only the encrypted content is authenticated, so the header may have been modified.
   if (reviewed.project !== project || reviewed.stack !== name) {
-    throw broken(file, "its content is for another stack than its header");
+    throw broken(file, "its content and its header are for different stacks");
   }
   return reviewed;
 }
