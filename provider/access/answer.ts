@@ -15,7 +15,7 @@ import { type AccessExplanation, accessExplanation, explanationText } from "./ex
 import { type AccessInquiry, type AccessView, accessView, evaluatedLines, unknownLines } from "./inquiry.ts";
 
 export interface AccessAnswer {
-  /** Parts of the output text. Each part is created when the caller reads it. */
+  /** Parts of the output text. Each part is created when the caller reads the part. */
   readonly output: Iterable<string>;
   /** Lines for the standard error, since CSV output cannot contain them. */
   readonly remarks: readonly string[];
@@ -133,7 +133,10 @@ function addressText(addresses: readonly string[], { inquiry, evaluated }: Acces
     : listText(addresses);
 }
 
-/** Returns a function that describes a set of devices. It caches descriptions, since many keys have the same set. */
+/**
+ * Returns a function that describes a set of devices. The function caches descriptions, since many keys have the same
+ * set.
+ */
 function summaries({ estate }: AccessView): (uids: readonly string[]) => string {
   const groups = new DeviceGroups(estate.policy.devices);
   let held = 0;

@@ -37,7 +37,7 @@ export class DeviceGroups {
 
   /**
    * Describes devices on one line: a few devices by name, more devices by number and traits.
-   * @param uids without duplicates
+   * @param uids uids of the devices, without duplicates
    * @throws RangeError for an unknown uid
    */
   of(uids: readonly string[]): string {

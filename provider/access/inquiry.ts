@@ -228,8 +228,8 @@ export interface AccessView {
   /** The selected keys, sorted by name. */
   readonly keys: readonly AccessKey[];
   /**
-   * The evaluated login names and addresses, sorted. If the inquiry has login names or addresses, only those are
-   * evaluated.
+   * The evaluated login names and addresses, sorted. If the inquiry has login names or addresses, only the names or
+   * addresses of the inquiry are evaluated.
    */
   readonly evaluated: EvaluatedLogins;
   readonly notes: readonly string[];

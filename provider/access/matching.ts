@@ -3,7 +3,7 @@ import ipaddr from "ipaddr.js";
 
 /**
  * Returns true if the whole text matches the glob, where `*` matches any text and `?` matches one character. The search
- * backtracks only to the last `*`, so its time grows at most with the product of both lengths.
+ * backtracks only to the last `*`, so the time of the search grows at most with the product of both lengths.
  */
 export function globFits(glob: string, text: string): boolean {
   const [wanted, given] = [[...glob], [...text]];

@@ -8,7 +8,7 @@ import {
 } from "../engine/index.ts";
 import type { Io } from "./outcome.ts";
 
-/** The flags that select a stack only for its configuration. */
+/** The flags that select a stack for commands that only read the configuration of the stack. */
 export interface ConfigurationFlags {
   readonly stack?: string;
   readonly engine?: EngineName;

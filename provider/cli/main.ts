@@ -160,7 +160,7 @@ function reportUsage(command: Command, path: string): void {
   for (const child of commands) reportUsage(child, `${path} ${child.name()}`);
 }
 
-/** The command that loads all other commands, because its script completes their names and flags. */
+/** The command that loads all other commands, because the completion script contains their names and flags. */
 const COMPLETION = "completion";
 
 type AddCommands = (program: Command, action: ActionOf) => void;

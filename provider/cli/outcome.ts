@@ -8,7 +8,7 @@ import type { TestedNamespace } from "../review/testedNamespace.ts";
 import { printable, printableLines } from "../words.ts";
 import { colors, resultText } from "./render.ts";
 
-/** The streams and the environment of a command: those of `process`, or their replacements in tests. */
+/** The streams and the environment of a command: the values of `process`, or replacements in tests. */
 export interface Io {
   /** The environment variables. The engine and its programs receive only these variables. */
   readonly env: NodeJS.ProcessEnv;
@@ -28,12 +28,13 @@ export interface Outcome<R extends object = object> {
   readonly result?: R;
   readonly text?: () => string | Promise<string>;
   /**
-   * Parts of a large output, which is printed instead of `result` and `text`. Each part is created when it is printed.
+   * Parts of a large output, which is printed instead of `result` and `text`. Each part is created when the part is
+   * printed.
    */
   readonly parts?: Iterable<string>;
   /** Exit code of the command. @default 0 */
   readonly exitCode?: number;
-  /** Runs the policy tests of the project. If they fail, their exit code replaces {@link exitCode}. */
+  /** Runs the policy tests of the project. If the tests fail, the exit code of the tests replaces {@link exitCode}. */
   readonly policyTests?: (() => Promise<Outcome<TestedNamespace>>) | undefined;
   readonly afterPrint?: (tests: TestedNamespace | undefined) => Promise<void>;
 }
@@ -100,16 +101,16 @@ export function printError(io: Io, error: unknown, json: boolean): number {
     };
     io.stdout.write(`${JSON.stringify(shown, null, 2)}\n`);
   } else if (result && result.steps.length > 0) io.stdout.write(`${textOf(io, result)}\n`);
-  // An error of a request contains text from the service, so it is printed on one line.
+  // An error of a request contains text from the service, so the message is printed on one line.
   const message = (error instanceof EngineError ? printableLines : printable)(printedError(error));
   io.stderr.write(`${colors(io.stderr, io.env).red(`error: ${message}`)}\n`);
   return error instanceof OutdatedPlanError ? BLOCKED : 1;
 }
 
-/** Error codes of a stream that lost its reader: a pipe, a socket, a terminal. */
+/** Error codes of a stream whose reader has exited: a pipe, a socket or a terminal. */
 const READER_LOST = ["EPIPE", "ECONNRESET", "EIO"];
 
-/** Write errors of each stream other than a lost reader, for example because the disk is full. */
+/** Write errors of each stream other than a missing reader, for example because the disk is full. */
 const failures = new WeakMap<Output, NodeJS.ErrnoException>();
 
 function onError(this: Output, error: NodeJS.ErrnoException): void {

@@ -125,7 +125,8 @@ export async function withTemporaryFolder<T>(
   env: NodeJS.ProcessEnv,
   work: (path: string) => Promise<T>,
 ): Promise<T> {
-  // Node.js searches all parent directories for packages, so other users must not have write access to any of them.
+  // Node.js searches all parent directories for packages, so other users must not have write access to these
+  // directories.
   const parent = join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "gatehouse");
   mkdirSync(parent, { recursive: true, mode: 0o700 });
   const path = mkdtempSync(join(realpathSync(parent), "review-"));

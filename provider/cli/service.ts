@@ -111,7 +111,7 @@ export async function openOnService(
     // provider instances of other services.
     const serviceUrl = isSet(env, "GATEHOUSE_URL") ? {} : { GATEHOUSE_URL: url };
     const namedIo = { ...io, env: { ...env, ...serviceUrl, GATEHOUSE_TENANT: tenant } };
-    // The stack is opened again, because it keeps the environment of its first opening.
+    // The stack is opened again, because an open stack keeps the environment with which it was opened.
     const reopened = await openStack({ ...options, env: namedIo.env });
     const pin = async () => {
       await reopened.setConfig(TENANT_KEY, tenant);
@@ -172,7 +172,7 @@ async function configurationIfAny(stack: Stack): Promise<ReadonlyMap<string, str
 }
 
 interface DeterminedHome extends Home {
-  /** True if a setting contains the namespace, so that later runs use the same namespace. */
+  /** True if a setting selects the namespace, so that later runs use the same namespace. */
   readonly isConfigured: boolean;
   readonly reason: string;
 }

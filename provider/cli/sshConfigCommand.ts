@@ -81,8 +81,8 @@ async function sshConfig(io: Io, flags: Flags): Promise<Outcome> {
     gateway: given ?? (await publishedGateway(connection)),
   });
   const { devices, gateway } = await withConnection(io, configuration, work);
-  // The service validates names. The command validates them again, since a name with a line break would add settings
-  // such as ProxyCommand.
+  // The service validates names. The command validates the names again, since a name with a line break would add
+  // settings such as ProxyCommand.
   const contract = await import("@gatehouse-access/sdk/contract");
   const { deviceName } = contract.devices;
   const { namespaceName } = contract.namespaces;

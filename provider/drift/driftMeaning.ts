@@ -18,9 +18,9 @@ export interface NamespaceDrift {
   readonly plan: Plan;
   /** The steps of changed or deleted objects, in this and in other namespaces. */
   readonly drifted: readonly Drifted[];
-  /** The unmanaged objects of the namespace, without those that have an exception. */
+  /** The unmanaged objects of the namespace, except objects with an exception. */
   readonly unmanaged: readonly LiveObject[];
-  /** The namespace of resources without a tenant; an empty string if there is none. */
+  /** The namespace of resources without a tenant; an empty string if there is no such namespace. */
   readonly home: string;
 }
 

@@ -8,7 +8,7 @@ import { countedObjects, type DriftReport, type ReportedObject } from "./driftRe
 import type { FoundDrift } from "./findDrift.ts";
 import { driftedSentence, SENTENCES, summaryText, unmanagedSentence } from "./report/reports.ts";
 
-/** The message of `gatehouse drift --notify json`. It contains the first findings of the report. */
+/** The message of `gatehouse drift --notify json`. The message contains the first findings of the report. */
 export interface DriftNotice {
   /** Version of this format. A breaking change increases the version (docs/review-json.md). */
   readonly version: 1;
@@ -22,7 +22,7 @@ export interface DriftNotice {
   readonly event: NoticeEvent;
   readonly project: string;
   readonly stack: string;
-  /** Address of the service; omitted if none is set. */
+  /** Address of the service; omitted if no address is set. */
   readonly service?: string;
   /** Summary of the run in one sentence. */
   readonly summary: string;
@@ -60,7 +60,7 @@ const [FINDINGS_MAX, FINDING_MAX] = [20, 500];
 
 /**
  * Returns the message of a run; undefined if the findings equal those of the last message and the run reverted nothing.
- * @param last the fingerprint of the last message; undefined if there is none
+ * @param last the fingerprint of the last message; undefined if there is no earlier message
  */
 export const driftNotice = (run: NotedRun, last: string | undefined): DriftNotice | undefined =>
   noticeOf(run, last, SENTENCES);
@@ -150,7 +150,7 @@ const TITLES: Readonly<Record<NoticeEvent, string>> = {
 };
 
 function eventOf({ found, tests }: NotedRun, fingerprint: string, before: string): NoticeEvent {
-  // With equal findings, a run creates a message only if it reverted other findings.
+  // With equal findings, a run creates a message only if the run reverted other findings.
   if (fingerprint === before) return "repaired";
   if (fingerprint === NO_FINDINGS) return "resolved";
   const { drifted, expiring, open } = countedOf(found.report);
@@ -236,7 +236,9 @@ function shortened(sentence: string, max: number): string {
   return `${cut}…${(cut.match(/`/g) ?? []).length % 2 === 1 ? "`" : ""}`;
 }
 
-/** Escapes a text so that it contains no links and mentions, for Slack and for services that accept its format. */
+/**
+ * Escapes a text so that it contains no links and mentions, for Slack and for services that accept the format of Slack.
+ */
 const slackText = (text: string): string =>
   printable(text)
     .replaceAll("&", "&amp;")

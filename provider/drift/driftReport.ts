@@ -11,7 +11,7 @@ export interface Known {
    * The resource that last declared the object. Programs send this resource with their requests. Omitted if unknown.
    */
   readonly declaredBy?: DeclaringResource;
-  /** The latest entry of the audit trail about the object; omitted if there is none. */
+  /** The latest entry of the audit trail about the object; omitted if there is no entry. */
   readonly by?: TrailNote;
   /** Time at which `drift` first found the difference, RFC 3339 in UTC. Omitted for services with an audit trail. */
   readonly firstSeen?: string;
@@ -69,7 +69,7 @@ export interface Acceptance {
 export interface DriftReport extends Result {
   /** Version of this format. A breaking change increases the version (docs/review-json.md). */
   readonly version: 1;
-  /** Address of the service; omitted if none is set. */
+  /** Address of the service; omitted if no address is set. */
   readonly service?: string;
   /** Resources whose objects were changed or deleted out of band. */
   readonly drifted: readonly DriftedResource[];
@@ -95,13 +95,13 @@ export interface DriftReport extends Result {
 export interface PrintedDrift extends Omit<DriftReport, "steps"> {
   /** The steps of all resources, including unchanged resources. */
   readonly steps: readonly ShownStep[];
-  /** Results of the policy tests; omitted if none were run. */
+  /** Results of the policy tests; omitted if no policy tests were run. */
   readonly policyTests?: TestedNamespace;
 }
 
 /**
- * Treatment of unmanaged objects. They count as findings (`fail`), are only reported (`warn`), or are not searched for
- * (`ignore`).
+ * Treatment of unmanaged objects. `fail`: the objects are findings. `warn`: the objects are only reported. `ignore`:
+ * the run does not search for unmanaged objects.
  */
 export type UnmanagedMode = "fail" | "warn" | "ignore";
 

@@ -75,7 +75,7 @@ export interface FoundDrift {
   readonly report: DriftReport;
   /** The effects of drift by namespace. The stack's own namespace comes first. */
   readonly meanings: readonly DriftMeaning[];
-  /** The unmanaged objects, without those that have an exception. */
+  /** The unmanaged objects, except objects with an exception. */
   readonly unmanaged: readonly LiveObject[];
   /**
    * Parts that could not be evaluated, such as `objects of the kind PublicKey in fleet`. The report contains the
@@ -353,8 +353,8 @@ function exceptionNotes(
 const DAY = 24 * 60 * 60 * 1000;
 
 /**
- * Returns the API keys that have expired or expire soon. If a resource sets `rotateBefore`, "soon" is that number of
- * days before the expiry.
+ * Returns the API keys that have expired or expire soon. A key whose resource sets `rotateBefore` is reported that
+ * number of days before its expiry.
  * @param managed the resources of this stack and of the other given stacks
  */
 function expiringKeys(

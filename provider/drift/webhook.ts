@@ -34,7 +34,7 @@ export function webhookAddress(env: Environment): URL {
       `set ${WEBHOOK_VARIABLE}, or set ${WEBHOOK_VARIABLE}_FILE to the path of a file with the address`,
     );
   }
-  // Errors do not contain the address, since it is a secret.
+  // Errors do not contain the address, since the address is a secret.
   if (!URL.canParse(text)) throw refuse("is not a URL", "use the form https://host/path");
   const url = new URL(text);
   const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);

@@ -40,7 +40,7 @@ export interface ObjectName {
 export interface TrailChanges {
   /**
    * The last change of each object, by {@link nameText}. Undefined if the service has no audit trail, or the credential
-   * may not read it.
+   * may not read the trail.
    */
   readonly changes: ReadonlyMap<string, TrailNote> | undefined;
   readonly notes: readonly string[];

@@ -40,7 +40,10 @@ export class ManagedObjects {
     }
   }
 
-  /** Returns the URN of the resource that manages the object or its parent object; undefined if no resource does. */
+  /**
+   * Returns the URN of the resource that manages the object or its parent object; undefined if no resource manages
+   * either object.
+   */
   ownerOf({ definition, id, state }: LiveObject): string | undefined {
     const keys =
       (state && definition.objectKeys?.(state)) ?? claimsOfId(definition, id).map((claim) => claim.key);
@@ -49,7 +52,7 @@ export class ManagedObjects {
   }
 }
 
-/** The keys that a resource claims exclusively, without shared keys such as those of a device's tags. */
+/** Returns the keys that a resource claims exclusively. Omits shared keys, such as the keys of a device's tags. */
 const ownKeys = (definition: ResourceDefinition, id: string): string[] =>
   claimsOfId(definition, id)
     .filter((claim) => !claim.shared)
@@ -81,7 +84,7 @@ export interface KindCoverage {
   readonly percent: number;
 }
 
-/** Coverage of a namespace: the objects that stacks manage, and the unmanaged ones. */
+/** Coverage of a namespace: the objects that stacks manage, and the unmanaged objects. */
 export interface NamespaceCoverage extends Omit<KindCoverage, "kind"> {
   /** Version of this format. A breaking change increases the version (docs/review-json.md). */
   readonly version: 1;
@@ -95,7 +98,7 @@ export interface NamespaceCoverage extends Omit<KindCoverage, "kind"> {
   readonly unknown: readonly string[];
 }
 
-/** An unmanaged object, and its exception if one applies. */
+/** An unmanaged object, and the exception for the object if one applies. */
 export interface Unmanaged {
   readonly object: LiveObject;
   readonly exception: Exception | undefined;
@@ -213,7 +216,8 @@ export const hasEnded = ({ until }: Exception, now: Date): boolean =>
   now.getTime() >= Date.parse(until) + DAY;
 
 /**
- * Returns the exception that applies to an object at a time; undefined if there is no exception, or if it has ended.
+ * Returns the exception that applies to an object at a time; undefined if there is no exception, or if the exception
+ * has ended.
  */
 export function exceptionFor(
   exceptions: readonly Exception[],

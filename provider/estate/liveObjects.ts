@@ -21,7 +21,7 @@ export interface Inventory {
   readonly unread: readonly string[];
 }
 
-/** The kinds whose objects control access or its administration, and can be created manually. */
+/** The kinds of objects that control access or its administration, and that users can create manually. */
 export const WATCHED_KINDS = [
   "Member",
   "PublicKey",

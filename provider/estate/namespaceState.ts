@@ -31,9 +31,9 @@ export type Member = Namespace["members"][number];
 export interface NamespaceState {
   /** The accepted devices, the public keys and the firewall rules. */
   readonly policy: AccessPolicy;
-  /** Members and open invitations; undefined if the credential may not read them. */
+  /** Members and open invitations; undefined if the credential may not read the members. */
   readonly members: readonly Member[] | undefined;
-  /** API keys; undefined if the credential may not read them. */
+  /** API keys; undefined if the credential may not read the keys. */
   readonly apiKeys: readonly ApiKey[] | undefined;
   /** Parts that could not be evaluated, as sentences. Access may differ from {@link policy}. */
   readonly notEvaluated: readonly string[];
@@ -128,7 +128,7 @@ export async function readEach<T>(
   return { results, unreadable };
 }
 
-/** Members and open invitations in one list, as services with a combined list return them. */
+/** Returns members and open invitations in one list, in the format of services that return a combined list. */
 const allMembers = (members: readonly Member[], invitations: readonly Invitation[]): Member[] => [
   ...members.map((member): Member => (hasStatus(member) ? member : { ...member, status: "accepted" })),
   ...invitations
@@ -229,7 +229,7 @@ export function evaluatedFor(
   return { logins: evaluated.logins.toSorted(byText), addresses: evaluated.addresses.toSorted(byText) };
 }
 
-/** The state of a namespace without the given objects. */
+/** Returns the state of a namespace without some of its objects. */
 export function withoutObjects<T extends Pick<NamespaceState, "policy" | "members" | "apiKeys">>(
   state: T,
   objects: readonly LiveObject[],

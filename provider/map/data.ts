@@ -44,7 +44,9 @@ export interface MapEdge {
   readonly logins: readonly string[];
   readonly addresses: readonly string[];
   readonly change: MapChange;
-  /** Index in `texts` of the rule that allows the access, or that allowed it before it was lost. */
+  /**
+   * Index in `texts` of the rule that allows the access. For lost access: the rule that allowed it before the change.
+   */
   readonly rule: number;
   /** Index in `texts` of the reason why the access is gained or lost. */
   readonly cause?: number;

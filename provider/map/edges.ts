@@ -94,9 +94,9 @@ class Interned<T> {
 /** Devices with the same change, rule and cause for one key, login name and address. */
 interface ComparedDevices {
   readonly change: MapChange;
-  /** Description of the rule that allows the login, or that allowed it before it was lost. */
+  /** Description of the rule that allows the login. For a lost login: the rule that allowed it before the change. */
   readonly rule: string;
-  /** Description of the reason why the login is gained or lost; undefined if it is kept. */
+  /** Description of the reason why the login is gained or lost; undefined if the login is kept. */
   readonly cause: string | undefined;
   /** Indexes of the devices in the list of uids of both accesses, in ascending order. */
   readonly places: readonly number[];

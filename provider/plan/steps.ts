@@ -39,7 +39,7 @@ export const losesObject = ({ op }: Step): boolean => op === "delete" || op === 
  * Returns the steps of a plan in one namespace. `inNewNamespaces` contains the steps in namespaces that the plan
  * creates. These steps do not depend on `tenant`. `notEvaluated` lists the steps with an unknown namespace, as sentences.
  * @param plan a preview with values
- * @param home the namespace of resources without a tenant; an empty string if there is none
+ * @param home the namespace of resources without a tenant; an empty string if there is no such namespace
  * @throws Error if the plan has no values
  */
 export function stepsOf(plan: Plan, tenant: string, home: string) {
@@ -91,7 +91,7 @@ const NAMED_MAX = 5;
 
 /** The namespaces that plans cover. */
 export interface PlanNamespaces {
-  /** The namespace of resources without a tenant; undefined if all resources have one. */
+  /** The namespace of resources without a tenant; undefined if all resources have a tenant. */
   readonly home: string | undefined;
   readonly tenants: readonly string[];
   /** The namespace that policy tests and `access` evaluate: {@link home}, or the only namespace. */

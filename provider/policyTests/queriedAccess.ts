@@ -97,7 +97,7 @@ export function queriedAccess(
   return { access: new Access(selected, { logins, addresses }), where, missing };
 }
 
-/** True if one of the networks contains the address; undefined matches all addresses. */
+/** True if one of the networks contains the address, or if `networks` is undefined. */
 export const within = (networks: readonly Network[] | undefined, address: string): boolean =>
   networks === undefined || networks.some((network) => network.contains(address));
 

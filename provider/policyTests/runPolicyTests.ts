@@ -11,7 +11,10 @@ import type { PolicySubjects } from "./written/types.ts";
 
 /** The namespace that policy tests check, live or after a plan. */
 export interface PolicyTestFacts extends NamespaceState {
-  /** The login names and addresses for which `access` is evaluated. Assertions add those of their queries. */
+  /**
+   * The login names and addresses for which `access` is evaluated. Assertions add the names and addresses of their
+   * queries.
+   */
   readonly evaluated: EvaluatedLogins;
 }
 

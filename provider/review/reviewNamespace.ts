@@ -37,9 +37,9 @@ import { accessSentence, PLAIN } from "./report/sections.ts";
 
 /** Options of {@link reviewNamespace}. */
 export interface NamespaceReviewOptions extends EvaluationOptions {
-  /** The folder of the policy tests; undefined if they do not test this namespace. */
+  /** The directory of the policy tests; undefined if the tests do not check this namespace. */
   readonly folder: string | undefined;
-  /** The namespace of resources without a tenant; undefined if all resources have one. */
+  /** The namespace of resources without a tenant; undefined if all resources have a tenant. */
   readonly home: string | undefined;
   /** The user or API key that applies the plan. */
   readonly actor: Actor;
@@ -263,7 +263,7 @@ function declarableObjects({ tenant, policy, members = [], apiKeys = [] }: Estat
  */
 const RULES_MAX = 20;
 
-/** The access that each of the given keys and rules adds, as sentences. */
+/** Returns the access that each unmanaged key and rule adds, as sentences. */
 function wideningOf(
   estate: Estate,
   planned: PlannedEstate,

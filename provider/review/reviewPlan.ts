@@ -44,7 +44,7 @@ export interface ReviewOptions
 /** A review, and the data from which the review was created. */
 export interface ReviewedPlan extends Pick<PlanEstates, "home" | "estates"> {
   readonly review: Review;
-  /** The reviews by namespace, the stack's own namespace first if it has one. */
+  /** The reviews by namespace. If the stack has its own namespace, that review comes first. */
   readonly namespaces: readonly ReviewedNamespace[];
 }
 
@@ -126,7 +126,7 @@ async function refusals(
 
 /** The live namespaces of plans. */
 export interface PlanEstates extends Pick<PlanNamespaces, "home" | "main"> {
-  /** The live namespaces, the stack's own namespace first if it has one. */
+  /** The live namespaces. If the stack has its own namespace, it comes first. */
   readonly estates: readonly Estate[];
   /** Changes on other services, and namespaces that could not be read, as sentences. */
   readonly notEvaluated: string[];
@@ -137,7 +137,7 @@ export interface PlanEstates extends Pick<PlanNamespaces, "home" | "main"> {
 }
 
 /**
- * Reads the stack's namespace, if it has one, and all other namespaces of plans.
+ * Reads the stack's namespace, if the stack has one, and all other namespaces of plans.
  * @throws RequestError if the stack's namespace cannot be read; ConfigurationError as for {@link namespacesOf}
  */
 export async function estatesOf(connection: Connection, plans: readonly Plan[]): Promise<PlanEstates> {

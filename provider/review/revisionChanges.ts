@@ -42,7 +42,7 @@ const declaredBy = ({ steps }: Plan): DeclaredStep[] =>
 /** Returns a key from the URN of a resource. The key is the same for the dynamic resource and the plugin's resource. */
 const keyOf = ({ urn, type }: Step): string => urn.replace(type, typeName(type));
 
-/** Pairs each step with the base's step of the same resource. Paired steps are removed from `left`. */
+/** Pairs each step with the step of the same resource in the base plan. Paired steps are removed from `left`. */
 function pairs(
   steps: readonly DeclaredStep[],
   left: Map<string, DeclaredStep>,

@@ -116,7 +116,7 @@ export function checkOut({ gitFolder, env }: Repository, commit: string, folder:
 }
 
 /**
- * Checks that a file or directory is inside a checkout before it is written.
+ * Checks before a write that a file or directory is inside a checkout.
  * @throws EngineError (`git`) if links of the revision, or `..`, lead outside of the checkout
  */
 export function requireInside(checkout: string, folder: string): void {

@@ -167,7 +167,7 @@ export function driftedSentence(
   style: ReportStyle,
 ): string {
   const own = changedFields({ type, fields });
-  // For resources of other packages, it is possible that only outputs changed.
+  // For resources of other packages, only outputs may have changed.
   const changed = own.length > 0 ? own : fields;
   const shown = changed.slice(0, FIELDS_MAX);
   const more = changed.length - shown.length;

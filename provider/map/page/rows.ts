@@ -3,7 +3,7 @@ const GROUPS_MAX = 400;
 
 type Counts = Readonly<Record<Change, number>>;
 
-/** One line of a list: a key or device, a group of them, or the remaining items of a truncated list. */
+/** One line of a list: a key, a device, a group of keys or devices, or the remaining items of a truncated list. */
 interface Row {
   readonly id: string;
   readonly side: Side;
@@ -35,7 +35,10 @@ function eachPair({ pairs }: View, visit: (key: number, device: number, bits: nu
     if (bits !== 0) visit(Math.floor(place / width), place % width, bits);
 }
 
-/** Counts, for each kind of change, the items of the other side with this change to or from at least one member. */
+/**
+ * Counts the items of the other side by kind of change. An item counts if this change exists between the item and at
+ * least one member.
+ */
 function countsOf(view: View, side: Side, members: readonly number[]): Counts {
   const width = data.devices.length;
   const others = data[side === "keys" ? "devices" : "keys"].length;

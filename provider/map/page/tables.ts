@@ -16,8 +16,8 @@ function newElement<K extends keyof HTMLElementTagNameMap>(
 }
 
 /**
- * The columns of a table of edges. `Key` contains the key and its owner, `Name` only the key. Both have the header
- * "Key".
+ * The columns of a table of edges. `Key` contains the key and its owner, `Name` only the key. Both columns have the
+ * header "Key".
  */
 const COLUMNS = {
   Change: ({ edge }) => ({ text: `${SIGN[edge.change]} ${edge.change}`, change: edge.change }),
@@ -37,7 +37,7 @@ type Column = keyof typeof COLUMNS;
 
 /**
  * Creates a table of edges in a box that scrolls and that the keyboard can focus.
- * @param reasons true to show the reason of each edge below its line, over the width of the table
+ * @param reasons true to show the reason of each edge below the line of the edge, over the width of the table
  */
 function tableOf(
   caption: string,

@@ -58,7 +58,7 @@ function claimsOf(draft: Draft, { planned, id }: Declared): readonly Claim[] {
   return [...identity.ofInputs(inputs), ...ofId];
 }
 
-/** Returns the key of a claim for messages: without the tenant, and with the name of a device instead of its uid. */
+/** Returns the key of a claim as text for messages: without the tenant, and with device names instead of uids. */
 function inWords({ estate }: Draft, key: string): string {
   const text = key.replace(`${estate.tenant}/`, "").replace(`${estate.tenant} `, "");
   const device = estate.devices.find(({ uid }) => text.includes(uid));
@@ -77,7 +77,7 @@ export interface Contradiction {
   readonly isUndecided: boolean;
 }
 
-/** Maximum number of pairs of rules that are compared. A comparison takes up to one millisecond. */
+/** Maximum number of pairs of rules that are compared. The comparison of one pair takes up to one millisecond. */
 const PAIRS_MAX = 10_000;
 
 /** Finds contradictions of rules that a plan creates or changes. The rule that was created last decides. */

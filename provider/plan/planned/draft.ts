@@ -34,7 +34,7 @@ export class Draft {
   /** A cache of {@link devices} by key; undefined after a change of a name or status. */
   #planned: ReadonlyMap<string, Device> | undefined;
 
-  /** All devices, by uid. {@link changeDevice} and {@link removeDevice} change them. */
+  /** All devices, by uid. {@link changeDevice} and {@link removeDevice} change this map. */
   get devices(): ReadonlyMap<string, Device> {
     return this.#devices;
   }

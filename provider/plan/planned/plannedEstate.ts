@@ -44,7 +44,7 @@ export interface PlannedEstate extends NamespaceState {
 interface PlannedEstateOptions {
   /** The namespace of resources without a tenant. @default the estate's namespace */
   readonly home?: string;
-  /** Time at which the plan is applied. The expiry of new API keys depends on it. @default now */
+  /** Time at which the plan is applied. The expiry of new API keys depends on this time. @default now */
   readonly now?: Date;
   /** The role of the user or API key that applies the plan: the default role of new API keys. Undefined if unknown. */
   readonly creatorRole?: Role | undefined;
@@ -201,7 +201,8 @@ function carryOutTogether(work: Work, steps: readonly PlannedStep[]): void {
   }
 }
 
-// A replacement that moves an object to another namespace removes the object here and creates it there.
+// A replacement that moves an object to another namespace removes the object in the old namespace and creates it in the
+// new namespace.
 const removesObject = (planned: PlannedStep) => losesObject(planned.step) && !leavesObject(planned);
 const createsObject = ({ step: { op } }: PlannedStep) => op === "create" || op === "replace";
 

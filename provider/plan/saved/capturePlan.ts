@@ -9,7 +9,7 @@ import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } fr
 /** The scope of a reviewed plan: service, namespaces, and their live state. */
 export interface PlanScope {
   readonly service: string;
-  /** The namespace of resources without a tenant; undefined if all resources have one. */
+  /** The namespace of resources without a tenant; undefined if all resources have a tenant. */
   readonly home: string | undefined;
   /** True if the plan was created after a refresh of the live objects. */
   readonly refresh: boolean;

@@ -35,7 +35,7 @@ const reviewedContent = z.strictObject({
   project: z.string(),
   stack: z.string(),
   service: z.string(),
-  /** The namespace of resources without a tenant; omitted if all resources have one. */
+  /** The namespace of resources without a tenant; omitted if all resources have a tenant. */
   home: z.string().optional(),
   /** Time of the review, RFC 3339. */
   at: z.string(),
@@ -59,8 +59,8 @@ const [compress, decompress] = [promisify(gzip), promisify(gunzip)];
 const CONTENT_MAX = 256 * 1024 * 1024;
 
 /**
- * Prefix of the encrypted content. An encrypted secret of a state begins with JSON, so `up --plan` rejects it as a
- * plan.
+ * Prefix of the encrypted content. An encrypted secret of a state begins with JSON, so `up --plan` rejects such a
+ * secret as a plan.
  */
 const MARK = "gatehouse reviewed plan 1 ";
 

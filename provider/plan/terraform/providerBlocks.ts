@@ -37,7 +37,7 @@ interface PlannedTenant {
   readonly tenant: unknown;
 }
 
-/** Facts about a root module that its files contain and its plan does not contain. */
+/** Facts about a root module that the files of the module contain and the plan does not contain. */
 export interface ConfigurationFacts {
   /** True if the provider block with this key sets `url` to exactly this variable. */
   readonly isUrlAlone: (key: string, variable: string) => boolean;

@@ -20,8 +20,8 @@ export function isUrlAlone(folder: string, key: string, variable: string): boole
 
 /**
  * True if a plan contains the value that the plan run used for this variable: the root module declares the variable,
- * and it is not ephemeral. For an ephemeral variable, the JSON of a plan contains the default instead of the used
- * value, without a mark.
+ * and the variable is not ephemeral. For an ephemeral variable, the JSON of a plan contains the default instead of the
+ * used value, without a mark.
  * @throws EngineError (`plan_file`) if the folder or a file cannot be read
  */
 export function isInPlan(folder: string, variable: string): boolean {

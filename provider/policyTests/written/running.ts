@@ -12,7 +12,7 @@ export const MATCHERS = [
 
 export type MatcherName = (typeof MATCHERS)[number];
 
-/** A test as its file declares it. */
+/** A policy test, as declared in its file. */
 export interface DeclaredTest {
   readonly name: string;
   readonly body: PolicyTestBody;

@@ -31,7 +31,7 @@ export interface PolicySubjects {
   readonly evaluated: EvaluatedLogins;
 }
 
-/** The function of a test. If it returns a promise, the test ends when the promise settles. */
+/** The function of a test. If the function returns a promise, the test ends when the promise settles. */
 export type PolicyTestBody = (subjects: PolicySubjects) => void | Promise<void>;
 
 /** One login that is allowed. */

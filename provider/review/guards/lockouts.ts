@@ -47,7 +47,7 @@ export function memberLockouts(
   const left = administrators(after);
   const others = (seats: readonly Seat[]) => seats.filter(({ role }) => role !== "owner");
   const own = (seats: readonly Seat[]) => seats.find(({ id }) => id === runningUser);
-  // An owner who applies the change can revert it.
+  // An owner who applies the change can revert the change.
   const isOwner = own(before)?.role === "owner";
   if (!isOwner && others(administrators(before)).length > 0 && others(left).length === 0) {
     lockouts.push({
@@ -68,7 +68,7 @@ export function memberLockouts(
   return lockouts;
 }
 
-/** Finds lockouts of protected groups: devices that are reachable before a change, but not after it. */
+/** Finds lockouts of protected groups: devices that are reachable before a change, but not after the change. */
 export function deviceLockouts(before: Access, after: Access, groups: readonly ProtectedGroup[]): Lockout[] {
   const lost = groups.length === 0 ? [] : unreachable(before, after);
   return groups.flatMap((group) => {

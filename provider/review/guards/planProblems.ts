@@ -283,7 +283,7 @@ export interface MissingPermission {
  * Returns the operations of a plan that the service will deny, according to its contract. Each operation is listed
  * once.
  * @param steps steps in the namespace in which the actor has the role
- * @param inNewNamespaces steps in namespaces that the plan creates: the actor will own them
+ * @param inNewNamespaces steps in namespaces that the plan creates: the actor will own these namespaces
  */
 export function missingPermissions(
   actor: Actor,

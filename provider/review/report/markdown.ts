@@ -19,7 +19,7 @@ const OPEN_MAX = 20;
 
 /**
  * Returns the review as a Markdown comment on a change. A later review finds the comment by its first line and replaces
- * it.
+ * the comment.
  * @param options.max maximum length in characters. Longer lists are cut, and end with the number of omitted items.
  */
 export function reviewMarkdown(
@@ -71,7 +71,9 @@ function failuresOf({ failures, file, line }: PolicyTestResult): string {
   return ` (${code(`${file}:${line}`)}): ${texts}`;
 }
 
-/** Sections of a comment of at most `space` characters. Each section leaves space for the titles of the next ones. */
+/**
+ * Sections of a comment of at most `space` characters. Each section leaves space for the titles of the next sections.
+ */
 export function fittedSections(sections: readonly Section[], space: number): string {
   const least = sections.map((section) => sectionText(section, 0).length + 1);
   let left = space - least.reduce((sum, length) => sum + length, 0);

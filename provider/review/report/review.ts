@@ -47,9 +47,9 @@ export interface UndeclaredObject extends EstateObject {
   readonly exception?: { readonly until: string; readonly reason: string };
 }
 
-/** Coverage of a namespace by the reviewed program and by the given other stacks. */
+/** Coverage of a namespace by the reviewed program and by the stacks of `--with-stack`. */
 export interface Coverage {
-  /** Number of objects that the reviewed program and the other stacks declare. */
+  /** Number of objects that the reviewed program and the stacks of `--with-stack` declare. */
   readonly managed: number;
   /** Number of objects in the namespace that a program can declare. */
   readonly total: number;

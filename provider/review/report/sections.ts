@@ -24,7 +24,7 @@ export interface Style {
 export interface ReportStyle extends Style {
   /** Formats a sentence about gained or lost access. */
   readonly change: (change: ReviewedAccess["change"], sentence: string) => string;
-  /** The lines of a policy test; an empty list if the report omits it. */
+  /** The lines of a policy test; an empty list if the report omits the test. */
   readonly test: (test: PolicyTestResult) => readonly string[];
 }
 
