@@ -20,7 +20,7 @@ Exit codes of all commands:
   0    OK
   1    Error: wrong usage, no connection, a failed run
   2    Blocking findings: a failed policy test, drift, a refused login, a plan
-       that differs from the reviewed one
+       that differs from the reviewed plan
   130  Interrupted
 
 Environment: GATEHOUSE_URL is the address of the service. GATEHOUSE_API_KEY,

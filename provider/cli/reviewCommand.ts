@@ -160,7 +160,7 @@ async function review(io: Io, folder: string, flags: Flags): Promise<Outcome> {
         if (work) await writeOutput(flags.save, `${JSON.stringify(work(), null, 2)}\n`);
         io.stderr.write(
           stack
-            ? `Wrote the plan to ${flags.save}. To apply it: gatehouse up --plan ${flags.save}\n`
+            ? `Wrote the plan to ${flags.save}. To apply the plan: gatehouse up --plan ${flags.save}\n`
             : `Wrote the changes of the plan to ${flags.save}. To compare a later plan: gatehouse review --same-as ${flags.save}\n`,
         );
       },

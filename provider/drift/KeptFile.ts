@@ -33,7 +33,7 @@ export class KeptFile<T extends object> {
       // Invalid JSON is reported below.
     }
     throw new EngineError("project", `Cannot read ${this.#path}: it is not a JSON object.`, {
-      remedy: "Delete the file. The next run writes it again.",
+      remedy: "Delete the file. The next run creates the file again.",
     });
   }
 

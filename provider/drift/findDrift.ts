@@ -343,9 +343,9 @@ function exceptionNotes(
   return exceptions.flatMap((exception) => {
     const isNeeded = all.some((object) => matchesException(exception, object));
     const where = `${EXCEPTIONS_FILE}:${exception.line}`;
-    if (!isNeeded) return [`${where}: this exception matches no unmanaged object; remove it`];
+    if (!isNeeded) return [`${where}: this exception matches no unmanaged object; remove the exception`];
     return hasEnded(exception, now)
-      ? [`${where}: this exception ended on ${exception.until}; renew or remove it`]
+      ? [`${where}: this exception ended on ${exception.until}; renew or remove the exception`]
       : [];
   });
 }
@@ -384,8 +384,8 @@ function expiringKeys(
     const expiresAt = ends.toISOString();
     const what =
       ends <= now
-        ? `expired at ${expiresAt}; replace or revoke it`
-        : `expires at ${expiresAt}; replace it before then`;
+        ? `expired at ${expiresAt}; replace or revoke the key`
+        : `expires at ${expiresAt}; replace the key before this time`;
     return [{ tenant, name, expiresAt, message: `API key ${JSON.stringify(name)} (${role}) ${what}` }];
   });
 }

@@ -47,7 +47,7 @@ export const restorable = (
 ): Repair<DriftedResource> =>
   sorted(drifted, (resource) =>
     resource.op === "update" && isOnlyDevice(resource)
-      ? "no resource declares the device's name or status; change it manually, or declare a Device"
+      ? "no resource declares the device's name or status; change the device manually, or declare a Device"
       : foreign(resource.declaredBy, repairer),
   );
 

@@ -207,7 +207,7 @@ function unquoted(text: string, refuse: (why: string) => Error): string {
   try {
     return JSON.parse(text) as string;
   } catch {
-    throw refuse(`the id ${text} is not a valid JSON string; escape it as in JSON`);
+    throw refuse(`the id ${text} is not a valid JSON string; escape the id as in JSON`);
   }
 }
 

@@ -48,7 +48,9 @@ export const matchers: Readonly<Record<MatcherName, Judge>> = {
  */
 function booleanOf(predicate: string, result: unknown): boolean {
   if (typeof result === "boolean") return result;
-  throw new TypeError(`${predicate} must return true or false synchronously; it returned ${inspect(result)}`);
+  throw new TypeError(
+    `${predicate} must return true or false synchronously, but returned ${inspect(result)}`,
+  );
 }
 
 function toAllow(subject: unknown, [query, ...more]: readonly unknown[], negated: boolean): Judgment {

@@ -11,7 +11,7 @@ export interface ReadQuery extends Omit<AccessQuery, "from"> {
 
 const text = z.string().min(1, "must not be empty");
 const networks = z.union([text, z.array(text).min(1, "must contain at least one network")], {
-  error: "must be an address, a network, or a list of them",
+  error: "must be an address, a network, or a list of addresses and networks",
 });
 // An undefined field usually comes from a variable that is not set. If such a field were ignored, the query would match
 // everything.

@@ -46,7 +46,7 @@ export function commitOf({ root, env }: Repository, name: string, flag: string):
     if (!(error instanceof EngineError)) throw error;
     throw new EngineError(
       "usage",
-      `${flag}: git cannot find the commit ${JSON.stringify(name)}. Fetch it first: the clone of a CI job often contains ` +
+      `${flag}: git cannot find the commit ${JSON.stringify(name)}. Fetch the commit first: the clone of a CI job often contains ` +
         `only the newest commit.${error.message.startsWith("Command failed") ? "" : ` (${error.message})`}`,
       { cause: error },
     );

@@ -43,7 +43,7 @@ export async function revisionProgram(
   // Git does not check out the files of submodules.
   if (existsSync(join(root, ".gitmodules"))) {
     unknown.push(
-      `the submodules of ${name} are not checked out; a program that reads them may behave differently`,
+      `the submodules of ${name} are not checked out; a program that reads the submodules may behave differently`,
     );
   }
   return { folder, unknown };

@@ -136,7 +136,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       const refused = await text(stack, ["drift", "--repair", "--yes"], equal);
       expect(refused.code).toBe(1);
       expect(refused.text).toMatch(
-        /have the same priority 5; one allows and the other denies logins on web-01/,
+        /have the same priority 5; one rule allows and the other rule denies logins on web-01/,
       );
       expect((await fleet.client.getFirewallRules()).map(({ action }) => action)).toEqual(["deny"]);
     });
@@ -339,7 +339,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       const repair = await text(stack, ["drift", "--repair", "--yes"], policy);
       expect([repair.code, repair.text]).toEqual([
         2,
-        expect.stringContaining("change it manually, or declare a Device"),
+        expect.stringContaining("change the device manually, or declare a Device"),
       ]);
       await fleet.client.updateDevice({ params: { uid: web }, body: { name: "web-01" } });
       await fleet.client.deleteDevice({ params: { uid: later } });

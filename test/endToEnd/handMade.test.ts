@@ -158,8 +158,8 @@ describe("manual changes", { timeout: 120_000 }, () => {
     });
     expect(report.unmanaged.filter(({ exception }) => exception)).toHaveLength(1);
     expect(report.notes).toEqual([
-      "access.ignore:3: this exception ended on 2020-01-01; renew or remove it",
-      "access.ignore:4: this exception matches no unmanaged object; remove it",
+      "access.ignore:3: this exception ended on 2020-01-01; renew or remove the exception",
+      "access.ignore:4: this exception matches no unmanaged object; remove the exception",
     ]);
     const coverage = await stack.run(["coverage", "--fail-on-unmanaged", "--json"], POLICY);
     expect(coverage.code).toBe(2);

@@ -105,7 +105,7 @@ describe.skipIf(!gitOnPath)(`a revision's program, with ${gitLabel}`, () => {
     });
     expect((await ready(commit)).unknown).toEqual([
       "yarn.lock, package.json: main requires other packages than the working directory; the preview of main uses the installed packages",
-      "the submodules of main are not checked out; a program that reads them may behave differently",
+      "the submodules of main are not checked out; a program that reads the submodules may behave differently",
     ]);
   });
 

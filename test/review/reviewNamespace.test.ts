@@ -67,7 +67,9 @@ describe.each([
     expect(home.unknown).toEqual([]);
     expect(other.missingPermissions).toMatchObject([{ operation: "inviteMember" }]);
     expect(other.notEvaluated).toEqual([]);
-    expect(other.unknown).toEqual([expect.stringContaining("whether these addresses have an account: mia@example.org")]);
+    expect(other.unknown).toEqual([
+      expect.stringContaining("whether these addresses have an account: mia@example.org"),
+    ]);
   });
 });
 

@@ -232,7 +232,7 @@ describe("the file of a plan", () => {
     ],
   ])("is rejected if it is %s", async (_, text) => {
     writeFileSync(file, text);
-    await expect(readPlan(file, stack())).rejects.toThrow("it was not written by gatehouse review --save");
+    await expect(readPlan(file, stack())).rejects.toThrow("gatehouse review --save did not write this file");
   });
 
   test("is rejected if its content is not a plan", async () => {

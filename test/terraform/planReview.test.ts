@@ -222,7 +222,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     const useless = await compare();
     expect([useless.code, useless.stderr]).toEqual([
       1,
-      expect.stringContaining("reviewed: it is not a saved review of a Terraform plan"),
+      expect.stringContaining("reviewed: the file is not a saved review of a Terraform plan"),
     ]);
     const pulumi = await gatehouse(["review", root.folder, "--same-as", kept], fleet.env);
     expect([pulumi.code, pulumi.stderr]).toEqual([1, expect.stringContaining("--same-as")]);

@@ -114,7 +114,7 @@ function restRow(view: View, side: Side, id: string, members: readonly number[],
   return {
     ...{ id, side, kind: "rest", level, open: false, state: undefined, members },
     name: plural(members.length, side === "keys" ? "more key" : "more device"),
-    detail: "hidden; use a filter to find them",
+    detail: "hidden; use a filter to find hidden items",
     counts: countsOf(view, side, members),
   };
 }

@@ -211,7 +211,7 @@ function limited(
   if (edges.length === 0) return [newElement("p", { text: "No access in this view." })];
   const table = tableOf(caption, columns, edges.slice(0, DETAILS_MAX), reasons);
   if (edges.length <= DETAILS_MAX) return [table];
-  const text = `Hidden: ${plural(edges.length - DETAILS_MAX, "more line")}. Use a filter to see them.`;
+  const text = `Hidden: ${plural(edges.length - DETAILS_MAX, "more line")}. Use a filter to see hidden lines.`;
   return [table, newElement("p", { className: "hint", text })];
 }
 

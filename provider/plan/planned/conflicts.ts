@@ -103,7 +103,7 @@ export function contradictions({ rules, estate, devices }: Draft): Contradiction
       if (device === undefined) continue;
       const isUndecided = !known.has(rule.id) && !known.has(other.id);
       const order = isUndecided ? " (unknown before the apply)" : "";
-      const text = `FirewallRule "${rule.id}" and "${other.id}" have the same priority ${rule.priority}; one allows and the other denies logins on ${device}, and the rule created last decides${order}; give the rules different priorities`;
+      const text = `FirewallRule "${rule.id}" and "${other.id}" have the same priority ${rule.priority}; one rule allows and the other rule denies logins on ${device}, and the rule created last decides${order}; give the rules different priorities`;
       conflicts.push({ text, isUndecided });
     }
   }

@@ -119,7 +119,7 @@ export async function readPlan(file: string, stack: Sealing): Promise<ReviewedCo
 async function readEnvelope(file: string): Promise<z.output<typeof envelope>> {
   const text = await readFile(file, "utf8").catch(fileError("plan_file", "read", `the plan ${file}`));
   const parsed = parsedAs(envelope, text);
-  if (!parsed) throw broken(file, "it was not written by gatehouse review --save");
+  if (!parsed) throw broken(file, "gatehouse review --save did not write this file");
   return parsed;
 }
 

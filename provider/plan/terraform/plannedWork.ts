@@ -72,7 +72,7 @@ export function parseWork(text: string, name: string): PlannedWork {
   try {
     return plannedWork.parse(parseJson(text));
   } catch (cause) {
-    const message = `Cannot read ${name}: it is not a saved review of a Terraform plan. Create the file with: review --terraform --save`;
+    const message = `Cannot read ${name}: the file is not a saved review of a Terraform plan. Create the file with: review --terraform --save`;
     throw new EngineError("plan_file", message, { cause });
   }
 }

@@ -240,7 +240,8 @@ export function evaluatedSentence({ evaluated }: NamespaceReview, style: Style):
   const places = addresses.some((address) => address !== ANY_ADDRESS)
     ? `addresses ${withOthers(addresses, ANY_ADDRESS, "<any other address>", style)}`
     : "any address";
-  const seen = sessions > 0 ? `, including those of the latest ${counted(sessions, "session")}` : "";
+  const seen =
+    sessions > 0 ? `, including logins and addresses of the latest ${counted(sessions, "session")}` : "";
   return `Evaluated for ${counts}; logins ${names}; ${places}${seen}.`;
 }
 
