@@ -39,7 +39,10 @@ export interface AccessExplanation extends Omit<Explanation, "key" | "considered
   readonly considered: readonly ExplainedRule[];
 }
 
-/** @throws AccessInquiryError unless the inquiry matches exactly one key and one device */
+/**
+ * Explains the decision about one login.
+ * @throws AccessInquiryError unless the inquiry matches exactly one key and one device
+ */
 export function accessExplanation({ estate, inquiry, devices, keys }: AccessView): AccessExplanation {
   const key = only("key", keys, keyText);
   const device = only("device", devices, ({ name }: AccessDevice) => name);
@@ -152,6 +155,6 @@ function filterText({ hostname, tags }: DeviceFilter, broken: Quantifier): strin
 const deviceText = ({ name, tags }: AccessDevice) =>
   tags.length > 0 ? `${name} (tagged ${tags.join(", ")})` : `${name} (without tags)`;
 
-/** @param broken the items that an invalid pattern matches */
+/** Returns a pattern for the explanation. @param broken the items that an invalid pattern matches */
 const patternText = (pattern: string, broken: string): string =>
   patternOf(pattern) ? pattern : `${pattern} (invalid pattern: matches ${broken})`;

@@ -47,7 +47,7 @@ export class AccessInquiryError extends GatehouseError {
   }
 }
 
-/** @throws AccessInquiryError with the invalid flag */
+/** Checks the flags of `gatehouse access`. @throws AccessInquiryError with the invalid flag */
 export function accessInquiry(flags: AccessFlags, format: AccessFormat): AccessInquiry {
   const { device = [], key = [], login = [], from = [], explain = false } = flags;
   for (const [flag, texts] of Object.entries({ device, key, login })) {
@@ -235,7 +235,7 @@ export interface AccessView {
   readonly notes: readonly string[];
 }
 
-/** @throws AccessInquiryError if a selector of the inquiry has no match */
+/** Selects the part of a namespace that an inquiry matches. @throws AccessInquiryError if a selector has no match */
 export function accessView(estate: Estate, inquiry: AccessInquiry): AccessView {
   const { policy } = inOrder(estate);
   const devices = selectDevices(policy.devices, inquiry.devices);

@@ -70,7 +70,7 @@ export interface TerraformFlags {
   readonly terraform?: string;
 }
 
-/** @param conflicts names of flags that only apply to Pulumi */
+/** Adds the flag `--terraform`. @param conflicts names of flags that only apply to Pulumi */
 export function addTerraformFlag(
   command: Command,
   about: string,

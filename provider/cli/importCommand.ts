@@ -134,7 +134,7 @@ async function importing(io: Io, flags: Flags): Promise<Outcome> {
   return { text: () => next };
 }
 
-/** Creates the state, unless the flags exclude it. @returns the next steps for the user */
+/** Creates the state, unless the flags disable this step. @returns the next steps for the user */
 async function nextSteps(io: Io, flags: ImportFlags, { resources }: Program): Promise<string> {
   const { out, format, plugin, stack, adopt, state } = flags;
   if (format === "terraform") {
@@ -162,7 +162,7 @@ async function nextSteps(io: Io, flags: ImportFlags, { resources }: Program): Pr
 const NOT_NORMAL =
   "Terraform would read another id, because it converts all text to Unicode normalization form C. Rename the object first";
 
-/** @throws EngineError (`usage`) for a flag that only applies to Pulumi */
+/** Rejects flags that only apply to Pulumi. @throws EngineError (`usage`) for such a flag */
 function rejectPulumiFlags({ state, plugin, adopt, project, stack }: Flags): void {
   const reject = (flag: string, why: string): never => {
     throw new EngineError("usage", `${flag} cannot be used with --format terraform: ${why}. Remove it.`);

@@ -12,7 +12,7 @@ import { colors, resultText } from "./render.ts";
 export interface Io {
   /** The environment variables. The engine and its programs receive only these variables. */
   readonly env: NodeJS.ProcessEnv;
-  /** Commands prompt only if this stream is a terminal. */
+  /** The standard input. Commands prompt only if this stream is a terminal. */
   readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean };
   readonly stdout: Output;
   readonly stderr: Output;
@@ -110,7 +110,10 @@ export function printError(io: Io, error: unknown, json: boolean): number {
 /** Error codes of a stream whose reader has exited: a pipe, a socket or a terminal. */
 const READER_LOST = ["EPIPE", "ECONNRESET", "EIO"];
 
-/** Write errors of each stream other than a missing reader, for example because the disk is full. */
+/**
+ * The last write error of each stream, for example because the disk is full. Excludes errors because the reader has
+ * exited.
+ */
 const failures = new WeakMap<Output, NodeJS.ErrnoException>();
 
 function onError(this: Output, error: NodeJS.ErrnoException): void {

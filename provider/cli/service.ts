@@ -68,7 +68,7 @@ export interface StackOnService {
   readonly io: Io;
 }
 
-/** @throws EngineError (`service`) if no address is set */
+/** Returns the service of a stack. @throws EngineError (`service`) if no address is set */
 export function requireService(service: Service | undefined): Service {
   if (service) return service;
   throw new EngineError("service", "is not set", {

@@ -102,7 +102,7 @@ async function sshConfig(io: Io, flags: Flags): Promise<Outcome> {
   };
 }
 
-/** @throws EngineError (`usage`) if no device matches */
+/** Returns the selected devices, sorted by name. @throws EngineError (`usage`) if no device matches */
 async function selectedDevices(
   { stderr }: Io,
   connection: Connection,
@@ -120,7 +120,7 @@ async function selectedDevices(
   throw new EngineError("usage", `The SSH configuration would be empty: ${reason}.`);
 }
 
-/** @throws EngineError (`service`) if the service publishes no valid address */
+/** Returns the SSH address that the service publishes. @throws EngineError (`service`) if the address is invalid */
 async function publishedGateway({ client }: Connection): Promise<Gateway> {
   const { ssh } = (await client.getInfo({})).endpoints;
   const gateway = parseGateway(ssh);

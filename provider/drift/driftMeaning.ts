@@ -29,7 +29,7 @@ export interface DriftMeaning {
   readonly namespace: DriftedNamespace;
   /** Access after all drift is reverted. */
   readonly before: Access;
-  /** Live access. */
+  /** Access in the live namespace. */
   readonly after: Access;
   /** The effects of changed or deleted objects, as sentences by URN. */
   readonly ofResources: ReadonlyMap<string, readonly string[]>;

@@ -54,7 +54,7 @@ export const nameText = ({ kind, id }: ObjectName): string => `${kind} ${id}`;
  * from the newest entry backwards.
  */
 const ONE_BY_ONE_MAX = 40;
-/** Maximum number of entries that are read backwards. */
+/** Maximum number of audit trail entries to read, starting with the newest entry. */
 const READ_MAX = 5_000;
 
 const TRAIL_KINDS: Readonly<Record<string, string>> = {

@@ -94,7 +94,7 @@ export interface NamespaceCoverage extends Omit<KindCoverage, "kind"> {
   readonly tenant: string;
   readonly kinds: readonly KindCoverage[];
   readonly unmanaged: readonly UnmanagedObject[];
-  /** Lists that could not be read, as sentences. */
+  /** Sentences about lists that could not be read. */
   readonly unknown: readonly string[];
 }
 
@@ -119,7 +119,7 @@ export function unmanagedOf(
     .map((object) => ({ object, exception: exceptionFor(exceptions, object, now) }));
 }
 
-/** The object as it appears in reports. */
+/** Returns an unmanaged object in the format of reports. */
 export const shownObject = ({ object, exception }: Unmanaged): UnmanagedObject => ({
   kind: object.definition.name,
   id: idWithin(object),

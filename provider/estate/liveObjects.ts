@@ -60,7 +60,7 @@ export async function inventoryOf(
       const list = (await definition.list?.(connection, tenant)) ?? [];
       return list.map((object) => ({ ...object, definition }));
     } catch (error) {
-      // Services without a firewall return 404.
+      // Services without a firewall return 404, so they have no rules.
       if (error instanceof NotFoundError && kind === "FirewallRule" && !isSilent(error)) return [];
       if (!isUnreadable(error)) throw error;
       unreadable.set(kind, error.message);

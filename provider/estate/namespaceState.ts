@@ -83,7 +83,7 @@ export async function readEstate(connection: Connection, named?: string): Promis
     optional("sessions", seenLogins(client)),
   ]);
   if (namespace) connection.namespaces.put(namespace);
-  // Services after 0.19 list invitations separately.
+  // Services after release 0.19 list invitations separately from members.
   const invitations = (namespace?.members ?? []).every(hasStatus)
     ? []
     : await optional("invitations", opened.invitations.all());

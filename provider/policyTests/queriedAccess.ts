@@ -38,7 +38,7 @@ export function readQuery(matcher: string, query: unknown): ReadQuery {
   return { ...rest, from: from === undefined ? undefined : readNetworks(matcher, from) };
 }
 
-/** @throws TypeError with the invalid network */
+/** Reads one network or a list of networks. @throws TypeError with the invalid network */
 export function readNetworks(matcher: string, given: unknown): Network[] {
   const result = networks.safeParse(given, { error: issueText });
   if (!result.success) throw misuse(matcher, result.error);

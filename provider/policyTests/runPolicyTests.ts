@@ -64,7 +64,7 @@ function subjectsOf({ policy, evaluated, members, apiKeys, unreadable }: PolicyT
   };
 }
 
-/** @param file path of the file for reports */
+/** Runs one policy test. @param file path of the policy file for reports */
 async function runTest(
   { name, body, timeLimit, stack }: DeclaredTest,
   file: string,

@@ -33,7 +33,10 @@ function foldersUp(program: string): string[] {
 export function linkDependencies({ root: given, program }: Repository, checkout: string): void {
   const root = realpathSync(given);
   const done = new Set<string>();
-  /** @param folder path of a directory, relative to the root of the repository */
+  /**
+   * Links the packages of one directory.
+   * @param folder path of the directory, relative to the root of the repository
+   */
   const linkFolder = (folder: string): void => {
     if (done.has(folder)) return;
     done.add(folder);

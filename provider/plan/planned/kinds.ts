@@ -47,7 +47,7 @@ function outputOf({ outputs }: ResourceValues, name: string): string {
   return typeof value === "string" ? value : "";
 }
 
-/** The object with an id. @throws UnpredictableError if the object no longer exists */
+/** Returns the object with an id. @throws UnpredictableError if the object no longer exists */
 function existing<T>(objects: ReadonlyMap<string, T>, id: string): T {
   const object = objects.get(id);
   if (!object) throw new UnpredictableError("its object no longer exists; refresh the state and plan again");

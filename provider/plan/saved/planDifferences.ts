@@ -128,7 +128,7 @@ function movements(
   return [...sentence(of(now, old), "added"), ...sentence(of(old, now), "removed")];
 }
 
-/** Maximum number of differences in the error message. */
+/** Maximum number of differences that the error message lists. */
 const NAMED_MAX = 20;
 
 /** Thrown if the current plan of `up --plan` differs from the reviewed plan. Nothing was changed. */

@@ -57,6 +57,7 @@ export class ProviderBlocks {
   readonly #settings = new Map<string, Settings>();
 
   /**
+   * Finds the provider blocks of a plan.
    * @param own the resources of this provider
    * @param tenants the planned namespaces of resources that get their namespace from a block
    */
@@ -188,7 +189,7 @@ function expressionValue(
   const parsed = expression.safeParse(written);
   if (!parsed.success) return undefined;
   const { constant_value: constant, references = [] } = parsed.data;
-  // In JSON configurations, templates appear as constants.
+  // A plan of a JSON configuration contains templates as constants.
   const isTemplate = typeof constant === "string" && /[$%]\{/.test(constant);
   if (constant !== undefined && !isTemplate) return constant;
   const [, name] = (references.length === 1 && /^var\.([\w-]+)$/.exec(references[0] ?? "")) || [];

@@ -54,7 +54,7 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
     const coming = steps.filter(({ after }) => after !== undefined);
     const namespace = await readable(connection, tenant);
     if (typeof namespace === "string") {
-      // Deleted objects need no namespace.
+      // Only objects that exist after the plan need a namespace.
       const lost = coming.filter(({ step }) => !hasOwnCredential(step)).map(({ title }) => title);
       if (lost.length > 0) add("namespace", [`${listed(lost)}: ${namespace}`]);
       continue;
@@ -184,7 +184,7 @@ async function mayContradict({ rules }: TenantClient, steps: readonly PlannedSte
   if (changed.length === 0) return false;
   if (changed.some(({ action, priority }) => isHidden(action) || isHidden(priority))) return true;
   const live = await rules.all().catch((error: unknown) => {
-    // Services without a firewall return 404.
+    // Services without a firewall return 404, so they have no rules.
     if (isNotFound(error)) return [];
     throw error;
   });
