@@ -1,6 +1,6 @@
 import { REQUEST_SENTENCES } from "./requestSentences.ts";
 
-/** Replacement for text that replaces a secret. */
+/** The text that replaces a secret. */
 const MASK = "[secret]";
 
 /** A part of a text, from the index `start` to the index before `end`. */

@@ -27,15 +27,14 @@ async function query<T>(lookup: (all: typeof lookups, service: Connection) => Pr
 
 /**
  * Returns the devices of a namespace. Like every lookup, this function queries the service while the program runs. The
- * describes the devices before the changes of this run.
+ * result describes the devices before the changes of this run.
  */
 export async function getDevices(lookup: DeviceLookup = {}): Promise<Device[]> {
   return query(({ devicesOf }, service) => devicesOf(service, lookup));
 }
 
 /**
- * Returns a namespace with its members. Selects the namespace by `tenant` or by `name`. Default: the
- * stack's namespace.
+ * Returns a namespace with its members. `tenant` or `name` selects the namespace. Default: the stack's namespace.
  * @throws Error if no such namespace exists
  */
 export async function getNamespace(lookup: NamespaceLookup = {}): Promise<Namespace> {

@@ -21,8 +21,8 @@ function readText(path: string): string {
 }
 
 /**
- * Reads the public key in a file that `ssh-keygen` wrote. The function skips empty lines and comments. A relative path is relative to the
- * working directory, which is the project directory in a Pulumi program.
+ * Reads the public key in a file that `ssh-keygen` wrote. The function skips empty lines and comments. A relative path
+ * is relative to the working directory, which is the project directory in a Pulumi program.
  * @throws Error with the file's name if the file cannot be read, does not contain exactly one public key, or contains a
  * private key
  */

@@ -152,7 +152,7 @@ function refusedExamples({ access: { policy, evaluated } }: QueriedAccess): Poli
     const login = evaluated.logins.find(admits) ?? evaluated.logins[0] ?? "";
     const { fingerprint } = key;
     const { deniedBy, rule } = explain(policy, { fingerprint, login, address, uid: device.uid });
-    // `refusedBy` is undefined if the login is allowed but does not meet the condition `where` of the query.
+    // `deniedBy` is undefined if the login is allowed but does not meet the condition `where` of the query.
     if (deniedBy === undefined || deniedBy === "key") return [];
     return [{ ...example(key, login, address, device, rule), deniedBy }];
   });

@@ -120,7 +120,10 @@ describe("a tag of a device", () => {
   test("is reported by its new name after a rename", async () => {
     await ana.call("renameTag", { params: { tag: "edge" }, body: { tag: "rim" } });
     const { status, body } = await add(first, "edge");
-    expect([status, body.message]).toEqual([409, `Idempotency-Key: created the tag rim of the device ${first}`]);
+    expect([status, body.message]).toEqual([
+      409,
+      `Idempotency-Key: created the tag rim of the device ${first}`,
+    ]);
     expect((await add(first, "rim")).status).toBe(200);
   });
 });
@@ -149,7 +152,10 @@ describe("a namespace", () => {
   test("is refused if the key created another namespace, even after a rename", async () => {
     const { tenant_id } = (await create("second")).body;
     const third = await create("third");
-    expect([third.status, third.body.message]).toEqual([409, "Idempotency-Key: created the namespace second"]);
+    expect([third.status, third.body.message]).toEqual([
+      409,
+      "Idempotency-Key: created the namespace second",
+    ]);
     const params = { tenant: tenant_id };
     const { token } = (await ana.call("getNamespaceToken", { params })).body;
     await app.call("editNamespace", { token, params, body: { name: "renamed" } });
