@@ -6,7 +6,8 @@ import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished } from "vitest";
 import { withoutSsh } from "../support/sshFleet.ts";
 
-// Slow: the demo runs a program in TypeScript with 36 resources four times. Other tests cover each of its commands.
+// Options of a slow test: the demo runs a TypeScript program with 36 resources four times. Other tests cover each of
+// the demo's commands.
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -17,7 +18,7 @@ interface Ended {
   readonly output: string;
 }
 
-/** Runs the demo as `npm run demo` does after its setup, with a folder of its own for temporary files. */
+/** Runs the demo like `npm run demo` after the setup, with a separate folder for temporary files. */
 const demo = (folder: string, ...args: string[]): Promise<Ended> => runDemo({ TMPDIR: folder }, args);
 
 /** @param onOutput called with all output so far, and the demo's process id */
@@ -68,7 +69,7 @@ it(
     );
     expect(output).toMatch(/PublicKey backdoor .*\(allow with --allow-unmanaged\)/);
     expect(output).toContain("No drift: 36 resources as declared.");
-    // Three logins, each followed by the same decision of the policy.
+    // The demo logs in to three devices. After each login it prints the policy's decision, which must be the same.
     if (!withoutSsh) {
       const logins = output.split("\n").filter((line) => /^(logged in|support@|ALLOWED|REFUSED)/.test(line));
       expect(logins).toEqual([
@@ -82,7 +83,7 @@ it(
     }
     expect(output).toMatch(/firewall rule \S+ \(deny, priority 100\) denies the login/);
     expect(output).toContain("36 deleted");
-    // The output has no colors outside a terminal.
+    // The demo prints no colors if its output is not a terminal.
     expect(output).not.toContain("\u001b[");
     expect(readdirSync(folder)).toEqual([]);
     expect(

@@ -31,7 +31,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     web = await fleet.enroll("web-01");
     program = new PolicyProgram();
   });
-  // Deletes the objects of a test without a run, since no test uses its stack again.
+  // Deletes the objects of a test directly on the service. No test uses the stack of another test.
   afterEach(() => fleet.clear());
   afterAll(() => program?.remove());
 
@@ -220,7 +220,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
           exists,
         ],
       ],
-      // With many keys, a list shows which of them exist.
+      // The review finds many existing keys with one list request.
       [Object.fromEntries(["bob", "k1", "k2", "k3", "k4", "k5"].map((name) => [name, key(name)])), [exists]],
     ];
     for (const [policy, reasons] of cases) {
@@ -244,7 +244,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       'import { expect, policyTest } from "@gatehouse-access/provider/policy";\n' +
         'policyTest("no root login", ({ access }) => { expect(access).not.toAllow({ login: "root" }); });\n',
     );
-    // A process of its own, since policy tests import the installed package.
+    // Runs the command as a process, since policy tests import the installed package.
     const spawned = program.stack({ env: fleet.env, name: stack.name, spawned: true });
     const args = ["drift", "--junit", junit, "--markdown", markdown];
     const { code } = await text(spawned, args, { ana: key("ana") });
@@ -271,9 +271,9 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       const stackOf = (url: string) =>
         program.stack({ name: "keys", env: { ...first.env, GATEHOUSE_URL: url } });
       await up(stackOf(first.service.url), policy);
-      // The running service locks its database.
+      // The test stops the service, which locks the database while it runs.
       await first.stop();
-      // The shortest validity of a new key is 30 days.
+      // Changes the expiry in the database, since the service creates only keys that are valid for at least 30 days.
       const database = new Database(join(dataDir, "gatehouse.db"));
       const end = database.prepare('UPDATE "ApiKey" SET "expiresIn" = ? WHERE "name" = ?');
       for (const [name, days] of Object.entries({ old: -1, due: 13, own: 13 }))
@@ -332,7 +332,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       expect(reported).toEqual({
         web: ["deviceName", expect.stringMatching(/^key ana loses login root on renamed/)],
         later: ["deviceStatus", expect.stringMatching(/^key bob gains login root on later-01/)],
-        // The deletion counts even if the key gave no access.
+        // A deleted key is a finding even if the key gave no access.
         idle: ["delete", []],
         free: ["filter.hostname", ""],
       });

@@ -21,7 +21,7 @@ const policy: Policy = {
 };
 const POLICY = { POLICY: JSON.stringify(policy) };
 
-/** The lines of a text that hold a word. */
+/** Returns the lines of a text that contain a word. */
 const linesWith = (text: string, word: string) => text.split("\n").filter((line) => line.includes(word));
 
 describe("manual changes", { timeout: 120_000 }, () => {
@@ -51,7 +51,7 @@ describe("manual changes", { timeout: 120_000 }, () => {
     program?.remove();
   });
 
-  /** Three users make six changes. */
+  /** Makes six changes as three different users. */
   async function changeManually(): Promise<void> {
     await createKey(dave, "backdoor");
     await dave.createFirewallRule({
@@ -110,7 +110,7 @@ describe("manual changes", { timeout: 120_000 }, () => {
     expect(meaningOf("FirewallRule")?.join()).toMatch(
       /2 keys .* gain every login from 203\.0\.113\.7 on edge-01, web-01/,
     );
-    // Bob's key is deleted, so the tag alone has no effect.
+    // Bob's key no longer exists, so the changed tag has no effect on access.
     expect(meaningOf("DeviceTagAttachment")).toEqual([]);
     expect(report.drifted.find(({ name }) => name === "bob")?.effects.join()).toMatch(
       /^no longer gives login bob .*on web-01$/,

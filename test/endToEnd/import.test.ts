@@ -16,7 +16,7 @@ import { SEED } from "../support/seed.ts";
 
 const MODULES = fileURLToPath(new URL("../../node_modules", import.meta.url));
 
-/** The numbers of objects in a namespace. */
+/** The number of objects of each kind in a namespace. */
 interface Sizes {
   readonly keys: number;
   readonly rules: number;
@@ -156,7 +156,7 @@ describe("a program for an existing namespace", { timeout: 300_000 }, () => {
     expect(changesOf(plan)).toEqual([`update ${name} username`]);
     expect(plan.summary.same).toBe(others.length + 36 - 16 + 1);
 
-    // A stack of that name exists. The program declares none of its resources and would delete them.
+    // A stack named prod exists, and the imported program declares none of its resources. An up would delete them all.
     const other = join(mkdtempSync(join(folder, "out-")), "policy");
     const taken = await run(["import", "--out", other, "--stack", "prod", "--only", "Member"]);
     expect([taken.code, taken.stderr]).toEqual([1, expect.stringContaining("already has resources")]);
@@ -181,7 +181,7 @@ describe("a program for an existing namespace", { timeout: 300_000 }, () => {
     expect(readdirSync(out)).toEqual(expect.arrayContaining(["Pulumi.prod.yaml", "prod.state.json"]));
     expect(readFileSync(join(out, "Pulumi.yaml"), "utf8")).toContain("name: fleet");
 
-    // A file backend has one organization, as in the Pulumi CLI.
+    // A file backend has only the organization "organization", as in the Pulumi CLI.
     for (const [stack, why] of [
       ["organization/fleet/prod", "The project fleet has no stack prod"],
       ["acme/prod", "a file backend has no organizations. Use prod"],
@@ -281,7 +281,7 @@ describe("a program for an existing namespace", { timeout: 300_000 }, () => {
       expect([imported.code, imported.stdout]).toEqual([0, expect.stringContaining("its preview is empty")]);
     });
     expect(requests.filter(isWrite)).toEqual([]);
-    // The namespace is read twice: for the program, and to compare the program with it.
+    // The import reads the namespace twice: to write the program, and to compare the program with the live objects.
     expect(requests.length).toBeLessThanOrEqual(80);
   });
 });

@@ -95,7 +95,7 @@ describe.skipIf(missing.length > 0)(
         body: { ...key("bob", "^bob$"), data: Buffer.from(`${DATA.bob}`).toString("base64") },
       });
       const { GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_PASSWORD = "" } = here.env;
-      // The stack's configuration sets the service, and applies only to the default instance.
+      // The stack's configuration sets the service of the default provider instance only.
       writeFileSync(join(folder, "Pulumi.test.yaml"), `config:\n  gatehouse:url: ${GATEHOUSE_URL}\n`);
       stack = new Stack({
         ...{ program: folder, folder: join(root, "states"), engine: "cli", name: "test" },
@@ -131,7 +131,7 @@ describe.skipIf(missing.length > 0)(
       expect(summary).toMatchObject({ create: 4, import: 1 });
       expect(await loginsIn(here)).toEqual(["ana ^deploy$", "bob ^bob$"]);
       expect(await loginsIn(there)).toEqual(["ana ^deploy$"]);
-      // The namespace of one service is not set for the other service.
+      // The state of the instance for the other service does not contain the namespace of this service.
       const state = JSON.parse(stack.stateText("by-plugin")) as {
         checkpoint: { latest: { resources: { urn: string; inputs?: Record<string, unknown> }[] } };
       };

@@ -23,18 +23,21 @@ const [ana, carl, dora] = [
   key("carl", "^deploy$", "^web-"),
   key("dora", "^backup$", "^db-01$"),
 ];
-/** The applied policy. */
+/** The policy that the service has. */
 const first: Policy = { ana, bob: member("administrator") };
-/** The merged policy, which is not applied. */
+/** The policy on the main branch, which is not yet applied. */
 const merged: Policy = { ...first, carl };
-/** The changed policy. */
+/** The policy on the branch to review. */
 const changed: Policy = {
   ...merged,
   carl: { ...carl, args: { ...carl.args, filter: { hostname: "^web-01$" } } },
   dora,
 };
 
-/** Declares the resources of the file, and the members that a package of the same repository lists. */
+/**
+ * The program. It declares the resources of the policy file, and the members that another package of the repository
+ * lists.
+ */
 const PROGRAM = `
 const { existsSync, writeFileSync } = require("node:fs");
 const gatehouse = require("@gatehouse-access/provider");
@@ -52,7 +55,7 @@ for (const [name, role] of Object.entries(owners)) {
 }
 `;
 
-/** For tests that do not need a refresh, which takes as long as everything else. */
+/** Flag that skips the refresh, which would double the test's time. */
 const UNREAD = ["--no-refresh"];
 
 const program = (policy: unknown) => ({ "infra/policy/policy.json": JSON.stringify(policy) });
@@ -100,13 +103,13 @@ describe.each(engines)(
       );
       return { review, namespace, access, changes: changes.sort() };
     };
-    /** Everything that a review must not change. */
+    /** Returns everything that a review must leave unchanged: the live objects, the state and the repository. */
     const everything = async () => ({
       keys: await fleet.client.getPublicKeys(),
       state: readFileSync(join(folder, "state/.pulumi/stacks/revisions/test.json"), "utf8"),
       stacks: readdirSync(join(folder, "state/.pulumi/stacks/revisions")).sort(),
       git: repository.files(),
-      // Without locks, git does not rewrite the index, even if a file is as new as the index.
+      // With this flag, git status does not rewrite the index file of the repository.
       worktree: repository.git("--no-optional-locks", "status", "--porcelain", "--ignored"),
     });
     const restore = () => repository.git("checkout", "--quiet", "--force", "main");
@@ -149,7 +152,7 @@ describe.each(engines)(
       const up = await gatehouseBy(engine)(command("up", ["--yes", "--skip-preview"]), env());
       expect([up.code, up.stderr]).toEqual([0, expect.any(String)]);
 
-      // Drift: ana has more access, bob has a lower role, and there is an unmanaged key.
+      // Creates drift: ana has more access, bob has a lower role, and there is an unmanaged key.
       const [live] = await fleet.client.getPublicKeys();
       if (!live) throw new Error("there is no key");
       const { fingerprint } = live;

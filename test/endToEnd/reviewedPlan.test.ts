@@ -36,7 +36,7 @@ describe.each(engines)("a saved plan, by the $label", { timeout: 180_000 }, ({ e
   };
   const up = (policy: Policy, args: readonly string[] = []) =>
     stack.run(["up", "--plan", plan, ...args], policyEnv(policy));
-  /** The differences that a rejected run reports. The run must change nothing. */
+  /** Returns the differences that a rejected run reports, and checks that the run changes nothing. */
   const refused = async (policy: Policy) => {
     const before = await live();
     const run = await up(policy, ["--json"]);
@@ -44,7 +44,7 @@ describe.each(engines)("a saved plan, by the $label", { timeout: 180_000 }, ({ e
     expect(await live()).toEqual(before);
     const { error } = JSON.parse(run.stdout) as { error: { code: string; differences: PlanDifference[] } };
     expect(error.code).toBe("plan_outdated");
-    // Engines differ in the order of independent resources.
+    // Sorted, since the two engines process independent resources in different orders.
     return error.differences.map(({ in: place, object, field }) => [place, object, field]).sort();
   };
   const live = async () => [
@@ -60,7 +60,7 @@ describe.each(engines)("a saved plan, by the $label", { timeout: 180_000 }, ({ e
     expect(statSync(plan).mode & 0o777).toBe(0o600);
     const text = readFileSync(plan, "utf8");
     const file = JSON.parse(text) as { content: string };
-    // These parts are longer than a name, which the base64 of the encrypted content may contain by chance.
+    // Searches only for long texts: the encrypted content, in base64, can contain a short name by chance.
     for (const part of ["PublicKey", "username", fleet.tenant]) expect(text).not.toContain(part);
     const at = file.content.length - 8;
     const other = file.content[at] === "A" ? "B" : "A";

@@ -123,7 +123,7 @@ describe("the state", () => {
   });
 });
 
-/** Resources that depend on earlier ones, in any order. */
+/** Random resources. Each depends on some of the previous resources, in any order. */
 const graph = fc.array(fc.array(fc.nat(20), { maxLength: 3 }), { maxLength: 12 }).chain((edges) => {
   const states = edges.map(
     (deps, i): ResourceState => ({

@@ -302,7 +302,7 @@ describe("resources of the plugin", () => {
       ],
       true,
     );
-    // An explicit instance of a program is a separate resource.
+    // The program declares a provider instance, which is a resource with its own step.
     expect(steps.map(({ op, name }) => [op, name])).toEqual([
       ...[
         ["same", "kept"],
@@ -310,7 +310,7 @@ describe("resources of the plugin", () => {
         ["delete", "other"],
       ],
     ]);
-    // The default instance has the stack's credential.
+    // The default instance uses the stack's credential, so its values contain no credential.
     expect(steps[0]?.after?.provider).toEqual({ url: "https://usual.example.org" });
     expect(steps[1]?.before?.provider).toEqual({ url: "https://old.example.org", password: "[secret]" });
   });

@@ -55,7 +55,7 @@ describe.skipIf(!cli)(
         config: "5",
         secretConfig: "[secret]",
       });
-      // The CLI verifies the integrity of the state and finds no changes.
+      // The CLI verifies the integrity of the embedded engine's state, and finds no changes.
       const nothing = await byCli.up();
       expect(nothing.summary).toMatchObject({ same: 5, create: 0, update: 0, replace: 0, delete: 0 });
       expect(nothing.outputs).toEqual(first.outputs);

@@ -52,7 +52,7 @@ test("drift exits with 0 without a difference, 2 with one, 1 on an error", async
   expect(up.output).toContain("2 created");
   expect(up.output).toContain("by the embedded engine");
   expect(up.output).not.toContain("\u001b[");
-  // The only stack needs no name.
+  // A command without --stack selects the only stack.
   expect((await ws.command("drift", ...args)).code).toBe(0);
   ws.tamper("a", { size: 5 });
   const drift = await ws.command("drift", ...args);

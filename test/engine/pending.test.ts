@@ -15,7 +15,10 @@ beforeEach(async () => {
 });
 afterEach(() => ws.remove());
 
-/** Adds pending operations to the state, like a killed run. The operation of an unknown thing is a creation. */
+/**
+ * Adds pending operations to the state, as a killed run leaves them. For a thing that is not in the state, the
+ * operation is a creation.
+ */
 function addPending(...operations: [type: string, name: string][]): void {
   const path = join(ws.state, ".pulumi/stacks/cloud/test.json");
   const file = JSON.parse(readFileSync(path, "utf8")) as { checkpoint: { latest: StoredState } };

@@ -363,7 +363,8 @@ describe.each(engines)("the number of program runs in an up, with the $label", (
     expect(await up()).toMatchObject(again);
     expect([ws.calls(), ws.stored()]).toEqual([[], before]);
 
-    // The Pulumi CLI cannot detect if a read secret has changed, so this program has no secrets.
+    // This program has no secrets: the Pulumi CLI cannot detect whether a secret has changed that it read from the
+    // provider.
     ws.plan({ things: [{ name: "a", args: { size: 1 } }] });
     await up();
     expect(await up("--refresh")).toMatchObject(again);
@@ -374,7 +375,7 @@ describe.each(engines)("the number of program runs in an up, with the $label", (
     expect(ws.calls()).toEqual(["update a"]);
   });
 
-  /** Runs the first `count` of the following ups, which change only the state. */
+  /** Runs the first `count` of the cases below. Each case is an up that changes only the state. */
   const changesOfState = async (count: number): Promise<void> => {
     const stack = await ws.open({ engine });
     const cases: [title: string, plan: ProgramPlan][] = [];
@@ -455,7 +456,7 @@ describe("drift and refresh", () => {
 
     await stack.refresh();
     expect(ws.names()).not.toContain("b");
-    // Outputs of the missing object are unknown until it is created again.
+    // The outputs of a deleted object are unknown until the object is created again, so dependents may need an update.
     expect((await stack.preview()).summary).toMatchObject({ create: 1, update: 2, same: 1 });
     expect((await ws.up()).summary).toMatchObject({ create: 1, update: 1 });
     expect((await stack.drift()).summary).toMatchObject({ update: 0, delete: 0 });

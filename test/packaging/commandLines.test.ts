@@ -17,7 +17,7 @@ const PROGRAMS: Readonly<Record<string, Run>> = {
   "gatehouse-agent": (...args) => runCommand([AGENT, ...args], { env: environmentWithout("GATEHOUSE_") }),
 };
 
-/** The subcommands in a help text. */
+/** Returns the names of the subcommands that a help text lists. */
 function subcommandsIn(help: string): string[] {
   const sections = help
     .split(/\n\n(?=\S.*:\n)/)

@@ -24,7 +24,7 @@ const { jobs } = parse(readFileSync(join(PIPELINES, "github/workflows/access.yml
 
 const MARKER = "<!-- gatehouse review access/prod -->";
 
-// The tests share one repository: each continues from the state of the previous one.
+// The tests share one repository. Each test continues in the state that the previous test left.
 describe.runIf(gitOnPath)(
   `the action on GitHub, with ${gitLabel}`,
   { tags: ["long"], timeout: 180_000 },
@@ -59,7 +59,7 @@ describe.runIf(gitOnPath)(
     });
     afterEach(() => expect(github.faults).toEqual([]));
 
-    /** Runs a job of the workflow with its permissions and a credential. */
+    /** Runs a job of the workflow with the permissions that the workflow declares, and with a credential. */
     async function job(
       name: JobName,
       credential: Readonly<Record<string, string>>,
@@ -128,7 +128,7 @@ describe.runIf(gitOnPath)(
     it("comments on a pull request as an observer, and updates only its own comment", async () => {
       const planted = `${MARKER}\n## Access review of \`access/prod\`\n\nNo blocking findings.`;
       github.comments.push({ id: 1, number: 7, login: "eve", body: planted, state: "open" });
-      // Other comments fill more than a page.
+      // The comments of other users fill more than one page of the API.
       for (let id = 2; id < 120; id++)
         github.comments.push({ id, number: 7, login: "ana", body: "Hm.", state: "open" });
       change(7, { ana: "^(root|deploy)$" });

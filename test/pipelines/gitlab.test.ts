@@ -22,10 +22,10 @@ import {
   statesIn,
 } from "./support/policyRepository.ts";
 
-/** The pipeline source of each job. */
+/** The value of CI_PIPELINE_SOURCE for each job. */
 const SOURCES = { review: "merge_request_event", main: "push", apply: "push", drift: "schedule" };
 
-// The tests share one project: each continues from the state of the previous one.
+// The tests share one project. Each test continues in the state that the previous test left.
 describe.runIf(gitOnPath)(
   `the jobs on GitLab, with ${gitLabel}`,
   { tags: ["long"], timeout: 120_000 },

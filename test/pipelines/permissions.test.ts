@@ -4,7 +4,10 @@ import { firewallRule, type Policy } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { type Credentials, startPolicyFleet } from "./support/policyRepository.ts";
 
-/** The minimum permissions in the table of examples/pipelines/README.md; tests of the jobs cover reviews and drift. */
+/**
+ * Checks the minimum permissions in the table of examples/pipelines/README.md for an apply. The tests of the jobs check
+ * the permissions for reviews and drift.
+ */
 describe("the permissions of an apply", { tags: ["long"], timeout: 120_000 }, () => {
   let fleet: Fleet;
   let credentials: Credentials;

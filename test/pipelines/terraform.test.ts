@@ -58,7 +58,9 @@ describe.each([
     if (root) rmSync(root, { recursive: true, force: true });
   });
 
-  /** Runs the action. The provider has the job's credential, like one that Terraform starts. */
+  /**
+   * Runs the action. The provider uses the job's credential, as if Terraform had started it with the job's environment.
+   */
   async function job(
     command: string,
     event: string,
@@ -119,7 +121,8 @@ describe.each([
   );
 });
 
-// The tests install the provider like a user, and Terraform starts it with the job's environment.
+// In these tests, Terraform itself starts the provider with the job's environment. The provider is installed as users
+// install it.
 describe.runIf(hasTerraform && gitOnPath)(
   `jobs with ${LABEL}, with ${gitLabel}`,
   { tags: ["long"], timeout: 180_000 },
@@ -221,7 +224,7 @@ describe.runIf(hasTerraform && gitOnPath)(
       const rule = { action: "allow" as const, active: true, priority: 1, sourceIp: ".*", username: ".*" };
       await fleet.client.createFirewallRule({ body: { ...rule, filter: { hostname: ".*" } } });
       expect(await night()).toEqual({ code: 2, log: "" });
-      // The next commit contains the lock file that the run wrote.
+      // Commits the lock file that the first run of Terraform wrote.
       const lock = ".terraform.lock.hcl";
       origin.write({ [lock]: readFileSync(join(clone, lock), "utf8"), "README.md": "# Policy\n" });
       const merged = origin.commit("versions of providers");

@@ -24,7 +24,7 @@ beforeAll(async () => {
   const outfile = join(folder, "parser.mjs");
   const contents = `export * from "@actions/workflow-parser";
 export * from "@actions/workflow-parser/actions/action-parser";`;
-  // The parser imports its schemas in a way that only bundlers support.
+  // GitHub's parser imports its JSON schemas in a way that only bundlers support.
   await build({
     stdin: { contents, resolveDir: import.meta.dirname },
     ...{ bundle: true, platform: "node", format: "esm", outfile },
@@ -34,7 +34,7 @@ export * from "@actions/workflow-parser/actions/action-parser";`;
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The errors of GitHub's own parser for a workflow. */
+/** Returns the errors that GitHub's own parser reports for a workflow. */
 async function workflowErrors(content: string): Promise<string[]> {
   const { convertWorkflowTemplate, NoOperationTraceWriter, parseWorkflow } = parser;
   const { context, value } = parseWorkflow({ name: "access.yml", content }, new NoOperationTraceWriter());

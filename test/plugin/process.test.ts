@@ -48,7 +48,7 @@ it("is installed in the plugin folder of the Pulumi CLI, and starts from there",
   const info = await client.call("getPluginInfo");
   expect(file).toContain(`resource-gatehouse-v${info.version}`);
   client.close();
-  // A second installation replaces the first one, like after an update of this package.
+  // A second installation replaces the first one, as after an update of the provider package.
   expect((await gatehouse(["pulumi", "install"], { PULUMI_HOME: home })).code).toBe(0);
 });
 

@@ -64,7 +64,7 @@ async function configured(
   return started;
 }
 
-/** The reasons of failures. */
+/** Returns the reason of each failure in a response. */
 const reasonsIn = ({ failuresList = [] }: Message): string[] =>
   failuresList.map(({ reason }: { readonly reason: string }) => reason);
 
@@ -143,7 +143,7 @@ describe("the settings of an instance", () => {
     const given = { url: "https://two.example" };
     const defaults = await checkInstance(started, DEFAULT, given);
     expect(defaults.inputs).toMatchObject({ url: "https://one.example" });
-    // The environment's namespace belongs to another service, so it is not filled in.
+    // The namespace in the environment is for another service, so the provider does not use it.
     expect((await checkInstance(started, OWN, given)).inputs).toEqual(given);
   });
 
@@ -186,7 +186,8 @@ describe("the settings of an instance", () => {
       inputs: { ...given, password: secret(UNKNOWN) },
       failures: [],
     });
-    // An unknown address may be another service, without the environment's namespace.
+    // If the address is unknown, the service may differ from the environment's service. So the provider does not use
+    // the environment's namespace.
     const { inputs } = await checkInstance(await start(env), OWN, { url: UNKNOWN });
     expect(inputs).toEqual({ url: UNKNOWN });
   });
@@ -194,7 +195,7 @@ describe("the settings of an instance", () => {
   it("use no namespace of the environment for a resource if their own is unknown", async () => {
     const started = await configured({ ...env }, { tenant: UNKNOWN }, OWN);
     expect((await check(started, "FirewallRule", rule)).inputs).toMatchObject({ tenant: UNKNOWN });
-    // An existing object keeps its namespace until the value is known.
+    // Existing objects keep their namespace while the new namespace is unknown.
     const known = { ...rule, tenant: TENANT };
     expect((await check(started, "FirewallRule", rule, "it", known)).inputs).not.toHaveProperty("tenant");
   });
@@ -244,7 +245,7 @@ describe("the settings of an instance", () => {
     };
     const { GATEHOUSE_URL: url } = fleet.env;
     const elsewhere = { ...credential, GATEHOUSE_URL: "https://one.example" };
-    // Without an address, the service of the credential is unknown.
+    // The environment has a credential but no service address, so the provider cannot know the credential's service.
     for (const env of [elsewhere, credential]) {
       const rejected = invoke(await configured(env, { url }, OWN), "gatehouse:index:getTags");
       await expect(rejected).rejects.toMatchObject({

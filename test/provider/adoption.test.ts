@@ -11,13 +11,14 @@ const world = sharedWorld();
 let first: Harness;
 let second: Harness;
 beforeEach(() => {
-  // Two stacks without shared state.
+  // Two stacks with separate states.
   first = new Harness(world.env, "first");
   second = new Harness(world.env, "second");
 });
 afterEach(async () => {
   await second.up({});
-  // Both stacks managed the object, so the second one has already deleted it.
+  // Both stacks managed the object, and the second stack has already deleted it. So the first stack refreshes its
+  // state.
   await first.refresh();
   await first.up({});
   await first.close();
@@ -25,10 +26,10 @@ afterEach(async () => {
 });
 
 const adoptable = definitions.filter((definition) => definition.inputs.adopt);
-/** Kinds without conflicts: firewall rules have no unique name. */
+/** Kinds of objects that may exist twice: firewall rules have no unique name. */
 const WITHOUT_CONFLICTS = ["FirewallRule"];
 
-/** Names of the second stack; with the last one, only the state differs from the first stack. */
+/** Names of the second stack. With "first", both stacks have the same name and differ only in their states. */
 const STACKS = ["second", "first"];
 
 describe.each(adoptable.map((definition) => ({ type: definition.name, definition })))(
@@ -111,7 +112,10 @@ it("each of several equal existing rules is adopted by one resource", async () =
 });
 
 describe("duplicate declarations in one program", () => {
-  /** The expected error; Terraform does not send resource names to a provider. */
+  /**
+   * The expected error text. Under Terraform, the text has no resource names, since Terraform does not send them to
+   * providers.
+   */
   const same = (one: string, two: string) =>
     `${isTerraform ? ".*" : `${one} and ${two}`} manage the same object`;
   const pairs = definitions

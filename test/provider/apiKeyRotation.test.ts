@@ -26,9 +26,11 @@ const names = async () =>
 const key = (args: Record<string, unknown>): Program => ({
   ci: { type: "ApiKey", args: { validDays: 30, role: "observer", ...args } },
 });
-/** The expected output with the previous secret; a state of Terraform has no secrets. */
+/** The expected output that contains the previous secret. Terraform states contain no secrets. */
 const previousKey = (secret: unknown) => (isTerraform ? {} : { previousKey: secret });
-/** The step that replaces an expired key; a plan of Terraform has no replacement reason. */
+/**
+ * The expected step for the replacement of an expired key. Terraform plans do not contain the reason of a replacement.
+ */
 const EXPIRED = `replace ci ${isTerraform ? "id" : "rotateBefore"}`;
 const outputs = () => harness.state.get("ci")?.outputs ?? {};
 
@@ -45,7 +47,7 @@ async function isValid(secret: unknown): Promise<boolean> {
   }
 }
 
-/** Moves only the provider's clock; the service does not expire the key. */
+/** Advances only the clock of the provider, so the key does not expire on the service. */
 function daysLater(days: number): void {
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + days * DAY });
 }
@@ -94,7 +96,7 @@ describe("rotation of an API key", () => {
     },
   );
 
-  // Terraform destroys a resource that the user replaces, without a call to the provider.
+  // Terraform destroys a resource without a call to the provider if the user requests its replacement.
   it.skipIf(isTerraform)(
     "rejects an engine's replacement that would ignore the overlap, and keeps the old key valid",
     async () => {
@@ -159,7 +161,7 @@ describe("rotation of an API key", () => {
     expect(await harness.refresh()).toEqual(["update ci"]);
     await harness.up(key({ name: "ci-bot" }));
     expect(await names()).toEqual(["ci-bot", "decoy"]);
-    // The deletion also refers to the key, not to its name.
+    // The deletion of the old key must also find the renamed key, and not another key with the old name.
     await fleet.client.updateApiKey({ params: { key: "ci-bot" }, body: { name: "renamed" } });
     await fleet.client.updateApiKey({ params: { key: "decoy" }, body: { name: "ci-bot" } });
     await harness.up({});
@@ -175,7 +177,7 @@ describe("rotation of an API key", () => {
       await harness.up(program("a"));
       const replaced = harness.state.get("ci");
       await harness.up(program("b"));
-      // An engine keeps the replaced resource in the state for deletion by the next run.
+      // An engine keeps the replaced resource in the state, and the next run deletes its object.
       if (replaced) harness.state.set("pending", replaced);
       await harness.up(program("b"));
       expect(await Promise.all([isValid(replaced?.outputs.key), isValid(outputs().key)])).toEqual([

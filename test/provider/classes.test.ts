@@ -31,7 +31,10 @@ beforeEach(() => {
 class OtherProvider extends pulumi.ProviderResource {}
 
 const args = { device: "web-01", tags: ["prod"] };
-/** An explicit provider of dynamic resources, with which a user may try to select another service. */
+/**
+ * An explicit provider instance. A user may try to select another service with it, which dynamic resources do not
+ * support.
+ */
 const other = () => new OtherProvider("pulumi-nodejs", "other", { url: "https://other.example" });
 const refusal = /^DeviceTags "tags": .* has no effect: .*GATEHOUSE_URL.*a stack for each/;
 

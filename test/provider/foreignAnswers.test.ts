@@ -4,7 +4,7 @@ import { type Listening, listening } from "../support/listening.ts";
 import { sharedFleet } from "../support/shared.ts";
 import { Harness, type Program } from "./support/harness.ts";
 
-// A misconfigured proxy responds to every request with 404. This must not empty a state.
+// A misconfigured proxy responds to every request with 404. The provider must not delete the objects from its state.
 
 const fleet = sharedFleet();
 let proxy: Listening;
@@ -56,7 +56,7 @@ describe.each([
   });
 });
 
-/** True for requests about one object that is not a namespace. */
+/** True for a request about one object, except for a namespace. */
 const isAboutOne = (method = "", path = "") =>
   method === "DELETE" || /^\/api\/(devices|firewall\/rules)\/[^/?]+$/.test(path);
 const isAboutNamespace = (path = "") => /^\/api\/namespaces\/[0-9a-f-]{36}$/.test(path);

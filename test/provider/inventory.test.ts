@@ -159,7 +159,7 @@ describe("declarable objects", () => {
       device("3", "SAME", "02:00:00:00:00:03", "pending"),
       device("4", "", "02:00:00:00:00:04"),
       device("5", "", ""),
-      // The name of this device is the MAC address of another one.
+      // The name of this device equals the MAC address of another device.
       device("6", "02:00:00:00:00:01", "02:00:00:00:00:06"),
       device("7", uid("1"), "02:00:00:00:00:06"),
     ]);

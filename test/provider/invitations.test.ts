@@ -48,7 +48,7 @@ async function sigOf(email: string): Promise<string> {
 }
 const accept = (token: string, sig: string) =>
   app.call("acceptInvite", { token, params: { tenant: owner.tenant }, body: { sig } });
-/** Advances the clock of the provider and of the service, which runs in this process. */
+/** Advances the clock of the provider and of the service, which both run in this process. */
 function advance(seconds: number): void {
   vi.useFakeTimers({ now: Date.now() + seconds * 1000, toFake: ["Date"] });
 }
@@ -213,7 +213,7 @@ describe("the user of a Member", () => {
         invitation("4", "pending", future),
         invitation("5", "pending", past),
         invitation("6", "rejected", future),
-        // An earlier invitation of the first user.
+        // An earlier invitation of the same user.
         { ...invitation("4", "rejected", past), createdAt: "2026-11-01T07:00:00.000Z" },
       ],
     };

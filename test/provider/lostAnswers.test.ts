@@ -28,7 +28,7 @@ const isLogin = (path: string) =>
   path === "/api/login" || path.startsWith("/api/token") || path.startsWith("/api/auth");
 const isWrite = (method: string, path: string) => method !== "GET" && !isLogin(path);
 
-/** The numbers of objects of each kind in the user's namespaces. */
+/** Returns the number of objects of each kind in the user's namespaces. */
 async function census(): Promise<Record<string, number>> {
   const { client } = world;
   const query = { perPage: 100 };
@@ -51,7 +51,10 @@ async function census(): Promise<Record<string, number>> {
   };
 }
 
-/** One input that an update changes and up to two that replace the object; for keys, one is the namespace. */
+/**
+ * Selects inputs of a resource: one that an update changes, and up to two that replace the object. For keys, the
+ * namespace is one of the two.
+ */
 function oneOfEachStep({ name, inputs }: ResourceDefinition, fields: readonly string[]): string[] {
   const own = fields.filter((field) => field !== "tenant" || name === "PublicKey");
   const updated = own.find((field) => !inputs[field]?.replaces);
@@ -103,7 +106,7 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
     const before = proxy.lost();
     proxy.loseAnswer(isWrite);
     await upAgain(base);
-    // The creation of a Tag sends no request.
+    // A Tag is created without a request, so no response can be lost.
     expect(proxy.lost()).toBe(type === "Tag" ? before : before + 1);
     proxy.loseAnswer(() => false);
     expect(await census()).toEqual(once);
@@ -113,7 +116,7 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
   });
 
   it("its creation on a service without idempotency keys: is searched before it is repeated", async () => {
-    // Settings need a second request, so the new namespace would differ from the program.
+    // Not for a Namespace: it needs a second request for its settings, so the first request creates a different object.
     const { settings: _settings, ...args } = base;
     const other = new Harness({ ...world.env, GATEHOUSE_URL: older.url });
     older.loseAnswer(isWrite);
@@ -124,13 +127,13 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
     await other.close();
   });
 
-  // Terraform sends no resource names, so a later run cannot recognize an object of an earlier run.
+  // Terraform sends no resource names, so a later run cannot detect that an earlier run created an object.
   it.skipIf(type === "ApiKey" || isTerraform)(
     "its creation, and the process ends too: converges in the next up",
     { tags: ["long"] },
     async () => {
-      // The process loses its memory: the harness drops the failed creation, and the proxy also loses the
-      // response to the search that follows.
+      // Simulates the end of the process: the harness drops the failed creation, and the proxy also loses the response
+      // to the search that follows it.
       proxy.loseAnswers(isWrite, () => true);
       await harness.up(program(base)).catch(() => undefined);
       proxy.loseAnswers(undefined);
@@ -166,7 +169,8 @@ describe("a creation whose response is lost, next to an equal object of another 
   });
   afterEach(() => harness.close());
 
-  // Terraform sends no resource name, so the provider rejects the equal object: an earlier run could have created it.
+  // Terraform sends no resource name, so the provider cannot distinguish the created rule from an equal rule of an
+  // earlier run. It rejects the rule.
   it.skipIf(isTerraform)("of a rule: adopts the created rule and keeps the other one", async () => {
     const body = {
       action: "deny",

@@ -68,7 +68,7 @@ describe("a user who is no longer a member of the namespace", () => {
   });
 });
 
-// An empty 404 does not distinguish a deleted namespace from a removed member.
+// An empty 404 does not show whether the namespace was deleted or the user is no longer a member.
 describe("a deleted namespace", () => {
   it("lets a destroy succeed without remaining objects", async () => {
     await owner().deleteNamespace({ params: { tenant } });
@@ -84,7 +84,7 @@ describe("a deleted namespace", () => {
 it("a service whose lists omit members causes no deletion of Members", async () => {
   const sparse = await startSparseService(fleet.service.url, { withoutListedMembers: true });
   const through = new Harness({ ...fleet.env, GATEHOUSE_URL: sparse.url });
-  // Enough namespaces that the provider lists them instead of reading each.
+  // So many namespaces that the provider lists all of them instead of reading each one.
   const members: Program = {};
   for (let count = 0; count < 8; count += 1) {
     const { tenantId } = await fleet.client.createNamespace({ body: { name: `stage-${count}` } });

@@ -5,8 +5,8 @@ import { isTerraform } from "./support/frontDoor.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { sshKeyLine } from "./support/programs.ts";
 
-// Objects that move from one resource of a program to another within one run. Engines delete last and know only ids:
-// a deletion must not remove an object that another resource manages by then.
+// Objects that move from one resource of a program to another within one run. Engines delete resources last, and know
+// only the ids of their objects. A deletion must not remove an object that another resource manages at that time.
 
 const fleet = sharedFleet(["ana", "bob"]);
 let harness: Harness;
@@ -26,7 +26,7 @@ const key = (data: string, name = "laptop") => ({
 const keyNames = async () => (await fleet.client.getPublicKeys()).map(({ name }) => name).sort();
 
 describe("an object that another resource manages at the end of the run", () => {
-  // Terraform does not delay a deletion until after creations.
+  // Not with Terraform, which does not run all deletions after the creations.
   it.skipIf(isTerraform)(
     "stays after the deletion of its old resource: a device with onDestroy remove",
     async () => {
@@ -49,7 +49,7 @@ describe("an object that another resource manages at the end of the run", () => 
     expect(await harness.refresh()).toEqual([]);
   });
 
-  // Terraform deletes in any order: its plan rejects the move.
+  // Terraform deletes in any order, so its plan rejects this move.
   it.skipIf(isTerraform)(
     "stays if devices move to the previous resource, and only the first device loses its tags",
     async () => {
@@ -92,7 +92,7 @@ describe("an object that another resource manages at the end of the run", () => 
   });
 });
 
-// Terraform destroys the conflicting objects before.
+// Not with Terraform, which destroys both keys before it creates the new ones.
 it.skipIf(isTerraform)(
   "two keys that exchange their data: the error mentions the other resource of the program",
   async () => {
@@ -120,7 +120,8 @@ describe("the name of a resource whose object moved", () => {
   it.each<Case>([
     ["PublicKey", key(sshKeyLine(), "one"), key(sshKeyLine(), "two")],
     ["FirewallRule", rule(1), rule(2)],
-    // Terraform sends no resource name, so an earlier run could have created the equal rule.
+    // Not with Terraform: it sends no resource name, so the provider cannot know whether an earlier run created the
+    // equal rule.
     ...(isTerraform ? [] : [twoRules]),
     ["Namespace", namespace("passed-one"), namespace("passed-two")],
     ["Member", member("ana"), member("bob")],

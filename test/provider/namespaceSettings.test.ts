@@ -99,9 +99,9 @@ describe("settings of a Namespace", () => {
     expect(await liveSettings()).toEqual({ sessionRecord: false, connectionAnnouncement: "" });
   });
 
-  // Terraform upgrades its states by a separate request: see test/terraform/configurations.test.ts.
+  // Terraform upgrades old states with a separate request: see test/terraform/configurations.test.ts.
   it.skipIf(isTerraform)("that the state of an older version lacks are no drift and no change", async () => {
-    // The harness compares members in order, and the plugin sorts them.
+    // In the order in which the plugin sorts these members, since the harness compares members in order.
     const settings = { connectionAnnouncement: "", sessionRecord: false };
     await harness.up(program(settings));
     const entry = harness.state.get("it");
@@ -127,7 +127,8 @@ describe("new settings of a Namespace at a server of 0.19", () => {
 
   it("are not sent by programs that do not set them", async () => {
     await harness.up(program({ sessionRecord: false }));
-    // The older server hides it, so only a request with this setting could reset it.
+    // The older server does not return this setting, so the provider cannot detect the change. Only a request that
+    // contains the setting could reset it.
     await changeOutOfBand({ deviceProof: "required" });
     await harness.up(program({ connectionAnnouncement: "hello" }));
     expect(await liveSettings()).toMatchObject({ connectionAnnouncement: "hello", deviceProof: "required" });

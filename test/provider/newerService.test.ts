@@ -3,7 +3,7 @@ import { type RecordedService, startRecordedService } from "../support/recordedS
 import { isTerraform } from "./support/frontDoor.ts";
 import { Harness, type Program } from "./support/harness.ts";
 
-// Recorded exchanges with a service of version 0.27, whose API differs from the provider's specification.
+// Recorded requests and responses of a service of version 0.27. Its API differs from the provider's specification.
 
 const TENANT = "a7d30b2c-5fdf-4149-adc1-afc58e37821b";
 const ALICE = "6a6677b5-8e82-457c-8056-7c0162205a84";
@@ -15,7 +15,7 @@ let harness: Harness;
 let printed: string[];
 beforeEach(() => {
   printed = [];
-  // The time of the recording; its invitations expire later.
+  // Sets the clock to the time of the recording, so that the recorded invitations have not expired.
   vi.useFakeTimers({ now: new Date("2026-11-22T00:00:00Z"), toFake: ["Date"] });
   vi.spyOn(console, "log").mockImplementation((text: string) => printed.push(text));
 });
@@ -34,7 +34,7 @@ async function start(...labels: string[]): Promise<void> {
     GATEHOUSE_USERNAME: "admin",
     GATEHOUSE_PASSWORD: "password123",
     GATEHOUSE_TENANT: TENANT,
-    // One test stops the service, and retries cannot succeed.
+    // Disables retries: one test stops the service, and a retry could not succeed.
     GATEHOUSE_RETRY_TIMEOUT: "0",
   });
 }
@@ -75,7 +75,7 @@ describe("a Member", () => {
 
   it("that accepts keeps the id, and is a member after the next refresh", async () => {
     const accepted = "get namespace with its members";
-    // Each run reads the namespace once: up and refresh.
+    // The namespace is recorded twice, since up and refresh each read it once.
     await start("info", "list namespaces", "invite alice", "list invitations", accepted);
     await harness.up(alice());
     const id = harness.state.get("alice")?.id;
@@ -261,7 +261,7 @@ describe("an operation that a service of 0.27 performs differently", () => {
     expect(await harness.preview(program)).toEqual([]);
   });
 
-  // The recording has no check of a secret that a configuration of Terraform chooses.
+  // Not with Terraform: the recording has no request that checks whether a chosen secret exists.
   it.skipIf(isTerraform)("an API key: is found by its creator, and revoked", async () => {
     await start("create API key e60", "list API keys", "delete API key e60");
     await harness.up({ it: { type: "ApiKey", args: { name: "e60", validDays: 60 } } });

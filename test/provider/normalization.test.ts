@@ -12,7 +12,7 @@ import { programs } from "./support/programs.ts";
 
 const cases = definitions.map((definition) => [definition.name, definition] as const);
 
-/** The state of the inputs after they are applied. */
+/** Returns the state that a resource with these inputs has after an up. */
 function applied(definition: ResourceDefinition, inputs: Record<string, unknown>): Record<string, unknown> {
   // The diff of an ApiKey also reads these outputs.
   return { expiresAt: "", previous: [], ...canonicalInputs(definition.inputs, inputs) };

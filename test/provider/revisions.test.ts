@@ -18,7 +18,7 @@ import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
 
 const PROJECT = "name: p\nruntime: nodejs\n";
 
-/** Creates a repository with a program in `app`, and a function that checks out one of its revisions. */
+/** Creates a repository with a program in the folder `app`. Returns a function that checks out one of its revisions. */
 function repositoryWith(files: Readonly<Record<string, string>>) {
   const folder = testFolder();
   mkdirSync(join(folder, "repository"));
@@ -146,7 +146,10 @@ test("different services or namespaces of revisions are detected in their config
   ).toEqual(["gatehouse:url", "gatehouse:tenant"]);
 });
 
-/** The home folder of this user in the user database; undefined without an entry or a database file. */
+/**
+ * The home folder of this process's user in the user database. Undefined if the user has no entry, or no database file
+ * exists.
+ */
 const homeInDatabase = existsSync("/etc/passwd")
   ? readFileSync("/etc/passwd", "utf8")
       .split("\n")
@@ -182,7 +185,8 @@ describe("a backend's URL", () => {
     },
   );
 
-  // The Pulumi CLI does the same; with another HOME, the two engines would use different states.
+  // The Pulumi CLI reads the user database too. If the embedded engine used HOME, the two engines would use different
+  // states.
   test.skipIf(homeInDatabase === undefined)(
     "starts at the home folder of the user database, not at HOME",
     () => {

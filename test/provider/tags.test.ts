@@ -54,7 +54,7 @@ it("a filter waits for tags that the same run adds", async () => {
     }
   });
   expect(await refused.promise).toMatchObject({ status: 404 });
-  // Work on another tag ends first and does not end the wait.
+  // A change of another tag ends first. The creation of the key must continue to wait for its own tag.
   await opened.tagWork.during(async () => {});
   await opened.tagWork.during(() =>
     fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["soon"] } }),
@@ -95,7 +95,7 @@ it("a device that enrolls again loses its tags, and up restores them for its MAC
   };
   await harness.up(program);
   await fleet.client.deleteDevice({ params: { uid: first } });
-  // The uid of a device depends on its key.
+  // The uid of a device depends on the device's key, so a new key results in a new uid.
   await fleet.client.authDevice({
     body: {
       info: { id: "debian", prettyName: "Debian", version: "v0.19.0", arch: "amd64", platform: "native" },

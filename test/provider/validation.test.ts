@@ -136,7 +136,7 @@ describe("the error of a rejected input has the resource, the field and the requ
     expect(reasons).not.toEqual([]);
     for (const reason of reasons) {
       expect(reason).toMatch(new RegExp(`^${type}\\.${field}(\\.\\w+)*: must`));
-      // Messages of the validation library are for authors of schemas.
+      // Errors must not contain messages of the validation library, which are written for developers of schemas.
       expect(reason).not.toMatch(/expected|received|invalid|too (small|big)|unrecognized/i);
     }
   });
@@ -173,7 +173,7 @@ describe("rejects an id of another form before any request", () => {
       throw new Error(`connection.${String(property)} is used`);
     },
   });
-  // An import of a Namespace accepts its name instead.
+  // Not for a Namespace, whose import also accepts a name in place of the id.
   const inNamespace = definitions.filter(({ name }) => name !== "Namespace");
 
   it.each(inNamespace.map((definition) => [definition.name, definition] as const))(
@@ -182,7 +182,7 @@ describe("rejects an id of another form before any request", () => {
       const { example, text } = definition.id;
       const [tenant = "", ...rest] = example.split("/");
       const wrong = ["", "/", tenant, `${tenant}/`, rest.join("/"), `/${example}`];
-      // A name may contain slashes.
+      // A name may contain slashes, so ids that end with a name cannot be too long.
       if (!text.endsWith("/name")) wrong.push(`${example}/`, `${example}/other`, `other/${example}`);
       for (const id of wrong) {
         await expect(definition.read(connection, id, {}), id).rejects.toThrow(`id "${id}": must be ${text}`);

@@ -15,12 +15,12 @@ beforeAll(async () => {
 afterAll(() => world?.fleet.stop());
 
 const access = (...args: readonly string[]) => gatehouse(["access", ...args], world.fleet.env);
-/** The output of the command without starting a process, which takes longer than most tests. */
+/** Returns the output of `gatehouse access`. Starts no process, which would take longer than most tests. */
 function query(flags: AccessFlags, format: AccessFormat = "text") {
   const { output, refused } = accessAnswer(estate, accessInquiry(flags, format));
   return { stdout: [...output].join(""), refused };
 }
-/** The table's rows as cells, without the header. */
+/** Returns the cells of each row in the printed table, without the header. */
 const rowsOf = (stdout: string) => {
   const lines = stdout.split("\n");
   const head = lines.findIndex((line) => line.startsWith("KEY "));
@@ -36,7 +36,7 @@ describe("the table", () => {
   test("lists each access with its rule, and the evaluated logins and addresses", async () => {
     const { code, stdout, stderr } = await spawnGatehouse(["access"], world.fleet.env);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    // The terminal does not interpret names that other users chose.
+    // Other users choose these names. The output must escape their control characters for the terminal.
     expect(stdout).not.toContain("\u001b");
     const cmd = `=cmd(), "x"\\u{1b}[2J (${short(FORMULA)})`;
     expect(rowsOf(stdout)).toEqual([
@@ -58,7 +58,7 @@ describe("the table", () => {
       ],
       [`bob (${short("bob")})`, "root", "any except 203.0.113.1", "5 devices tagged web", "none matches"],
     ]);
-    // The pending device is not counted. The login "seen" comes from a session.
+    // The count omits the pending device. The login "seen" comes from a recorded session.
     expect(stdout).toContain(`Namespace ${world.fleet.tenant}: 3 keys, 9 accepted devices, 4 firewall rules`);
     expect(stdout).toContain(
       "4 login names (from patterns and 1 recent session): deploy, <any other login>, root, seen; ",
@@ -194,7 +194,7 @@ describe("--explain", () => {
       keyAdmitsDevice: true,
       rule: { id: "1" },
     });
-    // A rule with a lower priority than the deciding rule does not nearly decide.
+    // `nearly` is false for a rule with a lower priority than the deciding rule.
     expect(
       answer.considered.map(({ rule, role, mismatches, onlyMismatch }: Record<string, { id: string }>) => [
         rule?.id,
@@ -270,7 +270,7 @@ test("a fingerprint prefix of several keys matches all of them, and the output r
   expect(text).toMatch(/--key \S+ matches several keys: .*twin/);
 });
 
-/** Matches an error of one line without a stack trace. */
+/** Returns a pattern for an error message of one line, without a stack trace. */
 const oneError = (text: string) => expect.stringMatching(new RegExp(`^error: ${text}[^\n]*\n$`));
 
 test("a device that is not in the namespace is a one-line error", async () => {

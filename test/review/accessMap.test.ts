@@ -12,7 +12,7 @@ const { show, shown } = useMaps();
 const status = (page: Page) => page.locator("#status");
 const details = (page: Page) => page.locator("#details").innerText();
 
-/** Waits until the page reports these numbers of keys and devices. */
+/** Waits until the page shows these numbers of keys and devices. */
 async function expectShown(page: Page, keys: number, devices: string): Promise<void> {
   const text = `Shown: ${keys} of 8 keys, with access to ${devices} of 29 devices`;
   await expect.poll(() => status(page).textContent(), PATIENCE).toBe(text);

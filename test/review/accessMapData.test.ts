@@ -47,7 +47,7 @@ const policy: fc.Arbitrary<AccessPolicy> = fc.record({
   ),
 });
 
-/** One line for each login of the map. */
+/** Returns one line for each login that the map shows. */
 function loginsOf({ keys, devices, deviceSets, edges }: AccessMapData): string[] {
   return edges.flatMap(({ key, devices: set, logins, addresses, change }) => {
     const runs = deviceSets[set] ?? [];
@@ -65,7 +65,7 @@ function loginsOf({ keys, devices, deviceSets, edges }: AccessMapData): string[]
 const shownLogin = (login: string) => (login === ANY_LOGIN ? "any login that no pattern mentions" : login);
 const shown = (address: string) => (address === ANY_ADDRESS ? "any address that no rule mentions" : address);
 
-/** The same lines, computed by the functions of the policy. */
+/** Returns the same lines as the map, computed by the functions of the policy. */
 function expected(before: Access, after: Access): string[] {
   const name = (change: string, fingerprint: string, login: string, address: string, uid: string) =>
     [change, fingerprint, shownLogin(login), shown(address), uid].join(" ");

@@ -19,7 +19,7 @@ describe.each(["light", "dark"] as const)("in %s", { tags: ["long"] }, (colorSch
     expect(background).toBe(colorScheme === "dark" ? "rgb(13, 17, 23)" : "rgb(245, 247, 250)");
     for (const line of [undefined, "Ana Silva", "oncall-phone", "edge + pilot"]) {
       if (line) await chooseLine(page, line);
-      // The page's policy blocks scripts, but the browser's own tools may run one.
+      // The page's content security policy blocks scripts, except scripts that the browser's own tools run.
       await page.evaluate(AXE);
       const found = await page.evaluate(async () => {
         const axe = (globalThis as unknown as { axe: typeof import("axe-core") }).axe;
@@ -42,7 +42,7 @@ describe.each(["light", "dark"] as const)("in %s", { tags: ["long"] }, (colorSch
 
   it("has a picture in the documentation", async () => {
     const page = await shown(data, { colorScheme, viewport: { width: 1360, height: 860 } });
-    // The light picture shows the whole map, the dark one shows one key.
+    // The picture of the light theme shows the whole map. The picture of the dark theme shows one key.
     if (colorScheme === "dark") await chooseLine(page, "Northwind");
     await page.mouse.move(0, 0);
     const picture = await page.screenshot({ scale: "css" });

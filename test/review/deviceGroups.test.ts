@@ -33,7 +33,7 @@ test("summarizes many devices by a tag or name prefix that only they have, a tag
 
 test("does not summarize devices by a tag or prefix that other devices have too", () => {
   expect(text(web.slice(0, 5))).toBe("5 of 20 devices: web-1, web-2, web-3, web-4, 1 more");
-  // The prefix "db" is only a part of the first word of this name.
+  // The prefix "db" is only a part of this name's first word.
   expect(text(db, [...universe, device("dbproxy")])).toBe("5 of 21 devices: db1, db2, db3, db4, 1 more");
   expect(text(db, [...universe, device("db-old")])).not.toContain("named db*");
 });
@@ -81,7 +81,7 @@ const devices = fc.uniqueArray(names, { maxLength: 30 }).chain((all) =>
   ),
 );
 
-/** The devices that a trait describes. */
+/** Returns the devices that have the tag or name prefix. */
 const describedBy = ({ kind, text: word }: Trait, among: readonly AccessDevice[]) =>
   among.filter(({ name, tags }) => (kind === "tag" ? tags.includes(word) : name.startsWith(word)));
 const uidsOf = (some: readonly AccessDevice[]) => [...new Set(some.map(({ uid }) => uid))].sort();

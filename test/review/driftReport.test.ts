@@ -93,7 +93,7 @@ test("suggests YAML for a program in YAML", () => {
   expect(language).toBe("yaml");
   // A program in YAML writes `$$` for a `$` before another `$`.
   expect(changes).toEqual(['PublicKey "x": name: "a $$$b"']);
-  // The program already has a key "x".
+  // Adds a number to the name, since the program already has a key "x".
   expect(parse(program)).toEqual({
     "x-2": {
       type: "gatehouse:PublicKey",
@@ -123,7 +123,7 @@ describe("the JUnit report", () => {
   };
   const isXmlText = (text: string) => [...text].every(isXmlChar);
 
-  /** Parses the test case of an API key that has this name and expired with this message. */
+  /** Parses the test case of an expired API key with this name and this message. */
   function readBack(name: string, message: string) {
     const report = {
       ...{

@@ -93,7 +93,7 @@ describe("a plan limited to one service", () => {
     const found = stepsOf(plan, HOME, HOME);
     expect(found.steps.map(({ title }) => title)).toEqual(['PublicKey "bob"']);
     expect(found.notEvaluated).toEqual([expect.stringContaining('PublicKey "ana": its namespace is secret')]);
-    // The permissions of that credential are unknown here.
+    // The review does not know the permissions of the instance's own credential, so it reports none as missing.
     const missingFor = (...of: readonly Step[]) => {
       const { plan: seen } = onService({ steps: of } as unknown as Plan, HERE);
       const actor = { kind: "user", role: "observer" } as const;

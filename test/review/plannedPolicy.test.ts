@@ -71,7 +71,7 @@ describe("namespaces", () => {
     const unnamed = planOf(step("create", "PublicKey", "k", { after: { ...keyInputs, data: lineC } }));
     expect(plannedEstate(estate, unnamed, { home: OTHER }).policy).toEqual(estate.policy);
     expect(plannedEstate(estate, unnamed).policy.keys).toHaveLength(3);
-    // The namespace of the state counts, even if the program sets none.
+    // A resource belongs to the namespace in the state, even if the program sets no namespace.
     const state = { before: { outputs: { ...keyState.before.outputs, tenant: OTHER } }, id: keyId };
     expect(plan(step("update", "PublicKey", "a", { ...state, after: keyInputs })).policy).toEqual(
       estate.policy,

@@ -8,7 +8,7 @@ test("finds files beside Pulumi.yaml and in policy/, in every module format, and
   const source = `${IMPORT}\n${PASSES}`;
   const common = `const { expect, policyTest } = require("@gatehouse-access/provider/policy");\n${PASSES}`;
   const [report] = await runFiles({
-    // Policy tests are ES modules, whatever the module type of the program.
+    // Node.js loads policy tests as ES modules, independent of the program's module type.
     "package.json": '{ "type": "commonjs" }',
     "a.policy.ts": source,
     "b.policy.mts": source,

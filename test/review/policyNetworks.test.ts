@@ -72,7 +72,7 @@ test.each([
 
 test.each([
   ...["", "/8", "10.0.0.0/", "10.0.0.0/x", "10.0.0.0/-1", "10.0.0.0/33", "10.0.0.0/8/8", "2001:db8::/129"],
-  // C libraries accept the first three as addresses.
+  // C libraries accept the first three texts as addresses.
   ...["127.1", "010.0.0.1", "0x7f000001", "10.0.0.0/ 8", " 10.0.0.0", "web-1", "[::1]", "1::2::3"],
 ])("rejects %j as a network", (text) => {
   expect(() => parseNetwork(text)).toThrow(

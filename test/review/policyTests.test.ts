@@ -12,11 +12,11 @@ import {
   smallPolicy,
 } from "./support/policyFiles.ts";
 
-/** Puts each assertion on a line of its own, from line 3 on. */
+/** Returns a test body with one assertion on each line, from line 3 of the file on. */
 const bodyOf = (lines: readonly string[]) => lines.map((line) => `expect(${line};`).join("\n");
 const policyWith = (changes: Partial<AccessPolicy>) => factsOf({ ...smallPolicy, ...changes });
 
-/** Expects the assertions to hold, and their negations to fail. */
+/** Checks that each assertion passes, and that the negation of each assertion fails. */
 async function expectHolding(assertions: readonly string[], facts = factsOf(smallPolicy)): Promise<void> {
   const opposite = assertions.map((text) => text.replace(").", ").not.").replace(".not.not", ""));
   const [as, negated] = await runBodies([bodyOf(assertions), bodyOf(opposite)], facts);

@@ -18,7 +18,10 @@ const OBJECTS = [
   object("PublicKey", "aa:bb"),
 ];
 
-/** The ids of the objects that a repair with this credential removes, and the reasons for those that it keeps. */
+/**
+ * Returns the ids of the objects that a repair with this credential removes. Also returns the reasons for the objects
+ * that the repair keeps.
+ */
 function sortedFor(identity: Repairer["identity"], objects: readonly LiveObject[] = OBJECTS) {
   const repairer = { identity, project: "fleet", stack: "prod", adoptFrom: [] };
   const { done, left } = removable(objects, repairer);

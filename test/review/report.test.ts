@@ -144,7 +144,7 @@ describe("a review as text", () => {
     expect(of([finding({})], [line("ana", { change: "lost" }), line("bob", { change: "gained" })])).toEqual(
       [],
     );
-    // An import finds them in existing objects.
+    // A finding that is not new does not block. An import reports such findings of existing objects.
     expect(of([{ ...error, isNew: false }], [line("ana", { change: "gained" })])).toEqual([]);
     const allowed = { ...NOTHING_ALLOWED, allowFindings: true };
     expect(objections(review({ lint: [error] }), allowed)).toEqual([]);
@@ -187,7 +187,7 @@ describe("a comment", () => {
       expect(words.length).toBeLessThanOrEqual(max);
       const shown = words.match(/^- \*\*\+\*\*/gm)?.length ?? 0;
       expect(shown).toBeGreaterThan(5);
-      // The closing sentence of the list is one of the items.
+      // The closing sentence of the list counts as one item, so the list has 3001 items.
       expect(words).toContain(`and ${3000 + 1 - shown} more`);
     }
   });

@@ -5,7 +5,10 @@ import { apiKeyCredential, type Client, createClient } from "../../sdk/index.ts"
 import { type Listening, listening } from "../support/listening.ts";
 
 const TENANT = "00000000-0000-4000-8000-000000000000";
-/** From this number of objects on, the trail is read from its end, and not once for each object. */
+/**
+ * The minimum number of objects for which the command reads the trail from its end. For fewer objects, it sends one
+ * request for each object.
+ */
 const MANY = 41;
 const key = (index: number): ObjectName => ({ kind: "PublicKey", id: `key-${index}` });
 const keys = (count: number) => Array.from({ length: count }, (_, index) => key(index));
@@ -13,9 +16,9 @@ const keys = (count: number) => Array.from({ length: count }, (_, index) => key(
 /** A service with an audit trail of a million entries. */
 let service: Listening;
 let client: Client;
-/** The queries of the requests. */
+/** The query parameters of each request that the service received. */
 let queries: URLSearchParams[] = [];
-/** The object of the entry at a position, the latest entry first. */
+/** Returns the object of the audit entry at a position. Position 0 is the latest entry. */
 let objectAt: (position: number) => { kind: string; id: string };
 
 beforeAll(async () => {
@@ -55,7 +58,7 @@ it("requests the latest entry of each of a few objects", async () => {
 });
 
 it("reads the trail of many objects no further than their latest entries", async () => {
-  // Each key has two entries: the later one counts.
+  // Each key has two audit entries, and the command must return the later one.
   objectAt = (position) => ({ kind: "publicKey", id: `key-${position % 150}` });
   const { changes, notes } = await whoChanged(client, TENANT, keys(150));
   expect(notes).toEqual([]);
@@ -66,7 +69,7 @@ it("reads the trail of many objects no further than their latest entries", async
 
 it("reads the latest 5,000 entries of a long trail, and reports the objects that it has not found", async () => {
   objectAt = (position) => {
-    // The last entry that is read, and the next one.
+    // Position 4,999 is the last entry that the command reads. Position 5,000 is the first entry that it does not read.
     if (position === 4_999) return { kind: "publicKey", id: "key-0" };
     if (position === 5_000) return { kind: "publicKey", id: "key-1" };
     return { kind: "device", id: `key-${position % MANY}` };

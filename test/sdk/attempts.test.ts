@@ -137,7 +137,7 @@ test("waits without jitter for a Retry-After that equals the budget", async () =
   expect(clock.slept).toEqual([7000]);
 });
 
-/** A port without a listener; the operating system never assigns it to a request for any free port. */
+/** A port on which no process listens. The operating system never assigns this port automatically. */
 const CLOSED_PORT = 9;
 
 test("repeats a creation after a refused connection and reports no effect", async () => {
@@ -188,7 +188,7 @@ test("reports a slow response as a timeout, with an unknown outcome for a creati
 });
 
 test("ends a call without a response at its deadline", async () => {
-  // Only the deadline can end the call before the test's own timeout.
+  // The timeout for headers exceeds the timeout of the test, so only the deadline can end the call in time.
   const { server, client } = await start({ headersTimeout: 600_000, retry: { deadline: 150 } });
   server.always("hang");
   expect((await failure(client.getTags(), TransportError)).reason).toBe("timeout");
@@ -214,7 +214,8 @@ test("ends a pause between attempts when the caller's signal aborts", async () =
   const client = connect(server.url, {
     retry: { baseDelay: 600_000, maxDelay: 600_000, budget: 6_000_000 },
     timing: { ...SYSTEM_TIMING, random: () => 0.5 },
-    // The attempt has ended; by the next turn of the event loop the pause has begun.
+    // Called when an attempt has ended. In the next turn of the event loop, the pause before the next attempt has
+    // begun.
     onRequest: () => setImmediate(() => controller.abort()),
   });
   server.always({ status: 503 });

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { jsonKind } from "../../sdk/case.ts";
 import { camelKey, fromWire, type Operation, publicOperations, toWire } from "../../sdk/index.ts";
 
-/** Values of a schema's structure in the wire's spelling; leaves are any JSON scalar. */
+/** Random values with the structure of a schema and the key spelling of the wire format. Leaves are any JSON scalar. */
 function valuesOf(schema: z.core.$ZodType): fc.Arbitrary<unknown> {
   if (schema instanceof z.ZodObject) {
     const shape = Object.entries(schema.shape as Record<string, z.core.$ZodType>);

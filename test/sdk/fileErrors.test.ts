@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { fileFailureText } from "../../sdk/errors.ts";
 import { testFolder } from "../support/folder.ts";
 
-/** The error of an access that must fail. */
+/** Returns the error that a file access throws. */
 function failureOf(access: () => unknown): unknown {
   try {
     access();

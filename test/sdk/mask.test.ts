@@ -35,7 +35,7 @@ describe("a mask", () => {
     ],
     ["wrongwrong user name or password", ["wrong"], "[secret]wrong user name or password"],
     ["xwrong user name or passwordx", ["xwrong"], "[secret] user name or passwordx"],
-    // A whole sentence may be the secret itself.
+    // The secret can also be a text that the service uses as a sentence.
     ['the password "wrong code" is too simple', ["wrong code"], 'the password "[secret]" is too simple'],
     ["hunter2-prod is like hunter2", ["hunter2", "hunter2-prod"], "[secret] is like [secret]"],
     ["abcde", ["abc", "cde"], "[secret]"],

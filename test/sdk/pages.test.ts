@@ -4,19 +4,21 @@ import { start } from "./scriptedClient.ts";
 import type { ScriptedServer, Step } from "./scriptedServer.ts";
 
 interface Serving {
-  /** The largest number of items on a page. */
+  /** The largest number of items that a server returns on one page. */
   readonly cap: number;
   readonly total: boolean;
 }
 
-/** The page size and the first item that a server uses (rules section 6). */
+/**
+ * Returns the page size and the index of the first item, as a server computes them from the query (rules section 6).
+ */
 function paging(query: URLSearchParams, cap: number) {
   const requested = Number(query.get("per_page"));
   const perPage = Math.min(Math.max(requested === 0 ? 10 : requested, 1), cap);
   return { perPage, from: (Math.max(Number(query.get("page")), 1) - 1) * perPage };
 }
 
-/** Serves `names` in pages. */
+/** Returns a server's response function for a list of `names` in pages. */
 function pages(server: ScriptedServer, names: readonly string[], { cap, total }: Serving) {
   server.always(({ path }): Step => {
     const { perPage, from } = paging(new URL(path, server.url).searchParams, cap);

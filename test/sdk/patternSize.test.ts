@@ -6,7 +6,7 @@ import { pattern } from "../../sdk/contract/schemas.ts";
 
 const message = (text: string) => pattern.safeParse(text).error?.issues.map((issue) => issue.message);
 
-/** The compiled program, or undefined for an invalid pattern. */
+/** Returns the compiled program of a pattern, or undefined for an invalid pattern. */
 function compiled(text: string): RE2JS | undefined {
   try {
     return RE2JS.compile(text);
@@ -133,7 +133,7 @@ test("the size is at least the number of the program's instructions", () => {
   fc.assert(
     fc.property(fc.oneof(regularExpression(6), anyText), (text) => {
       const size = patternSize(text);
-      // A larger pattern is rejected in any case; compiling it only costs time.
+      // Skips patterns above the size limit: they are rejected, and their compilation would only take time.
       if (size > 20_000) return;
       const program = compiled(text);
       if (program === undefined) return;

@@ -27,7 +27,10 @@ test("renews an expired token once after a 401, for all calls", async () => {
   expect(paths().filter((path) => path === TAGS)).toHaveLength(5);
 });
 
-/** Accepts only one token, which `accept` changes, and responds to logins with the tokens of `logins` in turn. */
+/**
+ * Responds to logins with the tokens of `logins`, in order. Accepts only one token in other requests; `accept` changes
+ * it.
+ */
 function rotating(server: ScriptedServer, logins: readonly string[]) {
   let valid: string | undefined = logins[0];
   const remaining = [...logins];
@@ -44,7 +47,7 @@ function rotating(server: ScriptedServer, logins: readonly string[]) {
   };
 }
 
-/** Unexpired tokens of three logins. */
+/** Tokens of three logins, none of which has expired. */
 const [first = "", second = "", third = ""] = ["1", "2", "3"].map((jti) =>
   fakeToken({ tenant: TENANT, jti }),
 );
@@ -89,7 +92,7 @@ test("sends only two logins to a server that accepts no token", async () => {
   await expect(client.forTenant(OTHER).getTags()).rejects.toThrow(AuthenticationError);
   const exchange = `GET /api/auth/token/${OTHER}`;
   expect(paths()).toEqual([LOGIN, TAGS, LOGIN, TAGS, TAGS, exchange]);
-  // The server starts to accept the last token; no further login is needed.
+  // The server now accepts the last token, so the client needs no further login.
   service.accept(second);
   expect(await client.getTags()).toEqual(["x"]);
 });
@@ -161,7 +164,8 @@ test("keeps its first namespace after another login", async () => {
   const { server, clock, client, paths } = await startSession(user);
   const old = fakeToken({ tenant: TENANT, exp: inAnHour(clock.timing.now()) });
   server.script({ body: { token: old } }, { body: ["before"] }, { status: 401 });
-  // The exchange in between changed the preferred namespace.
+  // Meanwhile a token exchange has changed the user's preferred namespace, so the login returns a token for that
+  // namespace.
   server.script({ body: { token: tokens[OTHER] } }, { body: { token: tokens[TENANT] } }, { body: ["after"] });
   await client.getTags();
   clock.advance(3_700_000);

@@ -31,7 +31,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
   beforeEach(() => {
     root = newModule();
   });
-  // Objects of a failed test must not make other tests fail.
+  // Deletes objects that a failed test left, so that they do not affect other tests.
   afterEach(async () => {
     const { client } = fleet;
     for (const { fingerprint } of await client.getPublicKeys())
@@ -56,9 +56,9 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     filter: { hostname: ".*" },
     ...more,
   });
-  /** An expression in a JSON configuration. */
+  /** Returns an expression in the form of a JSON configuration. */
   const ref = (expression: string) => `\${${expression}}`;
-  /** The output of Terraform without line breaks and frames. */
+  /** Returns the output of Terraform without line breaks and frames. */
   const wordsIn = (output: string) => output.replaceAll(/[│\s]+/g, " ");
   const one = (type: string, values: object) => ({ resource: { [`gatehouse_${type}`]: { one: values } } });
 
@@ -137,7 +137,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     root.write(configured(one("public_key", key()).resource));
     await root.apply();
     expect(await root.changes()).toEqual([]);
-    // The dependency is recreated: the plan cannot read the object, but does not lose it.
+    // The URL is unknown in this plan, so the provider cannot read the object. The object must stay in the state.
     const { output } = await root.run("plan", "-replace=terraform_data.url");
     expect(output).toContain("Not refreshed");
     expect(output).not.toContain("gatehouse_public_key.one will be");
@@ -194,7 +194,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
       },
     });
     await root.apply();
-    // The resources are renamed without a moved block.
+    // The second configuration renames the resources without a moved block.
     const renamed = {
       resource: {
         gatehouse_public_key: { b: { ...declared, adopt: true } },
@@ -211,7 +211,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     root.write({ ...renamed, moved: types.map((type) => ({ from: `${type}.a`, to: `${type}.b` })) });
     await root.apply();
     expect(await root.changes()).toEqual([]);
-    // Two resources have one object, and one of the resources is removed.
+    // The state has two resources for one object, and the configuration removes one of these resources.
     const twice = { ...renamed.resource, gatehouse_public_key: { b: declared, c: declared } };
     const [found] = await fleet.client.getPublicKeys();
     root.write({ resource: twice, import: [{ to: "gatehouse_public_key.c", id: found?.fingerprint }] });
@@ -265,7 +265,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
       `adopted the existing object ${fleet.tenant}/${existing?.id}`,
     );
     expect(await root.changes()).toEqual([]);
-    // Removing adopt changes nothing.
+    // If the configuration no longer sets adopt, nothing changes.
     root.write(one("firewall_rule", rule()));
     expect(await root.changes()).toEqual([]);
     await destroy();
@@ -368,7 +368,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     root.write(one("public_key", key()));
     await root.apply();
     const [{ declaredBy } = {}] = await fleet.client.getPublicKeys();
-    // The provider runs in the folder that it was started in.
+    // The provider runs in the folder in which the test started it.
     expect(declaredBy).toMatchObject({ stack: "default", resource: "gatehouse_public_key" });
     await destroy();
   });
@@ -419,7 +419,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     root.write(of(secrets[0], 1));
     await root.apply();
     expect(await root.changes()).toEqual([]);
-    // Another secret alone is no change, since Terraform does not store it.
+    // A new secret with the same version is no change, since Terraform does not store the secret.
     root.write(of(secrets[1], 1));
     expect(await root.changes()).toEqual([]);
     root.write(of(secrets[1], 2, { overlap: 2 }));
@@ -430,7 +430,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect([await opens(secrets[0]), await opens(secrets[1])]).toEqual([true, true]);
     root.write(of(secrets[2], 3));
     await root.apply();
-    // Without an overlap the old keys end at once.
+    // Without an overlap, the update revokes the old keys at once.
     expect(await Promise.all(secrets.map(opens))).toEqual([false, false, true]);
     await destroy();
     expect(await fleet.client.listApiKeys()).toEqual([]);

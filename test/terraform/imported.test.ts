@@ -13,7 +13,9 @@ import { requestsDuring } from "../support/requests.ts";
 import { SEED } from "../support/seed.ts";
 import { hasTerraform, LABEL, RootModule, startProvider } from "./support/terraform.ts";
 
-/** Texts that Terraform would interpret if they were not escaped. */
+/**
+ * Texts that Terraform would interpret as expressions or escapes if the generated configuration did not escape them.
+ */
 const NASTY: readonly string[] = [
   // biome-ignore lint/suspicious/noTemplateCurlyInString: it is not a template
   ...["${x}", "$${x}", "%{if}", "%%{ for }", '"', "\\", "\\n", "two\nlines", "tab\there", "#", "//", "/*"],
@@ -22,24 +24,24 @@ const NASTY: readonly string[] = [
   ...["7", "-", "_", "ana", "ana-2", "ana 2", " ", "constructor", "each.key", "x".repeat(200)],
 ];
 
-/** A text that Terraform normalizes. */
+/** A text whose Unicode form Terraform normalizes. */
 const NOT_NORMAL = "ke\u0301y";
 
-/** The end of an API key's name. Such names have no white space and at most 20 characters. */
+/** The end of each API key's name. Names of API keys have no white space and at most 20 characters. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: it is not a template
 const NASTY_NAME = '"\\${x}%{if}';
 
 const isWrite = (request: string) => !/^(GET|POST \/api\/(login|auth))/.test(request);
 
-/** The numbers of objects in a namespace, beside a key that cannot be imported. */
+/** The numbers of objects in a namespace. The namespace also contains a key that Terraform cannot import. */
 interface Contents {
-  /** Public keys, with names of NASTY. */
+  /** Number of public keys. Their names contain the texts of NASTY. */
   readonly keys: number;
-  /** Objects of each other kind. */
+  /** Number of objects of each other kind. */
   readonly others: number;
 }
 
-/** Fills the first user's namespace. */
+/** Creates the objects in the first user's namespace. */
 async function fill({ client, tenant, service }: Fleet, { keys, others }: Contents): Promise<void> {
   const connectionAnnouncement = NASTY.join("\n");
   const settings = {

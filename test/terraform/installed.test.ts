@@ -64,7 +64,7 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
   });
   afterAll(() => fleet.stop());
 
-  /** A home folder in which `gatehouse` is a command. */
+  /** Returns an environment with a new home folder, in which `gatehouse` is a command. */
   function newHome(): NodeJS.ProcessEnv {
     const home = testFolder();
     const bin = join(home, "bin");
@@ -75,11 +75,11 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
     return { ...environmentWithout("GATEHOUSE_", "TF_"), HOME: home, PATH: path, TF_CLI_ARGS: "-no-color" };
   }
 
-  /** The lines of the shell blocks in a text. */
+  /** Returns the lines of all shell code blocks in a text. */
   const linesIn = (text: string) =>
     [...text.matchAll(/^```sh\n(.*?)^```$/gms)].flatMap(([, block = ""]) => block.trim().split("\n"));
 
-  /** Runs lines one after the other, with the settings of this service in place of the exported ones. */
+  /** Runs lines in order. Replaces the exported settings with the settings of the test's service. */
   async function type(lines: readonly string[], folder: string, before: (line: string) => Promise<void>) {
     const env = newHome();
     const { GATEHOUSE_URL, GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD } = fleet.env;
@@ -145,7 +145,7 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
     expect(await fleet.client.getPublicKeys()).toEqual([]);
   });
 
-  /** A root module whose provider is in a mirror of its own. */
+  /** Creates a root module whose provider comes from a separate mirror. */
   async function mirrored(env: Readonly<Record<string, string>> = {}): Promise<RootModule> {
     const mirror = testFolder();
     const { stdout } = await gatehouse(["terraform", "install", "--mirror", mirror]);

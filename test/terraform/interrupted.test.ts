@@ -66,7 +66,7 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
       },
     },
   });
-  /** A root module whose provider, a new process, reaches the service through this proxy. */
+  /** Creates a root module with a new provider process, which connects to the service through this proxy. */
   const moduleAt = async ({ url }: { readonly url: string }, folder = testFolder()) => {
     const env = { ...fleet.env, GATEHOUSE_URL: url };
     provider = await startProvider(env);
@@ -96,7 +96,7 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
     await expect.poll(apply.output).toContain("Interrupt received");
     request.release();
     expect((await apply.ended).code).toBe(1);
-    // The other key may have started before Terraform stopped. The state contains every existing key.
+    // Terraform may have started a second key before it stopped. The state must contain every key that exists.
     const created = await fleet.client.getPublicKeys();
     const held = root.state().resources.flatMap(({ instances }) => instances);
     expect(held).toHaveLength(created.length);
@@ -129,7 +129,7 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
       process.kill(provider?.pid ?? 0, "SIGKILL");
       held.release();
       expect((await apply.ended).code).toBe(1);
-      // The service received the request. It creates an object that no state contains.
+      // The service still processes the request, and creates an object that the state does not contain.
       await expect.poll(async () => (await list()).length).toBe(before + 1);
       provider = await startProvider({ ...fleet.env, GATEHOUSE_URL: holding.url });
       const next = new RootModule(root.folder, { ...provider.env, ...fleet.env, GATEHOUSE_URL: holding.url });
@@ -157,7 +157,7 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
       },
     });
     const apiKeys = () => fleet.client.listApiKeys();
-    /** A root module after a rotation of its key that lost all answers to one kind of request. */
+    /** Creates a root module and rotates its key, while the proxy loses all responses to one kind of request. */
     const interrupted = async (lost: string) => {
       const root = await moduleAt(lossy);
       root.write(apiKey(1));
@@ -200,7 +200,7 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
     const root = await moduleAt(lossy);
     root.write(keys());
     await root.apply();
-    // The key is deleted between the plan and the apply, so the update fails.
+    // A deletion of the key between the plan and the apply causes the update to fail.
     const [first] = await fleet.client.getPublicKeys();
     root.write(keys({ username: "^ana$" }));
     await root.must("plan", "-out=plan");
@@ -217,7 +217,7 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
   });
 
   it("leaves no provider behind when Terraform is killed", async () => {
-    // Attached providers outlive the commands by design. This one is started as Terraform starts it.
+    // The test starts the provider as Terraform does. A provider that Terraform attaches to keeps running by design.
     const parent = `const { spawn } = require("node:child_process");
       const child = spawn(${JSON.stringify(PROVIDER)}, { env: { ...process.env, PLUGIN_PROTOCOL_VERSIONS: "6",
         TF_PLUGIN_MAGIC_COOKIE: "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2" } });

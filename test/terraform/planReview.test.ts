@@ -19,10 +19,10 @@ import {
 
 const ROOT = join(import.meta.dirname, "..", "..");
 
-/** The module of the installed package that policy tests import. */
+/** The module in the installed package that policy tests import. */
 const WRITTEN = join(ROOT, "provider", "dist", "policyTests", "written", "index.js");
 
-/** The assertion of a check block. Every plan reads the data source of the check. */
+/** The assertion in a check block. Because of the check, every plan reads the data source again. */
 const ASSERTION = { condition: `\${length(data.gatehouse_devices.all.devices) > 0}`, error_message: "none" };
 
 describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
@@ -171,7 +171,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     await plan(both("^root$"));
     expect(await save()).toMatchObject({ code: 0 });
     const before = readFileSync(planFile, "utf8");
-    // An agent reports a value that it did not report before.
+    // An agent's report changes a value that the data source reads.
     await agentCall(fleet.client, "edge-03", mac, fleet.tenant, "v0.19.9");
     await plan(both("^root$"));
     expect(before).not.toContain("v0.19.9");
@@ -183,7 +183,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
 
     await root.must("destroy", "-auto-approve");
 
-    // The digest contains the expression of a value that is unknown until the apply, and no sensitive value.
+    // For a value that is unknown until the apply, the digest contains the expression. It contains no sensitive value.
     const later = (pattern: string, more: object = {}) => ({
       ...{ ...estate(pattern), variable: { secret: { default: "1234", sensitive: true } }, ...more },
       ...{ check: { now: { data: { gatehouse_devices: { all: {} } }, assert: ASSERTION } } },
@@ -318,7 +318,7 @@ policyTest("no root login", ({ access }) => {
         join(root.folder, "roots.policy.ts"),
         `import { policyTest } from ${JSON.stringify(WRITTEN)};\npolicyTest("all is well", () => {});\n`,
       );
-    /** The exit codes of all commands that read the plan, and the output of the review. */
+    /** Returns the exit codes of all commands that read the plan, and the output of the review. */
     async function codes(): Promise<{ readonly all: readonly (number | null)[]; readonly text: string }> {
       policy();
       const run = (...args: readonly string[]) =>
@@ -335,7 +335,7 @@ policyTest("no root login", ({ access }) => {
     const url = () => fleet.service.url;
 
     const UNKNOWN = /provider gatehouse: (url|tenant) is unknown in the plan/;
-    // The review still covers the possible changes.
+    // The review also reports changes that may happen after the apply.
     const GAINED = "key ana gains every login on edge-01";
     it.each<[string, () => object, readonly unknown[], string | RegExp]>([
       [
@@ -360,7 +360,7 @@ policyTest("no root login", ({ access }) => {
         UNKNOWN,
       ],
       [
-        // The plan has the default, whatever value the run used.
+        // The plan contains the default value of the variable, even if the run used another value.
         "an ephemeral variable",
         () => ({
           variable: { url: { default: url(), ephemeral: true } },
@@ -458,12 +458,13 @@ policyTest("no root login", ({ access }) => {
         variable: { tenant: { default: fleet.tenant } },
         provider: { gh: { url: url(), tenant: `\${var.tenant}` } },
         resource: { gatehouse_public_key: { ana: { ...ana, provider: "gh" } } },
-        // A module with another local name, so that the plan also has a block of that name.
+        // A module that uses another local name for the provider, so that the plan also has a provider block of that
+        // name.
         module: { inner: { source: "./inner", providers: { gatehouse: "gh" } } },
       };
       const inner = new RootModule(join(root.folder, "inner"), root.env);
       inner.write({});
-      // The environment sets neither service nor namespace: only the plan contains them.
+      // The environment contains neither the service nor the namespace, so both must come from the plan.
       const { GATEHOUSE_URL: _url, GATEHOUSE_TENANT: _tenant, ...bare } = fleet.env;
       const run = (...args: readonly string[]) => gatehouse([...args, "--terraform", planFile], bare);
       root.write(configuration);

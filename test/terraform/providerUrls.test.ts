@@ -9,7 +9,7 @@ import { testFolder } from "../support/folder.ts";
 
 type Files = Readonly<Record<string, string>> | string;
 
-/** A folder with these files. A single text is the content of `main.tf`. */
+/** Creates a folder with these files. If `files` is a text, the folder has only `main.tf` with this content. */
 function folderOf(files: Files): string {
   const folder = testFolder();
   const named = typeof files === "string" ? { "main.tf": files } : files;
@@ -17,7 +17,7 @@ function folderOf(files: Files): string {
   return folder;
 }
 
-/** True if the block `gatehouse` of these files sets its url to `var.url` and nothing else. */
+/** True if the provider block `gatehouse` in these files sets its url to exactly `var.url`. */
 const isAlone = (files: Files, key = "gatehouse"): boolean => isUrlAlone(folderOf(files), key, "url");
 
 const ALONE = 'provider "gatehouse" {\n  url = var.url\n}\n';
@@ -143,7 +143,7 @@ describe("a provider block of a plan", () => {
   const TENANT = "00000000-0000-4000-8000-000000000000";
   const facts = { isUrlAlone: () => true, isInPlan: () => true };
 
-  /** The known settings of the provider in a plan with one resource. */
+  /** Returns the known settings of the provider in a plan with one resource. */
   function read(
     expressions: Readonly<Record<string, unknown>>,
     variables: Readonly<Record<string, unknown>>,
@@ -179,7 +179,7 @@ describe("a provider block of a plan", () => {
     const known = { settings: { "gatehouse:url": URL }, notEvaluated: [] };
     expect(read({ url: { constant_value: URL } }, {})).toEqual(known);
     expect(read({ url: variable("url") }, { url: URL })).toEqual(known);
-    // Configurations in JSON have this form.
+    // Plans have this form if the configuration is written in JSON.
     expect(read({ url: { constant_value: `\${var.url}` } }, {})).toEqual(unknown);
     expect(read({ url: { constant_value: `\${var.url}`, ...variable("url") } }, { url: URL })).toEqual(known);
   });
