@@ -17,7 +17,7 @@ const DECIDED_ROLES: Readonly<Record<string, string>> = {
 const OWN_OPERATIONS: readonly string[] = ["challengeDevice"];
 const specified = ours.filter(([id]) => !OWN_OPERATIONS.includes(id));
 
-test("contains every operation of the list, and otherwise only this service's own operations", () => {
+test("the contract contains the operations of the operation list and of OWN_OPERATIONS, and no others", () => {
   expect(listed.size).toBe(120);
   expect([...listed.keys()].filter((id) => !Object.hasOwn(publicOperations, id))).toEqual([]);
   expect(ours.filter(([id, operation]) => operation.id !== id)).toEqual([]);
@@ -83,7 +83,7 @@ const ADDED: ReadonlySet<number> = new Set([412, 429]);
 describe.each(specified)("%s", (id, operation) => {
   const entry = listed.get(id) as Listed;
 
-  test("has the method, path, edition and permission of the list", () => {
+  test("has the method, path, edition and permission of the operation list", () => {
     const { method, path, aliases, edition, auth, minRole, part } = operation;
     expect({ method, path, aliases, edition, auth, minRole, part }).toEqual({
       method: entry.method,
@@ -96,7 +96,7 @@ describe.each(specified)("%s", (id, operation) => {
     });
   });
 
-  test("has the parameters and body fields of the list, with the same required fields", () => {
+  test("has the parameters, body fields and required fields of the operation list", () => {
     expect(Object.keys(operation.params.shape)).toEqual(entry.pathParams);
     expect(Object.keys(operation.query.shape).sort()).toEqual(
       [...entry.query, ...(OWN_PARAMETERS[id] ?? [])].sort(),
@@ -108,7 +108,7 @@ describe.each(specified)("%s", (id, operation) => {
     expect(requiredInOurs(operation).sort()).toEqual(requiredInList(entry.body).sort());
   });
 
-  test("has the success and error statuses of the list", () => {
+  test("has the success and error statuses of the operation list", () => {
     expect(operation.success.status).toBe(entry.success.status);
     expect(operation.success.headers).toEqual(entry.success.headers);
     // Every operation can fail with status 500. The operation list omits this status for NO_INTERNAL_ERROR.
@@ -121,7 +121,7 @@ describe.each(specified)("%s", (id, operation) => {
     );
   });
 
-  test("has the response model of the list", () => {
+  test("has the response model of the operation list", () => {
     const schema = operation.success.body;
     const own = OWN_RESPONSES[id];
     if (own !== undefined) {
@@ -156,13 +156,13 @@ describe.each(specified)("%s", (id, operation) => {
     expect(operation.success.mayBeEmpty).toBe(/else empty|^empty; /.test(entry.success.body));
   });
 
-  test("has no role if it is open, and otherwise a known role or none", () => {
+  test("requires no role without authentication, and otherwise no role or a known one", () => {
     const role = operation.minRole;
     expect(role === null || ROLES.includes(role)).toBe(true);
     expect(operation.auth.includes("none") && role !== null).toBe(false);
   });
 
-  test("has different camelCase keys in each part", () => {
+  test("uses each camelCase key once in params, query and body", () => {
     const shapes = [operation.params, operation.query, operation.body].map((schema) =>
       schema instanceof z.ZodObject ? Object.keys(schema.shape) : [],
     );

@@ -92,25 +92,30 @@ it(
   },
 );
 
-it("--keep leaves the service running, and the service accepts the printed login", SLOW, async () => {
-  const folder = temporaryFolder();
-  const { code, output } = await demo(folder, "--keep");
-  expect(code, output).toBe(0);
-  const [, url, username, password] = /still running at (\S+)\. Log in as (\S+) \/ (\S+)/.exec(output) ?? [];
-  const pid = Number(/kill (\d+);/.exec(output)?.[1]);
-  try {
-    const answer = await fetch(`${url}/api/login`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ username, password }),
-    });
-    expect(answer.status).toBe(200);
-  } finally {
-    process.kill(pid);
-  }
-});
+it(
+  "the demo with --keep leaves the service running, and the service accepts the printed login",
+  SLOW,
+  async () => {
+    const folder = temporaryFolder();
+    const { code, output } = await demo(folder, "--keep");
+    expect(code, output).toBe(0);
+    const [, url, username, password] =
+      /still running at (\S+)\. Log in as (\S+) \/ (\S+)/.exec(output) ?? [];
+    const pid = Number(/kill (\d+);/.exec(output)?.[1]);
+    try {
+      const answer = await fetch(`${url}/api/login`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ username, password }),
+      });
+      expect(answer.status).toBe(200);
+    } finally {
+      process.kill(pid);
+    }
+  },
+);
 
-it("shows the last lines of an agent that does not start, and the remedy", SLOW, async () => {
+it("the demo prints the last lines of an agent that does not start, and a remedy", SLOW, async () => {
   const folder = temporaryFolder();
   const { code, output } = await runDemo({ TMPDIR: folder, GATEHOUSE_AGENT_ALLOW_FORWARDING: "perhaps" });
   expect(code, output).toBe(1);
@@ -123,7 +128,7 @@ it("shows the last lines of an agent that does not start, and the remedy", SLOW,
 });
 
 it.runIf(process.platform === "linux")(
-  "ends when the service is killed, and leaves no files behind",
+  "the demo ends when its service is killed, and leaves no files behind",
   SLOW,
   async () => {
     const folder = temporaryFolder();

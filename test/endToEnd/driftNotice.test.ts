@@ -90,7 +90,7 @@ describe("a webhook", { timeout: 120_000 }, () => {
     ]);
   });
 
-  it("receives the notice again from the next run after it rejected the notice", async () => {
+  it("receives a rejected notice again from the next run", async () => {
     const { messagesOf, hook } = world;
     hook.answer({ status: 404 });
     const [refused] = (await messagesOf(1)) as DriftNotice[];
@@ -98,7 +98,7 @@ describe("a webhook", { timeout: 120_000 }, () => {
     expect(accepted).toMatchObject({ event: "found", fingerprint: refused?.fingerprint });
   });
 
-  it("receives nothing from a run without its address, or with an unreadable file of the last notice", async () => {
+  it("receives nothing from a run without the webhook's address, or if the file of the last notice is unreadable", async () => {
     const { stack, messagesOf, program } = world;
     const nowhere = await stack.run(["drift", ...JSON_FORM], { GATEHOUSE_NOTIFY_URL_FILE: "" });
     expect([nowhere.code, nowhere.stdout]).toEqual([1, ""]);

@@ -49,7 +49,7 @@ const UP = ["up", "--yes", "--skip-preview"];
 
 const settingsFile = () => `${program.folder}/Pulumi.prod.yaml`;
 
-describe.each(engines)("a stack's first runs, by the $label", ({ engine, available }) => {
+describe.each(engines)("a stack's first runs, with the $label", ({ engine, available }) => {
   const commonEnv = () => ({
     PULUMI_BACKEND_URL: `file://${program.states}`,
     PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
@@ -138,7 +138,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     expect(await Promise.all(ids.map(rulesOf))).toMatchObject([[], [{ priority: 1 }]]);
   });
 
-  it.skipIf(!available)("choose none of several namespaces, and list them", async () => {
+  it.skipIf(!available)("select no namespace if the user has several, and list them", async () => {
     await as("citizen", (client) => client.createNamespace({ body: { name: "one" } }));
     await as("citizen", (client) => client.createNamespace({ body: { name: "two" } }));
     const { code, stderr } = await gate(["up", "--yes"], policy);
@@ -152,7 +152,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     expect(await gate(UP, named)).toMatchObject({ code: 0 });
   });
 
-  it.skipIf(!available)("need no default namespace if each resource sets its own", async () => {
+  it.skipIf(!available)("need no default namespace if each resource sets its namespace", async () => {
     const [one, two] = await Promise.all(
       ["one", "two"].map((name) => as("citizen", (client) => client.createNamespace({ body: { name } }))),
     );
@@ -194,7 +194,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     expect(covered.stderr).toContain(two?.tenantId);
   });
 
-  it.skipIf(!available)("of a user without a namespace create nothing, and print a remedy", async () => {
+  it.skipIf(!available)("create nothing if the user has no namespace, and print a remedy", async () => {
     const env = { GATEHOUSE_USERNAME: "newcomer" };
     const { code, stderr } = await gate(["up", "--yes"], policy, env);
     expect(code).toBe(1);
@@ -212,7 +212,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     expect(inFleet).toHaveLength(2);
   });
 
-  it.skipIf(!available)("continue in the namespace of the resources without a setting", async () => {
+  it.skipIf(!available)("without a setting, use the namespace of the resources in the state", async () => {
     const home = await as("citizen", (client) => client.createNamespace({ body: { name: "home" } }));
     // Runs up through the automation API, which writes no namespace setting. `pulumi up` and older releases do the
     // same.

@@ -73,7 +73,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       expect(await keys()).toEqual(["ana ^root$"]);
     });
 
-    it("removes neither the user nor the API key that it runs with", async () => {
+    it("removes neither the running user nor the API key of the run", async () => {
       const stack = newStack();
       const policy = { ana: key("ana") };
       await up(stack, policy);
@@ -177,7 +177,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     await fleet.client.deleteDevice({ params: { uid: impostor } });
   });
 
-  it("nothing is written without a terminal, except with --yes", async () => {
+  it("without a terminal, commands write nothing unless --yes is set", async () => {
     const stack = newStack();
     const policy = { ana: key("ana") };
     await up(stack, policy);
@@ -232,7 +232,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     }
   });
 
-  it("reports contain the failing policy tests", async () => {
+  it("JUnit and Markdown reports contain the failing policy tests", async () => {
     const stack = newStack();
     await up(stack, { ana: key("ana") });
     const [junit, markdown] = ["drift.xml", "drift.md"].map((name) => join(testFolder(), name)) as [
@@ -257,7 +257,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
   });
 
   describe("drift", () => {
-    it("finds API keys that have expired or expire soon, but not those that their program replaces in time", async () => {
+    it("reports API keys that have expired or expire soon, except keys that their program replaces in time", async () => {
       const dataDir = testFolder();
       const first = await startFleet([], { dataDir });
       const apiKey = (name: string, more: object = {}) => ({
@@ -295,7 +295,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       ]);
     });
 
-    it("includes manually renamed or accepted devices and deleted objects, but no field that the program ignores", async () => {
+    it("reports manually renamed or accepted devices and deleted objects, but no field that the program ignores", async () => {
       const stack = newStack();
       const later = await fleet.enrollPending("later-01");
       const policy = {
@@ -345,7 +345,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       await fleet.client.deleteDevice({ params: { uid: later } });
     });
 
-    it("suggests code that a program can use", async () => {
+    it("suggests code for the program that resolves the drift", async () => {
       const stack = newStack();
       const policy: Policy = { ana: key("ana"), web: tags(web, "web") };
       await up(stack, policy);

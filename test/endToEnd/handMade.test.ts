@@ -82,7 +82,7 @@ describe("manual changes", { timeout: 120_000 }, () => {
   };
   const file = (name: string) => readFileSync(join(program.folder, name), "utf8");
 
-  it("are reported with effect, user and time, as text, JSON, Markdown, JUnit and a map", async () => {
+  it("are reported with their effect, user and time, as text, JSON, Markdown, JUnit and a map", async () => {
     const files = ["drift.md", "drift.xml", "drift.html"].map((name) => join(program.folder, name));
     const [markdown = "", junit = "", html = ""] = files;
     const report = await drift(["--markdown", markdown, "--junit", junit, "--html", html], 2);
@@ -139,7 +139,9 @@ describe("manual changes", { timeout: 120_000 }, () => {
     expect(file("drift.html")).toContain("Drift of access to admin");
   });
 
-  it("can be excepted in access.ignore, each with a reason and an end date", { tags: ["long"] }, async () => {
+  it("are no finding if access.ignore lists the object with a reason and an end date", {
+    tags: ["long"],
+  }, async () => {
     const { unmanaged } = await drift([], 2);
     const id = (kind: string) => unmanaged.find((found) => found.kind === kind)?.id;
     program.write(
@@ -189,7 +191,7 @@ describe("manual changes", { timeout: 120_000 }, () => {
     rmSync(join(program.folder, "access.ignore"));
   });
 
-  it("count according to --unmanaged, and not in a run of selected resources", {
+  it("fail the run according to --unmanaged, and never fail a run of selected resources", {
     tags: ["long"],
   }, async () => {
     const { carla: _carla, bob: _bob, ana: _ana, ...rest } = policy;
@@ -211,7 +213,7 @@ describe("manual changes", { timeout: 120_000 }, () => {
     expect((await drift(["--target", "**::tags"], 0)).unmanaged).toEqual([]);
   });
 
-  it("are reported with the first run that found them if the service has no audit trail", {
+  it("are reported with the time of the first run that found them, if the service has no audit trail", {
     tags: ["long"],
   }, async () => {
     const sparse = await startSparseService(fleet.service.url, {});
@@ -238,7 +240,7 @@ describe("manual changes", { timeout: 120_000 }, () => {
     }
   });
 
-  it("are repaired, and unmanaged objects are deleted", async () => {
+  it("are reverted by a repair, which also deletes unmanaged objects", async () => {
     const run = await stack.run(["drift", "--repair", "--yes"], POLICY);
     expect([run.code, run.stderr]).toEqual([0, ""]);
     expect(linesWith(run.stdout, " -  ").filter((line) => line.endsWith(" deleted"))).toHaveLength(3);

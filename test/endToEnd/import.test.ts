@@ -131,7 +131,7 @@ describe("a program for an existing namespace", { timeout: 300_000 }, () => {
 
   const SMALL = { keys: 16, rules: 14, members: 1, devices: 4, tagged: 3 };
 
-  it("is imported without a write, and plans exactly the changes to it", async () => {
+  it("is imported without a write request, and plans exactly the changes that users make to it", async () => {
     await start(SMALL);
     const out = outFolder();
     let stdout = "";
@@ -168,7 +168,7 @@ describe("a program for an existing namespace", { timeout: 300_000 }, () => {
     ]);
   });
 
-  it("needs no backend for a state in a file, and names files by the last part of a stack's name", async () => {
+  it("needs no backend setting for a state in a file, and names files after the last part of the stack's name", async () => {
     await start({ keys: 1, rules: 0, members: 0, devices: 1, tagged: 1 });
     const { PULUMI_BACKEND_URL: _states, ...others } = settings;
     const none = { ...others, PULUMI_HOME: join(folder, "no-home") };
@@ -203,7 +203,7 @@ describe("a program for an existing namespace", { timeout: 300_000 }, () => {
     }
   });
 
-  it("adopts existing objects without a state, and has no secret in a state for the Pulumi CLI", {
+  it("adopts existing objects without a state, and writes no secret to a state for the Pulumi CLI", {
     tags: ["long"],
   }, async () => {
     await start(SMALL);
@@ -273,7 +273,7 @@ describe("a program for an existing namespace", { timeout: 300_000 }, () => {
     expect([imported.code, imported.stdout]).toEqual([0, expect.stringContaining("its preview is empty")]);
   });
 
-  it("needs few requests", { tags: ["long"] }, async () => {
+  it("is imported with at most 80 requests", { tags: ["long"] }, async () => {
     await start({ keys: 300, rules: 50, members: 20, devices: 2_000, tagged: 200 });
     const out = outFolder();
     const requests = await requestsDuring(fleet.service, async () => {

@@ -66,7 +66,7 @@ for (const [name, data] of Object.entries(JSON.parse(KEYS))) {
 }
 `;
 
-describe.each(engines)("ordinary programs, by the $label", ({ engine, available }) => {
+describe.each(engines)("ordinary programs, with the $label", ({ engine, available }) => {
   const fleet = sharedFleet(["rotator"]);
   let program: PolicyProgram;
 
@@ -75,7 +75,7 @@ describe.each(engines)("ordinary programs, by the $label", ({ engine, available 
     program = new PolicyProgram();
   });
   afterAll(() => program?.remove());
-  it.skipIf(!available)("create components in components, whose children depend on each other", async () => {
+  it.skipIf(!available)("create nested components whose children depend on each other", async () => {
     const tree = new PolicyProgram();
     try {
       tree.write("index.js", TREE);

@@ -112,7 +112,7 @@ describe.skipIf(missing.length > 0)(
       await Promise.all([here?.stop(), there?.stop()]);
     });
 
-    it("is reviewed without the resources of another service, which the review lists", async () => {
+    it("is reviewed for one service, and the review lists the omitted resources of another service", async () => {
       declare(both("deploy"));
       const { namespaces, unknown, changes } = await review();
       expect(namespaces.map(({ tenant }) => tenant)).toEqual([here.tenant]);
@@ -146,7 +146,7 @@ describe.skipIf(missing.length > 0)(
       expect(namespace?.access).toEqual([]);
     });
 
-    it("drifts, and is refreshed and repaired", async () => {
+    it("is refreshed and repaired after drift", async () => {
       const [ana] = (await here.client.getPublicKeys()).filter(({ name }) => name === "ana");
       const change = (username: string) =>
         here.client.updatePublicKey({
@@ -162,7 +162,7 @@ describe.skipIf(missing.length > 0)(
       expect(await loginsIn(here)).toEqual(["ana ^deploy$", "bob ^bob$"]);
     });
 
-    it("is tested in its live state, and in its planned state", async () => {
+    it("passes policy tests on the live state and on the planned state", async () => {
       writeFileSync(join(folder, "access.policy.ts"), TESTS);
       expect((await stack.run(["test"])).code).toBe(0);
       declare({ ...both("root"), bob: publicKey(key("bob", "^bob$")) });
@@ -193,7 +193,7 @@ describe.skipIf(missing.length > 0)(
       expect(steps.find(({ name }) => name === "cy")?.id).toMatch(new RegExp(`^${branch}/`));
     });
 
-    it("replaces selected resources, and destroys all of them", async () => {
+    it("replaces selected resources, and destroys all resources", async () => {
       expect(changesOf(await stack.result(["up", "--yes", "--replace", "**::ci"]))).toEqual([
         expect.stringMatching(/^replace ci/),
       ]);

@@ -15,7 +15,7 @@ const duplicates: Policy = {
   again: { type: "DeviceTags", args: { device: "WEB-01", tags: ["web"] } },
 };
 
-describe.each(engines)("a program with invalid inputs, by the $label", ({ engine, available }) => {
+describe.each(engines)("a program with invalid inputs, with the $label", ({ engine, available }) => {
   let program: PolicyProgram;
   let stack: Stack;
   beforeAll(() => {

@@ -77,7 +77,7 @@ it("the program contains every resource", () => {
 /** Arguments of an up without a preview. The preview would double the test's time. */
 const UP = ["up", "--yes", "--skip-preview"];
 
-describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ engine, available }) => {
+describe.each(engines)("all resources, with the $label", { timeout: 180_000 }, ({ engine, available }) => {
   const fleet = sharedFleet(["bob"]);
   let folder: string;
   let stack: Stack;
@@ -213,7 +213,7 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
 
   // Repeats a case of test/provider/adoption.test.ts with a real engine, and checks the printed output.
   it.runIf(available)(
-    "existing objects count as adopted, and new objects as created",
+    "a run counts existing objects as adopted, and new objects as created",
     { tags: ["long"] },
     async () => {
       const { key, rule } = { ...base };

@@ -27,7 +27,7 @@ const changed: Policy = {
   closed: firewallRule("deny", 10, { filter: { hostname: "^web-02$" } }),
 };
 
-describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engine, available }) => {
+describe.each(engines)("a review, with the $label", { timeout: 180_000 }, ({ engine, available }) => {
   const fleet = sharedFleet(["bob"]);
   let stack: Stack;
   let program: PolicyProgram;
@@ -61,7 +61,7 @@ describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engin
     return { result, namespace };
   };
 
-  it.skipIf(!available)("of no change reports no gained or lost access", async () => {
+  it.skipIf(!available)("reports no gained or lost access if nothing changes", async () => {
     const { result, namespace } = await reviewed(base, 0);
     expect(result.changes).toEqual([]);
     expect([namespace.access, namespace.members, namespace.lockouts, namespace.unknown]).toEqual([

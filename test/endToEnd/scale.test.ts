@@ -29,7 +29,7 @@ afterAll(() => {
 
 const isWrite = (request: string) => !request.startsWith("GET ") && request !== "POST /api/login";
 
-it("120 keys need one request for each write, no write without changes, and few pages to read all", {
+it("an up of 120 keys sends one request for each key, no write without changes, and few requests to read all keys", {
   timeout: 120_000,
   tags: ["long"],
 }, async () => {

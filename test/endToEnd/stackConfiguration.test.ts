@@ -52,7 +52,7 @@ const commands = () => ({
 });
 
 describe("credentials that only the stack's configuration contains", () => {
-  it("are used by test and access, which create no stack", { timeout: 120_000 }, async () => {
+  it("are used by the commands test and access, which create no stack", { timeout: 120_000 }, async () => {
     const { test, access } = commands();
     const tested = await runTesting(test);
     expect(tested).toMatchObject({ code: 0, stderr: "" });
@@ -104,7 +104,7 @@ describe("credentials that only the stack's configuration contains", () => {
     }
   });
 
-  it("need the passphrase, and are not printed", { timeout: 120_000 }, async () => {
+  it("require the passphrase, and are not printed", { timeout: 120_000 }, async () => {
     const { preview: _, ...others } = commands();
     for (const args of Object.values(others)) {
       const { code, stdout, stderr } = await run(args, { PULUMI_CONFIG_PASSPHRASE: "another" });

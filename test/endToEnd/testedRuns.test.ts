@@ -41,7 +41,7 @@ policyTest("keys", ({ policy }) => {
 const byUrn = (left: { urn: string }, right: { urn: string }) => left.urn.localeCompare(right.urn);
 
 describe.each(engines)(
-  "policy tests beside a program, by the $label",
+  "policy tests of a program, with the $label",
   { timeout: 120_000 },
   ({ engine, available }) => {
     const fleet = sharedFleet();
@@ -113,10 +113,10 @@ describe.each(engines)(
       expect(failed).toEqual(code === 2 ? ["contractors stay out of production"] : []);
     };
     it.runIf(available).each(limits)(
-      "use the live objects of resources that a preview with %s %s omits",
+      "check the live objects of resources that a preview with %s %s omits",
       limited,
     );
-    it.runIf(available)("fail in a drift run without a difference from the state", async () => {
+    it.runIf(available)("can fail in a drift run that finds no difference from the state", async () => {
       expect((await tested(DRIFT, env(base, UNCHANGED), 0)).failed).toEqual([]);
       await tag(["prod", "web", "edge"]);
       try {
@@ -130,7 +130,7 @@ describe.each(engines)(
       }
     });
 
-    it.runIf(available)("do not hide a difference from the state", async () => {
+    it.runIf(available)("pass in a drift run that still reports a difference from the state", async () => {
       const [bob] = (await fleet.client.getPublicKeys()).filter(({ name }) => name === "bob");
       const { fingerprint = "", username = "", filter = {} } = bob ?? {};
       const change = (to: string) =>
@@ -150,7 +150,7 @@ describe.each(engines)(
     });
 
     it.runIf(available)(
-      "report their errors after the plan, and need no connection if there are no tests",
+      "report their errors after the plan, and require no service if there are no policy tests",
       async () => {
         // These commands end before the policy tests start, so they can run in this process.
         const nowhere = stackOf({}, { name: "nowhere", spawned: false });

@@ -24,7 +24,7 @@ describe.each(readdirSync(RELEASES))("state and database of %s", (version) => {
   const release = join(RELEASES, version);
 
   it.each(engines.filter((one) => one.available))(
-    "keep working with the $label",
+    "remain usable with the $label",
     {
       timeout: 180_000,
       tags: ["long"],

@@ -24,7 +24,7 @@ describe.skipIf(!cli)(
         .map(({ op, name, fields, replaceKeys }) => ({ op, name, fields, replaceKeys }))
         .sort((a, b) => a.name.localeCompare(b.name));
 
-    test("each engine continues the other's state, and both report the same changes", {
+    test("each engine can use a state of the other engine, and both report the same changes", {
       timeout: 240_000,
     }, async () => {
       const things = (size: number, label: string) => ({

@@ -75,14 +75,14 @@ describe.each(Object.entries(COMPLETIONS))("the completion of %s", (shell, compl
   );
 });
 
-it("completes --flag=value in bash, which splits it", async () => {
+it("completes --flag=value in bash, which splits the word at the equals sign", async () => {
   const folder = await project("bash");
   const complete = COMPLETIONS.bash as (words: readonly string[], cwd: string) => string;
   expect(complete(["gatehouse", "up", "--engine", "=", "e"], folder)).toBe("embedded\n");
   expect(complete(["gatehouse", "up", "--engine", "="], folder)).toBe("cli\nembedded\n");
 });
 
-it("rejects another shell", async () => {
+it("rejects an unsupported shell", async () => {
   expect(await gatehouse(["completion", "tcsh"])).toMatchObject({
     code: 1,
     stderr: 'error: <shell> cannot be "tcsh". Choose one of bash, zsh, fish. [usage]\n',

@@ -112,7 +112,7 @@ describe("the configuration of a stack with a replacement for the Pulumi CLI", (
     );
   });
 
-  test("is rejected for a missing stack, which is not created", async () => {
+  test("is rejected for a missing stack, and no stack is created", async () => {
     const stack = await open({ select: `fail("error: no stack named 'test' found")` });
     await expect(stack.config()).rejects.toMatchObject({ code: "stack_selection" });
   });

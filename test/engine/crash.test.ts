@@ -241,7 +241,7 @@ describe("a run of the Pulumi CLI", () => {
     return run;
   };
 
-  test.each(["stdout", "stderr"] as const)("continues to its end when its %s is closed", async (name) => {
+  test.each(["stdout", "stderr"] as const)("continues to its end when %s is closed", async (name) => {
     const run = await start();
     run.stopReading(name);
     ws.release();
@@ -251,7 +251,7 @@ describe("a run of the Pulumi CLI", () => {
     await allProcessesEnded();
   });
 
-  test.each(["SIGTERM", "SIGHUP"] as const)("is canceled once by %s", async (signal) => {
+  test.each(["SIGTERM", "SIGHUP"] as const)("is canceled by %s, only once", async (signal) => {
     const run = await start();
     run.kill(signal);
     await until(() => ws.callLog().includes("signal 1"));
@@ -314,7 +314,7 @@ describe("the first command on a stack", () => {
   const settings = () => join(ws.folder, "Pulumi.test.yaml");
   const salts = () => [...readFileSync(settings(), "utf8").matchAll(/^encryptionsalt:/gm)].length;
 
-  test("writes the salt once, even with a concurrent one", async () => {
+  test("writes the salt once, even if another command runs concurrently", async () => {
     ws.plan({ things: [{ name: "a" }] });
     writeFileSync(settings(), "config:\n  cloud:size: 5\n");
     const both = [await ws.open(), await ws.open()];
@@ -333,7 +333,7 @@ describe("the first command on a stack", () => {
     expect(() => ws.stored()).toThrow(/ENOENT/);
   });
 
-  test("does not create a stack again that was created while it waited", async () => {
+  test("does not create a stack that another command created in the meantime", async () => {
     const fifo = join(ws.root, "passphrase");
     execFileSync("mkfifo", [fifo]);
     const { PULUMI_CONFIG_PASSPHRASE, ...env } = ws.env;
@@ -363,22 +363,28 @@ describe.runIf(process.platform !== "win32")("a full disk", { tags: ["long"] }, 
 
   // The size of the things determines the point at which the journal is full: before an operation starts, or after it
   // ends.
-  test.each([2000, 2400])("for the journal stops the run, and the state is written (%i)", async (size) => {
-    ws.plan({ things: things("t", 20, size) });
-    const { code, output } = await upWithin(40 * 1024);
-    expect([code, output]).toEqual([1, expect.stringContaining("test.gatehouse-journal cannot be written")]);
-    expect(output).toContain("EFBIG");
-    expect(ws.objects().length).toBeGreaterThan(2);
-    expect(ws.objects().length).toBeLessThan(12);
-    expect(ws.names()).toEqual([...ws.objects(), "cloud-test", "default"].sort());
-    expect(ws.stored().pending_operations).toBeUndefined();
-    expect(existsSync(join(ws.state, JOURNAL))).toBe(false);
-    const remaining = 20 - ws.objects().length;
-    expect((await ws.up()).summary.create).toBe(remaining);
-  });
+  test.each([2000, 2400])(
+    "that prevents writing the journal stops the run, and the state is written (%i)",
+    async (size) => {
+      ws.plan({ things: things("t", 20, size) });
+      const { code, output } = await upWithin(40 * 1024);
+      expect([code, output]).toEqual([
+        1,
+        expect.stringContaining("test.gatehouse-journal cannot be written"),
+      ]);
+      expect(output).toContain("EFBIG");
+      expect(ws.objects().length).toBeGreaterThan(2);
+      expect(ws.objects().length).toBeLessThan(12);
+      expect(ws.names()).toEqual([...ws.objects(), "cloud-test", "default"].sort());
+      expect(ws.stored().pending_operations).toBeUndefined();
+      expect(existsSync(join(ws.state, JOURNAL))).toBe(false);
+      const remaining = 20 - ws.objects().length;
+      expect((await ws.up()).summary.create).toBe(remaining);
+    },
+  );
 
   test.each([2000, 2400])(
-    "for journal and state leaves a journal, which the next run merges (%i)",
+    "that prevents writing journal and state leaves a journal, which the next run merges (%i)",
     async (size) => {
       ws.plan({ things: things("old", 20, 2000) });
       await ws.up();
@@ -407,7 +413,7 @@ describe("a lock of an ended process on a host with the same name", () => {
   const command = () => ws.gatehouse(...up());
 
   test.runIf(process.platform === "linux")(
-    "stays, and the message has the command that removes it",
+    "stays, and the error contains the command that removes the lock",
     async () => {
       ws.plan({ things: [{ name: "a", args: { slow: 60_000 } }] });
       const run = command();

@@ -75,7 +75,7 @@ describe.each(available)("a plan with values, with the $label", ({ engine }) => 
   });
   afterAll(() => ws.remove());
 
-  test("has the values of each resource before and after", () => {
+  test("contains the values of each resource before and after the change", () => {
     expect(first.steps.every((step) => step.before === undefined && step.after !== undefined)).toBe(true);
     const steps = byName(changed);
     expect(Object.keys(steps).sort()).toEqual([
@@ -142,7 +142,7 @@ describe.each(available)("a plan with values, with the $label", ({ engine }) => 
     expect(byName(unread).same).toMatchObject({ op: "same", before: { outputs: { size: 1 } } });
   });
 
-  test("is returned only on request", () => {
+  test("contains values only on request", () => {
     for (const step of without.flatMap((result) => result.steps)) {
       expect(step).not.toHaveProperty("before");
       expect(step).not.toHaveProperty("after");

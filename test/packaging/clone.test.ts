@@ -97,7 +97,7 @@ function pathWithoutSsh(folder: string): string {
 const ordinaryUser = isRoot ? NOBODY : undefined;
 
 describe.skipIf(!gitOnPath || process.platform === "win32")(
-  "a new user's two commands, in a clone that only its owner can read",
+  "the commands npm run demo and npm test, in a clone that only its owner can read",
   { tags: ["long"] },
   () => {
     let folder: string;

@@ -36,7 +36,7 @@ async function helpOf(run: Run, path: readonly string[] = []): Promise<[path: st
 }
 
 describe.each(Object.entries(PROGRAMS))("%s", (program, run) => {
-  it("ends each help with examples and a page that exists", async () => {
+  it("ends each help text with examples and the address of an existing page", async () => {
     const helps = await helpOf(run);
     expect(helps.length).toBeGreaterThan(2);
     for (const [path, help] of helps) {
@@ -47,7 +47,7 @@ describe.each(Object.entries(PROGRAMS))("%s", (program, run) => {
     }
   });
 
-  it("describes commands and flags with a capital letter first", async () => {
+  it("starts each description of a command or flag with a capital letter", async () => {
     for (const [path, help] of await helpOf(run)) {
       const descriptions = Array.from(help.matchAll(/^ {2}\S.*? {2,}(\S.*)$/gm), ([, text = ""]) => text);
       expect(
@@ -107,7 +107,7 @@ it.each([
   });
 });
 
-it("reports a wrong command line as JSON with --json", async () => {
+it("--json reports a wrong command line as JSON", async () => {
   const { code, stdout } = await gatehouse(["plan", "--json"]);
   expect(code).toBe(1);
   expect(JSON.parse(stdout)).toMatchObject({ ok: false, error: { code: "usage" } });

@@ -205,7 +205,7 @@ describe.skipIf(!ready)("the README's commands, with packed packages", { tags: [
     }
   });
 
-  it("create the program with one copy of Pulumi's SDK and without compilation", {
+  it("create the program, install one copy of Pulumi's SDK, and compile no dependency", {
     timeout: 5 * MINUTE,
   }, async () => {
     for (const line of linesOf("A policy").slice(
@@ -265,7 +265,7 @@ describe.skipIf(!ready)("the README's commands, with packed packages", { tags: [
     expect(await types("gatehouse access --explain", 2)).toContain("db-02");
   });
 
-  it("are all covered by the tests", () => {
+  it("are all typed by these tests", () => {
     expect(terminal.remaining()).toEqual([expect.stringMatching(/^gatehouse-server serve /)]);
   });
 });

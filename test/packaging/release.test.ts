@@ -31,7 +31,7 @@ interface Component {
   readonly licenses?: unknown;
 }
 
-it("a release does not replace other files", async () => {
+it("a release does not overwrite existing files", async () => {
   const folder = testFolder();
   const release = () =>
     runCommand([join(ROOT, "scripts/release.ts"), "--dry-run", "--no-trial", "--out", folder]);

@@ -125,7 +125,7 @@ describe.runIf(gitOnPath)(
       Object.fromEntries((await fleet.client.getPublicKeys()).map(({ name, username }) => [name, username]));
     const ours = () => github.comments.filter(({ login }) => login === BOT);
 
-    it("comments on a pull request as an observer, and updates only its own comment", async () => {
+    it("comments on a pull request with the role observer, and updates only its own comment", async () => {
       const planted = `${MARKER}\n## Access review of \`access/prod\`\n\nNo blocking findings.`;
       github.comments.push({ id: 1, number: 7, login: "eve", body: planted, state: "open" });
       // The comments of other users fill more than one page of the API.
@@ -151,7 +151,7 @@ describe.runIf(gitOnPath)(
       expect(await usernames()).toEqual({ ana: "^root$" });
     });
 
-    it("applies the reviewed plan on the merge, only as an administrator", async () => {
+    it("applies the reviewed plan after the merge, only with the role administrator", async () => {
       const rejected = await merged(7, credentials.operator);
       expect(rejected.code).not.toBe(0);
       expect(await usernames()).toEqual({ ana: "^root$" });
@@ -161,7 +161,7 @@ describe.runIf(gitOnPath)(
       expect(await usernames()).toEqual({ ana: "^(root|ops)$" });
     });
 
-    it("comments the failure of a policy test, and exits with 2", async () => {
+    it("reports a failing policy test in the comment, and exits with 2", async () => {
       change(8, { ana: ".*" });
       const run = await pushed(8);
       expect([run.code, run.log]).toEqual([2, expect.any(String)]);
@@ -174,7 +174,7 @@ describe.runIf(gitOnPath)(
       expect(await usernames()).toEqual({ ana: "^(root|ops)$" });
     });
 
-    it("rejects a plan after a change on the service, and applies a new review on a manual start", async () => {
+    it("rejects a plan if the service has changed since the review, and applies a new review after a manual start", async () => {
       change(9, { ana: "^(root|deploy)$" });
       expect(await pushed(9)).toMatchObject({ code: 0 });
       const { id } = await fleet.client.createFirewallRule({ body: FROZEN });
@@ -200,7 +200,7 @@ describe.runIf(gitOnPath)(
       ]);
     });
 
-    it("opens one issue for drift, keeps it without changes, and closes it", async () => {
+    it("opens one issue for drift, does not change the issue while the drift stays the same, and then closes the issue", async () => {
       const night = (credential = credentials.observerKey) => job("drift", credential, { event: "schedule" });
       const fingerprint = await createKey(fleet.client, "backdoor", "^root$");
       const planted = {

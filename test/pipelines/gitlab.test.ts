@@ -71,7 +71,7 @@ describe.runIf(gitOnPath)(
     const usernames = async () => (await fleet.client.getPublicKeys()).map(({ username }) => username);
     const ours = () => gitlab.notes.filter(({ author }) => author === "pipeline");
 
-    it("create one note on the merge request as an observer, and update only this note", async () => {
+    it("create one note on the merge request with the role observer, and update only this note", async () => {
       const planted = "<!-- gatehouse review access/prod -->\nNo blocking findings.";
       gitlab.notes.push({ id: 1, author: "eve", body: planted });
       for (let id = 2; id < 120; id++) gitlab.notes.push({ id, author: "ana", body: "Hm." });

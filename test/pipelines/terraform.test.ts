@@ -85,7 +85,7 @@ describe.each([
   const configure = (username: string) => writeFileSync(join(root, "main.tf.json"), configuration(username));
 
   it.runIf(isAvailable)(
-    "reviews as an observer, applies an unchanged plan as an administrator, and reports drift",
+    "reviews with the role observer, applies an unchanged plan with the role administrator, and reports drift",
     async () => {
       configure("^root$");
       const review = await job("review", "pull_request", credentials.observerKey, 1);
@@ -150,7 +150,7 @@ describe.runIf(hasTerraform && gitOnPath)(
     });
     const keys = async () => (await fleet.client.getPublicKeys()).map(({ username }) => username);
 
-    it("on GitLab review as an observer, apply an unchanged plan as an administrator, and report drift", async () => {
+    it("on GitLab review with the role observer, apply an unchanged plan with the role administrator, and report drift", async () => {
       const gitlab = await startGitlab();
       const project = join(root, "project");
       mkdirSync(join(project, "policy"), { recursive: true });
@@ -194,7 +194,7 @@ describe.runIf(hasTerraform && gitOnPath)(
       await gitlab.stop();
     });
 
-    it("on a timer notify a webhook of drift", async () => {
+    it("started by a timer send drift to a webhook", async () => {
       const hook = await startWebhook();
       mkdirSync(join(root, "origin"));
       const origin = new TestRepository(join(root, "origin"));

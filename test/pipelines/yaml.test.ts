@@ -116,7 +116,7 @@ describe.each(WORKFLOWS)("%s", (path) => {
     expect(ran).toEqual(expected);
   });
 
-  it("does not apply on a manual start if the review fails", () => {
+  it("a manual start does not run the apply if the review fails", () => {
     const github = {
       event_name: "workflow_dispatch",
       event: {},
@@ -129,7 +129,7 @@ describe.each(WORKFLOWS)("%s", (path) => {
   });
 });
 
-it("scripts contain no expressions, which would insert user input into them", () => {
+it("scripts contain no expressions, since an expression would insert user input into the script", () => {
   const steps = [
     ...WORKFLOWS.flatMap((path) =>
       Object.values((parse(textOf(path)) as Workflow).jobs).flatMap((job) => job.steps),
@@ -141,7 +141,7 @@ it("scripts contain no expressions, which would insert user input into them", ()
   expect(scripts.filter((script) => script.includes("${{"))).toEqual([]);
 });
 
-it("third-party actions are pinned by commit", () => {
+it("third-party actions are pinned to a commit", () => {
   const uses = [...WORKFLOWS, ACTION].flatMap((path) =>
     [...textOf(path).matchAll(/uses: (\S+)/g)].map(([, name]) => name),
   );

@@ -143,7 +143,7 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
       apiKeys: await fleet.client.listApiKeys(),
     });
 
-    it("creates all resources, changes them like in the plan, and deletes them", async () => {
+    it("creates all resources, changes them as planned, and deletes them", async () => {
       await stack.result(["up", "--yes"], byPlugin(base));
       expect(changesOf(await stack.result(["preview"], byPlugin(base)))).toEqual([]);
       const steps = Object.values(CHANGES).map(({ step }) => step);
@@ -181,7 +181,7 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
       expect(await left()).toEqual(NOTHING_LEFT);
     });
 
-    it("imports each object by its id without differences to the program", async () => {
+    it("imports each object by id, without differences from the program", async () => {
       await stack.result(["up", "--yes", "--skip-preview"], byPlugin(base));
       const exported = async () => {
         const words = ["stack", "export", "--stack", stack.name];

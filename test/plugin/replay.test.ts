@@ -260,7 +260,7 @@ function write(name: string, { cli, steps }: Recording): void {
 const isRecording = Boolean(process.env.GATEHOUSE_RECORD);
 vi.setConfig({ testTimeout: isRecording ? 600_000 : 180_000 });
 
-describe("the plugin responds to the Pulumi CLI like in the recording", () => {
+describe("the plugin responds to the recorded calls with the recorded responses", () => {
   for (const [name, scenario] of Object.entries(scenarios)) {
     // The short test run replays only the scenario "life", the lifecycle of all resources.
     test(name, { tags: name === "life" || isRecording ? [] : ["long"] }, async () => {

@@ -99,11 +99,14 @@ function compareExplanations(runs: number): void {
   expectEnough(counts);
 }
 
-test("explain decides like the oracle and returns the reason", () => compareExplanations(40));
+test("explain() makes the same decision as the oracle, and returns the reason", () =>
+  compareExplanations(40));
 
 // Some kinds of policies are so rare that they occur only in many runs.
-test("explain decides like the oracle for many policies", { tags: ["long"], timeout: 300_000 }, () =>
-  compareExplanations(400),
+test(
+  "explain() makes the same decision as the oracle for many policies",
+  { tags: ["long"], timeout: 300_000 },
+  () => compareExplanations(400),
 );
 
 /**
@@ -119,7 +122,7 @@ function refusalOf(policy: AccessPolicy, question: AccessQuestion) {
   return decide(everywhere, question).allowed ? "device" : "login";
 }
 
-test("verdicts agree with the oracle for each device, and reached() returns the devices of any allowed login", () => {
+test("verdicts agree with the oracle for each device, and reached() returns the devices for which any login is allowed", () => {
   const counts = { open: 0, closed: 0 };
   fc.assert(
     fc.property(arbitrary.policy, arbitrary.evaluated, (policy, evaluated) => {

@@ -163,7 +163,7 @@ const CASES: [title: string, rules: Record<string, Rule>, rows: Row[]][] = [
     ],
   ],
   [
-    "empty patterns and filters match all",
+    "empty patterns and filters match everything",
     { all: deny(1, { username: "", sourceIp: "", filter: {} }) },
     [["any", "root", "2001:db8::1", "bare", "rule", "all"]],
   ],
@@ -307,7 +307,7 @@ describe.each(CASES)("%s", (_, rules, rows) => {
   );
 });
 
-test("explain rejects a device that the policy does not contain", () => {
+test("explain() rejects a device that the policy does not contain", () => {
   const question = { fingerprint: "any", login: "root", address: "10.0.0.1", uid: "gone" };
   expect(() => explain(policyOf({}), question)).toThrow(new RangeError("no device has the uid gone"));
 });

@@ -209,7 +209,7 @@ const defaultDeny: Claim = (policy, evaluated, findings) => {
   for (const one of loginsOf(policy, evaluated)) expect(decide(policy, one).rule).not.toBeNull();
 };
 
-test("findings agree with every evaluated decision", () => {
+test("findings agree with the decisions on all evaluated logins and addresses", () => {
   fc.assert(
     fc.property(policies, (policy) => {
       const evaluated = loginsToEvaluate([policy]);

@@ -18,7 +18,7 @@ const cases = patternAndText.chain(({ pattern, text }) =>
   textsNear(text).map((texts) => ({ pattern, texts })),
 );
 
-test("compilePattern matches the same texts as RE2, with and without the engine", () => {
+test("compilePattern() matches the same texts as RE2, with and without the use of the RE2 engine", () => {
   const kinds = new Map<Literals["kind"] | "engine", number>();
   let [pairs, matched, rejected] = [0, 0, 0];
   fc.assert(

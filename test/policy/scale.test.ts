@@ -11,7 +11,7 @@ import { LargePolicy, randomNumbers } from "./largePolicy.ts";
 
 const DECISIONS = 5_000;
 
-test("the grants of 2,000 devices, 200 keys and 50 rules agree with single decisions", () => {
+test("the grants of a policy with 2,000 devices, 200 keys and 50 rules agree with single decisions", () => {
   const { policy, evaluated } = new LargePolicy({
     devices: 2_000,
     keys: 200,

@@ -108,7 +108,7 @@ async function firewall(domain: string, name: string, username: string, address:
 
 const UNKNOWN = Array.from({ length: 16 }, () => "00").join(":");
 
-test("explain decides like the service's internal API on the policy of the public API", async () => {
+test("explain() on the policy from the public API makes the same decisions as the service's internal API", async () => {
   let [questions, allowed, round] = [0, 0, 0];
   await fc.assert(
     fc.asyncProperty(objectSets, async (objects) => {

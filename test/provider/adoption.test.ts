@@ -42,7 +42,7 @@ describe.each(adoptable.map((definition) => ({ type: definition.name, definition
     );
 
     it.skipIf(WITHOUT_CONFLICTS.includes(type)).each(STACKS)(
-      "of another state of stack %s is unchanged, and the error has the remedy",
+      "of another state of stack %s stays unchanged, and the error contains the remedy",
       async (stack) => {
         second = new Harness(world.env, stack);
         await first.up(program(base));
@@ -58,7 +58,7 @@ describe.each(adoptable.map((definition) => ({ type: definition.name, definition
     );
 
     it.each(STACKS)(
-      "of another state of stack %s is adopted by adopt: true if it is equal, and then needs no change",
+      "of another state of stack %s is adopted with adopt: true if it equals the declaration, and then needs no change",
       async (stack) => {
         second = new Harness(world.env, stack);
         await first.up(program(base));
@@ -71,21 +71,24 @@ describe.each(adoptable.map((definition) => ({ type: definition.name, definition
       },
     );
 
-    it.runIf(other && type !== "FirewallRule")('is changed by adopt: "overwrite" only', async () => {
-      await first.up(program(base));
-      const [field = "", value] = other ?? [];
-      const declared = { ...base, [field]: value };
-      await expect(second.up(program({ ...declared, adopt: true }))).rejects.toThrow(/differs: /);
-      expect(await first.refresh()).toEqual([]);
-      await second.up(program({ ...declared, adopt: "overwrite" }));
-      expect(await second.preview(program(declared))).toEqual([]);
-      expect(await second.refresh()).toEqual([]);
-      expect(await first.refresh()).toEqual(["update it"]);
-    });
+    it.runIf(other && type !== "FirewallRule")(
+      'is adopted and changed only with adopt: "overwrite"',
+      async () => {
+        await first.up(program(base));
+        const [field = "", value] = other ?? [];
+        const declared = { ...base, [field]: value };
+        await expect(second.up(program({ ...declared, adopt: true }))).rejects.toThrow(/differs: /);
+        expect(await first.refresh()).toEqual([]);
+        await second.up(program({ ...declared, adopt: "overwrite" }));
+        expect(await second.preview(program(declared))).toEqual([]);
+        expect(await second.refresh()).toEqual([]);
+        expect(await first.refresh()).toEqual(["update it"]);
+      },
+    );
 
     // Terraform deletes in any order: its plan rejects the rename and requires a moved block.
     it.skipIf(isTerraform)(
-      "is adopted by a renamed resource, and the deletion of the old resource keeps it",
+      "is adopted by a renamed resource, and stays when the old resource is deleted",
       async () => {
         await first.up(program(base));
         const renamed = { renamed: { type, args: world.here({ ...base, adopt: true }) } };
@@ -122,15 +125,18 @@ describe("duplicate declarations in one program", () => {
     .filter((definition) => definition.identity)
     .map((definition) => ({ type: definition.name, args: sampleOf(definition).base }));
 
-  it.each(pairs)("reject two $type of one object at preview, with both names", async ({ type, args }) => {
-    const here = world.here(args);
-    await expect(first.preview({ one: { type, args: here }, two: { type, args: here } })).rejects.toThrow(
-      new RegExp(`${type}\\.\\w+: ${same(`${type} "two"`, `${type} "one"`)}`),
-    );
-    expect(first.state.size).toBe(0);
-  });
+  it.each(pairs)(
+    "are rejected at preview for two $type resources of one object, with both names",
+    async ({ type, args }) => {
+      const here = world.here(args);
+      await expect(first.preview({ one: { type, args: here }, two: { type, args: here } })).rejects.toThrow(
+        new RegExp(`${type}\\.\\w+: ${same(`${type} "two"`, `${type} "one"`)}`),
+      );
+      expect(first.state.size).toBe(0);
+    },
+  );
 
-  it("reject DeviceTags and DeviceTagAttachment on one device, for any selector of the device", async () => {
+  it("are rejected for DeviceTags and DeviceTagAttachment on one device, with any selector of the device", async () => {
     const [device = ""] = await world.client
       .getDevices({ query: { perPage: 1 } })
       .then((all) => all.map((one) => one.name));
@@ -141,7 +147,7 @@ describe("duplicate declarations in one program", () => {
     );
   });
 
-  it("reject a device by name and by uid before the second write", async () => {
+  it("are rejected before the second write if they select one device by name and by uid", async () => {
     const name = "tags-01";
     const devices = await world.client.getDevices({ query: { perPage: 100 } });
     const { uid = "" } = devices.find((device) => device.name === name) ?? {};
@@ -153,7 +159,7 @@ describe("duplicate declarations in one program", () => {
     expect([...first.state.keys()]).toEqual(["byName"]);
   });
 
-  it("accept several DeviceTagAttachments on one device", async () => {
+  it("do not include several DeviceTagAttachments on one device", async () => {
     const attach = (tag: string) => ({ type: "DeviceTagAttachment", args: { device: "attach-01", tag } });
     await first.up({ one: attach("edge"), two: attach("prod") });
     expect(await first.preview({ one: attach("edge"), two: attach("prod") })).toEqual([]);

@@ -61,7 +61,7 @@ describe("rotation of an API key", () => {
     expect(await harness.preview(key({ rotateBefore: 7 }))).toEqual([EXPIRED]);
   });
 
-  it("replaces an expired key without rotateBefore, too", async () => {
+  it("also replaces an expired key without rotateBefore", async () => {
     await harness.up(key({}));
     daysLater(31);
     expect(await harness.preview(key({}))).toEqual([EXPIRED]);
@@ -131,7 +131,7 @@ describe("rotation of an API key", () => {
     expect(await Promise.all([first, second, outputs().key].map(isValid))).toEqual([false, false, true]);
   });
 
-  it("never rejects a client that switches to each new key", async () => {
+  it("causes no rejected requests of a client that switches to each new key", async () => {
     const program = (year: string) => key({ keepers: { year }, overlap: 1 });
     await harness.up(program("a"));
     let stopped = false;
@@ -154,7 +154,7 @@ describe("rotation of an API key", () => {
     expect(calls).toBeGreaterThan(8);
   });
 
-  it("finds a key that was renamed out of band, and restores its name", async () => {
+  it("finds a key that was renamed out of band, and restores the name of the key", async () => {
     await harness.up(key({ name: "ci-bot" }));
     await fleet.client.updateApiKey({ params: { key: "ci-bot" }, body: { name: "renamed" } });
     await fleet.client.createApiKey({ body: { name: "decoy", expiresAt: 30, role: "observer" } });
@@ -209,7 +209,7 @@ describe("rotation of an API key", () => {
       expect(await names()).toEqual([outputs().name]);
     });
 
-    it("revokes the old key in the up that creates another one without an overlap", async () => {
+    it("revokes the old key in the same up that creates another key, if there is no overlap", async () => {
       await harness.up(program(0));
       expect(await names()).toEqual([outputs().name]);
     });
@@ -220,7 +220,7 @@ describe("rotation of an API key", () => {
     });
   });
 
-  it("frees a name only if its own key has it", async () => {
+  it("does not rename another key to free the name", async () => {
     const program = (year: string) => key({ name: "deploy", keepers: { year } });
     await harness.up(program("a"));
     await fleet.client.updateApiKey({ params: { key: "deploy" }, body: { name: "deploy-old" } });
@@ -248,7 +248,7 @@ describe("rotation of an API key", () => {
     expect(await names()).toContain("team/two");
   });
 
-  it("rejects the name of another key, and reports the remedy", async () => {
+  it("rejects a name that another key has, and reports the remedy", async () => {
     await fleet.client.createApiKey({ body: { name: "taken", expiresAt: 30, role: "observer" } });
     await expect(harness.up(key({ name: "taken" }))).rejects.toThrow(
       /ApiKey\.name: the namespace already has an API key "taken".*choose another name/,
@@ -257,7 +257,7 @@ describe("rotation of an API key", () => {
   });
 });
 
-it("rejects a chosen secret of another key before any request", async () => {
+it("rejects a chosen secret that another key has, before any request", async () => {
   const sent: unknown[] = [];
   const createApiKey = async ({ body }: { readonly body: { readonly key: string } }) => {
     sent.push(body.key);

@@ -39,7 +39,7 @@ const other = () => new OtherProvider("pulumi-nodejs", "other", { url: "https://
 const refusal = /^DeviceTags "tags": .* has no effect: .*GATEHOUSE_URL.*a stack for each/;
 
 describe("a resource of a program", () => {
-  it("rejects an explicit provider, which could not select the service", () => {
+  it("rejects an explicit provider, since it could not select the service", () => {
     expect(() => new gatehouse.DeviceTags("tags", args, { provider: other() })).toThrow(refusal);
   });
 
@@ -73,7 +73,7 @@ describe("the runs of programs in one process", () => {
     return registered;
   };
 
-  it.each(["a", "b"])("have one state identity each: %s", async (name) => {
+  it.each(["a", "b"])("have a separate state identity for each run: %s", async (name) => {
     const resources = await run(name);
     expect(resources.map((resource) => resource.name).sort()).toEqual([
       `DeviceTags one-${name}`,

@@ -175,7 +175,7 @@ const asDeclared = (objects: readonly Declarable[]) =>
   objects.map(({ id, inputs }) => ({ id, inputs })).sort(byId);
 
 describe("the program for existing objects", () => {
-  test("declares exactly the objects, for any names", () => {
+  test("declares exactly the existing objects, for any names of objects", () => {
     fc.assert(
       fc.property(tenants, fc.boolean(), (samples, plugin) => {
         const objects = objectsOf(samples);
@@ -193,7 +193,7 @@ describe("the program for existing objects", () => {
     );
   });
 
-  test("declares the objects in YAML", () => {
+  test("declares the existing objects in YAML", () => {
     fc.assert(
       fc.property(tenants, (samples) => {
         const objects = objectsOf(samples);
@@ -225,7 +225,7 @@ describe("the program for existing objects", () => {
     );
   });
 
-  test("adopts its objects without a state, and lists objects that cannot be adopted", () => {
+  test("adopts the existing objects without a state, and lists objects that cannot be adopted", () => {
     const sample = objectsOf(fc.sample(tenants, { numRuns: 1, seed: 5 })[0] ?? []);
     const program = writeProgram(sample, { ...OPTIONS, adopt: true });
     const registered = run(program);
@@ -499,7 +499,7 @@ describe("the root module for existing objects", () => {
     expect(written(objects)("versions.tf")).toContain(`required_version = ">= ${version}"`);
   });
 
-  test("calls no helper with names that Terraform would order differently", () => {
+  test("calls no helper with names for which Terraform has a different sort order", () => {
     const key = (index: number, username: string) =>
       object("PublicKey", index, { name: "ana", data: "ssh-rsa AAAA", username, filter: { tags: ["prod"] } });
     const text = written([key(1, login("e\u0301", "f")), key(2, login("e\u0301"))]);
@@ -522,7 +522,7 @@ describe("the helper call of a pattern", () => {
     maxLength: 4,
   });
 
-  test("is found for names", () => {
+  test("is recognized for names", () => {
     fc.assert(
       fc.property(names, (some) => {
         const pattern = login(...some);
@@ -532,7 +532,7 @@ describe("the helper call of a pattern", () => {
     );
   });
 
-  test("is found for networks", () => {
+  test("is recognized for networks", () => {
     const range = fc.tuple(fc.nat({ max: 2 ** 32 - 1 }), fc.nat({ max: 32 })).map(([address, bits]) => {
       const first = bits === 0 ? 0 : (address & (-1 << (32 - bits))) >>> 0;
       return `${[24, 16, 8, 0].map((shift) => (first >>> shift) & 255).join(".")}/${bits}`;

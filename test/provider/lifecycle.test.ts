@@ -57,7 +57,7 @@ describe.each(cases)("$type", ({ type, definition }) => {
     expect(await harness.preview(program(args))).toEqual([]);
   };
 
-  it("is created, then needs no change, and is deleted after its removal", async () => {
+  it("is created, then needs no change, and is deleted after its removal from the program", async () => {
     expect(await harness.preview(program(base))).toEqual(["create it"]);
     await up(program(base), ["create it"], writes.create ?? 1);
     await expectNoSteps(() => harness.up(program(base)));

@@ -95,7 +95,7 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
     expect(await harness.preview(program(args))).toEqual([]);
   }
 
-  it("its creation: exists once and belongs to the resource", async () => {
+  it("a creation: the object exists once, and the resource manages the object", async () => {
     const plain = new Harness(world.env);
     await plain.up(program(base));
     const once = await census();
@@ -115,7 +115,7 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
     expect(await harness.refresh()).toEqual([]);
   });
 
-  it("its creation on a service without idempotency keys: is searched before it is repeated", async () => {
+  it("a creation on a service without idempotency keys: the provider searches for the object before it repeats the creation", async () => {
     // Not for a Namespace: it needs a second request for its settings, so the first request creates a different object.
     const { settings: _settings, ...args } = base;
     const other = new Harness({ ...world.env, GATEHOUSE_URL: older.url });
@@ -129,7 +129,7 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
 
   // Terraform sends no resource names, so a later run cannot detect that an earlier run created an object.
   it.skipIf(type === "ApiKey" || isTerraform)(
-    "its creation, and the process ends too: converges in the next up",
+    "a creation in a process that then ends: the next up converges",
     { tags: ["long"] },
     async () => {
       // Simulates the end of the process: the harness drops the failed creation, and the proxy also loses the response
@@ -144,7 +144,7 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
   );
 
   it.each(oneOfEachStep(definition, [...changes.keys()]))(
-    "a change of %s: converges in the next up",
+    "a change of %s: the next up converges",
     async (field) => {
       await harness.up(program(base));
       proxy.loseAnswer(isWrite);
@@ -154,7 +154,7 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
     },
   );
 
-  it("its deletion: needs no further step in the next up", async () => {
+  it("a deletion: the next up has no further step", async () => {
     await harness.up(program(base));
     proxy.loseAnswer(isWrite);
     await harness.up({}).catch(() => undefined);
@@ -171,27 +171,30 @@ describe("a creation whose response is lost, next to an equal object of another 
 
   // Terraform sends no resource name, so the provider cannot distinguish the created rule from an equal rule of an
   // earlier run. It rejects the rule.
-  it.skipIf(isTerraform)("of a rule: adopts the created rule and keeps the other one", async () => {
-    const body = {
-      action: "deny",
-      priority: 5,
-      sourceIp: ".*",
-      username: "y",
-      filter: { hostname: "z" },
-      active: true,
-    } as const;
-    const { id } = await world.client.createFirewallRule({ body });
-    const program = { it: { type: "FirewallRule", args: body } };
-    proxy.loseAnswer(isWrite);
-    await harness.up(program);
-    expect(harness.state.get("it")?.outputs.ruleId).not.toBe(id);
-    expect(await world.client.getFirewallRules()).toHaveLength(2);
-    await harness.up({});
-    expect((await world.client.getFirewallRules()).map((rule) => rule.id)).toEqual([id]);
-    await world.client.deleteFirewallRule({ params: { id } });
-  });
+  it.skipIf(isTerraform)(
+    "of a rule: the provider adopts the created rule, and keeps the other rule",
+    async () => {
+      const body = {
+        action: "deny",
+        priority: 5,
+        sourceIp: ".*",
+        username: "y",
+        filter: { hostname: "z" },
+        active: true,
+      } as const;
+      const { id } = await world.client.createFirewallRule({ body });
+      const program = { it: { type: "FirewallRule", args: body } };
+      proxy.loseAnswer(isWrite);
+      await harness.up(program);
+      expect(harness.state.get("it")?.outputs.ruleId).not.toBe(id);
+      expect(await world.client.getFirewallRules()).toHaveLength(2);
+      await harness.up({});
+      expect((await world.client.getFirewallRules()).map((rule) => rule.id)).toEqual([id]);
+      await world.client.deleteFirewallRule({ params: { id } });
+    },
+  );
 
-  it("of a device tag: does not adopt the tag and keeps it", async () => {
+  it("of a device tag: the provider does not adopt the tag, and the tag stays", async () => {
     const uid = await world.enroll("tagged-manually");
     await world.client.createDeviceTag({ params: { uid }, body: { tag: "hand" } });
     const args = { device: "tagged-manually", tag: "hand" };
@@ -205,7 +208,7 @@ describe("a creation whose response is lost, next to an equal object of another 
   });
 });
 
-describe("an ApiKey whose creation response is lost together with the process and the secret", () => {
+describe("an ApiKey whose creation response is lost, in a process that then ends and loses the secret", () => {
   const key = (name?: string) => ({
     it: { type: "ApiKey", args: { validDays: 30, role: "observer", name } },
   });
@@ -224,7 +227,7 @@ describe("an ApiKey whose creation response is lost together with the process an
     proxy.loseAnswers(undefined);
   };
 
-  it("with an explicit name: conflicts with the next creation, and the error has the remedy", async () => {
+  it("with an explicit name: conflicts with the next creation, and the error contains the remedy", async () => {
     await die("ci-bot");
     await expect(harness.up(key("ci-bot"))).rejects.toThrow(
       /ApiKey\.name: the namespace already has an API key "ci-bot", and the secret of an existing key cannot be read; delete/,

@@ -28,7 +28,7 @@ const keyNames = async () => (await fleet.client.getPublicKeys()).map(({ name })
 describe("an object that another resource manages at the end of the run", () => {
   // Not with Terraform, which does not run all deletions after the creations.
   it.skipIf(isTerraform)(
-    "stays after the deletion of its old resource: a device with onDestroy remove",
+    "stays after the deletion of its previous resource, even if a Device has onDestroy: remove",
     async () => {
       const uid = await fleet.enroll("moved-device");
       const device = { type: "Device", args: { device: "moved-device", onDestroy: "remove" } };
@@ -39,15 +39,18 @@ describe("an object that another resource manages at the end of the run", () => 
     },
   );
 
-  it.skipIf(isTerraform)("stays if two resources of the state have it and one is deleted", async () => {
-    const line = sshKeyLine();
-    await harness.up({ one: key(line) });
-    const entry = harness.state.get("one");
-    if (entry) harness.state.set("two", entry);
-    expect(await harness.up({ one: key(line) })).toEqual(["delete two"]);
-    expect(await keyNames()).toEqual(["laptop"]);
-    expect(await harness.refresh()).toEqual([]);
-  });
+  it.skipIf(isTerraform)(
+    "stays if two resources in the state have this object and one of the resources is deleted",
+    async () => {
+      const line = sshKeyLine();
+      await harness.up({ one: key(line) });
+      const entry = harness.state.get("one");
+      if (entry) harness.state.set("two", entry);
+      expect(await harness.up({ one: key(line) })).toEqual(["delete two"]);
+      expect(await keyNames()).toEqual(["laptop"]);
+      expect(await harness.refresh()).toEqual([]);
+    },
+  );
 
   // Terraform deletes in any order, so its plan rejects this move.
   it.skipIf(isTerraform)(
@@ -82,7 +85,7 @@ describe("an object that another resource manages at the end of the run", () => 
     expect(await harness.refresh()).toEqual([]);
   });
 
-  it("keeps an attached tag that DeviceTags manages now", async () => {
+  it("keeps a tag if DeviceTags now manages the tag in place of an attachment", async () => {
     const uid = await fleet.enroll("all-at-once");
     await harness.up({ one: { type: "DeviceTagAttachment", args: { device: "all-at-once", tag: "edge" } } });
     const args = { device: "all-at-once", tags: ["core", "edge"], adopt: "overwrite" };
@@ -94,7 +97,7 @@ describe("an object that another resource manages at the end of the run", () => 
 
 // Not with Terraform, which destroys both keys before it creates the new ones.
 it.skipIf(isTerraform)(
-  "two keys that exchange their data: the error mentions the other resource of the program",
+  "two PublicKeys that exchange their data are rejected, since another resource of the program manages the key",
   async () => {
     const [first, second] = [sshKeyLine(), sshKeyLine()];
     await harness.up({ one: key(first), two: key(second) });

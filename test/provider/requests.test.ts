@@ -68,7 +68,7 @@ describe("reads of many objects", () => {
     await few.close();
   });
 
-  it(`${DEVICES} devices that send reports during the read of their list never count as deleted`, {
+  it(`${DEVICES} devices that send reports while the provider reads the list of devices never count as deleted`, {
     timeout: 180_000,
   }, async () => {
     const many = new Harness(fleet.env);

@@ -109,7 +109,7 @@ describe.skipIf(!gitOnPath)(`a revision's program, with ${gitLabel}`, () => {
     ]);
   });
 
-  test("is rejected if its links lead outside", async () => {
+  test("is rejected if its links point outside the repository", async () => {
     const outside = testFolder();
     writeFileSync(join(outside, "Pulumi.yaml"), PROJECT);
     const { repository, ready } = repositoryWith({});
@@ -136,7 +136,7 @@ describe.skipIf(!gitOnPath)(`a revision's program, with ${gitLabel}`, () => {
   });
 });
 
-test("different services or namespaces of revisions are detected in their configuration", () => {
+test("different services or namespaces of two revisions are detected in their configurations", () => {
   const of = (url: string, more: [string, string][] = []) => new Map([["gatehouse:url", url], ...more]);
   expect(
     serviceDifferences(of("https://a.example"), of("https://a.example", [["gatehouse:token", "t"]])),

@@ -130,7 +130,7 @@ describe("the error of a rejected input has the resource, the field and the requ
     Object.keys(definition.inputs).map((field) => ({ type: definition.name, field })),
   );
 
-  it.each(fields)("$type.$field of a wrong type", ({ type, field }) => {
+  it.each(fields)("$type.$field with a value of the wrong type", ({ type, field }) => {
     // No input accepts a list of lists.
     const reasons = reasonsOf(type, { [field]: [[1]] });
     expect(reasons).not.toEqual([]);
@@ -146,7 +146,7 @@ it("accepts an allow rule that matches no address", () => {
   expect(reasonsOf("FirewallRule", { action: "allow", sourceIp: "^300\\." })).toEqual([]);
 });
 
-it("FirewallRule finds a rule with equal inputs that no other resource manages", async () => {
+it("FirewallRule adopts a rule with equal inputs that no other resource manages", async () => {
   const tenant = "3dd0d1f8-8246-4519-b11a-a3dd33717f65";
   const inputs = {
     ...{ tenant, action: "deny" as const, priority: 1, sourceIp: ".*", username: "^root$", active: true },
@@ -167,7 +167,7 @@ it("FirewallRule finds a rule with equal inputs that no other resource manages",
   expect(await find([equal], (id) => id === `${tenant}/equal`)).toBeUndefined();
 });
 
-describe("rejects an id of another form before any request", () => {
+describe("rejects an id of the wrong format before any request", () => {
   const connection = new Proxy({} as Connection, {
     get: (_, property) => {
       throw new Error(`connection.${String(property)} is used`);

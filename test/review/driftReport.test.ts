@@ -102,7 +102,7 @@ test("suggests YAML for a program in YAML", () => {
   });
 });
 
-test("a sentence about drift reports the difference, also of a field that is not an input", () => {
+test("a sentence about drift contains the difference, also of a field that is not an input", () => {
   const { type, name } = step("PublicKey", []);
   const outputs = [{ path: "size", old: 1, new: 2, outputOnly: true }] as const;
   const known = { urn: "", op: "update", effects: [] } as const;
@@ -166,12 +166,12 @@ describe("the JUnit report", () => {
     });
   });
 
-  test("escapes markup, and keeps other text", () => {
+  test("escapes markup, and keeps all other text", () => {
     const text = `<a b="c">&amp; 'd' ]]> é 🔑 \u{10ffff}`;
     expect(readBack(text, text)).toEqual({ name: `ApiKey ${text}`, message: text });
   });
 
-  test("is well-formed XML with any text", () => {
+  test("is well-formed XML if it contains any text", () => {
     const text = fc.string({ unit: "binary" });
     fc.assert(
       fc.property(text, text, (name, message) => {

@@ -114,7 +114,7 @@ const after: Program = {
 // The plan contains the name of the device after the rename.
 after.newTags = { type: "DeviceTags", args: { ...after.newTags?.args, device: { $ref: "gate.name" } } };
 
-it("the programs contain every resource", () => {
+it("the programs before and after the change contain every resource type", () => {
   const kinds = (program: Program) => Object.values(program).map(({ type }) => type);
   expect([...new Set([...kinds(before), ...kinds(after)])].sort()).toEqual(
     definitions.map(({ name }) => name).sort(),
@@ -136,7 +136,7 @@ function comparable({ devices, keys, rules }: AccessPolicy, isNew: (id: string) 
   };
 }
 
-describe.each(engines)("a plan that the $label applies", ({ engine, available }) => {
+describe.each(engines)("a plan with the $label", ({ engine, available }) => {
   const fleet = sharedFleet(["ana", "bob", "carla"]);
   let folder: string;
   let stack: Stack;
@@ -175,7 +175,7 @@ describe.each(engines)("a plan that the $label applies", ({ engine, available })
   // Compares plans of programs with all resources to the results of their apply. Other test files cover each step of a
   // plan.
   const options = { timeout: 600_000, tags: ["long"] };
-  it.runIf(available)("predicts the namespace", options, async () => {
+  it.runIf(available)("predicts the namespace after the apply", options, async () => {
     stack = await open(before);
     const empty = await estateNow();
     const first = plannedEstate(empty, await stack.preview({ values: true }));

@@ -8,7 +8,7 @@ import {
 /** Only checks the types of its argument. The argument is never called, since calls require a policy file. */
 const never = (_test: (subjects: PolicySubjects) => void) => {};
 
-test("matchers accept only their subjects", () => {
+test("the types of matchers accept only supported subjects", () => {
   never(({ access, policy, members, apiKeys }) => {
     expectPolicy(access).not.toAllow({
       key: "*",

@@ -39,14 +39,14 @@ describe("a repair", () => {
     });
   });
 
-  it("keeps every API key if it runs with one, since the service does not report which one was used", () => {
+  it("keeps every API key if it runs with an API key, since the service does not report which API key the run uses", () => {
     expect(sortedFor({ kind: "apiKey", tenant: TENANT })).toEqual({
       removed: [USER, OTHER, "aa:bb"],
       left: { deploy: expect.stringMatching(/^this run may use this API key/) },
     });
   });
 
-  it("keeps its own access also if this stack declared the object last", () => {
+  it("keeps the running user's membership even if this stack declared the membership last", () => {
     const declaredBy = { project: "fleet", stack: "prod", resource: "me", at: "2026-01-01T00:00:00.000Z" };
     const own = [object("Member", USER, declaredBy), object("ApiKey", "deploy", declaredBy)];
     expect(sortedFor({ kind: "token", userId: USER }, own).removed).toEqual(["deploy"]);

@@ -109,7 +109,7 @@ test("the example's tests pass after up, and fail after a manual change of a dev
   expect((await gatehouseTest(fleet.env, PROGRAM)).code).toBe(0);
 });
 
-test("detects a changed member", { timeout: 120_000 }, async () => {
+test("gatehouse test detects a changed member", { timeout: 120_000 }, async () => {
   const program = join(folder, "members");
   cpSync(PROGRAM, program, {
     recursive: true,
@@ -157,7 +157,9 @@ test("the example's tests compile with the types that a program's compiler resol
   compile("typescript");
 });
 
-test("prints one line and exits with 1 if the tests cannot run", { timeout: 120_000 }, async () => {
+test("gatehouse test prints one line and exits with 1 if the tests cannot run", {
+  timeout: 120_000,
+}, async () => {
   const empty = mkdtempSync(join(folder, "empty-"));
   const cases: [Record<string, string>, string, string][] = [
     [fleet.env, empty, "has no policy tests"],

@@ -50,14 +50,14 @@ afterAll(async () => {
   await service.stop();
 });
 
-it("requests the latest entry of each of a few objects", async () => {
+it("for a few objects, requests the latest audit entry of each object", async () => {
   const { changes, notes } = await whoChanged(client, TENANT, keys(MANY - 1));
   expect([changes?.size, notes]).toEqual([MANY - 1, []]);
   expect(queries).toHaveLength(MANY - 1);
   expect(queries.every((query) => query.get("per_page") === "1" && query.has("object"))).toBe(true);
 });
 
-it("reads the trail of many objects no further than their latest entries", async () => {
+it("reads the audit trail no further than the latest entries of the objects", async () => {
   // Each key has two audit entries, and the command must return the later one.
   objectAt = (position) => ({ kind: "publicKey", id: `key-${position % 150}` });
   const { changes, notes } = await whoChanged(client, TENANT, keys(150));
@@ -67,7 +67,7 @@ it("reads the trail of many objects no further than their latest entries", async
   expect(changes?.get(nameText(key(149)))?.actor.name).toBe("user-149");
 });
 
-it("reads the latest 5,000 entries of a long trail, and reports the objects that it has not found", async () => {
+it("reads the latest 5,000 entries of a long audit trail, and reports objects without an entry", async () => {
   objectAt = (position) => {
     // Position 4,999 is the last entry that the command reads. Position 5,000 is the first entry that it does not read.
     if (position === 4_999) return { kind: "publicKey", id: "key-0" };

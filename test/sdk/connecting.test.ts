@@ -64,7 +64,7 @@ test.each(["http://127.0.0.1:9", "http://gatehouse.invalid"])(
   },
 );
 
-test("tries an address that drops packets twice, for 5 s each", async () => {
+test("tries twice to connect to an address that drops packets, for 5 s each time", async () => {
   const clock = fakeTiming();
   const dispatcher = new MockAgent();
   dispatcher.disableNetConnect();

@@ -59,7 +59,7 @@ test.each([
   expect(server.requests[0]?.path).toBe("/api/devices?page=1&per_page=100&sort_by=name&order_by=asc");
 });
 
-test("iterate without a total stops at a page that is shorter than the previous one, and keeps the caller's sorting", async () => {
+test("iterate() without a total stops at a page that is shorter than the previous page, and keeps the caller's sort order", async () => {
   const { server, client } = await start();
   pages(server, ["a", "b", "c"], { cap: 100, total: false });
   const query = { perPage: 2, sortBy: "created_at" };
@@ -70,7 +70,7 @@ test("iterate without a total stops at a page that is shorter than the previous 
   ]);
 });
 
-test("iterate requests the next page only when the caller reads on", async () => {
+test("iterate() requests the next page only when the caller reads the next item", async () => {
   const { server, client } = await start();
   pages(server, ["a", "b", "c"], { cap: 1, total: true });
   for await (const key of client.iterate("getPublicKeys", { query: { perPage: 1 } })) {
@@ -113,14 +113,14 @@ test.each([
   }
 });
 
-test("iterate without a total stops at an empty page if no page was shorter", async () => {
+test("iterate() without a total stops at an empty page if no page was shorter", async () => {
   const { server, client } = await start();
   pages(server, ["a", "b"], { cap: 100, total: false });
   expect(await read(client)).toEqual(["a", "b"]);
   expect(server.requests).toHaveLength(2);
 });
 
-test("iterate stops after the first page of a server without pages and total", async () => {
+test("iterate() stops after the first page of a server that has no pages and no total", async () => {
   const { server, client } = await start();
   server.always({ body: [{ name: "a" }, { name: "b" }] });
   expect(await read(client)).toEqual(["a", "b"]);

@@ -15,7 +15,7 @@ import {
 import { fakeToken, OTHER, type Recorded, TENANT } from "./scriptedServer.ts";
 import { bearer, LOGIN, startSession, TAGS, tokens, user } from "./scriptedSession.ts";
 
-test("uses one login for all calls, including calls of another client of the process", async () => {
+test("uses one login for all calls, including calls of another client in the same process", async () => {
   const { server, client, connect, paths } = await startSession(user);
   const token = fakeToken({ tenant: TENANT });
   server.always(({ path }) => (path === "/api/login" ? { body: { token } } : { body: [] }));
@@ -166,7 +166,7 @@ test("forTenant exchanges the token once for another namespace, and never for th
   ]);
 });
 
-test("ignores a 404 when it restores the preferred namespace, and reports other errors", async () => {
+test("ignores a 404 when the client restores the preferred namespace, and reports other errors", async () => {
   const { server, client } = await startSession(user);
   server.script({ body: { token: tokens[TENANT] } }, { body: { token: tokens[OTHER] } }, { status: 404 });
   server.script({ body: ["x"] });
@@ -210,13 +210,13 @@ test("sends no request for the namespace of an API key without forTenant", async
   expect(paths()).toEqual([TAGS]);
 });
 
-test("finds the namespace of an API key without permission to list namespaces by its objects", async () => {
+test("determines the namespace of an API key from objects if the key cannot list namespaces", async () => {
   const { server, client } = await startSession(key);
   server.script({ status: 403 }, { body: [{ tenant_id: TENANT }] }, { body: ["x"] });
   expect(await client.forTenant(TENANT).getTags()).toEqual(["x"]);
 });
 
-test("finds the namespace of an API key without objects by its members", async () => {
+test("determines the namespace of an API key from members if the namespace has no objects", async () => {
   const { server, client } = await startSession(key);
   server.script({ status: 403 }, { body: [] }, { body: [] });
   server.script({ body: { tenant_id: TENANT, members: [{}] } }, { body: ["x"] });
@@ -256,7 +256,7 @@ test("requests the identity of an API key once", async () => {
   expect(server.requests).toHaveLength(1);
 });
 
-test("sends no request that requires a credential without one", async () => {
+test("without a credential, sends no request that requires a credential", async () => {
   const { client, server } = await startSession();
   await expect(client.getTags()).rejects.toThrow(/a credential is required: set GATEHOUSE_API_KEY/);
   expect(server.requests).toEqual([]);

@@ -65,7 +65,7 @@ const SSH_KEYGEN_KEYS = [
 ] as const;
 
 describe("a public key line", () => {
-  test.each(SSH_KEYGEN_KEYS)("of ssh-keygen is accepted: %s", (key, fingerprint) => {
+  test.each(SSH_KEYGEN_KEYS)("that ssh-keygen created is accepted: %s", (key, fingerprint) => {
     const parsed = parseSshPublicKey(`${key} ana@laptop\n`);
     expect(parsed.fingerprint).toBe(fingerprint);
     expect(sshPublicKeyLine(parsed)).toBe(key);
@@ -130,14 +130,14 @@ describe("a public key line", () => {
     "another type inside": `ssh-rsa ${line("ssh-ed25519", ED).split(" ")[1]}`,
     "a cut blob": line("ssh-ed25519", ED).slice(0, -8),
   };
-  test.each(Object.entries(broken))("is rejected with the requirement in the message: %s", (_, key) => {
+  test.each(Object.entries(broken))("is rejected, and the message contains the requirement: %s", (_, key) => {
     const [type, blob = ""] = key.split(" ");
     expect(() => parseSshPublicKey(key)).toThrow(`must contain a complete ${type} key after its type: `);
     expect(() => parseSshPublicKey(key)).not.toThrow(blob);
   });
 
   test.each(["A", "AAAA===", "====", "AA=A", "AA-_", "AAAA*"])(
-    "is rejected with %j for its base64",
+    "is rejected with %j in place of its base64 part",
     (blob) => {
       expect(() => parseSshPublicKey(`ssh-ed25519 ${blob}`)).toThrow("must contain the key in base64");
     },

@@ -89,7 +89,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     expect(await world.client.listApiKeys()).toEqual([]);
   });
 
-  it("are imported and updated in place, and the values that an update does not change stay known, as planned", async () => {
+  it("are imported and updated in place, and values that an update does not change stay known in the plan", async () => {
     await world.restoreDevices();
     const all = samples();
     const bases = new Map([...all].map(([type, { base }]) => [type, base]));

@@ -62,7 +62,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
   const wordsIn = (output: string) => output.replaceAll(/[│\s]+/g, " ");
   const one = (type: string, values: object) => ({ resource: { [`gatehouse_${type}`]: { one: values } } });
 
-  it("upgrade states of older versions, whose nested objects lack members, without a diff", async () => {
+  it("upgrade states of older versions, in which nested objects lack members, without a change in the plan", async () => {
     const rule = { login: "^deploy$", target: "^db-1:5432$" };
     const settings = { session_record: false, session_idle_minutes: 15, ssh_forwarding: [rule] };
     const configuration = (one: object) => ({ resource: { gatehouse_namespace: { one } } });
@@ -144,7 +144,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     await root.must("destroy", "-auto-approve");
   });
 
-  it("get errors with the place and the allowed values before an apply", async () => {
+  it("with errors are rejected before an apply, with the location and the allowed values", async () => {
     root.write({
       resource: {
         gatehouse_public_key: {
@@ -173,7 +173,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect(words).not.toContain("sourceIp");
   });
 
-  it("declare an object once: the plan rejects duplicates", async () => {
+  it("that declare an object twice are rejected in the plan", async () => {
     const email = "ana@example.com";
     root.write({
       resource: { gatehouse_member: { one: { email, role: "observer" }, two: { email, role: "operator" } } },
@@ -183,7 +183,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect(wordsIn(output)).toContain("manage the same object; remove one of the two");
   });
 
-  it("never remove an object that another resource declares: the plan is rejected", async () => {
+  it("that would remove an object of another resource are rejected in the plan", async () => {
     const declared = key();
     const namespace = { name: "trial" };
     root.write({
@@ -222,7 +222,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect(await fleet.client.getNamespaces()).toHaveLength(1);
   });
 
-  it("are replaced with the flag -replace", async () => {
+  it("replace objects with the flag -replace", async () => {
     root.write({
       resource: {
         gatehouse_public_key: { one: key() },
@@ -272,7 +272,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect(await client.getFirewallRules()).toEqual([]);
   });
 
-  it("get the service's cause if an overwrite fails, and errors with their unmodified values", async () => {
+  it("report the service's cause if an overwrite fails, and errors with unmodified values", async () => {
     const { client } = fleet;
     await client.inviteMember({
       params: { tenant: fleet.tenant },
@@ -308,7 +308,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     await client.removeMember({ params: { tenant: fleet.tenant, uid: member?.id ?? "" } });
   });
 
-  it("import by natural names, in every namespace", async () => {
+  it("import objects by natural names, in every namespace", async () => {
     root.write({
       resource: {
         gatehouse_public_key: { one: key() },
@@ -373,7 +373,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     await destroy();
   });
 
-  it("move and forget resources, and read states of other versions", async () => {
+  it("can move and forget resources, and use states of other versions", async () => {
     root.write(one("public_key", key()));
     await root.apply();
     const file = join(root.folder, "terraform.tfstate");
@@ -438,7 +438,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     for (const secret of secrets) expect(written).not.toContain(secret);
   });
 
-  it("reject in the apply an invalid secret that is unknown in the plan, like one of uuid(), and create no key", async () => {
+  it("with an invalid secret that is unknown in the plan, for example from uuid(), fail in the apply and create no key", async () => {
     const secret = "b1946ac9-2e37-1c0e-9f5d-0123456789ab";
     root.write({
       resource: {
@@ -455,7 +455,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect(await fleet.client.listApiKeys()).toEqual([]);
   });
 
-  it("call functions, and read existing objects", async () => {
+  it("can call functions, and read existing objects", async () => {
     const data = sshKeyLine("x");
     await fleet.client.createPublicKey({
       body: {

@@ -58,7 +58,7 @@ describe.runIf(hasTerraform)(`the examples of the reference under ${LABEL}`, () 
     return root;
   }
 
-  it("are applied as they are, and the next plan is empty", async () => {
+  it("are applied without changes, and the next plan is empty", async () => {
     const root = moduleOf(KINDS);
     await root.apply();
     expect(await root.changes()).toEqual([]);
@@ -66,13 +66,13 @@ describe.runIf(hasTerraform)(`the examples of the reference under ${LABEL}`, () 
     expect(await fleet.client.getPublicKeys()).toHaveLength(1);
   });
 
-  it("open a session token", async () => {
+  it("provide a session token as an ephemeral value", async () => {
     const root = moduleOf(["provider", "ephemeral-resources"]);
     writeFileSync(join(root.folder, "use.tf"), 'data "gatehouse_tags" "all" {}\n');
     expect(await root.must("plan")).toContain("Opening complete");
   });
 
-  it("are in the canonical format", async () => {
+  it("have the format of terraform fmt", async () => {
     const { code, output } = await new RootModule(EXAMPLES, {}).run("fmt", "-check", "-recursive");
     expect([code, output]).toEqual([0, ""]);
   });

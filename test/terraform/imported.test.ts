@@ -105,17 +105,25 @@ describe(`existing objects, imported by ${LABEL}`, { timeout: 60_000 }, () => {
     return existsSync(join(out, "data")) ? readdirSync(join(out, "data")) : [];
   }
 
-  it.runIf(hasTerraform)("give a plan with only imports, and then an empty plan", async () => {
+  it.runIf(hasTerraform)("result in a plan with only imports, and then in an empty plan", async () => {
     expect(await imported({ keys: NASTY.length, others: 4 })).toEqual(["keys.json"]);
   });
 
-  it.runIf(hasTerraform)("give such plans if every kind is a table", { tags: ["long"] }, async () => {
-    expect(await imported({ keys: 13, others: 13 })).toHaveLength(5);
-  });
+  it.runIf(hasTerraform)(
+    "result in the same plans if the configuration contains a table for every kind",
+    { tags: ["long"] },
+    async () => {
+      expect(await imported({ keys: 13, others: 13 })).toHaveLength(5);
+    },
+  );
 
-  it.runIf(hasTerraform)("give such plans if no kind is a table", { tags: ["long"] }, async () => {
-    expect(await imported({ keys: 12, others: 1 })).toEqual([]);
-  });
+  it.runIf(hasTerraform)(
+    "result in the same plans if the configuration contains no table",
+    { tags: ["long"] },
+    async () => {
+      expect(await imported({ keys: 12, others: 1 })).toEqual([]);
+    },
+  );
 });
 
 describe("gatehouse import --format terraform", () => {
@@ -135,7 +143,7 @@ describe("gatehouse import --format terraform", () => {
 });
 
 describe(`texts in a configuration of ${LABEL}`, () => {
-  it.runIf(hasTerraform)("keep their values", async () => {
+  it.runIf(hasTerraform)("keep their values after Terraform has evaluated them", async () => {
     const parts = fc.oneof(fc.constantFrom(...NASTY), fc.string({ unit: "binary", maxLength: 5 }));
     const texts = fc.array(parts, { maxLength: 6 }).map((some) => some.join("").toWellFormed());
     const values = [...NASTY, ...fc.sample(texts, { seed: SEED, numRuns: 300 })];

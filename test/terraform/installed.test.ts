@@ -45,7 +45,7 @@ describe("gatehouse terraform install", () => {
     },
   );
 
-  it("reports a folder that it cannot write", async () => {
+  it("reports a folder without write permission", async () => {
     const file = join(testFolder(), "file");
     writeFileSync(file, "");
     const { code, stderr } = await gatehouse(["terraform", "install", "--mirror", file]);
@@ -56,7 +56,7 @@ describe("gatehouse terraform install", () => {
   });
 });
 
-describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () => {
+describe.runIf(hasTerraform)(`the installed provider with ${LABEL}`, () => {
   let fleet: Fleet;
   beforeAll(async () => {
     fleet = await startFleet(["ana"]);
@@ -95,7 +95,7 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
     return typed;
   }
 
-  it("works as in the README", { tags: ["long"], timeout: 5 * MINUTE }, async () => {
+  it("runs the commands of the README", { tags: ["long"], timeout: 5 * MINUTE }, async () => {
     const readme = readFileSync(join(ROOT, "README.md"), "utf8");
     const section = readme.split("\n## ").find((part) => part.startsWith("Terraform and OpenTofu\n")) ?? "";
     const folder = testFolder();
@@ -108,7 +108,7 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
     await fleet.client.deleteFirewallRule({ params: { id: rule?.id ?? "" } });
   });
 
-  it("works as in the README of the example", { tags: ["long"], timeout: 5 * MINUTE }, async () => {
+  it("runs the commands in the README of the example", { tags: ["long"], timeout: 5 * MINUTE }, async () => {
     const folder = testFolder();
     cpSync(EXAMPLE, folder, { recursive: true });
     const drift = "terraform plan -refresh-only -detailed-exitcode";
@@ -156,7 +156,7 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
 
   const rule = { action: "deny", priority: 1, source_ip: ".*", username: ".*", filter: { hostname: ".*" } };
 
-  it("is found in a mirror, and trusts only Terraform", async () => {
+  it("is installed from a provider mirror, and trusts only Terraform", async () => {
     const root = await mirrored(fleet.env);
     root.write({ resource: { gatehouse_firewall_rule: { one: rule } } });
     expect(await root.must("init")).toContain("Installing gatehouse-access/gatehouse");

@@ -73,7 +73,7 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
     return new RootModule(folder, { ...provider.env, ...env });
   };
 
-  it("creates an object once if the answer is lost", async () => {
+  it("creates an object only once if the response is lost", async () => {
     const root = await moduleAt(lossy);
     root.write({ resource: { ...keys().resource, ...rule().resource } });
     for (const path of [KEYS, "/api/firewall/rules"]) {
@@ -86,7 +86,7 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
     expect(await fleet.client.getFirewallRules()).toHaveLength(1);
   });
 
-  it("completes its started operations, and the next apply does the rest", async () => {
+  it("completes the operations that have started, and the next apply performs the remaining operations", async () => {
     const root = await moduleAt(holding);
     root.write(keys());
     const request = holding.hold(`POST ${KEYS}`);
@@ -118,7 +118,7 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
       1,
     ],
   ])(
-    "creates no second %s after its provider is killed, and prints a remedy",
+    "creates no second %s after the provider is killed, and prints a remedy",
     async (_kind, declared, adopting, request, list, count) => {
       const root = await moduleAt(holding);
       root.write(declared);
@@ -196,7 +196,7 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
     });
   });
 
-  it("keeps the state of an object that it could not update", async () => {
+  it("keeps the previous state of an object if the update fails", async () => {
     const root = await moduleAt(lossy);
     root.write(keys());
     await root.apply();

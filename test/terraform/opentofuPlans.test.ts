@@ -186,7 +186,7 @@ describe("a plan of OpenTofu", () => {
       await expectReview(text, scenario);
     });
 
-    it("is reviewed if state and plan are encrypted", async () => {
+    it("can be reviewed if the state and the plan are encrypted", async () => {
       const encryption = {
         key_provider: { pbkdf2: { here: { passphrase: "correct-horse-battery", iterations: 200_000 } } },
         method: { aes_gcm: { here: { keys: "key_provider.pbkdf2.here" } } },

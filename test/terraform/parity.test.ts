@@ -37,7 +37,7 @@ const estates = fc
     }),
   );
 
-describe.runIf(hasTerraform)(`one estate by Pulumi and by ${LABEL}`, () => {
+describe.runIf(hasTerraform)(`the same objects with Pulumi and with ${LABEL}`, () => {
   let world: World;
   let provider: AttachedProvider;
   beforeAll(async () => {

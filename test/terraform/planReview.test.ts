@@ -68,7 +68,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
   const run = (...args: readonly string[]) =>
     gatehouse([...args, "--terraform", planFile], { ...fleet.env, GATEHOUSE_NOTIFY_URL: hook.url });
 
-  it("is reviewed and evaluated for access before the apply, and manual changes are drift", async () => {
+  it("can be reviewed and evaluated for access before the apply, and reports manual changes as drift", async () => {
     await plan(estate("^root$"));
     const first = await run("review", root.folder);
     expect(first.code).toBe(0);
@@ -228,7 +228,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     expect([pulumi.code, pulumi.stderr]).toEqual([1, expect.stringContaining("--same-as")]);
   });
 
-  it("reports values that are unknown before the apply, and does not guess them", async () => {
+  it("has a review that reports values that are unknown before the apply", async () => {
     const data = { resource: { terraform_data: { who: { input: "^root$" } } } };
     const pattern = `\${terraform_data.who.output}`;
     await plan({ resource: { ...data.resource, ...estate(pattern).resource } });
@@ -254,7 +254,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     expect(stdout).not.toContain("Limitations");
   });
 
-  it("keeps the access of a key that it only forgets", async () => {
+  it("keeps the access of a key that the plan only removes from the state", async () => {
     await plan(estate("^root$"));
     await root.must("apply", "plan");
     await plan({ removed: { from: "gatehouse_public_key.ana", lifecycle: { destroy: false } } });
@@ -269,7 +269,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     await fleet.client.deletePublicKey({ params: { fingerprint } });
   });
 
-  it("is checked by the policy tests beside it", async () => {
+  it("is checked by the policy tests in its folder", async () => {
     writeFileSync(
       join(root.folder, "roots.policy.ts"),
       `import { expect, policyTest } from ${JSON.stringify(WRITTEN)};
@@ -423,7 +423,7 @@ policyTest("no root login", ({ access }) => {
       },
     );
 
-    it("has these exit codes in Terraform's native syntax too", async () => {
+    it("results in the same exit codes if the configuration is in Terraform's native syntax", async () => {
       const native = async (expression: string) => {
         const block = `variable "url" {\n  default = "${url()}"\n}\nprovider "gatehouse" {\n  url = ${expression}\n}\n`;
         writeFileSync(join(root.folder, "service.tf"), block);
@@ -439,7 +439,7 @@ policyTest("no root login", ({ access }) => {
       }
     });
 
-    it("is incomplete if its run failed", async () => {
+    it("is incomplete if the run of the plan failed", async () => {
       await plan(ROOT_ALLOWED);
       writeFileSync(
         planFile,
@@ -450,7 +450,7 @@ policyTest("no root login", ({ access }) => {
       expect(text).toContain("the plan is incomplete, since its run failed");
     });
 
-    it("is read with any local name of the provider", async () => {
+    it("can be read with any local name of the provider", async () => {
       const source = "gatehouse-access/gatehouse";
       const { ana } = ROOT_ALLOWED.resource.gatehouse_public_key;
       const configuration = {
@@ -503,7 +503,7 @@ policyTest("no root login", ({ access }) => {
       await root.must("destroy", "-auto-approve");
     });
 
-    it("is reviewed with the caller's credential alone if a block has one for another namespace", async () => {
+    it("is reviewed only with the caller's credential, even if a provider block has a credential for another namespace", async () => {
       await fleet.service.createUser({ username: "neighbor", password: "correct-horse" });
       const credential = passwordCredential({ username: "neighbor", password: "correct-horse" });
       await using neighbor = createClient({ url: url(), credential });
@@ -528,7 +528,7 @@ policyTest("no root login", ({ access }) => {
     });
   });
 
-  it("is distinguished from other files", async () => {
+  it("in JSON is distinguished from other files", async () => {
     const of = async (text: string) => {
       writeFileSync(planFile, text);
       return run("review", root.folder);

@@ -44,7 +44,7 @@ const cases = ({ name, inputs }: ResourceDefinition): fc.Arbitrary<Case> =>
     isImported: fc.boolean(),
   });
 
-describe("a plan and the apply after it", () => {
+describe("a plan and the following apply", () => {
   let world: World;
   beforeAll(async () => {
     world = await startWorld();
@@ -83,7 +83,7 @@ describe("a plan and the apply after it", () => {
     return Object.fromEntries(await Promise.all(entries));
   }
 
-  /** Returns the uid or the MAC address that selects a device. */
+  /** Returns another selector of the same device: its uid, or its MAC address in uppercase. */
   async function deviceIn(selector: string, isFirst: boolean, { tenant, name: now }: Values) {
     const client = tenant ? world.client.forTenant(String(tenant)) : world.client;
     const names = [selector.toLowerCase(), String(now).toLowerCase()];

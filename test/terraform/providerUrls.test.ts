@@ -76,7 +76,7 @@ describe("the url of a provider block", () => {
     expect(isAlone(both, "gatehouse.second")).toBe(true);
   });
 
-  it("is read from the files of OpenTofu too, and from all files that set it", () => {
+  it("is read from all files that set it, including files of OpenTofu", () => {
     expect(isAlone({ "main.tofu": ALONE })).toBe(true);
     expect(isAlone({ "main.tf": ALONE, "main.tofu": NOT_ALONE })).toBe(false);
     expect(isAlone({ "main.tf": NOT_ALONE, "main.tofu": ALONE })).toBe(false);
@@ -120,7 +120,7 @@ describe("the value of a variable", () => {
       'variable "url" {\n  validation {\n    condition = true\n  }\n  ephemeral = true\n}',
     ],
     [
-      "with another one in an override file",
+      "with another value in an override file",
       { "main.tf": 'variable "url" {}', "main_override.tf": 'variable "url" {\n  ephemeral = true\n}' },
     ],
     ["that is ephemeral, in JSON", { "main.tf.json": json({ ephemeral: true }) }],
@@ -175,7 +175,7 @@ describe("a provider block of a plan", () => {
   const variable = (name: string) => ({ references: [`var.${name}`] });
   const unknown = { settings: {}, notEvaluated: [expect.stringContaining("url is unknown in the plan")] };
 
-  it("has the url of a plain variable", () => {
+  it("has a known url if the configuration sets it to a variable", () => {
     const known = { settings: { "gatehouse:url": URL }, notEvaluated: [] };
     expect(read({ url: { constant_value: URL } }, {})).toEqual(known);
     expect(read({ url: variable("url") }, { url: URL })).toEqual(known);
@@ -184,7 +184,7 @@ describe("a provider block of a plan", () => {
     expect(read({ url: { constant_value: `\${var.url}`, ...variable("url") } }, { url: URL })).toEqual(known);
   });
 
-  it("has no url if it is not set, or if its variable is null", () => {
+  it("has no url if the configuration does not set it, or sets it to a variable with the value null", () => {
     expect(read({}, {})).toEqual({ settings: {}, notEvaluated: [] });
     expect(read({ url: variable("url") }, { url: null })).toEqual({ settings: {}, notEvaluated: [] });
   });
