@@ -7,7 +7,7 @@ export const ofBuilt = [
   "test/docs.test.ts",
 ];
 
-/** Tests of PostgreSQL and of the database layer. */
+/** Test files of PostgreSQL and of the database layer. */
 export const onPostgresql = ["test/server/{postgresql,db}/**/*.test.ts"];
 
 /**

@@ -356,7 +356,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       });
       const { acceptance } = await drift(stack, policy);
       expect(acceptance.changes).toEqual(['remove DeviceTags "web"']);
-      // Another key of this program has the name "ana".
+      // The suggested name is "ana-2", since the program already has a key with the name "ana".
       expect(acceptance.program).toContain('new PublicKey("ana-2"');
       expect(acceptance.program).toContain("\\u202e");
       const written: Policy = {};

@@ -162,7 +162,7 @@ describe.each(engines)("all resources, with the $label", { timeout: 180_000 }, (
     const { client } = fleet;
     const other = await createKey(client, "other");
     await run(["destroy", "--yes"], changed);
-    // A destroy removes only the objects of its stack.
+    // A destroy deletes only the objects of its own stack.
     expect((await client.getPublicKeys()).map(({ fingerprint }) => fingerprint)).toEqual([other]);
     await client.deletePublicKey({ params: { fingerprint: other } });
     expect(await client.getFirewallRules()).toEqual([]);

@@ -81,7 +81,7 @@ describe.each(engines)(
       ...[name, join(repository.root, "infra/policy"), "--engine", engine],
       ...(args.includes("--stack") ? args : ["--stack", "test", ...args]),
     ];
-    /** @param tests whether there are policy tests */
+    /** @param tests whether the repository contains policy tests */
     const run = async (args: readonly string[], code: number, tests = false) => {
       const ended = await (tests ? spawnGatehouse : gatehouseBy(engine))(command("review", args), env());
       expect([ended.code, ended.stderr]).toEqual([code, expect.any(String)]);

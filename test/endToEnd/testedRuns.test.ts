@@ -80,7 +80,7 @@ describe.each(engines)(
         failed: policyTests?.tests.filter(({ ok }) => !ok).map(({ name }) => name),
       };
     };
-    // `--unmanaged ignore`, since the test sets the devices' tags outside the program.
+    // Ignores unmanaged objects, since the test sets the tags of devices outside the program.
     const DRIFT = ["drift", "--unmanaged", "ignore"];
     const UNCHANGED = "ana^root$ bob^bob$ contractor^support$";
 

@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => ws.remove());
 
-/** A PATH with Node.js on it and no Pulumi CLI. */
+/** A PATH that contains Node.js and no Pulumi CLI. */
 function withoutCli(): void {
   const bin = join(ws.root, "bin");
   mkdirSync(bin);

@@ -139,7 +139,7 @@ export class Workspace {
     return lines.map((line) => JSON.parse(line) as CloudRecord);
   }
 
-  /** The ids of the existing objects, without their random suffix. */
+  /** Returns the ids of the existing objects, without their random suffix. */
   objects(): string[] {
     return this.#files().map((name) => name.replace(/-[0-9a-f]*\.json$/, ""));
   }

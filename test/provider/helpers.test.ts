@@ -112,8 +112,8 @@ describe("cidr()", () => {
         const pattern = cidr(range);
         const members = new BlockList();
         members.addSubnet(write(first), bits, "ipv6");
-        // Checks the first address, a random address of the range, a random address, and one that differs from the
-        // range in a bit.
+        // Checks the first address, a random address of the range, a random address, and an address that differs from
+        // the range in one bit.
         const flipped = first.with(0, (first[0] ?? 0) ^ 0x8000);
         for (const address of [first, mixed(first, other, bits), other, flipped].map(write)) {
           expect(admits(pattern, address), `${range} ${pattern} ${address}`).toBe(

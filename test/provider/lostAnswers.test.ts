@@ -116,7 +116,8 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
   });
 
   it("a creation on a service without idempotency keys: the provider searches for the object before it repeats the creation", async () => {
-    // Not for a Namespace: it needs a second request for its settings, so the first request creates a different object.
+    // Skipped for a Namespace: it needs a second request for its settings, so the first request creates a different
+    // object.
     const { settings: _settings, ...args } = base;
     const other = new Harness({ ...world.env, GATEHOUSE_URL: older.url });
     older.loseAnswer(isWrite);

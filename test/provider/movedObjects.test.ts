@@ -26,7 +26,7 @@ const key = (data: string, name = "laptop") => ({
 const keyNames = async () => (await fleet.client.getPublicKeys()).map(({ name }) => name).sort();
 
 describe("an object that another resource manages at the end of the run", () => {
-  // Not with Terraform, which does not run all deletions after the creations.
+  // Skipped with Terraform, which does not run all deletions after the creations.
   it.skipIf(isTerraform)(
     "stays after the deletion of its previous resource, even if a Device has onDestroy: remove",
     async () => {
@@ -95,7 +95,7 @@ describe("an object that another resource manages at the end of the run", () => 
   });
 });
 
-// Not with Terraform, which destroys both keys before it creates the new ones.
+// Skipped with Terraform, which destroys both keys before it creates the new ones.
 it.skipIf(isTerraform)(
   "two PublicKeys that exchange their data are rejected, since another resource of the program manages the key",
   async () => {
@@ -123,7 +123,7 @@ describe("the name of a resource whose object moved", () => {
   it.each<Case>([
     ["PublicKey", key(sshKeyLine(), "one"), key(sshKeyLine(), "two")],
     ["FirewallRule", rule(1), rule(2)],
-    // Not with Terraform: it sends no resource name, so the provider cannot know whether an earlier run created the
+    // Skipped with Terraform: it sends no resource name, so the provider cannot know whether an earlier run created the
     // equal rule.
     ...(isTerraform ? [] : [twoRules]),
     ["Namespace", namespace("passed-one"), namespace("passed-two")],

@@ -103,7 +103,7 @@ describe("settings of a Namespace", () => {
   it.skipIf(isTerraform)(
     "that are missing in the state of an older version are neither drift nor a change",
     async () => {
-      // In the order in which the plugin sorts these members, since the harness compares members in order.
+      // The members are in the order in which the plugin sorts them, since the harness compares members in order.
       const settings = { connectionAnnouncement: "", sessionRecord: false };
       await harness.up(program(settings));
       const entry = harness.state.get("it");

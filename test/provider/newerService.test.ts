@@ -261,7 +261,7 @@ describe("an operation that a service of version 0.27 performs differently", () 
     expect(await harness.preview(program)).toEqual([]);
   });
 
-  // Not with Terraform: the recording has no request that checks whether a chosen secret exists.
+  // Skipped with Terraform: the recording has no request that checks whether a chosen secret exists.
   it.skipIf(isTerraform)(
     "an API key: the provider finds the key by its creator, and revokes the key",
     async () => {

@@ -173,7 +173,7 @@ describe("rejects an id of the wrong format before any request", () => {
       throw new Error(`connection.${String(property)} is used`);
     },
   });
-  // Not for a Namespace, whose import also accepts a name in place of the id.
+  // Skipped for a Namespace, whose import also accepts a name in place of the id.
   const inNamespace = definitions.filter(({ name }) => name !== "Namespace");
 
   it.each(inNamespace.map((definition) => [definition.name, definition] as const))(

@@ -15,7 +15,7 @@ import { bash, PIPELINES } from "./action.ts";
 
 const RUNNER = createRequire(import.meta.url).resolve("gitlab-ci-local");
 
-/** The example files for a Pulumi program and for Terraform. */
+/** The text of the example pipelines: for a Pulumi program and for Terraform. */
 export const GITLAB_CI = {
   pulumi: readFileSync(join(PIPELINES, "gitlab", ".gitlab-ci.yml"), "utf8"),
   terraform: readFileSync(join(PIPELINES, "gitlab", "terraform", ".gitlab-ci.yml"), "utf8"),
