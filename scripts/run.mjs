@@ -225,7 +225,14 @@ const commands = {
       ...markdownFiles(),
     ]);
     await script("node_modules/vitest/vitest.mjs", [
-      ...["run", "--project=sources", "--project=processes", "test/language.test.ts", "test/docs.test.ts"],
+      ...[
+        "run",
+        "--project=sources",
+        "--project=processes",
+        "test/language.test.ts",
+        "test/docs.test.ts",
+        "test/packaging/commandLines.test.ts",
+      ],
     ]);
   },
 };
