@@ -74,7 +74,7 @@ test("a killed run loses no finished step and leaves no process", async () => {
 
   const preview = await ws.command("preview", ws.folder, "--stack", "test", "--engine", "embedded");
   expect(preview.output).toContain("An earlier run was killed");
-  expect(preview.output).toContain("1 more were in flight");
+  expect(preview.output).toContain("1 more steps were in flight");
   expect(ws.names()).toEqual([...fast.map((thing) => thing.name), "cloud-test", "default"].sort());
   expect(ws.stored().pending_operations).toMatchObject([
     { type: "creating", resource: { urn: expect.stringMatching(/::slow$/) } },

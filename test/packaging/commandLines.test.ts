@@ -129,7 +129,7 @@ describe("the documents", () => {
     .split("\n")
     .filter((file) => file !== "" && !file.includes("recorded"))
     .map((file): [file: string, text: string] => [file, readFileSync(new URL(file, ROOT), "utf8")]);
-  const flagsIn = (text: string) => text.match(/(?<![\w-])--[a-z][\w-]*/g) ?? [];
+  const flagsIn = (text: string): string[] => text.match(/(?<![\w-])--[a-z][\w-]*/g) ?? [];
 
   it("use only flags that exist", { timeout: 300_000 }, async () => {
     const helps = new Map<string, string>();
