@@ -9,7 +9,7 @@ import { callServerCommand } from "../support/serverCommand.ts";
 const ROOT = new URL("../../", import.meta.url);
 const AGENT = fileURLToPath(new URL("agent/bin/gatehouse-agent.js", ROOT));
 
-/** Runs a program with arguments. Its other settings are empty. */
+/** Runs a program with these arguments. The environment has no settings of the program. */
 type Run = (...args: readonly string[]) => Promise<CommandResult>;
 
 const PROGRAMS: Readonly<Record<string, Run>> = {
