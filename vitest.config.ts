@@ -8,7 +8,10 @@ process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "node_modules", ".c
 
 const source = (path: string) => join(import.meta.dirname, path);
 
-/** Resolves the packages to their sources instead of the last build. Longer names must precede shorter names. */
+/**
+ * Resolves the packages to their sources instead of the last build. The first name that an import begins with applies,
+ * so longer names must precede shorter names.
+ */
 const packages = {
   "@gatehouse-access/sdk/contract": source("sdk/contract/index.ts"),
   "@gatehouse-access/sdk/errors": source("sdk/errors.ts"),

@@ -40,7 +40,7 @@ interface Enrolled {
  */
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 30_000;
-/** Response statuses of services that do not support challenges. */
+/** HTTP statuses with which services that do not support challenges reject the request for a challenge. */
 const WITHOUT_CHALLENGES: ReadonlySet<number> = new Set([401, 403, 404, 405]);
 /**
  * Interval between reports of the device, in milliseconds. A random part is added to each interval, so that the devices

@@ -75,7 +75,7 @@ export function serveChannels(loggedIn: LoggedIn, options: ChannelOptions): void
       channel.hangUp();
     });
   });
-  // The library does not notify the channels of a connection when the connection fails.
+  // If the connection fails, the library emits no event for its channels, so this handler ends their programs.
   client.on("close", () => {
     for (const channel of channels) channel.hangUp();
   });
@@ -219,7 +219,7 @@ function sendEnding(channel: ServerChannel, { code, signal = "" }: Ending): void
   const name = signal.replace(/^SIG/, "");
   if (code !== undefined) channel.exit(code);
   else if (REPORTED.has(name)) channel.exit(name);
-  // Shells report the same exit status for a program that a signal ended.
+  // SSH cannot report this signal. As in a shell, the exit status is then 128 plus the number of the signal.
   else channel.exit(128 + (constants.signals[signal as NodeJS.Signals] ?? 0));
   channel.end();
 }

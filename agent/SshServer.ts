@@ -38,12 +38,16 @@ export interface LoginChecks {
   /** Returns the device's name in the service. */
   device(): string;
   /**
-   * Requests the service to sign a text with the private key that has the fingerprint. Returns the signature in base64.
+   * Requests a signature from the service, which signs a text with the private key that has the fingerprint. Returns
+   * the signature in base64.
    */
   sign(fingerprint: string, data: string): Promise<string>;
 }
 
-/** The SSH server of a device. It serves the connections that the agent picks up. */
+/**
+ * The SSH server of a device. For each login, the agent opens a WebSocket connection to the service, and this server
+ * serves SSH on the connection.
+ */
 export class SshServer {
   readonly #options: ChannelOptions;
   readonly #checks: LoginChecks;
@@ -132,8 +136,8 @@ export class SshServer {
   }
 
   /**
-   * Returns true if the service has the private key of the client's key. Only the service can decide which logins are
-   * allowed.
+   * Returns true if the client's key belongs to the service: the service can sign with the private key. The agent then
+   * accepts the login, since only the service can decide which logins are allowed.
    */
   async #isServiceKey({ key, signature, blob, hashAlgo, username }: PublicKeyAuthContext): Promise<boolean> {
     const parsed = ssh2.utils.parseKey(key.data);

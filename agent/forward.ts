@@ -25,14 +25,15 @@ export function allowForwarding(client: Connection): void {
   });
 }
 
-/** Joins two connections. If one direction ends, the other direction stays open. */
+/** Forwards data between two connections. After EOF in one direction, the other direction stays open. */
 function join(near: ServerChannel, far: Socket): void {
   near.pipe(far);
   far.pipe(near, { end: false });
-  // Sends the end of this direction after all previous data. Ending the channel's stream would close both directions.
+  // Sends EOF to the client after all previous data. Ending the channel's stream would close both directions.
   far.on("end", () => near.write("", () => near.eof()));
   far.on("close", () => near.end());
-  // A "close" event follows every "error" event, so this handler does nothing.
+  // This handler does nothing, because Node.js emits "close" after every "error", and the handler of "close" ends the
+  // channel.
   far.on("error", () => {});
   near.on("error", () => far.destroy());
   near.on("close", () => far.destroy());

@@ -45,7 +45,10 @@ function idsOf(user: string): Ids {
 
 const isRoot = (): boolean => process.getuid?.() === 0;
 
-/** Returns the user of this process. In containers, processes may run with an id that the system does not list. */
+/**
+ * Returns the user of this process. In containers, a process may run with a user id that is not in the user database;
+ * the id is then also the user name.
+ */
 function ownUser(): Pick<UserInfo<string>, "username" | "homedir" | "shell"> {
   try {
     return userInfo();
@@ -118,7 +121,7 @@ export function deviceKey(folder: string): DeviceKey {
       .export({ type: "pkcs1", format: "pem" })
       .toString();
   } catch (cause) {
-    // The error text of OpenSSL does not help a user.
+    // OpenSSL's error text contains no remedy, so the message omits the text.
     throw new Error(
       `The file ${file} is not a private key in PEM form. Restore it, or delete it to enroll a new device.`,
       {

@@ -18,7 +18,10 @@ import { installedSftpServer, isProgram } from "./sftp.ts";
 
 const WRONG_USAGE = 2;
 
-/** The command and option names of other programs, with the corresponding names of `gatehouse-agent`. */
+/**
+ * Names of commands and options that users know from other programs, with the corresponding names of `gatehouse-agent`.
+ * Error messages suggest the corresponding name.
+ */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   start: "run",
   serve: "run",
@@ -85,7 +88,7 @@ const settings = z.object({
   allowHttp: onOrOff,
 });
 
-/** The name of the machine, in the form of device names. */
+/** Returns the machine's host name, converted to a valid device name. */
 const defaultName = (): string =>
   hostname()
     .toLowerCase()

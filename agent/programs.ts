@@ -93,7 +93,8 @@ class ProcessGroup implements Omit<Program, "resize"> {
   }
 
   /**
-   * Call this at the end of the group's first process. After a hang-up, the timer still kills the remaining processes.
+   * Call this method when the first process of the group has ended. After `hangUp`, the timer still kills the other
+   * processes of the group. Otherwise, signals have no effect from now on.
    */
   end(): void {
     if (this.#timer && exists(-this.#id)) return;
@@ -104,8 +105,8 @@ class ProcessGroup implements Omit<Program, "resize"> {
 
 /**
  * Runs a program with pipes.
- * @param ended called when the program has ended. `passed` resolves when the client has received all output, and never
- * if the client does not read it
+ * @param ended called when the program has ended. Its argument `passed` resolves when the client has received all
+ * output. If the client does not read the output, `passed` never resolves.
  * @throws Error the program cannot be started
  */
 export function runPlainly(
@@ -131,7 +132,7 @@ export function runPlainly(
   }
   const group = new ProcessGroup(child.pid);
   channel.pipe(child.stdin);
-  // Input that a program does not read is dropped, so that the client does not wait.
+  // After the program has closed its input, further input from the client is dropped, so that the client does not wait.
   child.stdin.on("error", () => channel.resume()).on("close", () => channel.resume());
   const passed = passOutput(channel, child.stdout, child.stderr);
   child.on("close", (code, signal) => {
@@ -149,7 +150,7 @@ export function runPlainly(
   };
 }
 
-/** Members of the library's terminal object that its public type omits. */
+/** Members of the library's terminal object that are missing in the library's public type. */
 interface TerminalInside {
   /** The controlling end of the terminal, as a stream that reports when it accepts more data. */
   readonly _socket: Duplex;
@@ -179,8 +180,8 @@ function* remainingOutput(fd: number): Generator<Buffer> {
 
 /**
  * Runs a program in a terminal.
- * @param ended called when the program has ended. `passed` resolves when its output is passed on, and never if the
- * client does not read it
+ * @param ended called when the program has ended. Its argument `passed` resolves when all output is passed to the
+ * client. If the client does not read the output, `passed` never resolves.
  * @throws Error the program cannot be started
  */
 export function runInTerminal(
@@ -218,8 +219,8 @@ export function runInTerminal(
     channel.resume();
   };
   run.onData((output: unknown) => {
-    // The library drops unread output soon after the program's end. So the agent reads the rest at once, even if the
-    // client is slow.
+    // The library drops unread output soon after the program's end. So the agent reads the remaining output immediately
+    // after the end, even if the client is slow.
     if (channel.write(output as Buffer) || !exists(run.pid)) return;
     run.pause();
     clearInterval(check);
@@ -254,7 +255,10 @@ export function runInTerminal(
   };
 }
 
-/** The library's fields for a waiting write. The library does not clear them after the write. */
+/**
+ * Fields in which the library keeps a write that waits for the client's window. The library does not clear these fields
+ * after the write.
+ */
 interface PendingWrite {
   _chunk?: unknown;
   _chunkcb?: unknown;

@@ -102,7 +102,7 @@ const EXTENSIONS = {
 /** Flags of an SFTP request that opens a file (draft-ietf-secsh-filexfer-02, section 6.3). */
 const OPEN = { READ: 1, WRITE: 2, APPEND: 4, CREATE: 8, TRUNCATE: 16, EXCLUSIVE: 32 } as const;
 
-/** An open file or folder. `rest` contains the names to list before the entries of `folder`. */
+/** An open file or folder. A listing returns the names in `rest` (`.` and `..`) before the entries of `folder`. */
 type Opened = { readonly path: Buffer } & (
   | { readonly file: FileHandle }
   | { readonly folder: Dir; readonly rest: Buffer[] }
@@ -227,8 +227,8 @@ async function canonical(path: Buffer): Promise<Buffer> {
 
 /**
  * Serves files to one client with the permissions of this process: SFTP version 3 with extensions of OpenSSH. File
- * names are bytes. The server processes one request after another: after an interruption, scp and sftp truncate a file
- * at the end of the last write that was acknowledged in order.
+ * names are bytes. The server processes one request after another, so it acknowledges writes in order. After an
+ * interruption, scp and sftp truncate a file at the end of the last write that was acknowledged in order.
  */
 export class FileServer {
   readonly #stream: Duplex;
@@ -478,7 +478,7 @@ export class FileServer {
   }
 }
 
-/** Waits for an operation, and returns undefined: the client expects only the status OK. */
+/** Waits for an operation and returns undefined, so that the server sends the status OK. */
 const done = async (work: Promise<unknown>): Promise<undefined> => void (await work);
 
 const attributesAnswer = (stats: Stats): Answer => ({ type: TYPE.ATTRS, fields: attributeFields(stats) });
@@ -489,7 +489,8 @@ const nameAnswer = (path: Buffer): Answer => ({ type: TYPE.NAME, fields: [1, pat
 /** Returns a response with the free and used space of the file system that contains a path. */
 async function spaceAnswer(path: Buffer): Promise<Answer> {
   const { bsize, blocks, bfree, bavail, files, ffree } = await statfs(path, { bigint: true });
-  // Node reports no fragment size, id, flags or maximum name length. OpenSSH's client shows only the fragment size.
+  // Node.js does not report the fragment size, id, flags and maximum name length of a file system, so the response
+  // contains substitutes. Of these values, OpenSSH's client shows only the fragment size.
   const fields = [bsize, bsize, blocks, bfree, bavail, files, ffree, ffree, 0n, 0n, 255n];
   return { type: TYPE.EXTENDED_REPLY, fields };
 }

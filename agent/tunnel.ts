@@ -10,12 +10,14 @@ import type { SshServer } from "./SshServer.ts";
  */
 const KEEP_ALIVE = 30_000;
 const SILENCE = 35_000;
-/** Maximum length of a line of the tunnel, and of the request head on a picked-up connection, in bytes. */
+/**
+ * Maximum length of a line of the tunnel, and of the head of the service's request on a picked-up connection, in bytes.
+ */
 const LINE_MAX = 4096;
 const HEAD_MAX = 8192;
-/** Maximum time, in milliseconds, to pick up a connection. */
+/** Maximum time, in milliseconds, to open the tunnel or a connection that the service announces. */
 const PICK_UP_TIMEOUT = 20_000;
-/** Required prefix of the paths that the service announces. The agent picks up no connection at another path. */
+/** Required prefix of the paths that the service announces. The agent opens no connection at another path. */
 const PICK_UP_PATH = "/ssh/revdial?";
 
 interface TunnelOptions {
@@ -50,7 +52,8 @@ function addressOf(url: string, path: string): URL {
 }
 
 /**
- * Opens the tunnel and picks up the connections that the service announces, until the tunnel ends.
+ * Opens the tunnel, and returns when the tunnel ends. The service announces connections on the tunnel. The agent picks
+ * up each connection: it opens a WebSocket at the announced path.
  * @throws RefusedError the service refuses the tunnel
  * @throws Error the service cannot be reached
  */
@@ -114,8 +117,8 @@ function readLine(line: string): Line | undefined {
 }
 
 /**
- * Picks up a connection.
- * @throws Error the path does not belong to a connection to pick up, or the service does not know the connection
+ * Picks up a connection: opens a WebSocket at the path that the service announced.
+ * @throws Error the path does not have the required prefix, or the service does not know the connection
  */
 async function pickUp(url: string, path: unknown, server: SshServer): Promise<void> {
   if (typeof path !== "string" || !path.startsWith(PICK_UP_PATH)) {
@@ -135,11 +138,11 @@ async function pickUp(url: string, path: unknown, server: SshServer): Promise<vo
 }
 
 /**
- * Reads the single request of a picked-up connection. After the request, the connection carries SSH, or the agent
- * closes the session that the request contains.
+ * Reads the only HTTP request that the service sends on a picked-up connection. Depending on the request's path, the
+ * connection then carries SSH, or the agent closes the session that the path contains.
  */
 function answerRequest(stream: Duplex, server: SshServer): void {
-  // A WebSocket cannot end a single direction, so the end of one direction ends the whole connection.
+  // A WebSocket cannot send EOF in a single direction, so the end of one direction ends the whole connection.
   stream.on("error", () => stream.destroy()).on("end", () => stream.destroy());
   let head = Buffer.alloc(0);
   const read = (data: Buffer) => {

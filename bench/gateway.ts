@@ -151,7 +151,7 @@ async function measureHeld(count: number): Promise<void> {
     }),
   );
   const cores = coreTimeOf(service.pid);
-  // Within this time, the service checks every connection at least once.
+  // The service checks every connection at least once within this time, so the CPU time includes these checks.
   await sleep(60_000);
   const used = coreTimeOf(service.pid) - cores;
   const each = (from: number) => (((memoryOf(service.pid) - from) / count) * 1000).toFixed(1);

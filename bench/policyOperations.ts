@@ -32,7 +32,8 @@ interface Operation {
 const QUESTIONS = 100;
 
 /**
- * Counts the items and uids of a generator. Keeps only one item at a time in memory, like other readers of a generator.
+ * Counts the items of a generator and the device uids in these items. Keeps only one item at a time in memory, like the
+ * other code that reads such generators.
  */
 function count(items: Iterable<{ readonly devices: readonly string[] }>, what: string): string {
   let [all, uids] = [0, 0];
@@ -127,7 +128,7 @@ export interface Task {
  * query.
  */
 interface Timed {
-  /** Time of the first run, at whose start no code is compiled yet. */
+  /** Time of the first run, which starts without compiled code. */
   readonly first: number;
   /** Medians of all runs: wall clock time and CPU time. */
   readonly median: number;

@@ -23,8 +23,8 @@ export interface ServerProcess {
 
 interface ProcessOptions {
   /**
-   * File for the output of the process. A file costs less than a pipe, which another process would have to read during
-   * the run.
+   * File for the output of the process. A pipe would cost more than a file, since another process would have to read
+   * the pipe during the run.
    */
   readonly log: string;
   readonly env?: Readonly<Record<string, string>>;

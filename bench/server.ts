@@ -28,8 +28,8 @@ const cases = options.cases.flatMap((name) => CASES[name] ?? []);
 const report = new Report();
 
 /**
- * Returns true if the selected cases need a namespace. Each namespace of the user `writer` belongs to one case.
- * Unneeded ones are skipped, since seeding takes long.
+ * Returns true if the selected cases need a namespace. The benchmark does not seed other namespaces, since seeding
+ * takes a long time. Each namespace of the user `writer` belongs to one case.
  */
 function isNeeded(namespace: NamespaceName): boolean {
   const { owner } = contentsOf(namespace);

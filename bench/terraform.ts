@@ -164,8 +164,8 @@ async function measure(size: number, env: Readonly<Record<string, string>>): Pro
 const HANDSHAKE = {
   TF_PLUGIN_MAGIC_COOKIE: "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2",
   PLUGIN_PROTOCOL_VERSIONS: "5,6",
-  // The provider accepts any certificate here, since no client connects. It needs a client certificate to create its
-  // own certificate.
+  // The provider creates its own certificate only if it receives a client certificate. Any certificate is sufficient
+  // here, since no client connects.
   PLUGIN_CLIENT_CERT: rootCertificates[0] ?? "",
   // The provider's sockets are in this temporary folder, since a killed process does not delete its socket.
   PLUGIN_UNIX_SOCKET_DIR: folder,

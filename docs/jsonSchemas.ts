@@ -101,8 +101,9 @@ function makeSchemas(): ReadonlyMap<string, Schema> {
 }
 
 /**
- * Returns a parser for types that are unions of string literals. The parser keeps the order of the source. It sorts
- * literals of derived unions, such as roles, alphabetically.
+ * Returns a parser for types that are unions of string literals. If the source lists the literals, the parser keeps
+ * their order. If the union is derived from other types, such as a union of roles, the parser sorts the literals
+ * alphabetically.
  */
 function literals(program: ts.Program): SubNodeParser {
   const checker = program.getTypeChecker();

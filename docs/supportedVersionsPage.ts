@@ -31,14 +31,17 @@ export function rangeText(range: string): string {
 
 const testFolder = (folder: string) => new URL(`../test/${folder}/`, import.meta.url);
 
-/** Returns the versions in the file names of recordings. */
+/** Returns the tool versions that are in the file names of recordings in a test folder. */
 const namedBy = (folder: string, name: RegExp): string =>
   readdirSync(testFolder(folder))
     .flatMap((file) => name.exec(file)?.[1] ?? [])
     .sort()
     .join(", ");
 
-/** Returns the versions in the content of recordings, such as the Pulumi CLI versions in the plugin's tests. */
+/**
+ * Returns the tool versions in one field of the recordings in a test folder, such as the Pulumi CLI versions in the
+ * plugin's tests.
+ */
 function recordedVersions(recordings: string, member: string): string {
   const folder = testFolder(recordings);
   const versions = readdirSync(folder).map(

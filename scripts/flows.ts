@@ -1,4 +1,5 @@
-// Counts the modules that six flows execute: `npm run size -- --flows`.
+// `npm run size -- --flows`: counts the modules that are executed in each of six flows, such as `gatehouse up` or an
+// SSH login.
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -81,7 +81,7 @@ async function buildArtifacts(out: string, version: string): Promise<Finding[]> 
     findings.push(...licenseFindings(bill.components, false));
   }
   await writeFile(join(out, "SHA256SUMS"), await sums(out, (await readdir(out)).sort()));
-  // Several bills of materials may contain the same library.
+  // Removes duplicate findings, since several bills of materials may contain the same library.
   return [...new Map(findings.map((finding) => [finding.what, finding])).values()];
 }
 
@@ -98,7 +98,7 @@ async function checkRepository(version: string): Promise<Finding[]> {
 }
 
 /**
- * Rejects an output folder that contains other files than an earlier release.
+ * Accepts an output folder that is missing or empty, or that contains an earlier release.
  * @throws Error the folder must not be replaced
  */
 async function assertReplaceable(out: string): Promise<void> {

@@ -1,5 +1,5 @@
-// `npm run size [-- --flows]`: prints the lines of code by folder, and the number of modules that six flows execute
-// (flows.ts).
+// `npm run size [-- --flows]`: prints the lines of code by folder, and the number of modules that are executed in each
+// of six flows, such as `gatehouse up` (flows.ts).
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -127,7 +127,7 @@ export async function measureGateway(attack: SshOrder["attack"], seconds: number
     // The result is undefined if the service exited during the attack.
     const times = await healthyTimes(url, LIST, token, seconds).catch(() => undefined);
     isRunning = false;
-    // Without this limit, a login to a hanging service would never end.
+    // A login to a hanging service never ends, so the wait for the login has a time limit.
     await Promise.race([loggingIn, sleep(15_000)]);
     unwatch();
     await attacker.terminate();

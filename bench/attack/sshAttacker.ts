@@ -177,8 +177,8 @@ export const SSH_ATTACKS = {
       const { client, protocol, socket } = await login();
       const channel = await channelOf(client, "sleep 60");
       const { outgoing } = channel as unknown as { readonly outgoing: { readonly id: number } };
-      // The total size must not be a multiple of the window, since the library drops data that arrives when the window
-      // is exactly 0.
+      // The total size must not be a multiple of the window size. Otherwise the window would become exactly 0, and the
+      // library drops data that arrives at a window of 0.
       for (let count = 0; count < 40_000 && !socket.destroyed; count += 1) {
         protocol.channelData(outgoing.id, Buffer.alloc(30_000));
         if (socket.writableLength > 4_000_000) await wait(5);

@@ -134,8 +134,9 @@ const rule = (index: number) => ({
 });
 
 /**
- * Returns the new value for a request when the requests change the objects in turn. With three values, a request
- * changes its object even if a run ended before the previous request for the object.
+ * Returns the new value for a request when the requests change the objects in turn. Each pass over the objects uses the
+ * next of the three values. If a run ends in the middle of a pass, the remaining objects miss a value. With only two
+ * values, the next pass would not change these objects.
  */
 const inTurn = <T>(values: readonly [T, T, T], objects: number, index: number): T =>
   values[Math.floor(index / objects) % 3] as T;
@@ -187,8 +188,8 @@ const writes = {
   })),
   "member-add": {
     title: "member add",
-    // The response contains all members of the namespace. With a single namespace, the response would grow with each
-    // request.
+    // The response contains all members of the namespace. The case uses several namespaces, since the responses of a
+    // single namespace would grow with each request.
     namespaces: TEAMS,
     changes: true,
     request: (index) =>

@@ -33,7 +33,7 @@ export async function startDatabase(name: DatabaseName, folder: string, given?: 
     const fileUrl = (file: string) => `file:${join(folder, file)}`;
     return { url: fileUrl("gatehouse.db"), floorUrl: fileUrl("floor.db"), stop: async () => {} };
   }
-  // With this default of PostgreSQL, acknowledged transactions are on the disk.
+  // With `fsync` on, which is PostgreSQL's default, acknowledged transactions are on the disk.
   const server = given === undefined ? await startPostgresql({ fsync: "on" }) : undefined;
   const url = given ?? server?.url ?? "";
   return { url, floorUrl: url, stop: async () => server?.stop() };

@@ -69,8 +69,8 @@ export async function startFloor(folder: string, url: string): Promise<ServerPro
  */
 export async function measureCase(run: Run, one: Case) {
   const cases = one.beside ? [one, one.beside] : [one];
-  // The numbers of requests continue in the second service process, since a request cannot delete an object that an
-  // earlier request has deleted.
+  // The second service process continues the request numbers of the first. Otherwise, requests would try to delete
+  // objects that earlier requests have deleted.
   const numbers = cases.map(() => 0);
   async function withService<T>(
     counting: boolean,
@@ -106,7 +106,7 @@ export async function measureCase(run: Run, one: Case) {
       const before = one.changes ? await changes() : 0;
       const { each, core } = await timed(server, targets, run.seconds);
       const changed = one.changes ? (await changes()) - before : 0;
-      // A request that changed nothing would be a different operation than the measured one.
+      // A request that changes nothing is a different operation, so the measurement fails.
       if (one.changes && changed < (each[0]?.count ?? 0)) {
         throw new Error(
           `${one.title}: ${each[0]?.count} requests succeeded, but the audit trail has ${changed} more changes`,

@@ -11,7 +11,7 @@ export const patterns = {
 export const owner = getMembers().then((members) => members.find(({ role }) => role === "owner")?.email);
 export const waiting = getDevices({ status: "pending" }).then((devices) => devices.map(({ name }) => name));
 
-// Use the variant for outputs if an argument is an output of another resource, such as its tenant.
+// Use the variant with the suffix `Output` if an argument is an output of another resource, such as its tenant.
 export const roles = getMembersOutput({ tenant: getDevices().then(([device]) => device?.tenantId) }).apply(
   (members) => members.map(({ role }) => role),
 );

@@ -3,7 +3,7 @@ import type { CommandErrorCode } from "../errorCodes.ts";
 import type { Confirmable, Plan, Result, TargetOptions } from "./model.ts";
 
 /**
- * Base class of the errors of commands and engines. An error of this class itself reports contradicting options
+ * Base class of the errors of commands and engines. An error that belongs to no subclass reports contradicting options
  * (`usage`), targets that match no resource (`target`), an unplanned step (`not_planned`), a provider that does not
  * start (`provider`), or a failure of the Pulumi CLI (`cli`).
  */
@@ -20,7 +20,7 @@ export class EngineError extends GatehouseError {
 
 /**
  * Returns a function for `catch` that handles a failed access to a file.
- * @param file path of the file, or words that contain the path
+ * @param file path of the file, or a description that contains the path
  * @throws EngineError with the cause and a remedy
  */
 export const fileError =
@@ -33,8 +33,8 @@ export const fileError =
 const INSTALL = "https://www.pulumi.com/docs/install/";
 
 /**
- * No `pulumi` command is on the PATH. If the selected embedded engine cannot run the stack, the error is an
- * UnsupportedError.
+ * No `pulumi` command is on the PATH. If the user selects the embedded engine and it cannot run the stack, the error is
+ * an UnsupportedError instead.
  */
 export class NoEngineError extends EngineError {
   /** @param runtime runtime of the program; the embedded engine supports only Node.js */

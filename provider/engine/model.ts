@@ -20,7 +20,7 @@ export type Shown = null | boolean | number | string | Shown[] | { [key: string]
 /** A type with writable fields, for code that builds an object step by step. */
 export type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** Returns true if a value equals or contains `[unknown]` or `[secret]`, as selected by `words`. */
+/** Returns true if a value equals or contains one of the given placeholders, `[unknown]` or `[secret]`. */
 export function holds(value: Shown | undefined, ...words: readonly ("[unknown]" | "[secret]")[]): boolean {
   if (Array.isArray(value)) return value.some((item) => holds(item, ...words));
   if (typeof value === "object" && value !== null)
@@ -79,13 +79,13 @@ export interface ShownStep {
 export interface Step extends ShownStep {
   /**
    * The values before the step, in a plan with values: the values in the state, or the values that a refresh read. Some
-   * providers read only outputs. Omitted if the resource does not exist yet.
+   * providers return only outputs when they read an object. Omitted if the resource does not exist yet.
    */
   readonly before?: ResourceValues;
   /**
-   * The values after the step, in a plan with values. The outputs of a created or changed resource equal the inputs, as
-   * in a preview of the program, since other outputs are not known before the run. Omitted if the resource will be
-   * deleted.
+   * The values after the step, in a plan with values. For a created or changed resource, the outputs are equal to the
+   * inputs, as in a preview of the program, since all other outputs are unknown before the run. Omitted if the resource
+   * will be deleted.
    */
   readonly after?: ResourceValues;
 }
@@ -180,7 +180,10 @@ export interface PreviewOptions extends TargetOptions {
   readonly refresh?: boolean;
   /** URNs of resources to replace even if nothing changed. URNs may contain wildcards. */
   readonly replace?: readonly string[];
-  /** True to add the values before and after to all steps, including steps of unchanged resources. @default false */
+  /**
+   * True to add the values before and after the operation to all steps, including steps of unchanged resources.
+   * @default false
+   */
   readonly values?: boolean;
   /**
    * True to create the stack if it does not exist. If false, a missing stack causes a StackSelectionError.
@@ -210,15 +213,15 @@ export interface UpOptions extends PreviewOptions, Confirmable {
 
 export interface RefreshRunOptions extends TargetOptions, Confirmable {
   /**
-   * True to remove pending creations of an earlier run from the state. Set this option only after a check whether the
-   * objects exist.
+   * True to remove pending creations of an earlier run from the state. Before you set this option, check on the service
+   * whether the objects exist.
    * @default false
    */
   readonly clearPendingCreates?: boolean;
 }
 
 export interface DestroyOptions extends TargetOptions, Confirmable {
-  /** Reads the live objects first. @default false */
+  /** True to read the live objects before the run plans deletions. @default false */
   readonly refresh?: boolean;
 }
 

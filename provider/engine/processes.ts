@@ -7,7 +7,8 @@ import { delimiter, join } from "node:path";
 export const ENDING_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
- * The running child processes. When this process exits, it sends the given signal to the process group of each child.
+ * The running child processes, with a signal for each. When this process exits, it sends this signal to the process
+ * group of the child.
  */
 const running = new Map<ChildProcess, NodeJS.Signals>();
 

@@ -13,9 +13,9 @@ export class RunLog {
   readonly diagnostics: Diagnostic[] = [];
   readonly #emit: (event: EngineEvent) => void;
   readonly #secrets = new Set<string>();
-  /** URNs of adopted objects. The provider can report an adoption before or after the creation ends. */
+  /** Keys of adopted objects. The provider can report an adoption before or after the creation ends. */
   readonly #adopted = new Set<string>();
-  /** Steps of finished creations. */
+  /** Steps of finished creations, by the key of the object. */
   readonly #created = new Map<string, WorkItem>();
 
   constructor(emit: (event: EngineEvent) => void) {

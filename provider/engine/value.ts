@@ -44,8 +44,8 @@ export function containsAsset(value: Value | undefined): boolean {
 }
 
 /**
- * Returns the value in the form for a provider. The plain value replaces a secret. The id of the resource, or the URN
- * of a component, replaces a resource reference. Unknown values do not change.
+ * Returns the value in the form that providers receive. Secrets are plain values. A resource reference becomes the id
+ * of the resource, or the URN of a component. Unknown values do not change.
  */
 export function plain(value: Value): Value {
   if (Array.isArray(value)) return value.map(plain);
@@ -168,7 +168,7 @@ export interface Known {
 
 /**
  * Returns the fields that an update changes: inputs that differ from the state, and inputs that differ from the live
- * object. An output with the name of an input contains the value of the live object when it was last read.
+ * object. If an output has the same name as an input, the output contains the live value at the time of the last read.
  */
 export function changedFields(old: Known | undefined, inputs: Props): FieldChange[] {
   if (!old) return fieldDiff(undefined, inputs);

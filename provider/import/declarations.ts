@@ -4,7 +4,7 @@ import { type KindOfProgram, type NamedObject, type ProgramFile, uniqueNames } f
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** Replaces each pattern by a call of the helper that returns this pattern, if there is such a call. */
+/** Replaces a pattern by a call of a helper if the call returns exactly this pattern. */
 export const withHelpers = (inputs: Values): Values =>
   Object.fromEntries(
     Object.entries(inputs).map(([name, value]) => {
@@ -142,12 +142,13 @@ export interface Table {
   readonly notes: readonly string[];
 }
 
-/** @param nameIn returns the field name of an input in rows */
+/** @param nameIn returns the name of an input's field in the rows */
 export function tableOf(
   { file, objects, ...kind }: KindOfProgram,
   nameIn = (input: string): string => input,
 ): Table {
-  // If an object does not have this input, the resource's name must not be the default for rows.
+  // A row may omit this input only if all objects have the input. Otherwise the resource's name would also become the
+  // input of an object without this input.
   const naming = objects.every(({ inputs }) => kind.naming !== undefined && kind.naming in inputs)
     ? kind.naming
     : undefined;
@@ -259,7 +260,7 @@ const OCTETS: ReadonlyMap<string, { readonly low: number; readonly fixed: number
   [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((fixed) =>
     Array.from({ length: 2 ** fixed }, (_, index) => {
       const low = index * 2 ** (8 - fixed);
-      // Returns the pattern of the first octet of the address range with this prefix length.
+      // The pattern of the first octet, taken from the pattern of the address range with this prefix length.
       const [octet = ""] = cidr(`${low}.0.0.0/${fixed}`).slice(1).split("\\.");
       return [octet, { low, fixed }] as const;
     }),

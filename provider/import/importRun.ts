@@ -103,7 +103,9 @@ async function requireEmpty(stack: Stack): Promise<void> {
   );
 }
 
-/** @throws EngineError (`import`) with the resources that the program did not declare when it ran */
+/**
+ * @throws EngineError (`import`) if the program did not declare all resources; the message lists the missing resources
+ */
 function requireAll(resources: readonly ImportedResource[], { steps }: Result): void {
   const done = new Set(steps.map(({ type, name }) => `${type}::${name}`));
   const missing = resources.filter(({ type, name }) => !done.has(`${type}::${name}`));

@@ -98,9 +98,9 @@ export const namedByKind = (
   );
 
 /**
- * Creates a function that returns unique names. The function adds a number to a name that it returned before.
+ * Creates a function that returns unique names. If a name is already in use, the function adds a number to the name.
  * @param options.taken names that are already in use
- * @param options.wanted names that a name with a number must not equal
+ * @param options.wanted names of other objects; a name with an added number never equals one of them
  * @param options.joiner text between a name and the number
  */
 export function uniqueNames(options: {

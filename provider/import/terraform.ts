@@ -110,8 +110,8 @@ function inTerraform(kind: KindOfProgram): KindOfProgram {
 }
 
 /**
- * Removes null members, and normalizes texts like Terraform does. Without the normalization, helpers would sort Unicode
- * texts in a different order.
+ * Removes null members, and normalizes Unicode texts as Terraform does. Otherwise, the helpers would sort Unicode texts
+ * in a different order than in Terraform.
  */
 function written(value: unknown): unknown {
   if (typeof value === "string") return value.normalize();

@@ -24,8 +24,8 @@ export function writeProgram(objects: readonly Declarable[], options: ProgramOpt
   const { format } = options;
   const canBe = ({ definition, id }: Declarable) =>
     (!options.adopt || definition.inputs.adopt !== undefined) &&
-    // A Terraform program omits an object whose id changes under Unicode normalization, since Terraform would read
-    // another object.
+    // Terraform normalizes Unicode. If an object's id changes under this normalization, Terraform would read a
+    // different object, so a Terraform program omits the object.
     (format !== "terraform" || id === id.normalize());
   const kinds = KINDS.map((kind): KindOfProgram => {
     const own = objects.filter((object) => object.definition.name === kind.kind && canBe(object));

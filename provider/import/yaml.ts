@@ -21,7 +21,7 @@ export function yamlFiles(
 ): ProgramFile[] {
   const objects = kinds.flatMap((kind) => kind.objects.map((object) => ({ ...object, kind })));
   const shared = sharedValues(objects.map(({ inputs }) => inputs));
-  // Variables must not have the names of resources in the same program.
+  // In a YAML program, a variable and a resource must not have the same name.
   const uniqueKey = uniqueNames({ taken: [...shared.values()].map(({ name }) => name) });
   const resources = objects.map(({ kind, resource, inputs }) => {
     const properties = withShared(inputs, shared, ({ name }) => new Code(`\${${name}}`));

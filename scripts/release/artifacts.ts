@@ -155,8 +155,8 @@ export const manifestOf = async (folder: string, root = ROOT): Promise<Manifest>
   JSON.parse(await readFile(join(root, folder, "package.json"), "utf8")) as Manifest;
 
 /**
- * Returns the bill of materials that npm creates for a package. It lists the dependencies that an installation today
- * would add.
+ * Returns the bill of materials that npm creates for a package. The bill lists the dependencies in the versions that
+ * npm would install today.
  * @param program the bill of materials of a program in the package, to include in the result
  * @throws Error npm's registry cannot be reached
  */

@@ -50,8 +50,8 @@ export function readBill(text: string): Bill {
 }
 
 /**
- * Reads the bill of materials of a bundled program. The plugin of esbuild writes the repository as the subject of this
- * bill.
+ * Reads the bill of materials of a bundled program. Sets the program as the subject of the bill, since the plugin of
+ * esbuild writes the repository as the subject.
  */
 export function readProgramBill(text: string, name: string): Bill {
   const { "bom-ref": ref } = (JSON.parse(text) as Bill).metadata.component;

@@ -59,7 +59,8 @@ export async function bundle({ name, source }: Program, file: string): Promise<B
   const written = `${file}.${process.pid}`;
   const outputFile = `${written}.cdx.json`;
   const { outputFiles } = await build({
-    // The plugin of esbuild needs any file of the provider here, to list the provider as a component of the program.
+    // The plugin of esbuild lists the provider as a component of the program only if the source has the name of a file
+    // of the provider.
     stdin: { contents: source, resolveDir: join(ROOT, "provider"), sourcefile: "package.json", loader: "ts" },
     outfile: file,
     absWorkingDir: ROOT,

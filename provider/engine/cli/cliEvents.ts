@@ -63,15 +63,18 @@ export class CliEvents {
   readonly #planning: boolean;
   readonly #values: boolean;
   /**
-   * Steps by the resource's URN. If an earlier replacement has not deleted its old object, the key of that object's
-   * step is the URN and the object's id.
+   * Steps by the resource's URN. If an earlier replacement has not deleted its old object, the deletion of this object
+   * is a separate step with the URN and the object's id as its key.
    */
   readonly #steps = new Map<string, Writable<Step>>();
   readonly #replaced = new Set<string>();
   readonly #running = new Map<string, Operation>();
   readonly #ended = new Set<Step>();
   readonly #errors = new Map<string, string>();
-  /** Warnings without a resource. The CLI repeats some of them whenever it starts a plugin. */
+  /**
+   * Reported warnings that belong to no resource. Each is reported only once, although the CLI repeats some of them
+   * whenever it starts a plugin.
+   */
   readonly #warned = new Set<string>();
   /** Inputs of provider instances, by the reference `urn::id`. Inputs are empty until the CLI reports the instance. */
   readonly #providers = new Map<string, Record<string, Shown>>();
@@ -94,13 +97,13 @@ export class CliEvents {
   }
 
   /**
-   * Returns all steps, including failed steps. If the run did not finish, the result contains no steps that started but
-   * did not end.
+   * Returns all steps, including failed steps. If the run did not finish, omits the steps that started but did not end.
    */
   steps(finished: boolean): Step[] {
     const steps = [...this.#steps.values()];
     if (finished) return steps;
-    // The CLI reports the end of a component only if the program registers the component's outputs.
+    // Components are not checked, since the CLI reports the end of a component only if the program registers the
+    // component's outputs.
     const started = [...this.#running.values()].filter(({ custom }) => custom).map(({ step }) => step);
     return steps.filter((step) => this.#ended.has(step) || !started.includes(step));
   }
@@ -108,7 +111,7 @@ export class CliEvents {
   #diagnostic(event: NonNullable<CliEvent["diagnosticEvent"]>): void {
     if (event.ephemeral) return;
     const severity = event.severity === "info#err" ? "info" : event.severity;
-    // Removes the resource's name from the message, since the message has the URN in a separate field.
+    // Removes the resource's name from the text, since the reported message has a separate field for the URN.
     const own = event.urn ? /^\S+ resource '[^']*'(:| has a problem:) / : /^$/;
     const message = plainText(event.message).trimEnd().replace(own, "");
     if (message === "" || (severity as string) === "debug") return;
@@ -175,8 +178,8 @@ export class CliEvents {
   }
 
   /**
-   * Adds the values before and after to a step. The deletion event of a replacement contains only the old object. The
-   * event of an import contains the imported object as `old`.
+   * Adds the values before and after the operation to a step. The deletion event of a replacement contains only the old
+   * object. The event of an import contains the imported object as `old`.
    */
   #addValues(step: Writable<Step>, { op, old, new: now }: StepEventMetadata): void {
     if (old && op !== "import") step.before ??= this.#valuesOf(old);

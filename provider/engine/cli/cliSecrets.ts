@@ -31,7 +31,8 @@ export function encryptByCli(target: CliTarget, plain: string): Promise<string> 
     if (typeof stored !== "string")
       throw new EngineError("pulumi_cli", "pulumi config set stored no encrypted value.");
     if (JSON.stringify(await keysOf(file)) !== JSON.stringify(await keysOf(target.stackFile))) {
-      // The CLI created a new key, which would be lost together with the temporary file.
+      // The stack's file contains no key, so the CLI created a new key. This key would be lost together with the
+      // temporary file.
       throw new EngineError(
         "pulumi_cli",
         `${target.stackFile} contains no encryption key for the stack's secrets.`,

@@ -104,7 +104,7 @@ export class CliStack implements Stack {
     if (skipPreview) return update(more);
     const folder = await mkdtemp(join(tmpdir(), "gatehouse-"));
     try {
-      // The CLI encrypts the secrets in the plan file like in the state. The CLI stops a program that deviates from the
+      // The CLI encrypts the secrets in the plan file as in the state. The CLI stops a program that deviates from the
       // plan.
       const file = join(folder, "plan.json");
       let isEmpty = false;
@@ -116,7 +116,8 @@ export class CliStack implements Stack {
         const { stdout } = await handle.preview({ ...run, ...more, plan: file }).finally(() => {
           workspace.envVars = envVars;
         });
-        // The CLI's preview reports neither pending operations nor undeleted old objects.
+        // The CLI's preview reports neither pending operations nor undeleted old objects, so their number in the state
+        // is checked too.
         isEmpty = this.#undone === 0 && isNothingToDo(stdout, await readFile(file, "utf8"));
       };
       const plan = await this.#run("preview", create, preview, { values });
@@ -185,9 +186,9 @@ export class CliStack implements Stack {
     const urns = (await this.resources()).map(({ urn }) => urn);
     const patterns = new UrnPatterns(replace);
     const own = new Set(urns.filter((urn) => ownTypeName(urnType(urn)) !== undefined));
-    // If the CLI must replace a resource, it does not call the provider's `diff`. This package's provider needs this
-    // call to receive the old object. With this variable, the provider itself requests the replacement of its
-    // resources.
+    // If the CLI receives a request to replace a resource, it does not call the provider's `diff`. This package's
+    // provider needs this call to receive the old object. So the CLI does not receive the request for resources of this
+    // package. With this variable, the provider itself requests the replacement.
     this.#workspace.envVars.GATEHOUSE_REPLACE = JSON.stringify(replace);
     const others = [...patterns.urns, ...urns.filter((urn) => patterns.has(urn))].filter(
       (urn) => !own.has(urn),

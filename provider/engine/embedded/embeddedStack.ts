@@ -267,7 +267,8 @@ async function save(
   journal: Journal,
 ): Promise<void> {
   const { text, hash } = backend.render({ salt: crypter.saltText, metadata, ...snapshot.stored() });
-  // An error is ignored here, since the journal is removed after the state is written.
+  // An error is ignored here: the next run needs this line only if this run is killed after it has written the state
+  // and before it has removed the journal.
   await journal.append({ line: "commit", hash }).catch(() => {});
   await journal.close();
   try {

@@ -157,7 +157,8 @@ export class FileBackend {
       if (existsSync(this.stateFile))
         await copyFile(this.stateFile, former).catch(() => removeIfThere(former));
     });
-    // Removes the file in which the CLI stores the size and checksum of the previous state file.
+    // Removes the file in which the CLI stores the size and checksum of the state file, since these values belong to
+    // the previous state file.
     await removeIfThere(`${this.stateFile}.attrs`);
   }
 
@@ -201,7 +202,7 @@ interface ProcessIdentity {
   readonly pid: number;
   /**
    * Start time of the process, in the format of the operating system. A later process may have the same process id, but
-   * has another start time.
+   * it has a different start time.
    */
   readonly started?: string;
   /** Boot id of the machine. A process id is unique only until the next restart and within one PID namespace. */

@@ -169,8 +169,8 @@ export class Snapshot {
   }
 
   /**
-   * Applies changes. A new entry resolves a pending creation of the same resource. A removed entry resolves all other
-   * pending operations of the same resource.
+   * Applies changes, and resolves pending operations of earlier runs. A new entry resolves the pending creation of its
+   * resource. A removed entry resolves every pending operation of its resource except a creation.
    */
   #apply(mutations: readonly Mutation[]): void {
     this.#changed ||= mutations.length > 0;

@@ -160,7 +160,10 @@ export class Deployment implements Monitor {
     writeState(this.#context, [{ put: key, state }]);
   }
 
-  /** Returns the response if the registration of a resource needs no provider; otherwise the plan for the resource. */
+  /**
+   * Returns the response to the registration of a resource if the registration needs no provider. Otherwise, returns
+   * the plan for the resource.
+   */
   async #begin(goal: Goal, step: Writable<Step>): Promise<ResourcePlan | Registered> {
     const { taken, log, recreate } = this.#context;
     const old = taken.take(goal);

@@ -11,8 +11,8 @@ import type { Entry, Snapshot } from "../../state/snapshot.ts";
 import type { Goal } from "../program/monitorServer.ts";
 
 /**
- * Selects the resources that take part in a run. Call the methods for a resource after all resources that the resource
- * refers to.
+ * Selects the resources that take part in a run. Before you call the methods for a resource, call them for all
+ * resources that the resource refers to.
  */
 export class Participants {
   readonly #options: TargetOptions;
@@ -150,8 +150,8 @@ export class TakenEntries {
   }
 
   /**
-   * Takes the state entry of a resource that the program registers. Returns undefined if the state has no entry for the
-   * resource.
+   * Returns the state entry of a resource that the program registers, and marks the entry as used. Returns undefined if
+   * the state has no entry for the resource.
    * @throws Error if the URN or a former URN belongs to another resource
    */
   take({ urn, aliases }: Goal): Entry | undefined {
@@ -192,7 +192,10 @@ export class TakenEntries {
     if (former) this.#snapshot.rename(former, urn);
   }
 
-  /** Takes the state entry of a resource that programs do not register, such as the default provider. */
+  /**
+   * Returns the state entry of a resource that programs do not register, such as the default provider, and marks the
+   * entry as used.
+   */
   takeUrn(urn: string): { key: string; state: ResourceState | undefined } {
     const old = this.#olds.get(urn);
     const key = old?.key ?? this.#snapshot.newKey();
@@ -220,8 +223,7 @@ export class TakenEntries {
   }
 
   /**
-   * Returns the entries to delete: entries that no resource of the program has taken, and old objects of
-   * replacements.
+   * Returns the entries to delete: entries that belong to no resource of the program, and old objects of replacements.
    */
   left(): Entry[] {
     return this.#snapshot

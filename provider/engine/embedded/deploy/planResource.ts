@@ -15,7 +15,10 @@ import type { Goal } from "../program/monitorServer.ts";
 import type { KnownObject, ProviderDiff, ProviderProcess } from "../program/providerProcess.ts";
 import type { TakenEntries } from "./participants.ts";
 
-/** The replacement key that is reported if replaceOnChanges contains `*` and the object has initialization errors. */
+/**
+ * The text that is reported as the reason for a replacement, in place of a property, if replaceOnChanges contains `*`
+ * and the object has initialization errors.
+ */
 const INIT_ERROR_KEY = "#initerror";
 
 export type ResourcePlan =
@@ -69,7 +72,7 @@ export async function planResource(input: PlanInput): Promise<ResourcePlan> {
   const wanted = ignoreChanges(goal.props, oldInputs, goal.ignoreChanges);
   const inputs = await provider.check(goal, oldInputs, wanted);
   if (input.replaceRequested || old.state.taint === true) {
-    // The result is not used. The provider needs this call to receive the object that it will replace.
+    // The result of this call is not used. The call passes the object to replace to the provider.
     await provider.diff(goal, old.state, inputs);
     return replacement(input, old, ["id"], false);
   }
@@ -115,7 +118,8 @@ async function dependentReplacements(input: PlanInput, root: Entry): Promise<Ent
   const ordered = topologicalOrder(live.map((entry) => entry.state));
   const reached = withDependents(ordered, (urn) => urn === root.state.urn);
   for (const state of ordered.filter(({ urn }) => reached.has(urn) && urn !== root.state.urn)) {
-    // A resource that this run has already processed no longer depends on the replaced resource.
+    // Programs register a resource after its dependencies. So a resource that this run has already processed does not
+    // depend on the replaced resource anymore.
     if (!state.custom || state.external || input.taken.kept(state.urn)) continue;
     if (!(await mustBeReplaced(input.provider, state, replaced))) continue;
     replaced.add(state.urn);

@@ -218,8 +218,8 @@ async function deleteFirst(
   step: Writable<Step>,
 ): Promise<boolean> {
   const entries = [...dependents, old];
-  // Adds all URNs before the first deletion: with `deletedWith`, the deletion of an object depends on a later URN of
-  // this list.
+  // Adds all URNs before the first deletion. The provider does not delete an object whose option `deletedWith` refers
+  // to another deleted resource, and this resource may come later in the list.
   for (const { state } of entries) context.deleted.add(state.urn);
   for (const entry of entries) {
     if (context.stop.reason) return false;
@@ -379,7 +379,10 @@ export function keepState(
   if (!old || !equal(asValue(old.state), asValue(state))) writeState(context, [{ put, state }]);
 }
 
-/** Applies changes to the state without calling a provider. A dry run only records that the state would change. */
+/**
+ * Applies changes to the state without calling a provider. In a dry run, only records that the real run would change
+ * the state.
+ */
 export function writeState({ snapshot, dryRun }: DeploymentContext, mutations: readonly Mutation[]): void {
   if (dryRun) snapshot.wouldChange();
   else snapshot.change(mutations);

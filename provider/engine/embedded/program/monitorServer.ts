@@ -327,8 +327,8 @@ function engineService(log: RunLog): object {
       done(null, empty());
     },
     requirePulumiVersion(_call: unknown, done: Done<unknown>) {
-      // The server accepts every required version, since a program cannot require a newer version than the version of
-      // its SDK.
+      // Accepts every Pulumi version that a program requires, since a program cannot require a newer version than the
+      // version of its SDK.
       done(null, new engineProto.RequirePulumiVersionResponse());
     },
   };

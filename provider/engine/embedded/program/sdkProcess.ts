@@ -44,8 +44,8 @@ interface SdkProcessOptions {
   readonly onStderr: (line: string) => void;
 }
 
-// Options that load two modules before the script. The modules are always the compiled files, since each process would
-// have to strip the types of TypeScript files.
+// Options that load two modules before the script. The modules are always the compiled files. With the TypeScript
+// files, each process would have to strip the types first.
 const LOADED_FIRST = ["watchdog", "sdkShortcuts"].map(
   (name) => `--import=${pathToFileURL(packageFile(`dist/engine/embedded/program/${name}.js`)).href}`,
 );
