@@ -52,7 +52,7 @@ export const device = defineResource({
     }),
     online: output(z.boolean(), {
       description:
-        "Whether the device reported within the last two minutes. Recorded at creation and at each refresh that finds another change.",
+        "Whether the device reported within the last two minutes. The state stores this value at creation; a refresh updates it only if an input has also changed.",
       volatile: true,
     }),
     lastSeen: output(dateTime, {

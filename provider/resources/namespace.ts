@@ -120,7 +120,7 @@ export const namespace = defineResource({
     }),
     deviceCount: output(z.int(), {
       description:
-        "The number of accepted devices. Recorded at creation and at each refresh that finds another change.",
+        "The number of accepted devices. The state stores this value at creation; a refresh updates it only if an input has also changed.",
       volatile: true,
     }),
   },
