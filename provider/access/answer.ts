@@ -225,7 +225,7 @@ export interface AccessReport extends AccessAnswered {
   readonly evaluated: EvaluatedLogins & {
     /** The address that represents all addresses that no rule mentions. */
     readonly anyAddress: string;
-    /** The login name that represents all login names that no pattern names. */
+    /** The login name that represents all login names that no pattern mentions. */
     readonly anyLogin: string;
   };
   /** The number of recent sessions that were searched for login names and addresses. */

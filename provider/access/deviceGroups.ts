@@ -11,7 +11,7 @@ export interface Trait {
 
 /** Maximum number of items in a description. An item is a device name or a trait. */
 const NAMES_MAX = 4;
-/** Minimum number of devices that share a trait. */
+/** Minimum number of devices with a trait. Descriptions do not use a trait of fewer devices. */
 const TRAIT_MIN = 3;
 const TRAITS_MAX = 16;
 
@@ -57,7 +57,7 @@ export class DeviceGroups {
    * traits.
    * `left` contains the devices of the set that have none of the traits, in the given order. The selection is greedy:
    * each step takes the trait that covers the most remaining devices.
-   * @param places indexes of the set in the list of all devices, without duplicates
+   * @param places indexes of the set's devices in the list of all devices, without duplicates
    */
   cover(places: readonly number[]) {
     const gains = this.#countsOf(places);

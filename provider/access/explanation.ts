@@ -135,7 +135,10 @@ function aspects({ action, username, sourceIp, filter }: AccessRule): string {
 
 const mark = (admits: boolean) => (admits ? "admits" : "refuses");
 
-/** The number of logins, addresses or devices that an invalid pattern matches: all or none. */
+/**
+ * The word with which an explanation states what an invalid pattern matches: `every` device, or `no` device. The same
+ * words apply to login names and addresses.
+ */
 type Quantifier = "every" | "no";
 
 const isForAll = (pattern: string) => pattern === "" || pattern === ".*";
@@ -155,6 +158,6 @@ function filterText({ hostname, tags }: DeviceFilter, broken: Quantifier): strin
 const deviceText = ({ name, tags }: AccessDevice) =>
   tags.length > 0 ? `${name} (tagged ${tags.join(", ")})` : `${name} (without tags)`;
 
-/** Returns a pattern for the explanation. @param broken the items that an invalid pattern matches */
+/** Returns a pattern for the explanation. @param broken what the pattern matches if it is invalid: `no device` */
 const patternText = (pattern: string, broken: string): string =>
   patternOf(pattern) ? pattern : `${pattern} (invalid pattern: matches ${broken})`;

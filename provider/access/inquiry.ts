@@ -204,7 +204,7 @@ function nearNames(text: string, names: Iterable<string>): string[] {
 }
 
 function pairs(text: string): ReadonlySet<string> {
-  // With the surrounding spaces, a text of one character also has pairs.
+  // The spaces around the text ensure that a text of one character also has pairs of characters.
   const framed = ` ${text.toLowerCase()} `;
   return new Set(Array.from({ length: framed.length - 1 }, (_, index) => framed.slice(index, index + 2)));
 }

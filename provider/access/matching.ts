@@ -45,9 +45,9 @@ export interface Network {
   readonly text: string;
   contains(address: string): boolean;
   /**
-   * Addresses that show whether a policy is restricted to the network: the first and last address of the network, and
-   * the adjacent addresses outside the network. For IPv4, the list also contains addresses that a pattern without
-   * anchors matches by mistake (`10\.1`: 110.1.0.0, 10.10.0.0).
+   * Addresses whose evaluation shows whether a policy is restricted to the network: the first and last address of the
+   * network, and the adjacent addresses outside the network. For IPv4, the list also contains addresses that a pattern
+   * without anchors matches by mistake (`10\.1`: 110.1.0.0, 10.10.0.0).
    */
   readonly probes: readonly string[];
 }
@@ -108,6 +108,6 @@ function lookalikes(first: string, prefix: number): string[] {
 export function readAddress(text: string): Address {
   if (isIPv4(text)) return ipaddr.parse(text);
   if (text.includes("%")) throw new TypeError(`${text}: must have no zone`);
-  // Without this normalization by the URL parser, ipaddr.js treats `::10.0.0.1` as an IPv4-mapped address.
+  // The URL parser writes `::10.0.0.1` as `::a00:1`. Otherwise ipaddr.js would treat this address as IPv4-mapped.
   return ipaddr.process(new URL(`http://[${text}]`).hostname.slice(1, -1));
 }

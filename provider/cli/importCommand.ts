@@ -138,7 +138,7 @@ async function importing(io: Io, flags: Flags): Promise<Outcome> {
 async function nextSteps(io: Io, flags: ImportFlags, { resources }: Program): Promise<string> {
   const { out, format, plugin, stack, adopt, state } = flags;
   if (format === "terraform") {
-    // The import blocks of the root module create the state.
+    // `apply` creates the state from the import blocks of the root module.
     const { clisFor } = await import("../terraform/installProvider.ts");
     const command = clisFor(io.env)[0]?.command;
     return `Next, in ${out}, with the provider (gatehouse terraform install):
@@ -235,7 +235,8 @@ async function createState(
   const c = colors(io.stderr, io.env);
   const { name } = parseStackName(stack);
   const { preview, deployment } = await importState({
-    // Without a file backend of the user, the state is created in a temporary file backend, which has no organizations.
+    // If the user has no file backend, the state is created in a temporary file backend. This backend has no
+    // organizations, so the stack name must not contain an organization.
     ...{ folder: out, project, stack: backend === undefined ? name : stack, backend, resources },
     env: { ...io.env, GATEHOUSE_TENANT: tenant },
     onEvent: (event) => {

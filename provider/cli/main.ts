@@ -108,7 +108,8 @@ export async function main(args: readonly string[], process: Io): Promise<number
     .configureOutput({
       writeOut: (text) => stdout.write(text),
       writeErr: (text) => stderr.write(text),
-      // `reportUsage` converts these errors of commander to EngineErrors, which are printed later.
+      // Prints nothing here: `reportUsage` converts usage errors of commander to EngineErrors, which `printError`
+      // prints.
       outputError: () => {},
       getOutHelpWidth: () => stdout.columns ?? HELP_WIDTH,
       getErrHelpWidth: () => stderr.columns ?? HELP_WIDTH,
@@ -123,8 +124,8 @@ export async function main(args: readonly string[], process: Io): Promise<number
     ],
     page: "README.md",
   });
-  // For an unknown command, `help` would print the help of the program. Without the word `help`, the program reports
-  // the unknown command.
+  // For `help` and an unknown command, commander would print the help of the program. The word `help` is therefore
+  // removed, so that the program reports the unknown command.
   const [first, topic = ""] = args;
   const words = first === "help" && topic !== "" && !LOADERS.has(topic) ? args.slice(1) : args;
   for (const add of await commandsFor(words)) add(program, action);
@@ -136,7 +137,7 @@ export async function main(args: readonly string[], process: Io): Promise<number
     if (failure) fileError("output", "write", "the output")(failure);
     return code;
   } catch (error) {
-    // Commander has printed the help or the version.
+    // Commander throws this error after it has printed the help or the version.
     if (error instanceof CommanderError) return error.exitCode;
     return printError(io, error, args.includes("--json"));
   }

@@ -101,18 +101,19 @@ export function printError(io: Io, error: unknown, json: boolean): number {
     };
     io.stdout.write(`${JSON.stringify(shown, null, 2)}\n`);
   } else if (result && result.steps.length > 0) io.stdout.write(`${textOf(io, result)}\n`);
-  // An error of a request contains text from the service, so the message is printed on one line.
+  // The message of a failed request contains untrusted text from the service. This message is printed on one line, so
+  // that the text cannot imitate other lines of output.
   const message = (error instanceof EngineError ? printableLines : printable)(printedError(error));
   io.stderr.write(`${colors(io.stderr, io.env).red(`error: ${message}`)}\n`);
   return error instanceof OutdatedPlanError ? BLOCKED : 1;
 }
 
-/** Error codes of a stream whose reader has exited: a pipe, a socket or a terminal. */
+/** Error codes of a write to a pipe, a socket or a terminal whose reader has exited. */
 const READER_LOST = ["EPIPE", "ECONNRESET", "EIO"];
 
 /**
- * The last write error of each stream, for example because the disk is full. Excludes errors because the reader has
- * exited.
+ * The last write error of each stream, for example for a full disk. Errors with a code in {@link READER_LOST} are not
+ * stored.
  */
 const failures = new WeakMap<Output, NodeJS.ErrnoException>();
 
@@ -121,8 +122,9 @@ function onError(this: Output, error: NodeJS.ErrnoException): void {
 }
 
 /**
- * Allows a command to finish after the reader of its output has exited, as with `| head`. Without a listener, a stream
- * error would end the process in the middle of a run. {@link outputFailure} returns other errors.
+ * Adds error listeners to the output streams, so that a command finishes even if the reader of its output has exited,
+ * as with `| head`. Without a listener, Node.js would end the process at a stream error, in the middle of a run.
+ * {@link outputFailure} returns write errors with another cause.
  */
 export function surviveLostReaders({ stdout, stderr }: Io): void {
   for (const stream of [stdout, stderr]) {
@@ -135,7 +137,8 @@ export function surviveLostReaders({ stdout, stderr }: Io): void {
  * exited.
  */
 export async function outputFailure({ stdout }: Io): Promise<Error | undefined> {
-  // Node.js calls the callback of a write after it has reported the errors of all earlier writes.
+  // Waits until the errors of all earlier writes are known: Node.js reports these errors before it calls the callback
+  // of this empty write.
   await new Promise((written) => stdout.write("", written));
   return failures.get(stdout);
 }

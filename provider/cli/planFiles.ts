@@ -21,7 +21,8 @@ export async function readTerraform(io: Io, folder: string, file: string): Promi
   const { readTerraformPlan } = await import("../plan/terraform/readTerraformPlan.ts");
   const { isInPlan, isUrlAlone } = await import("../plan/terraform/providerUrls.ts");
   const { workspaceIn } = await import("../terraform/workspace.ts");
-  // Without this check, a wrong folder would skip the policy tests and access.ignore.
+  // If the folder does not exist, later steps would find neither policy tests nor access.ignore, and would continue.
+  // This check reports the wrong folder.
   await readdir(folder).catch(fileError("plan_file", "read", folder));
   const isStdin = file === "-";
   const content = isStdin

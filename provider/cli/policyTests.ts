@@ -89,7 +89,8 @@ export async function runPolicyTests(
   configuration: ReadonlyMap<string, string>,
   planned?: { readonly plan: Plan; readonly notEvaluated?: readonly string[] },
 ): Promise<Outcome<TestedNamespace>> {
-  // Programs without policy tests do not need this module.
+  // Imported here because programs without policy tests do not need this module, and the import would slow down their
+  // commands.
   const { testLive, testPlan } = await import("../review/testedNamespace.ts");
   const result = await withConnection(io, configuration, (connection) =>
     planned ? testPlan(connection, folder, planned.plan, planned.notEvaluated) : testLive(connection, folder),

@@ -26,7 +26,10 @@ export interface RevisionPlans {
   readonly configuration: ReadonlyMap<string, string>;
   readonly folder: string;
   readonly baseline: Baseline;
-  /** The streams, and the environment with the namespace. Use this value for all further work with the stack. */
+  /**
+   * The command's streams, and its environment with the determined namespace. Pass this value, not the `io` of the
+   * command, to all further work with the stack.
+   */
   readonly io: Io;
 }
 

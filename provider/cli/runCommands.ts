@@ -137,7 +137,8 @@ function up(io: Io, folder: string, flags: Flags): Promise<Outcome> {
       isConfirmed = true;
       return runOutcome(io, result);
     } finally {
-      // A failed run may also have created objects in the namespace.
+      // The namespace is stored even if the run failed, since a failed run may also have created objects in the
+      // namespace.
       const note = isConfirmed ? await service?.pin() : undefined;
       if (note !== undefined) progress.write(`${note}\n`);
     }

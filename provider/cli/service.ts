@@ -64,7 +64,10 @@ export interface StackOnService {
   readonly stack: Stack;
   /** The service; undefined if no address is set. */
   readonly service: Service | undefined;
-  /** The streams, and the environment with the namespace. Use this value for all further work with the stack. */
+  /**
+   * The command's streams, and its environment with the determined namespace. Pass this value, not the `io` of the
+   * command, to all further work with the stack.
+   */
   readonly io: Io;
 }
 
@@ -159,7 +162,8 @@ const isSet = (env: NodeJS.ProcessEnv, name: string) => Boolean(env[name] ?? env
 const isComplete = (env: NodeJS.ProcessEnv) =>
   isSet(env, "GATEHOUSE_TENANT") &&
   ["GATEHOUSE_API_KEY", "GATEHOUSE_TOKEN", "GATEHOUSE_PASSWORD"].some((name) => isSet(env, name)) &&
-  // For an https URL, the configuration may contain trusted certificate authorities.
+  // For an https URL, the stack's configuration may contain trusted certificate authorities. It is needed unless
+  // GATEHOUSE_CA_FILE is set.
   (env.GATEHOUSE_URL?.startsWith("http:") || (isSet(env, "GATEHOUSE_URL") && Boolean(env.GATEHOUSE_CA_FILE)));
 
 async function configurationIfAny(stack: Stack): Promise<ReadonlyMap<string, string>> {
@@ -172,7 +176,10 @@ async function configurationIfAny(stack: Stack): Promise<ReadonlyMap<string, str
 }
 
 interface DeterminedHome extends Home {
-  /** True if a setting selects the namespace, so that later runs use the same namespace. */
+  /**
+   * True if a setting selects the namespace. Later runs then use the same namespace, so the namespace need not be
+   * stored.
+   */
   readonly isConfigured: boolean;
   readonly reason: string;
 }
@@ -212,9 +219,9 @@ async function homeOf(
 
 /**
  * Returns the namespaces that contain the objects of resources that do not set a namespace.
- * If an earlier run had a namespace setting, every resource in the state has a namespace. In this case, returns the
- * single namespace of all objects outside the namespaces that the stack declares, or an empty list if there are
- * several.
+ * If an earlier run had a namespace setting, every resource in the state sets a namespace, so no such resource can be
+ * found. In this case, returns the single namespace of all objects outside the namespaces that the stack declares, or
+ * an empty list if there are several.
  */
 function homesOf(resources: readonly OwnResource[]): string[] {
   const own = resources.flatMap(({ definition, inputs = {}, outputs = {} }) => {

@@ -41,16 +41,18 @@ export interface Running extends StackOnService {
   /** Returns engine options that prompt the user to confirm a plan; empty options if the command does not prompt. */
   readonly prompt: (question: string) => { readonly confirm?: (plan: Plan) => Promise<boolean> };
   /**
-   * Checks with the service that a plan with values can be applied.
+   * Runs the preflight checks of a plan: reads the service to check that the plan can be applied. The plan must contain
+   * values.
    * @throws UpdateFailedError if the plan cannot be applied
    */
   readonly preflight: (plan: Plan) => Promise<void>;
 }
 
 /**
- * Opens a stack and calls `work` with the stack. After the first signal that ends processes, the operations in flight
+ * Opens a stack and calls `work` with the stack. After the first SIGINT, SIGTERM or SIGHUP, the operations in flight
  * finish. The second signal ends the process.
- * @param flags `isWriting`: the work writes to the service or the state, so the user must confirm the work
+ * @param flags `isWriting`: true if `work` writes to the service or the state, so that the user must confirm the
+ * changes
  */
 export async function withStack(
   io: Io,

@@ -31,7 +31,8 @@ export function acceptanceOf(
   now: Date,
   { language, steps, provider }: AcceptingProgram,
 ): Acceptance {
-  // Terraform can import every object that has an id.
+  // Terraform can import every object by its id. A Pulumi program can adopt an object only if the resource type has the
+  // input `adopt`.
   const isAdoptable = ({ definition }: LiveObject) =>
     language === "terraform" || definition.inputs.adopt !== undefined;
   const { declarable: objects, undeclarable } = declarable(unmanaged.filter(isAdoptable));
@@ -79,7 +80,8 @@ function changeLine(step: ShownStep, planned: Step | undefined, language: Format
     );
     const changed = new Set(fields.map(({ path }) => topOf(path)));
     const refused = check(definition, inputs).failures.filter(({ field }) => changed.has(String(field?.[0])));
-    // A resource whose list is empty declares no object, so the user can remove the resource.
+    // An empty list can be invalid because the resource would then declare no object. In this case, the user can remove
+    // the resource.
     const isEmptied = ({ field: [name = "", ...inside] = [] }: { readonly field?: FieldPath }) =>
       inside.length === 0 && Array.isArray(inputs[name]) && inputs[name].length === 0;
     if (refused.length > 0 && refused.every(isEmptied)) return `remove ${title}`;

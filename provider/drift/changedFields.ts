@@ -4,7 +4,7 @@ import { topOf } from "../plan/steps.ts";
 
 /**
  * The fields of a resource that count as drift: all fields that a program can declare, and the name and status of its
- * device. Other fields change without a manual change, for example when a user accepts an invitation.
+ * device. The service itself changes other fields, for example when a user accepts an invitation.
  */
 export function changedFields({ type, fields }: Pick<ShownStep, "type" | "fields">): FieldChange[] {
   const definition = definitionOf({ type });
@@ -13,7 +13,10 @@ export function changedFields({ type, fields }: Pick<ShownStep, "type" | "fields
   );
 }
 
-/** True if only the name or status of the device changed. Another resource may declare the name and status. */
+/**
+ * True if the only changed fields are the name or status of the device to which the resource belongs. A different
+ * resource may declare this name and status.
+ */
 export function isOnlyDevice(step: Pick<ShownStep, "type" | "fields">): boolean {
   const changed = changedFields(step);
   return changed.length > 0 && changed.every(isOfDevice);
@@ -33,5 +36,6 @@ export function withoutIgnored<S extends Pick<ShownStep, "fields">>(step: S, ign
 
 const DEVICE_FIELDS: ReadonlySet<string> = new Set(["deviceName", "deviceStatus"]);
 
-// States of earlier versions do not contain the status.
+// States that earlier versions wrote do not contain the status of the device. The first read of the status is not
+// drift.
 const isOfDevice = ({ path, old }: FieldChange): boolean => DEVICE_FIELDS.has(path) && old !== undefined;

@@ -112,7 +112,8 @@ export function slackMessage(run: NotedRun, last: string | undefined): { readonl
   ];
   const title = head.map((line) => shortened(line, SLACK_FINDING_MAX)).join("\n");
   const space = SLACK_MAX - title.length;
-  // Open findings come first. They leave space for the number of reverted findings.
+  // Open findings are listed first. If the run also reverted findings, the list of open findings leaves space for the
+  // number of reverted findings.
   const open = bulleted("", findings, more, space - (repaired.length > 0 ? REVERTED.length + REST_MAX : 0));
   return { text: title + open + bulleted(REVERTED, repaired, moreRepaired, space - open.length) };
 }
@@ -150,7 +151,7 @@ const TITLES: Readonly<Record<NoticeEvent, string>> = {
 };
 
 function eventOf({ found, tests }: NotedRun, fingerprint: string, before: string): NoticeEvent {
-  // With equal findings, a run creates a message only if the run reverted other findings.
+  // If the findings equal those of the last message, a message is created only because the run reverted other findings.
   if (fingerprint === before) return "repaired";
   if (fingerprint === NO_FINDINGS) return "resolved";
   const { drifted, expiring, open } = countedOf(found.report);

@@ -203,7 +203,10 @@ const isRoot = ({ type }: Step): boolean => type === "pulumi:pulumi:Stack";
 const isDrifted = (step: Step): step is Drifted =>
   step.op === "delete" || (step.op === "update" && step.fields.length > 0 && !isServiceChange(step));
 
-/** True if no program can declare the changed fields, for example after a user accepted an invitation. */
+/**
+ * True if the object changed only in fields that no program can declare, for example after a user accepted an
+ * invitation.
+ */
 const isServiceChange = (step: Step): boolean =>
   step.op === "update" &&
   step.fields.length > 0 &&
@@ -239,7 +242,7 @@ type NamespaceFindings = Awaited<ReturnType<typeof searchNamespace>>;
 async function searchNamespace(search: NamespaceSearch, tenant: string) {
   const { connection, plan, drifted, managed, exceptions, home, isWhole } = search;
   const estate = await readEstate(connection, tenant);
-  // Sends no requests for the lists that `readEstate` has already read.
+  // The connection caches lists, so `inventoryOf` sends no requests for the lists that `readEstate` has already read.
   const inventory = await inventoryOf(connection, tenant, isWhole ? WATCHED_KINDS : []);
   const owners = await ownersOf(connection, tenant, drifted);
   const unmanaged = unmanagedOf(inventory.objects, managed, exceptions);

@@ -52,7 +52,10 @@ export class ManagedObjects {
   }
 }
 
-/** Returns the keys that a resource claims exclusively. Omits shared keys, such as the keys of a device's tags. */
+/**
+ * Returns the keys of the objects that only one resource may manage. Omits keys that several resources may share, such
+ * as the keys of a device's tags.
+ */
 const ownKeys = (definition: ResourceDefinition, id: string): string[] =>
   claimsOfId(definition, id)
     .filter((claim) => !claim.shared)

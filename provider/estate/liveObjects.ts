@@ -60,7 +60,7 @@ export async function inventoryOf(
       const list = (await definition.list?.(connection, tenant)) ?? [];
       return list.map((object) => ({ ...object, definition }));
     } catch (error) {
-      // Services without a firewall return 404, so they have no rules.
+      // Services without a firewall return 404 for the list of rules. The list is then empty.
       if (error instanceof NotFoundError && kind === "FirewallRule" && !isSilent(error)) return [];
       if (!isUnreadable(error)) throw error;
       unreadable.set(kind, error.message);
@@ -85,7 +85,10 @@ export interface Undeclarable {
   readonly reason: string;
 }
 
-/** Separates objects that a program can declare from objects with values that no input allows. */
+/**
+ * Separates objects that a program can declare from objects with values that the inputs of the resource type do not
+ * allow.
+ */
 export function declarable(objects: readonly LiveObject[]) {
   const possible: Declarable[] = [];
   const undeclarable: Undeclarable[] = [];

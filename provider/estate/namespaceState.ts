@@ -35,7 +35,10 @@ export interface NamespaceState {
   readonly members: readonly Member[] | undefined;
   /** API keys; undefined if the credential may not read the keys. */
   readonly apiKeys: readonly ApiKey[] | undefined;
-  /** Parts that could not be evaluated, as sentences. Access may differ from {@link policy}. */
+  /**
+   * Parts of the namespace that could not be evaluated, as sentences. Because of these parts, the actual access may
+   * differ from the access according to {@link policy}.
+   */
   readonly notEvaluated: readonly string[];
   /** Other facts that could not be determined, as sentences. */
   readonly unknown: readonly string[];
@@ -142,7 +145,7 @@ const allMembers = (members: readonly Member[], invitations: readonly Invitation
 
 /**
  * The firewall rules. Community instances have no firewall and return 404. A 404 without a message may come from a
- * proxy.
+ * proxy in front of the service, so `notEvaluated` then reports that the rules could not be read.
  */
 async function rulesOf({ rules }: TenantClient, notEvaluated: string[]): Promise<FirewallRule[]> {
   try {
@@ -171,7 +174,7 @@ async function seenLogins(client: Client): Promise<Estate["seen"]> {
   return { sessions, logins: [...logins], addresses: [...addresses] };
 }
 
-/** Sorts rules by id. Ids increase with each new rule, also on servers with text ids. */
+/** Sorts rules by id. Each new rule gets a higher id than all earlier rules. This also applies to text ids. */
 const inOrderOfCreation = (rules: readonly FirewallRule[]): FirewallRule[] =>
   rules.toSorted((left, right) => left.id.localeCompare(right.id, "en", { numeric: true }));
 

@@ -11,9 +11,9 @@ export interface AccessMapMeta extends Omit<MapSubtitle, "evaluated"> {
 
 /**
  * Returns the data of a map of the access before and after a change.
- * @param before must have the same domain and list of uids as `after`. For a map without changes, pass the same access
- * as `before` and `after`.
- * @throws RangeError if the domains or lists of uids differ
+ * @param before must have the same evaluated login names and addresses, and the same list of uids, as `after`. For a
+ * map without changes, pass the same access as `before` and `after`.
+ * @throws RangeError if the evaluated login names, the evaluated addresses or the lists of uids differ
  */
 export function accessMapData(before: Access, after: Access, meta: AccessMapMeta): AccessMapData {
   checkComparable(before, after);

@@ -37,7 +37,8 @@ export const losesObject = ({ op }: Step): boolean => op === "delete" || op === 
 
 /**
  * Returns the steps of a plan in one namespace. `inNewNamespaces` contains the steps in namespaces that the plan
- * creates. These steps do not depend on `tenant`. `notEvaluated` lists the steps with an unknown namespace, as sentences.
+ * creates. These steps are the same for every `tenant`. `notEvaluated` lists the steps with an unknown namespace, as
+ * sentences.
  * @param plan a preview with values
  * @param home the namespace of resources without a tenant; an empty string if there is no such namespace
  * @throws Error if the plan has no values
@@ -59,7 +60,7 @@ export function stepsOf(plan: Plan, tenant: string, home: string) {
     const unnamed = definition.inputs.tenant ? home : undefined;
     const isHere = (values: ResourceValues) => {
       const named = tenantIn(values) ?? unnamed;
-      // The id of an existing object contains its namespace.
+      // If the namespace is a secret or unknown value, the id of an existing object still contains the namespace.
       return (isHidden(named) ? step.id?.split("/", 1)[0] : named) === tenant;
     };
     const before = step.before && isHere(step.before) ? step.before : undefined;
@@ -178,7 +179,10 @@ function otherService(values: ResourceValues | undefined, url: string): string |
   return typeof own !== "string" || isSameService(own, url) ? undefined : own;
 }
 
-/** Returns the step on one service for a resource that moves between services. */
+/**
+ * For a resource that moves between services, returns the part of the step on the service at `url`: the deletion of the
+ * old object, or the creation of the new object.
+ */
 function halfOn({ before, after, id, ...step }: Step, url: string): Step[] {
   const isHere = (values: ResourceValues | undefined) =>
     values !== undefined && otherService(values, url) === undefined;

@@ -100,7 +100,10 @@ function found({ access }: QueriedAccess, cases: number) {
 const missingOf = ({ missing }: QueriedAccess): string | undefined =>
   missing.length > 0 ? `matched no ${missing.join(" and no ")}` : undefined;
 
-/** Checks the fields and not `instanceof`, since a policy file may have another copy of the class. */
+/**
+ * Checks that the fields exist, and does not use `instanceof`, since a policy file may import another copy of the class
+ * `Access`.
+ */
 function accessOf(matcher: string, subject: unknown): Pick<Access, "policy" | "evaluated"> {
   const { policy, evaluated } = (subject ?? {}) as Partial<Access>;
   if (!policy || !evaluated)

@@ -63,7 +63,8 @@ async function load(path: string): Promise<LoadedFile> {
   const tests: DeclaredTest[] = [];
   loading.declare = (test) => tests.push(test);
   try {
-    // Node.js does not call the hooks for modules that a CommonJS module in TypeScript requires.
+    // For modules that a CommonJS module in TypeScript requires, Node.js does not call the hooks of `addHooks`. So
+    // `.cts` files are rejected.
     if (path.endsWith(".cts"))
       throw new Error("policy tests in TypeScript are ES modules; rename the file to *.policy.ts or .mts");
     await endedWithin(TIME_LIMIT, import(pathToFileURL(path).href));

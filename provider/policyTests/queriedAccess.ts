@@ -60,7 +60,7 @@ export interface QueriedAccess {
   /** The access of the matching keys to the matching devices, with matching login names and addresses only. */
   readonly access: Access;
   readonly where: ReadQuery["where"];
-  /** The kinds without a match: `key`, `device`, `address`. */
+  /** The parts of the query that match nothing: `key`, `device`, `address`. */
   readonly missing: readonly string[];
 }
 

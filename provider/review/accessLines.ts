@@ -23,17 +23,17 @@ export function accesses(
   return { before: new Access(before, evaluated, uids), after: new Access(after, evaluated, uids) };
 }
 
-/** The devices of both policies. For a device in both, the entry of the second policy is used. */
+/** The devices of both policies. If both policies contain a device, the entry of the second policy is used. */
 const everyDevice = (before: AccessPolicy, after: AccessPolicy) =>
   [...new Map([...before.devices, ...after.devices].map((device) => [device.uid, device])).values()].sort(
     byDevice,
   );
 
 /**
- * Returns the access that a change gives and takes. Logins and keys that gain or lose the same access share one line.
+ * Returns the access that a change gives and removes. Logins and keys that gain or lose the same access share one line.
  * Lines about lost access come first. Lines with more devices come before lines with fewer devices.
  * @param before access before the change
- * @param after access after the change, with the same domain and uids as `before`
+ * @param after access after the change, with the same evaluated login names, addresses and uids as `before`
  */
 export function accessLines(before: Access, after: Access): ReviewedAccess[] {
   const byLogin = new Map<string, AccessChange & { logins: string[] }>();

@@ -50,7 +50,7 @@ export interface NamespaceReviewOptions extends EvaluationOptions {
   /** Objects that the plan does not have to declare, such as objects of other stacks. */
   readonly elsewhere?: Elsewhere;
   /**
-   * Maximum number of days before an expiry at which the review reports the expiry.
+   * The review reports API keys and invitations that expire within this number of days.
    * @default the default of the lint
    */
   readonly expiresWithin?: number;
@@ -164,8 +164,8 @@ function comparedFindings(before: readonly Finding[], after: readonly Finding[])
 }
 
 /**
- * Reports changes of patterns that no evaluated login name, address or device distinguishes. Without this report,
- * such a change would seem to have no effect.
+ * Reports changed patterns of keys and rules that do not change any evaluated access. Without this report, such a
+ * change would seem to have no effect for any login name, address or device.
  * @param changes the access changes
  */
 function undistinguished(
@@ -178,7 +178,8 @@ function undistinguished(
   const keys = after.policy.keys
     .filter(({ fingerprint }) => !seen.has(fingerprint))
     .flatMap((key) => differences(`key ${key.name}`, oldKeys.get(key.fingerprint), key));
-  // Access changes cannot be assigned to single rules. The lines about access changes show the effect of changed rules.
+  // An access change cannot be assigned to a single rule. If access changes, the lines about these changes already show
+  // the effect of changed rules, so only changed keys are reported here.
   if (changes.length > 0) return keys;
   const oldRules = new Map(before.policy.rules.map((rule) => [rule.id, rule]));
   const rules = after.policy.rules.flatMap((rule) =>
@@ -248,7 +249,8 @@ function declarableObjects({ tenant, policy, members = [], apiKeys = [] }: Estat
       objectOf("FirewallRule", id, `${id}: ${action} at priority ${priority}`),
     ),
     members.filter(({ role }) => role !== "owner").map(({ id, email }) => objectOf("Member", id, email)),
-    // States identify an API key by its creation time and creator.
+    // In states, the creation time and the creator identify an API key. So the object of a key contains all fields of
+    // the key.
     apiKeys.map((key) => objectOf("ApiKey", key.name, key.name, { ...key })),
   ];
   const byNameAndId = byTexts<LiveObject>(

@@ -108,7 +108,7 @@ const UNTESTED =
 /** Kinds of problems that other lists of a review already contain: `missingPermissions` and `notEvaluated`. */
 const LISTED_ELSEWHERE: ReadonlySet<PlanProblem["about"]> = new Set(["permissions", "device"]);
 
-/** The problems of a plan that the base does not have. */
+/** Returns the problems of a plan, except problems that the plan of the base revision also has. */
 async function refusals(
   connection: Connection,
   plan: Plan,
@@ -126,7 +126,7 @@ async function refusals(
 
 /** The live namespaces of plans. */
 export interface PlanEstates extends Pick<PlanNamespaces, "home" | "main"> {
-  /** The live namespaces. If the stack has its own namespace, it comes first. */
+  /** The live namespaces. If the stack has its own namespace, that namespace comes first. */
   readonly estates: readonly Estate[];
   /** Changes on other services, and namespaces that could not be read, as sentences. */
   readonly notEvaluated: string[];

@@ -104,7 +104,10 @@ function changed(was: DeclaredStep, step: DeclaredStep): FieldChange[] {
   });
 }
 
-/** The declared inputs of a resource, without transient inputs and inputs that classes add for the provider. */
+/**
+ * The declared inputs of a resource. Omits inputs that are only instructions to the run, such as `adopt`, and inputs
+ * that the classes add for the provider.
+ */
 function inputsOf({ type, after: { inputs } }: Pick<DeclaredStep, "type" | "after">): Record<string, Shown> {
   const definition = definitionOf({ type });
   const isDeclared = (name: string) =>

@@ -81,7 +81,8 @@ const SECTIONS = [
 ];
 
 /**
- * Returns the files, relative to the root, that require other packages in the checkout than in the working directory.
+ * Returns the lock files and package.json files, relative to the root, in which the dependencies of the checkout differ
+ * from the dependencies of the working directory.
  */
 export function dependencyDifferences({ root, program }: Repository, checkout: string): string[] {
   const differs = (file: string, read: (path: string) => unknown) =>

@@ -63,7 +63,7 @@ async function copyStackFile(
   copyFileSync(own, target, constants.COPYFILE_EXCL);
 }
 
-/** Returns the configuration keys that refer to different services or namespaces in two revisions. */
+/** Returns `gatehouse:url` and `gatehouse:tenant` if their values differ between two revisions. */
 export const serviceDifferences = (
   was: ReadonlyMap<string, string>,
   is: ReadonlyMap<string, string>,

@@ -167,7 +167,8 @@ export function driftedSentence(
   style: ReportStyle,
 ): string {
   const own = changedFields({ type, fields });
-  // For resources of other packages, only outputs may have changed.
+  // For resources of other packages, `changedFields` omits outputs. If only outputs changed, the sentence lists the
+  // outputs.
   const changed = own.length > 0 ? own : fields;
   const shown = changed.slice(0, FIELDS_MAX);
   const more = changed.length - shown.length;

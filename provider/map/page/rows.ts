@@ -36,8 +36,8 @@ function eachPair({ pairs }: View, visit: (key: number, device: number, bits: nu
 }
 
 /**
- * Counts the items of the other side by kind of change. An item counts if this change exists between the item and at
- * least one member.
+ * Counts the keys or devices of the other list by kind of change. A key or device of the other list counts if it has
+ * this change with at least one of `members`, the keys or devices of one line.
  */
 function countsOf(view: View, side: Side, members: readonly number[]): Counts {
   const width = data.devices.length;
@@ -143,7 +143,10 @@ function bitsBetween(view: View, keyRows: readonly Row[], deviceRows: readonly R
   return bits;
 }
 
-/** Describes the signs of a line in words, for screen readers. */
+/**
+ * Returns the changes of a line as words for screen readers, such as `gains 2 devices, keeps 3 devices`. The line
+ * itself shows each kind of change as a sign.
+ */
 function changesInWords({ side, counts }: Row): string {
   const [other, verbs] =
     side === "keys"

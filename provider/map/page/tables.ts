@@ -37,7 +37,7 @@ type Column = keyof typeof COLUMNS;
 
 /**
  * Creates a table of edges in a box that scrolls and that the keyboard can focus.
- * @param reasons true to show the reason of each edge below the line of the edge, over the width of the table
+ * @param reasons true to add a row with the reason below the row of each edge, over the width of the table
  */
 function tableOf(
   caption: string,
@@ -221,7 +221,10 @@ const PAGE = 100;
 let listedLines = PAGE;
 const LISTED = ["Change", "Person", "Name", "Login", "Devices", "From", "Rule and reason"] as const;
 
-/** Shows the whole view as a table: the content of the picture, for screen readers and for printing. */
+/**
+ * Shows the access that matches the filters as a table, for screen readers and for printing. The table has the same
+ * content as the picture.
+ */
 function drawList({ view }: Shown, lines = PAGE): void {
   listedLines = lines;
   const edges = inOrder(view.edges);

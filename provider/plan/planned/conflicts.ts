@@ -25,8 +25,8 @@ export interface Declared {
 }
 
 /**
- * Finds resources that declare the same object, by the claims that the provider also checks during a run. Unlike the
- * provider, the function also finds different selectors that match the same device.
+ * Finds resources that declare the same object. Compares the keys that identify the declared objects, as the provider
+ * does during a run. Unlike the provider, the function also finds different selectors that match the same device.
  */
 export function duplicateDeclarations(draft: Draft, declared: readonly Declared[]): DuplicateDeclarations[] {
   const claims = declared.flatMap((one) =>
@@ -53,12 +53,14 @@ function claimsOf(draft: Draft, { planned, id }: Declared): readonly Claim[] {
   if (!identity || !after || identity.fields.some((field) => isHidden(after.inputs[field]))) return ofId;
   const inputs = { ...canonicalInputs(fields, after.inputs) };
   if (fields.tenant) inputs.tenant = draft.estate.tenant;
-  // The id contains the device's uid, while the selector may be a name or a MAC address.
+  // The selector may be a name or a MAC address, so the device's uid from the id of the object replaces the selector.
   if (fields.device) inputs.device = id?.split("/")[1] ?? inputs.device;
   return [...identity.ofInputs(inputs), ...ofId];
 }
 
-/** Returns the key of a claim as text for messages: without the tenant, and with device names instead of uids. */
+/**
+ * Returns the key of a declared object as text for messages: without the tenant, and with device names instead of uids.
+ */
 function inWords({ estate }: Draft, key: string): string {
   const text = key.replace(`${estate.tenant}/`, "").replace(`${estate.tenant} `, "");
   const device = estate.devices.find(({ uid }) => text.includes(uid));
@@ -71,8 +73,8 @@ function inWords({ estate }: Draft, key: string): string {
 export interface Contradiction {
   readonly text: string;
   /**
-   * True if the plan creates both rules. The rule that is created last decides, and the order is unknown before the
-   * apply.
+   * True if the plan creates both rules. The rule that is created last decides, and the order of creation is unknown
+   * before the apply.
    */
   readonly isUndecided: boolean;
 }

@@ -31,7 +31,7 @@ export class Draft {
   readonly apiKeys: Map<string, PlannedApiKey> | undefined;
   readonly #devices: Map<string, Device>;
   readonly #live: ReadonlyMap<string, Device>;
-  /** A cache of {@link devices} by key; undefined after a change of a name or status. */
+  /** A cache of {@link devices}, by the keys that selectors match. Undefined after a change of a name or status. */
   #planned: ReadonlyMap<string, Device> | undefined;
 
   /** All devices, by uid. {@link changeDevice} and {@link removeDevice} change this map. */

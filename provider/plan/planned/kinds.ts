@@ -20,20 +20,24 @@ import { type Draft, UnpredictableError } from "./draft.ts";
 export interface Kind {
   /** Names of the inputs that must be known to predict the object. */
   readonly decisive: readonly string[];
-  /** The id of a new resource's object within the namespace; undefined if the object does not exist yet. */
+  /**
+   * Returns the id of the object that a new resource will have, without the namespace. Undefined if the service has not
+   * assigned the id yet.
+   */
   idOf?(draft: Draft, after: ResourceValues): string | undefined;
   /** True if an object with this id exists on the service. */
   isLive?(draft: Draft, id: string): boolean;
   /**
    * Removes the object of a resource.
-   * @param isClaimed returns true if a resource of the program claims a key exclusively
+   * @param isClaimed returns true if a resource of the program manages the object with this key and does not share the
+   * object with other resources
    */
   remove?(draft: Draft, step: PlannedStep, before: ResourceValues, isClaimed: (key: string) => boolean): void;
   createOrAdopt?(draft: Draft, step: PlannedStep, after: ResourceValues): void;
   update?(draft: Draft, step: PlannedStep, before: ResourceValues, after: ResourceValues): void;
 }
 
-/** The canonical inputs of a resource. The decisive inputs must be known. */
+/** The canonical inputs of a resource. The {@link Kind.decisive} inputs must be known. */
 function inputsOf<I extends ResourceDefinition["inputs"]>(
   definition: Pick<ResourceDefinition<I>, "inputs">,
   { inputs }: ResourceValues,
@@ -114,8 +118,8 @@ const deviceTagsKind: Kind = {
 };
 
 /**
- * One tag of a device. An update only changes the selector, which still matches the same device. Other changes replace
- * the resource.
+ * One tag of a device. An update only changes the selector, and the new selector still matches the same device, so the
+ * object does not change. Other changes replace the resource.
  */
 const attachmentKind: Kind = {
   decisive: ["device", "tag"],
@@ -192,7 +196,10 @@ function adopted({ estate }: Draft, after: ResourceValues): string | undefined {
   return estate.policy.rules.find((rule) => isDeepStrictEqual(comparable(rule), wanted))?.id;
 }
 
-/** An unused id for a new rule. Resources with different parents may have the same name. */
+/**
+ * Returns an unused id for a new rule. The name of the resource is not sufficient, since resources with different
+ * parents may have the same name.
+ */
 function newId(rules: Draft["rules"], name: string, count = 1): string {
   const id = count === 1 ? `${name} (new)` : `${name} (new, ${count})`;
   return rules.has(id) ? newId(rules, name, count + 1) : id;
@@ -310,7 +317,7 @@ export function apiKeyNameToday({ estate }: Draft, before: ResourceValues): stri
 
 /** All kinds by name, in the order of their steps: tags and names come first, since other resources refer to them. */
 export const kinds: ReadonlyMap<string, Kind> = new Map([
-  // A Tag creates and deletes no object. `renameTags` applies its updates.
+  // A Tag resource neither creates nor deletes an object. `renameTags` applies the updates of Tag resources.
   ["Tag", { decisive: ["name"] }],
   ["Device", deviceKind],
   ["DeviceTags", deviceTagsKind],

@@ -258,7 +258,7 @@ function hold(claims: Claims, { step, definition }: PlannedStep, id: string | un
   try {
     claims.hold(definition, step.urn, id);
   } catch (error) {
-    // `duplicateDeclarations` reports duplicates.
+    // Ignored here, since `duplicateDeclarations` reports all resources that declare the same object.
     if (!(error instanceof DuplicateDeclarationError)) throw error;
   }
 }

@@ -17,8 +17,8 @@ export interface PlanScope {
 }
 
 /**
- * Captures the declarations of a plan, and the fields of the state and the service. Fields that change without a plan
- * are omitted: counters, dates, and the online status of devices.
+ * Returns the content of a plan file: the declarations of a plan, and the values of the objects in the state and on the
+ * service. Fields that change without a plan are omitted: counters, dates, and the online status of devices.
  * @param plan a preview with values
  */
 export function capturePlan(plan: Plan, { estates, ...scope }: PlanScope): ReviewedContent {
@@ -37,8 +37,8 @@ export function capturePlan(plan: Plan, { estates, ...scope }: PlanScope): Revie
 }
 
 /**
- * Steps by URN. An old object of an unfinished replacement has the URN of the new object, so the key of the old object
- * is its URN and id.
+ * Returns the steps by URN. If an earlier run did not finish a replacement, the state contains the old object with the
+ * URN of the new object. The key of such an old object is its URN and id.
  */
 function keyed(steps: readonly Step[], reviewed: (step: Step) => ReviewedStep): Record<string, ReviewedStep> {
   const byKey = new Map<string, ReviewedStep>();
@@ -64,7 +64,7 @@ function stepOf(step: Step, device: string | undefined): ReviewedStep {
       ...(device !== undefined && { device }),
       ...(before?.retained && { retainOnDelete: true }),
     },
-    // The state after a read may contain only outputs.
+    // After a read, the state of an object may contain only outputs, so inputs and outputs are combined.
     found: before ? picked({ ...before.inputs, ...before.outputs }, Object.keys(own ?? before.inputs)) : null,
   };
 }

@@ -59,8 +59,8 @@ const [compress, decompress] = [promisify(gzip), promisify(gunzip)];
 const CONTENT_MAX = 256 * 1024 * 1024;
 
 /**
- * Prefix of the encrypted content. An encrypted secret of a state begins with JSON, so `up --plan` rejects such a
- * secret as a plan.
+ * Prefix of the content before the encryption. Secrets of a state are encrypted with the same key, but their content
+ * begins with JSON. `up --plan` therefore rejects a file that contains such a secret instead of a plan.
  */
 const MARK = "gatehouse reviewed plan 1 ";
 

@@ -4,7 +4,10 @@ import { EngineError } from "../../engine/index.ts";
 
 const values = z.record(z.string(), z.unknown());
 
-/** Marks sensitive values: `true` for a whole value, or marks for fields and items. */
+/**
+ * Marks of sensitive values: `true` if a whole value is sensitive, otherwise an object or a list with marks for the
+ * fields or items.
+ */
 const mask = z.unknown().optional();
 
 const resourceChange = z.looseObject({
@@ -154,8 +157,8 @@ export function parsePlan(text: string, name: string): PlanJson {
 }
 
 /**
- * Returns the resources that a plan with `-refresh-only` or `-target` omits, as changes. A drifted resource becomes a
- * change back to its former state. Other resources become changes without an effect.
+ * Returns the resources that a plan with `-refresh-only` or `-target` omits, as changes. The change of a drifted
+ * resource restores the values from before the drift. The changes of other resources have no effect.
  */
 export function omittedResources({
   prior_state: state,

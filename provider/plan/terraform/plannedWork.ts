@@ -43,7 +43,8 @@ export function workOf(
     .map(([name, { before, after, before_sensitive: beforeMask, after_sensitive: afterMask }]) => ({
       ...{ name, before: masked(before, beforeMask), after: masked(after, afterMask) },
     }));
-  // The digest includes the configuration, which determines the values that are unknown before the apply.
+  // A plan does not contain values that are unknown before the apply. The digest therefore includes the configuration,
+  // which determines these values.
   const all = [resources, outputs, plan.action_invocations, plan.configuration, [...settings].sort()];
   return {
     version: 1,
@@ -78,7 +79,7 @@ export function parseWork(text: string, name: string): PlannedWork {
 }
 
 function isDone({ change, previous_address: previous, action_reason: reason }: ResourceChange): boolean {
-  // Every plan contains reads of the data sources in checks. Such a read is not a change.
+  // Terraform reads the data sources inside `check` blocks in every plan. Such a read is not a change.
   if (reason === "read_because_check_nested") return false;
   return change.actions.join() !== "no-op" || change.importing != null || previous !== undefined;
 }

@@ -21,7 +21,10 @@ export function isOwnBlock(json: PlanJson, key: string): boolean {
   return source === undefined ? key.split(":").at(-1)?.split(".")[0] === DEFAULT_KEY : isOwnSource(source);
 }
 
-/** For each setting: the possible place of resources if the setting is unknown, and the environment variable. */
+/**
+ * For each setting: a phrase for the report if the setting is unknown, and the environment variable. The phrase states
+ * where the resources may be.
+ */
 const SETTINGS = {
   url: { place: "on another service", variable: "GATEHOUSE_URL" },
   tenant: { place: "in another namespace", variable: "GATEHOUSE_TENANT" },
@@ -41,7 +44,7 @@ interface PlannedTenant {
 export interface ConfigurationFacts {
   /** True if the provider block with this key sets `url` to exactly this variable. */
   readonly isUrlAlone: (key: string, variable: string) => boolean;
-  /** True if the plan contains the value that the plan run used for this variable. */
+  /** True if the plan contains the value that Terraform used for this variable when it created the plan. */
   readonly isInPlan: (variable: string) => boolean;
 }
 
@@ -71,8 +74,8 @@ export class ProviderBlocks {
     this.#facts = facts;
     this.#tenants = tenants;
     const used = own.flatMap(({ provider_config_key: key }) => key ?? []).toSorted();
-    // A plan has a block for each local name of the provider in any module, even if the configuration has no such
-    // block.
+    // The JSON of a plan has a block for each local name of the provider in any module, even if the configuration has
+    // no such block. A block without expressions therefore counts only if a resource uses the block.
     const defaults = Object.entries(json.configuration.provider_config).flatMap(
       ([key, { alias, expressions }]) => {
         const isRoot = !key.includes(":") && alias === undefined && isOwnBlock(json, key);
@@ -84,8 +87,8 @@ export class ProviderBlocks {
   }
 
   /**
-   * The known settings of the block without an alias, as `gatehouse:url`; without such a block, the settings that all
-   * blocks share.
+   * The known settings of the root module's block without an alias, by keys such as `gatehouse:url`. Without such a
+   * block, the settings that all blocks share.
    */
   shared(): ReadonlyMap<string, string> {
     const key = this.#default ?? this.#keys[0] ?? DEFAULT_KEY;
@@ -100,8 +103,8 @@ export class ProviderBlocks {
   }
 
   /**
-   * The `provider` argument of a root module resource with the {@link shared} settings; omitted for the default
-   * block.
+   * The `provider` argument with which a resource of the root module gets the {@link shared} settings. Omitted if the
+   * default block has these settings.
    */
   named(): { readonly provider?: string } {
     const key = this.#default ?? this.#keys.find((one) => !one.includes(":")) ?? DEFAULT_KEY;
@@ -128,7 +131,8 @@ export class ProviderBlocks {
     const key = this.#keyOf(resource);
     const { url } = this.#of(key);
     const block = blockOf(this.#json, key);
-    // A module's key may refer to the root module's block.
+    // The key of a module, such as `module.a:gh`, may refer to the root module's block. So the blocks are compared, not
+    // the keys.
     const isDefault = this.#default !== undefined && block === blockOf(this.#json, this.#default);
     const isOwn = !isDefault && CREDENTIAL_ATTRIBUTES.some((name) => block && name in block.expressions);
     return {
@@ -150,7 +154,8 @@ export class ProviderBlocks {
       const variable = key.includes(":") ? undefined : this.#json.variables[name];
       return variable && this.#facts.isInPlan(name) ? variable : undefined;
     };
-    // A template with other text around the id is not a valid id.
+    // A template with other text around the variable, such as `"${var.id}/other"`, would not produce a valid id. So the
+    // expression is only the variable if the variable's value is a valid id.
     const isId = (_name: string, value: unknown) => tenantId.safeParse(value).success;
     const tenant = expressionValue(expressions.tenant, variableOf, isId);
     const settings = {
@@ -162,8 +167,9 @@ export class ProviderBlocks {
   }
 
   /**
-   * The planned namespace of a block's resources. The plan contains this namespace even if the value of the expression
-   * is unknown. Undefined if the namespace differs between instances of the block (`for_each`).
+   * The planned namespace of the resources that use a block. The plan contains the namespace of these resources even if
+   * the value of the block's expression is unknown. Undefined if the namespace differs between instances of the block
+   * (`for_each`).
    */
   #plannedTenant(key: string): unknown {
     const own = this.#tenants.filter(({ resource }) => this.#keyOf(resource) === key);
@@ -178,8 +184,8 @@ export class ProviderBlocks {
  * Returns the value of an expression that is a constant or a variable. The value of any other expression is unknown.
  * Null becomes undefined.
  * @param variableOf returns a variable; undefined if the plan does not contain its value
- * @param isAlone returns true if an expression that refers only to this variable consists of only the variable. The
- * second argument is the value of the variable.
+ * @param isAlone called for an expression that refers only to this variable, with the variable's name and value.
+ * Returns true if the expression has no other text: `var.url`, but not `"${var.url}/other"`.
  */
 function expressionValue(
   written: unknown,
@@ -189,7 +195,7 @@ function expressionValue(
   const parsed = expression.safeParse(written);
   if (!parsed.success) return undefined;
   const { constant_value: constant, references = [] } = parsed.data;
-  // A plan of a JSON configuration contains templates as constants.
+  // For a configuration in JSON syntax, a plan contains templates such as `${var.url}` as constants.
   const isTemplate = typeof constant === "string" && /[$%]\{/.test(constant);
   if (constant !== undefined && !isTemplate) return constant;
   const [, name] = (references.length === 1 && /^var\.([\w-]+)$/.exec(references[0] ?? "")) || [];

@@ -19,9 +19,9 @@ export function isUrlAlone(folder: string, key: string, variable: string): boole
 }
 
 /**
- * True if a plan contains the value that the plan run used for this variable: the root module declares the variable,
- * and the variable is not ephemeral. For an ephemeral variable, the JSON of a plan contains the default instead of the
- * used value, without a mark.
+ * True if a plan contains the value that Terraform used for this variable when it created the plan: the root module
+ * declares the variable, and the variable is not ephemeral. For an ephemeral variable, the JSON of a plan contains the
+ * default instead of the used value, and does not indicate that the values may differ.
  * @throws EngineError (`plan_file`) if the folder or a file cannot be read
  */
 export function isInPlan(folder: string, variable: string): boolean {

@@ -35,7 +35,9 @@ export interface TerraformPlan {
   readonly resources: readonly StateResource[];
   /** The known settings of the provider: `gatehouse:url`, `gatehouse:tenant`. */
   readonly settings: ReadonlyMap<string, string>;
-  /** The `provider` argument of resources with {@link settings}; omitted for the default block. */
+  /**
+   * The `provider` argument with which resources get {@link settings}; omitted if the default block has these settings.
+   */
   readonly provider?: string;
   /** Parts of the plan that cannot be evaluated, as sentences. */
   readonly notEvaluated: readonly string[];
@@ -92,7 +94,7 @@ const isOfKind = ({ mode, type }: ResourceChange): boolean => mode === "managed"
 const isOwn = ({ provider_name: source }: ResourceChange): boolean =>
   source === undefined || isOwnSource(source);
 
-/** Reports resources of other providers that have a type of this provider. */
+/** Reports resources that have a type of this provider, but belong to another provider. */
 const ofOthers = (changes: readonly ResourceChange[]): string[] =>
   changes
     .filter((change) => !isOwn(change))
@@ -127,7 +129,7 @@ interface RowValues {
   readonly outputs: Values;
 }
 
-/** Converts the resources of a plan to the declarative model. */
+/** Converts the resources of a Terraform plan to the form of Pulumi resources: steps with inputs and outputs. */
 class PlanReader {
   readonly #place: Workspace;
   readonly #configured: ReadonlyMap<string, ConfiguredResource>;
@@ -171,7 +173,7 @@ class PlanReader {
     };
   }
 
-  /** The drift of a resource; an empty list if the declarative model shows no difference. */
+  /** The drift of a resource; an empty list if the inputs and outputs do not differ. */
   drift({ address, type, change }: ResourceChange): Step[] {
     if (!change.before) return [];
     const before = this.#values(address, type, change.before);
@@ -192,9 +194,9 @@ class PlanReader {
   }
 
   /**
-   * Returns a filter for manual changes that an apply would revert. Changes that the configuration ignores
-   * (`ignore_changes`) or also declares are omitted. A plan with `-refresh-only` does not contain this information,
-   * so all changes remain.
+   * Returns a filter for manual changes that an apply would revert. The filter omits a change that the configuration
+   * ignores (`ignore_changes`), and a change to the value that the configuration also declares. A plan with
+   * `-refresh-only` does not show which changes an apply would revert, so all changes remain.
    */
   #isReverted(address: string, type: string, live: RowValues): (field: FieldChange) => boolean {
     const planned = this.#changes.get(address);
@@ -202,7 +204,8 @@ class PlanReader {
     const values = this.#values(address, type, markedRow(planned), true);
     const wanted = fieldDiff(propsOf(live).inputs, propsOf(values).inputs);
     const paths = new Set(wanted.map(({ path }) => path));
-    // A plan does not contain arguments that the configuration omits. A manual change of such an argument is drift.
+    // For an argument that the configuration omits, a plan contains no declared value. A manual change of such an
+    // argument counts as drift.
     const declared = this.#configured.get(withoutKeys(address))?.expressions ?? {};
     const isDeclared = (path: string) => terraformName(path.split(".", 1)[0] ?? "") in declared;
     return ({ path, outputOnly }) => outputOnly === true || paths.has(path) || !isDeclared(path);
@@ -259,14 +262,14 @@ function opOf({ actions, importing, after_unknown: unknown }: ResourceChange["ch
     return actions.includes("create") ? "replace" : "delete";
   if (actions.includes("create")) return "create";
   if (!actions.includes("update")) return importing ? "import" : "same";
-  // An update with an unknown id replaces the object.
+  // If the id after an update is unknown before the apply, the update replaces the object.
   return typeof unknown === "object" && unknown.id === true ? "replace" : "update";
 }
 
 const markedRow = ({ after, after_unknown: unknown }: ResourceChange["change"]) =>
   marked(after, unknown) as Row;
 
-/** A value with marks in place of its unknown parts. */
+/** Returns a value in which {@link UNKNOWN} replaces each part that is unknown before the apply. */
 function marked(value: unknown, unknown: unknown): unknown {
   if (unknown === true) return UNKNOWN;
   if (Array.isArray(unknown)) {

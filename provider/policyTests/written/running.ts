@@ -33,7 +33,7 @@ export interface CalledMatcher {
 /** The function that receives the declared tests of the file that is being loaded. */
 export const loading: { declare: ((test: DeclaredTest) => void) | undefined } = { declare: undefined };
 
-/** Evaluates the matchers that the running test calls. */
+/** Stores the function that evaluates each matcher that the running test calls. */
 export const running = new AsyncLocalStorage<(called: CalledMatcher) => void>();
 
 /** Returns the call stack, starting with the caller of a function. */

@@ -47,7 +47,8 @@ export function memberLockouts(
   const left = administrators(after);
   const others = (seats: readonly Seat[]) => seats.filter(({ role }) => role !== "owner");
   const own = (seats: readonly Seat[]) => seats.find(({ id }) => id === runningUser);
-  // An owner who applies the change can revert the change.
+  // If the owner applies the change, the owner can also revert it. The loss of all other administrators is then not a
+  // lockout.
   const isOwner = own(before)?.role === "owner";
   if (!isOwner && others(administrators(before)).length > 0 && others(left).length === 0) {
     lockouts.push({

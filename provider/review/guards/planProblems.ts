@@ -166,7 +166,8 @@ async function tooManyNamespaces(
   const { maxNamespaces } = await client.getUserInfo();
   if (!(maxNamespaces >= 0)) return [];
   const owned = (await namespaces.all()).filter(({ owner }) => owner === userId).map(({ name }) => name);
-  // A namespace with the same name is adopted, or was created by an earlier attempt.
+  // A Namespace whose name the user already owns needs no additional quota: the run adopts the existing namespace, or
+  // an earlier attempt of the run created it.
   const added = created.filter(
     ({ after }) => !textsOf(after?.inputs.name).some((name) => owned.includes(name)),
   );
@@ -184,7 +185,7 @@ async function mayContradict({ rules }: TenantClient, steps: readonly PlannedSte
   if (changed.length === 0) return false;
   if (changed.some(({ action, priority }) => isHidden(action) || isHidden(priority))) return true;
   const live = await rules.all().catch((error: unknown) => {
-    // Services without a firewall return 404, so they have no rules.
+    // Services without a firewall return 404 for the list of rules. The list is then empty.
     if (isNotFound(error)) return [];
     throw error;
   });
@@ -214,7 +215,8 @@ async function fullNamespace(
     selectors.map((selector) => devices.find(deviceKey(selector.toLowerCase()))),
   );
   const taken = await Promise.all(selected.map((device) => device && devices.find(`mac ${macOf(device)}`)));
-  // A device that enrolled again replaces its accepted predecessor.
+  // If a machine enrolled again, its new device replaces the accepted device with the same MAC address, and needs no
+  // additional quota.
   const added = selected.filter(
     (device, index) => device && device.status !== "accepted" && taken[index]?.status !== "accepted",
   ).length;
@@ -308,7 +310,10 @@ export function missingPermissions(
     .sort(byTexts(({ operation }) => operation));
 }
 
-/** The operations that a step requires. For a move to another namespace, only operations in this namespace count. */
+/**
+ * The operations that a step requires. A move to another namespace has one step in each namespace, and this function
+ * returns only the operations in the namespace of the given step.
+ */
 function neededBy(planned: PlannedStep): readonly OperationId[] {
   const { op } = planned.step;
   if (op === "import" || op === "same") return [];
@@ -336,7 +341,10 @@ function refusal({ kind, role }: Actor, id: OperationId): string | undefined {
   return undefined;
 }
 
-/** Maximum number of new objects of a kind that are searched one by one. For more objects, the list is read first. */
+/**
+ * Maximum number of new objects of a kind that are searched one by one. For more objects, the list of existing objects
+ * is requested first.
+ */
 const FEW = 5;
 
 /**
@@ -393,7 +401,7 @@ function newObject(step: Step, home: string | undefined): NewObject[] {
   const { after } = step;
   if (step.op !== "create" || !after || !definition?.find || !definition.identity) return [];
   const given = after.inputs;
-  // A conflict of device tags depends on the other changes of the device's tags.
+  // Device tags are not checked here: whether the tags conflict depends on the plan's other changes of the same device.
   if (given.adopt || definition.inputs.device || definition.overwrites) return [];
   if (definition.identity.fields.some((field) => isHidden(given[field]))) return [];
   const inputs = canonicalInputs(definition.inputs, given);
@@ -407,10 +415,13 @@ function newObject(step: Step, home: string | undefined): NewObject[] {
 /** Lists the objects of a kind in a namespace. Each list is requested once. */
 type ListOnce = (definition: ResourceDefinition, tenant: string) => Promise<readonly Listed[]>;
 
-/** The new objects of one kind and namespace that share a claim with an existing object. */
+/**
+ * Returns the new objects that may already exist: an existing object has the same identifying fields. All objects of a
+ * group have the same kind and namespace.
+ */
 async function knownAmong(group: readonly NewObject[], listOnce: ListOnce): Promise<readonly NewObject[]> {
   const [{ definition, inputs: first } = {}] = group;
-  // Namespaces have no tenant, and a program creates few namespaces.
+  // Namespaces have no tenant. They are not filtered, since a program creates few namespaces.
   if (typeof first?.tenant !== "string" || !definition?.identity) return group;
   const { identity, inputs: fields } = definition;
   const claimsOf = (inputs: Readonly<Record<string, unknown>>) =>

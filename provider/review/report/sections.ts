@@ -41,7 +41,7 @@ export interface Section {
 
 /**
  * The sections of a review of one namespace.
- * @param where suffix of ambiguous titles: ` in prod`, or an empty string
+ * @param where suffix of titles that would be ambiguous without the namespace: ` in prod`, or an empty string
  * @param whereIfSeveral suffix of other titles; an empty string if there is only one namespace
  */
 export function namespaceSections(
