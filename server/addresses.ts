@@ -13,8 +13,8 @@ function read(text: string): Address | undefined {
   const kind = isIP(text);
   if (kind === 0) return undefined;
   if (kind === 4) return ipaddr.parse(text);
-  // The URL converts the address to plain groups. Without this conversion, the library would parse `::127.0.0.1` as a
-  // mapped IPv4 address, which is wrong.
+  // `URL` writes every group of the address in hexadecimal. Without this conversion, the library would parse
+  // `::127.0.0.1` as the mapped IPv4 address `::ffff:127.0.0.1`, which is a different address.
   return ipaddr.process(new URL(`http://[${text.replace(/%.*$/s, "")}]`).hostname.slice(1, -1));
 }
 

@@ -8,9 +8,9 @@ const SKEW = 60_000;
 export const latestEnd = (now: number, length: number): number => now + length + SKEW;
 
 /**
- * Returns true if a period has ended. A period also counts as ended if its end is later than the latest possible end.
- * In that case, an instance with a fast clock began the period, and callers must not wait until other clocks reach that
- * time.
+ * Returns true if a period has ended. A period also counts as ended if its end is later than the result of {@link
+ * latestEnd}. Such an end was computed with a clock that was too far ahead. Without this rule, callers would wait until
+ * their own clock reaches that end.
  * @param end in milliseconds since 1970, like `now`
  * @param length in milliseconds
  */

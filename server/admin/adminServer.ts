@@ -51,8 +51,8 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
     schemaController,
   });
   servers.closeWith(app);
-  // The service copies the whole database before it sends the first byte of the response, which takes long for a large
-  // database.
+  // The timeout is off, because the service copies the whole database before it sends the first byte of the response.
+  // For a large database, the copy takes long.
   app.server.setTimeout(0);
 
   app.setErrorHandler((error, request, reply) => {

@@ -50,7 +50,8 @@ async function migrateSnapshot({
   target,
   progress,
 }: MigrationRequest): Promise<MigrationResult> {
-  // The snapshot is in the data folder, because only the user of the service may read its data.
+  // The snapshot contains secrets, so the command writes it to the service's data folder and not to a shared temporary
+  // folder.
   const snapshot = `${database}.migrating`;
   try {
     const before = await fetchDatabase(dataDir, snapshot);

@@ -2,14 +2,15 @@ import { DriverAdapterError } from "@prisma/driver-adapter-utils";
 import { Prisma } from "./generated/sqlite/client.ts";
 
 /**
- * The kind of a database outage: the database is full or read-only, does not respond, or is busy with other requests. A
- * request never causes an outage. After an outage, the service continues without a restart.
+ * The kind of a database outage: the database is full or read-only, does not respond, or is busy with other requests.
+ * The request that fails is never the cause of the outage. The service recovers from an outage without a restart.
  */
 export type Outage = "unwritable" | "unreachable" | "busy";
 
 /**
- * Error codes of SQLite and PostgreSQL, with the outage that each code indicates. The first matching entry counts.
- * Extended codes of SQLite begin with these codes. Appendix A of PostgreSQL's manual lists its codes.
+ * Error codes of SQLite and PostgreSQL, with the outage that each code indicates. The first matching entry applies. An
+ * extended code of SQLite, such as `SQLITE_BUSY_SNAPSHOT`, begins with its primary code. Appendix A of PostgreSQL's
+ * manual lists PostgreSQL's codes.
  */
 const CODES: readonly (readonly [codes: RegExp, outage: Outage])[] = [
   [/^SQLITE_(BUSY|LOCKED)/, "busy"],

@@ -277,7 +277,7 @@ function relay(socket: Socket, agent: Duplex): void {
   socket.on("close", () => agent.destroy());
   agent.on("close", () => {
     socket.destroySoon();
-    // The connection closes after this time, because the gateway process possibly never reads the remaining output.
+    // The gateway process may never read the remaining output, so the connection is closed after this time.
     setTimeout(() => socket.destroy(), LINGER).unref();
   });
 }

@@ -23,11 +23,14 @@ import {
 } from "./protocol.ts";
 
 const MAIN = fileURLToPath(new URL(`./ssh/main${extname(import.meta.filename)}`, import.meta.url));
-/** Memory that the process may use in addition to its heap, in megabytes. Bytes in transit are outside the heap. */
+/**
+ * Memory that the process may use in addition to its heap, in megabytes. Node stores the bytes of connections in
+ * buffers outside the heap.
+ */
 const OUTSIDE_HEAP = 256;
 /**
- * Interval between messages that prove a responsive event loop, in milliseconds, and maximum number of missed
- * messages.
+ * Interval, in milliseconds, at which the process reports that its event loop is responsive, and maximum number of
+ * missed reports.
  */
 const ALIVE_INTERVAL = 1_000;
 const MISSED_MAX = 5;
@@ -40,8 +43,8 @@ const ENDING = 10_000;
  */
 const PAUSE = { first: 100, longest: 30_000 };
 /**
- * Running time of the process, in milliseconds, after which the next pause before a restart is the shortest pause
- * again.
+ * Minimum running time, in milliseconds. If the process ends after at least this time, the pause before its restart is
+ * the first pause again.
  */
 const SETTLED = 60_000;
 /** Maximum time, in milliseconds, from the creation of a ticket until the process opens the ticket's connection. */

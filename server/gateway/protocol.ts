@@ -154,8 +154,8 @@ export interface ReachedDevice {
 }
 
 /**
- * The first characters of a connection from the gateway process to the service's local socket. A ticket identifies the
- * connection that the process joins. Each ticket is valid once.
+ * The text that the gateway process sends first on a connection to the service's local socket. The ticket identifies
+ * the connection of the agent or browser with which the service joins this connection. Each ticket is valid once.
  */
 export type RelayTicket = string;
 export const RELAY_TICKET_LENGTH = 32;

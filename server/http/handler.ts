@@ -27,8 +27,8 @@ interface RequestContext<Params, Query, Body, Identity> {
   /** Digest of the request's Idempotency-Key; null if the header is absent or the operation does not accept it. */
   readonly creationKey: string | null;
   /**
-   * The program resource that the request claims to declare, or null. No decision may depend on this claim, because any
-   * client can send it.
+   * The program's resource that declares the object, according to the request's header `Gatehouse-Declared-By`; null
+   * without the header. No decision may depend on this value, because any client can send the header.
    */
   readonly declaration: Declaration | null;
   /** Call this function if an earlier request with the same idempotency key created the object. */
@@ -76,7 +76,8 @@ export type WriteContext<O extends Operation, Row = unknown> = Omit<Context<O>, 
 /**
  * The behavior of an operation that changes a declared object. The operation uses only SQL statements, which take a
  * fifth of the time of the same work with Prisma's client. Other operations may share its transaction, so the operation
- * must wait only for its own statements. The operation may run twice.
+ * must wait only for its own statements. The operation may run more than once, because the service repeats a
+ * transaction after a conflict.
  */
 export type ObjectWrite<O extends Operation, Row = unknown> = (
   context: WriteContext<O, Row>,

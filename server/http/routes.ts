@@ -157,8 +157,8 @@ function readCreationKey(operation: Operation, headers: IncomingHttpHeaders): st
 }
 
 /**
- * Returns the program resource that the request claims to declare. Returns null if the header is absent or the
- * operation does not accept it.
+ * Returns the program's resource that declares the object, according to the header `Gatehouse-Declared-By`. Returns
+ * null if the header is absent or the operation does not accept it.
  * @throws InvalidError the value does not match the header's schema
  */
 function readDeclaration(operation: Operation, headers: IncomingHttpHeaders): Declaration | null {
@@ -192,8 +192,8 @@ function writerOf(
       declaration,
       facts: context.request,
       identify: (inside) => identify(inside, operation, request),
-      // The new context inherits from the old context, because a copy would create the signal. The type of the identity
-      // depends on the operation's scope.
+      // The new context inherits from the old context, because copying its properties would call the getter that
+      // creates the signal. The type of the identity depends on the operation's scope.
       run: (inside, identity, report) =>
         handler(Object.assign(Object.create(context), report, { services: inside, identity })),
     });

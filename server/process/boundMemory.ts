@@ -1,7 +1,7 @@
 /**
- * V8 flags that collect garbage early. By default V8 first collects at 512 MB, and then at several times the memory in
- * use. With these flags, V8 collects at 48 MB, and then whenever the memory in use has grown by a third. The flags do
- * not change the maximum heap size (`--max-old-space-size`), because some work needs much memory.
+ * V8 flags with which V8 collects garbage early. By default V8 first collects at 512 MB, and then at several times the
+ * memory in use. With these flags, V8 collects at 48 MB, and then whenever the memory in use has grown by a third. The
+ * flags do not change the maximum heap size (`--max-old-space-size`), because some work needs much memory.
  */
 const OLD_SPACE = ["--initial-old-space-size=48", "--heap-growing-percent=33"];
 /** Size of each half of the space for new objects, in megabytes. V8's default is 16 MB. */

@@ -23,7 +23,8 @@ const HOUR = 60 * MINUTE;
 
 function choresOf(services: Services, keys: DatabaseSigningKeys, log: FastifyBaseLogger): Chore[] {
   return [
-    // The interval is the maximum delay until this instance uses a signing key that another instance has rotated.
+    // After another instance has rotated the signing key, this instance signs with the new key after at most this
+    // interval.
     { name: "signing keys", every: 5 * SECOND, run: () => keys.refresh() },
     { name: "billing", every: 10 * MINUTE, run: () => refreshBilling(services) },
     { name: "removed devices", every: HOUR, run: () => forgetRemovedDevices(services) },

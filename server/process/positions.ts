@@ -40,7 +40,7 @@ function open(file: string): Reader<CityResponse> {
 const isWithin = (value: unknown, limit: number): value is number =>
   typeof value === "number" && Math.abs(value) <= limit;
 
-/** Looks up the positions of IP addresses in a position file. The content of the file stays in memory.. */
+/** Looks up the positions of IP addresses in a position file. The content of the file stays in memory. */
 export class Positions {
   readonly #file: string;
   readonly #onError: (error: unknown) => void;

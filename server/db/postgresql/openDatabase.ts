@@ -13,16 +13,16 @@ import { endSilence } from "./silence.ts";
 import { beginSerializable, type NameOf, postgresqlSql, WIRE_TYPES } from "./sql.ts";
 
 /**
- * Maximum number of prepared statements per connection. PostgreSQL parses further statements, such as statements with
- * lists of ids of any length, each time.
+ * Maximum number of prepared statements per connection. PostgreSQL parses all further statements at each execution. A
+ * limit is necessary, because a statement with a list of ids has a different text for each length of the list.
  */
 const MAXIMUM_PREPARED = 300;
 
 /**
  * Creates a function that assigns names to prepared statements, so that PostgreSQL parses and plans each statement once
  * per connection. Statements without values, which begin and end transactions, have no name: PostgreSQL parses them
- * faster than it prepares them. Searches by a pattern have no name, because PostgreSQL must plan each search: the
- * benefit of the pattern index depends on the number of matching rows in all namespaces.
+ * faster than it prepares them. Searches by a pattern have no name, because PostgreSQL must plan each search with its
+ * pattern: whether the pattern index saves time depends on how many rows of all namespaces match the pattern.
  * @returns a function from a statement to its name; empty for a statement that is not prepared
  */
 function statementNames(): NameOf {

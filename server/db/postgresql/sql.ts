@@ -130,7 +130,8 @@ export async function beginSerializable(
       committed.catch(ignore);
       await sent.settle();
       const { command } = await committed;
-      // PostgreSQL returns ROLLBACK for a COMMIT after a failed statement whose error a job has ignored.
+      // If a job has ignored the error of a failed statement, PostgreSQL rolls back at the COMMIT and returns the
+      // command ROLLBACK.
       if (command !== "COMMIT") throw new Error(`PostgreSQL returned ${command} for COMMIT`);
       release(false);
     },

@@ -60,26 +60,26 @@ type Outcome = () => void;
  * Maximum number of jobs in one transaction. On SQLite, statements of other requests wait until the transaction ends.
  */
 const LARGEST = 64;
-/** Maximum number of jobs that wait in a lane. The last job waits for all earlier jobs. */
+/** Maximum number of jobs that wait in one lane (see {@link GroupCommit}). The last job waits for all earlier jobs. */
 const WAITING = 2000;
 
 /**
  * Runs jobs in shared transactions. Beginning and committing a transaction costs more than most jobs, because the
- * COMMIT waits for the disk. Jobs of one lane share the next transaction if they arrive in one turn of the event loop,
- * or during the lane's previous transaction. Each job reads the changes of earlier jobs, so that jobs of one
- * transaction never conflict. If a job fails, only the changes of that job are undone. No caller receives a result
- * before the COMMIT.
+ * COMMIT waits for the disk. Each job belongs to a lane, which is a named queue. Jobs of one lane share the next
+ * transaction if they arrive in one turn of the event loop, or during the lane's previous transaction. Each job reads
+ * the changes of earlier jobs, so that jobs of one transaction never conflict. If a job fails, only the changes of that
+ * job are undone. No caller receives a result before the COMMIT.
  */
 export class GroupCommit {
   readonly #begin: (alone: boolean) => Promise<SharedTransaction>;
   readonly #oneLane: boolean;
-  /** The waiting jobs, by lane. A lane whose transaction runs without waiting jobs has an empty list. */
+  /** The waiting jobs, by lane. The list is empty while the lane's transaction runs and no further job waits. */
   readonly #lanes = new Map<string, Job[]>();
 
   /**
    * Creates a group commit for a database.
-   * @param begin begins a transaction. With `alone`, it waits until all open transactions have ended, and delays later
-   * transactions.
+   * @param begin begins a transaction. With `alone`, the new transaction waits until all open transactions have ended,
+   * and later transactions wait until the new transaction has ended.
    * @param oneLane true if the database runs one transaction at a time
    */
   constructor(begin: (alone: boolean) => Promise<SharedTransaction>, { oneLane = false } = {}) {
@@ -110,7 +110,7 @@ export class GroupCommit {
   async #empty(lane: string): Promise<void> {
     for (let jobs = this.#next(lane); jobs.length > 0; jobs = this.#next(lane)) {
       await this.#commit(jobs);
-      // Many waiting jobs must not block the event loop.
+      // Other events are handled between two transactions, so that many waiting jobs do not block the event loop.
       await new Promise(setImmediate);
     }
     this.#lanes.delete(lane);
@@ -144,7 +144,7 @@ async function runAll(transaction: SharedTransaction, jobs: readonly Job[]): Pro
   }
 }
 
-/** Runs jobs without savepoints. If one fails, the whole transaction is undone. */
+/** Runs jobs without savepoints. If a job fails, the whole transaction is undone. */
 async function runOnly({ sql }: SharedTransaction, jobs: readonly Job[]): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
   for (const { work, resolve } of jobs) {

@@ -8,8 +8,9 @@ import { type Client, DatabaseError } from "pg";
  * takes a fifth of a second.
  */
 export function indexNamesOnSqlite(sqlite: Sqlite.Database): void {
-  // Inserts in the order of the row ids, which is fastest for FTS5. The plus sign makes SQLite read the names from an
-  // index instead of the table, since the index is much smaller.
+  // FTS5 inserts fastest in the order of the row ids. Without the plus sign, SQLite would read the names from the table
+  // in this order. With the plus sign, SQLite reads the names from an index, which is much smaller than the table, and
+  // sorts them.
   sqlite.exec(`
     CREATE VIRTUAL TABLE temp."DeviceName"
       USING fts5("name", content = '', contentless_delete = 1, detail = none, tokenize = 'trigram');
@@ -32,9 +33,9 @@ const INDEX = "Device_name_trgm_idx";
 
 /**
  * Creates the index of device names on PostgreSQL, if the extension `pg_trgm` is available and permitted. Without the
- * index, a search checks the names one by one. PostgreSQL collects new entries in a pending list of at most a megabyte,
- * and each search reads this list. Device reports change all indexes of the device. Without the pending list, they
- * would take three times as long.
+ * index, a search checks the names one by one. Each device report updates the device's entries in all indexes. So
+ * PostgreSQL collects new entries of this index in a pending list; without the list, a device report would take three
+ * times as long. Each search reads the whole list, so its size is limited to a megabyte.
  * @returns the reason why no index exists; undefined if it exists
  */
 export async function indexNamesOnPostgresql(client: Client): Promise<string | undefined> {

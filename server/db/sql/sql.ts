@@ -16,13 +16,16 @@ export interface SqlClient {
   $queryRaw<Rows>(query: Sql): Promise<Rows>;
   /** Executes a statement, and returns the number of changed rows. */
   $executeRaw(statement: Sql): Promise<number>;
-  /** Defers the wait for a change to the COMMIT. Undefined for clients for which deferring saves no time. */
+  /**
+   * Continues without waiting for a change; the COMMIT waits for the change instead. Undefined for clients for which
+   * this saves no time.
+   */
   leaveToCommit?(change: Promise<unknown>): void;
 }
 
 /**
- * Defers the wait for a change to the COMMIT. Use it for a change whose result the caller does not need. If the change
- * fails, nothing is committed.
+ * Continues without waiting for a change; the COMMIT waits for the change instead. Use this function for a change whose
+ * result the caller does not need. If the change fails, nothing is committed.
  */
 export async function leaveToCommit(db: SqlClient, change: Promise<unknown>): Promise<void> {
   if (db.leaveToCommit) db.leaveToCommit(change);
@@ -93,7 +96,7 @@ export async function readWireRows<Row>(db: SqlClient, query: Sql): Promise<Row[
 /** A connection through an adapter of Prisma, or a transaction on it. */
 type Queryable = Pick<SqlQueryable, "provider" | "queryRaw" | "executeRaw">;
 
-// The adapters need no declared type, because they convert values by their JavaScript type.
+// The type of every argument is `unknown`, because the adapters convert an argument by its JavaScript type.
 const ARGUMENT: ArgType = { scalarType: "unknown", arity: "scalar" };
 
 /**
@@ -119,8 +122,8 @@ async function rowsOf<Row>(connection: Queryable, query: Sql, converting: Conver
   const conversions = columnTypes.map((type) => converting[type]);
   let form: Readonly<Record<string, unknown>> = {};
   return rows.map((values) => {
-    // The copy allocates all columns of the row at once. An object that grows by one column at a time produces garbage
-    // of several times its size.
+    // A copy of the previous row allocates all columns of the new row at once. Adding the columns one by one to an
+    // empty object would allocate several times the memory of the row.
     const row: Record<string, unknown> = { ...form };
     for (let index = 0; index < columnNames.length; index += 1) {
       const value = values[index];

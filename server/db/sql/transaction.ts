@@ -65,7 +65,7 @@ export function writeDirectly(client: object, groups: GroupCommit): void {
 /**
  * Runs work that uses only SQL in a transaction, like {@link inTransaction}. Other work may share the transaction, so
  * the work must wait only for its own statements.
- * @param lane work of one lane shares transactions, and never conflicts
+ * @param lane name of a queue. Work of the same lane shares transactions, and never conflicts with each other
  */
 export async function inSqlTransaction<T>(
   services: With<PrismaClient>,
@@ -98,9 +98,9 @@ const FIRST_WAIT = 4;
 const LONGEST_WAIT = 400;
 
 /**
- * Runs a transaction, and repeats it after a conflict with another transaction. A single statement is a transaction
- * too. If a statement changes several rows, PostgreSQL locks the rows in the order in which it finds them, so that two
- * statements may deadlock.
+ * Runs a transaction, and repeats it after a conflict with another transaction. Use it for a single statement that
+ * changes several rows too: PostgreSQL locks the rows in the order in which it finds them, so two such statements can
+ * deadlock.
  * @param run runs the transaction; receives the number of the attempt, from 1
  */
 export async function retryConflicts<T>(run: (attempt: number) => Promise<T>): Promise<T> {

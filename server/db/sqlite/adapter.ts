@@ -24,9 +24,9 @@ const adapterName = "gatehouse-better-sqlite3";
 const preparedStatements = 200;
 
 /**
- * Maximum number of values of a cached statement. Statements with more values contain lists of any length, and each
- * length results in a different text. A statement with 250 values takes 60 kB of memory, but is prepared in a fifth of
- * a millisecond.
+ * Maximum number of values of a cached statement. Statements with more values contain lists, and each length of a list
+ * results in a different SQL text. The cache would save little time for such statements: a statement with 250 values
+ * takes 60 kB of memory, and preparing it takes a fifth of a millisecond.
  */
 const mostValues = 120;
 
@@ -168,7 +168,8 @@ class SqliteTransaction implements Transaction {
   }
 
   /**
-   * Returns the connection until the transaction ends. A later statement would become part of another transaction.
+   * Returns the connection while the transaction is open. After its end, a statement would become part of another
+   * transaction.
    * @throws DriverAdapterError the transaction has ended
    */
   #open(): SqliteConnection {
@@ -193,7 +194,8 @@ class SqliteTransaction implements Transaction {
 
 /**
  * Executes statements and transactions on one connection. Statements outside a transaction wait until an open
- * transaction ends, because they would otherwise become part of it. They run before transactions that have not begun.
+ * transaction ends, because such a statement would otherwise become part of the transaction. Waiting statements run
+ * before waiting transactions.
  */
 class SqliteAdapter implements SqlDriverAdapter, SqlQueryable {
   readonly provider = "sqlite";
@@ -246,8 +248,9 @@ class SqliteAdapter implements SqlDriverAdapter, SqlQueryable {
 }
 
 /**
- * Creates a Prisma driver adapter over an open SQLite connection. No other adapter meets all requirements.
- * Compared with Prisma 7.10; `test/server/sqlite` tests the reasons for the choice.
+ * Creates a Prisma driver adapter over an open SQLite connection. The service uses its own adapter, because no other
+ * adapter meets all requirements. The table compares the adapters with Prisma 7.10. The tests in `test/server/sqlite`
+ * verify the reasons for the choice.
  *
  * | Adapter | Installation | Acknowledged writes | Memory after 100,000 writes |
  * |---|---|---|---|

@@ -9,9 +9,10 @@ import { type AppliedMigration, type Migration, pendingMigrations } from "../mig
  * Applies the outstanding migrations to the database, each in one transaction. First copies a database that contains
  * data to `<file>.before-<first migration>`.
  *
- * Foreign keys are off during the migrations. A migration rebuilds a table by dropping it, which would silently delete
- * the rows that refer to it. SQLite ignores the switch inside a transaction, so the migrations' own `PRAGMA
- * foreign_keys=OFF` has no effect. Foreign keys are therefore switched off here.
+ * Foreign keys are off during the migrations. A migration rebuilds a table by creating a new table and dropping the old
+ * table. With foreign keys on, the drop would silently delete the rows of other tables that refer to the old table. The
+ * SQL of the migrations contains `PRAGMA foreign_keys=OFF`, but SQLite ignores this pragma inside a transaction. So
+ * this function sets the pragma before the transactions.
  * @returns names of the applied migrations
  * @throws DatabaseError a newer version of the service wrote the database, an applied migration has changed, or a
  * migration fails; the database is then in its state before that migration
@@ -65,7 +66,8 @@ function apply(sqlite: Sqlite.Database, { name, sql, checksum }: Migration): voi
 function copySqlite(sqlite: Sqlite.Database, target: string): void {
   const unfinished = `${target}.unfinished`;
   rmSync(unfinished, { force: true });
-  // SQLite makes the copy, because reading the file in this process would release SQLite's locks on it.
+  // SQLite itself creates the copy. If this process opened and closed the file to read it, SQLite's locks on the file
+  // would be released (POSIX).
   sqlite.prepare("VACUUM INTO ?").run(unfinished);
   chmodSync(unfinished, 0o600);
   moveDurably(unfinished, target);

@@ -33,8 +33,8 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
       namesUnindexed: undefined,
       snapshots: snapshotsOf(client, file),
       async tryWrite() {
-        // This statement writes a page of the file but no row. A written row would count as a change that a snapshot
-        // lacks. `user_version` has no other use.
+        // This statement writes a page of the file but changes no row. A changed row would be reported as missing from
+        // a snapshot that is taken at the same time. The service does not use `user_version` for anything else.
         await client.$executeRaw`PRAGMA user_version = 0`;
         await checkFreeSpace(`${file}.room`);
       },
@@ -70,15 +70,15 @@ export async function beginOnSqlite(adapter: SqlDriverAdapter): Promise<SharedTr
 }
 
 /**
- * Free disk space, in bytes, that the check requires. Most requests write fewer bytes, once to SQLite's log and once to
- * the database.
+ * Free disk space, in bytes, that the check requires. Most requests write fewer bytes, although SQLite writes each
+ * change twice: to the write-ahead log and to the database file.
  */
 const FREE_SPACE = 256 * 1024;
 
 /**
- * Checks that the disk has enough free space, by writing a temporary file. After a failed write, the free space often
- * suffices for a small write, so a small write alone proves nothing. The file is removed before its content is flushed
- * to disk, because file systems report missing space at once.
+ * Checks that the disk has enough free space, by writing a temporary file. On a nearly full disk, a small write often
+ * succeeds although larger writes fail, so a small write alone proves nothing. File systems report missing space at the
+ * write itself, so the file is removed without flushing its content to disk.
  */
 async function checkFreeSpace(file: string): Promise<void> {
   try {

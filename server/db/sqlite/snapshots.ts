@@ -44,16 +44,16 @@ export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
     // although the copy contains it, which is harmless.
     const before = await changes();
     try {
-      // The client runs the copy, so that the copy waits for open transactions. Reading the file directly would release
-      // SQLite's locks on it.
+      // The copy is a statement of the client, so that it waits for open transactions. If this process opened and
+      // closed the database file to read it, SQLite's locks on the file would be released (POSIX).
       await client.$executeRaw`VACUUM INTO ${copy}`.catch(async (error: unknown) => {
         throw outageOf(error) === "unwritable" ? await noSpaceError(client, copy, error) : error;
       });
       const handle = await open(copy, "r");
       return { file: handle, size: (await handle.stat()).size, changes: before };
     } finally {
-      // The file stays readable while it is open, although its name is deleted. The operating system frees it however
-      // this process ends.
+      // The file stays readable while it is open, although its name is deleted. The operating system frees its disk
+      // space when the file is closed, at the latest when this process ends.
       rmSync(copy, { force: true });
     }
   };

@@ -50,8 +50,9 @@ export interface TunnelEvents {
 const KEEP_ALIVE = Buffer.from('{"command":"keep-alive"}\n');
 
 /**
- * The tunnel of a device's agent: an open WebSocket over which the service announces the connections that the agent
- * must pick up. Ten thousand tunnels may be open, so a tunnel uses little memory and has no timers.
+ * The tunnel of a device's agent: an open WebSocket over which the service announces new connections to the device. The
+ * agent picks up a connection by opening another WebSocket to the service. Ten thousand tunnels may be open, so a
+ * tunnel uses little memory and has no timers.
  */
 export class AgentTunnel {
   readonly id = randomBytes(16).toString("hex");
@@ -92,7 +93,8 @@ export class AgentTunnel {
   /**
    * Sends a keep-alive, or ends the tunnel if the agent has not answered since the last call or has sent too much. The
    * holder of the tunnel calls this method every 25 seconds, because agents disconnect 35 seconds after the last
-   * keep-alive. A tunnel with too much data ends only here: if it ended earlier, the agent would reconnect at once.
+   * keep-alive. A tunnel with too much data ends only at this call and not at once, because the agent would also
+   * reconnect at once.
    */
   check(): void {
     this.#bytes = 0;
@@ -156,8 +158,8 @@ export class AgentTunnel {
 }
 
 /**
- * Returns the id of the connection that the agent failed to pick up, according to a line. Returns undefined for any
- * other line, and null if the line is not JSON.
+ * Returns the id of the connection in a line that reports a failed pickup. Returns undefined for any other line, and
+ * null if the line is not JSON.
  */
 function failedDial(line: string): string | null | undefined {
   let message: { readonly command?: unknown; readonly connPath?: unknown } | null;

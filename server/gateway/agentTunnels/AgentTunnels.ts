@@ -22,9 +22,10 @@ const PENDING_PER_NETWORK = 50;
 /** Number of groups of tunnels. One group is checked each second, so each tunnel is checked every 25 seconds. */
 const SLOTS = 25;
 /**
- * Time, in milliseconds, during which a newer tunnel of the same device cannot replace a proven tunnel. Agents
- * reconnect at once. Without this limit, two agents of the same device, such as copies of its disk, would replace each
- * other's tunnels hundreds of times a second.
+ * Minimum age, in milliseconds, at which a newer tunnel of the same device can replace a proven tunnel. A tunnel is
+ * proven if its agent has proven that it has the device's private key. Agents whose tunnel was replaced reconnect at
+ * once. Without this limit, two agents of the same device, such as copies of its disk, would replace each other's
+ * tunnels hundreds of times a second.
  */
 const SETTLING = 10_000;
 /**
@@ -36,14 +37,17 @@ const CANDIDATES = 8;
 const PROOFS = { atATime: 16, waiting: 1_000 };
 /** Maximum time, in milliseconds, for an agent to prove its private key. */
 const PROOF_TIMEOUT = 20_000;
-/** Minimum interval between two audit entries about refused takeovers of the same device, in milliseconds. */
+/**
+ * Minimum interval, in milliseconds, between two audit entries about refused attempts to replace the tunnel of the same
+ * device, and maximum number of devices for which the service stores the interval.
+ */
 const AUDITED = { every: 10 * 60_000, devices: 10_000 };
 /** Maximum time, in milliseconds, for an agent to pick up a connection. */
 const PICK_UP_TIMEOUT = 10_000;
 
 /**
- * Converts a WebSocket to a stream of its bytes. Both directions of the stream end together, because a WebSocket cannot
- * end only one direction. An error closes the stream and is otherwise ignored.
+ * Converts a WebSocket to a stream of its bytes. Both directions of the stream end together, because a WebSocket has no
+ * half-close. An error closes the stream and is otherwise ignored.
  */
 export function streamOver(socket: WebSocket): Duplex {
   const stream = createWebSocketStream(socket);
@@ -118,8 +122,8 @@ export class AgentTunnels implements TunnelEvents {
 
   /**
    * Prepares the tunnel of a device. A new tunnel replaces another tunnel only if the new tunnel's agent proves that it
-   * has the device's private key. A proof is necessary because every user who can list devices can read the other data
-   * of an enrollment.
+   * has the device's private key. A proof is necessary because the private key is the only secret of an enrollment:
+   * every user who can list devices can read all other data that the agent sends to enroll.
    * @throws NotFoundError the device no longer exists
    * @throws RateLimitedError too many pending devices hold a tunnel, the device opened its present tunnel less than 10
    * seconds ago, or too many of its tunnels wait for their proof
@@ -187,7 +191,7 @@ export class AgentTunnels implements TunnelEvents {
   }
 
   failed(tunnel: AgentTunnel, id: string): void {
-    // The check of the device prevents an agent from ending a connection to another device.
+    // Without this comparison, an agent could end a connection to another device.
     if (this.#dials.get(id)?.tunnel === tunnel)
       this.#takeDial(id)?.failed("could not pick up the connection");
   }
@@ -213,7 +217,8 @@ export class AgentTunnels implements TunnelEvents {
 
   #refuseTooSoon({ uid }: TunneledDevice): void {
     const held = this.#byDevice.get(uid);
-    // Only a proven tunnel counts, because an attacker's tunnel without a proof must not block the device's own agent.
+    // Only a proven tunnel delays further tunnels, because an attacker's tunnel without a proof must not block the
+    // device's own agent.
     if (!held?.proven) return;
     const age = this.#services.now().getTime() - held.openedAt.getTime();
     // A negative age means that the clock was set back.
@@ -326,7 +331,7 @@ export class AgentTunnels implements TunnelEvents {
     const before = this.#byDevice.get(uid);
     this.#byDevice.set(uid, tunnel);
     before?.close();
-    // The tunnel does not join the group that is checked next, so that its first check does not follow at once.
+    // The tunnel joins the group that was checked last, so that its first check follows as late as possible.
     this.#slots[(this.#slot + SLOTS - 1) % SLOTS]?.add(tunnel);
     this.#log().debug({ device: uid, tenant: tenantId, network }, "tunnel open");
     noteOpened(this.#services, this.#instanceId, tunnel).then(

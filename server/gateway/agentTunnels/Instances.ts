@@ -139,10 +139,10 @@ export class Instances {
   }
 
   /**
-   * Writes the heartbeat of this instance, and clears the records of instances whose last heartbeat is older than the
-   * lifetime. Times come from the database's clock, because the clocks of instances differ. After an outage of the
-   * database, the heartbeats of all instances are missing. So an instance clears other instances only after its own
-   * heartbeats have succeeded for a lifetime.
+   * Writes the heartbeat of this instance, and clears the records of instances whose last heartbeat is older than
+   * `LIFETIME`. Times come from the database's clock, because the clocks of instances differ. During an outage of the
+   * database, no instance can write its heartbeat. So an instance clears the records of other instances only after its
+   * own heartbeats have succeeded for `LIFETIME`.
    */
   async sign(): Promise<void> {
     const { db } = this.#services;

@@ -3,7 +3,10 @@ import { inSqlTransaction } from "../../db/sql/transaction.ts";
 import type { Services } from "../../services.ts";
 import type { AgentTunnel } from "./AgentTunnel.ts";
 
-/** Name of the lane whose writes share transactions, because a whole fleet may reconnect at once. */
+/**
+ * Name of the lane (see {@link inSqlTransaction}) in which the writes about tunnels share transactions. Separate
+ * transactions would take too long when all devices of a fleet reconnect at once.
+ */
 const LANE = "agentTunnels";
 
 /** The database's state of a device and its tunnel. */

@@ -22,7 +22,8 @@ interface LiveLogin extends LoginFacts {
 const CHECK_INTERVAL = 500;
 /**
  * Interval, in milliseconds, after which logins are checked against the policy again although the audit trail contains
- * no change. `LATE_ENTRIES` is the number of newest audit entries among which a late commit is detected at once.
+ * no change. An audit entry can be committed after an entry with a higher id. The next check detects such a late entry
+ * if its id is among the newest `LATE_ENTRIES` ids.
  */
 const RECHECK = 60_000;
 const LATE_ENTRIES = 1_000;
@@ -88,7 +89,8 @@ export class LiveLogins {
       this.#beginning.delete(uid);
       throw error;
     }
-    // If the uid is missing, the gateway process ended during the write, and `endAll` closed all other sessions.
+    // If the uid is missing, the gateway process ended during the write. `endAll` has then closed all sessions except
+    // this one, so this session is closed here.
     if (!this.#beginning.delete(uid)) await this.#close([uid]);
     else this.#live.set(uid, { ...facts, policy: undefined, stream: undefined });
   }

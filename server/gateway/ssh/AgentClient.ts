@@ -69,7 +69,7 @@ export class AgentClient {
   }
 
   /**
-   * Settles when the agent has proven that it has the private key of the host key.
+   * Settles when the agent has proven that it has the private key that matches the expected public key.
    * @throws UnreachableError the agent does not answer, or has a different key
    */
   async handshake(): Promise<void> {
@@ -94,7 +94,7 @@ export class AgentClient {
   /** Ends the connection. */
   end(): void {
     this.#client.destroy();
-    // The library ends only its own direction of the stream.
+    // The library's `destroy` does nothing if one direction of the stream has already ended.
     this.#stream.destroy();
   }
 

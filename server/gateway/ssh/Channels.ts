@@ -21,7 +21,7 @@ const OWN_AGENT = "Gatehouse-Agent";
 /** Refuses a channel. The library's types lack these parameters. */
 type Refuse = (code?: number, text?: string) => void;
 
-/** The channels of a client, each joined to a channel of the same kind to the device. */
+/** The channels of a client. Each channel is joined to a channel of the same kind on the connection to the device. */
 export class Channels implements ConnectionChannels {
   readonly #login: DeviceLogin;
   readonly #device: Promise<Client>;
@@ -221,9 +221,9 @@ function prohibitionOf(forwarding: readonly string[] | undefined, target: string
 }
 
 /**
- * Joins a client's forwarded connection and the device's connection until both have ended. The end of the client's
- * input is forwarded at once only to the project's own agent. Agents of version 0.19 close both directions when one
- * direction ends, so that the response would be lost.
+ * Joins a client's forwarded connection and the device's connection until both have ended. The gateway forwards the
+ * client's EOF at once only to the project's own agent. Agents of version 0.19 close both directions of the connection
+ * when they receive EOF, so the response would be lost.
  */
 function join(near: ServerChannel, far: ClientChannel): void {
   ignoreErrors(far);

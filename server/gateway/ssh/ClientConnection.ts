@@ -59,8 +59,8 @@ export class ClientConnection {
       });
     });
     client.on("ready", () => this.#ready());
-    // The library ends only its own direction of the connection. Without this call, the channels of a client that has
-    // disappeared would stay open.
+    // After an error, the library closes only the sending direction of the connection. Without this call, the channels
+    // of a client that has disappeared would stay open.
     client.on("error", (error) => this.#failed(error));
     client.on("close", () => this.#closed());
   }
@@ -168,7 +168,7 @@ export class ClientConnection {
     const before = this.#login?.admitted.device.uid ?? device.uid;
     if (before !== device.uid) throw new UnreachableError("was renamed during the login");
     // A login by key has a separate session. Password attempts share a session, because the agent can check several
-    // passwords.
+    // passwords on one connection.
     if (key !== undefined) void this.#login?.finish();
     if (this.#login !== undefined && key === undefined) return this.#login;
     const admitted = { device, key, username: this.#sshAddress?.login ?? "", address: this.#address };
@@ -191,7 +191,7 @@ export class ClientConnection {
       return client;
     });
     device.catch((error: unknown) => {
-      // An UnreachableError is not logged here, because the channels also receive it.
+      // An UnreachableError is not logged here, because the channels receive the error too and show it to the client.
       if (error instanceof UnreachableError) return;
       this.#service.log.error({ session: login.uid, err: error }, "cannot reach a device");
     });
@@ -204,8 +204,8 @@ export class ClientConnection {
   }
 
   #failed(error: Error): void {
-    // Before login, the listener counts aborted key exchanges. A log line for each exchange would let any client fill
-    // the log.
+    // Failures before login are not logged, because any client could fill the log. The listener counts aborted key
+    // exchanges instead.
     if (this.#client.authenticated) {
       const facts = { address: this.#address, session: this.#login?.uid, reason: error.message };
       this.#service.log.info(facts, "the SSH connection of a client failed");
@@ -240,7 +240,8 @@ export class ClientConnection {
   }
 
   #end(reason: string): void {
-    // If the connection has no channels, such as a shared connection without sessions, no client reads the reason.
+    // If the connection has no channels, such as a shared connection without sessions, no channel can show the reason,
+    // so the connection ends at once.
     if (this.#channels?.end(reason) === 0) {
       this.#leave();
       return;

@@ -29,11 +29,11 @@ export interface ConnectionChannels {
   addTerminal(channel: ServerChannel): void;
   /** Calls a function once, at the end of a channel or of all channels. */
   atEnd(channel: ServerChannel, call: () => void): void;
-  /** Adds an event of a seat to the session. */
+  /** Adds an event of a channel to the session. `seat` is the channel's number in the session. */
   note(seat: number, type: string, data: EventData): void;
   /** Sets the session's type. The client's first request determines the type; later calls have no effect. */
   describe(type: string, term: string | undefined): void;
-  /** Pauses reading from the client until the device has read the data that the gateway has sent for the client. */
+  /** Pauses reading from the client until the device has read the data that the gateway has sent to the device. */
   spare(device: Client): void;
 }
 
@@ -53,7 +53,7 @@ export class SessionChannel {
   #isClosed = false;
   readonly #release: () => void;
 
-  /** @param release called when the channel no longer counts toward the limit */
+  /** @param release called when the channel no longer counts toward the maximum number of open channels */
   constructor(session: Session, seat: number, channels: ConnectionChannels, release: () => void) {
     this.#session = session;
     this.#seat = seat;
@@ -61,15 +61,15 @@ export class SessionChannel {
     this.#release = release;
     session.once("close", () => {
       this.#isClosed = true;
-      // A channel closes only after all its data is read. If the device has not opened its channel, nothing else reads
-      // the data, so it is discarded here.
+      // The client's channel closes only after all its data has been read. If the device has not opened its channel, no
+      // other code reads the data, so this call discards the data.
       if (this.#far === undefined) this.#near?.resume();
       this.#releaseIfDone();
     });
     this.#takeRequests();
   }
 
-  /** Releases the channel when its client has closed it and the device has responded. */
+  /** Stops counting the channel when the client has closed it and the device is not opening a channel for it. */
   #releaseIfDone(): void {
     if (this.#isClosed && !this.#isOpening) this.#release();
   }
@@ -108,8 +108,8 @@ export class SessionChannel {
       else if (this.#earlySignals.length < EARLY_SIGNALS) this.#earlySignals.push(name);
       accept?.();
     });
-    // Requests are accepted at once: a client without input ends its direction immediately, and after that the library
-    // cannot accept the request.
+    // The gateway accepts these requests before the device has responded. A client without input sends EOF immediately
+    // after its request, and after EOF the library cannot accept the request.
     session.on("shell", (accept) => this.#run(accept(), { request: "shell" }));
     session.on("exec", (accept, _reject, { command }) => this.#run(accept(), { request: "exec", command }));
     session.on("subsystem", (accept, reject, { name }) => {
@@ -158,7 +158,7 @@ export class SessionChannel {
     const kind =
       program.request === "subsystem" ? program.name : program.request === "exec" ? "exec" : "term";
     this.#channels.describe(kind, this.#term);
-    // Opening throws if the device has disconnected and the library has not detected this yet.
+    // `#open` throws if the device has disconnected and the library has not detected this yet.
     this.#channels.device
       .then((device) => {
         this.#open(device, near, program);
@@ -236,10 +236,12 @@ export class SessionChannel {
       this.#channels.note(this.#seat, "exit-status", { status: code ?? FAILED, ...(signal && { signal }) });
       const isKnown = SIGNALS.has(signal?.replace(/^SIG/, "") ?? "");
       if (code === null && signal && isKnown) near.exit(signal, Boolean(core), text ?? "");
-      // Agents send 2^32 - 1 for a program that a signal has killed.
+      // Agents send the exit status 2^32 - 1 for a program that a signal has killed, so larger values are reduced to
+      // `FAILED`.
       else near.exit(Math.min(code ?? FAILED, FAILED));
     });
-    // The exit status may arrive after the last output.
+    // The exit status may arrive after the last output, so the client's channel ends only after the device's channel is
+    // closed.
     const closed = new Promise((resolve) => far.on("close", resolve));
     void Promise.all([passOutput(near, far, far.stderr, note), closed]).then(() => {
       // Agents report no status for SFTP, and scp treats a missing status as a failure.

@@ -193,7 +193,7 @@ export class SessionRecorder {
     this.#add({ kind: "described", type, ...(term && { term }) });
   }
 
-  /** Adds an event of a seat. Of consecutive size changes, only the last one is kept. */
+  /** Adds an event of the channel with the number `seat`. Of consecutive size changes, only the last one is kept. */
   event(seat: number, type: string, data: EventData): void {
     const last = this.#waiting.at(-1);
     if (type === "window-change" && last?.kind === "event" && last.type === type && last.seat === seat) {
@@ -203,7 +203,7 @@ export class SessionRecorder {
   }
 
   /**
-   * Records output of a seat.
+   * Records output of the channel with the number `seat`.
    * @param stream the stream to which the command has written
    * @returns settles when the recorder accepts more output
    */

@@ -51,8 +51,8 @@ export class SshEntry {
   #refusedExchanges = 0;
   readonly #isTrusted: (address: string) => boolean;
   /**
-   * Addresses of clients by their sockets. The library reports only the peer's address and port, which a client can
-   * use for several connections in turn.
+   * Addresses of clients, by their sockets. The peer's address and port, which the library reports, do not identify a
+   * connection, because a client can use the same port for several connections in turn.
    */
   readonly #addresses = new WeakMap<Socket, string>();
 
@@ -165,7 +165,7 @@ export class SshEntry {
     // The client has sent its identification, and is ready to exchange keys.
     socket.pause();
     this.#startups.exchange(socket, () => socket.resume());
-    // An aborted key exchange has cost as much as a login.
+    // An aborted key exchange costs the gateway as much as a login, so it counts as a refused login.
     const brokenOff = () => {
       if (!hasBegunExchange(client)) return;
       this.#refusedExchanges += 1;

@@ -12,7 +12,7 @@ const MOST = 5_000;
 const EXCHANGES = { ofAll: 128, ofNetwork: 16 };
 /**
  * Time, in milliseconds, for which a key exchange counts toward the limits. After this time, the key exchange only
- * waits for its client, which costs nothing.
+ * waits for its client, which uses no CPU time.
  */
 const EXCHANGE = 3_000;
 

@@ -6,7 +6,7 @@ import { DeviceLogin } from "./DeviceLogin.ts";
 import { reportLogin, reportRefusal } from "./reportLogin.ts";
 import type { ServiceClient } from "./ServiceClient.ts";
 
-/** Number of the seat of a web terminal, which has only one seat. */
+/** Number of the channel in the recorded entries of a web terminal, which has only one channel. */
 const SEAT = 0;
 const TERM = "xterm";
 
@@ -49,15 +49,15 @@ export class WebTerminal {
       if (!(error instanceof UnreachableError)) {
         this.#service.log.error({ err: error }, "cannot open a web terminal");
       }
-      // The terminal shows that a device cannot be reached only if the browser has proved its key.
+      // Only a browser that has proved its key may receive the information that a device cannot be reached.
       const known = error instanceof UnreachableError && this.#requested.password === undefined;
       this.#browser.end(known ? `The device ${error.message}` : DENIED);
     }
   }
 
   /**
-   * Closes the terminal of a browser that has disconnected. Without this call, the gateway would not detect the end
-   * while the device reads no input.
+   * Closes the terminal of a browser that has disconnected. Without this call, the gateway would not detect that the
+   * browser has disconnected while the device reads no input.
    */
   leave(): void {
     this.#browser.destroy();

@@ -4,8 +4,8 @@ import type { Client, ClientChannel, Connection, ServerChannel, Session } from "
 import type { OutputStream } from "../../features/sessions/addEntries.ts";
 
 /**
- * Lower limit of the maximum packet size that a peer may set, in bytes. With smaller packets, the library would send a
- * very large number of them.
+ * Smallest value, in bytes, that a peer may set as its maximum packet size. With a smaller value, the library would
+ * split its data into a very large number of packets.
  */
 const SMALLEST_PACKET = 1024;
 /**
@@ -132,8 +132,9 @@ export async function drained(stream: Writable): Promise<void> {
 }
 
 /**
- * Limits the resources that the peer of a connection can use, where the library has no limits: packets and unread
- * responses, above all before login; windows, which the library grants but does not enforce; maximum packet sizes.
+ * Limits the resources that the peer of a connection can use, because the library does not limit them. Limits the
+ * number of packets before login, and the unread responses. Closes the connection of a peer that sends more data than a
+ * channel's window allows, because the library does not check this. Rejects very small maximum packet sizes.
  * @param isLoggedIn whether the peer is authenticated; agents are authenticated before SSH begins
  * @param onData called when the peer sends data on a channel
  */
@@ -187,8 +188,8 @@ export function bound(
     const { _chanInfo: session, _channel: channel } = channels.get(recipient) ?? {};
     close(of, recipient);
     if (session === undefined || channel !== undefined) return;
-    // Without this code, the library would keep a session that had no requests, and would close the session any number
-    // of times.
+    // If the peer closes a session before its first request, the library keeps the session and does not send
+    // CHANNEL_CLOSE. The session would then emit `close` again for each further CHANNEL_CLOSE of the peer.
     channels.remove(recipient);
     of.channelClose(session.outgoing.id);
   };
@@ -254,8 +255,8 @@ export async function write(to: Writable, data: Buffer): Promise<void> {
 }
 
 /**
- * Lets a session accept requests after the end of its client's input. Without this function, the library refuses all
- * such requests, including signals.
+ * Lets a session accept requests after its client has sent EOF. Without this function, the library refuses all such
+ * requests, including signals.
  */
 export function takeLateRequests(session: Session): void {
   session.on("eof", () => {
@@ -264,7 +265,7 @@ export function takeLateRequests(session: Session): void {
 }
 
 /**
- * Sends a signal on a channel. The library's own method drops the signal once the input of the channel has ended.
+ * Sends a signal on a channel. The library's own method drops the signal if EOF was already sent on the channel.
  * @param name a signal name of RFC 4254, section 6.10
  */
 export function sendSignal(channel: ClientChannel, name: string): void {
@@ -283,7 +284,7 @@ export function ignoreErrors(channel: { readonly stderr: EventEmitter } & EventE
 }
 
 /**
- * Forwards all data of a stream at the receiver's speed. Does not forward the end of the stream.
+ * Forwards all data of a stream at the receiver's speed. Does not forward EOF.
  * @param take forwards data; settles when the receiver accepts more data
  */
 export async function passOn(from: Readable, take: (data: Buffer) => Promise<void>): Promise<void> {
@@ -294,7 +295,10 @@ export async function passOn(from: Readable, take: (data: Buffer) => Promise<voi
   }
 }
 
-/** The fields of a channel in which the library keeps a waiting write, even after the write has ended. */
+/**
+ * The fields of a channel in which the library stores a write that waits for the window. The library does not clear the
+ * fields after the write.
+ */
 interface PendingWrite {
   _chunk?: unknown;
   _chunkcb?: unknown;
@@ -304,8 +308,8 @@ interface PendingWrite {
 
 /**
  * Forwards stdout and stderr of a device to a client at the client's speed. Stdout and stderr share the client's
- * window. If both streams wait for the window, the library sends one output twice and never sends the other output. So
- * the two streams take turns.
+ * window. If both streams wait for the window, the library sends the data of one stream twice and never sends the data
+ * of the other stream. So only one stream writes at a time.
  * @param note called with output before it is forwarded; the output waits until the call settles
  * @returns resolves when all output is forwarded; never resolves if the channel ends earlier
  */

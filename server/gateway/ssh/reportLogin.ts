@@ -6,7 +6,7 @@ import type { ServiceClient } from "./ServiceClient.ts";
 export interface LoginAttempt {
   readonly entry: "ssh" | "web";
   readonly credential: "key" | "password" | "none";
-  /** The user name that the client sends, or the login name on the device. */
+  /** For `ssh`, the user name that the client sends; for `web`, the login name on the device. */
   readonly username: string;
   readonly address: string;
   readonly fingerprint?: string | undefined;

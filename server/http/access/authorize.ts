@@ -15,8 +15,9 @@ const NOT_FOUND_WITHOUT_NAMESPACE: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Operations that accept an expired device token. For signatures, agents of version 0.19 use the token that they
- * received at their start. They also never request a new token after the service has refused a tunnel.
+ * Operations that accept an expired device token. Agents of version 0.19 always use the token that they received at
+ * their start when they request the signature of a login. When the service refuses a tunnel, they do not request a new
+ * token either.
  */
 const WITH_EXPIRED_TOKEN: ReadonlySet<string> = new Set(["deviceConnection", "authSshPublicKey"]);
 

@@ -7,8 +7,8 @@ import type { Services } from "../../services.ts";
 import type { UserToken } from "./identity.ts";
 
 /**
- * Maximum life, in milliseconds, of a token that stays valid after a password change (rules D48). The change keeps the
- * token that was used for it, and ends the user's other tokens.
+ * Maximum life, in milliseconds, of a token that stays valid after a password change (rules D48). A password change
+ * ends all tokens of the user except the token of the request that changes the password.
  */
 export const KEPT_LIFE = 60 * 60_000;
 /** Life of a user's token in seconds (rules section 2). */
@@ -67,7 +67,8 @@ type Signing = Pick<Services, "keys" | "now">;
 /**
  * Creates a token for 72 hours. The token contains no role; the service reads the role with every request (rules
  * section 1.4).
- * @param kept a token that must not be renewed; the new token has the id and the expiry of this token
+ * @param kept a token that stayed valid after a password change. The new token has the same id and the same expiry, so
+ * that its life does not become longer
  */
 export function signUserToken(
   services: Signing,
@@ -135,7 +136,8 @@ export async function verifyToken(services: Services, token: string): Promise<To
   try {
     return await checkToken(services, publicKey, token);
   } catch (error) {
-    // The response contains no reason why the token is not accepted. An expired token of a device still opens tunnels.
+    // The error is dropped, because the response must not contain the reason why a token is invalid. The claims of an
+    // expired device token are returned, because such a token still opens tunnels.
     const claims = error instanceof errors.JWTExpired ? claimsOf(error.payload, second) : undefined;
     return claims?.claims === "device" ? claims : undefined;
   }
@@ -237,7 +239,7 @@ const deviceTokens = cachePerKey<{ readonly token: string; readonly issued: numb
  */
 export async function deviceToken(services: Services, device: TokenDevice): Promise<string> {
   const tokens = deviceTokens(services.keys.privateKey);
-  // The key needs no tenant, because the uid is a digest that includes the tenant.
+  // The tenant is not part of the cache key, because the device's uid is a digest that includes the tenant.
   const name = `${device.uid} ${device.proven} ${device.enrolledAt.getTime()}`;
   const known = tokens.get(name);
   const second = seconds(services.now());

@@ -19,8 +19,8 @@ const pageAt = (assets: string) => `<!doctype html>
 </html>
 `;
 
-// The page keeps entered credentials only in memory, and sends the document to no validator on another site. The
-// document's address is relative to this script's folder, since the page has two addresses.
+// The page keeps entered credentials only in memory, and does not send the document to a validator on another site. The
+// document's URL is relative to this script, because the page has the two URLs `/docs` and `/docs/`.
 const START = `SwaggerUIBundle({
   url: new URL("../openapi.json", document.currentScript.src).href,
   dom_id: "#swagger-ui",
@@ -49,8 +49,9 @@ const PAGE_HEADERS = {
   "Referrer-Policy": "no-referrer",
 };
 
-// The service uses only the files of `@fastify/swagger-ui`, because the routes of this package would not declare
-// access. The files contain Swagger UI without the telemetry that Swagger UI's own package installs.
+// The service uses only the static files of `@fastify/swagger-ui`. The routes of this plugin do not declare their
+// access, so the app would reject them. The files contain Swagger UI without the telemetry that Swagger UI's own
+// package installs.
 const read = (name: string) =>
   readFileSync(fileURLToPath(import.meta.resolve(`@fastify/swagger-ui/static/${name}`)));
 

@@ -301,8 +301,8 @@ export class Components {
 }
 
 /**
- * Removes the limits of a value that the service replaces with a valid value instead of rejecting it, because a client
- * cannot violate such limits.
+ * Removes the list of allowed values (`enum`) from the schema of a field. Use it for fields whose invalid values the
+ * service replaces with a valid value, because clients may send any value.
  */
 function dropLimits(schema: z.core.JSONSchema.BaseSchema): void {
   delete schema.enum;

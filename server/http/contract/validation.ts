@@ -19,8 +19,8 @@ export const FIELD_NAME_ERRORS: ReadonlySet<string> = new Set([
 const UNPROCESSABLE_BODIES: ReadonlySet<string> = new Set(["recordSession", "storeSessionRecord"]);
 
 /**
- * Operations that accept any text, because they store it as JSON. Otherwise, the output of a device could prevent its
- * own recording.
+ * Operations that also accept text with NUL or lone surrogates, because they store the text as JSON. If the operations
+ * rejected such text, the output of a device could prevent its own recording.
  */
 const ANY_TEXT: ReadonlySet<string> = new Set(["recordSession", "storeSessionRecord", "addSessionEvent"]);
 
@@ -120,7 +120,7 @@ export const namesObject = ({ params }: Pick<Operation, "params">): boolean =>
 /**
  * Validates the path parameters of an operation.
  * @throws NotFoundError a parameter is an id that no object can have (rules D49)
- * @throws InvalidError a parameter that selects one of a few actions has another value
+ * @throws InvalidError a parameter that selects one of a few actions has a value that is none of these actions
  */
 export function parseParams(
   operation: Pick<Operation, "params">,

@@ -4,7 +4,10 @@ import { hasEnded } from "../../hasEnded.ts";
 import { limitInMemory } from "./limitInMemory.ts";
 import { MemoryCounts } from "./memoryCounts.ts";
 
-/** Time, in milliseconds, for which a namespace counts as full without another database read. */
+/**
+ * Time, in milliseconds, for which a namespace counts as full without another database read. A namespace is full if it
+ * has the maximum number of pending devices.
+ */
 const FULL = 5_000;
 /** Maximum number of namespaces in the cache of full namespaces. */
 const REMEMBERED = 10_000;
@@ -40,8 +43,8 @@ export class Enrollments {
   }
 
   /**
-   * Records that a device of the namespace was accepted, rejected or deleted. Before the commit, or on another
-   * instance, the namespace may still count as full for some seconds.
+   * Records that a device of the namespace was accepted, rejected or deleted. The namespace may still count as full for
+   * some seconds: on other instances, or if this method is called before the commit.
    */
   noteFreedQuota(tenantId: string): void {
     this.#full.delete(tenantId);
@@ -59,7 +62,8 @@ export class Enrollments {
   /**
    * Runs an enrollment after all earlier enrollments of the namespace have ended. Enrollments do not run concurrently:
    * each enrollment changes the count of pending devices, so most concurrent enrollments would conflict and retry.
-   * Enrollments do not share transactions: clients without a credential would delay other writes.
+   * Enrollments do not share transactions with other writes, because clients without a credential would then delay
+   * these writes.
    * @throws BusyError too many enrollments wait already
    */
   async inTurn<T>(tenantId: string, enroll: () => Promise<T>): Promise<T> {

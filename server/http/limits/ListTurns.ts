@@ -1,24 +1,25 @@
 import { LRUCache } from "lru-cache";
 
 /**
- * Maximum time, in milliseconds, that lists may take in one turn of the event loop before further lists wait. This time
- * is enough for a dozen short lists, even on a busy machine. Waiting would slow short lists down.
+ * Maximum time, in milliseconds, that list requests may take in one turn of the event loop before further list requests
+ * wait. A dozen short lists take less than this time even on a busy machine, so they do not wait.
  */
 const TOGETHER = 50;
-/** Time in milliseconds. A turn of the event loop that is shorter than this time had no work. */
+/** Time in milliseconds. A turn of the event loop that is shorter than this time counts as idle. */
 const IDLE = 0.1;
 
-/** Function that begins a list. It calls `end` after the response is complete. */
+/** Function that begins to handle a list request. It calls `end` after the response is complete. */
 type Begin = (end: () => void) => void;
 
 /**
- * Schedules lists so that the lists of one owner do not delay all other requests. On SQLite, the service reads and
- * builds a list within one turn of the event loop, and one turn handles all requests that have arrived. A dozen lists
- * of 50 ms would delay every request for most of a second.
+ * Schedules list requests (short: lists), so that the lists of one owner do not delay all other requests. An owner is a
+ * namespace or a user. On SQLite, the service reads and builds a list within one turn of the event loop, and one turn
+ * handles all requests that have arrived. A dozen lists of 50 ms would delay every request for most of a second.
  *
  * Once lists have taken 50 ms of a turn, further lists wait. Each later turn begins one waiting list of the owner whose
- * recent lists took the least time. After a list, the owner's next list waits for as long as the list took, unless the
- * event loop is idle. If the waiting lists of an owner would take too long, further lists of this owner are refused.
+ * recent lists took the least time. After a list, the owner's next list waits for as long as the previous list took,
+ * unless the event loop is idle. If the waiting lists of an owner would take too long, further lists of this owner are
+ * refused.
  *
  * On PostgreSQL, the event loop continues while a list waits for the database. The list's time counts as 0, and no list
  * waits.
@@ -118,7 +119,7 @@ export class ListTurns {
   }
 }
 
-/** Time, in milliseconds, after which the time of a list counts half. */
+/** Time, in milliseconds, after which the weight of a list's time is halved. */
 const HALF_LIFE = 5_000;
 /** Weight of each new list in the moving average of list times. */
 const STEP = 1 / 16;

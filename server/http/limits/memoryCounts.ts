@@ -11,8 +11,8 @@ export interface Counted {
 export const WINDOW = 60_000;
 
 /**
- * Counts requests by key, in the memory of this process. These requests are too frequent for one database write per
- * request.
+ * Counts requests by key, in the memory of this process. Use this class for requests that are too frequent for one
+ * database write per request.
  */
 export class MemoryCounts {
   readonly #counts = new Map<string, number>();
@@ -40,8 +40,9 @@ export class Exhausted {
 
   add(key: string, endsAt: number, time: number): void {
     for (const [known, end] of this.#until) {
-      // Entries are in insertion order, and the search stops at the first key that has not ended. So an ended key can
-      // stay in the cache until all keys before it have ended, at most for one window.
+      // Entries are in insertion order, and the loop stops at the first key whose window has not ended. So a key whose
+      // window has ended can stay in the cache until the windows of all earlier keys have ended, at most for the length
+      // of one window.
       if (!hasEnded(end, time, WINDOW)) break;
       this.#until.delete(known);
     }

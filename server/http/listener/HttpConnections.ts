@@ -30,9 +30,9 @@ export class HttpConnections {
   #closing = false;
 
   /**
-   * The class of a server's requests. A client can send thousands of requests in one packet, and Node parses all of
-   * them first. Node stops only at a request for another protocol (an upgrade), and closes the connection if nothing
-   * listens for upgrades. So this class marks the first request above the limit as an upgrade.
+   * The class of a server's request objects. A client can send thousands of requests in one packet, and Node parses all
+   * of them first. Node stops only at a request for another protocol (an upgrade), and closes the connection if the
+   * server does not handle upgrades. So this class marks the first request above the limit as an upgrade.
    */
   readonly Request: typeof IncomingMessage = requestClass(
     (socket) => (this.#states.get(socket)?.waiting.length ?? 0) >= WAITING,
@@ -72,7 +72,8 @@ export class HttpConnections {
   watch(server: Server, secure: boolean): void {
     server.on(secure ? "secureConnection" : "connection", (socket: Socket) => this.#add(socket));
     if (!secure) return;
-    // A TLS handshake has its own socket. The secure socket that follows has the same peer address and port.
+    // During the TLS handshake, the connection has a plain socket. The TLS socket that replaces it has the same peer
+    // address and port.
     server.on("connection", (socket: Socket) => {
       const peer = peerOf(socket);
       this.#handshakes.set(peer, socket);

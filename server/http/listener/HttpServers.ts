@@ -67,8 +67,9 @@ export class HttpServers {
       ? this.#makeSecure({ ...options, ...this.#tls }, oneAtATime)
       : http.createServer(options, oneAtATime);
     this.#connections.watch(server, this.secure);
-    // Without this callback, an upgrade request would hang on the second address of the host, because Fastify listens
-    // for upgrades there.
+    // Fastify creates one server for each address of the host, and forwards upgrade requests of the other servers to
+    // the first server. If the first server does not handle upgrades, a forwarded request would hang. With this
+    // callback, Node handles an upgrade request like any other request.
     Object.assign(server, { shouldUpgradeCallback: () => false });
     server.maxHeadersCount = HEADER_COUNT;
     return server.setTimeout(SILENCE_TIMEOUT);

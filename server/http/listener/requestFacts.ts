@@ -150,7 +150,7 @@ function originOf(scheme: Scheme, headers: IncomingHttpHeaders, proxied: boolean
   const host = forwarded("x-forwarded-host") ?? single(headers, "host") ?? "";
   const port = forwarded("x-forwarded-port") ?? "";
   const given = readHost(scheme, host);
-  // The client sent the port in the host header.
+  // X-Forwarded-Port is ignored if the host contains a port, because the client itself sent that port.
   const complete =
     /^\d{1,5}$/.test(port) && !/:\d+$/.test(host) ? readHost(scheme, `${host}:${port}`) : given;
   return complete ?? given ?? new URL(`${scheme}://localhost`);

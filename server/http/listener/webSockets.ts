@@ -41,7 +41,8 @@ export class EndOfConversation extends Error {
 
   /**
    * Creates the error.
-   * @param why `invalid`: a message is malformed; `refused`: the service can no longer use messages
+   * @param why `invalid`: a message is malformed; `refused`: the service can no longer accept messages on this
+   * WebSocket
    */
   constructor(why: "invalid" | "refused", reason: string) {
     super(reason);
@@ -83,7 +84,8 @@ const upgrades = new WeakMap<IncomingMessage, Upgrade>();
 
 /**
  * Lets operations of the app respond with WebSockets. Upgrade requests pass through hooks and routes like all other
- * requests, and the service rejects them with an HTTP response. Stopping the app closes open WebSockets.
+ * requests, so the service can reject an upgrade request with an HTTP response. Stopping the app closes open
+ * WebSockets.
  * @param servers the app's HTTP servers
  * @param limits replaces some of the default limits, for tests
  */
