@@ -3,12 +3,12 @@ import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config
 import { beforeSparse, ofBuilt, onPostgresql, throughPlugin, throughTerraform } from "./test/projects.ts";
 import { SHORT_LIVED } from "./test/support/nodeFlags.ts";
 
-// Tests start hundreds of processes of the same few programs; the cache prevents Node from compiling them each time.
+// Enables the compile cache of Node.js, since the tests start hundreds of processes of the same few programs.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "node_modules", ".cache", "node");
 
 const source = (path: string) => join(import.meta.dirname, path);
 
-/** The packages' sources, instead of the last build. The longer names come first. */
+/** Resolves the packages to their sources instead of the last build. Longer names must precede shorter names. */
 const packages = {
   "@gatehouse-access/sdk/contract": source("sdk/contract/index.ts"),
   "@gatehouse-access/sdk/errors": source("sdk/errors.ts"),
@@ -34,18 +34,19 @@ const project = (
 export default defineConfig({
   resolve: { alias: packages },
   test: {
-    // One more than the cores of a small machine, since tests spend part of their time waiting for processes and
+    // The number of workers is one more than the cores of a small machine, since tests often wait for processes and
     // responses.
     maxWorkers: 3,
     reporters: ["default"],
     setupFiles: ["test/support/properties.ts"],
     testTimeout: 60_000,
-    // Hooks install packages, apply programs and remove folders of 50,000 files, sometimes on a slow disk.
+    // Hooks need a long timeout: they install packages, apply programs and remove folders with 50,000 files, sometimes
+    // on a slow disk.
     hookTimeout: 300_000,
-    // On an idle machine, expected states occur at once. On a busy machine, one second is too short.
+    // The default timeout of one second is too short on a busy machine.
     expect: { poll: { timeout: 20_000 } },
     execArgv: SHORT_LIVED,
-    // Files of a worker share modules, as instances in one process would. Each module is loaded and compiled once.
+    // The test files of a worker share modules, so that each module is loaded and compiled only once.
     isolate: false,
     tags: [{ name: "long", description: "Slow or repetitive tests: see CONTRIBUTING.md" }],
     projects: [
@@ -55,8 +56,8 @@ export default defineConfig({
       }),
       project("processes", { include: ofBuilt, globalSetup: BUILD }),
       project("postgresql", { include: onPostgresql, ...POSTGRESQL }),
-      // These projects repeat the tests above: on PostgreSQL, with a sparse service, through the plugin, and with
-      // Terraform.
+      // The following projects repeat tests: on PostgreSQL, with a service that supports fewer operations, through the
+      // plugin, and with Terraform.
       project("again-postgresql", {
         include: ["test/server/**/*.test.ts"],
         exclude: ["test/server/sqlite/**", ...onPostgresql],

@@ -28,7 +28,7 @@ export interface AgentOptions extends ChannelOptions {
   passwordFits(password: string): Promise<boolean>;
 }
 
-/** The device as the service knows it. */
+/** Name and token of the enrolled device, as the service returns them. */
 interface Enrolled {
   readonly name: string;
   readonly token: string;
@@ -36,15 +36,15 @@ interface Enrolled {
 
 /**
  * Pauses between connection attempts, in milliseconds. Each pause is twice as long as the one before, up to the
- * maximum. After a tunnel that lasted longer than the maximum, the next pause is the first one again.
+ * maximum. After a tunnel that lasted longer than the maximum pause, the first pause applies again.
  */
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 30_000;
-/** Response statuses of services that do not have the operation. */
+/** Response statuses of services that do not support challenges. */
 const WITHOUT_CHALLENGES: ReadonlySet<number> = new Set([401, 403, 404, 405]);
 /**
- * Interval between reports of the device, in milliseconds. A random part is added, so that a fleet does not report at
- * once.
+ * Interval between reports of the device, in milliseconds. A random part is added to each interval, so that the devices
+ * of a fleet do not report at the same time.
  */
 const REPORT = 10 * 60_000 + 10_000;
 const REPORT_SPREAD = 50_000;
@@ -91,7 +91,9 @@ export class Agent {
     this.#server.stop();
   }
 
-  /** Runs until it is stopped, and retries after every failure. Open logins survive the loss of the tunnel. */
+  /**
+   * Runs the agent until it is stopped, and reconnects after every failure. Open logins continue if the tunnel is lost.
+   */
   async run(): Promise<void> {
     const { signal } = this.#stop;
     const { log } = this.#options;
@@ -108,7 +110,7 @@ export class Agent {
           log("warn", "cannot connect to the service", { reason: (error as Error).message });
         }
         if (error instanceof RefusedError && error.status < 500) {
-          // The token may be the cause, so try a new token.
+          // The service may have refused the token, so the agent enrolls again to get a new token.
           this.#enrolled = undefined;
           if (!isTokenNew) continue;
         }
@@ -150,7 +152,10 @@ export class Agent {
     }
   }
 
-  /** Returns a proof of the device's private key; undefined if the service has no challenges, like services of 0.19. */
+  /**
+   * Returns a proof of the device's private key; undefined if the service does not support challenges, such as services
+   * of version 0.19.
+   */
   async #proof(client: Client): Promise<{ challenge: string; signature: string } | undefined> {
     const { tenant, key } = this.#options;
     let challenge: string;
@@ -170,7 +175,7 @@ export class Agent {
     const report = setInterval(
       () => {
         this.#enroll().catch((error: Error) =>
-          log("warn", "the service did not accept a report", { reason: error.message }),
+          log("warn", "the service rejected a report of the device", { reason: error.message }),
         );
       },
       REPORT + Math.random() * REPORT_SPREAD,
@@ -183,7 +188,7 @@ export class Agent {
   }
 
   async #sign(fingerprint: string, data: string): Promise<string> {
-    if (this.#enrolled === undefined) throw new Error("the device is not enrolled now");
+    if (this.#enrolled === undefined) throw new Error("the device is currently not enrolled");
     const client = createClient({
       url: this.#options.url,
       credential: tokenCredential(this.#enrolled.token),

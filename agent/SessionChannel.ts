@@ -17,7 +17,7 @@ import { sttyArguments } from "./terminalModes.ts";
 /** Writes a line to the log. */
 export type Log = (level: "info" | "warn" | "error", message: string, facts?: object) => void;
 
-/** The user and settings with which logins run. */
+/** The user and the settings for the programs of all logins. */
 export interface ChannelOptions {
   readonly user: { readonly name: string; readonly home: string; readonly shell: string };
   readonly allowForwarding: boolean;
@@ -30,7 +30,7 @@ export interface LoggedIn {
   readonly client: Connection;
   /** The login name that the client used. */
   readonly login: string;
-  /** Name of the device, which programs find in `GATEHOUSE_HOST`. */
+  /** Name of the device. Programs read it from the variable `GATEHOUSE_HOST`. */
   readonly device: string;
 }
 
@@ -44,9 +44,9 @@ const VARIABLE_MAX = 4096;
 const ACCEPTED = new Set(["INT", "TERM", "KILL", "HUP", "QUIT", "USR1", "USR2"]);
 /** Signals that SSH can report as the end of a program (RFC 4254, section 6.10). */
 const REPORTED = new Set("ABRT ALRM FPE HUP ILL INT KILL PIPE QUIT SEGV TERM USR1 USR2".split(" "));
-/** Maximum number of columns or rows. */
+/** Maximum number of columns or rows of a terminal. */
 const SIZE_MAX = 65_535;
-/** Exit status if no program could be started. */
+/** Exit status for the client if the agent cannot start the program. */
 const FAILED = 126;
 
 const mayBeSet = (variable: string): boolean =>
@@ -75,7 +75,7 @@ export function serveChannels(loggedIn: LoggedIn, options: ChannelOptions): void
       channel.hangUp();
     });
   });
-  // The library does not notify channels when their connection fails.
+  // The library does not notify the channels of a connection when the connection fails.
   client.on("close", () => {
     for (const channel of channels) channel.hangUp();
   });
@@ -115,7 +115,7 @@ class SessionChannel {
   }
 
   #takeRequests(session: Session): void {
-    // The library refuses all requests after the end of the client's input, including signals.
+    // By default, the library refuses all requests after the end of the client's input, including signals.
     session.on("eof", () => {
       (session as { _ending?: boolean })._ending = false;
     });
@@ -173,7 +173,7 @@ class SessionChannel {
     };
     channel.on("error", () => this.hangUp());
     try {
-      // A terminal would change the bytes of files.
+      // SFTP runs without a terminal, since a terminal would change the bytes of files.
       const terminal = kind === "sftp" ? undefined : this.#terminal;
       this.#program = terminal
         ? runInTerminal(channel, program, terminal, ended)
@@ -219,7 +219,7 @@ function sendEnding(channel: ServerChannel, { code, signal = "" }: Ending): void
   const name = signal.replace(/^SIG/, "");
   if (code !== undefined) channel.exit(code);
   else if (REPORTED.has(name)) channel.exit(name);
-  // The status that shells report for a signal.
+  // Shells report the same exit status for a program that a signal ended.
   else channel.exit(128 + (constants.signals[signal as NodeJS.Signals] ?? 0));
   channel.end();
 }

@@ -12,9 +12,9 @@ import type { DeviceKey } from "./identity.ts";
 import { type ChannelOptions, serveChannels } from "./SessionChannel.ts";
 import { ssh2 } from "./ssh2.ts";
 
-/** Maximum number of wrong credentials of a connection. */
+/** Maximum number of wrong credentials in one connection. */
 const TRIES = 6;
-/** Time that a client has to log in, in milliseconds. */
+/** Maximum time, in milliseconds, for a client to log in. */
 const LOGIN_TIMEOUT = 120_000;
 
 const ALGORITHMS = {
@@ -25,29 +25,31 @@ const ALGORITHMS = {
   compress: ["none"],
 } satisfies Algorithms;
 
-/** The checks that decide a login. */
+/** The checks that decide whether a client can log in. */
 export interface LoginChecks {
-  /** Returns true if logins with that name are accepted. */
+  /** Returns true if the device accepts logins with this login name. */
   served(login: string): boolean;
   passwordFits(password: string): Promise<boolean>;
   /**
-   * Returns the pinned key for logins by the service, in SSH's wire format. Undefined if the service announces no
-   * key, because it uses a new key for each login.
+   * Returns the pinned key for logins by the service, in SSH's wire format. Undefined if the service announces no key:
+   * such a service uses a new key for each login.
    */
   serviceKey(): Buffer | undefined;
   /** Returns the device's name in the service. */
   device(): string;
-  /** Has the service sign a text with the private key of that fingerprint. Returns base64. */
+  /**
+   * Requests the service to sign a text with the private key that has the fingerprint. Returns the signature in base64.
+   */
   sign(fingerprint: string, data: string): Promise<string>;
 }
 
-/** The SSH server of a device, for connections that its agent has picked up. */
+/** The SSH server of a device. It serves the connections that the agent picks up. */
 export class SshServer {
   readonly #options: ChannelOptions;
   readonly #checks: LoginChecks;
   readonly #server: Server;
   readonly #open = new Set<Duplex>();
-  /** The latest connections, by the uids of their sessions. */
+  /** The latest connection of each session, by the uid of the session. */
   readonly #bySession = new Map<string, Duplex>();
 
   constructor(key: DeviceKey, options: ChannelOptions, checks: LoginChecks) {
@@ -129,7 +131,10 @@ export class SshServer {
     return this.#checks.passwordFits(password);
   }
 
-  /** True if the service has the key's private key, because only the service knows which logins are allowed. */
+  /**
+   * Returns true if the service has the private key of the client's key. Only the service can decide which logins are
+   * allowed.
+   */
   async #isServiceKey({ key, signature, blob, hashAlgo, username }: PublicKeyAuthContext): Promise<boolean> {
     const parsed = ssh2.utils.parseKey(key.data);
     if (parsed instanceof Error || parsed.type !== "ssh-rsa") return false;

@@ -1,7 +1,10 @@
 import { connect, type Socket } from "node:net";
 import type { Connection, ServerChannel } from "ssh2";
 
-/** Lets a client connect to other addresses through this machine while it is connected. */
+/**
+ * Allows a client to connect to other addresses through this machine. These connections close when the client
+ * disconnects.
+ */
 export function allowForwarding(client: Connection): void {
   const open = new Set<Socket>();
   client.on("close", () => {
@@ -22,14 +25,14 @@ export function allowForwarding(client: Connection): void {
   });
 }
 
-/** Joins two connections. The end of one direction leaves the other direction open. */
+/** Joins two connections. If one direction ends, the other direction stays open. */
 function join(near: ServerChannel, far: Socket): void {
   near.pipe(far);
   far.pipe(near, { end: false });
-  // Sent after the previous data. Ending the channel's stream would close both directions.
+  // Sends the end of this direction after all previous data. Ending the channel's stream would close both directions.
   far.on("end", () => near.write("", () => near.eof()));
   far.on("close", () => near.end());
-  // A close follows every error.
+  // A "close" event follows every "error" event, so this handler does nothing.
   far.on("error", () => {});
   near.on("error", () => far.destroy());
   near.on("close", () => far.destroy());

@@ -55,7 +55,7 @@ function ownUser(): Pick<UserInfo<string>, "username" | "homedir" | "shell"> {
 }
 
 /**
- * Returns the ids of the user to switch to.
+ * Returns the ids of the user that the process switches to.
  * @throws UsageError no user is given, or the user is root
  */
 function unprivileged(user: string | undefined): Ids {
@@ -66,7 +66,7 @@ function unprivileged(user: string | undefined): Ids {
 }
 
 /**
- * Checks the user option. Call it before any file is read or created.
+ * Checks the option `--user`. Call it before any file is read or created.
  * @throws UsageError root runs the process, and no other user is given
  */
 export function checkUser(user: string | undefined): void {
@@ -89,7 +89,7 @@ export function becomeUser(user: string | undefined): {
     process.setgid?.(gid);
     process.setuid?.(uid);
   } else if (user !== undefined && user !== ownUser().username) {
-    throw new UsageError(`--user: only root can become ${user}`);
+    throw new UsageError(`--user: only root can switch to ${user}`);
   }
   const { username, homedir, shell } = ownUser();
   const usable = shell && existsSync(shell) && !/\/(nologin|false)$/.test(shell);
@@ -97,7 +97,8 @@ export function becomeUser(user: string | undefined): {
 }
 
 /**
- * Returns the device's key, which the first start creates. The key's folder is accessible only to the process's user.
+ * Returns the device's key, which the first start creates. Only the user of the process can access the folder of the
+ * key.
  * @throws Error the process cannot use the folder, or the file contains no key
  */
 export function deviceKey(folder: string): DeviceKey {
@@ -117,7 +118,7 @@ export function deviceKey(folder: string): DeviceKey {
       .export({ type: "pkcs1", format: "pem" })
       .toString();
   } catch (cause) {
-    // OpenSSL's text does not help a user.
+    // The error text of OpenSSL does not help a user.
     throw new Error(
       `The file ${file} is not a private key in PEM form. Restore it, or delete it to enroll a new device.`,
       {
@@ -128,7 +129,7 @@ export function deviceKey(folder: string): DeviceKey {
   return { privateKey, publicKey };
 }
 
-/** Accesses a file of the data folder. @throws Error with the cause and a remedy */
+/** Accesses a file in the data folder. @throws Error with the cause and a remedy */
 function withFile<T>(action: "read" | "write", file: string, access: () => T): T {
   try {
     return access();
@@ -137,7 +138,7 @@ function withFile<T>(action: "read" | "write", file: string, access: () => T): T
   }
 }
 
-/** Returns the address of the first network card. Without a card, the address is derived from the device's key. */
+/** Returns the MAC address of the first network card. Without a card, the address is derived from the device's key. */
 export function machineAddress({ publicKey }: DeviceKey): string {
   const cards = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
   const card = cards.find(({ internal, mac }) => !internal && mac !== "00:00:00:00:00:00");

@@ -1,13 +1,16 @@
 import { constants, type Stats } from "node:fs";
 import { readFile } from "node:fs/promises";
 
-/** Reads the names of users or groups by their ids from a file like /etc/passwd. Empty if the file cannot be read. */
+/**
+ * Reads the names of users or groups by their ids from a file like /etc/passwd. Returns an empty map if the file cannot
+ * be read.
+ */
 async function namesIn(file: string): Promise<ReadonlyMap<number, string>> {
   const lines = (await readFile(file, "utf8").catch(() => "")).split("\n").map((line) => line.split(":"));
   return new Map(lines.map(([name = "", , id]) => [Number(id), name]));
 }
 
-/** Names of users and groups, for listings of files. */
+/** Names of users and groups by their ids, for listings of files. */
 export interface Names {
   readonly users: ReadonlyMap<number, string>;
   readonly groups: ReadonlyMap<number, string>;
@@ -31,7 +34,7 @@ const KINDS = new Map<number, string>([
 /** Age in milliseconds after which a listing shows a file's year instead of the time of day. */
 const HALF_A_YEAR = (365 / 2) * 24 * 60 * 60 * 1000;
 
-/** Formats a line like `ls -l`, which clients show. */
+/** Formats a line like the output of `ls -l`. Clients show this line to their users. */
 export function longname(name: Buffer, { mode, nlink, uid, gid, size, mtime }: Stats, names: Names): Buffer {
   const permissions = [..."rwxrwxrwx"].map((permission, bit) => ((mode >> (8 - bit)) & 1 ? permission : "-"));
   for (const [at, bit, set] of [

@@ -18,7 +18,7 @@ import { installedSftpServer, isProgram } from "./sftp.ts";
 
 const WRONG_USAGE = 2;
 
-/** Names that other programs use, with the names here. */
+/** The command and option names of other programs, with the corresponding names of `gatehouse-agent`. */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   start: "run",
   serve: "run",
@@ -42,10 +42,13 @@ const RUN_NOTES = `
 Set GATEHOUSE_AGENT_PASSWORD_HASH to the output of "gatehouse-agent hash-password" to
 allow logins with this password. Without it, only keys can log in.`;
 
-/** The page of the documentation. */
+/** The documentation page for the help texts. */
 const PAGE = "docs/gateway.md";
 
-/** The version of the package. It is read at the start, because the agent's user may not be able to read the package. */
+/**
+ * The version of the package. The agent reads it at the start, because the user that it switches to may not be able to
+ * read the package.
+ */
 const version = (() => {
   const file = join(import.meta.dirname, import.meta.filename.endsWith(".ts") ? "" : "..", "package.json");
   return (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version;
@@ -53,7 +56,7 @@ const version = (() => {
 
 const onOrOff = z.stringbool({ truthy: ["on"], falsy: ["off"], error: "must be on or off" });
 
-/** The value of `--sftp-server` for the agent's own file server. */
+/** The value of `--sftp-server` that selects the agent's own file server. */
 const INTERNAL = "internal";
 
 const settings = z.object({
@@ -75,7 +78,7 @@ const settings = z.object({
   sftpServer: z
     .string()
     .refine((path) => path === INTERNAL || (path.startsWith("/") && isProgram(path)), {
-      error: `must be the path of an executable program, or ${INTERNAL}`,
+      error: `must be the path of an executable file, or ${INTERNAL}`,
     })
     .optional(),
   allowForwarding: onOrOff,
@@ -128,7 +131,7 @@ function runCommand(): Command {
     .addOption(
       option(
         "--logins <names>",
-        "Allowed login names, separated by commas; * allows every name; all log in as the user of this process " +
+        "Allowed login names, separated by commas; * allows every name; all programs run as the user of this process " +
           "(default: the name of this user)",
         "GATEHOUSE_AGENT_LOGINS",
       ),
@@ -146,7 +149,7 @@ function runCommand(): Command {
     .addOption(
       option(
         "--sftp-server <path>",
-        "SFTP server program, or internal for the agent's own (default: OpenSSH's sftp-server if it is installed, " +
+        "SFTP server program, or internal for the agent's own SFTP server (default: OpenSSH's sftp-server if it is installed, " +
           "else internal)",
         "GATEHOUSE_AGENT_SFTP_SERVER",
       ),
@@ -162,7 +165,7 @@ function runCommand(): Command {
     .addOption(
       option(
         "--allow-http [on|off]",
-        "Allow http:// to another machine. An attacker on the network can then read the device's token and log in",
+        "Allow an http:// URL of another machine. An attacker on the network can then read the device's token and log in",
         "GATEHOUSE_AGENT_ALLOW_HTTP",
         "off",
       ).preset("on"),
@@ -172,7 +175,7 @@ function runCommand(): Command {
 const addHelpEnd = (command: Command, notes: string | undefined, examples: readonly string[]): Command =>
   command.addHelpText("after", helpEnd({ notes, examples, page: PAGE }));
 
-/** Makes a command and its subcommands throw a UsageError for a wrong command line. */
+/** Configures a command and its subcommands to throw a UsageError for a wrong command line. */
 function reportUsage(command: Command, path: string): void {
   const { commands, options } = command;
   const names = [...commands.map((child) => child.name()), ...options.flatMap(({ long }) => long ?? [])];
@@ -182,7 +185,7 @@ function reportUsage(command: Command, path: string): void {
   });
   command.helpOption("-h, --help", "Print help");
   if (commands.length > 0) command.helpCommand("help [command]", "Print the help of a command.");
-  // `main` prints the error.
+  // Commander prints no error, because `main` prints it.
   command.configureOutput({ outputError: () => {} });
   for (const child of commands) reportUsage(child, `${path} ${child.name()}`);
 }
@@ -204,13 +207,13 @@ export async function main(args: readonly string[]): Promise<number> {
   addHelpEnd(hash, undefined, ["gatehouse-agent hash-password < password.txt"]);
   addHelpEnd(program, NOTES, ["gatehouse-agent run --url https://gate.example.org --tenant <id>"]);
   reportUsage(program, program.name());
-  // Writes of the console ignore errors. An error of Commander's writes would end the process with a stack trace.
+  // Without these handlers, a failed write of Commander would end the process with a stack trace.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
   try {
     await program.parseAsync(args, { from: "user" });
     return 0;
   } catch (error) {
-    // Commander has printed the help or the version.
+    // Commander throws this error after it has printed the help or the version.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE;
     for (const line of (error as Error).message.split("\n")) console.error(`gatehouse-agent: ${line}`);
     return error instanceof UsageError ? WRONG_USAGE : 1;
@@ -229,8 +232,8 @@ function readSettings(flags: object): z.output<typeof settings> {
 }
 
 /**
- * Sends a request to this process, because the HTTP client loads its parser with the first response. Later, the agent's
- * user may not be able to read the folder of the package.
+ * Sends a request to this process, so that the HTTP client loads its parser now. After the switch to another user, the
+ * process may not be able to read the folder of the package.
  */
 async function loadHttpParser(): Promise<void> {
   const server = createServer((_, response) => response.end()).listen(0, "127.0.0.1");
@@ -261,7 +264,8 @@ async function run(flags: object): Promise<void> {
   const passwordFits = passwordCheck(process.env.GATEHOUSE_AGENT_PASSWORD_HASH);
   checkUser(user);
   await loadHttpParser();
-  // Users who log in must not be able to read the key, so the agent reads it while it is root.
+  // Users who log in must not be able to read the key, so the agent reads the key before it switches from root to
+  // another user.
   const key = deviceKey(dataDir);
   const pin = new ServicePin(dataDir);
   const { username, home, shell: defaultShell } = becomeUser(user);

@@ -4,11 +4,11 @@ import { UsageError } from "./identity.ts";
 
 const derive = promisify<string, Buffer, number, ScryptOptions, Buffer>(scrypt);
 
-/** The cost of a new hash: 64 MiB and about 0.2 seconds. */
+/** The cost parameters of a new hash, which takes 64 MiB of memory and about 0.2 seconds. */
 const COST: ScryptOptions = { N: 65_536, r: 8, p: 1, maxmem: 128 * 1024 * 1024 };
 const LENGTH = 32;
 
-/** Returns the hash of a password: `scrypt$<salt>$<hash>`, both in base64url. */
+/** Returns the hash of a password as `scrypt$<salt>$<hash>`, with salt and hash in base64url. */
 export async function hashPassword(password: string): Promise<string> {
   if (password === "") throw new UsageError("the password must not be empty");
   const salt = randomBytes(16);
@@ -17,7 +17,7 @@ export async function hashPassword(password: string): Promise<string> {
 }
 
 /**
- * Returns a check of passwords against a hash. Without a hash, no password is accepted.
+ * Returns a function that checks passwords against a hash. Without a hash, the function rejects every password.
  * @throws UsageError the hash does not have the form that {@link hashPassword} returns
  */
 export function passwordCheck(stored: string | undefined): (password: string) => Promise<boolean> {

@@ -33,25 +33,27 @@ export interface Ending {
   readonly signal: string | undefined;
 }
 
-/** Called at the end of a program. `passed` resolves when the program's output is passed on. */
+/**
+ * A function that is called at the end of a program. `passed` resolves when all output has been passed to the client.
+ */
 export type Ended = (ending: Ending, passed: Promise<unknown>) => void;
 
 /** A program that runs for a client, in a separate process group. */
 export interface Program {
-  /** Sends a signal to the group. Has no effect if the group has ended. */
+  /** Sends a signal to the process group. Has no effect if the process group has ended. */
   kill(signal: NodeJS.Signals): void;
   /** Sets the size of the client's terminal. Has no effect without a terminal. */
   resize(cols: number, rows: number): void;
-  /** Hangs up on the group, and kills it if it does not end. */
+  /** Sends SIGHUP to the process group. Kills the process group if it does not end soon. */
   hangUp(): void;
 }
 
-/** Time that programs have to end after a hang-up, in milliseconds. */
+/** Maximum time, in milliseconds, for programs to end after SIGHUP. The agent then kills them. */
 const HANG_UP = 2_000;
-/** Interval between checks of a paused program, in milliseconds. */
+/** Interval between checks whether a program with paused output still runs, in milliseconds. */
 const CHECK_INTERVAL = 50;
 
-/** Exit status if the shell or the folder does not exist. */
+/** Exit status if the shell or the home folder does not exist. */
 const NOT_FOUND = 127;
 
 /** Names of signals, by their numbers. */
@@ -60,7 +62,7 @@ const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) =
 /** Quotes a text as a word for the shell. */
 export const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** True if a process with that id exists, or a group with that id if the id is negative. */
+/** Returns true if the process exists. A negative id refers to a process group. */
 function exists(id: number): boolean {
   try {
     process.kill(id, 0);
@@ -90,7 +92,9 @@ class ProcessGroup implements Omit<Program, "resize"> {
     this.#timer = setTimeout(() => this.kill("SIGKILL"), HANG_UP);
   }
 
-  /** Called at the end of the group's first process. After a hang-up, the other processes are ended too. */
+  /**
+   * Call this at the end of the group's first process. After a hang-up, the timer still kills the remaining processes.
+   */
   end(): void {
     if (this.#timer && exists(-this.#id)) return;
     this.#ended = true;
@@ -100,8 +104,8 @@ class ProcessGroup implements Omit<Program, "resize"> {
 
 /**
  * Runs a program with pipes.
- * @param ended called when the program has ended. `passed` resolves when its output is passed on, and never if the
- * client does not read it
+ * @param ended called when the program has ended. `passed` resolves when the client has received all output, and never
+ * if the client does not read it
  * @throws Error the program cannot be started
  */
 export function runPlainly(
@@ -110,7 +114,7 @@ export function runPlainly(
   ended: Ended,
 ): Program {
   const child = spawn(shell, command === undefined ? [] : ["-c", command], {
-    // A shell recognizes a login by the hyphen.
+    // A shell acts as a login shell if its name begins with a hyphen.
     argv0: command === undefined ? `-${basename(shell)}` : shell,
     cwd: folder,
     env: environment,
@@ -145,19 +149,19 @@ export function runPlainly(
   };
 }
 
-/** Members that the library's type lacks. */
+/** Members of the library's terminal object that its public type omits. */
 interface TerminalInside {
-  /** The controlling end of the terminal. Its stream reports when it accepts more data. */
+  /** The controlling end of the terminal, as a stream that reports when it accepts more data. */
   readonly _socket: Duplex;
   /** File descriptor of the controlling end. */
   readonly fd: number;
-  /** Closes the controlling end. The system then hangs up on all processes in the terminal. */
+  /** Closes the controlling end. The system then sends SIGHUP to the processes in the terminal. */
   destroy(): void;
 }
 
 /**
- * Yields the remaining output of a terminal after its last writer has closed it. Node reports the end too early: it
- * treats a read that does not fill the buffer as the last one, and terminals return at most 4 KiB per read.
+ * Yields the remaining output of a terminal after the last program has closed the terminal. Node.js reports the end too
+ * early: it stops after a read that does not fill the buffer, but terminals return at most 4 KiB per read.
  */
 function* remainingOutput(fd: number): Generator<Buffer> {
   for (;;) {
@@ -166,7 +170,7 @@ function* remainingOutput(fd: number): Generator<Buffer> {
     try {
       length = readSync(fd, buffer);
     } catch {
-      // EIO marks the end of a terminal.
+      // The error EIO marks the end of a terminal's output.
     }
     if (length === 0) return;
     yield buffer.subarray(0, length);
@@ -186,7 +190,7 @@ export function runInTerminal(
   ended: Ended,
 ): Program {
   const args = command === undefined ? ["-l"] : ["-c", command];
-  // The program must start with the modes set. So a shell sets them in the terminal and then executes the program.
+  // The terminal modes must be set before the program starts. So a shell sets the modes and then executes the program.
   const setModes = `stty ${modes.map(quoted).join(" ")} 2>/dev/null; exec "$0" "$@"`;
   const [path, ...more] = modes.length > 0 ? ["/bin/sh", "-c", setModes, shell, ...args] : [shell, ...args];
   const run = pty.spawn(path, more, {
@@ -195,7 +199,7 @@ export function runInTerminal(
     rows,
     cwd: folder,
     env: { ...environment, TERM: term },
-    // Deliver bytes without decoding.
+    // Without an encoding, the library delivers the output as bytes.
     encoding: null,
   });
   const inside = run as unknown as TerminalInside;
@@ -214,7 +218,8 @@ export function runInTerminal(
     channel.resume();
   };
   run.onData((output: unknown) => {
-    // The library drops unread output soon after the program's end, so the rest is read at once. The amount is small.
+    // The library drops unread output soon after the program's end. So the agent reads the rest at once, even if the
+    // client is slow.
     if (channel.write(output as Buffer) || !exists(run.pid)) return;
     run.pause();
     clearInterval(check);
@@ -249,7 +254,7 @@ export function runInTerminal(
   };
 }
 
-/** The state of a waiting write, which the library keeps after the write. */
+/** The library's fields for a waiting write. The library does not clear them after the write. */
 interface PendingWrite {
   _chunk?: unknown;
   _chunkcb?: unknown;
@@ -258,8 +263,9 @@ interface PendingWrite {
 }
 
 /**
- * Passes stdout and stderr of a program to a client at the client's speed. Both share the client's window. If both
- * wait for it, the library sends one output twice and never sends the other. So the two outputs take turns.
+ * Passes stdout and stderr of a program to a client at the client's speed. Both outputs share the client's window. If
+ * both wait for the window, the library sends one output twice and never sends the other output. So only one output is
+ * written at a time.
  * @returns resolves when all output is passed on; never if the channel ends before that
  */
 export async function passOutput(channel: ServerChannel, stdout: Readable, stderr: Readable): Promise<void> {
@@ -278,6 +284,6 @@ export async function passOutput(channel: ServerChannel, stdout: Readable, stder
       await last;
     }
   };
-  // Reading ends early after a hang-up.
+  // After a hang-up, reading the output fails. This error is ignored.
   await Promise.allSettled([pass(stdout, channel), pass(stderr, channel.stderr)]);
 }

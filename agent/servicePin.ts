@@ -10,7 +10,7 @@ const fingerprintOf = (key: string): string =>
   `SHA256:${createHash("sha256").update(key, "base64").digest("base64").replace(/=+$/, "")}`;
 
 /**
- * The pinned public key for logins by the service, from the first enrollment. An attacker who later intercepts the
+ * Pins the public key for logins by the service at the first enrollment. An attacker who later intercepts the
  * connection to the service cannot log in with another key.
  */
 export class ServicePin {
@@ -20,15 +20,15 @@ export class ServicePin {
   #warned: string | undefined;
 
   /**
-   * Opens the pin in the folder of the device's key. After that, the process may give up its permissions for the
-   * folder.
+   * Opens the file of the pinned key in the folder of the device's key. Afterwards, the process no longer needs
+   * permissions for the folder.
    * @throws Error the process cannot use the folder
    */
   constructor(folder: string) {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     this.#file = join(folder, FILE);
     this.#descriptor = openSync(this.#file, "a+", 0o600);
-    // An incomplete line is not a pin.
+    // A line that was not completely written contains no pinned key.
     this.#key = LINE.exec(readFileSync(this.#file, "utf8"))?.[1];
   }
 
@@ -38,8 +38,7 @@ export class ServicePin {
   }
 
   /**
-   * Pins the key in a response of the service, if no key is pinned yet. Logs an error if it differs from the pinned
-   * key.
+   * Pins the service's key if no key is pinned yet. Logs an error if the service's key differs from the pinned key.
    * @param key in SSH's wire format, base64
    */
   learn(key: string, log: Log): void {

@@ -38,7 +38,7 @@ import {
   TYPE,
 } from "./sftpPackets.ts";
 
-/** Paths where systems install OpenSSH's SFTP server program: Debian, Alpine, Fedora, the BSDs, Arch, OpenWrt. */
+/** Paths of OpenSSH's SFTP server program on Debian, Alpine, Fedora, the BSDs, Arch and OpenWrt. */
 const INSTALLED = [
   "/usr/lib/openssh/sftp-server",
   "/usr/lib/ssh/sftp-server",
@@ -50,7 +50,7 @@ const INSTALLED = [
 /** Returns the path of the device's own SFTP server program; undefined if it is not installed. */
 export const installedSftpServer = (): string | undefined => INSTALLED.find(isProgram);
 
-/** True if this process may execute a file. */
+/** Returns true if this process may execute a file. */
 export function isProgram(path: string): boolean {
   try {
     accessSync(path, constants.X_OK);
@@ -62,18 +62,18 @@ export function isProgram(path: string): boolean {
 
 /** Maximum bytes of a file in one response. */
 const READ_MAX = PACKET_MAX - 1024;
-/** Bytes of a DATA response before its data: length, type, request id, length of the data. */
+/** Number of bytes before the data in a DATA response: length, type, request id, length of the data. */
 const DATA_HEADER = 13;
 /** Maximum number of files and folders that a client may have open. */
 const HANDLES_MOST = 256;
-/** Entries of a folder in one response. */
+/** Maximum number of entries of a folder in one response. */
 const ENTRIES = 100;
 
 const STATUS = {
   ...{ OK: 0, EOF: 1, NO_SUCH_FILE: 2, PERMISSION_DENIED: 3, FAILURE: 4, BAD_MESSAGE: 5, UNSUPPORTED: 8 },
 } as const;
 
-/** Maps the system's error codes to SFTP's, like OpenSSH. Other codes become FAILURE. */
+/** SFTP status codes by the error codes of the system, as in OpenSSH. All other error codes become FAILURE. */
 const CODES: Readonly<Record<string, number>> = {
   ENOENT: STATUS.NO_SUCH_FILE,
   ENOTDIR: STATUS.NO_SUCH_FILE,
@@ -99,7 +99,7 @@ const EXTENSIONS = {
   "copy-data": "1",
 } as const;
 
-/** Flags of an open request (section 6.3). */
+/** Flags of an SFTP request that opens a file (draft-ietf-secsh-filexfer-02, section 6.3). */
 const OPEN = { READ: 1, WRITE: 2, APPEND: 4, CREATE: 8, TRUNCATE: 16, EXCLUSIVE: 32 } as const;
 
 /** An open file or folder. `rest` contains the names to list before the entries of `folder`. */
@@ -108,7 +108,7 @@ type Opened = { readonly path: Buffer } & (
   | { readonly folder: Dir; readonly rest: Buffer[] }
 );
 
-/** An error that the server reports to the client as a status other than OK. */
+/** An error that the server sends to the client as an SFTP status other than OK. */
 class Rejection extends Error {
   readonly code: number;
 
@@ -121,7 +121,7 @@ class Rejection extends Error {
 /** Converts the flags of an open request to the system's flags. */
 function systemFlags(flags: number): number {
   const has = (flag: number) => (flags & flag) !== 0;
-  // Without O_NONBLOCK, the open of a pipe would block a thread of the process until another program opens it.
+  // Without O_NONBLOCK, opening a named pipe would block a thread of this process until another program opens the pipe.
   let result: number = constants.O_RDONLY | constants.O_NONBLOCK;
   if (has(OPEN.WRITE)) result |= has(OPEN.READ) ? constants.O_RDWR : constants.O_WRONLY;
   if (has(OPEN.APPEND)) result |= constants.O_APPEND;
@@ -157,7 +157,7 @@ const unsupported = async () => {
   throw new Rejection(STATUS.UNSUPPORTED, "cannot set the size or mode of a symbolic link");
 };
 
-/** Like {@link changesOf}, but changes a symbolic link itself. */
+/** Returns functions that set attributes of a symbolic link itself instead of its target. */
 const linkChangesOf = (path: Buffer): Changes => ({
   truncate: unsupported,
   chmod: async (mode) => ((await lstat(path)).isSymbolicLink() ? unsupported() : chmod(path, mode)),
@@ -169,7 +169,7 @@ const SLASH = Buffer.from("/");
 
 const child = (folder: Buffer, name: Buffer): Buffer => Buffer.concat([folder, SLASH, name]);
 
-/** Splits a path before its last name. */
+/** Splits a path into its parent folder and its last name. */
 function parentOf(path: Buffer): { readonly parent: Buffer; readonly name: Buffer } {
   const slash = path.lastIndexOf(SLASH);
   return { parent: slash <= 0 ? SLASH : path.subarray(0, slash), name: path.subarray(slash + 1) };
@@ -183,10 +183,13 @@ const exists = (path: Buffer): Promise<boolean> =>
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "";
 
-/** Error codes if the file system has no hard links, or the user may not create a link to this file. */
+/**
+ * Error codes of a failed hard link if the file system has no hard links, or the user may not create a link to the
+ * file.
+ */
 const NO_LINKS = new Set(["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EXDEV", "EMLINK"]);
 
-/** Renames a file without overwriting another one. */
+/** Renames a file without overwriting an existing file. */
 async function renameToNew(from: Buffer, to: Buffer): Promise<void> {
   if ((await lstat(from)).isFile()) {
     try {
@@ -206,7 +209,10 @@ async function renameToNew(from: Buffer, to: Buffer): Promise<void> {
   await rename(from, to);
 }
 
-/** Returns the absolute path without links, like realpath(3) in OpenSSH. The last name need not exist. */
+/**
+ * Returns the absolute path without symbolic links, like realpath(3) in OpenSSH. The last name of the path need not
+ * exist.
+ */
 async function canonical(path: Buffer): Promise<Buffer> {
   const resolved = (of: Buffer) => realpath(of, { encoding: "buffer" });
   try {
@@ -220,9 +226,9 @@ async function canonical(path: Buffer): Promise<Buffer> {
 }
 
 /**
- * Serves files to one client with the permissions of this process: SFTP version 3 with extensions of OpenSSH. Names
- * are bytes. The server processes one request after another, because scp and sftp truncate a file after the last
- * write that was acknowledged in order.
+ * Serves files to one client with the permissions of this process: SFTP version 3 with extensions of OpenSSH. File
+ * names are bytes. The server processes one request after another: after an interruption, scp and sftp truncate a file
+ * at the end of the last write that was acknowledged in order.
  */
 export class FileServer {
   readonly #stream: Duplex;
@@ -239,13 +245,10 @@ export class FileServer {
     this.#home = Buffer.from(home);
   }
 
-  /**
-   * Processes requests until the client ends its direction.
-   * @throws Error the client violates the protocol
-   */
+  /** Processes requests until the client ends its input. @throws Error the client violates the protocol */
   async serve(): Promise<void> {
     try {
-      // The stream of a failed connection may report neither an end nor free capacity.
+      // If the connection fails, the stream may emit neither "end" nor "drain", so `close` ends the wait.
       await Promise.race([this.#processAll(), this.#closed.promise]);
     } finally {
       this.close();
@@ -293,7 +296,7 @@ export class FileServer {
   }
 
   /**
-   * Processes any request except a read.
+   * Processes any request except READ.
    * @returns undefined if the client expects only the status OK
    * @throws Rejection the response is a status other than OK
    */
@@ -334,7 +337,7 @@ export class FileServer {
       case TYPE.READLINK:
         return nameAnswer(await readlink(path(), { encoding: "buffer" }));
       case TYPE.SYMLINK:
-        // OpenSSH sends the target first, contrary to the draft. All clients do the same.
+        // OpenSSH and all other clients send the link's target first, contrary to the draft.
         return done(symlink(packet.string(), path()));
       case TYPE.RENAME:
         return done(renameToNew(path(), path()));
@@ -384,7 +387,7 @@ export class FileServer {
 
   #file(handle: Buffer): FileHandle {
     const opened = this.#find(handle);
-    if (!("file" in opened)) throw new Rejection(STATUS.FAILURE, "the handle belongs to a folder");
+    if (!("file" in opened)) throw new Rejection(STATUS.FAILURE, "the handle refers to a folder");
     return opened.file;
   }
 
@@ -406,7 +409,7 @@ export class FileServer {
   #keep(opened: Opened): Answer {
     this.#lastHandle += 1;
     this.#opened.set(this.#lastHandle, opened);
-    // The client disconnected while the file was being opened.
+    // If the client disconnected while the file was being opened, close the file again.
     if (this.#isClosed) this.close();
     return { type: TYPE.HANDLE, fields: [encodeNumber(this.#lastHandle)] };
   }
@@ -417,14 +420,11 @@ export class FileServer {
     if (opened !== undefined) await ("file" in opened ? opened.file.close() : opened.folder.close());
   }
 
-  /**
-   * Reads a part of a file.
-   * @returns the whole packet of the response
-   */
+  /** Reads a part of a file. @returns the complete response packet */
   async #read(id: number, packet: Packet): Promise<Buffer> {
     const [file, offset, wanted] = [this.#file(packet.string()), packet.long(), packet.number()];
     const length = Math.min(wanted, READ_MAX);
-    // The data is read directly into the response, so that it is not copied.
+    // Reads the data directly into the response packet, to avoid a copy.
     const answer = Buffer.allocUnsafe(DATA_HEADER + length);
     const { bytesRead } = await file.read(answer, DATA_HEADER, length, offset);
     if (bytesRead === 0 && length > 0) throw new Rejection(STATUS.EOF, "end of file");
@@ -433,13 +433,13 @@ export class FileServer {
     answer.writeUInt32BE(id, 5);
     answer.writeUInt32BE(bytesRead, 9);
     const used = answer.subarray(0, DATA_HEADER + bytesRead);
-    // Copy a short response: while it waits for its client, it would otherwise keep the whole buffer.
+    // Copies a short response, so that the large buffer can be freed while the response waits for its client.
     return bytesRead < length / 2 ? Buffer.from(used) : used;
   }
 
   async #list(handle: Buffer): Promise<Answer> {
     const opened = this.#find(handle);
-    if (!("folder" in opened)) throw new Rejection(STATUS.FAILURE, "the handle belongs to a file");
+    if (!("folder" in opened)) throw new Rejection(STATUS.FAILURE, "the handle refers to a file");
     const { folder, rest, path } = opened;
     const next = async () => rest.shift() ?? ((await folder.read())?.name as Buffer | undefined);
     this.#names ??= systemNames();
@@ -448,7 +448,7 @@ export class FileServer {
     while (entries.length < ENTRIES) {
       const name = await next();
       if (name === undefined) break;
-      // Skip an entry that another program has just deleted.
+      // Skips an entry that another program has just deleted.
       const stats = await lstat(child(path, name)).catch(() => undefined);
       if (stats) entries.push([name, longname(name, stats, names), ...attributeFields(stats)]);
     }
@@ -456,7 +456,7 @@ export class FileServer {
     return { type: TYPE.NAME, fields: [entries.length, ...entries.flat()] };
   }
 
-  /** Copies a part of a file to another file. A length of 0 copies up to the end. */
+  /** Copies a part of a file to another file. A length of 0 copies up to the end of the file. */
   async #copy(packet: Packet): Promise<undefined> {
     const from = packet.string();
     const [start, length] = [packet.long(), packet.long()];
@@ -478,7 +478,7 @@ export class FileServer {
   }
 }
 
-/** Waits for work whose request expects only the status OK. */
+/** Waits for an operation, and returns undefined: the client expects only the status OK. */
 const done = async (work: Promise<unknown>): Promise<undefined> => void (await work);
 
 const attributesAnswer = (stats: Stats): Answer => ({ type: TYPE.ATTRS, fields: attributeFields(stats) });
@@ -486,7 +486,7 @@ const attributesAnswer = (stats: Stats): Answer => ({ type: TYPE.ATTRS, fields: 
 /** Returns a response with a path and no attributes. */
 const nameAnswer = (path: Buffer): Answer => ({ type: TYPE.NAME, fields: [1, path, path, 0] });
 
-/** Returns the space of the file system that contains a path. */
+/** Returns a response with the free and used space of the file system that contains a path. */
 async function spaceAnswer(path: Buffer): Promise<Answer> {
   const { bsize, blocks, bfree, bavail, files, ffree } = await statfs(path, { bigint: true });
   // Node reports no fragment size, id, flags or maximum name length. OpenSSH's client shows only the fragment size.
@@ -495,7 +495,7 @@ async function spaceAnswer(path: Buffer): Promise<Answer> {
 }
 
 async function writeAll(file: FileHandle, offset: number, data: Buffer): Promise<void> {
-  // Node would write at the file's current position.
+  // For an offset that is not a safe integer, Node.js would write at the file's current position.
   if (!Number.isSafeInteger(offset + data.length)) {
     throw new Rejection(STATUS.FAILURE, "the offset is too large");
   }

@@ -1,8 +1,8 @@
 import type { Stats } from "node:fs";
 
-/** Maximum size of a packet in bytes, like OpenSSH's. */
+/** Maximum size of an SFTP packet in bytes, as in OpenSSH. */
 export const PACKET_MAX = 256 * 1024;
-/** Bytes of a packet's length field. */
+/** Size of a packet's length field, in bytes. */
 const LENGTH = 4;
 
 /** Packet types (draft-ietf-secsh-filexfer-02, section 3). */
@@ -13,7 +13,7 @@ export const TYPE = {
   ...{ EXTENDED: 200, EXTENDED_REPLY: 201 },
 } as const;
 
-/** Flags for the attributes that a packet contains (section 5). */
+/** Flags for the file attributes that a packet contains (draft-ietf-secsh-filexfer-02, section 5). */
 const HAS = { SIZE: 1, OWNER: 2, MODE: 4, TIMES: 8 } as const;
 
 /** A field of a packet: a 32-bit number, a 64-bit number, or a string. */
@@ -28,11 +28,11 @@ export interface Attributes {
   readonly size?: number;
   readonly owner?: { readonly uid: number; readonly gid: number };
   readonly mode?: number;
-  /** Times in seconds. */
+  /** Times of the last access and the last change, as Unix time in seconds. */
   readonly times?: { readonly accessed: number; readonly modified: number };
 }
 
-/** An error for a malformed packet of the client. No data after the packet can be read. */
+/** An error for a malformed packet of the client. The server cannot read any data after this packet. */
 export class ProtocolError extends Error {}
 
 /** Reads the fields of a packet. Each method throws a {@link ProtocolError} if the packet is too short. */
@@ -58,7 +58,7 @@ export class Packet {
     return this.#take(4).readUInt32BE();
   }
 
-  /** Reads a 64-bit number. Above 2^53 it is not exact. */
+  /** Reads a 64-bit number. The result is not exact above 2^53. */
   long(): number {
     return Number(this.#take(8).readBigUInt64BE());
   }
@@ -80,7 +80,7 @@ export class Packet {
 }
 
 /**
- * Yields the packets of a stream, without their lengths.
+ * Yields the packets of a stream, without their length fields.
  * @throws ProtocolError a packet is longer than {@link PACKET_MAX}
  */
 export async function* packetsOf(stream: AsyncIterable<Buffer>): AsyncGenerator<Packet> {

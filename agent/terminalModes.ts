@@ -1,16 +1,16 @@
-/** Pairs of opcodes and names, with consecutive opcodes from the given one. */
+/** Returns pairs of an opcode and a name. The opcodes are consecutive and begin with `first`. */
 const names = (first: number, list: string) =>
   list.split(" ").map((name, index) => [first + index, name] as const);
 
-/** Control characters by their opcodes (RFC 4254, section 8), with the names that `stty` uses. */
+/** The `stty` names of control characters, by their opcodes (RFC 4254, section 8). */
 const CHARACTERS: ReadonlyMap<number, string> = new Map([
   ...names(1, "intr quit erase kill eof eol eol2 start stop susp"),
   ...names(12, "rprnt werase lnext"),
 ]);
 
 /**
- * Switches by their opcodes. Switches for terminals without lower case are omitted: some versions of `stty` do not
- * know them, and `stty` sets nothing if it does not know an argument.
+ * The `stty` names of on/off modes, by their opcodes. Modes for terminals without lower case are omitted, because some
+ * versions of `stty` do not support them. `stty` sets nothing if one argument is not supported.
  */
 const SWITCHES: ReadonlyMap<number, string> = new Map([
   ...names(30, "ignpar parmrk inpck istrip inlcr igncr icrnl"),
@@ -21,7 +21,7 @@ const SWITCHES: ReadonlyMap<number, string> = new Map([
   ...names(72, "onlcr ocrnl onocr onlret"),
 ]);
 
-/** From this opcode on, values have unknown lengths. Reading ends here. */
+/** First opcode whose value has an unknown length. Parsing ends at such an opcode. */
 const UNKNOWN = 160;
 const ENTRY = 5;
 /** The value of a disabled control character. */
@@ -30,7 +30,7 @@ const OFF = 255;
 /**
  * Returns the terminal modes of a client as arguments of `stty`. Speeds and the number of bits are omitted, because
  * they have no effect on a pseudo-terminal.
- * @param modes in SSH's wire format: opcodes with 32-bit values
+ * @param modes the modes in SSH's wire format: opcodes with 32-bit values
  */
 export function sttyArguments(modes: Buffer): string[] {
   const settings: string[] = [];
@@ -45,7 +45,7 @@ export function sttyArguments(modes: Buffer): string[] {
   return settings;
 }
 
-/** Formats a character for the `stty` of coreutils and of BusyBox. BusyBox does not read hexadecimal numbers. */
+/** Formats a control character for `stty` of coreutils and BusyBox. BusyBox does not accept hexadecimal numbers. */
 function characterArgument(code: number): string {
   if (code === OFF) return "undef";
   if (code === 127) return "^?";

@@ -4,15 +4,18 @@ import { createWebSocketStream, WebSocket } from "ws";
 import type { Log } from "./SessionChannel.ts";
 import type { SshServer } from "./SshServer.ts";
 
-/** Interval between keep-alives of the agent, and maximum silence of the service, in milliseconds. */
+/**
+ * Interval between keep-alive messages of the agent, and maximum time between keep-alive messages of the service, in
+ * milliseconds.
+ */
 const KEEP_ALIVE = 30_000;
 const SILENCE = 35_000;
-/** Maximum length of a line of the tunnel, and of a request's head on a picked-up connection, in bytes. */
+/** Maximum length of a line of the tunnel, and of the request head on a picked-up connection, in bytes. */
 const LINE_MAX = 4096;
 const HEAD_MAX = 8192;
-/** Time that picking up a connection may take, in milliseconds. */
+/** Maximum time, in milliseconds, to pick up a connection. */
 const PICK_UP_TIMEOUT = 20_000;
-/** Prefix of the paths that may be picked up. Only connections of the tunnel have this prefix. */
+/** Required prefix of the paths that the service announces. The agent picks up no connection at another path. */
 const PICK_UP_PATH = "/ssh/revdial?";
 
 interface TunnelOptions {
@@ -28,9 +31,9 @@ interface Line {
   readonly connPath?: unknown;
 }
 
-/** An error for a refused tunnel. */
+/** The service refused the tunnel. */
 export class RefusedError extends Error {
-  /** Status of the response. */
+  /** HTTP status of the service's response. */
   readonly status: number;
 
   constructor(status: number) {
@@ -47,7 +50,7 @@ function addressOf(url: string, path: string): URL {
 }
 
 /**
- * Holds the tunnel until it ends, and picks up the connections that the service announces.
+ * Opens the tunnel and picks up the connections that the service announces, until the tunnel ends.
  * @throws RefusedError the service refuses the tunnel
  * @throws Error the service cannot be reached
  */
@@ -123,7 +126,7 @@ async function pickUp(url: string, path: unknown, server: SshServer): Promise<vo
     perMessageDeflate: false,
   });
   socket.on("message", (_data, binary) => binary || socket.terminate());
-  // Start reading at once: the service's request may arrive together with its handshake response.
+  // Starts reading at once, since the service's request may arrive together with its handshake response.
   answerRequest(createWebSocketStream(socket), server);
   await new Promise<void>((resolve, reject) => {
     socket.once("open", resolve);
@@ -132,11 +135,11 @@ async function pickUp(url: string, path: unknown, server: SshServer): Promise<vo
 }
 
 /**
- * Reads the single request of a picked-up connection. The connection then carries SSH, or the request closes another
- * one.
+ * Reads the single request of a picked-up connection. After the request, the connection carries SSH, or the agent
+ * closes the session that the request contains.
  */
 function answerRequest(stream: Duplex, server: SshServer): void {
-  // A WebSocket cannot end a single direction, so it ends as a whole.
+  // A WebSocket cannot end a single direction, so the end of one direction ends the whole connection.
   stream.on("error", () => stream.destroy()).on("end", () => stream.destroy());
   let head = Buffer.alloc(0);
   const read = (data: Buffer) => {

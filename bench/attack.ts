@@ -1,5 +1,5 @@
-// Measures the effect of attacks on a healthy client: `npm run bench:attack [-- --database … --cases … --output
-// FILE]`. Each case uses a separate service. The healthy client sends one request after another.
+// Measures the effect of attacks on a healthy client: `npm run bench:attack [-- --database … --cases … --output FILE]`.
+// Each case runs on a new service. The healthy client sends one request after another.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -52,7 +52,7 @@ if (gateway.length > 0) {
   report.print(`
 # Effect of attacks on the SSH gateway
 
-SQLite. The attacker uses another address. Memory: the peaks of the API's process and of the gateway process.
+SQLite. The attacker uses a separate address. Memory: the peaks of the API's process and of the gateway process.
 
 | Attack | GET: median (ms) | p99 | worst | API (MB) | gateway (MB) | login: median (ms) | worst | failed |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |`);

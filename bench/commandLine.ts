@@ -6,8 +6,8 @@ export interface Option<T> {
   readonly value?: string;
   readonly description: string;
   /**
-   * Reads the option's value.
-   * @param text undefined: the command line does not contain the option
+   * Parses the option's value.
+   * @param text the value in the command line; undefined if the command line does not contain the option
    * @throws Error with the rule that the text violates
    */
   read(text: string | undefined): T;
@@ -20,7 +20,7 @@ type Values<O extends Options> = { readonly [N in keyof O]: ReturnType<O[N]["rea
  * Reads the options of the command line. `--help` prints the usage and ends the process. For a wrong option, the
  * process prints the error and the usage, and ends with exit code 2.
  * @param command the npm script
- * @param notes text below the options
+ * @param notes text that the usage shows below the options
  */
 export function readOptions<O extends Options>(command: string, options: O, notes = ""): Values<O> {
   try {
@@ -80,7 +80,7 @@ export const wholeNumber = (description: string, usual: number, least = 1): Opti
   },
 });
 
-/** Defines an option for some of the names, separated by commas. */
+/** Defines an option whose value is a list of names, separated by commas. */
 export const names = <N extends string>(all: readonly N[]): Option<readonly N[]> => ({
   value: "A,B,…",
   description: `${all.join(", ")}; default: all`,
@@ -92,7 +92,7 @@ export const names = <N extends string>(all: readonly N[]): Option<readonly N[]>
   },
 });
 
-/** The databases to measure. */
+/** The option for the databases that the benchmark measures. */
 export const databases: Option<readonly ("sqlite" | "postgresql")[]> = {
   value: "NAME",
   description: "sqlite, postgresql, both; default: both",
@@ -103,5 +103,5 @@ export const databases: Option<readonly ("sqlite" | "postgresql")[]> = {
   },
 };
 
-/** The option for the file of the report. */
+/** The option for the output file of the report. */
 export const output = text("FILE", "also write the report to this file, as Markdown");

@@ -1,5 +1,6 @@
 // Compares logins through the gateway with a direct sshd: `npm run bench:gateway [-- --rounds N --held N --write]`.
-// Service, agent, sshd and clients share this machine's cores. Both targets use the same client and cipher, in turn.
+// Service, agent, sshd and clients share this machine's cores. The benchmark measures both targets in turn, with the
+// same client and cipher.
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, writeFileSync } from "node:fs";
@@ -24,11 +25,11 @@ import { NODE, Report, today } from "./report.ts";
 
 const { rounds, held, write } = readOptions("bench:gateway", {
   rounds: wholeNumber("measurements of each case", 7),
-  held: wholeNumber("open device connections; 0: none", 10_000, 0),
+  held: wholeNumber("number of open device connections; 0 skips this measurement", 10_000, 0),
   write: flag("also write the tables to bench/GATEWAY.md, as Markdown"),
 });
 
-/** Bytes of a transfer. */
+/** Size of a file transfer, in bytes. */
 const SIZE = 100_000_000;
 const UNLIMITED = ["reports", "enrollments"].flatMap((what) => [`--${what}-per-address`, "0"]);
 
@@ -41,7 +42,7 @@ await acceptWithKey(fleet, agent.uid, key);
 const sshd = await startSshd(folder.path, key);
 const report = new Report();
 
-/** The target of a client's login. */
+/** The SSH server and user that a client logs in to. */
 interface Target {
   readonly to: string;
   readonly port: number;
@@ -50,7 +51,7 @@ const gateway: Target = { to: `root@${namespace}.edge-1`, port: fleet.port };
 
 const common = ["-F", "none", ...CLIENT, "-c", "aes128-gcm@openssh.com", "-i", key];
 
-/** Runs OpenSSH's client to its end, with the file as its standard input. */
+/** Runs the OpenSSH client until it exits. The client reads its standard input from the file. */
 function ssh({ to, port }: Target, args: readonly string[], input = "/dev/null"): void {
   const command = [...args.slice(0, -1), `${to}@127.0.0.1`, ...args.slice(-1)];
   const stdin = openSync(input, "r");
@@ -66,10 +67,10 @@ function sftp({ to, port }: Target, line: string): void {
 
 const file = join(folder.path, "bytes");
 writeFileSync(file, Buffer.alloc(SIZE, 0x61));
-// Agents write to a folder that every user may write to.
+// The agent may run as another user, so the transferred files are in a folder that every user can write to.
 const far = `/tmp/gatehouse-bench-${process.pid}`;
 
-/** The measured cases, and the bytes that each transfers. */
+/** The measured cases, with the number of bytes that each case transfers. */
 const CASES: readonly { readonly name: string; readonly bytes: number; run(target: Target): void }[] = [
   { name: "login and `true`", bytes: 0, run: (target) => ssh(target, ["true"]) },
   { name: "login and a shell with a terminal", bytes: 0, run: (target) => ssh(target, ["-tt", "exec true"]) },
@@ -79,14 +80,14 @@ const CASES: readonly { readonly name: string; readonly bytes: number; run(targe
   { name: "sftp put, 100 MB", bytes: SIZE, run: (target) => sftp(target, `put ${file} ${far}-put`) },
 ];
 
-/** The process id of the agent, for its resource usage. */
+/** The process id of the agent, to measure the resource usage of the agent. */
 const agentPid = Number(
   execFileSync("pgrep", ["-f", `gatehouse-agent.js run --url ${service.url}`])
     .toString()
     .split("\n")[0],
 );
 
-/** Returns the core time of the service with its gateway process, in milliseconds. */
+/** Returns the CPU time of the service and its gateway process, in milliseconds. */
 const serviceCore = (): number => {
   const gatewayPid = gatewayPidOf(service);
   return coreTimeOf(service.pid) + (gatewayPid === undefined ? 0 : coreTimeOf(gatewayPid));
@@ -129,7 +130,7 @@ async function measureCases(): Promise<void> {
 /** Memory of the service at its start, in megabytes. */
 const fresh = memoryOf(service.pid);
 
-/** Opens tunnels of devices, and prints their cost for the service. */
+/** Opens tunnels of devices, and prints the memory and CPU time that the tunnels cost the service. */
 async function measureHeld(count: number): Promise<void> {
   const tokens: string[] = [];
   await repeat(count, 16, async (index) => {
@@ -150,7 +151,7 @@ async function measureHeld(count: number): Promise<void> {
     }),
   );
   const cores = coreTimeOf(service.pid);
-  // Longer than the service takes to check each of them.
+  // Within this time, the service checks every connection at least once.
   await sleep(60_000);
   const used = coreTimeOf(service.pid) - cores;
   const each = (from: number) => (((memoryOf(service.pid) - from) / count) * 1000).toFixed(1);

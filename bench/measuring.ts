@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Returns the value that a share of the values does not exceed; 0 without values. */
+/** Returns a percentile of the values; 0 if there are no values. A `share` of 0.5 is the median. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
@@ -10,14 +10,14 @@ export const median = (values: readonly number[]): number => percentile(values, 
 
 export const sum = (values: Iterable<number>): number => [...values].reduce((all, value) => all + value, 0);
 
-/** Runs work to its end. Returns its duration in seconds. */
+/** Runs a function, waits for its result, and returns the duration in seconds. */
 export async function secondsOf(work: () => Promise<unknown> | unknown): Promise<number> {
   const started = performance.now();
   await work();
   return (performance.now() - started) / 1000;
 }
 
-/** Calls work with the numbers below `count`, with `atOnce` concurrent calls. */
+/** Calls a function once for each number from 0 to `count - 1`. At most `atOnce` calls run at the same time. */
 export async function repeat(
   count: number,
   atOnce: number,
@@ -41,31 +41,34 @@ export function memoryOf(pid: number, which: "now" | "peak" = "now"): number {
   return (Number(kibibytes) * 1024) / 1e6;
 }
 
-/** Ticks per second of the process times that Linux reports, on every architecture that Node.js supports. */
+/**
+ * Clock ticks per second in the CPU times that Linux reports. The value is the same on every architecture that Node.js
+ * supports.
+ */
 const TICKS = 100;
 
 /**
- * Returns the core time that a process has used so far, in milliseconds. Linux only.
+ * Returns the CPU time that a process has used so far, in milliseconds. Linux only.
  * @throws Error the process has ended
  */
 export function coreTimeOf(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  // The first field after the program's name in brackets is the state, the third field of the file. These are the
-  // 14th and 15th fields.
+  // The list begins with field 3 of the file, since the program name in field 2 may contain spaces. The CPU times are
+  // fields 14 and 15.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS;
 }
 
 /**
- * Calls a function ten times a second until the returned function is called. Errors are ignored, since the measured
- * process may have ended.
+ * Calls a function ten times a second until the returned function is called. Ignores errors, since the measured process
+ * may have ended.
  */
 export function watch(sample: () => void): () => void {
   const timer = setInterval(() => {
     try {
       sample();
     } catch {
-      // The process has ended, or is restarting.
+      // The measured process has ended or is restarting.
     }
   }, 100);
   return () => clearInterval(timer);
@@ -73,12 +76,14 @@ export function watch(sample: () => void): () => void {
 
 /** The resources that a command and all its child processes have used. */
 export interface Usage {
-  /** The sum of the peaks of all processes. */
+  /** The sum of the peak memory of all processes, in megabytes. */
   readonly megabytes: number;
   readonly coreSeconds: number;
 }
 
-/** Watches a process and its descendants. The returned function ends the watch and returns their usage. */
+/**
+ * Measures a process and its descendants. The returned function ends the measurement and returns the resource usage.
+ */
 export function watchUsage(pid: number): () => Usage {
   const peaks = new Map<number, number>();
   const times = new Map<number, number>();
@@ -98,7 +103,7 @@ export function watchUsage(pid: number): () => Usage {
   };
 }
 
-/** Returns the process and all its descendants. */
+/** Returns the ids of a process and all its descendants. */
 function descendantsOf(pid: number): number[] {
   const parents = new Map<number, number>();
   for (const name of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {

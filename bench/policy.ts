@@ -1,5 +1,5 @@
 // Measures the evaluation of a policy: `npm run bench:policy [-- --parts … --rounds N --output FILE]`. Each operation
-// runs in a separate process, and so does each value of a growing figure.
+// runs in a separate process. Each size of a growing policy also runs in a separate process.
 import { fileURLToPath } from "node:url";
 import type { PolicySize } from "../test/policy/largePolicy.ts";
 import { runCommand } from "../test/support/command.ts";
@@ -7,10 +7,13 @@ import { names, output, readOptions, wholeNumber } from "./commandLine.ts";
 import { type Measured, OPERATIONS, type OperationName, type Task } from "./policyOperations.ts";
 import { grouped, load, NODE, processors, Report, today } from "./report.ts";
 
-/** The fleet that is measured in full. The other fleets differ from it in one figure. */
+/**
+ * The fleet on which all operations are measured. Each other fleet differs from this fleet in one number, such as the
+ * number of keys.
+ */
 const FLEET: PolicySize = { devices: 10_000, keys: 1_000, rules: 200, logins: 8, addresses: 8 };
 
-/** The growing figures, with their values. */
+/** The numbers that grow, one at a time, with the measured values. */
 const GROWTH: Readonly<Record<keyof PolicySize, readonly number[]>> = {
   devices: [1_000, 10_000, 100_000],
   keys: [100, 1_000, 10_000],
@@ -25,13 +28,13 @@ const GROWN = ["evaluated", "build", "grants", "changes", "explain"] as const;
 
 const options = readOptions("bench:policy", {
   parts: names(["fleet", ...FIGURES]),
-  rounds: wholeNumber("runs of each operation; the tables show the medians", 5),
+  rounds: wholeNumber("number of runs of each operation; the tables show the medians", 5),
   output,
 });
 const { rounds } = options;
 const report = new Report();
 
-/** Measures in a separate process, so that only the task contributes to its memory. */
+/** Runs the measurement in a separate process, so that the process's memory contains only the measured task. */
 async function measure(size: PolicySize, operations: readonly OperationName[]): Promise<Measured> {
   const task: Task = { size, rounds, operations };
   const command = fileURLToPath(new URL("./policyOperations.ts", import.meta.url));

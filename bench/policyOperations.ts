@@ -20,7 +20,7 @@ interface Subject {
 
 interface Operation {
   readonly title: string;
-  /** Questions in one run. Times are per question. @default 1 */
+  /** Number of access queries in one run. The reported times are for one query. @default 1 */
   readonly questions?: number;
   /**
    * Runs the operation.
@@ -31,7 +31,9 @@ interface Operation {
 
 const QUESTIONS = 100;
 
-/** Counts items without keeping them: a reader of a generator holds one item at a time. */
+/**
+ * Counts the items and uids of a generator. Keeps only one item at a time in memory, like other readers of a generator.
+ */
 function count(items: Iterable<{ readonly devices: readonly string[] }>, what: string): string {
   let [all, uids] = [0, 0];
   for (const { devices } of items) {
@@ -41,7 +43,7 @@ function count(items: Iterable<{ readonly devices: readonly string[] }>, what: s
   return `${all.toLocaleString("en")} ${what}, ${uids.toLocaleString("en")} uids`;
 }
 
-/** Returns questions about logins that are spread over the policy, the same in every run. */
+/** Returns access queries for logins that are spread over the policy. The queries are the same in every run. */
 function questionsOf({ policy, evaluated }: Subject) {
   const below = randomNumbers(3);
   const one = <T>(all: readonly T[]): T => all[below(all.length)] as T;
@@ -69,7 +71,7 @@ export const OPERATIONS = {
     },
   },
   grants: {
-    title: "`new Access`, then all `grantsOf` it",
+    title: "`new Access`, then `grantsOf` for all grants",
     run: ({ policy, evaluated }) => count(grantsOf(new Access(policy, evaluated)), "grants"),
   },
   computed: {
@@ -77,7 +79,7 @@ export const OPERATIONS = {
     run: ({ policy }) => count(grantsOf(new Access(policy, loginsToEvaluate([policy]))), "grants"),
   },
   changes: {
-    title: "two `new Access`, then all `accessChanges`",
+    title: "two `new Access`, then `accessChanges` for all changes",
     run: ({ policy, evaluated, changed }) => {
       const uids = policy.devices.map(({ uid }) => uid);
       const [before, after] = [new Access(policy, evaluated, uids), new Access(changed, evaluated, uids)];
@@ -112,7 +114,7 @@ export const OPERATIONS = {
 
 export type OperationName = keyof typeof OPERATIONS;
 
-/** Operations on a policy of one size. */
+/** The task of a process: operations to measure on a policy of one size. */
 export interface Task {
   readonly size: PolicySize;
   /** Number of runs of each operation. */
@@ -120,11 +122,14 @@ export interface Task {
   readonly operations: readonly OperationName[];
 }
 
-/** Times per question, in milliseconds. */
+/**
+ * Measured times of an operation, in milliseconds. The times of an operation with several access queries are for one
+ * query.
+ */
 interface Timed {
-  /** Time of the first run. No code is compiled at its start. */
+  /** Time of the first run, at whose start no code is compiled yet. */
   readonly first: number;
-  /** Medians of all runs: wall clock time and core time. */
+  /** Medians of all runs: wall clock time and CPU time. */
   readonly median: number;
   readonly core: number;
   readonly outcome: string;
@@ -132,10 +137,10 @@ interface Timed {
 
 export interface Measured {
   readonly timed: Readonly<Partial<Record<OperationName, Timed>>>;
-  /** Megabytes of the process: with only the policy, and at its peak. */
+  /** Memory of the process in megabytes: before the operations, when only the policy is loaded, and at the peak. */
   readonly policyMegabytes: number;
   readonly megabytes: number;
-  /** Maximum megabytes of objects and sets after a run, including garbage. */
+  /** Maximum heap and external memory after a run in megabytes, including garbage. */
   readonly heapMegabytes: number;
 }
 

@@ -12,17 +12,23 @@ const SERVICE = fileURLToPath(new URL("../server/bin/gatehouse-server.js", impor
 export interface ServerProcess {
   readonly url: string;
   readonly pid: number;
-  /** Returns the number of SQL statements since the last call. Only a counting process supports it. */
+  /**
+   * Returns the number of SQL statements since the last call. Only a process that counts statements supports this
+   * method.
+   */
   statements(): Promise<number>;
   /** Ends the process with SIGTERM. */
   stop(): Promise<void>;
 }
 
 interface ProcessOptions {
-  /** File that receives the output of the process, like a journal. No other process reads it during the run. */
+  /**
+   * File for the output of the process. A file costs less than a pipe, which another process would have to read during
+   * the run.
+   */
   readonly log: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** True to count SQL statements. Counting slows the process, so measured runs omit it. */
+  /** True to count SQL statements. Counting slows the process, so processes with measured times do not count. */
   readonly counting?: boolean;
 }
 
@@ -33,7 +39,7 @@ export const startService = (folder: string, options: ProcessOptions): Promise<S
 /**
  * Starts a server and waits until it logs the line `listening` with its address.
  * @param args arguments of Node.js
- * @throws Error the process ended before; the message contains the log
+ * @throws Error the process ended before it logged this line; the message contains the log
  */
 export async function startServer(
   args: readonly string[],
@@ -42,7 +48,8 @@ export async function startServer(
   const output = openSync(log, "w");
   const child = spawn(process.execPath, [...(counting ? ["--import", COUNTER] : []), ...args], {
     env: { ...environmentWithout("GATEHOUSE_"), ...env },
-    // With a channel to its parent, the service does not limit its memory.
+    // A counting service has a message channel to this process. With such a channel, the service does not limit its
+    // memory.
     stdio: ["ignore", output, output, ...(counting ? (["ipc"] as const) : [])],
   });
   closeSync(output);

@@ -17,18 +17,19 @@ const COMMAND = fileURLToPath(new URL("../provider/bin/gatehouse.js", import.met
 const PROGRAM = fileURLToPath(new URL("./programs/keys", import.meta.url));
 const STACK = "bench";
 
-/** The commands, in this order, on one state. */
+/** The measured commands. They run in this order on one state. */
 const RUNS = [
   ["first up", ["up", "--yes"]],
   ["no-op up", ["up", "--yes"]],
   ["preview", ["preview"]],
-  // The namespace of the do-nothing program contains the keys, which it does not manage.
+  // The program of do-nothing resources does not manage the keys in its namespace, so the drift must ignore unmanaged
+  // keys.
   ["drift", ["drift", "--unmanaged", "ignore"]],
   ["up --refresh", ["up", "--yes", "--refresh"]],
   ["destroy", ["destroy", "--yes"]],
 ] as const;
 
-/** Runs a command to its end. Returns the usage of the command and of the service. */
+/** Runs a command until it exits. Returns the resource usage of the command and of the service. */
 async function run(
   { service, env }: Fleet,
   [command = "", ...flags]: readonly string[],

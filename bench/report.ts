@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 
-/** A report in Markdown, which is printed line by line. */
+/** A report in Markdown. Each line is printed immediately. */
 export class Report {
   readonly #lines: string[] = [];
 
@@ -15,7 +15,7 @@ export class Report {
     this.print(`| ${cells.join(" | ")} |`);
   }
 
-  /** Writes the printed lines to the file, if one is given. */
+  /** Writes the printed lines to the file. Has no effect if `file` is undefined. */
   write(file: string | undefined): void {
     if (file !== undefined) writeFileSync(file, `${this.#lines.join("\n")}\n`);
   }
@@ -25,7 +25,7 @@ export const today = (): string => new Date().toISOString().slice(0, 10);
 
 export const processors = (): string => `${cpus().length} cores (${cpus()[0]?.model.trim() ?? "unknown"})`;
 
-/** The Node.js that runs the benchmark. */
+/** The name and version of the Node.js that runs the benchmark. */
 export const NODE = `Node ${process.version}`;
 
 /** Formats a number with thousands separators. */

@@ -1,6 +1,6 @@
 // Measures the throughput of the service: `npm run bench:server [-- --database … --cases … --output FILE]`. Each case
-// runs alone on a new service process. In turn with each case, the benchmark measures the floor: a bare route with
-// one read.
+// runs alone on a new service process. In turn with each case, the benchmark measures the baseline server (floor.ts): a
+// minimal route that reads one row.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,10 +14,13 @@ import { contentsOf, FLOOR_NAMESPACE, NAMESPACE_NAMES, type NamespaceName } from
 
 const options = readOptions("bench:server", {
   database: databases,
-  "database-url": text("URL", "an empty PostgreSQL database; default: a server that is started for the run"),
+  "database-url": text(
+    "URL",
+    "empty PostgreSQL database; by default, the benchmark starts a PostgreSQL server",
+  ),
   cases: names(Object.keys(CASES)),
-  seconds: wholeNumber("length of each measured run", 5),
-  rounds: wholeNumber("runs of each case; the table shows the medians", 3),
+  seconds: wholeNumber("duration of each measured run, in seconds", 5),
+  rounds: wholeNumber("number of runs of each case; the table shows the medians", 3),
   output,
 });
 const { seconds, rounds } = options;
@@ -25,8 +28,8 @@ const cases = options.cases.flatMap((name) => CASES[name] ?? []);
 const report = new Report();
 
 /**
- * Returns true if the cases need a namespace. Each namespace of the writer belongs to one case, and takes long to
- * seed.
+ * Returns true if the selected cases need a namespace. Each namespace of the user `writer` belongs to one case.
+ * Unneeded ones are skipped, since seeding takes long.
  */
 function isNeeded(namespace: NamespaceName): boolean {
   const { owner } = contentsOf(namespace);

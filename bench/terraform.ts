@@ -1,6 +1,6 @@
-// Compares the Terraform provider with resources that do nothing: `npm run bench:terraform [-- --sizes N,N,…
-// --write]`. The provider is installed with the same function as for users. Its rules belong to a service on this
-// machine.
+// Compares the Terraform provider with resources that do nothing: `npm run bench:terraform [-- --sizes N,N,… --write]`.
+// The benchmark installs the provider with the same function as `gatehouse terraform install`. The service runs on the
+// same machine.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -20,18 +20,21 @@ import { flag, type Option, readOptions } from "./commandLine.ts";
 import { median, secondsOf } from "./measuring.ts";
 import { grouped, load, NODE, processors, Report, today } from "./report.ts";
 
-/** Number of starts of the provider. */
+/** Number of measured starts of the provider. */
 const STARTS = 5;
-/** Runs of each plan. The fastest one counts. */
+/** Number of runs of each plan. The report contains the fastest run. */
 const PLANS = 2;
 /** Number of rules on a page of the service's list. */
 const PAGE = 100;
-/** Maximum requests of a refresh besides the pages: a login and the first requests of the provider. */
+/**
+ * Maximum number of requests of a refresh in addition to the list pages: a login and the first requests of the
+ * provider.
+ */
 const BESIDE = 5;
 
 const sizes: Option<readonly number[]> = {
   value: "N,N,…",
-  description: "numbers of resources, default 100,500,2000",
+  description: "numbers of resources to measure; default: 100,500,2000",
   read(text = "100,500,2000") {
     const given = text.split(",");
     if (!given.every((size) => /^[1-9]\d{0,5}$/.test(size)))
@@ -47,10 +50,10 @@ const options = readOptions("bench:terraform", {
 if (!hasTerraform) throw new Error("terraform is not on the PATH: install it");
 if (!existsSync(PROVIDER)) throw new Error("the provider is missing: run node scripts/release/bundle.ts");
 
-/** The two sides of the comparison: rules of a service, and the same number of resources that do nothing. */
+/** The compared kinds of resources: firewall rules of a service, and resources that do nothing. */
 type Kind = "gatehouse" | "builtin";
 
-/** The PATH of the provider, so that it starts with the Node that runs the benchmark. */
+/** PATH for the provider's process, so that the provider runs with the same Node.js as the benchmark. */
 const PATH = [dirname(process.execPath), process.env.PATH].join(delimiter);
 
 const folder = mkdtempSync(join(tmpdir(), "gatehouse-bench-"));
@@ -58,7 +61,9 @@ const fleet = await startFleet();
 const report = new Report();
 
 const INDEX = "$" + "{count.index}";
-/** The values that each resource of both kinds declares. Terraform inserts its count. */
+/**
+ * The values that each resource of both kinds declares. Terraform replaces `count.index` by the number of the resource.
+ */
 const INPUTS = {
   action: "allow",
   priority: INDEX,
@@ -69,12 +74,12 @@ const INPUTS = {
 const configurationOf = (kind: Kind, count: number) =>
   kind === "gatehouse"
     ? { resource: { gatehouse_firewall_rule: { bench: { count, ...INPUTS, filter: { hostname: ".*" } } } } }
-    : // Without `required_providers`, since Terraform starts each provider listed there even if no resource needs it.
+    : // Omits `required_providers`, since Terraform starts each listed provider even if no resource needs it.
       { terraform: {}, resource: { terraform_data: { bench: { count, input: INPUTS } } } };
 
 type Command = "plan (create)" | "apply" | "plan (no-op)" | "destroy";
 
-/** Returns the arguments of a command for a number of resources, and the line that Terraform prints at its end. */
+/** Returns the arguments of each command, and the line that Terraform prints when the command succeeds. */
 const commandsOn = (
   count: number,
 ): Readonly<Record<Command, readonly [args: string[], outcome: string]>> => ({
@@ -84,7 +89,7 @@ const commandsOn = (
   destroy: [["destroy", "-auto-approve"], `Destroy complete! Resources: ${count} destroyed.`],
 });
 
-/** Runs a command. Returns its duration in seconds. */
+/** Runs a Terraform command in one root module. Returns the duration in seconds. */
 type TimedModule = (command: Command) => Promise<number>;
 
 /** Creates a root module with a number of resources of one kind, and initializes it. */
@@ -107,9 +112,9 @@ async function makeModule(
   };
 }
 
-/** Returns the requests that the service has answered so far, without their queries. */
+/** Returns the methods and paths of all requests that the service has answered so far. */
 async function answeredRequests(): Promise<string[]> {
-  // The log of the service arrives through a pipe.
+  // Waits for the service's log, which arrives through a pipe.
   await sleep(200);
   const lines = fleet.service.logs().filter(({ msg }) => msg === "request");
   return lines
@@ -117,15 +122,15 @@ async function answeredRequests(): Promise<string[]> {
     .map(({ method, url }) => `${method} ${url.replace(/\?.*/, "")}`);
 }
 
-/** Seconds of a command on both modules. */
+/** Durations of a command for both kinds of resources, in seconds. */
 type Pair = Readonly<Record<Kind, number>>;
 
-/** The figures for one number of resources. */
+/** The results for one number of resources. */
 interface Measured {
   readonly size: number;
   readonly apply: Pair;
   readonly noOp: Pair;
-  /** Requests of a plan that changes nothing. */
+  /** Methods and paths of the requests that a plan without changes sends. */
   readonly requests: readonly string[];
 }
 
@@ -133,7 +138,7 @@ interface Measured {
 async function measure(size: number, env: Readonly<Record<string, string>>): Promise<Measured> {
   const own = await makeModule("gatehouse", size, { ...env, ...fleet.env });
   const other = await makeModule("builtin", size, env);
-  /** Runs a command on both modules in turn. The fastest run of each counts. */
+  /** Runs a command on both modules in turn. Returns the duration of the fastest run on each module. */
   const compare = async (command: Command, times: number): Promise<Pair> => {
     const pair = { gatehouse: Number.POSITIVE_INFINITY, builtin: Number.POSITIVE_INFINITY };
     for (let time = 0; time < times; time += 1) {
@@ -159,13 +164,17 @@ async function measure(size: number, env: Readonly<Record<string, string>>): Pro
 const HANDSHAKE = {
   TF_PLUGIN_MAGIC_COOKIE: "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2",
   PLUGIN_PROTOCOL_VERSIONS: "5,6",
-  // Any certificate works. No client connects, but the provider creates its own certificate for it.
+  // The provider accepts any certificate here, since no client connects. It needs a client certificate to create its
+  // own certificate.
   PLUGIN_CLIENT_CERT: rootCertificates[0] ?? "",
-  // A killed process leaves its socket in this folder.
+  // The provider's sockets are in this temporary folder, since a killed process does not delete its socket.
   PLUGIN_UNIX_SOCKET_DIR: folder,
 };
 
-/** Returns the milliseconds from the start of the provider's process to the line that Terraform waits for. */
+/**
+ * Returns the time, in milliseconds, from the start of the provider's process to the first line of output. Terraform
+ * waits for this line.
+ */
 async function startOf(provider: string): Promise<number> {
   const started = performance.now();
   const child = spawn(provider, [], {
@@ -183,7 +192,10 @@ async function startOf(provider: string): Promise<number> {
   throw new Error("the provider exited without output");
 }
 
-/** Prints the goals with the measured values. @param all the smallest number of resources first */
+/**
+ * Prints the goals with the measured values.
+ * @param all the results for each number of resources, in ascending order
+ */
 function printGoals(start: number, all: readonly Measured[]): void {
   report.print("\n## Goals\n\n| Figure | measured | goal | met |\n|---|---:|---:|---|");
   const goal = (what: string, measured: string, limit: string, isMet: boolean) =>

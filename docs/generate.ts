@@ -1,5 +1,5 @@
-// `npm run docs`: writes the reference from the definitions, the JSON Schemas of command output, and the error sentences that
-// masks do not change.
+// `npm run docs`: generates the reference pages from the definitions, the JSON Schemas of command output, and the list
+// of error sentences that the masking of secrets leaves unchanged.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { pages, schemaFiles } from "./pages.ts";
 import { requestSentences, SENTENCES_FILE } from "./requestSentences.ts";

@@ -7,7 +7,7 @@ interface Documented {
   readonly text: string;
 }
 
-/** The exported functions and interfaces of a file, with their doc comments. */
+/** Returns the exported functions and interfaces of a file, with their doc comments. */
 function documented(file: string): Documented[] {
   const source = readFileSync(new URL(`../provider/${file}`, import.meta.url), "utf8");
   const declared =
@@ -22,7 +22,7 @@ function documented(file: string): Documented[] {
   });
 }
 
-/** The declaration of a function without its body, or of a whole interface. */
+/** Returns the declaration of a function without its body, or the complete declaration of an interface. */
 function signatureOf(declaration: string): string {
   if (declaration.startsWith("interface")) return `${declaration}\n}`;
   const head = declaration.slice(0, declaration.indexOf(" {\n"));
@@ -38,7 +38,7 @@ function helperSection({ name, signature, text }: Documented): string {
   return `### ${name}\n\n\`\`\`ts\n${signature}\n\`\`\`\n\n${text}`;
 }
 
-/** The page of the helpers, generated from their doc comments. */
+/** Returns the page of the helper functions, generated from their doc comments. */
 export function helpersPage(note: string): string {
   const head = `# Helpers and lookups
 
@@ -52,7 +52,7 @@ export function helpersPage(note: string): string {
     ...[...documented("helpers/patterns.ts"), ...documented("helpers/sshKeyFile.ts")].map(helperSection),
     "## Lookups",
     "Lookups read existing objects while the program runs. They use the settings and the credential of the resources.",
-    "Each lookup has a second form for outputs, like Pulumi's own functions: `getDevicesOutput()`, `getNamespaceOutput()` and so on. The second form accepts outputs as arguments and returns an output. It sends its request when all arguments are known. In a preview, that may never happen.",
+    "Each lookup has a second form for outputs, like Pulumi's own functions: `getDevicesOutput()`, `getNamespaceOutput()` and so on. The second form accepts outputs as arguments and returns an output. It sends its request when the values of all arguments are known. In a preview, some values may stay unknown, and the lookup then sends no request.",
     ...documented("service/lookups.ts").filter(isInterface).map(helperSection),
     ...documented("helpers/lookups.ts").map(helperSection),
   ].join("\n\n");

@@ -2,20 +2,21 @@ import { internal, internalOperations, type Operation } from "../sdk/contract/in
 import { table } from "./table.ts";
 
 /**
- * The page of the operations of the internal listener.
- * @param note states that the page is generated
+ * Returns the page about the operations of the internal listener.
+ * @param note the comment that states that the page is generated
  */
 export function internalOperationsPage(note: string): string {
-  // The list is sorted, because loaders differ in the order of a module's exports.
+  // The operations are sorted, because the order of a module's exports depends on the module loader.
   const all = (Object.values(internalOperations) as Operation[]).sort((a, b) =>
     a.id.localeCompare(b.id, "en"),
   );
   const head = `# Internal operations
 
-The service has ${all.length} operations for trusted services on the private network, such as an SSH entry or an edge proxy that
-authenticates callers. A separate listener serves them. \`GATEHOUSE_INTERNAL_PORT\` opens it (see
-[settings](server-settings.md)). The public listener does not serve these operations, and the internal listener serves no
-others. They give access to every namespace, so restrict the network of the listener to trusted services.
+The service has ${all.length} operations for trusted services on the private network, such as an SSH gateway or an edge
+proxy that authenticates callers. A separate listener serves them. \`GATEHOUSE_INTERNAL_PORT\` opens this listener (see
+[settings](server-settings.md)). The public listener does not serve internal operations, and the internal listener
+serves only internal operations. Internal operations give access to every namespace, so restrict the network of the
+listener to trusted services.
 
 Every request must contain the token of \`GATEHOUSE_INTERNAL_TOKEN\` (or \`GATEHOUSE_INTERNAL_TOKEN_FILE\`) in the header
 \`${internal.INTERNAL_TOKEN}\`. The header is not \`Authorization\`, because \`authRequest\` receives the end user's
@@ -23,7 +24,8 @@ Every request must contain the token of \`GATEHOUSE_INTERNAL_TOKEN\` (or \`GATEH
 credential of an end user.
 
 The edge must copy ${internal.IDENTITY_HEADERS.map((name) => `\`${name}\``).join(", ")} from the response of
-\`authRequest\`, and remove headers with these names from the client's request. This service never trusts these headers.`;
+\`authRequest\`, and remove headers with these names from the client's request. This service does not use these headers to
+authenticate a caller.`;
   const rows = all.map((operation) => [
     `\`${operation.id}\``,
     `\`${operation.method} ${operation.path}\``,
@@ -71,12 +73,14 @@ server {
 }
 \`\`\`
 
-The first \`proxy_set_header\` adds the token. It also replaces a value that a client sent under that name. The next two
-allow WebSockets (\`streamSessionEvents\`). The time-outs keep a WebSocket open as long as the login: it carries no data
-while the session is idle, and the SSH service does not reopen it. Protect the file with the token from other users. The
-SSH service also requests \`GET /api/namespaces/{tenant}\` and \`GET /api/devices/{uid}\` without a credential. These are
-not internal operations; the public listener serves them for an API key.
+The first \`proxy_set_header\` adds the token. It also replaces a header of that name from a client. The next two lines
+allow WebSockets (\`streamSessionEvents\`). The time-outs keep a WebSocket open for the duration of the login: the
+WebSocket carries no data while the session is idle, and the SSH service does not reopen it. Make the configuration file
+with the token readable only by the proxy's user. The SSH service also requests \`GET /api/namespaces/{tenant}\` and
+\`GET /api/devices/{uid}\` without a credential. These operations are not internal: the public listener serves them, with an
+API key.
 
-The service reads the messages of a WebSocket one at a time, as fast as it can store them. A message may have 200,704
-bytes. There may be 5,000 WebSockets at a time. At that limit, the service closes the oldest WebSocket that never received
-a message, and logs it. A WebSocket of a session that is finished or closed ends after five minutes without a message.`;
+The service reads the messages of a WebSocket one at a time, as fast as it can store them. The maximum size of a message
+is 200,704 bytes. The maximum number of open WebSockets is 5,000. At this limit, the service closes the oldest WebSocket
+that never received a message, and logs the closing. A WebSocket of a session that is finished or closed ends after five
+minutes without a message.`;

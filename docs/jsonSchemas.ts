@@ -12,13 +12,13 @@ import ts from "typescript";
 
 /** A JSON document that a command prints or sends. */
 export interface JsonDocument {
-  /** The schema's file in provider/schemas, which is `schemas` in the package. */
+  /** File name of the schema in provider/schemas. The published package contains this folder as `schemas`. */
   readonly file: string;
-  /** The type of the document. */
+  /** Name of the document's TypeScript type. */
   readonly type: string;
-  /** The module that exports the type, in provider/dist. */
+  /** Path of the module that exports the type, in provider/dist. */
   readonly module: string;
-  /** The command that prints or sends the document. */
+  /** The `gatehouse` command that prints or sends the document. */
   readonly command: string;
 }
 
@@ -70,7 +70,7 @@ export const jsonDocuments: readonly JsonDocument[] = [
 
 let schemas: ReadonlyMap<string, Schema> | undefined;
 
-/** The JSON Schemas of the commands' output, by file name, generated from the types and their comments. */
+/** Returns the JSON Schemas of command output by file name, generated from TypeScript types and their comments. */
 export function jsonSchemas(): ReadonlyMap<string, Schema> {
   schemas ??= makeSchemas();
   return schemas;
@@ -86,7 +86,7 @@ function makeSchemas(): ReadonlyMap<string, Schema> {
     strict: true,
     skipLibCheck: true,
   });
-  // The output has only the fields of the types.
+  // The schemas allow no other fields, since the output of a command has only the fields of its type.
   const config = {
     ...DEFAULT_CONFIG,
     additionalProperties: false,
@@ -101,8 +101,8 @@ function makeSchemas(): ReadonlyMap<string, Schema> {
 }
 
 /**
- * Reads types that are unions of words. The words are in the order of the source. Words of derived unions, such as
- * roles, are in alphabetical order.
+ * Returns a parser for types that are unions of string literals. The parser keeps the order of the source. It sorts
+ * literals of derived unions, such as roles, alphabetically.
  */
 function literals(program: ts.Program): SubNodeParser {
   const checker = program.getTypeChecker();
@@ -112,7 +112,7 @@ function literals(program: ts.Program): SubNodeParser {
     if (!type.isUnion()) return undefined;
     const values = type.types.flatMap((member) => (member.isStringLiteral() ? [member.value] : []));
     if (values.length < type.types.length) return undefined;
-    // The compiler's own order depends on the other files that it has read.
+    // The literals are sorted, because the compiler's own order depends on the other files that the compiler has read.
     return writtenOrder(type) ?? values.sort();
   };
   return {

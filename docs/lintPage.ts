@@ -11,18 +11,18 @@ function section([code, rule]: [code: string, rule: LintRule]): string {
   ].join("\n\n");
 }
 
-/** The page of the lint findings, generated from `lintRules`. */
+/** Returns the page about lint findings, generated from `lintRules`. */
 export function lintPage(note: string): string {
   const head = `# Lint findings
 
 \`lint\` of \`@gatehouse-access/sdk/policy\` checks devices, public keys and firewall rules, and optionally API keys and
-pending invitations. An \`error\` is a mistake in the policy. A \`warning\` is a policy that admits more, or has less effect,
-than it seems to. An \`info\` is a policy that could be simpler or clearer. Inactive rules are skipped.
+pending invitations. An \`error\` is a mistake in the policy. A \`warning\` is a policy that admits more logins, or has less
+effect, than its text suggests. An \`info\` is a policy that could be simpler or clearer. \`lint\` skips inactive rules.
 
 The effects of rules and keys are evaluated over the devices, and over a set of login names and addresses. This set
-contains \`root\`, the names and addresses that the patterns spell, and those that were added. A part of a pattern that
-spells no text adds one example, and a pattern with unusual syntax adds none. If a finding mentions "evaluated" logins or
-addresses, check that the set contains those that the rule is for. If a policy has no devices, no rule is reported as
-without effect.`;
+contains \`root\`, the names and addresses that appear in the patterns, and names and addresses that you add. For a part
+of a pattern that is not a literal text, the set contains one example. For a pattern with unusual syntax, it contains no
+text. If a finding mentions "evaluated" logins or addresses, check that the set contains the logins and addresses for
+which the rule is intended. If a policy has no devices, \`lint\` reports no rule as a rule without effect.`;
   return [note, head, ...Object.entries(lintRules).map(section)].join("\n\n");
 }

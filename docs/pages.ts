@@ -45,7 +45,7 @@ function typeName(schema: Schema): string {
 
 const defaultText = (value: unknown) => (value === undefined ? "" : `\`${JSON.stringify(value)}\``);
 
-/** A row for the input, and a row for each member of an object value, in any of its forms. */
+/** Returns a table row for an input, and a row for each member if the value can be an object. */
 function inputRows(name: string, field: InputField): string[][] {
   const schema = jsonSchema(field.schema);
   const replaces = field.replaces ? "yes" : "";
@@ -93,10 +93,10 @@ function resourceSection(definition: ResourceDefinition): string {
 function resources(): string {
   const head = `# Resources
 
-\`@gatehouse-access/provider\` exports all resources. The [plugin](plugin.md) has the same resources for other languages. A set
-has no order. The examples are the files of \`examples/resources\`, a program that a test runs.
+\`@gatehouse-access/provider\` exports all resources. The [plugin](plugin.md) has the same resources for other languages.
+A set has no order. The examples are the files of \`examples/resources\`, a program that a test runs.
 
-**Requests.** Each create, update and delete takes one request. An unchanged resource takes none. Exceptions:
+**Requests.** Each create, update and delete takes one request. An unchanged resource takes no request. Exceptions:
 
 - A Namespace with settings other than the defaults takes 2 requests at creation.
 - A Device takes up to 2 requests (name and status).
@@ -106,31 +106,31 @@ has no order. The examples are the files of \`examples/resources\`, a program th
 - An adoption takes one read.
 - A Tag takes a request only when it is renamed.
 
-Device selectors and refreshes read lists if that takes fewer requests than single reads: 1,000 keys take 10 requests, and
-5 devices of 100,000 take 5.
+Device selectors and refreshes read lists if that takes fewer requests than single reads: 1,000 keys take 10 requests,
+and 5 devices of 100,000 take 5.
 
 **Safe to repeat.** Each creation has an \`Idempotency-Key\`, which is derived from the project, the stack, the type, the
 name and the fields that identify the object. If the response was lost, the next \`up\` finds the created object. If the
 service ignores the key, the next \`up\` searches for the object before it creates it again. For an API key, the secret is
-lost with the interrupted run. The next \`up\` then creates another key. The first key, whose secret is unknown, stays until
-a user removes it. If the resource sets the key's name, \`up\` reports an error instead. An object that existed before is an
-error, unless \`adopt\` is true. Two resources for the same object are refused, including DeviceTags and DeviceTagAttachment
-for the same device.
+lost with the interrupted run. The next \`up\` then creates another key. The first key, whose secret is unknown, stays
+until a user removes it. If the resource sets the key's name, \`up\` reports an error instead. An object that existed
+before is an error, unless \`adopt\` is true. Two resources for the same object are refused, including DeviceTags and
+DeviceTagAttachment for the same device.
 
-**Declared by.** Each write sends the project, the stack and the name of the resource to the service, and nothing else of
-the program. The service shows them with the object (\`declared_by\`) and in its audit trail, so that users of an object can
-find its program. Any client with write access can forge them: they are a hint, and no decision depends on them. Services
-without this feature ignore them.
+**Declared by.** Each write sends the project, the stack and the name of the resource to the service, and no other data
+of the program. The service shows these names with the object (\`declared_by\`) and in its audit trail, so that users of
+an object can find its program. The names are a hint: any client with write access can forge them, and no decision
+depends on them. Services without this feature ignore them.
 
-**Moving.** An object may move from one resource to another within one \`up\`: an object that belongs to any resource at the
-end of the run is not deleted. Two resources that exchange their objects need an \`up\` for each step.
+**Moving.** An object may move from one resource to another within one \`up\`: an object that belongs to any resource at
+the end of the run is not deleted. Two resources that exchange their objects need an \`up\` for each step.
 
 **Device selectors.** A refresh detects that a name or MAC address matches another accepted device than before. The next
-\`up\` then moves to that device. Without a refresh, a plan sends no request for selectors.
+\`up\` then applies the resource to that device. Without a refresh, a plan sends no request for selectors.
 
-**Import.** With the embedded engine, set the option \`import: "<id>"\`. The Pulumi CLI cannot import dynamic resources; set
-\`adopt: true\` for the same effect. With the [plugin](plugin.md), use \`pulumi import\`. The secret of an imported ApiKey is
-unknown.
+**Import.** With the embedded engine, set the option \`import: "<id>"\`. The Pulumi CLI cannot import dynamic resources;
+set \`adopt: true\` for the same effect. With the [plugin](plugin.md), use \`pulumi import\`. The secret of an imported
+ApiKey is unknown.
 
 **Replaced API keys** stay valid for the overlap, and end with the ApiKey when it is removed from the program. If a user
 revokes an ApiKey manually, the provider still tracks the keys that it replaced. After a refresh, the next \`up\` creates
@@ -139,7 +139,7 @@ another key, which ends the replaced keys when their overlap is over.`;
 }
 
 function operationsPage(): string {
-  // The list is sorted, because loaders differ in the order of a module's exports.
+  // The operations are sorted, because the order of a module's exports depends on the module loader.
   const all = Object.values(operations as Readonly<Record<string, Operation>>).sort((a, b) =>
     a.id.localeCompare(b.id, "en"),
   );
@@ -164,13 +164,13 @@ function operationsPage(): string {
       ),
     ].join("\n\n"),
   );
-  const head = `# Operations\n\nThe service has ${all.length} public operations. The client has a method for each of them. A running service describes them at \`/openapi.json\`.`;
+  const head = `# Operations\n\nThe service has ${all.length} public operations. The client has a method for each of them. A running service publishes the OpenAPI document of these operations at \`/openapi.json\`.`;
   const takingKeys = all.filter((operation) => operation.idempotencyKey).map(({ id }) => `\`${id}\``);
-  const repeats = `These operations accept the header \`${IDEMPOTENCY_KEY}\`: ${takingKeys.join(", ")}. As long as an object exists that was created with a key, the same key returns that object in its current state and creates no other one. Other services with the same API ignore the header.`;
+  const repeats = `These operations accept the header \`${IDEMPOTENCY_KEY}\`: ${takingKeys.join(", ")}. While the object that was created with a key exists, a request with the same key returns this object in its current state and creates none. Other services with the same API ignore the header.`;
   const conditional = all.filter(takesIfMatch).map(({ id }) => `\`${id}\``);
-  const revisions = `The response of an operation on one object contains the object's revision as \`ETag\`. Items of lists and members contain it in the field \`revision\`. The tags of a device are declared separately; their revision is in \`tags_revision\`. A revision changes only with the declared fields of the object. These operations accept it in \`${IF_MATCH}\`, and return 412 if the object has another revision: ${conditional.join(", ")}. Revisions are an addition of this service, like the audit trail.`;
+  const revisions = `The response of an operation on one object contains the object's revision as \`ETag\`. Items of lists and members contain the revision in the field \`revision\`. The tags of a device are declared separately. Their revision is in the field \`tags_revision\`. A revision changes only with the declared fields of the object. These operations accept a revision in the header \`${IF_MATCH}\`, and return 412 if the object has another revision: ${conditional.join(", ")}. Revisions are an addition of this service, like the audit trail.`;
   const declaring = all.filter(takesDeclaredBy).map(({ id }) => `\`${id}\``);
-  const declarations = `These operations accept the header \`${DECLARED_BY}\`: ${declaring.join(", ")}. Its value is \`project/stack/resource\` of the program that declares the object, each percent-encoded, and at most 1024 bytes in total. The service shows the last value with the object (\`declared_by\`; for the tags of a device \`tags_declared_by\`), and the value of each request in the audit trail. A write without the header keeps the last value. The value is a hint for users: any client with write access can send any value, and no decision depends on it. The header is an addition of this service.`;
+  const declarations = `These operations accept the header \`${DECLARED_BY}\`: ${declaring.join(", ")}. Its value is \`project/stack/resource\` of the program that declares the object: each part is percent-encoded, and the value has at most 1024 bytes. The service shows the last value with the object, in the field \`declared_by\` (for the tags of a device: \`tags_declared_by\`). The audit trail contains the value of each request. A write without the header does not change the last value. The value is a hint for users: any client with write access can send any value, and no decision depends on it. The header is an addition of this service.`;
   return [NOTE, head, repeats, revisions, declarations, ...sections].join("\n\n");
 }
 
@@ -184,7 +184,7 @@ function serverSettings(): string {
   const head =
     "# Settings of gatehouse-server\n\nA flag takes precedence over its variable. An empty variable counts as not set. A secret may be in a file instead. Set the variable with the suffix `_FILE` to the path of the file: `GATEHOUSE_DATABASE_URL_FILE`, `GATEHOUSE_SECRET_FILE`.";
   const late =
-    "The service stores enrollments and new data of an agent before it responds. For a report without new data, it writes " +
+    "The service stores enrollments and new data of an agent before it responds. For a report without new data, the service writes " +
     `only the time, together with other reports and up to ${HEARTBEAT_DELAY / 1000} seconds later. \`last_seen\` may be ` +
     "delayed by that time, and so may `online` of a device that reports again after more than two minutes.";
   return [NOTE, head, table(["Variable", "Flag", "Default", "Meaning"], rows), late].join("\n\n");
@@ -193,33 +193,34 @@ function serverSettings(): string {
 function embeddedEngine(): string {
   const head = `# The embedded engine
 
-\`gatehouse … --engine embedded\` runs a Pulumi program without the Pulumi CLI. The program and the dynamic providers run as
-with the CLI. The state is in the CLI's own file format in the same folder (\`PULUMI_BACKEND_URL=file://…\`), and its secrets
-are encrypted with the same passphrase (\`PULUMI_CONFIG_PASSPHRASE\` or \`…_FILE\`). You can switch a stack between the CLI
-and the embedded engine at any time.
+\`gatehouse … --engine embedded\` runs a Pulumi program without the Pulumi CLI. The program and the dynamic providers run
+as with the Pulumi CLI. The engine stores the state in the file format of the CLI, in the same folder
+(\`PULUMI_BACKEND_URL=file://…\`). It encrypts secrets in the state with the same passphrase (\`PULUMI_CONFIG_PASSPHRASE\`
+or \`…_FILE\`). You can switch a stack between the CLI and the embedded engine at any time.
 
-- The engine writes each finished step to a journal immediately. After a crash or a \`kill -9\`, the stack stays locked, so
-  the CLI cannot use it. The next \`gatehouse\` command on that stack merges the journal into the state. A command can only
-  detect that the owner of a lock has ended on the same machine, before a restart, and in the same container (PID
-  namespace). Otherwise, it prints the path of the lock. Remove that lock manually.
+- The engine writes each finished step to a journal immediately. After a crash or a \`kill -9\`, the stack stays locked,
+  so the CLI cannot use it. The next \`gatehouse\` command on that stack merges the journal into the state. A command can
+  detect that the owner of a lock has ended only on the same machine, before a restart, and in the same container (PID
+  namespace). Otherwise, the command prints the path of the lock. Remove the lock manually.
 - If the journal cannot be written, for example on a full disk, the engine starts no more steps and writes the state. If
-  that fails too, the next command continues from the content of the journal.
+  the engine cannot write the state either, the next command continues from the content of the journal.
 - Ctrl-C finishes the running steps, writes the state and ends with exit code 130.
 - \`up\` plans everything before it changes anything, except with \`--skip-preview\`.
 
 ## Resource options
 
 \`protect\`, \`retainOnDelete\`, \`deletedWith\`, \`deleteBeforeReplace\`, \`ignoreChanges\`, \`aliases\` and the other options work
-as with the CLI. Tests compare both engines with one recording of the CLI (\`test/engine/comparison\`). The same applies to
-\`--target\`, \`--target-dependents\`, \`--exclude\`, \`--exclude-dependents\`, \`--replace\` and \`--parallel\`.
+as with the Pulumi CLI. Tests compare the embedded engine with a recording of the CLI (\`test/engine/comparison\`). These flags
+also work as with the CLI, and the tests cover them: \`--target\`, \`--target-dependents\`, \`--exclude\`,
+\`--exclude-dependents\`, \`--replace\` and \`--parallel\`.
 
 \`import: "<id>"\` adopts an existing object. Only the embedded engine supports it: **the CLI cannot import dynamic
-resources**, and fails. The CLI can continue with objects that the embedded engine has imported. The engine calls the
+resources**, and fails. The CLI can manage objects that the embedded engine has imported. The engine calls the
 provider's \`read\` with the id, and \`read\` must return \`{ id, props, inputs }\`. An import changes nothing. If the object
-differs from the program, the import fails and lists the properties. Set them to the values of the object, or add them to
-\`ignoreChanges\`. After the first \`up\`, you can keep or remove the option.
+differs from the program, the import fails and lists the properties. Set them to the values of the object, or add them
+to \`ignoreChanges\`. After the first \`up\`, you can keep or remove the option.
 
-It differs from the CLI on purpose in these points:
+The embedded engine intentionally differs from the CLI in these points:
 
 ${ENGINE_DIFFERENCES.map(({ text }) => `- ${text}`).join("\n")}
 
@@ -230,7 +231,7 @@ The engine refuses a program or state with one of these features before it chang
   return [NOTE, head, table(["Feature", "Instead"], rows)].join("\n\n");
 }
 
-/** All generated pages, by file name. */
+/** Contents of all generated pages, by file name. */
 export function pages(): Record<string, string> {
   const texts = {
     "resources.md": resources(),
@@ -248,7 +249,10 @@ export function pages(): Record<string, string> {
   return { ...Object.fromEntries(own), ...terraformPages() };
 }
 
-/** All generated schemas, by file name in provider/schemas: those of the commands' output and that of the plugin. */
+/**
+ * Contents of all generated schemas, by file name in provider/schemas: the schemas of command output and the schema of
+ * the plugin.
+ */
 export function schemaFiles(): Record<string, string> {
   const schemas = jsonSchemas();
   const plugin = pulumiSchema({

@@ -4,10 +4,10 @@ import { type GatehouseError, RequestError } from "../sdk/errors.ts";
 
 const HOST = "service.invalid";
 
-/** An expired token: its claims say when it ended. */
+/** An expired token in JWT format, whose claims contain the expiry time. */
 const EXPIRED = `e30.${Buffer.from('{"exp":1}').toString("base64url")}.e30`;
 
-/** Operations of all kinds that errors distinguish. */
+/** Operations that together cause all kinds of request errors. */
 const SAMPLES: readonly Operation[] = [
   ...[operations.login, operations.authMfa, operations.recoverMfa, operations.resetMfa],
   ...[operations.getInfo, operations.getDevices, operations.createNamespace, operations.deleteDevice],
@@ -60,7 +60,7 @@ function* sampleErrors(): Generator<GatehouseError> {
   }
 }
 
-/** The parts of an error's text that are the same for every request: those of at least two words. */
+/** Returns the parts of an error message that are the same for every request and have at least two words. */
 function fixedParts(text: string): string[] {
   return text
     .split(/[a-z]+:\/\/\S+|service\.invalid|\(?[A-Z]\w*_\w+\)|\(E[A-Z]+\)|\d\S*|\[.*?\]|[;.?] /)
@@ -68,10 +68,10 @@ function fixedParts(text: string): string[] {
     .filter((part) => /\p{L}\s.*\p{L}/u.test(part));
 }
 
-/** The generated module, relative to this folder. */
+/** Path of the generated module, relative to this folder. */
 export const SENTENCES_FILE = "../sdk/requestSentences.ts";
 
-/** The module of the SDK with the sentences of errors of requests. */
+/** Returns the source text of the generated SDK module, which lists the sentences of request errors. */
 export function requestSentences(): string {
   const texts = [...sampleErrors()].filter((error) => error instanceof RequestError);
   const parts = new Set(

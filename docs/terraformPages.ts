@@ -17,7 +17,7 @@ interface Attribute {
   readonly writeOnly?: boolean;
 }
 
-/** A schema as Terraform receives it. */
+/** A schema in the form that the provider sends to Terraform. */
 interface Schema {
   readonly block: { readonly description: string; readonly attributes: readonly Attribute[] };
 }
@@ -32,10 +32,7 @@ const NESTING = ["", "Attributes", "Attributes List", "Attributes Set", "Attribu
 
 const EXAMPLES = new URL("../examples/terraform/", import.meta.url);
 
-/**
- * The example of a page.
- * @throws Error with the name of the missing file
- */
+/** Returns the example for a page. @throws Error with the name of the missing example file */
 function example(path: string): string {
   const file = new URL(`${path}.tf`, EXAMPLES);
   if (!existsSync(file))
@@ -74,7 +71,9 @@ function attributeLine({ name, description, type, nestedType, sensitive, writeOn
   return `- \`${name}\` (${marks.join(", ")}) ${description}`.trimEnd();
 }
 
-/** The attributes under the headings of registries. Nested attributes have their own sections. */
+/**
+ * Returns the attributes under the headings that Terraform registries use. Nested attributes have separate sections.
+ */
 function attributeSections(attributes: readonly Attribute[], level = "###"): string[] {
   const sorted = attributes.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   const groups: [string, readonly Attribute[]][] = [
@@ -160,7 +159,7 @@ function functionPages(): [string, string][] {
 const ABOUT =
   "The Gatehouse provider declares SSH access to devices: namespaces, members, public keys, firewall rules, API keys, tags and devices.";
 
-/** The pages of the Terraform provider's reference, in the layout of the Terraform registry. */
+/** Returns the reference pages of the Terraform provider, in the layout of the Terraform registry. */
 export function terraformPages(): Readonly<Record<string, string>> {
   const { provider, resourceSchemas, dataSourceSchemas, ephemeralResourceSchemas } = providerSchema();
   const index = page("gatehouse Provider", ABOUT, [

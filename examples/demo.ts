@@ -17,11 +17,11 @@ import { createUser, enroll, type Login, macOf, type Service, setUp, startServic
 const GATEHOUSE = fileURLToPath(new URL("../provider/bin/gatehouse.js", import.meta.url));
 /** The access map that the demo writes to the current directory. */
 const MAP = "access-map.html";
-/** The only device with an agent. */
+/** Name of the only device on which the demo runs an agent. */
 const SERVED = "edge-01";
 /**
- * The devices of the contractor's logins, and the exit codes of `gatehouse access --explain`: allowed, refused by the
- * key's filter, refused by a rule.
+ * The devices that the contractor logs in to, with the expected exit codes of `gatehouse access --explain`. The first
+ * login is allowed, the key's filter denies the second, and a rule denies the third.
  */
 const LOGINS = [
   [SERVED, 0],
@@ -35,7 +35,7 @@ const HELP = `npm run demo -- [--engine cli|embedded] [--destroy] [--keep]
   --destroy  destroy the policy's objects at the end
   --keep     keep the service running, and print its address and login`;
 
-// The library's default would color the output on CI.
+// By default, the color library would also color the output of CI jobs.
 const pc = picocolors.createColors(process.stdout.isTTY === true && !process.env.NO_COLOR);
 const options = readOptions();
 
@@ -45,7 +45,7 @@ let step = 0;
 /** Rejects if the service or the agent exits before the end of the demo. */
 const childDeath = Promise.withResolvers<never>();
 childDeath.promise.catch(() => {});
-/** Directory of the program: a copy of `examples/fleet-access`. */
+/** Directory of the Pulumi program: a copy of `examples/fleet-access`. */
 let program = "";
 let running: ChildProcess | undefined;
 let agent: Awaited<ReturnType<typeof startAgent>> | undefined;
@@ -79,7 +79,7 @@ function readOptions() {
   }
 }
 
-/** Runs the gatehouse command like a user, with output to this terminal. */
+/** Runs a `gatehouse` command like a user. The output goes to this terminal. */
 async function gatehouse(
   env: NodeJS.ProcessEnv,
   expected: number,
@@ -90,7 +90,7 @@ async function gatehouse(
   await run(env, expected, [command, program, ...flags], [command, "examples/fleet-access", ...flags]);
 }
 
-/** @param shown the arguments to print */
+/** @param shown the arguments to print instead of the actual arguments */
 async function run(
   env: NodeJS.ProcessEnv,
   expected: number,
@@ -135,7 +135,7 @@ async function prepareFleet(client: Client, service: Service, folder: string): P
     ...Array.from({ length: 5 }, (_, i) => `db-${String(i + 1).padStart(2, "0")}`),
     ...Array.from({ length: 8 }, (_, i) => `edge-${String(i + 1).padStart(2, "0")}`),
   ];
-  // One device is served by a real agent, for the logins at the end.
+  // One device has a real agent, for the logins at the end of the demo.
   const served = names.indexOf(SERVED);
   await Promise.all(names.map((name, index) => index !== served && enroll(client, tenant, name, index)));
   await enrollServed(client, service, { folder, tenant, mac: macOf(served) });
@@ -143,7 +143,7 @@ async function prepareFleet(client: Client, service: Service, folder: string): P
   return { tenant, bob, carla };
 }
 
-/** Starts the agent for the logins at the end, and accepts its device. */
+/** Starts the agent for the logins at the end of the demo, and accepts the agent's device. */
 async function enrollServed(client: Client, service: Service, device: ServedDevice): Promise<void> {
   agent = await startAgent(device.folder, service, { ...device, name: SERVED });
   agent.died.catch(childDeath.reject);
@@ -198,7 +198,7 @@ async function story(service: Service, folder: string): Promise<Login> {
       GATEHOUSE_USERNAME: login.username,
       GATEHOUSE_PASSWORD: login.password,
       PULUMI_BACKEND_URL: `file://${folder}`,
-      // The cache of the TypeScript compiler is deleted together with this directory.
+      // The TypeScript compiler keeps its cache in this directory, so that the demo deletes the cache at the end.
       TMPDIR: folder,
       PULUMI_CONFIG_PASSPHRASE: randomBytes(12).toString("base64url"),
     };
@@ -241,7 +241,7 @@ async function main(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-demo-"));
   let service: Service | undefined;
   let kept = false;
-  // The running command first finishes its steps and writes its state.
+  // Before the service stops, the running command finishes its steps and writes the state.
   const stop = async (signal: NodeJS.Signals) => {
     if (running && running.exitCode === null && running.signalCode === null) {
       running.kill(signal);
@@ -281,7 +281,7 @@ if (options.help) {
 } else {
   main().catch((error: unknown) => {
     console.error(pc.red(`\nThe demo failed: ${error instanceof Error ? error.message : String(error)}`));
-    // If a child has exited, steps that wait for it would continue otherwise.
+    // Ends the demo even if a step still runs, for example because it waits for a child process that has exited.
     process.exit(1);
   });
 }

@@ -1,7 +1,10 @@
 // Marks that providers and engines exchange inside ordinary values and messages. Pulumi's engines define the
-// signatures. The other keys and the notice belong to this package, and the keys are stored in every state file.
+// signatures. This package defines the other keys and the adoption notice. Every state file contains the keys.
 
-/** The key that marks an object among a resource's properties as special. */
+/**
+ * The key under which an object contains a signature. The signature marks the object as a secret, a reference, an
+ * asset, an archive or an output.
+ */
 export const SIGNATURE = "4dabf18193072939515e22adb298388d";
 /** Signature of a secret. */
 export const SECRET = "1b47061264138c4ac30d75fd1eb44270";
@@ -13,9 +16,9 @@ export const ASSET = "c44067f5952c0a294b673a41bacd8c17";
 export const ARCHIVE = "0def7320c3a5731c473e5ecbe6d01bc7";
 /** The text that represents a value that is unknown until another resource is created. */
 export const UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
-/** Signature of a value with an output's metadata: whether the value is secret, and its dependencies. */
+/** Signature of an output: a value, its dependencies, and a flag for secret values. */
 export const OUTPUT = "d0e6a833031e9bbcd3f4e8bde6ca49a4";
-/** {@link UNKNOWN}, and the texts that represent unknown values of other types. */
+/** The texts that represent unknown values: one for each type, {@link UNKNOWN} first. */
 export const UNKNOWNS: readonly string[] = [
   UNKNOWN,
   "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",
@@ -29,23 +32,25 @@ export const UNKNOWNS: readonly string[] = [
 export const PROVIDER_KEY = "__provider";
 
 /**
- * Returns the provider's code that a resource's state contains. The code only loads the installed package. It is
- * constant and short because the engine stores it twice for each resource, and runs the stored text even after an
- * upgrade.
+ * Returns the code of a dynamic provider, which engines store in the state of each resource. The code only loads the
+ * installed package. It is short because the engine stores the code twice for each resource. It is constant because the
+ * engine runs the stored code even after an upgrade of the package.
  */
 export function providerText(resource: string): string {
   return `exports.handler=()=>require("@gatehouse-access/provider/dynamic").${resource}`;
 }
 
-/** The input that contains the URN of a class's resource. It is not part of any diff. */
+/** The input that contains the URN of a resource that a Pulumi class creates. Diffs ignore this input. */
 export const LOGICAL_ID = "__logicalId";
 
-/** The input that contains the id of the state of a class's resource. It is not part of any diff. */
+/**
+ * The input that contains the id of the state to which a resource of a Pulumi class belongs. Diffs ignore this input.
+ */
 export const STATE_ID = "__stateId";
 
 /**
- * The output that stores the program's inputs that the object does not show. A dynamic provider needs it because a
- * read gets no inputs. It is not part of any diff.
+ * The output that contains the program's inputs that cannot be read from the object, such as `adopt`. A dynamic
+ * provider needs this output because engines pass no inputs to a read. Diffs ignore this output.
  */
 export const OPEN_INPUTS = "__openInputs";
 
@@ -53,17 +58,17 @@ type Values = Readonly<Record<string, unknown>>;
 
 const OF_DYNAMIC: readonly string[] = [PROVIDER_KEY, LOGICAL_ID, STATE_ID, OPEN_INPUTS];
 
-/** Returns the values without the keys that only current or former dynamic resources have. */
+/** Returns the values without the keys that engines and Pulumi classes add to dynamic resources. */
 export const ownValues = (values: Values): Record<string, unknown> =>
   Object.fromEntries(Object.entries(values).filter(([name]) => !OF_DYNAMIC.includes(name)));
 
-/** Returns the values that belong to dynamic resources and not to a definition. */
+/** Returns only the values whose keys engines and Pulumi classes add to dynamic resources. */
 export const dynamicValues = (values: Values): Record<string, unknown> =>
   Object.fromEntries(Object.entries(values).filter(([name]) => OF_DYNAMIC.includes(name)));
 
 /** An existing object that a resource adopted. */
 export interface Adopted {
-  /** The resource's class. */
+  /** The name of the resource's class, such as `PublicKey`. */
   readonly type: string;
   /** The resource's name in the program. */
   readonly name: string;
@@ -71,7 +76,10 @@ export interface Adopted {
   readonly id: string;
 }
 
-/** Returns the notice of an adoption. Our engines print it, and count the object as adopted instead of created. */
+/**
+ * Returns the notice of an adoption. The engines of this package print the notice, and count the object as adopted
+ * instead of created.
+ */
 export const adoptionText = (id: string): string => `adopted the existing object ${id}`;
 
 /**

@@ -10,10 +10,10 @@ const folder = dirname(createRequire(import.meta.url).resolve("@gatehouse-access
  */
 export const packageFile = (path: string): string => join(folder, path);
 
-/** The fields of this package's `package.json` that are used. */
+/** The fields of this package's `package.json` that the provider uses. */
 interface Manifest {
   readonly version: string;
-  /** The packages that programs need in addition, and their versions. */
+  /** The packages that users must install in addition to this package, with their version ranges. */
   readonly peerDependencies: Readonly<Record<string, string>>;
 }
 

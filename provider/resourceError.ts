@@ -6,12 +6,12 @@ export type Term =
   /** An input or output, and the value that the program sets. */
   { readonly field: string; readonly value?: unknown } | { readonly phrase: keyof typeof PHRASES };
 
-/** Words of this project in a message. They contain no text from outside, so masks do not change them. */
+/** A text of this project in a message. It contains no external text, so secret masking does not change it. */
 interface Own {
   readonly own: string;
 }
 
-/** A message as data: text from outside, words of this project, and terms. */
+/** A message as a list of its parts: external texts, texts of this project, and terms. */
 export type Message = readonly (string | Own | Term)[];
 
 /** The function that writes a term for a front end. */
@@ -27,7 +27,7 @@ const PHRASES = {
   dependsOn: "dependsOn",
 } as const;
 
-/** The phrases of a front end, which replace Pulumi's. */
+/** The phrases of a front end, which replace the phrases of Pulumi. */
 export type Phrases = Readonly<Record<keyof typeof PHRASES, string>>;
 
 const pulumiWords: Words = (term) => {
@@ -35,7 +35,10 @@ const pulumiWords: Words = (term) => {
   return term.value === undefined ? term.field : `${term.field}: ${JSON.stringify(term.value)}`;
 };
 
-/** Creates a message from a template literal. Its literal text is own words; its values are text from outside. */
+/**
+ * Creates a message from a template literal. The literal text counts as text of this project. The inserted values count
+ * as external text.
+ */
 export const said = (
   strings: TemplateStringsArray,
   ...values: readonly (string | number | Term | Message)[]
@@ -48,18 +51,18 @@ export const said = (
 const textOf = (message: Message, words: Words): string =>
   message.map((part) => (typeof part === "string" ? part : "own" in part ? part.own : words(part))).join("");
 
-/** The parts of a message that are words of this project, without single words. */
+/** Returns the texts of this project in a message that have at least two words. */
 const ownTextsOf = (message: Message): string[] =>
   message
     .flatMap((part) => (typeof part === "object" && "own" in part ? [part.own.trim()] : []))
     .filter((text) => /\p{L}\s+\p{L}/u.test(text));
 
-/** An error of a resource as data. */
+/** The data of an error that concerns a resource. */
 export interface ResourceFault {
   readonly code: ResourceErrorCode;
   /** The invalid input, with the path inside its value. Undefined if no input is invalid. */
   readonly field?: FieldPath | undefined;
-  /** The value of the field, unless it is secret. */
+  /** The value of the field. Undefined if the value is secret. */
   readonly value?: unknown;
   readonly detail: Message;
   readonly remedy?: Message | undefined;
@@ -76,7 +79,7 @@ export class ResourceError extends GatehouseError {
     this.fault = fault;
   }
 
-  /** The sentences of this project in the error's text. Masks do not change them. */
+  /** The sentences of this project in the error's text. Secret masking does not change them. */
   get ownTexts(): readonly string[] {
     const { detail, remedy = [] } = this.fault;
     return [...ownTextsOf(detail), ...ownTextsOf(remedy)];

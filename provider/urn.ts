@@ -14,8 +14,8 @@ export const OWN_DYNAMIC = "pulumi-nodejs:dynamic/gatehouse:";
 export const OWN_PLUGIN = "gatehouse:index:";
 
 /**
- * The type of the resource with which the dynamic provider distinguishes states. The plugin uses its provider
- * instances instead. Programs do not declare this resource.
+ * The type of the resource with which the dynamic provider distinguishes states. The plugin uses its provider instances
+ * for this purpose. Programs do not declare this resource.
  */
 export const STATE_IDENTITY_TYPE = `${OWN_DYNAMIC}StateIdentity`;
 
@@ -60,7 +60,10 @@ export function ownTypeName(type: string): string | undefined {
   return own && type.slice(own.length);
 }
 
-/** Returns the display form of a type: the class name for dynamic and own resources, the full type for others. */
+/**
+ * Returns the display form of a type: the class name for resources of this package and dynamic resources, the full type
+ * for other resources.
+ */
 export function typeName(type: string): string {
   const isDynamic = type.startsWith("pulumi-nodejs:dynamic") || type === STACK_TYPE;
   return ownTypeName(type) ?? (isDynamic ? type.slice(type.lastIndexOf(":") + 1) : type);
@@ -71,8 +74,8 @@ export const urnOfProvider = (reference: string): string => reference.slice(0, r
 
 /**
  * Returns true if a URN refers to the default provider instance, which resources without an explicit provider use.
- * Engines call it `default`, followed by the version of the plugin. Any other name belongs to an instance that a
- * program creates.
+ * Engines name this instance `default`, followed by the version of the plugin. An instance with any other name was
+ * created by a program.
  */
 export const isDefaultInstance = (urn: string): boolean => /^default(_\d+_\d+_\d+.*)?$/.test(urnName(urn));
 

@@ -8,16 +8,16 @@ export const loginWord = (login: string): string => (login === ANY_LOGIN ? OTHER
 
 /** The maximum number of names or addresses that {@link listText} shows. */
 const LIST_MAX = 4;
-/** The number of characters of a fingerprint that distinguish keys. */
+/** The number of characters of a fingerprint that are shown to distinguish keys. */
 const FINGERPRINT_WIDTH = 11;
 
-/** Returns the first few texts and the number of further ones, for a table: `a, b, c, d, 3 more`. */
+/** Returns the first few texts and the number of further texts, for a table: `a, b, c, d, 3 more`. */
 export function listText(texts: readonly string[]): string {
   const more = texts.length - LIST_MAX;
   return [...texts.slice(0, LIST_MAX), ...(more > 0 ? [`${more} more`] : [])].join(", ");
 }
 
-/** Returns the first texts and the number of further ones, for a sentence: `a, b and 3 more`. */
+/** Returns the first texts and the number of further texts, for a sentence: `a, b and 3 more`. */
 export function firstOf(texts: readonly string[], most: number): string {
   const more = texts.length - most;
   return `${texts.slice(0, most).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
@@ -34,17 +34,19 @@ export const keyText = ({ name, fingerprint }: AccessKey): string =>
 export const ruleText = ({ id, action, priority }: Pick<AccessRule, "id" | "action" | "priority">): string =>
   `${id} (${action}, priority ${priority})`;
 
-/** Created by the first comparison. The creation takes 20 ms, which commands that sort nothing do not need. */
+/** Created by the first comparison. The creation takes 20 ms, so commands that sort nothing skip it. */
 let collator: Intl.Collator | undefined;
 
-/** Compares texts in natural order: numbers in them are compared by value. The order is the same on every machine. */
+/**
+ * Compares texts in natural order. Numbers in the texts are compared by value. The order is the same on every machine.
+ */
 export function byText(left: string, right: string): number {
   collator ??= new Intl.Collator("en", { numeric: true });
-  // The collator treats some different texts as equal.
+  // The collator treats some different texts as equal. A plain comparison then determines the order.
   return collator.compare(left, right) || (left < right ? -1 : left > right ? 1 : 0);
 }
 
-/** Returns a comparison of items by several texts: the first text that differs decides. */
+/** Returns a function that compares items by several texts. The first text that differs determines the order. */
 export const byTexts =
   <T>(...textsOf: readonly ((item: T) => string)[]) =>
   (left: T, right: T): number => {
@@ -56,8 +58,8 @@ export const byTexts =
   };
 
 /**
- * The characters without a visible shape: control and format characters, which can move the cursor or change the
- * writing direction, line separators, zero-width characters, unpaired surrogates and noncharacters.
+ * The characters without a visible shape. These are control and format characters, line separators, zero-width
+ * characters, lone surrogates and noncharacters. Some of them can move the cursor or change the writing direction.
  */
 const UNSEEN =
   /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}]/gu;

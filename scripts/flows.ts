@@ -28,7 +28,7 @@ class Modules {
   addLoaded(url: string): string | undefined {
     if (!url.startsWith("file:")) return undefined;
     const path = relative(ROOT, fileURLToPath(url.replace(/[?#].*/, "")));
-    // The compiler writes each module to the same path below `dist`.
+    // Replaces the path of a compiled module by the path of its source, which is the same without `dist`.
     const source = path.replace(/^(\w+)\/dist\/(.*)\.js$/, "$1/$2.ts");
     if (SOURCES.has(source)) this.loaded.add(source);
     else if (source !== path && !source.includes("/generated/"))
@@ -46,7 +46,7 @@ class Modules {
   }
 }
 
-/** The coverage that V8 reports for a script. A function's first range is the whole function. */
+/** The coverage that V8 reports for a script. The first range of a function is the complete function. */
 interface ScriptCoverage {
   readonly url: string;
   readonly functions: readonly {
@@ -55,10 +55,10 @@ interface ScriptCoverage {
   }[];
 }
 
-/** Makes SIGTERM a normal exit, since a process that a signal ends writes no coverage. */
+/** Code that exits normally on SIGTERM, since a process that a signal ends writes no coverage. */
 const EXIT_ON_SIGTERM = "--import=data:text/javascript,process.once('SIGTERM',()=>process.exit(143))";
 
-/** Measures the Node.js processes that a run starts with an environment. */
+/** Measures the Node.js processes that a function starts with the given environment variables. */
 async function ofProcesses(
   folder: string,
   run: (env: Record<string, string>) => Promise<unknown>,
@@ -78,7 +78,10 @@ interface Inspector {
   close(): void;
 }
 
-/** Opens the inspector of a service process. The process prints the address to the service's standard error. */
+/**
+ * Opens the inspector of a service process. The process prints the inspector's address to the standard error output of
+ * the service.
+ */
 async function openInspector(service: TestService, pid: number): Promise<Inspector> {
   const before = service.output().length;
   const printed = () =>
@@ -119,7 +122,7 @@ async function openInspector(service: TestService, pid: number): Promise<Inspect
   };
 }
 
-/** Measures running processes during a call. One call runs before the measurement. */
+/** Measures running processes during the second call of a function. The first call is not measured. */
 async function ofCall(inspectors: readonly Inspector[], call: () => Promise<unknown>): Promise<Modules> {
   await call();
   for (const inspector of inspectors) await inspector.start();
@@ -140,8 +143,8 @@ function print(flow: string, { executed, loaded }: Modules): void {
 /** Prints a table of the flows. */
 export async function printFlows(): Promise<void> {
   const { path: folder, remove } = fleets.openFolder();
-  // The service's inspector listens on a free port. The gateway process receives no environment, so its inspector
-  // uses 9229.
+  // The inspector of the service listens on a free port. The gateway process receives no environment variables, so its
+  // inspector listens on the default port 9229.
   const fleet = await fleets.startSshService({ env: { NODE_OPTIONS: "--inspect-port=0" } });
   const { service, tenant, user } = fleet;
   const env = {
@@ -202,13 +205,16 @@ async function printCalls(folder: string, fleet: fleets.SshService): Promise<voi
     };
     print("SSH login", await ofCall(opened, login));
   } finally {
-    // A process waits for its debuggers before it exits.
+    // Closes the inspectors, since a process waits for connected debuggers before it exits.
     for (const inspector of opened) inspector.close();
     await agent?.stop();
   }
 }
 
-/** Makes Terraform start the provider from its modules, since coverage cannot separate the modules of the bundle. */
+/**
+ * Configures Terraform to start the provider from separate modules, since the coverage of a bundle does not show single
+ * modules.
+ */
 async function terraformCreate(folder: string, env: Record<string, string>): Promise<void> {
   const config = join(folder, "terraform.rc");
   writeFileSync(

@@ -187,6 +187,14 @@ const taggedLong = () =>
     .map((file) => join("test", file))
     .filter((file) => readFileSync(join(root, file), "utf8").includes('tags: ["long"]'));
 
+/** The documents of the project, without dependencies and recordings. */
+const markdownFiles = () =>
+  ["", "agent", "bench", "docs", "examples", "provider", "sdk", "server"].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: folder !== "" })
+      .filter((file) => file.endsWith(".md") && !file.includes("node_modules"))
+      .map((file) => join(folder, file)),
+  );
+
 const commands = {
   setup: () => {},
   build: () => {},
@@ -207,6 +215,25 @@ const commands = {
   async check() {
     await run(join(bin, "biome"), ["check", "."]);
     await tsc("Checking types of the tests", "-p", "test");
+    await step("Checking the spelling", node(), [
+      "node_modules/cspell/bin.mjs",
+      ...["--config=test/cspell.json", "--no-progress", "--no-summary", "--unique"],
+    ]);
+    await step("Checking the links of documents", node(), [
+      "node_modules/remark-cli/cli.js",
+      ...["--frail", "--no-stdout", "--quiet", "--use=remark-validate-links=repository:false"],
+      ...markdownFiles(),
+    ]);
+    await script("node_modules/vitest/vitest.mjs", [
+      ...[
+        "run",
+        "--project=sources",
+        "--project=processes",
+        "test/language.test.ts",
+        "test/docs.test.ts",
+        "test/packaging/commandLines.test.ts",
+      ],
+    ]);
   },
 };
 

@@ -36,7 +36,7 @@ const listed = execFileSync("git", ["ls-files", "*.ts", "*.mjs", "*.js", "*.css"
 const tracked = listed.trim().split("\n");
 const files = tracked.filter((file) => Object.values(KINDS).flat().includes(topOf(file)));
 
-/** Counts the lines of a file by kind. */
+/** Counts the code, comment and blank lines of a file. */
 function linesOf(file: string) {
   const text = read(file);
   const code = file.endsWith(".css") ? codeOfCss(text) : codeOfScript(file, text);
@@ -51,7 +51,7 @@ function codeOfCss(text: string): Set<number> {
   return new Set(bare.split("\n").flatMap((line, index) => (line.trim() === "" ? [] : [index])));
 }
 
-/** Returns the lines that contain a token or a part of one. */
+/** Returns the numbers of the lines that contain a token or a part of a token. */
 function codeOfScript(file: string, text: string): Set<number> {
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
   const lines = new Set<number>();

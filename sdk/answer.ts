@@ -43,7 +43,7 @@ export interface AnswerContext {
   /** Address of the service, without credentials or query. */
   readonly address: string;
   readonly attempts: number;
-  /** True if an earlier attempt got no response and may have taken effect. */
+  /** True if an earlier attempt of the request got no response, so that the request may already have taken effect. */
   readonly unclear: boolean;
   readonly now: number;
   readonly token?: string;
@@ -54,7 +54,7 @@ export interface AnswerContext {
 
 const MESSAGE_LENGTH = 500;
 
-/** Shortens a server's text, and removes secrets and control characters. Terminals would obey control characters. */
+/** Shortens a server's text, masks secrets and removes control characters, which terminals would interpret. */
 function clean(message: string, secrets: readonly string[]): string {
   const text = maskSecrets(message, secrets)
     .replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]+/gu, " ")
@@ -63,7 +63,7 @@ function clean(message: string, secrets: readonly string[]): string {
 }
 
 /**
- * Reads the fields of an error body. Its form is `{message}`, `{message, fields}`, `{message, code}` or an array of
+ * Reads the fields of an error body. The body is `{message}`, `{message, fields}`, `{message, code}` or an array of
  * field names.
  */
 function readErrorBody(answer: RawAnswer): { message?: string; code?: string; fields: string[] } {
@@ -91,7 +91,7 @@ function readErrorBody(answer: RawAnswer): { message?: string; code?: string; fi
 
 const RIGHT_URL = "check the URL of the service";
 
-/** Message of servers that require TLS, sent to a client without TLS. */
+/** Matches the message that servers with TLS send to a client that connects without TLS. */
 const PLAIN_HTTP = /HTTP request (was sent )?to (an )?HTTPS (port|server)/i;
 
 const requestOf = ({ operation: { id, method }, path, attempts }: AnswerContext) =>
@@ -251,7 +251,7 @@ export function bodyOf(context: AnswerContext, answer: RawAnswer): unknown {
       const { limit } = error;
       throw fail(`the response is nested deeper than ${limit} levels`, { kind: "depth", most: limit });
     }
-    // The parser's error is not kept as the cause: it quotes the body, which may contain a secret.
+    // The error has no `cause`: the parser's error quotes the body, which may contain a secret.
     const type = clean(answer.headers["content-type"] ?? "none", context.secrets);
     throw fail(`the response is ${answer.text === "" ? "empty" : `not JSON (content type ${type})`}`);
   }
@@ -265,7 +265,7 @@ export function bodyOf(context: AnswerContext, answer: RawAnswer): unknown {
 
 const TIMEOUTS = new Set(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"]);
 const UNREADABLE = new Set(["UND_ERR_RES_EXCEEDED_MAX_SIZE", "UND_ERR_HEADERS_OVERFLOW"]);
-/** Codes of errors before anything is sent: the client is closed, or the request has an invalid form. */
+/** Codes of errors that occur before the client sends the request: the client is closed, or the request is invalid. */
 const UNSENT = new Set(["UND_ERR_INVALID_ARG", "UND_ERR_CLOSED"]);
 const NO_TLS =
   /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|RECORD_LAYER_FAILURE))$/;
@@ -278,7 +278,10 @@ function property(error: unknown, name: "code" | "syscall" | "message"): string 
   return typeof value === "string" ? value : "";
 }
 
-/** The first error of a connection that was tried at several addresses of one host name. The other errors are alike. */
+/**
+ * The first error of a connection attempt to several addresses of one host name. The errors of the other addresses are
+ * similar.
+ */
 const firstOf = (error: unknown): unknown =>
   error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error;
 
@@ -369,7 +372,8 @@ function untrusted(code: string): Failure {
 
 /**
  * The error for a request that got no complete response.
- * @param how whether the caller aborted the request, and whether the request may have been sent before
+ * @param how whether the caller aborted the request, and whether the request may have reached the service before the
+ * error
  */
 export function failureOf(
   context: AnswerContext,
@@ -403,15 +407,15 @@ export function failureOf(
   return new TransportError(detail, { ...details, remedy }, reason, error);
 }
 
-/** Scheme, host and port of an address. The port is present even if it is the default of the scheme. */
+/** Returns the scheme, host and port of an address, including a default port. */
 export function placeOf(address: string): string {
   const { protocol, hostname, port } = new URL(address);
   return `${protocol}//${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
 }
 
 /**
- * Changes the scheme of an address from http to https, or the reverse. A default port becomes the default of the
- * other scheme.
+ * Changes the scheme of an address from http to https, or from https to http. A default port becomes the default port
+ * of the new scheme.
  */
 function otherScheme(address: string): string {
   const { protocol, host } = new URL(address);

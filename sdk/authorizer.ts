@@ -29,7 +29,10 @@ export interface Authorization {
 /** The functions of a client that an {@link Authorizer} uses for its own requests, such as a login. */
 export interface AuthorizerHost {
   readonly timing: Timing;
-  /** Calls an operation with this authorization, or without one. The signal of a caller does not end the call. */
+  /**
+   * Calls an operation, with `authorization` if it is set. The abort signal of a client's caller does not end this
+   * call.
+   */
   call<Id extends OperationId>(
     id: Id,
     request: RequestOf<Id>,
@@ -39,24 +42,24 @@ export interface AuthorizerHost {
 
 /** Turns a credential into the {@link Authorization} of requests. */
 export interface Authorizer {
-  /** The namespace of calls that set no other one; undefined until it is known. */
+  /** The namespace of calls that do not set a namespace; undefined until the client has determined it. */
   readonly knownTenant: string | undefined;
   /**
-   * The authorization for requests in `tenant`. Default: the credential's own namespace. Undefined without a
-   * credential.
+   * Returns the authorization for requests in `tenant`, by default the credential's own namespace. Returns undefined if
+   * there is no credential.
    */
   authorize(host: AuthorizerHost, tenant?: string): Promise<Authorization | undefined>;
   /** Called when the server has accepted `token`. */
   accepted?(token: string): void;
-  /** True if a new token can replace the refused `token`. */
+  /** Returns true if a new token can replace `token`, which the server refused. */
   renew?(host: AuthorizerHost, token: string): boolean;
-  /** The caller's identity in `tenant`. Default: the credential's own namespace. */
+  /** Returns the caller's identity in `tenant`, by default the credential's own namespace. */
   identity(host: AuthorizerHost, tenant?: string): Promise<Identity>;
-  /** Values that errors must not contain. */
+  /** Returns the secrets of the credential, which errors must not contain. */
   secrets(): string[];
 }
 
-/** Returns the kept promise for `key`, or starts a new one. A promise that fails is not kept. */
+/** Returns the promise in `kept` for `key`, or starts and keeps a new promise. Removes a promise that rejects. */
 function keptUnlessFailed<T>(
   kept: Map<string, Promise<T>>,
   key: string,
@@ -72,13 +75,13 @@ function keptUnlessFailed<T>(
   return started;
 }
 
-/** Sends an API key, after it has checked that the key belongs to the namespace of the call. */
+/** Authorizes requests with an API key, after a check that the key belongs to the namespace of the call. */
 export class ApiKeyAuthorizer implements Authorizer {
   readonly #key: string;
   readonly #authorization: Authorization;
   #own: Promise<string | undefined> | undefined;
   #known: string | undefined;
-  /** True if the server does not let a key list namespaces, as newer servers do not. */
+  /** True if the server refused to list namespaces for the API key, as newer servers do. */
   #listRefused = false;
   readonly #checked = new Map<string, Promise<boolean>>();
 
@@ -110,7 +113,7 @@ export class ApiKeyAuthorizer implements Authorizer {
     return [this.#key];
   }
 
-  /** The key's namespace; undefined if the server hides it from the key. */
+  /** Returns the key's namespace; undefined if the server does not reveal it to the key. */
   #ownTenant(host: AuthorizerHost): Promise<string | undefined> {
     this.#own ??= this.#findOwn(host).catch((error) => {
       this.#own = undefined;
@@ -119,7 +122,7 @@ export class ApiKeyAuthorizer implements Authorizer {
     return this.#own;
   }
 
-  // The client refuses calls whose namespace it cannot check: a change in the wrong namespace would be worse.
+  // Rejects calls whose namespace the client cannot check: otherwise, a call could change the wrong namespace.
   async #require(host: AuthorizerHost, tenant: string): Promise<void> {
     const own = await this.#ownTenant(host);
     const same = own === undefined ? this.#listRefused && (await this.#isOwn(host, tenant)) : own === tenant;
@@ -135,7 +138,8 @@ export class ApiKeyAuthorizer implements Authorizer {
   async #findOwn(host: AuthorizerHost): Promise<string | undefined> {
     try {
       const namespaces = await host.call("getNamespaces", { query: { perPage: 2 } }, this.#authorization);
-      // Servers of 0.19 list every namespace of the instance to a key (rules D37), so a longer list identifies none.
+      // Servers of 0.19 return all namespaces of the instance for an API key (rules D37). A list of several namespaces
+      // therefore does not identify the key's namespace.
       this.#known = namespaces.length === 1 ? namespaces[0]?.tenantId : undefined;
     } catch (error) {
       if (!(error instanceof PermissionError)) throw error;
@@ -146,8 +150,8 @@ export class ApiKeyAuthorizer implements Authorizer {
   }
 
   /**
-   * Finds the namespace through a public key or a device. Both contain its id, and lists contain only objects of the
-   * credential's namespace.
+   * Finds the key's namespace through a public key or a device. Both contain the id of their namespace, and the lists
+   * contain only objects of the credential's namespace.
    */
   async #fromContent(host: AuthorizerHost): Promise<string | undefined> {
     const one = { query: { perPage: 1 } };
@@ -162,8 +166,8 @@ export class ApiKeyAuthorizer implements Authorizer {
   }
 
   /**
-   * Checks the namespace through its members, for servers that do not let a key list namespaces. A key sees only the
-   * members of its own namespace.
+   * Checks whether an API key belongs to a namespace, for servers that refuse to list namespaces for a key. A server
+   * returns the members of a namespace only to a key of that namespace.
    */
   async #seesMembers(host: AuthorizerHost, tenant: string): Promise<boolean> {
     try {
@@ -176,7 +180,9 @@ export class ApiKeyAuthorizer implements Authorizer {
   }
 }
 
-/** True if the server refused the login itself. Another try would bring the account closer to a lockout. */
+/**
+ * True if the server rejected the credential of the login. Another attempt would bring the account closer to a lockout.
+ */
 function isRefusal(error: unknown): boolean {
   return [AuthenticationError, LockoutError, PermissionError, ValidationError].some(
     (kind) => error instanceof kind,
@@ -184,11 +190,11 @@ function isRefusal(error: unknown): boolean {
 }
 
 /**
- * The tokens of one user, one for each namespace in use. The session logs in when it needs the first token. It logs
- * in again only when the server refuses a token, because the token has expired or because a new signing key or
- * password has invalidated it. After the server has refused a login, this process never tries it again, not even
- * after a lockout. All later calls fail with the error of that login: three wrong passwords lock the account (rules
- * section 9).
+ * The tokens of one user, one for each namespace in use. The session logs in when it needs the first token. It logs in
+ * again only when the server refuses a token, because the token has expired or because a new signing key or password
+ * has invalidated it. Three wrong passwords lock the account (rules section 9). After the server has refused a login,
+ * this process therefore never repeats the login, not even after a lockout. All later calls fail with the error of that
+ * login.
  */
 export class UserSession implements Authorizer {
   readonly #credential: PasswordCredential | TokenCredential;
@@ -200,7 +206,7 @@ export class UserSession implements Authorizer {
   readonly #live = new Set<string>();
   /** The tokens of {@link #live} that the server has accepted. */
   readonly #accepted = new Set<string>();
-  /** True if the last login replaced a token that was refused before it expired. */
+  /** True if the reason for the last login was a token that the server refused before its expiry. */
   #early = false;
 
   constructor(credential: PasswordCredential | TokenCredential) {
@@ -214,8 +220,9 @@ export class UserSession implements Authorizer {
   }
 
   /**
-   * Gets the token of another namespace once, in exchange for the user's token. The exchange also changes the user's
-   * preferred namespace on the server (rules section 5.14), so a second exchange restores it.
+   * Exchanges the user's token for a token of another namespace, once for each namespace. The exchange also changes the
+   * user's preferred namespace on the server (rules section 5.14), so a second exchange restores the preferred
+   * namespace.
    */
   async authorize(host: AuthorizerHost, tenant?: string): Promise<Authorization> {
     return bearer(await this.#token(host, tenant));
@@ -252,13 +259,13 @@ export class UserSession implements Authorizer {
   }
 
   /**
-   * True if the next authorization has another token than the refused one. An expired token is always replaced. A
-   * token that is refused before it expires is replaced once; later tokens are replaced only if the server had
-   * accepted them. Without this rule, a server that refuses every token would get a login with every call.
+   * Returns true if the next authorization has another token than the refused token. The session always replaces an
+   * expired token. It replaces a token that was refused before its expiry once, and later tokens only if the server had
+   * accepted them. Without this rule, a server that refuses every token would cause a login with every call.
    */
   renew(host: AuthorizerHost, token: string): boolean {
     if (this.#credential.kind !== "password") return false;
-    // A token that is not in the set was replaced by another call in the meantime.
+    // If the set does not contain the token, another call has replaced it in the meantime.
     if (this.#live.has(token)) {
       const over = expiredAt(token, host.timing.now()) !== undefined;
       if (!over && this.#early && !this.#accepted.has(token)) return false;
@@ -339,7 +346,7 @@ export class UserSession implements Authorizer {
     try {
       await host.call("getNamespaceToken", { params: { tenant: home } }, bearer(base));
     } catch (error) {
-      // A deleted namespace cannot be preferred, and no login can be for it.
+      // A 404 is no error: a deleted namespace cannot be the preferred namespace, and no login can select it.
       if (!isNotFound(error)) throw error;
     }
   }
@@ -365,18 +372,18 @@ export function sharedSession(address: string, credential: PasswordCredential): 
 
 const bearer = (token: string): Authorization => ({ headers: { authorization: `Bearer ${token}` }, token });
 
-/** Seconds for which a code is valid (rules section 10). */
+/** Validity of a TOTP code, in seconds (rules section 10). */
 const STEP = 30;
 
 /**
- * The last step in use, by hash of the secret. The map belongs to the process because the server counts codes per
- * user.
+ * The last used TOTP time step, by hash of the secret. All sessions of the process share the map, because the server
+ * accepts each code of a user only once.
  */
 const lastSteps = new Map<string, number>();
 
 /**
- * The code of the current step, or of the next step if this process has already used the current one. A server
- * accepts each code only once.
+ * Returns the TOTP code of the current time step. If this process has already used that code, it waits for the next
+ * time step, because a server accepts each code only once.
  */
 async function nextTotpCode(secret: Secret, timing: Pick<Timing, "now" | "sleep">): Promise<string> {
   const id = createHash("sha256").update(secret.reveal()).digest("hex");

@@ -32,7 +32,7 @@ export function camelKey(key: string): string {
     .join("");
 }
 
-/** Conversion of the keys of values that match one of several schemas. */
+/** The key conversion for values that match one of several schemas. */
 interface Plan {
   readonly isText: boolean;
   readonly keys: ReadonlyMap<string, { readonly camel: string; readonly value: () => Plan }>;
@@ -40,7 +40,7 @@ interface Plan {
   readonly values: () => Plan;
 }
 
-/** The inner schemas of wrappers: optional, nullable, default, refinement, union, … */
+/** Returns the inner schemas of wrapper schemas, such as optional, nullable, default, refinement and union. */
 function leaves(schemas: readonly z.core.$ZodType[], seen = new Set<z.core.$ZodType>()): z.core.$ZodType[] {
   return schemas.flatMap((schema) => {
     if (seen.has(schema)) return [];
@@ -56,7 +56,9 @@ function leaves(schemas: readonly z.core.$ZodType[], seen = new Set<z.core.$ZodT
 
 const plans = new WeakMap<z.core.$ZodType, Plan>();
 
-/** The plan for values that match one of `schemas`. The plan for a single schema is created only once. */
+/**
+ * Returns the {@link Plan} for values that match one of `schemas`. The plan for a single schema is created only once.
+ */
 function planOf(schemas: readonly z.core.$ZodType[]): Plan {
   const only = schemas.length === 1 ? schemas[0] : undefined;
   const known = only && plans.get(only);

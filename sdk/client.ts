@@ -40,7 +40,7 @@ import { AuthenticationError, ConfigurationError, TransportError } from "./error
 import { CODE_OPERATIONS, DEFAULT_RETRY, type RetryPolicy, SYSTEM_TIMING } from "./retry.ts";
 import { type Answer, buildRequest, DEFAULTS, Transport, type WireRequest } from "./transport.ts";
 
-/** Parts that all views of a client share. Each namespace passed to {@link ClientCore.forTenant} has one view. */
+/** The state that all views of a client share. Each namespace passed to {@link ClientCore.forTenant} has one view. */
 interface Shared {
   readonly transport: Transport;
   readonly authorizer: Authorizer;
@@ -150,7 +150,7 @@ class Core implements ClientCore {
       return await this.#accepted(operation, request, options, authorization);
     } catch (error) {
       if (!this.#renewed(operation, authorization, error)) throw error;
-      // A request that was refused with 401 had no effect, so any such request may be repeated.
+      // A request that the server refused with 401 had no effect, so the client may repeat it with a new token.
       const again = await this.#authorize(operation, request, options);
       return this.#accepted(operation, request, options, again);
     }
@@ -240,8 +240,8 @@ function lowerCase(headers: Readonly<Record<string, string>>): Record<string, st
 }
 
 /**
- * Rejects with the reason of `signal` as soon as the signal aborts. The started work continues, because other callers
- * may wait for it.
+ * Calls `start` and returns its result. Rejects with the reason of `signal` as soon as the signal aborts. The started
+ * work continues after that, because other callers may wait for its result.
  */
 async function abortable<T>(start: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return start();
@@ -275,7 +275,8 @@ function authorizerOf(address: string, credential: Credential | undefined): Auth
   }
 }
 
-// Each operation's method is defined once on the prototype, because the provider has a view for each resource.
+// The prototype contains the methods of all operations. A view therefore does not create them again: the provider
+// creates a view for each resource.
 for (const id of Object.keys(operations) as OperationId[]) {
   Object.defineProperty(Core.prototype, id, {
     async value(this: Core, ...args: RequestArguments<typeof id, CallOptions>) {
@@ -315,10 +316,10 @@ export function createClient(options: ClientOptions): Client {
   );
 }
 
-/** Maximum number of items that a server puts on a page (rules section 6). */
+/** Maximum number of items on a page of a list (rules section 6). */
 const MAX_PAGE_SIZE = 100;
 
-/** Number of items that a server puts on a page of size 0 (rules section 6). */
+/** Number of items on a page of a list if the requested page size is 0 (rules section 6). */
 const DEFAULT_PAGE_SIZE = 10;
 
 function totalOf(headers: ResponseHeaders): number | undefined {
@@ -327,12 +328,12 @@ function totalOf(headers: ResponseHeaders): number | undefined {
 }
 
 /**
- * The pages of a list, one after the other. They end when the number of items reaches the header `X-Total-Count`.
- * Without that header, they end at a page that is empty or shorter than the previous one. `page` and `perPage` are
- * limited to the bounds that servers use (rules section 6). If items are added or removed in the meantime, other
- * items may move to the next or previous page; such an item appears twice or not at all.
- * @param query of the first page
- * @param fetch reads the page of a query
+ * Yields the pages of a list. The last page is the page at which the number of items reaches the header
+ * `X-Total-Count`. Without that header, it is a page that is empty or shorter than the previous page. `page` and
+ * `perPage` are limited to the bounds of servers (rules section 6). If another client adds or removes items in the
+ * meantime, an item may move to another page, and then appears twice or not at all.
+ * @param query the query of the first page
+ * @param fetch requests the page of a query
  */
 export async function* iteratePages<Item>(
   operation: Pick<Operation, "query">,
@@ -359,7 +360,8 @@ export async function* iteratePages<Item>(
     // A server without pagination returns the same page every time.
     if (items.length === 0 || (total === undefined && isDeepStrictEqual(items, before))) return;
     yield { items, total };
-    // Skipped pages count with the length of this page: a server may return shorter pages than requested.
+    // The items of the skipped pages also count. A server may return shorter pages than requested, so each skipped page
+    // counts with the length of this page.
     seen = (seen ?? (firstPage - 1) * items.length) + items.length;
     if (total === undefined ? items.length < before.length : seen >= total) return;
     before = items;

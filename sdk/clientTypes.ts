@@ -26,7 +26,10 @@ type QueryOf<Q> = Q extends undefined
   ? undefined
   : { [K in keyof Q]: K extends "filter" ? Q[K] | Filter : Q[K] };
 
-/** One part of a request: absent if it has no fields, optional if all its fields are optional. */
+/**
+ * Type of one part of a request, such as the query. The part is absent if it has no fields, and optional if all its
+ * fields are optional.
+ */
 type Part<Name extends string, Value> = [Value] extends [undefined]
   ? unknown
   : Record<never, never> extends Value
@@ -74,7 +77,7 @@ export type RequestArguments<Id extends OperationId, Options> =
     : [request: RequestOf<Id>, options?: Options];
 
 /**
- * One attempt of a request, as passed to {@link ClientOptions.onRequest}. It contains no secrets, no query and no
+ * Data about one attempt of a request, for {@link ClientOptions.onRequest}. Contains no secrets, no query and no
  * bodies.
  */
 export interface RequestReport {
@@ -85,7 +88,7 @@ export interface RequestReport {
   readonly path: string;
   /** Status of the response; absent if no response arrived. */
   readonly status?: number;
-  /** Milliseconds from sending the request to the end of the response. */
+  /** Time from the start of the request to the end of the response, in milliseconds. */
   readonly ms: number;
   /** Number of the attempt, from 1. */
   readonly attempt: number;
@@ -93,39 +96,45 @@ export interface RequestReport {
 
 /** Settings of a client. All times are in milliseconds. */
 export interface ClientOptions {
-  /** Address of the service, for example https://gatehouse.example.com. It may have a path. */
+  /** Address of the service, for example https://gatehouse.example.com. The address may have a path. */
   readonly url: string;
-  /** Credential of the caller. Without it, only operations that need no credential can be called. */
+  /** Credential of the caller. Without a credential, the client can call only operations that require none. */
   readonly credential?: Credential;
-  /** Time to connect, including TLS. @default 5000 */
+  /** Maximum time to connect, including the TLS handshake. @default 5000 */
   readonly connectTimeout?: number;
-  /** Time until the response begins. @default 30000 */
+  /** Maximum time until the response begins. @default 30000 */
   readonly headersTimeout?: number;
-  /** Time between two parts of the response. @default 30000 */
+  /** Maximum time between two parts of the response. @default 30000 */
   readonly bodyTimeout?: number;
-  /** Maximum number of connections at a time. @default 16 */
+  /** Maximum number of simultaneous connections. @default 16 */
   readonly connections?: number;
   /** Maximum size of a response in bytes: 64 MiB. @default 67108864 */
   readonly maxResponseSize?: number;
-  /** Limits of the repetition of requests; omitted fields keep their defaults. @default DEFAULT_RETRY */
+  /** Limits for retries of requests; omitted fields keep their defaults. @default DEFAULT_RETRY */
   readonly retry?: Partial<RetryPolicy>;
-  /** Called before every pause between attempts. It must not throw, because the call would fail with its error. */
+  /**
+   * Function that the client calls before every pause between attempts. The function must not throw: its error would
+   * replace the result of the call.
+   */
   readonly onWait?: (wait: RetryWait) => void;
   /**
-   * Ends the pauses between attempts when it aborts. A waiting call then fails immediately with the error of its last
-   * attempt, and no request is repeated. Requests in flight continue.
+   * Signal that ends the pauses between attempts. After it aborts, a waiting call fails immediately with the error of
+   * its last attempt, and the client repeats no request. Requests in flight continue.
    */
   readonly stopWaiting?: AbortSignal;
   /** Certificates (PEM) of authorities to trust in addition to those that Node trusts. */
   readonly ca?: string;
   /** Value of the header `User-Agent`. @default "gatehouse-sdk" */
   readonly userAgent?: string;
-  /** Called after every attempt. It must not throw, because the call would fail with its error. */
+  /**
+   * Function that the client calls after every attempt. The function must not throw: its error would replace the result
+   * of the call.
+   */
   readonly onRequest?: (report: RequestReport) => void;
-  /** Replaces the clock, the random numbers and the waiting, for tests. @default the real ones */
+  /** Clock, random numbers and sleep function, which tests replace. @default those of the system */
   readonly timing?: Partial<Timing>;
   /**
-   * Sends the requests instead of the client's own connections, for example through a proxy. The caller closes it.
+   * Dispatcher that sends the requests, for example through a proxy. The client does not close the dispatcher.
    * @default the client's own connections
    */
   readonly dispatcher?: Dispatcher;
@@ -134,7 +143,10 @@ export interface ClientOptions {
 /** The identity that a client uses for its calls. */
 export interface Identity {
   readonly kind: Credential["kind"] | "anonymous";
-  /** The namespace of the calls. Absent for a user without a namespace, and if the server hides it. */
+  /**
+   * The namespace of the calls. Absent for a user without a namespace, and for an API key to which the server does not
+   * reveal its namespace.
+   */
   readonly tenant?: string;
   readonly userId?: string;
 }
@@ -148,23 +160,23 @@ export interface RequestParts {
 
 /** Options of a single call. */
 export interface CallOptions {
-  /** Signal that ends the call when it aborts. */
+  /** Signal that aborts the call. */
   readonly signal?: AbortSignal;
-  /** Additional request headers. They cannot replace those of the credential. */
+  /** Additional request headers. They cannot replace the headers of the credential. */
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * Value of the header `Idempotency-Key`. A server that supports the header creates only one object for all
-   * creations with the same key. Other servers ignore it, and the client cannot detect whether a server supports it.
-   * The caller decides whether to repeat a creation.
+   * Value of the header `Idempotency-Key`. A server that supports the header creates only one object for all create
+   * requests with the same key. Other servers ignore the header, and the client cannot detect whether a server supports
+   * it. The client does not repeat a create request because of the key: that is the caller's decision.
    */
   readonly idempotencyKey?: string;
   /**
-   * Value of the header `If-Match`: the `ETag` of the object as it was read, including the quotes. If the object has
-   * changed since, a server that supports the header changes nothing, and the call fails with a
-   * {@link PreconditionFailedError}. Other servers ignore the header.
+   * Value of the header `If-Match`: the `ETag` from the response that returned the object, including the quotes. If the
+   * object has changed since that response, a server that supports the header changes nothing, and the call fails with
+   * a {@link PreconditionFailedError}. Other servers ignore the header.
    */
   readonly ifMatch?: string;
-  /** Limits of the repetition of this call. @default those of the client's options */
+  /** Limits for retries of this call. @default those of the client's options */
   readonly retry?: Partial<RetryPolicy>;
 }
 
@@ -176,7 +188,7 @@ export interface CallResult<Id extends OperationId> {
   readonly body: ResponseOf<Id>;
 }
 
-/** An operation with a response body of this schema. The contract need not contain the operation. */
+/** An operation whose response body matches the schema `R`. The contract need not contain the operation. */
 export type AnyOperation<R extends z.ZodType | undefined> = Operation & {
   readonly success: { readonly body: R };
 };
@@ -194,7 +206,7 @@ export interface ClientCore {
   /** Address of the service, without a trailing slash. */
   readonly url: string;
   /**
-   * Calls an operation by its id. The result contains the status and the headers in addition to the body.
+   * Calls an operation by its id. Returns the status, the headers and the body of the response.
    * @throws RequestError (one of its classes) when the operation fails
    * @throws ConfigurationError when the request cannot be sent in this form
    */
@@ -210,40 +222,42 @@ export interface ClientCore {
     options?: CallOptions,
   ): Promise<RequestResult<R>>;
   /**
-   * The items of a list, page after page. Without `perPage`, a page has 100 items. Without `sortBy`, a list that
-   * supports sorting is sorted by name, because the servers' own orders may change during the iteration.
+   * Yields all items of a list, and requests the pages one after another. Default page size: 100 items. Without
+   * `sortBy`, a list that supports sorting is sorted by name, because the default order of a server may change during
+   * the iteration.
    */
   iterate<Id extends ListId>(
     id: Id,
     ...args: RequestArguments<Id, CallOptions>
   ): AsyncGenerator<ItemOf<Id>, void, undefined>;
-  /**
-   * The items of a list in pages, in the order of {@link iterate}. Each page also contains the total number of items.
-   */
+  /** Yields the pages of a list, in the order of {@link iterate}. Each page also contains the total number of items. */
   pages<Id extends ListId>(
     id: Id,
     ...args: RequestArguments<Id, CallOptions>
   ): AsyncGenerator<Page<ItemOf<Id>>, void, undefined>;
   /**
-   * Returns a view of this client for calls in the namespace `tenant`, or the same client if `tenant` is known to be
-   * its own namespace. The view sends nothing before the first call. The first call then exchanges a user's token
-   * once for a token of the other namespace. The exchange changes the user's preferred namespace, and the client
-   * restores it. With an API key of another namespace, every call fails with a {@link PermissionError} before it is
-   * sent.
+   * Returns a view of this client for calls in the namespace `tenant`. Returns this client if it already knows that
+   * `tenant` is its own namespace. The view sends no request before the first call. With a user's credential, the first
+   * call exchanges the user's token for a token of the other namespace. The exchange changes the user's preferred
+   * namespace, and the client then restores it. With an API key of another namespace, every call fails with a
+   * {@link PermissionError} before the client sends it.
    */
   forTenant(tenant: string): Client;
   /**
    * Returns a view of this client that adds the header `Gatehouse-Declared-By` to writes. The header contains the
-   * resource of a program that declares the object. The service shows it with the object and in its audit trail, as a
-   * hint for users. Other services ignore it. A value that the header cannot contain (more than 1 KiB, an empty name,
-   * control characters) is not sent; the write still succeeds.
+   * project, stack and resource name of the program that declares the object. The service shows this value with the
+   * object and in its audit trail, as a hint for users. Other services ignore the header. If the header cannot contain
+   * the value (more than 1 KiB, an empty name, control characters), the client omits the header.
    */
   declaring(declaration: Declaration): Client;
-  /** The identity of the client. The client sends requests only to log in, and to find the namespace of an API key. */
+  /**
+   * Returns the identity of the client. The client sends a request only if it must first log in or find the namespace
+   * of an API key.
+   */
   identity(options?: Pick<CallOptions, "signal">): Promise<Identity>;
   /**
-   * The token that the client uses for its calls, for use in other programs. A program with the token can act as the
-   * user until the token expires after days.
+   * Returns the token that the client uses for its calls, for use in other programs. A program with the token can act
+   * as the user until the token expires. Tokens are valid for several days.
    * @throws ConfigurationError for an API key, which has no token
    */
   sessionToken(options?: Pick<CallOptions, "signal">): Promise<string>;
@@ -252,7 +266,10 @@ export interface ClientCore {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** A method for each operation. Its name is the operation's id, and it returns the body of the response. */
+/**
+ * The methods of the operations. The name of each method is the operation's id. Each method returns the body of the
+ * response.
+ */
 export type OperationMethods = {
   readonly [Id in OperationId]: (...args: RequestArguments<Id, CallOptions>) => Promise<ResponseOf<Id>>;
 };

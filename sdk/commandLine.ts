@@ -1,20 +1,20 @@
-/** A problem of a command line, as the library of the commands reports it: its code and its message. */
+/** A usage error of a command line, with the code and the message from the library `commander`. */
 export interface CommandLineProblem {
   readonly code: string;
   readonly message: string;
 }
 
-/** The command that reports a problem. */
+/** The command that reports a usage error. */
 export interface ReportingCommand {
   /** The names of the command and its parents, such as `gatehouse pulumi install`. */
   readonly path: string;
-  /** The names of its subcommands and flags. */
+  /** The names of the command's subcommands and flags. */
   readonly names: readonly string[];
-  /** Names that other programs use, each with its name here, such as `plan` with `preview`. */
+  /** Command names of other programs, each with the equivalent name of this program, such as `plan` with `preview`. */
   readonly otherNames: Readonly<Record<string, string>>;
 }
 
-/** The flag in a quoted term such as `-s, --stack <name>`. */
+/** Matches the long flag in a quoted term such as `-s, --stack <name>`. */
 const flagIn = (term: string): string => /--[\w-]+/.exec(term)?.[0] ?? term;
 
 /**
@@ -60,7 +60,10 @@ function remedyFor(
   return meant && `Did you mean ${meant.replace(/, (?=[^,]*$)/, " or ")}?`;
 }
 
-/** `option '--format <format>' argument 'x' is invalid. Allowed choices are a, b.` as a sentence with its remedy. */
+/**
+ * Rewrites a message such as `option '--format <format>' argument 'x' is invalid. Allowed choices are a, b.` as a
+ * sentence with a remedy.
+ */
 function invalidText(problem: string): string {
   const [, flag = "", flagValue] = /^option '([^']*)' argument '(.*?)' is invalid\./.exec(problem) ?? [];
   const [, value = "", argument = ""] =
@@ -72,16 +75,16 @@ function invalidText(problem: string): string {
   return problem;
 }
 
-/** The end of a command's help: notes, examples, and the page with more. */
+/** The last part of a command's help: notes, examples, and the page with more information. */
 export interface HelpEnd {
   readonly notes?: string | undefined;
   /** Command lines. A line that begins with `#` is a comment. */
   readonly examples: readonly string[];
-  /** File of the page in the repository. */
+  /** Path of the documentation page in the repository. */
   readonly page: string;
 }
 
-/** The end of a command's help as text. */
+/** Formats the last part of a command's help as text. */
 export const helpEnd = ({ notes, examples, page }: HelpEnd): string =>
   [
     "",

@@ -13,7 +13,7 @@ export class Secret {
     this.#value = value;
   }
 
-  /** Returns the value. Use it for requests only. */
+  /** Returns the secret value. Use the value only in requests. */
   reveal(): string {
     return this.#value;
   }
@@ -31,13 +31,13 @@ export class Secret {
   }
 }
 
-/** An API key. It belongs to one namespace, and cannot call operations that require a user. */
+/** An API key. It is valid for one namespace, and cannot call operations that require a user. */
 export interface ApiKeyCredential {
   readonly kind: "apiKey";
   readonly key: Secret;
 }
 
-/** A user's token. It expires after days. */
+/** A user's token, which expires after several days. */
 export interface TokenCredential {
   readonly kind: "token";
   readonly token: Secret;
@@ -49,7 +49,7 @@ export interface PasswordCredential {
   /** User name or e-mail. */
   readonly username: string;
   readonly password: Secret;
-  /** Base32 secret of the user's second factor; required if the user has MFA. */
+  /** TOTP secret of the user, in base32; required if the user has MFA. */
   readonly totpSecret?: Secret;
 }
 
@@ -82,7 +82,7 @@ export function tokenCredential(token: string): TokenCredential {
 }
 
 /**
- * Creates the credential of a user with a password, and with the secret of a second factor if the user has MFA.
+ * Creates the credential of a user from a user name, a password, and the TOTP secret if the user has MFA.
  * @throws ConfigurationError when the user name or the password is empty, or the TOTP secret is not base32
  */
 export function passwordCredential(input: {
@@ -113,8 +113,8 @@ function totpSecret(text: string): Secret {
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The value of a variable, or the content of the file whose path is in `<name>_FILE`, without the last newline. An
- * empty variable counts as absent.
+ * Returns the value of a variable, or the content of the file whose path is in `<name>_FILE`, without the final
+ * newline. An empty variable counts as absent.
  * @throws ConfigurationError when both variables are set, or when the file is empty or cannot be read
  */
 export function environmentValue(env: Environment, name: string): string | undefined {
@@ -136,7 +136,7 @@ function contentOf(path: string, variable: string): string {
   try {
     content = readFileSync(path, "utf8");
   } catch (cause) {
-    // A URL instead of a path may contain a secret.
+    // The error does not quote a URL in place of a path, because the URL may contain a secret.
     const isAddress = /^\w+:\/\//.test(path);
     const { detail, remedy } = fileFailure(
       "read",
@@ -156,7 +156,7 @@ function contentOf(path: string, variable: string): string {
   return text;
 }
 
-/** The settings of a service and its user from environment variables. Parts without a variable are absent. */
+/** The settings of a client from environment variables. A setting without a variable is absent. */
 export interface EnvironmentSettings {
   readonly url?: string;
   /** Certificates (PEM) of authorities to trust in addition to those that Node trusts. */
@@ -164,14 +164,14 @@ export interface EnvironmentSettings {
   readonly credential?: Credential;
   /** Id of the default namespace of resources. */
   readonly tenant?: string;
-  /** Limits of the repetition of requests. */
+  /** Limits for retries of requests. */
   readonly retry?: Pick<RetryPolicy, "budget" | "firstContact">;
 }
 
 /**
- * Reads the settings of a service and its user from environment variables.
+ * Reads the settings of a client from environment variables.
  * - GATEHOUSE_URL and GATEHOUSE_TENANT.
- * - GATEHOUSE_RETRY_TIMEOUT, in seconds. It also applies before the first contact.
+ * - GATEHOUSE_RETRY_TIMEOUT, in seconds. It also replaces the shorter limit before the first response of the service.
  * - GATEHOUSE_CA_FILE, the path of a file.
  * - One credential: GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME with GATEHOUSE_PASSWORD (and
  *   GATEHOUSE_TOTP_SECRET for a user with MFA).
@@ -260,7 +260,8 @@ export function readClaims(token: string): TokenClaims | undefined {
   try {
     claims = parseJson(Buffer.from(payload, "base64url").toString("utf8"));
   } catch {
-    // The payload is not JSON, so the token is not a JWT. The server decides whether the token is valid.
+    // A text whose payload is not JSON is not a JWT. The client does not reject the token: the server decides whether
+    // the token is valid.
     return undefined;
   }
   if (typeof claims !== "object" || claims === null) return undefined;
@@ -273,7 +274,10 @@ export function readClaims(token: string): TokenClaims | undefined {
   };
 }
 
-/** The time at which a token expired, if that was before `now` (milliseconds); otherwise undefined. */
+/**
+ * Returns the time at which a token expired; undefined if the token has not expired at `now`, in milliseconds since
+ * 1970.
+ */
 export function expiredAt(token: string, now: number): Date | undefined {
   const end = readClaims(token)?.expiresAt;
   return end && end.getTime() <= now ? end : undefined;

@@ -1,4 +1,4 @@
-/** The description of one kind of error on the page of error codes. */
+/** The description of an error code in docs/errors.md. */
 export interface ErrorKind {
   /** Conditions in which the error occurs. */
   readonly cause: string;
@@ -6,11 +6,11 @@ export interface ErrorKind {
   readonly remedy: string;
 }
 
-/** The codes of the errors that the SDK throws. */
+/** The error codes of the SDK, each with its cause and remedy. */
 export const sdkErrors = {
   configuration: {
     cause: "A setting, an option or an argument is missing or wrong. The client sent no request.",
-    remedy: "Correct the field that the error names.",
+    remedy: "Correct the field in the error.",
   },
   pattern: {
     cause: "A pattern is not a regular expression in RE2 syntax.",
@@ -18,7 +18,7 @@ export const sdkErrors = {
   },
   validation: {
     cause: "The service rejects the request as invalid (400, 415 or 422).",
-    remedy: "Correct the fields that the error names.",
+    remedy: "Correct the fields that the error lists.",
   },
   authentication: {
     cause: "The request has no credential, or the credential is wrong or has expired (401).",
@@ -58,12 +58,12 @@ export const sdkErrors = {
     remedy: "Search the log of the service for the request id.",
   },
   request_refused: {
-    cause: "The service refused the request with another 4xx status.",
-    remedy: "See the status and the message of the service.",
+    cause: "The service refused the request with a 4xx status that has no other code on this page.",
+    remedy: "Read the status and the message of the service in the error.",
   },
   unreachable: {
     cause: "The client cannot connect to the service. The client sent nothing.",
-    remedy: "Check the address, the network and whether the service runs.",
+    remedy: "Check the address and the network, and check that the service runs.",
   },
   untrusted: {
     cause: "The server does not use TLS, or its certificate is not trusted. The client sent nothing.",
@@ -83,14 +83,14 @@ export const sdkErrors = {
   },
   protocol: {
     cause:
-      "The response is not one of the service: a redirect, a page of a proxy, or JSON that is wrong or too large.",
+      "The response does not come from the service, or is too large: a redirect, a page of a proxy, or unexpected JSON.",
     remedy: "Check the URL of the service.",
   },
   wrong_namespace: {
-    cause: "The server returned a token of another namespace than the requested one.",
+    cause: "The server returned a token for another namespace than the requested namespace.",
     remedy: "Check the proxies between the client and the service.",
   },
 } as const satisfies Readonly<Record<string, ErrorKind>>;
 
-/** The code of an error of the SDK. */
+/** An error code of the SDK. */
 export type SdkErrorCode = keyof typeof sdkErrors;

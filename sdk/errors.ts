@@ -11,12 +11,12 @@ export { type ErrorKind, type SdkErrorCode, sdkErrors } from "./errorCodes.ts";
 export { type FileFailure, fileFailure, fileFailureText } from "./fileErrors.ts";
 export { maskSecrets } from "./mask.ts";
 
-/** The path of a value: names of members and indexes of items, from the outside in. */
+/** The path of a value in nested data: names of properties and indexes of array items, outermost first. */
 export type FieldPath = readonly (string | number)[];
 
-/** An error as data. The error's text is derived from these facts; no code parses the text. */
+/** An error as data. The text of the error is created from these fields, so that no code must parse the text. */
 export interface ErrorFacts {
-  /** Kind of the error. docs/errors.md lists all codes. They stay the same in later releases. */
+  /** Code of the error. docs/errors.md lists all codes, which do not change in later releases. */
   readonly code: string;
   /** The kind of the affected object, such as `FirewallRule`. */
   readonly resource?: string | undefined;
@@ -28,11 +28,14 @@ export interface ErrorFacts {
   readonly detail: string;
   /** Instructions for the user. */
   readonly remedy?: string | undefined;
-  /** The server's `X-Request-ID`. */
+  /** Value of the response header `X-Request-ID`. */
   readonly requestId?: string | undefined;
 }
 
-/** The text of an error: `resource.field: detail; remedy`. A remedy with a capital letter is a sentence of its own. */
+/**
+ * Returns the text of an error: `resource.field: detail; remedy`. A remedy that begins with a capital letter becomes a
+ * separate sentence.
+ */
 export function errorText({ resource, field, detail, remedy }: ErrorFacts): string {
   const place = [...(resource === undefined ? [] : [resource]), ...(field ?? [])].join(".");
   const text = place === "" ? detail : `${place}: ${detail}`;
@@ -44,7 +47,7 @@ export function errorText({ resource, field, detail, remedy }: ErrorFacts): stri
 export class GatehouseError extends Error implements ErrorFacts {
   override readonly name: string = "GatehouseError";
   readonly code: string;
-  // These properties are declared without a value: an undefined property would be printed with the error.
+  // `declare` creates no property: Node.js would print an undefined property with the error.
   declare readonly resource?: string;
   declare readonly field?: FieldPath;
   declare readonly value?: unknown;
@@ -67,7 +70,7 @@ export class GatehouseError extends Error implements ErrorFacts {
     if (facts.requestId !== undefined) this.requestId = facts.requestId;
   }
 
-  /** The error as the commands print it in JSON, without cause and stack. */
+  /** Returns the error in the JSON form that the commands print, without `cause` and `stack`. */
   toJSON(): ErrorFacts & { readonly message: string } {
     const { code, message, resource, field, value, detail, remedy, requestId } = this;
     const facts = { code, message, resource, field, value, detail, remedy, requestId };
@@ -75,10 +78,10 @@ export class GatehouseError extends Error implements ErrorFacts {
   }
 }
 
-/** The text of an error followed by its code, as the commands print it. */
+/** Returns the text of an error followed by its code, as the commands print errors. */
 export const withCode = (text: string, { code }: Pick<ErrorFacts, "code">): string => `${text} [${code}]`;
 
-/** The text of any error. A {@link GatehouseError} is printed {@link withCode}. */
+/** Returns the text of any error; for a {@link GatehouseError}, the result of {@link withCode}. */
 export function printedError(error: unknown): string {
   if (error instanceof GatehouseError) return withCode(error.message, error);
   return error instanceof Error ? error.message : String(error);
@@ -105,7 +108,7 @@ export class ConfigurationError extends GatehouseError {
 
 /**
  * The effect of a failed request on the server:
- * - `none`: nothing; the request never arrived, was refused, or only reads
+ * - `none`: no effect, because the request did not reach the service, was refused, or only reads
  * - `unknown`: the request may have taken effect; read the object before you repeat the request
  * - `done`: the request took effect, but its response cannot be read
  */
@@ -116,11 +119,11 @@ export interface RequestErrorDetails {
   /** Id of the operation, as in the contract. */
   readonly operation: string;
   readonly method: string;
-  /** Path with its parameters filled in, without the query. */
+  /** Path of the request with the values of its parameters, without the query. */
   readonly path: string;
-  /** Status of the response; absent if no response arrived. */
+  /** HTTP status of the response; absent if no response arrived. */
   readonly status?: number;
-  /** The server's `X-Request-ID`, to find the request in the server's log. */
+  /** Value of the response header `X-Request-ID`, which the server's log also contains. */
   readonly requestId?: string;
   /** Instructions for the user. */
   readonly remedy?: string | undefined;
@@ -132,8 +135,8 @@ export interface RequestErrorDetails {
 }
 
 /**
- * The base class of the errors of requests. It is also thrown itself for a 4xx status without its own class. If the
- * server cannot be reached or the connection breaks, a {@link TransportError} is thrown.
+ * The base class of request errors, which is thrown for a 4xx status that has no subclass. If the client cannot reach
+ * the server or the connection breaks, a {@link TransportError} is thrown.
  */
 export class RequestError extends GatehouseError implements RequestErrorDetails {
   override readonly name: string = "RequestError";
@@ -173,18 +176,18 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
     if (serverMessage !== undefined) this.serverMessage = serverMessage;
   }
 
-  /** The error as JSON, including the facts about the request and the properties of the error's class. */
+  /** Returns the error as JSON, including the data of the request and the properties of the subclass. */
   override toJSON(): ReturnType<GatehouseError["toJSON"]> {
     const facts = Object.entries(this).filter(([name]) => REQUEST_FACTS.includes(name));
     return { ...super.toJSON(), ...JSON.parse(JSON.stringify(Object.fromEntries(facts))) };
   }
 }
 
-/** True if the server's message repeats the cause that the status already states. */
+/** Returns true if the server's message only repeats the cause in `detail`, which is derived from the status. */
 const isSameStart = (detail: string, serverMessage: string) =>
   detail.toLowerCase().startsWith(serverMessage.toLowerCase().replace(/\.$/, ""));
 
-/** The cause, the remedy, and a warning if the request may have taken effect. */
+/** Returns the text of an error, with a warning if the request may have taken effect. */
 function requestText(facts: ErrorFacts, outcome: Outcome): string {
   const text = errorText(facts);
   if (outcome !== "unknown") return text;
@@ -210,7 +213,7 @@ interface RequestErrorMore extends ErrorOptions {
  */
 export class ValidationError extends RequestError {
   override readonly name = "ValidationError";
-  /** Names of the wrong fields in the wire's spelling, if the server lists them. */
+  /** Names of the invalid fields as in the API's JSON, if the server lists them. */
   readonly fields: readonly string[];
 
   constructor(detail: string, details: RequestErrorDetails, fields: readonly string[] = []) {
@@ -219,7 +222,7 @@ export class ValidationError extends RequestError {
   }
 }
 
-/** The single wrong field; undefined if there are several or none. */
+/** The invalid field; undefined if the server lists no field or several fields. */
 const onlyOne = (fields: readonly string[]) => (fields.length === 1 ? fields : undefined);
 
 /**
@@ -229,7 +232,7 @@ const onlyOne = (fields: readonly string[]) => (fields.length === 1 ? fields : u
  */
 export class AuthenticationError extends RequestError {
   override readonly name = "AuthenticationError";
-  /** The time at which the token expired, if the error is due to that. */
+  /** The time at which the token expired; undefined if the error has another cause. */
   readonly expiredAt?: Date;
   readonly #mfaToken?: string;
 
@@ -244,8 +247,8 @@ export class AuthenticationError extends RequestError {
   }
 
   /**
-   * Present if the password was right and the user has MFA. The operation `authMfa` requires it together with the
-   * code (rules section 10). It is not part of the printed error.
+   * Token for the second step of a login: present if the password was right and the user has MFA. The operation
+   * `authMfa` requires this token and the TOTP code (rules section 10). The printed error does not contain the token.
    */
   get mfaToken(): string | undefined {
     return this.#mfaToken;
@@ -253,9 +256,9 @@ export class AuthenticationError extends RequestError {
 }
 
 /**
- * Thrown when the credential lacks the permission (403), or when a limit or the billing forbids the request (402). It
- * is also thrown before anything is sent if an API key is used for a namespace that is not known to be its own. If
- * the credential itself is wrong, an {@link AuthenticationError} is thrown.
+ * Thrown when the credential lacks the permission (403), or when a limit or the billing forbids the request (402). Also
+ * thrown, before the client sends the call, if the client cannot confirm that an API key belongs to the namespace of
+ * the call. If the credential itself is wrong, an {@link AuthenticationError} is thrown.
  */
 export class PermissionError extends RequestError {
   override readonly name = "PermissionError";
@@ -266,9 +269,9 @@ export class PermissionError extends RequestError {
 }
 
 /**
- * Thrown when the object does not exist in the credential's namespace. The response is a 404 in the service's form:
- * `{message}`, or no body (rules section 8). For any other 404, such as a proxy's page, a {@link ProtocolError} is
- * thrown.
+ * Thrown when the object does not exist in the credential's namespace. The response has the status 404 and the
+ * service's body: `{message}`, or none (rules section 8). For a 404 with another body, such as a proxy's page, a
+ * {@link ProtocolError} is thrown.
  */
 export class NotFoundError extends RequestError {
   override readonly name = "NotFoundError";
@@ -284,7 +287,7 @@ export class NotFoundError extends RequestError {
  */
 export class ConflictError extends RequestError {
   override readonly name = "ConflictError";
-  /** Names of the fields with values already in use, in the wire's spelling, if the server lists them. */
+  /** Names of the fields whose values are already in use, as in the API's JSON, if the server lists them. */
   readonly fields: readonly string[];
 
   constructor(detail: string, details: RequestErrorDetails, fields: readonly string[] = []) {
@@ -338,7 +341,7 @@ export class PaymentError extends RequestError {
 
 /** The base class of the errors of responses that may have a `Retry-After` header. */
 export class RetryAfterError extends RequestError {
-  /** Milliseconds to wait before the next request, if the server sent them. */
+  /** Time to wait before the next request, in milliseconds; undefined if the server did not send it. */
   readonly retryAfter?: number;
 
   constructor(detail: string, details: RequestErrorDetails, code: SdkErrorCode, retryAfter?: number) {
@@ -351,9 +354,9 @@ export class RetryAfterError extends RequestError {
 const seconds = (ms: number) => Math.ceil(ms / 1000);
 
 /**
- * Thrown when the server received too many requests (429). The client first repeats the request for as long as its
- * retry policy allows; it never repeats a login. If the service requests a longer wait than that, the error is thrown
- * immediately. If wrong passwords are the reason, a {@link LockoutError} is thrown.
+ * Thrown when the server received too many requests (429). The client first repeats the request within the limits of
+ * its retry policy, but never repeats a login. If the service requests a longer wait than the policy allows, the error
+ * is thrown immediately. After too many wrong passwords, a {@link LockoutError} is thrown.
  */
 export class RateLimitError extends RetryAfterError {
   override readonly name = "RateLimitError";
@@ -365,7 +368,7 @@ export class RateLimitError extends RetryAfterError {
 
 /**
  * Thrown when the server fails (status 500 or higher). If the server sends no response, a {@link TransportError} is
- * thrown. If its response cannot be understood, a {@link ProtocolError} is thrown.
+ * thrown. If the client cannot parse the response, a {@link ProtocolError} is thrown.
  */
 export class ServerError extends RetryAfterError {
   override readonly name = "ServerError";
@@ -386,8 +389,8 @@ export class ServerError extends RetryAfterError {
 export type TransportFailure = "unreachable" | "untrusted" | "interrupted" | "timeout" | "aborted";
 
 /**
- * Thrown when no complete response arrived; `reason` contains the cause. If the response is not one of this service,
- * a {@link ProtocolError} is thrown.
+ * Thrown when no complete response arrived; `reason` contains the cause. If the response does not come from the
+ * service, a {@link ProtocolError} is thrown.
  */
 export class TransportError extends RequestError {
   override readonly name = "TransportError";
@@ -400,13 +403,14 @@ export class TransportError extends RequestError {
 }
 
 /**
- * Thrown when the response is not one of this service: a redirect, no JSON, the wrong kind of JSON, a 404 in another
- * form, or more bytes or levels than allowed. The URL often belongs to another service. If the service reports that
- * an object does not exist, a {@link NotFoundError} is thrown.
+ * Thrown when the response does not come from the service, or is too large: a redirect, a body that is not JSON,
+ * another type of JSON than expected, a 404 with another body, or more bytes or nested levels than allowed. The URL is
+ * often that of another service. If the service reports that an object does not exist, a {@link NotFoundError} is
+ * thrown.
  */
 export class ProtocolError extends RequestError {
   override readonly name = "ProtocolError";
-  /** The limit that the response exceeds, if the error is due to a limit. */
+  /** The limit that the response exceeds; undefined if the error has another cause. */
   readonly limit?: AnswerLimit;
 
   constructor(
@@ -419,7 +423,7 @@ export class ProtocolError extends RequestError {
   }
 }
 
-/** A limit of a response: its size in bytes, or its number of levels of arrays and objects. */
+/** A limit of a response: the size in bytes, or the number of nested levels of arrays and objects. */
 export interface AnswerLimit {
   readonly kind: "size" | "depth";
   readonly most: number;

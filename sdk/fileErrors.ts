@@ -8,7 +8,7 @@ export interface FileFailure {
 const PERMISSION = ["permission denied", "Check the permissions of the file and of its folders."] as const;
 const FULL = ["the disk or the quota is full", "Free space, or choose another path."] as const;
 
-/** Cause and remedy by the code of the system's error. */
+/** Cause and remedy for each error code of the operating system. */
 const FAILURES: Readonly<Record<string, readonly [cause: string, remedy: string]>> = {
   EACCES: PERMISSION,
   EPERM: PERMISSION,
@@ -31,7 +31,8 @@ const MISSING = {
 
 /**
  * Describes a failed access to a file or folder.
- * @param file its path, or words with it, such as `the TLS key /etc/key.pem (GATEHOUSE_TLS_KEY_FILE)`
+ * @param file the path of the file, or a description with the path, such as `the TLS key /etc/key.pem
+ * (GATEHOUSE_TLS_KEY_FILE)`
  * @param error the error of Node.js
  */
 export function fileFailure(action: "read" | "write", file: string, error: unknown): FileFailure {
@@ -41,7 +42,7 @@ export function fileFailure(action: "read" | "write", file: string, error: unkno
   return remedy === undefined ? { detail } : { detail, remedy };
 }
 
-/** {@link fileFailure} as one text. */
+/** Returns the detail and the remedy of {@link fileFailure} as one text. */
 export function fileFailureText(action: "read" | "write", file: string, error: unknown): string {
   const { detail, remedy } = fileFailure(action, file, error);
   return remedy === undefined ? detail : `${detail} ${remedy}`;

@@ -11,15 +11,15 @@ interface Property {
   };
 }
 
-/** A clause holds if at least one of its properties holds. */
+/** A group of comparisons, of which an item must satisfy at least one. */
 type Clause = readonly Property[];
 
-/** Maximum length of a filter on servers, in characters of base64. */
+/** Maximum length of a filter that servers accept, in characters of base64. */
 const MAX_LENGTH = 16_384;
-/** Maximum number of clauses. More clauses cannot fit into {@link MAX_LENGTH}. */
+/** Maximum number of clauses of a filter. A filter with more clauses would exceed {@link MAX_LENGTH}. */
 const MAX_CLAUSES = 256;
 
-/** Fields that are often used in filters. Any other stored field works too. */
+/** Fields that are often used in filters. Filters can also use any other stored field. */
 export type FilterField =
   | "name"
   | "tags"
@@ -32,13 +32,13 @@ export type FilterField =
   | "filter.hostname";
 
 /**
- * A condition on the items of a list (rules section 6). `where`, `and` and `or` create it. Its string form is the
- * value of the `filter` parameter: base64 of a JSON array.
+ * A condition on the items of a list (rules section 6), created by `where`, `and` and `or`. The string form of a filter
+ * is the value of the `filter` parameter: base64 of a JSON array.
  */
 export class Filter {
   /**
-   * All clauses must hold. A clause holds if one of its properties holds: the wire supports only the nesting "all of
-   * (any of …)".
+   * The clauses, all of which an item must satisfy. An item satisfies a clause if it satisfies one of the clause's
+   * comparisons: the API supports only the nesting "all of (any of …)".
    */
   readonly clauses: readonly Clause[];
 
@@ -47,16 +47,17 @@ export class Filter {
   }
 
   /**
-   * The filter in the form of the wire.
-   * @throws ConfigurationError when it is longer than servers accept
+   * Returns the value of the `filter` parameter.
+   * @throws ConfigurationError when the value is longer than servers accept
    */
   toString(): string {
     const items = this.clauses.flatMap((clause) => [
       ...clause,
-      // Every group gets an operator: lists interpret a group without an operator differently.
+      // Every group gets an operator, because the lists of a server differ in how they interpret a group without an
+      // operator.
       { type: "operator", params: { name: clause.length > 1 ? "or" : "and" } },
     ]);
-    // The text is ASCII only, so that a server that decodes bytes as Latin-1 reads the same text.
+    // The JSON contains only ASCII characters, so that a server that decodes bytes as Latin-1 reads the same text.
     const json = JSON.stringify(items).replace(
       /[\u0080-\uffff]/g,
       (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
@@ -79,19 +80,22 @@ function property(name: string, operator: string, value: Scalar | readonly strin
   return new Filter([[{ type: "property", params: { name, operator, value } }]]);
 }
 
-/** The comparisons of one field. */
+/** Creates filters that compare the value of one field. */
 export interface Comparisons {
-  /** For a text: the field contains it, ignoring letter case. For a list: the field contains all of its items. */
+  /**
+   * With a text: matches fields that contain the text, ignoring letter case. With a list: matches fields that contain
+   * all items of the list.
+   */
   contains(value: string | readonly string[]): Filter;
   eq(value: Scalar): Filter;
-  /** Also true for items without the field. */
+  /** Matches items whose field has another value, and items without the field. */
   ne(value: Scalar): Filter;
   gt(value: number): Filter;
   bool(value: boolean): Filter;
 }
 
 /**
- * Starts a condition on a field. Dots in the name lead to inner fields.
+ * Starts a condition on a field. A dot in the name selects a nested field.
  * @example where("tags").contains(["prod"])
  */
 export function where<Name extends string = FilterField>(
@@ -106,14 +110,14 @@ export function where<Name extends string = FilterField>(
   };
 }
 
-/** The condition that all of the filters hold. */
+/** Returns a filter for items that satisfy all of the filters. */
 export function and(first: Filter, ...others: readonly Filter[]): Filter {
   return new Filter([first, ...others].flatMap((filter) => filter.clauses));
 }
 
 /**
- * The condition that at least one of the filters holds. An inner `and` is multiplied out, because the wire supports
- * only the nesting "all of (any of …)".
+ * Returns a filter for items that satisfy at least one of the filters. The function expands an inner `and`, because the
+ * API supports only the nesting "all of (any of …)".
  * @throws ConfigurationError when the result has more groups than a server accepts
  */
 export function or(first: Filter, ...others: readonly Filter[]): Filter {

@@ -1,17 +1,17 @@
 /**
- * Maximum number of levels of arrays and objects in JSON. Functions that walk through a value call themselves for
- * each level.
+ * Maximum number of nested levels of arrays and objects in JSON. The limit prevents a stack overflow of recursive
+ * functions.
  */
 export const DEEPEST_JSON = 500;
 
 /**
- * Thrown when JSON has more levels than {@link DEEPEST_JSON}. It is a SyntaxError, like the error for a text that is
- * not JSON.
+ * Thrown when JSON has more nested levels than {@link DEEPEST_JSON}. A subclass of SyntaxError, which is also the error
+ * for a text that is not JSON.
  */
 export class JsonDepthError extends SyntaxError {
   override readonly name = "JsonDepthError";
   readonly code = "json_depth";
-  /** Maximum number of levels. */
+  /** Maximum number of nested levels. */
   readonly limit = DEEPEST_JSON;
 
   constructor() {
@@ -20,8 +20,8 @@ export class JsonDepthError extends SyntaxError {
 }
 
 /**
- * Parses JSON from an untrusted source. The levels are counted before parsing, because an array inside another array
- * takes far more memory than its two characters. Counting takes less than half the time of parsing.
+ * Parses JSON from an untrusted source. The function counts the nested levels before it parses the text: nested arrays
+ * of two characters each would take far more memory. Counting takes less than half the time of parsing.
  * @throws SyntaxError when the text is not JSON; JsonDepthError
  */
 export function parseJson(text: string): unknown {
@@ -44,12 +44,15 @@ function isTooDeep(text: string): boolean {
   return false;
 }
 
-/** The end of the string that begins at `start`; the end of the text if the string does not end. */
+/**
+ * Returns the index of the end of the string that begins at `start`, or the end of the text if the string has no
+ * closing quote.
+ */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
     let before = end;
     while (text.charCodeAt(before - 1) === BACKSLASH) before -= 1;
-    // An even number of backslashes escapes only the backslashes.
+    // After an even number of backslashes, a quote is not escaped.
     if ((end - before) % 2 === 0) return end;
   }
   return text.length;

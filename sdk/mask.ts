@@ -3,13 +3,13 @@ import { REQUEST_SENTENCES } from "./requestSentences.ts";
 /** The text that replaces a secret. */
 const MASK = "[secret]";
 
-/** A part of a text: from `start` to before `end`. */
+/** A part of a text, from the index `start` to the index before `end`. */
 interface Span {
   readonly start: number;
   readonly end: number;
 }
 
-/** All occurrences of a part, also those that overlap. */
+/** Returns all occurrences of `part` in a text, including overlapping occurrences. */
 function spansOf(text: string, part: string): Span[] {
   const spans: Span[] = [];
   for (let start = text.indexOf(part); start >= 0; start = text.indexOf(part, start + 1))
@@ -18,10 +18,10 @@ function spansOf(text: string, part: string): Span[] {
 }
 
 /**
- * The text with its secrets masked. The words of this project's own sentences stay as they are, even where a secret is
- * equal to one of them: a sentence that is the same for every secret reveals none, while a mask in a well-known sentence
- * reveals that the secret is the missing word. The rest of the text comes from outside, so every occurrence is masked.
- * @param secrets texts to mask, in any order; empty ones are ignored
+ * Returns the text with its secrets masked. The sentences of this project's own messages are not masked, even if a word
+ * in them is equal to a secret: a mask in a known sentence would reveal that the secret is the missing word. In the
+ * rest of the text, every occurrence of a secret is masked.
+ * @param secrets texts to mask, in any order; empty texts are ignored
  * @param own further sentences of this project that the text may contain
  */
 export function maskSecrets(text: string, secrets: readonly string[], own: readonly string[] = []): string {
@@ -30,7 +30,7 @@ export function maskSecrets(text: string, secrets: readonly string[], own: reado
   const sentences = [...REQUEST_SENTENCES, ...own].flatMap((sentence) =>
     sentence === "" ? [] : spansOf(text, sentence),
   );
-  // A secret that is a whole sentence is masked: elsewhere the same text may be the secret.
+  // A secret that is equal to a whole sentence is masked, because the text may contain the secret itself.
   const isOwn = ({ start, end }: Span) =>
     sentences.some(
       (sentence) =>
@@ -40,7 +40,7 @@ export function maskSecrets(text: string, secrets: readonly string[], own: reado
   let shown = "";
   let end = 0;
   for (const span of hidden) {
-    // Secrets that overlap get one mask, so that no part of either stays.
+    // Overlapping secrets get one mask, so that no part of a secret remains.
     if (span.start >= end) shown += text.slice(end, span.start) + MASK;
     end = Math.max(end, span.end);
   }

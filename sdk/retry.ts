@@ -2,31 +2,31 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { Operation } from "./contract/index.ts";
 import { RateLimitError, type RequestError, ServerError, TransportError } from "./errors.ts";
 
-/** Limits of the repetition of a request. */
+/** Limits for the retries of a request. */
 export interface RetryPolicy {
   /**
-   * Milliseconds from the first attempt of a call within which an attempt may begin; 0: the request is never
-   * repeated.
+   * Time after the first attempt of a call during which further attempts may begin, in milliseconds. 0 disables
+   * retries.
    * @default 60000
    */
   readonly budget: number;
   /**
-   * Limit in place of `budget` until the client has reached the service for the first time. A wrong address is thus
-   * reported sooner.
+   * Limit that replaces `budget` until the client has reached the service for the first time, in milliseconds. The
+   * client therefore reports a wrong address sooner.
    * @default 10000
    */
   readonly firstContact: number;
-  /** Maximum number of attempts of a call; 1: the request is never repeated. @default no limit */
+  /** Maximum number of attempts of a call; 1 disables retries. @default no limit */
   readonly attempts?: number;
   /**
-   * Milliseconds after which a call ends, including all its attempts and pauses.
+   * Maximum time of a call with all its attempts and pauses, in milliseconds.
    * @default none; an attempt ends after a minute
    */
   readonly deadline?: number;
-  /** Maximum first pause in milliseconds; each further pause may be twice as long. @default 250 */
+  /** Maximum length of the first pause, in milliseconds. The maximum doubles with each further pause. @default 250 */
   readonly baseDelay: number;
   /**
-   * Maximum pause in milliseconds, unless the server requests a longer pause with `Retry-After`.
+   * Maximum length of any pause, in milliseconds, unless the server requests a longer pause with `Retry-After`.
    * @default 10000
    */
   readonly maxDelay: number;
@@ -44,23 +44,23 @@ export const DEFAULT_RETRY: RetryPolicy = {
 export interface RetryWait {
   /** The error of the last attempt. */
   readonly error: RequestError;
-  /** Milliseconds of the pause. */
+  /** Length of the pause, in milliseconds. */
   readonly ms: number;
-  /** Remaining milliseconds of the budget. */
+  /** Remaining time of the budget, in milliseconds. */
   readonly left: number;
 }
 
-/** Clock, random numbers and waiting; tests replace them. */
+/** Clock, random numbers and sleep function of a client, which tests replace. */
 export interface Timing {
   /** The current time in milliseconds since 1970. */
   readonly now: () => number;
   /** A random number from 0 (included) to 1 (excluded). */
   readonly random: () => number;
-  /** Resolves after `ms`; rejects when `signal` aborts. */
+  /** Returns a promise that resolves after `ms` milliseconds, or rejects when `signal` aborts. */
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
-/** The real clock, random numbers and waiting. */
+/** Clock, random numbers and sleep function of the system. */
 export const SYSTEM_TIMING: Timing = {
   now: Date.now,
   random: Math.random,
@@ -68,7 +68,8 @@ export const SYSTEM_TIMING: Timing = {
 };
 
 /**
- * Logins. The client repeats a login only if it never arrived: three wrong logins lock the account (rules section 9).
+ * Ids of the login operations. The client repeats a login only if the request did not reach the service: three wrong
+ * logins lock the account (rules section 9).
  */
 export const LOGIN_OPERATIONS: ReadonlySet<string> = new Set([
   "login",
@@ -79,17 +80,21 @@ export const LOGIN_OPERATIONS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Operations that also return 401 for a wrong code in the request (rules section 10). Such a request must not be
- * repeated.
+ * Ids of operations that also return 401 for a wrong code in the request (rules section 10). The client must not repeat
+ * such a request with a new token.
  */
 export const CODE_OPERATIONS: ReadonlySet<string> = new Set(["enableMfa"]);
 
-/** Statuses of a proxy or of a starting server. They are worth another attempt; a 500 would occur again. */
+/**
+ * Statuses of temporary failures, such as those of a proxy or a starting server. The status 500 is not included,
+ * because another attempt would fail too.
+ */
 const PASSING_STATUSES = [502, 503, 504];
 
 /**
- * True if a request may be repeated: it never arrived, the server refused it (429), or a repetition changes nothing
- * more. An idempotency key makes no difference, because the client cannot detect which servers support it.
+ * Returns true if the client may repeat a request: the request did not reach the service, the server refused it (429),
+ * or a second request has no further effect. An idempotency key has no influence, because the client cannot detect
+ * which servers support the key.
  */
 export function mayRepeat(operation: Pick<Operation, "id" | "repeatable">, error: unknown): boolean {
   if (error instanceof TransportError && error.reason === "unreachable") return true;
@@ -107,16 +112,16 @@ export function mayRepeat(operation: Pick<Operation, "id" | "repeatable">, error
 interface Failed {
   /** Number of the failed attempt, from 1. */
   readonly attempt: number;
-  /** Remaining milliseconds of the budget. */
+  /** Remaining time of the budget, in milliseconds. */
   readonly left: number;
-  /** Milliseconds to wait that the server requests, if it does. */
+  /** Time to wait that the server requests, in milliseconds; undefined if the server requests none. */
   readonly retryAfter?: number | undefined;
 }
 
 /**
- * Milliseconds to wait before the next attempt; undefined if the budget is too small for another attempt. The pause
- * is a random part of a bound that doubles each time (full jitter). It is never shorter than the server requests, and
- * never longer than the remaining budget.
+ * Returns the pause before the next attempt, in milliseconds; undefined if the budget is too small for another attempt.
+ * The pause is a random part of a maximum that doubles with each attempt (full jitter). The pause is never shorter than
+ * the server requests, and never longer than the remaining budget.
  */
 export function pauseAfter(
   { attempt, left, retryAfter = 0 }: Failed,
@@ -124,13 +129,17 @@ export function pauseAfter(
   random: () => number,
 ): number | undefined {
   if (left <= 0 || retryAfter > left) return undefined;
-  // 2 ** 1024 is Infinity, which min() accepts; a base of 0 would make it NaN.
+  // For many attempts, 2 ** (attempt - 1) is Infinity, which min() accepts. A base delay of 0 is a separate case,
+  // because 0 * Infinity is NaN.
   const ceiling = baseDelay <= 0 ? 0 : Math.min(maxDelay, baseDelay * 2 ** (attempt - 1));
   const part = Math.floor(random() * (retryAfter > 0 ? baseDelay : ceiling));
   return Math.min(retryAfter + part, left);
 }
 
-/** Milliseconds of a `Retry-After` header (RFC 9110, section 10.2.3), or undefined. */
+/**
+ * Returns the time to wait in a `Retry-After` header (RFC 9110, section 10.2.3), in milliseconds; undefined if there is
+ * no valid header.
+ */
 export function parseRetryAfter(header: string | undefined, now: number): number | undefined {
   const value = header?.trim();
   if (!value) return undefined;

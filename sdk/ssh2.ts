@@ -9,15 +9,17 @@ interface Fix {
 }
 
 /**
- * Fixes for errors of ssh2 1.17.0, by the files of the library. The server and the agent depend on exactly this
- * version, because the library must contain each of these texts.
+ * Fixes for bugs of ssh2 1.17.0, by file of the library. The server and the agent depend on exactly this version,
+ * because the library must contain the text of each fix to replace.
  */
 const FIXES: Readonly<Record<string, readonly Fix[]>> = {
-  // OpenSSH accepts packets of up to 256 KiB. The library closes the connection at a command of 35 kB.
+  // OpenSSH accepts packets of up to 256 KiB. Without this fix, the library closes the connection when it receives a
+  // command of 35 kB.
   "protocol/crypto.js": [
     { library: "const MAX_PACKET_SIZE = 35000;", fixed: "const MAX_PACKET_SIZE = 256 * 1024;" },
   ],
-  // The list lacks a comma, so clients do not find ECDSA-521 and rsa-sha2-512 in it. The fix also removes SHA-1.
+  // The library's list of signature algorithms lacks a comma, so clients do not find ECDSA-521 and rsa-sha2-512 in the
+  // list. The fix also removes the SHA-1 algorithms.
   "protocol/Protocol.js": [
     {
       library: "+ 'rsa-sha2-512,rsa-sha2-256,ssh-rsa,ssh-dss';",
@@ -27,15 +29,15 @@ const FIXES: Readonly<Record<string, readonly Fix[]>> = {
   "server.js": [
     // The library offers SHA-1 signatures with every RSA host key, regardless of the list of algorithms.
     { library: "sha1Pos = Infinity;", fixed: "sha1Pos = -1;" },
-    // The library refuses channels without a reason, so a client cannot show one.
+    // The library refuses a channel without a text, so a client cannot show the reason. The fix adds the text.
     { library: "const reject = () => {", fixed: "const reject = (code, text = '') => {" },
     {
       library: "proto.channelOpenFail(info.sender, reason, '');",
       fixed: "proto.channelOpenFail(info.sender, code ?? reason, text);",
     },
   ],
-  // The library starts to read terminal modes at the second byte and therefore finds none. With the fix, it passes
-  // the modes on as bytes.
+  // The library starts to read terminal modes at the second byte and therefore finds no modes. With the fix, the
+  // library returns the modes as bytes.
   "protocol/handlers.misc.js": [
     {
       library: "bufferParser.init(modesBinary, 1);",
@@ -49,8 +51,8 @@ const FIXES: Readonly<Record<string, readonly Fix[]>> = {
 };
 
 /**
- * Loads ssh2 with the fixes. A request for a terminal has `modes` as bytes (RFC 4254, section 8). A server refuses a
- * channel with `reject(code, text)` (section 5.1).
+ * Loads the library ssh2 with {@link FIXES}. In the loaded library, a terminal request contains `modes` as bytes (RFC
+ * 4254, section 8), and a server can refuse a channel with `reject(code, text)` (section 5.1).
  * @param importer URL of a module in a package that depends on ssh2 1.17.0
  * @throws Error when the library has another version
  */
@@ -69,7 +71,7 @@ export function loadSsh2(importer: string): unknown {
         : { format: "commonjs", source: fix(url, list), shortCircuit: true };
     },
   });
-  // A test may have loaded the library without the fixes.
+  // The cache may contain the library without the fixes, because a test loaded it.
   for (const path of Object.keys(require.cache)) {
     if (path.startsWith(folder)) delete require.cache[path];
   }

@@ -25,7 +25,7 @@ export const DEFAULTS = {
   userAgent: "gatehouse-sdk",
 };
 
-/** The options of a client that a {@link Transport} takes. */
+/** The client options that a {@link Transport} uses. */
 type TransportOptions = Omit<ClientOptions, "credential" | "retry" | "timing"> &
   typeof DEFAULTS & { readonly timing: Timing };
 
@@ -46,8 +46,8 @@ export interface Answer {
 }
 
 /**
- * The certificates that TLS trusts: those of this process (including NODE_EXTRA_CA_CERTS and `--use-system-ca`), and
- * `ca` (PEM).
+ * Returns the certificates that TLS connections trust: the certificates that this process trusts (including
+ * NODE_EXTRA_CA_CERTS and `--use-system-ca`), and `ca` (PEM).
  * @throws ConfigurationError when `ca` does not contain a certificate
  */
 export function trusted(ca: string): string[] {
@@ -63,8 +63,9 @@ export function trusted(ca: string): string[] {
 }
 
 /**
- * The address of a service without a trailing slash.
- * @throws ConfigurationError, without the text, which may contain a password
+ * Returns the address of a service without a trailing slash.
+ * @throws ConfigurationError when the address is invalid. The error does not contain the address, which may contain a
+ * password
  */
 export function serviceAddress(text: string): string {
   if (!URL.canParse(text)) {
@@ -93,19 +94,19 @@ export function serviceAddress(text: string): string {
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
-/** Milliseconds after which an attempt ends, even if its response still arrives. */
+/** Maximum time of an attempt, in milliseconds, including the time to receive the response. */
 const ATTEMPT = 60_000;
 
 const isUnreachable = (error: RequestError) =>
   error instanceof TransportError && error.reason === "unreachable";
 
-/** Sends requests to one service over a pool of connections, and repeats them if that is safe. */
+/** Sends requests to one service over a pool of connections, and repeats failed requests that are safe to repeat. */
 export class Transport {
   readonly address: string;
   readonly timing: Timing;
   readonly #options: TransportOptions;
   readonly #agent: Dispatcher;
-  /** True once the service, or a proxy in front of it, has been reached. */
+  /** True after the first contact with the service, or with a proxy in front of the service. */
   #isReached = false;
 
   constructor(options: TransportOptions) {
@@ -124,13 +125,13 @@ export class Transport {
       });
   }
 
-  /** Waits for running requests, then closes the connections. A dispatcher from the options stays open. */
+  /** Waits for running requests, then closes the connections. Does not close a dispatcher from the options. */
   async close(): Promise<void> {
     if (!this.#options.dispatcher) await this.#agent.close();
   }
 
   /**
-   * Sends a request until it succeeds, may not be repeated, or has no attempts or time left.
+   * Sends a request, and repeats it until it succeeds, is not safe to repeat, or reaches a limit of attempts or time.
    * @throws RequestError
    */
   async send(operation: Operation, request: WireRequest, options: SendOptions): Promise<Answer> {
@@ -254,13 +255,13 @@ export class Transport {
   }
 }
 
-/** A request in the wire's form. */
+/** An HTTP request: the path, the target and the body. */
 export interface WireRequest {
-  /** Path with its parameters filled in, without the query. Logs and errors may contain it. */
+  /** Path with the values of its parameters, without the query. Logs and errors may contain the path. */
   readonly path: string;
   readonly target: string;
   readonly body?: string;
-  /** Values of the body and query that messages must not contain. */
+  /** Secret values in the body and the query, which messages must not contain. */
   readonly secrets: readonly string[];
 }
 
@@ -277,7 +278,10 @@ function secretsIn(value: unknown, key = ""): string[] {
 
 const record = (value: unknown) => (value ?? {}) as Record<string, unknown>;
 
-/** One escaped segment of a path. "." and ".." are rejected: a URL resolves them, and would refer to another object. */
+/**
+ * Returns an escaped path segment. Rejects "." and "..": a URL resolves these segments, and would refer to another
+ * object.
+ */
 function segment(operation: Operation, name: string, value: unknown): string {
   const text = value === undefined || value === null ? "" : String(value);
   if (text === "" || text === "." || text === "..") {
@@ -289,8 +293,8 @@ function segment(operation: Operation, name: string, value: unknown): string {
 }
 
 /**
- * Converts a request to the wire's form. Values are not checked, because servers differ in the values that they
- * accept.
+ * Converts the parts of a request to an HTTP request. The function does not check values, because servers differ in the
+ * values that they accept.
  * @throws ConfigurationError when a path parameter is missing or cannot be part of a path
  */
 export function buildRequest(operation: Operation, parts: RequestParts): WireRequest {
@@ -303,7 +307,7 @@ export function buildRequest(operation: Operation, parts: RequestParts): WireReq
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined && value !== null) search.append(name, String(value));
   }
-  // Servers of 0.19 expect a removed tag in the body (rules D17), other servers only in the path.
+  // Servers of 0.19 read the removed tag from the body (rules D17), other servers only from the path.
   const removed = operation.method === "DELETE" && params.tag !== undefined ? { tag: params.tag } : undefined;
   const body = operation.body ? toWire(operation.body, parts.body) : removed;
   return {

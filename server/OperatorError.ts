@@ -1,6 +1,6 @@
 /**
- * A problem that the operator of the service can solve. Commands print only the message, without a stack. Rejected
- * requests use a `ServiceError` instead.
+ * An error that the operator of the service can solve. Commands print only its message, without a stack trace. For
+ * rejected requests, use a `ServiceError` instead.
  */
 export class OperatorError extends Error {
   override readonly name: string = "OperatorError";

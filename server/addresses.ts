@@ -6,19 +6,21 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6;
 /** Length of the IPv6 prefix of one site or household, in bits (RFC 6177). */
 const SITE_BITS = 64;
 
-/** Parses an address. Node's check comes first, because the library also accepts `127.1` and `0x7f000001`. */
+/**
+ * Parses an IP address. Node's `isIP` checks the text first, because the library also accepts `127.1` and `0x7f000001`.
+ */
 function read(text: string): Address | undefined {
   const kind = isIP(text);
   if (kind === 0) return undefined;
   if (kind === 4) return ipaddr.parse(text);
-  // The URL converts the address to plain groups. The library would parse `::127.0.0.1` as a mapped address, which it
-  // is not.
+  // The URL converts the address to plain groups. Without this conversion, the library would parse `::127.0.0.1` as a
+  // mapped IPv4 address, which is wrong.
   return ipaddr.process(new URL(`http://[${text.replace(/%.*$/s, "")}]`).hostname.slice(1, -1));
 }
 
 /**
- * Returns the normal form of an IP address: lower case, IPv6 shortened and without a zone, mapped IPv4 as IPv4.
- * Undefined for any other text.
+ * Returns the normal form of an IP address: lower case, IPv6 shortened and without a zone, mapped IPv4 as IPv4. Returns
+ * undefined for any other text.
  */
 export function normalAddress(text: string): string | undefined {
   return read(text)?.toString();
@@ -34,12 +36,15 @@ export function networkOf(address: string): string {
   return `${ipaddr.IPv6.networkAddressFromCIDR(`${parsed}/${SITE_BITS}`)}/${SITE_BITS}`;
 }
 
-/** True for an address that only this machine can reach. */
+/** Returns true for an address that only this machine can reach. */
 export function isLoopback(address: string): boolean {
   return read(address)?.range() === "loopback";
 }
 
-/** True for an address of the public internet. False for private networks, link-local, loopback and test ranges. */
+/**
+ * Returns true for an address of the public internet. Returns false for private networks, link-local, loopback and test
+ * ranges.
+ */
 export function isPublic(address: string): boolean {
   return read(address)?.range() === "unicast";
 }
@@ -72,6 +77,6 @@ export function addressMatcher(ranges: readonly string[]): (address: string) => 
 }
 
 function within(address: Address, [base, bits]: [Address, number]): boolean {
-  // The library throws if the kinds of the addresses differ.
+  // The library throws if one address is IPv4 and the other is IPv6.
   return address.kind() === base.kind() && address.match(base, bits);
 }

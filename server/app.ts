@@ -38,7 +38,7 @@ import { servePages } from "./pages/servePages.ts";
 import type { Services } from "./services.ts";
 
 export interface AppOptions {
-  /** Fastify's logger option. @default no log */
+  /** Value of Fastify's option `logger`. @default no log */
   readonly logger?: FastifyServerOptions["logger"];
   /** An existing logger, used instead of a new one. */
   readonly loggerInstance?: FastifyBaseLogger;
@@ -47,7 +47,7 @@ export interface AppOptions {
 }
 
 /**
- * Returns the behavior of routes: billing checks and transactional writes.
+ * Returns the behavior of a listener's routes: handlers, billing checks and transactional writes.
  * @param handlers handlers of the listener's operations
  */
 export const behaviorOf = <T extends Operations>(handlers: Handlers<T>): Behavior => ({
@@ -77,14 +77,14 @@ export async function newApp(
   const app: FastifyInstance = Fastify({
     serverFactory: servers.make,
     ...(loggerInstance ? { loggerInstance } : { logger }),
-    // The hook below writes one line per request, instead of Fastify's two.
+    // The hook below writes one log line per request. Fastify itself would write two lines.
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     bodyLimit: BODY_LIMIT,
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: PARAMETER_LIMIT },
     schemaController,
-    // Hooks do not run for an unreadable URL, and the request has no facts.
+    // For an unreadable URL, Fastify runs no hooks. So this handler sets the security headers itself.
     frameworkErrors: (_error, request, reply: FastifyReply) =>
       reply
         .code(400)
@@ -99,14 +99,15 @@ export async function newApp(
   requireDeclaredAccess(app);
   answerErrors(app);
   readBodies(app);
-  // The line has only these fields, and none is a secret. Redaction would take longer than writing the line.
+  // The log line contains only the fields below, and none of them is a secret. Redaction would take longer than writing
+  // the line.
   const requestLog = app.log.child({}, { redact: [] });
   app.addHook("onResponse", async (request, reply) => {
     const { statusCode, elapsedTime } = reply;
     requestLog.info({ reqId: request.id, req: request, statusCode, ms: elapsedTime }, "request");
     const { config, url } = request.routeOptions;
-    // For a route that is not an operation, use its pattern: raw paths would create a time series for each requested
-    // path.
+    // For a route that is not an operation, the metric uses the route's pattern. Raw paths would create a time series
+    // for each requested path.
     const operation = config.operation?.id ?? url ?? "none";
     services.metrics.requests.inc({ operation, status: statusCode });
     services.metrics.duration.observe({ operation }, elapsedTime / 1000);
@@ -114,7 +115,7 @@ export async function newApp(
   return app;
 }
 
-/** Builds the service's HTTP app. It never listens. */
+/** Builds the service's HTTP app. The app does not listen on an address. */
 export async function buildApp(
   services: Services,
   gateway: Gateway,
@@ -132,8 +133,9 @@ export async function buildApp(
   const operations = servedOperations(allOperations, settings.edition);
   const behavior = behaviorOf<PublicOperations>({ ...handlers, ...liveConnectionHandlers(gateway) });
   serveOperations(app, services, operations, behavior);
-  // Created on the first request: few instances receive one, and it takes a tenth of the start time. A buffer is used
-  // because a string would be copied for each slow client.
+  // The service creates the document on the first request for it. Few instances receive such a request, and the
+  // creation would add a tenth to the start time. The document is a buffer, because Node would copy a string for each
+  // slow client.
   let document: Buffer | undefined;
   app.get(
     "/openapi.json",

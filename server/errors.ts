@@ -13,7 +13,7 @@ export abstract class ServiceError extends Error {
 }
 
 /**
- * 400: a value is not allowed, or the state of the object forbids the request. For a value of the wrong JSON type,
+ * 400: a value is not allowed, or the state of the object forbids the request. For a value with the wrong JSON type,
  * use {@link WrongTypeError}. For invalid fields of a user, use {@link InvalidFieldsError}.
  */
 export class InvalidError extends ServiceError {}
@@ -24,13 +24,16 @@ export class UnauthenticatedError extends ServiceError {}
  * {@link ForbiddenError}.
  */
 export class PaymentError extends ServiceError {}
-/** 403: permission denied, or a limit is reached. If no caller may make the request now, use {@link InvalidError}. */
+/** 403: permission denied, or a limit is reached. If no caller can make the request now, use {@link InvalidError}. */
 export class ForbiddenError extends ServiceError {}
 /** 404: the caller's namespace has no such object. The response is the same if another namespace has the object. */
 export class NotFoundError extends ServiceError {}
 /** 409: an object with that name or key exists. For values of a user's fields, use {@link TakenFieldsError}. */
 export class ConflictError extends ServiceError {}
-/** 415: the service does not read bodies of that content type. If a body is not JSON, use {@link WrongTypeError}. */
+/**
+ * 415: the service does not support the content type of the body. For a body that is malformed JSON, use
+ * {@link WrongTypeError}.
+ */
 export class ContentTypeError extends ServiceError {}
 /**
  * 422: the body is not JSON, or a value has the wrong JSON type. For a value out of range, use {@link InvalidError}.
@@ -101,39 +104,42 @@ const STATUS: ReadonlyMap<ErrorClass, number> = new Map<ErrorClass, number>([
   [LockedOutError, 429],
   [RateLimitedError, 429],
   [NotImplementedError, 501],
-  // The list of operations specifies 500, and clients do not know 502.
+  // The API specifies 500 for this error, and existing clients do not handle 502.
   [NotConnectedError, 500],
   [BusyError, 503],
 ]);
 
-/** Prisma's error codes of races: the state changed between the check and the write. */
+/** Prisma's error codes for race conditions: another request changed the data between the check and the write. */
 const DATABASE_ERRORS: Readonly<Record<string, { readonly status: number; readonly message: string }>> = {
   P2002: { status: 409, message: "already exists" },
   P2003: { status: 404, message: "an object that the request refers to no longer exists" },
   P2025: { status: 404, message: "not found" },
 };
 
-/** Prisma's codes for the adapters' errors, which statements without Prisma's client throw. */
+/** Prisma's code for each kind of adapter error. Statements that bypass Prisma's client throw adapter errors. */
 const CODES: Readonly<Record<string, string>> = {
   UniqueConstraintViolation: "P2002",
   ForeignKeyConstraintViolation: "P2003",
 };
 
-/** Responses while the database fails, with the seconds until a retry. The log contains the cause. */
+/**
+ * Responses to requests during each kind of database outage, with the time until a retry in seconds. Only the log
+ * contains the cause.
+ */
 const OUTAGES: Readonly<Record<Outage, { readonly message: string; readonly retryAfter: number }>> = {
   busy: { message: "the database is busy, try again", retryAfter: 1 },
   unwritable: { message: "the database cannot be written now, try again later", retryAfter: 5 },
   unreachable: { message: "the database cannot be reached now, try again later", retryAfter: 5 },
 };
 
-/** The response to a request that failed. */
+/** The response to a failed request. */
 interface ErrorAnswer {
   readonly status: number;
   readonly body: { readonly message: string; readonly code?: string } | readonly string[];
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Returns the status of an error's class, or otherwise of its nearest base class. */
+/** Returns the status of an error's class or, if the class has no status, of its nearest base class with a status. */
 function statusOf(error: ServiceError): number | undefined {
   for (let type: unknown = error.constructor; type instanceof Function; type = Object.getPrototypeOf(type)) {
     const status = STATUS.get(type as unknown as ErrorClass);
@@ -163,7 +169,7 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
     const known = DATABASE_ERRORS[code];
     return known && { status: known.status, body: { message: known.message }, headers: {} };
   }
-  // Fastify's own errors (body too large, bad content length) reveal nothing internal.
+  // Fastify's own errors (body too large, bad content length) have messages without internal details.
   if (isFastifyRefusal(error)) {
     return { status: error.statusCode, body: { message: error.message }, headers: {} };
   }
@@ -184,7 +190,7 @@ const unavailable = (message: string, retryAfter: number): ErrorAnswer => ({
 const databaseCodeOf = (error: unknown): string | undefined =>
   isDatabaseError(error) ? error.code : CODES[adapterErrorOf(error)?.cause.kind ?? ""];
 
-/** True for a database error with one of Prisma's codes, or with exactly the given code. */
+/** Returns true for a database error with the given code or, if no code is given, with any of Prisma's codes. */
 export function isDatabaseError(
   error: unknown,
   code?: string,
@@ -192,15 +198,19 @@ export function isDatabaseError(
   return error instanceof Prisma.PrismaClientKnownRequestError && (code === undefined || error.code === code);
 }
 
-/** True if a statement would give a row a unique value that another row has. */
+/** Returns true for the error of a statement that violates a unique constraint. */
 export const isTaken = (error: unknown): boolean => databaseCodeOf(error) === "P2002";
 
-/** The adapters' name for a transaction that the database aborted in favor of another transaction. */
+/**
+ * The adapters' kind of error for a transaction that the database aborted because of a conflict with another
+ * transaction.
+ */
 const WRITE_CONFLICT = "TransactionWriteConflict";
 
 /**
- * True if a transaction failed because of another transaction, so that it can be retried. A failing statement is
- * P2034. A failing raw statement is P2010 around the adapter's error. A failing COMMIT is the adapter's error itself.
+ * Returns true if a transaction failed because of a conflict with another transaction, so that it can be retried. A
+ * failed statement throws P2034. A failed raw statement throws P2010 with the adapter's error as its cause. A failed
+ * COMMIT throws the adapter's error itself.
  */
 export function isWriteConflict(error: unknown): boolean {
   return isDatabaseError(error, "P2034") || adapterErrorOf(error)?.cause.kind === WRITE_CONFLICT;

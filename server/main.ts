@@ -13,7 +13,10 @@ import { OperatorError } from "./OperatorError.ts";
 
 const WRONG_USAGE = 2;
 
-/** Names that other programs use, with the names here. */
+/**
+ * Names of commands and flags in other programs, with the names that this program uses. The error for an unknown name
+ * suggests the name of this program.
+ */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   start: "serve",
   run: "serve",
@@ -52,8 +55,8 @@ function version(): string {
 /**
  * Runs `gatehouse-server` with the arguments that follow the command's name.
  * @param io default: the environment and streams of the process
- * @returns the exit code: 0 for success, also while `serve` continues to run; 1 for a failure; 2 for a wrong command line;
- * another code if the help of the command lists it
+ * @returns the exit code: 0 for success, even if `serve` continues to run; 1 for a failure; 2 for wrong usage; or
+ * another code that the help of the command lists
  */
 export async function main(args: readonly string[], io: CommandIo = process): Promise<number> {
   const program = new Command("gatehouse-server")
@@ -79,7 +82,7 @@ export async function main(args: readonly string[], io: CommandIo = process): Pr
     await program.parseAsync(args, { from: "user" });
     return 0;
   } catch (error) {
-    // Commander has printed the help or the version.
+    // Commander throws this error after it has printed the help or the version.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE;
     if (!(error instanceof OperatorError)) throw error;
     for (const line of error.message.split("\n")) io.stderr.write(`gatehouse-server: ${line}\n`);
@@ -87,7 +90,7 @@ export async function main(args: readonly string[], io: CommandIo = process): Pr
   }
 }
 
-/** A wrong command line. */
+/** Commander's error for wrong usage of the command. */
 class UsageError extends OperatorError {
   override readonly name = "UsageError";
   override readonly exitCode = WRONG_USAGE;
@@ -108,7 +111,7 @@ function configure(command: Command, path: string, io: CommandIo): void {
   command.configureOutput({
     writeOut: (text) => void io.stdout.write(text),
     writeErr: (text) => void io.stderr.write(text),
-    // The handler above reports these errors.
+    // `main` reports these errors itself.
     outputError: () => {},
   });
   for (const child of commands) configure(child, `${path} ${child.name()}`, io);

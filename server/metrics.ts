@@ -6,23 +6,26 @@ const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 /** The service's counters, for Prometheus. Callers cannot choose the value of any label. */
 export interface Metrics {
   readonly registry: Registry;
-  /** Responses by operation and status. */
+  /** Number of responses, by operation and status. */
   readonly requests: Counter<"operation" | "status">;
-  /** Seconds until the response of an operation. */
+  /** Time until the response, in seconds, by operation. */
   readonly duration: Histogram<"operation">;
-  /** Steps of logins by result. */
+  /** Number of login steps, by step and result. */
   readonly logins: Counter<"step" | "result">;
   /** Number of lockouts that began. */
   readonly lockouts: Counter;
   /** Number of device reports received. */
   readonly heartbeats: Counter;
-  /** Logins to devices by entry (ssh, web), credential (key, password, none) and result. */
+  /** Number of logins to devices, by entry (ssh, web), credential (key, password, none) and result. */
   readonly deviceLogins: Counter<"entry" | "credential" | "result">;
   /** Seconds from the policy's decision about a login until the device accepted it. */
   readonly deviceLoginDuration: Histogram<"entry">;
   /** Number of key exchanges of SSH clients that ended before they were complete. */
   readonly refusedExchanges: Counter;
-  /** Number of refused tunnels: another tunnel was open, and the agent did not prove the device's private key. */
+  /**
+   * Number of tunnels that were refused because another tunnel was open and the agent did not prove the device's
+   * private key.
+   */
   readonly refusedTakeovers: Counter;
   /** Number of list requests refused because too many requests of the same owner waited. */
   readonly refusedLists: Counter;
@@ -83,12 +86,12 @@ export function makeMetrics(): Metrics {
     }),
     refusedTakeovers: new Counter({
       name: "gatehouse_device_takeovers_refused_total",
-      help: "Tunnels refused because the device has another one, and the agent did not prove the private key",
+      help: "Tunnels refused because the device has another tunnel and the agent did not prove the private key",
       registers,
     }),
     refusedLists: new Counter({
       name: "gatehouse_refused_lists_total",
-      help: "List requests refused because too many of the same namespace waited",
+      help: "List requests refused because too many list requests of the same namespace were waiting",
       registers,
     }),
   };

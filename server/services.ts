@@ -8,7 +8,7 @@ import type { Sealer } from "./secrets/sealer.ts";
 import type { SigningKeys } from "./secrets/signingKeys.ts";
 import type { ServiceSettings } from "./settings/readConfig.ts";
 
-/** The dependencies of all features. `process/serve.ts` or a test creates them once. */
+/** The dependencies of all features. `process/serve.ts` or a test creates the dependencies once. */
 export interface Services {
   readonly db: PrismaClient;
   readonly keys: SigningKeys;
@@ -18,7 +18,7 @@ export interface Services {
   readonly mailer: Mailer;
   /** Returns the current time. Tests replace it to advance the time. */
   readonly now: () => Date;
-  /** Device reports that wait to be written. */
+  /** Collects device reports that wait to be written to the database. */
   readonly heartbeats: { beat(uid: string, time: Date): void; flush(): Promise<void> };
   readonly enrollments: Enrollments;
   readonly agentKey: AgentKey;
@@ -28,10 +28,10 @@ export interface Services {
   readonly positionOf: (address: string) => { readonly latitude: number; readonly longitude: number };
 }
 
-/** Services whose database accepts only SQL. */
+/** Services whose `db` is a client that executes only SQL, without Prisma's model methods. */
 export type SqlServices = Omit<Services, "db"> & { readonly db: SqlClient };
 
-/** The key pair for logins to agents. Agents can pin the public key. */
+/** The key pair with which the service logs in to agents. Agents can pin the public key. */
 export interface AgentKey {
   /** Returns the private key as PEM (PKCS#1). */
   pem(): Promise<string>;

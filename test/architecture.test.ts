@@ -15,7 +15,7 @@ function sources(folder: string): string[] {
 }
 
 /**
- * The imports of a file: paths from the root for own files, package names for the rest.
+ * Returns the imports of a file: paths from the repository root for own files, and package names for packages.
  * @param types whether to count type-only imports, which the compiler removes
  */
 function importsOf(file: string, { types = true } = {}): string[] {
@@ -57,7 +57,8 @@ describe("the imports between packages and folders", () => {
     ["agent", from("server", "provider", "@gatehouse-access/server", "@gatehouse-access/provider")],
     ["provider", from("server", "@gatehouse-access/server")],
     ["provider/resources", from("@pulumi/pulumi")],
-    // The engine does not know the service. From the SDK it imports only the errors and the JSON reader.
+    // The engine imports nothing that depends on the service. From the SDK it imports only the errors and the JSON
+    // reader.
     ["provider/engine", (name) => from("@gatehouse-access/sdk")(name) && !/\/sdk\/(errors|json)$/.test(name)],
     ["provider/lifecycle", from("@pulumi/pulumi", "provider/engine")],
     ["provider/review", from("@pulumi/pulumi")],
@@ -75,26 +76,26 @@ describe("the imports between packages and folders", () => {
 });
 
 /**
- * A module: its folders, and the sibling folders that each of them may import. A nested folder counts as part of its
- * parent, unless it belongs to a module of its own here.
+ * The folders of a module, and the sibling folders that each of them may import. A nested folder counts as part of its
+ * parent, unless it belongs to a module of its own in `modules`.
  */
 interface Module {
   /**
-   * Files beside the folders that every folder may import. The other files are the entry points of the module. Common
-   * files import no folder of the module, except for types.
+   * Files in the module's folder that every subfolder may import. Common files import no subfolder, except for types.
+   * The other files in the module's folder are the entry points of the module.
    */
   readonly common: readonly string[];
-  /** Folders that common files may import nevertheless. */
+  /** Subfolders that common files may import, as exceptions. */
   readonly commonUses?: readonly string[];
   readonly folders: Readonly<Record<string, readonly string[]>>;
 }
 
-/** The files beside the folders of a module, without its entry points. */
+/** The files directly in a module's folder, without the entry points of the module. */
 const filesOf = (module: string, ...entrances: readonly string[]): string[] =>
   readdirSync(join(ROOT, module)).filter((name) => name.endsWith(".ts") && !entrances.includes(name));
 
 const modules: Readonly<Record<string, Module>> = {
-  // Both parse patterns. The contract has the limit on their size.
+  // The folder policy imports the maximum size of patterns from the folder contract.
   sdk: {
     common: [
       "errors.ts",
@@ -167,14 +168,14 @@ const modules: Readonly<Record<string, Module>> = {
     common: filesOf("provider/engine", "index.ts"),
     folders: { state: [], embedded: ["state"], cli: ["state"] },
   },
-  // Calls go from the files here to deploy, and from deploy to program.
+  // Files in this folder call the folder deploy. The folder deploy calls the folder program.
   "provider/engine/embedded": {
     common: [],
     folders: { program: [], deploy: ["program"] },
   },
   server: {
     common: filesOf("server", "app.ts", "main.ts"),
-    // Responses report database errors as errors of the service.
+    // Common files convert database errors to errors of the service.
     commonUses: ["db"],
     folders: {
       files: [],
@@ -312,7 +313,8 @@ describe("imports", () => {
       ),
     );
     expect(left.size).toBeGreaterThan(500);
-    // A file that imports no remaining file is in no cycle. Every file that remains at the end leads to a cycle.
+    // Removes the files that import no remaining file, since they are in no cycle. Each file that remains at the end is
+    // in a cycle or imports a file of a cycle.
     for (let before = 0; before !== left.size; ) {
       before = left.size;
       for (const [file, imports] of left) if (!imports.some((name) => left.has(name))) left.delete(file);
@@ -346,10 +348,10 @@ describe("the map in CONTRIBUTING.md", () => {
 });
 
 describe("the tests that need no build", () => {
-  /** Files that start processes of the build. */
+  /** Files that start built programs as processes. */
   const starting = ["test/support/service.ts", "test/support/gatehouse.ts"];
 
-  /** The files of this folder that a test loads, directly or indirectly, including the test. */
+  /** Returns the files of test/ that a test file loads, directly or indirectly, including the test file. */
   function reached(file: string, known = new Set<string>()): Set<string> {
     if (known.has(file)) return known;
     known.add(file);

@@ -51,7 +51,7 @@ describe.each(definitions.map((definition) => ({ name: definition.name, definiti
   "the class $name",
   ({ name, definition }) => {
     const source = classSource([definition], exampleOf);
-    /** The lines of the doc comment before a piece of code. */
+    /** Returns the lines of the doc comment before a piece of code. */
     const commentBefore = (code: string) => {
       const before = source.slice(0, source.indexOf(`\n${code}`));
       return before

@@ -35,7 +35,7 @@ const PHRASES: readonly (readonly [phrase: RegExp, write: string])[] = [
   [/\bcan not\b/gi, "cannot"],
 ];
 
-/** First words of a comment after which its subject has no noun. */
+/** First words of a comment that begins with a relative clause and no noun. */
 const OPENER = /^(What|Whose|How|That|Which|Who)\b/;
 
 const root = join(import.meta.dirname, "..");
@@ -49,9 +49,9 @@ const files = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--
 
 /** A paragraph, a comment or a text literal. */
 interface Text {
-  /** The line where it starts. */
+  /** The line number at which the text starts. */
   readonly line: number;
-  /** Its words, on one line. */
+  /** The text with each line break replaced by a space. */
   readonly text: string;
   readonly isComment: boolean;
 }
@@ -87,7 +87,7 @@ function textsOf(file: string, source: string): readonly Text[] {
       ...(ts.getTrailingCommentRanges(source, node.getEnd()) ?? []),
     ]) {
       const text = source.slice(pos, end).replaceAll(/^\s*(\/\*+|\*(?!\/)|\/\/)|\*\/$/gm, "");
-      // The lines of one comment are one text, so that no phrase hides at the end of a line.
+      // Joins the lines of one comment, so that the test also finds phrases that contain a line break.
       const previous = [...texts].at(-1);
       const isContinued =
         source.startsWith("//", pos) &&

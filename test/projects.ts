@@ -1,4 +1,4 @@
-/** Tests that start processes of the build, or read its files. The build runs before them. */
+/** Test files that start processes of the build or read built files. The build runs before these tests. */
 export const ofBuilt = [
   "test/{agent,deploy,endToEnd,engine,gateway,packaging,pipelines,plugin,provider,review,terraform}/**/*.test.ts",
   "test/server/{pages,process}/**/*.test.ts",
@@ -7,13 +7,13 @@ export const ofBuilt = [
   "test/docs.test.ts",
 ];
 
-/** Tests of PostgreSQL and of the database layer. */
+/** Test files of PostgreSQL and of the database layer. */
 export const onPostgresql = ["test/server/{postgresql,db}/**/*.test.ts"];
 
 /**
- * Provider tests that also run against a service that implements only the specification, without our extensions.
- * The other files of test/provider send no request, count the requests to our service, or start a service of their own.
- * lostAnswers starts a sparse service beside ours, since idempotency keys make a difference there.
+ * Provider tests that also run against a service that implements only the specification, without our extensions. The
+ * other files of test/provider send no request, count the requests to our service, or start a service of their own. The
+ * file lostAnswers starts such a service in addition to ours, since the results differ without idempotency keys.
  */
 export const beforeSparse = [
   "lifecycle",
@@ -27,7 +27,7 @@ export const beforeSparse = [
   "membershipEnded",
 ].map((name) => `test/provider/${name}.test.ts`);
 
-/** Tests of the provider that also run with the plugin's protocol: all tests that run programs in order. */
+/** Provider tests that also run through the plugin's protocol: all tests that run programs in order. */
 export const throughPlugin = [
   ...beforeSparse,
   ...["lostAnswers", "foreignAnswers", "requests", "newerService", "invitations", "namespaceSettings"].map(
@@ -36,12 +36,13 @@ export const throughPlugin = [
 ];
 
 /**
- * Provider tests that also run with Terraform's protocol: the files of {@link throughPlugin} without two. These
- * two take the most time and find nothing that the others do not find. The tests handle these differences of Terraform:
+ * Provider tests that also run through Terraform's protocol: the files of {@link throughPlugin} except two. These two
+ * files take the most time, and find no error that the other files do not find. The tests handle these differences of
+ * Terraform:
  * - Terraform does not send resource names to the provider. Errors about two resources with one object contain at most
  *   their ids. A generated name starts with the kind. A later run does not know the objects of an interrupted run, and
  *   fails on an equal rule.
- * - Terraform destroys an object before it creates the replacement. It forces a replacement without consulting the
+ * - Terraform destroys an object before it creates the replacement. It forces a replacement without a call to the
  *   provider.
  * - Terraform first deletes the objects of removed resources, even if another resource declares the object.
  * - Terraform states contain no secret.

@@ -1,5 +1,5 @@
-// The attacks on the API. In a thread, this file executes the attack of its order, so that the measuring thread is
-// not slowed down.
+// The attacks on the API. As a worker thread, this file runs one attack, so that the attack does not slow down the
+// measuring thread.
 import { randomBytes } from "node:crypto";
 import { connect } from "node:net";
 import { isMainThread, parentPort, workerData } from "node:worker_threads";
@@ -12,16 +12,17 @@ export const LIST = "/api/namespaces";
 interface Attack {
   readonly title: string;
   readonly connections: number;
-  /** Path of the healthy client's requests. */
+  /** Path of the requests that the healthy client sends. */
   readonly healthy: string;
-  /** User of the attacker. @default the healthy client's user */
+  /** User as whom the attacker logs in. @default the healthy client's user */
   readonly attacker?: Username;
   readonly env?: Readonly<Record<string, string>>;
   /**
-   * Requests that each connection sends without waiting for responses; with `unread`, it does not read them either.
+   * Requests that each connection sends without waiting for responses. With `unread`, the connection does not read the
+   * responses either.
    */
   readonly pipelined?: { readonly path: string; readonly requests: number; readonly unread?: true };
-  /** The request that each connection sends after each response. */
+  /** Returns the request that each connection sends. After each response, the connection sends the request again. */
   readonly request?: (token: string) => Omit<Parameters<Pool["request"]>[0], "origin">;
 }
 
@@ -30,12 +31,12 @@ const get = (path: string) => (token: string) => ({
   headers: { authorization: `Bearer ${token}` },
 });
 
-/** A filter that must be evaluated for every device. */
+/** A device filter that the service must evaluate for every device. */
 const SEARCH = JSON.stringify([
   { type: "property", params: { name: "info.pretty_name", operator: "contains", value: "4242" } },
 ]);
 
-/** Enrolls unknown devices. */
+/** An attack whose requests each enroll a new device. */
 const enrollment = {
   ...{ connections: 300, healthy: LIST },
   request: () => ({
@@ -66,16 +67,16 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
     pipelined: { path: "/openapi.json", requests: 1600, unread: true },
   },
   full: {
-    title: "300 connections that enroll in a namespace with the maximum number of pending devices",
+    title: "300 connections that enroll devices in a namespace with the maximum number of pending devices",
     ...enrollment,
   },
   enroll: {
-    title: "300 connections that enroll, from one address",
+    title: "300 connections that enroll devices, from one address",
     ...enrollment,
     env: { GATEHOUSE_MAXIMUM_PENDING_DEVICES: "0" },
   },
   unlimited: {
-    title: "300 connections that enroll, without a limit for their address",
+    title: "300 connections that enroll devices, without a limit for each address",
     ...enrollment,
     env: { GATEHOUSE_MAXIMUM_PENDING_DEVICES: "0", GATEHOUSE_ENROLLMENTS_PER_ADDRESS: "0" },
   },
@@ -91,7 +92,7 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
   },
 };
 
-/** The input of a thread. */
+/** The input of an attacker's worker thread. */
 export interface Order {
   /** Name of the attack. */
   readonly attack: string;

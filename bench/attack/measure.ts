@@ -21,10 +21,10 @@ import type { SshOrder } from "./sshAttacker.ts";
 
 /** The user of the healthy client. */
 const HEALTHY = "fleet";
-/** Maximum time of a response, in milliseconds. After that, the service counts as unresponsive. */
+/** Maximum time for a response, in milliseconds. A service that needs more time counts as unresponsive. */
 const PATIENCE = 60_000;
 
-/** Returns the median, the 99th percentile and the maximum of some times, in milliseconds. */
+/** Returns the median, the 99th percentile and the maximum of times in milliseconds. */
 const spread = (times: readonly number[]): readonly [p50: number, p99: number, worst: number] => [
   percentile(times, 0.5),
   percentile(times, 0.99),
@@ -32,8 +32,8 @@ const spread = (times: readonly number[]): readonly [p50: number, p99: number, w
 ];
 
 /**
- * Returns the response times of a healthy client that sends each request soon after the last response, in
- * milliseconds.
+ * Returns the response times of a healthy client, in milliseconds. The client sends each request soon after the
+ * previous response.
  */
 async function healthyTimes(url: string, path: string, token: string, seconds: number): Promise<number[]> {
   const client = new Client(url, { headersTimeout: PATIENCE, bodyTimeout: PATIENCE });
@@ -53,8 +53,8 @@ async function healthyTimes(url: string, path: string, token: string, seconds: n
 }
 
 /**
- * Runs an attack on a separate service, and measures a healthy client at the same time. @param url URL of the
- * database
+ * Runs an attack on a new service, and measures the response times of a healthy client at the same time. @param url URL
+ * of the database
  */
 export async function measureApi(folder: string, url: string, attack: string, seconds: number) {
   const { healthy = LIST, attacker: username = HEALTHY, env: more } = ATTACKS[attack] ?? {};
@@ -65,7 +65,7 @@ export async function measureApi(folder: string, url: string, attack: string, se
     await healthyTimes(service.url, healthy, token, 1);
     const order: Order = { attack, url: service.url, token: await login(service.url, username) };
     const attacker = new Worker(new URL("./attacker.ts", import.meta.url), { workerData: order });
-    // The measurement starts when all connections are open.
+    // Waits until all connections of the attacker are open.
     await sleep(1000);
     let megabytes = 0;
     const unwatch = watch(() => {
@@ -84,13 +84,12 @@ export async function measureApi(folder: string, url: string, attack: string, se
 }
 
 /**
- * Runs an attack on a separate service with an agent, and measures a healthy client of the API and of SSH at the same
- * time.
+ * Runs an attack on a new service with an agent. At the same time, measures a healthy client that uses the API and SSH.
  */
 export async function measureGateway(attack: SshOrder["attack"], seconds: number) {
   const folder = openFolder();
   const key = newKey(folder.path, "key");
-  // The limits by address apply, since the attacker has a separate address.
+  // The service's limits for each address affect only the attacker, since the attacker uses a separate address.
   const fleet = await startSshService({
     dataDir: join(folder.path, "data"),
     flags: ["--ssh-refusals-per-address", "60", "--ssh-startups-per-address", "100"],
@@ -125,10 +124,10 @@ export async function measureGateway(attack: SshOrder["attack"], seconds: number
       }
     };
     const loggingIn = logIn();
-    // Undefined if the service ended.
+    // The result is undefined if the service exited during the attack.
     const times = await healthyTimes(url, LIST, token, seconds).catch(() => undefined);
     isRunning = false;
-    // A login at a service that hangs would never end.
+    // Without this limit, a login to a hanging service would never end.
     await Promise.race([loggingIn, sleep(15_000)]);
     unwatch();
     await attacker.terminate();

@@ -1,4 +1,4 @@
-// The attacks on the SSH gateway. In a thread, this file executes the attack of its order.
+// The attacks on the SSH gateway. As a worker thread, this file runs one attack.
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -7,19 +7,19 @@ import { isMainThread, workerData } from "node:worker_threads";
 import ssh2 from "ssh2";
 import { WebSocket } from "ws";
 
-/** The input of a thread. */
+/** The input of an attacker's worker thread. */
 export interface SshOrder {
   readonly attack: keyof typeof SSH_ATTACKS;
   readonly port: number;
   readonly url: string;
-  /** `login@namespace.device`, and the path of the key that the device accepts. */
+  /** SSH user name of the login (`login@namespace.device`), and the path of the private key that the device accepts. */
   readonly to: string;
   readonly key: string;
   /** Token of a pending device. */
   readonly pending: string;
 }
 
-/** The methods of the library's client that an attack uses to violate the protocol. */
+/** Internal methods of the SSH library's client. Attacks use these methods to violate the protocol. */
 interface Protocol {
   session(channel: number, window: number, packet: number): void;
   channelData(channel: number, data: Buffer): void;
@@ -27,7 +27,7 @@ interface Protocol {
 }
 
 const { attack, port, url, to, key, pending } = (workerData ?? {}) as SshOrder;
-/** An address that healthy clients do not use. */
+/** Source address of the attacker. Healthy clients do not use this address. */
 const FROM = "127.0.0.66";
 
 function open(localPort?: number): Socket {
@@ -37,8 +37,8 @@ function open(localPort?: number): Socket {
 }
 
 /**
- * Opens a connection and starts a key exchange that is expensive for the server and free for the client, which sends
- * a random value.
+ * Opens a connection and starts a key exchange. The key exchange is expensive for the server only, since the client
+ * sends a random value.
  */
 function cheapExchange(algorithm: string, value: Buffer): void {
   const socket = open();
@@ -67,7 +67,7 @@ function cheapExchange(algorithm: string, value: Buffer): void {
 
 const protocolOf = (client: ssh2.Client) => (client as unknown as { readonly _protocol: Protocol })._protocol;
 
-/** Returns a client after its login. */
+/** Logs in and returns the client. */
 async function login() {
   const client = new ssh2.Client().on("error", () => {});
   const socket = open();
@@ -77,7 +77,7 @@ async function login() {
   return { client, protocol: protocolOf(client), socket };
 }
 
-/** Opens a channel with a command, or with a shell. */
+/** Opens a channel that runs the command, or a shell without a command. */
 const channelOf = (client: ssh2.Client, command?: string) =>
   new Promise<ssh2.ClientChannel>((resolve, reject) => {
     const opened: ssh2.ClientCallback = (error, channel) =>
@@ -88,11 +88,11 @@ const channelOf = (client: ssh2.Client, command?: string) =>
 
 interface SshAttack {
   readonly title: string;
-  /** One run of the attack, repeated without end. */
+  /** Runs the attack once. The thread repeats the call until it is terminated. */
   readonly run: () => unknown;
-  /** Number of concurrent runs. @default 1 */
+  /** Number of concurrent runs of the attack. @default 1 */
   readonly parallel?: number;
-  /** Pause between the runs in milliseconds. The effects of a run end during it. @default 1 */
+  /** Pause between the runs, in milliseconds. The effects of a run end during this pause. @default 1 */
   readonly pause?: number;
 }
 
@@ -177,7 +177,8 @@ export const SSH_ATTACKS = {
       const { client, protocol, socket } = await login();
       const channel = await channelOf(client, "sleep 60");
       const { outgoing } = channel as unknown as { readonly outgoing: { readonly id: number } };
-      // Not a whole number of windows: the library drops data that arrives when the window is exactly 0.
+      // The total size must not be a multiple of the window, since the library drops data that arrives when the window
+      // is exactly 0.
       for (let count = 0; count < 40_000 && !socket.destroyed; count += 1) {
         protocol.channelData(outgoing.id, Buffer.alloc(30_000));
         if (socket.writableLength > 4_000_000) await wait(5);
@@ -186,7 +187,7 @@ export const SSH_ATTACKS = {
     },
   },
   largeWindow: {
-    title: "4 channels with a window of 4 GB and unread data",
+    title: "4 channels with a window of 4 GB, whose data the client does not read",
     parallel: 4,
     async run() {
       const { client, protocol, socket } = await login();
@@ -250,7 +251,7 @@ if (!isMainThread) {
     try {
       await run();
     } catch {
-      // The peer has closed the connection.
+      // The run fails when the server closes the connection. The attack then starts the next run.
     }
     setTimeout(repeat, pause);
   };

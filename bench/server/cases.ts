@@ -23,21 +23,24 @@ export interface BenchRequest {
   readonly body?: string;
 }
 
-/** Requests of one kind, which are sent repeatedly. */
+/** A measured case: requests of one kind that are sent repeatedly. */
 export interface Case {
   readonly title: string;
   /**
-   * The namespaces of the requests, in turn, with a token of their owner, who is one user. Omitted: the requests have
-   * no credential.
+   * The namespaces to which the requests are sent in turn, with a token of the owner. One user owns all these
+   * namespaces. If omitted, the requests have no credential.
    */
   readonly namespaces?: readonly NamespaceName[];
-  /** Returns the request with a number. Numbers continue from 0 during the life of the database. */
+  /** Returns the request with the number `index`. The numbers begin at 0 and never repeat on one database. */
   readonly request: (index: number) => BenchRequest;
-  /** Number of requests before the measured ones. After them, the service has processed each of their objects. */
+  /** Number of requests before the measurement, so that the service has processed each object once. */
   readonly before?: number;
-  /** True if each request changes an object of its namespace. The audit trail must then contain as many changes. */
+  /**
+   * True if each request changes an object of its namespace. The benchmark then checks that the audit trail contains a
+   * change for each request.
+   */
   readonly changes?: true;
-  /** Concurrent requests on half of the connections, which change nothing. */
+  /** A second case whose requests run at the same time on half of the connections. These requests change nothing. */
   readonly beside?: Case;
 }
 
@@ -62,7 +65,10 @@ const filter = (name: string, value: unknown): string => {
   return encodeURIComponent(Buffer.from(JSON.stringify(filters)).toString("base64"));
 };
 
-/** Reports of each device in turn. All devices have reported before, as in any service after its first minute. */
+/**
+ * Returns a case in which each device sends reports in turn. All devices have sent a report before the measurement, as
+ * in a service that has run for a minute.
+ */
 const deviceAuth = (namespace: NamespaceName): Case => {
   const { devices = 0 } = contentsOf(namespace);
   return {
@@ -78,7 +84,7 @@ const deviceList = (title: string, query: string): Case =>
 /** Cases that change no declared objects. */
 const reads = {
   namespaces: get("namespace list", "keys", "/api/namespaces"),
-  "namespaces-large": get("namespace list, 101,000 devices in them", "many", "/api/namespaces"),
+  "namespaces-large": get("namespace list, namespaces with 101,000 devices", "many", "/api/namespaces"),
   keys: get("100-key list", "keys", `${KEYS}?per_page=100`),
   login: {
     title: "login",
@@ -89,7 +95,7 @@ const reads = {
   "auth-100000": deviceAuth("many"),
   "auth-restart": {
     ...deviceAuth("many"),
-    title: "device authentication, first report of each since the start",
+    title: "device authentication, first report of each device since the start",
     before: 0,
   },
   "devices-1000": get("device list, 100 of 1,000 devices", "thousand", "/api/devices?per_page=100"),
@@ -117,7 +123,7 @@ const newKey = (index: number, filter: object): BenchRequest =>
     filter,
   });
 
-/** Returns a rule whose priority is the number of the request, so that each request changes it. */
+/** Returns a firewall rule whose priority is the number of the request, so that each request changes the rule. */
 const rule = (index: number) => ({
   action: "deny",
   active: true,
@@ -128,8 +134,8 @@ const rule = (index: number) => ({
 });
 
 /**
- * Returns the value for a request that changes one of the objects in turn. With three values, the next value changes
- * the object even if the previous request was canceled at the end of its run.
+ * Returns the new value for a request when the requests change the objects in turn. With three values, a request
+ * changes its object even if a run ended before the previous request for the object.
  */
 const inTurn = <T>(values: readonly [T, T, T], objects: number, index: number): T =>
   values[Math.floor(index / objects) % 3] as T;
@@ -181,7 +187,8 @@ const writes = {
   })),
   "member-add": {
     title: "member add",
-    // The response contains all members of the namespace. In a single namespace, it would grow with each request.
+    // The response contains all members of the namespace. With a single namespace, the response would grow with each
+    // request.
     namespaces: TEAMS,
     changes: true,
     request: (index) =>

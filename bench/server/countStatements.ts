@@ -1,5 +1,6 @@
-// Counts the SQL statements that reach the database. It is loaded into a server before all other modules (`node
-// --import`). When the parent process requests it, it sends the number since the last request.
+// Counts the SQL statements that a server sends to its database. The server loads this module before all other modules
+// (`node --import`). On a message from the parent process, the module sends the number of statements since the previous
+// message.
 import { createRequire } from "node:module";
 import type Sqlite from "better-sqlite3";
 import type Postgresql from "pg";
@@ -10,7 +11,7 @@ const { Client } = require("pg") as typeof Postgresql;
 
 let count = 0;
 
-/** Makes the methods of a prototype count their calls. */
+/** Replaces methods of a prototype by methods that also count their calls. */
 function counted(prototype: object, names: readonly string[]): void {
   const methods = prototype as Record<string, (...values: unknown[]) => unknown>;
   for (const name of names) {

@@ -24,16 +24,16 @@ export type DatabaseName = "sqlite" | "postgresql";
 /**
  * Starts a database for one run.
  * @param folder folder of the run
- * @param given an empty PostgreSQL database, which replaces the one that is started by default
- * @returns the URL for the service and the URL for the floor. The floor runs next to the service, and a SQLite file
- * has one owner.
+ * @param given URL of an empty PostgreSQL database; if undefined, a PostgreSQL server is started
+ * @returns the URL for the service, and the URL for the baseline server. With SQLite the URLs differ, since only one
+ * process can own a SQLite file.
  */
 export async function startDatabase(name: DatabaseName, folder: string, given?: string) {
   if (name === "sqlite") {
     const fileUrl = (file: string) => `file:${join(folder, file)}`;
     return { url: fileUrl("gatehouse.db"), floorUrl: fileUrl("floor.db"), stop: async () => {} };
   }
-  // PostgreSQL's default: acknowledged transactions are on the disk.
+  // With this default of PostgreSQL, acknowledged transactions are on the disk.
   const server = given === undefined ? await startPostgresql({ fsync: "on" }) : undefined;
   const url = given ?? server?.url ?? "";
   return { url, floorUrl: url, stop: async () => server?.stop() };
@@ -46,12 +46,14 @@ export function openForBench(url: string): Promise<Database> {
   );
 }
 
-/** Rows per statement. */
+/** Number of rows that one INSERT statement adds. */
 const BATCH = 5000;
 
 type Row = Readonly<Record<string, string | number | boolean>>;
 
-/** Fills a new database with namespaces and their users. Statements in SQL insert 100,000 rows in seconds. */
+/**
+ * Fills a new database with namespaces and users. Uses SQL statements, since they insert 100,000 rows within seconds.
+ */
 export async function seed(url: string, namespaces: readonly NamespaceName[]): Promise<void> {
   const { client, close } = await openForBench(url);
   const isSqlite = url.startsWith("file:");
@@ -89,12 +91,12 @@ export async function seed(url: string, namespaces: readonly NamespaceName[]): P
     await insert("PublicKey", keys, (index) => keyRow(tenantId, index, now));
     await insert("FirewallRule", rules, (index) => ruleRow(tenantId, index));
   }
-  // Otherwise PostgreSQL would start it later, during a measurement.
+  // Without this command, PostgreSQL would start an automatic VACUUM later, during a measurement.
   if (!isSqlite) await client.$executeRawUnsafe("VACUUM ANALYZE");
   await close();
 }
 
-/** Formats a time so that both databases read it. SQLite stores this text. */
+/** Formats a time as a text that both databases accept. SQLite stores the text as it is. */
 const timeText = (milliseconds: number): string =>
   new Date(milliseconds).toISOString().replace("Z", "+00:00");
 
@@ -115,7 +117,7 @@ function deviceRow(name: NamespaceName, index: number, pending: boolean) {
     remoteAddr: "127.0.0.1",
     createdAt: timeText(Date.now()),
     statusUpdatedAt: timeText(Date.now()),
-    // Each device has a different time, as in real reports.
+    // Each device has a different time of the last report, as in a real fleet.
     lastSeen: timeText(Date.now() - index),
   };
 }

@@ -1,5 +1,6 @@
-// The floor of the comparison: a bare Fastify route that reads one row by its id through the same database module.
-// Run as a separate process: `node bench/server/floor.ts <database URL>`.
+// The baseline server ("floor") of the comparison: a minimal Fastify route that reads one row by its id, with the
+// database module of the service. The benchmark runs this file as a separate process:
+// `node bench/server/floor.ts <database URL>`.
 import type { AddressInfo } from "node:net";
 import Fastify from "fastify";
 import { openForBench } from "./databases.ts";

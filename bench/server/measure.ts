@@ -6,19 +6,19 @@ import { type ServerProcess, startServer, startService } from "../processes.ts";
 import type { BenchRequest, Case } from "./cases.ts";
 import { contentsOf, PASSWORD, tenantOf } from "./namespaces.ts";
 
-/** Concurrent requests, over all loads of a server. */
+/** Total number of concurrent requests to a server. */
 export const CONNECTIONS = 16;
 
-/** Seconds of load before a measurement, so that compilation and caches have settled. */
+/** Duration of the load before a measurement, in seconds. Afterwards, code is compiled and caches are filled. */
 const WARM_UP_SECONDS = 2;
-/** Maximum duration of the floor's measurement in a round, in seconds. */
+/** Maximum duration of a measurement of the baseline server in each round, in seconds. */
 const FLOOR_SECONDS = 3;
-/** Number of requests in the counted run, and in the run before it. */
+/** Number of requests in the run with counted statements, and also in the warm-up run before it. */
 const COUNTED_REQUESTS = 48;
 /** Maximum time for a response, in seconds. */
 const TIMEOUT = 120;
 
-// All requests come from one address, and create more rules than a namespace may have by default.
+// The default limits do not allow the load: all requests come from one address, and a case creates many firewall rules.
 const WITHOUT_LIMITS = {
   GATEHOUSE_LOGINS_PER_ADDRESS: "0",
   GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
@@ -26,7 +26,7 @@ const WITHOUT_LIMITS = {
   GATEHOUSE_MAXIMUM_FIREWALL_RULES: "0",
 };
 
-/** The location and the duration of a measurement. */
+/** The files, the database and the duration of a measurement. */
 export interface Run {
   /** Temporary folder for data, database and logs. */
   readonly folder: string;
@@ -34,11 +34,11 @@ export interface Run {
   readonly url: string;
   readonly seconds: number;
   readonly rounds: number;
-  /** The server for the comparison. It runs during all cases. */
+  /** The baseline server for the comparison, which runs during all cases. */
   readonly floor: ServerProcess;
 }
 
-/** Requests to a server. */
+/** A server and the requests that are sent to it. */
 interface Target {
   readonly url: string;
   /** Number of concurrent requests. */
@@ -50,7 +50,10 @@ const targetsOf = (floor: ServerProcess): readonly Target[] => [
   { url: floor.url, connections: CONNECTIONS, next: () => ({ method: "GET", path: "/" }) },
 ];
 
-/** Starts the floor with the flags of Node.js that the service uses for itself, and warms it up. */
+/**
+ * Starts the baseline server and sends requests to warm it up. The baseline server has the same Node.js flags as the
+ * service.
+ */
 export async function startFloor(folder: string, url: string): Promise<ServerProcess> {
   const program = join(import.meta.dirname, "floor.ts");
   const { flags } = boundedStart([], {});
@@ -60,14 +63,14 @@ export async function startFloor(folder: string, url: string): Promise<ServerPro
 }
 
 /**
- * Measures a case and its concurrent requests. Speed and memory are measured without counting; statements are counted
- * in a second service process. Core time and statements cover all requests, including the concurrent ones.
+ * Measures a case and its concurrent second case. Statements are counted in a second service process, since counting
+ * slows a service. CPU time and statements cover the requests of both cases.
  * @returns medians of the rounds
  */
 export async function measureCase(run: Run, one: Case) {
   const cases = one.beside ? [one, one.beside] : [one];
-  // The numbers of requests continue from one service to the next: a request cannot delete an object that an earlier
-  // request has deleted.
+  // The numbers of requests continue in the second service process, since a request cannot delete an object that an
+  // earlier request has deleted.
   const numbers = cases.map(() => 0);
   async function withService<T>(
     counting: boolean,
@@ -98,12 +101,12 @@ export async function measureCase(run: Run, one: Case) {
     await loadFor(targets, WARM_UP_SECONDS);
     const rounds = [];
     for (let round = 0; round < run.rounds; round += 1) {
-      // On a shared machine, the floor changes over time.
+      // The baseline is measured in each round, since the speed of a shared machine changes over time.
       const floor = await timed(run.floor, targetsOf(run.floor), Math.min(run.seconds, FLOOR_SECONDS));
       const before = one.changes ? await changes() : 0;
       const { each, core } = await timed(server, targets, run.seconds);
       const changed = one.changes ? (await changes()) - before : 0;
-      // Otherwise the measurement would cover another operation.
+      // A request that changed nothing would be a different operation than the measured one.
       if (one.changes && changed < (each[0]?.count ?? 0)) {
         throw new Error(
           `${one.title}: ${each[0]?.count} requests succeeded, but the audit trail has ${changed} more changes`,
@@ -125,21 +128,18 @@ export async function measureCase(run: Run, one: Case) {
     const middle = (name: keyof (typeof own)[number]) => median(own.map((round) => round[name]));
     return {
       title,
-      // Responses per second of the service, and of the floor in turn with it.
+      // Responses per second of the service and of the baseline server, measured in turn.
       ...{ rate: middle("rate"), floor: middle("floor"), ratio: middle("ratio") },
-      // Milliseconds of a core per request. On a shared machine, they are more reliable than the rate.
+      // CPU time per request, in milliseconds. On a shared machine, the CPU time is more reliable than the rate.
       ...{ core: middle("core"), floorCore: middle("floorCore") },
-      // Milliseconds until a response.
+      // Response times, in milliseconds.
       ...{ p50: middle("p50"), p99: middle("p99") },
       ...{ megabytes, statements },
     };
   });
 }
 
-/**
- * Returns the figures of each target, and of all targets together: responses per second, and milliseconds of a core
- * per request.
- */
+/** Returns the results of each target, the total responses per second, and the CPU time per request in milliseconds. */
 async function timed({ pid }: ServerProcess, targets: readonly Target[], seconds: number) {
   const before = coreTimeOf(pid);
   const each = await loadFor(targets, seconds);
@@ -147,14 +147,15 @@ async function timed({ pid }: ServerProcess, targets: readonly Target[], seconds
   return { each, rate: sum(each.map(({ rate }) => rate)), core: (coreTimeOf(pid) - before) / requests };
 }
 
-/** The duration in seconds, or the number of requests. */
+/** The end of a run: a duration in seconds, or a number of requests. */
 type Limit = { readonly duration: number } | { readonly amount: number };
 
 const loadAll = (targets: readonly Target[], limit: Limit) =>
   Promise.all(targets.map((target) => load(target, limit)));
 
 /**
- * Sends requests for a duration, and waits for the open ones at its end, so that they do not slow down the next run.
+ * Sends requests for a duration. Then waits for the responses to open requests, so that these do not slow down the next
+ * run.
  */
 async function loadFor(targets: readonly Target[], duration: number) {
   const measured = await loadAll(targets, { duration });
@@ -163,8 +164,8 @@ async function loadFor(targets: readonly Target[], duration: number) {
 }
 
 /**
- * Sends requests over open connections. Each connection sends the next request after the last response.
- * @throws Error a response was not successful, so that the measurement would cover another operation
+ * Sends requests over open connections. Each connection sends the next request after the previous response.
+ * @throws Error a response was not successful, so the measurement is not valid
  */
 async function load({ url, connections, next }: Target, limit: Limit) {
   const times: number[] = [];
@@ -177,7 +178,7 @@ async function load({ url, connections, next }: Target, limit: Limit) {
   const result = await new Promise<autocannon.Result>((resolve, reject) => {
     const options = { url, connections, timeout: TIMEOUT, ...limit, requests: [{ setupRequest }] };
     const run = autocannon(options, (error, done) => (error ? reject(error) : resolve(done)));
-    // autocannon's own histogram has only whole milliseconds.
+    // The times are collected here, because autocannon's own histogram has only whole milliseconds.
     run.on("response", (_client, status, _bytes, milliseconds) => {
       times.push(milliseconds);
       if (status < 200 || status > 299) refused.set(status, (refused.get(status) ?? 0) + 1);
@@ -192,7 +193,7 @@ async function load({ url, connections, next }: Target, limit: Limit) {
   return { count, rate: count / result.duration, p50, p99 };
 }
 
-/** The sender of requests for a namespace. */
+/** A namespace and the credential for requests to it. */
 interface Caller {
   readonly tenant: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -200,7 +201,7 @@ interface Caller {
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-/** Returns the callers of a case, with tokens from a login. */
+/** Logs in, and returns the namespaces of a case with their credentials. */
 async function callersOf(url: string, { namespaces = [] }: Case): Promise<Caller[]> {
   const [first] = namespaces;
   if (first === undefined) return [];

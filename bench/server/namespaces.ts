@@ -8,11 +8,11 @@ export const USERNAMES = ["small", "large", "fleet", "writer"] as const;
 export type Username = (typeof USERNAMES)[number];
 export const PASSWORD = "correct-horse";
 
-/** The number of objects of each kind in a namespace. Default: none. */
+/** The owner of a namespace, and the number of objects of each kind. Omitted numbers are 0. */
 interface Contents {
   readonly owner: Username;
   readonly devices?: number;
-  /** True if all devices are pending, instead of every tenth. */
+  /** True if all devices are pending. Otherwise, every tenth device is pending. */
   readonly pending?: true;
   readonly keys?: number;
   readonly rules?: number;
@@ -21,7 +21,8 @@ interface Contents {
 }
 
 /**
- * Number of objects that can be changed or deleted only once. It exceeds the requests of a run of the default length.
+ * Number of objects in a namespace whose objects can be changed or deleted only once. A run of the default length sends
+ * fewer requests.
  */
 const SUPPLY = 50_000;
 
@@ -31,9 +32,9 @@ const named = {
   one: { owner: "small", devices: 1 },
   thousand: { owner: "large", devices: 1000 },
   many: { owner: "large", devices: 100_000 },
-  // Only the attacks use this namespace.
+  // Only the attack benchmark uses this namespace.
   fleet: { owner: "fleet", devices: 20_000 },
-  // One case uses each of these namespaces, so that no case depends on another one's changes.
+  // Each of the following namespaces belongs to one case, so that no case depends on the changes of another case.
   "keys-by-tags": { owner: "writer", devices: 100 },
   "keys-updated": { owner: "writer", keys: SUPPLY },
   "keys-deleted": { owner: "writer", keys: SUPPLY },
@@ -45,7 +46,7 @@ const named = {
   "api-keys": { owner: "writer" },
 } as const satisfies Readonly<Record<string, Contents>>;
 
-/** Empty namespaces. */
+/** Names of the empty namespaces for the case that adds members. */
 export const TEAMS = Array.from({ length: 200 }, (_, index) => `team-${index}` as const);
 const TEAM: Contents = { owner: "writer" };
 
@@ -59,7 +60,7 @@ export function contentsOf(name: NamespaceName): Contents {
   return contents[name] ?? TEAM;
 }
 
-/** The namespace that the floor reads. */
+/** The namespace that the baseline server reads. */
 export const FLOOR_NAMESPACE = "keys";
 
 /** Returns the tenant id of a seeded namespace. */
@@ -96,13 +97,14 @@ const ED25519 = "ssh-ed25519";
 const BLOB_START = Buffer.from(`\0\0\0\x0b${ED25519}\0\0\0\x20`, "latin1");
 
 /**
- * Returns an OpenSSH line of a public key without a private key. Real pairs would take the load generator too long.
+ * Returns the OpenSSH line of a public key that has no private key. Generating real key pairs would slow down the load
+ * generator.
  * @param key 32 bytes
  */
 export const keyLine = (key: Buffer): string =>
   `${ED25519} ${Buffer.concat([BLOB_START, key]).toString("base64")}`;
 
-/** Returns a seeded public key, the same in each namespace. */
+/** Returns a seeded public key. Every namespace has the same keys. */
 export function keyOf(index: number) {
   const line = keyLine(hash("sha256", String(index), "buffer"));
   const declared = { name: `key-${index}`, username: "^(web|db)-[0-9]+$", filter: { hostname: ".*" } };
@@ -114,18 +116,18 @@ export function keyOf(index: number) {
   };
 }
 
-/** Returns the id of a seeded rule, which is far from the ids that the database assigns. */
+/** Returns the id of a seeded firewall rule. Seeded ids are much larger than the ids that the database assigns. */
 export const ruleIdOf = (index: number): number => 1_000_000 + index;
 
 /** Number of users who own no namespace. */
 export const OTHER_USERS = 1000;
 
-/** Returns a user who owns no namespace. The first of them are a namespace's members. */
+/** Returns a user who owns no namespace. The users with the lowest numbers are the members of a namespace. */
 export const userOf = (index: number) => ({
   id: index.toString(16).padStart(24, "0"),
   username: `user-${index}`,
   email: `user-${index}@example.com`,
 });
 
-/** Roles that members receive in turn. Seeded members have the last one. */
+/** Roles that a case assigns to members in turn. Seeded members have the last role. */
 export const GIVEN_ROLES = ["observer", "operator", "administrator"] as const;

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { type Client, where } from "@gatehouse-access/sdk";
 
-/** The users who make changes, each with a separate login. */
+/** The users who change objects out of band, each with a separate login. */
 export interface Users {
   readonly ana: Client;
   readonly bob: Client;
@@ -38,9 +38,9 @@ export async function changeOutOfBand({ ana, bob, carla }: Users, tenant: string
     body: { action: "allow", active: true, priority: 999, sourceIp: ".*", ...everything },
   });
   return [
-    "Ana: the contractor's key now admits every login on every device",
+    "Ana: changed the contractor's key to allow every login on every device",
     "Ana: deleted Bob's key",
-    "Ana: made Carla an administrator",
+    "Ana: changed Carla's role to administrator",
     "Bob: tagged edge-03 with prod",
     'Carla: created the key "backdoor" for every login on every device',
     "Carla: created a rule that allows everything, with priority 999",

@@ -9,7 +9,7 @@ import { type Child, startChild } from "./startChild.ts";
 const AGENT = fileURLToPath(new URL("../../agent/bin/gatehouse-agent.js", import.meta.url));
 const PROGRAM = fileURLToPath(new URL("../fleet-access", import.meta.url));
 const PACKAGES = fileURLToPath(new URL("../../node_modules", import.meta.url));
-/** The user for logins on the agent's device, if root runs the demo. */
+/** The system user to which the agent switches if root runs the demo. */
 const UNPRIVILEGED = "nobody";
 
 /** The reason why the OpenSSH client cannot be used; undefined if it can. */
@@ -20,8 +20,8 @@ export const withoutSsh: string | undefined = (() => {
 })();
 
 /**
- * Copies the program with a new key for the contractor. The private key is stored in the directory. A run of the demo
- * then writes nothing to the repository, and several demos can run at once.
+ * Copies the program into the folder, and creates a new key for the contractor. The demo therefore writes nothing to
+ * the repository, and several demos can run at once.
  * @returns the directory of the copy
  */
 export function copyProgram(folder: string): string {
@@ -35,7 +35,7 @@ export function copyProgram(folder: string): string {
   return program;
 }
 
-/** Logs in with the contractor's key. Returns the output of the login or its error. */
+/** Logs in with the contractor's key. Returns the output of the login or the error. */
 export function logIn(folder: string, { sshPort }: Service, target: string): string {
   const options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "IdentitiesOnly=yes"];
   const quiet = ["LogLevel=ERROR", "BatchMode=yes", "IdentityAgent=none"];

@@ -12,22 +12,22 @@ const COMMAND = fileURLToPath(new URL("../../server/bin/gatehouse-server.js", im
 
 export interface Service {
   readonly url: string;
-  /** Port for SSH to devices. */
+  /** Port on which the service accepts SSH logins to devices. */
   readonly sshPort: string;
   readonly pid: number;
-  /** Rejects with the service's last lines if it exits before `stop`. */
+  /** Rejects with the last output lines of the service if the service exits before `stop`. */
   readonly died: Promise<never>;
   admin(...args: string[]): Promise<string>;
   adminWithPassword(password: string, ...args: string[]): Promise<string>;
   /** Stops the service and waits for its exit. */
   stop(): Promise<void>;
-  /** Lets the service run after the end of the demo. */
+  /** Allows the service to run after the end of the demo. */
   release(): void;
 }
 
 /**
  * Runs `gatehouse-server serve` on a free loopback port, with its data in `folder`.
- * @throws ChildError with the service's last lines if it does not start
+ * @throws ChildError with the last output lines of the service if the service does not start
  */
 export async function startService(folder: string): Promise<Service> {
   const dataFolder = join(folder, "data");
@@ -76,7 +76,7 @@ export interface Login {
   readonly password: string;
 }
 
-/** Sets up the first user with the signature that only the service's operator can get. */
+/** Creates the first user. The setup requires a signature that only the operator of the service can create. */
 export async function setUp(service: Service, username: string): Promise<Login> {
   const password = newPassword();
   const sign = await service.admin("setup-link", "--sign-only");
@@ -105,7 +105,7 @@ const newPassword = () => randomBytes(12).toString("base64url");
 /** Returns the MAC address of a device of the fleet. */
 export const macOf = (index: number): string => `02:00:00:00:00:${index.toString(16).padStart(2, "0")}`;
 
-/** Enrolls a device like its agent, and accepts it. */
+/** Enrolls a device like an agent does, and accepts the device. */
 export async function enroll(client: Client, tenant: string, hostname: string, index: number): Promise<void> {
   const { publicKey } = generateKeyPairSync("rsa", {
     modulusLength: 1024,

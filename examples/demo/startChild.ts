@@ -2,15 +2,15 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 
-/** Timeout for the start of a process, in milliseconds. */
+/** Maximum time, in milliseconds, for a process to start. */
 const READY_WITHIN = 120_000;
-/** Maximum number of output lines in an error. */
+/** Maximum number of output lines of a process in an error message. */
 const LAST_LINES = 20;
 
 /** A process that the demo runs in the background. */
 export interface Child<Ready> {
   readonly process: ChildProcess;
-  /** The value of the line that reported readiness. */
+  /** The value that `ready` returned for an output line. */
   readonly ready: Ready;
   /** Rejects with a {@link ChildError} if the process exits before `stop`. Never resolves. */
   readonly died: Promise<never>;
@@ -18,25 +18,31 @@ export interface Child<Ready> {
   stop(): Promise<void>;
 }
 
-/** A process of the demo exited, or was not ready in time. The message contains its last lines and the remedy. */
+/**
+ * A process of the demo exited, or was not ready in time. The message contains the last output lines of the process and
+ * the remedy.
+ */
 export class ChildError extends Error {
   constructor(name: string, problem: string, lines: readonly string[]) {
-    const output = lines.length === 0 ? "It printed nothing." : `Its last lines:\n  ${lines.join("\n  ")}`;
+    const output =
+      lines.length === 0
+        ? "The process printed nothing."
+        : `Last lines of the output:\n  ${lines.join("\n  ")}`;
     super(
       `${name} ${problem}. ${output}\nFix the problem that the output reports, then run the demo again. ` +
-        "If the output does not help, report it together with the versions of the system and of Node.js.",
+        "If the output does not help, report a bug with the output and the versions of the operating system and Node.js.",
     );
     this.name = "ChildError";
   }
 }
 
 interface StartOptions<Ready> {
-  /** Name for messages, such as `The service`. */
+  /** Name of the process in error messages, such as `The service`. */
   readonly name: string;
   readonly env?: NodeJS.ProcessEnv;
-  /** Lets the process outlive the demo. */
+  /** True if the process can run after the end of the demo. */
   readonly detached?: boolean;
-  /** Reads a line of output; undefined until the process is ready. */
+  /** Parses a line of output. Returns undefined for lines before the process is ready. */
   ready(line: string): Ready | undefined;
 }
 
@@ -54,7 +60,7 @@ export async function startChild<Ready>(
   const died = new Promise<never>((_, reject) => {
     const fail = (problem: string) => reject(new ChildError(name, problem, lines));
     child.once("error", (error) => fail(`could not be started: ${error.message}`));
-    // The event "close" follows the last line of the output.
+    // The event "close", unlike "exit", occurs after the last line of the output.
     child.once("close", (code, signal) => {
       if (!stopped) fail(`exited with ${signal === null ? `exit code ${code}` : `signal ${signal}`}`);
     });

@@ -1,4 +1,4 @@
-// A program with all examples. Each file is a separate example.
+// A Pulumi program with all examples of this folder. Each file is a separate example.
 import { ci } from "./apiKey";
 
 export * from "./device";

@@ -10,6 +10,6 @@ export const ana = new PublicKey(
     username: login("root", "ana"), // ^(ana|root)$
     filter: { tags: [edge.name] },
   },
-  // Required only for tags from a Tag resource. For literal tags, the order is automatic.
+  // `dependsOn` is required only for tags from a Tag resource. For literal tags, the order is automatic.
   { dependsOn: gateways },
 );

@@ -15,9 +15,9 @@ import { type AccessExplanation, accessExplanation, explanationText } from "./ex
 import { type AccessInquiry, type AccessView, accessView, evaluatedLines, unknownLines } from "./inquiry.ts";
 
 export interface AccessAnswer {
-  /** The parts of the text, created while they are read. */
+  /** Parts of the output text. Each part is created when the caller reads the part. */
   readonly output: Iterable<string>;
-  /** Lines that the format of the output cannot contain. */
+  /** Lines for the standard error, since CSV output cannot contain them. */
   readonly remarks: readonly string[];
   readonly refused: boolean;
   readonly notEvaluated: boolean;
@@ -25,7 +25,7 @@ export interface AccessAnswer {
 
 /**
  * Answers an inquiry about access: lists the grants in a namespace, or explains one login.
- * @throws AccessInquiryError if a selector has no match, or `explain` matches more than one key and device
+ * @throws AccessInquiryError if a selector has no match, or if `explain` does not match exactly one key and one device
  */
 export function accessAnswer(estate: Estate, inquiry: AccessInquiry): AccessAnswer {
   const view = accessView(estate, inquiry);
@@ -53,10 +53,10 @@ function explained(view: AccessView): Pick<AccessAnswer, "output" | "refused"> {
   return { output: [output], refused: !explanation.allowed };
 }
 
-/** The access that one rule gives a key: each of the logins, from each of the addresses, on each of the devices. */
+/** The access that one rule gives one key. Every combination of a listed login, address and device is allowed. */
 type AccessRow = Omit<Grant, "login"> & { readonly logins: string[] };
 
-/** Generates a row for each combination of access that is allowed. Keeps only the rows of one key in memory. */
+/** Generates the rows of the allowed access. Keeps only the rows of one key in memory. */
 function* accessRows({ access, keys }: AccessView): Generator<AccessRow> {
   for (const key of keys) {
     const rows: AccessRow[] = [];
@@ -76,9 +76,9 @@ const isSame = (left: readonly string[], right: readonly string[]): boolean =>
   left.length === right.length && left.every((text, index) => text === right[index]);
 
 const TABLE_HEAD = ["KEY", "LOGIN", "FROM", "DEVICES", "BY RULE"] as const;
-/** Maximum width of a column. Longer cells are shown whole. */
+/** Maximum width of a column, in characters. The table shows longer cells in full. */
 const COLUMN_MAX = 60;
-/** Maximum number of uids in the cache of descriptions. */
+/** Maximum number of device uids in the cache of descriptions. */
 const HELD_MAX = 1_000_000;
 const EXCEPTIONS_MAX = 3;
 
@@ -133,7 +133,10 @@ function addressText(addresses: readonly string[], { inquiry, evaluated }: Acces
     : listText(addresses);
 }
 
-/** Describes sets of devices. Descriptions are cached, since many keys have the same set. */
+/**
+ * Returns a function that describes a set of devices. The function caches descriptions, since many keys have the same
+ * set.
+ */
 function summaries({ estate }: AccessView): (uids: readonly string[]) => string {
   const groups = new DeviceGroups(estate.policy.devices);
   let held = 0;
@@ -184,13 +187,13 @@ const line = (cells: readonly string[]): string => `${cells.map(cell).join(",")}
 /** Characters that begin a formula in spreadsheet programs, including their full-width forms. */
 const FORMULA = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 
-/** Spreadsheet programs treat text after an apostrophe as text, and do not show the apostrophe. */
+/** Returns a CSV cell. An apostrophe before a formula makes spreadsheet programs treat the cell as text. */
 function cell(text: string): string {
   const harmless = FORMULA.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
 }
 
-/** Access that a key gives: each of the login names, from each of the addresses, on each of the devices. */
+/** Access that one key gives. Every combination of a listed login name, address and device is allowed. */
 export interface AccessGrant {
   /** Fingerprint of the key. */
   readonly key: string;
@@ -198,7 +201,7 @@ export interface AccessGrant {
   readonly logins: readonly string[];
   /** The client addresses from which the key opens a session. */
   readonly addresses: readonly string[];
-  /** Id of the rule that allows the access; null if no rule matches, since the default is to allow. */
+  /** Id of the rule that allows the access; null if no rule matches. Access is then allowed by default. */
   readonly rule: string | null;
   /** Uids of the devices. */
   readonly devices: readonly string[];
@@ -208,7 +211,7 @@ export interface AccessGrant {
 interface AccessAnswered {
   /** Id of the namespace. */
   readonly namespace: string;
-  /** Parts of the namespace that could not be read, as sentences. The report does not cover them. */
+  /** Parts of the namespace that could not be read, as sentences. The report does not cover these parts. */
   readonly notEvaluated: readonly string[];
   /** Other data that could not be read, as sentences. */
   readonly unknown: readonly string[];
@@ -220,7 +223,7 @@ interface AccessAnswered {
 export interface AccessReport extends AccessAnswered {
   /** The login names and addresses that were evaluated. */
   readonly evaluated: EvaluatedLogins & {
-    /** The address that represents all addresses that no rule names. */
+    /** The address that represents all addresses that no rule mentions. */
     readonly anyAddress: string;
     /** The login name that represents all login names that no pattern names. */
     readonly anyLogin: string;

@@ -5,13 +5,13 @@ import { byText } from "../words.ts";
 export interface Trait {
   readonly kind: "tag" | "prefix";
   readonly text: string;
-  /** Indexes of its devices in the list of all devices. */
+  /** Indexes of the devices that have the trait, in the list of all devices. */
   readonly places: readonly number[];
 }
 
-/** Maximum number of names, or of traits and names, in a description. */
+/** Maximum number of items in a description. An item is a device name or a trait. */
 const NAMES_MAX = 4;
-/** Minimum number of devices of a trait. */
+/** Minimum number of devices that share a trait. */
 const TRAIT_MIN = 3;
 const TRAITS_MAX = 16;
 
@@ -37,7 +37,7 @@ export class DeviceGroups {
 
   /**
    * Describes devices on one line: a few devices by name, more devices by number and traits.
-   * @param uids without duplicates
+   * @param uids uids of the devices, without duplicates
    * @throws RangeError for an unknown uid
    */
   of(uids: readonly string[]): string {
@@ -53,9 +53,11 @@ export class DeviceGroups {
   }
 
   /**
-   * Returns traits that only these devices have, without redundant traits. `left` contains the devices that have none
-   * of the traits, in the given order. Greedy: each step takes the trait that covers the most remaining devices.
-   * @param places indexes in the list of all devices, without duplicates
+   * Returns traits that cover a set of devices, without redundant traits. Devices outside the set have none of these
+   * traits.
+   * `left` contains the devices of the set that have none of the traits, in the given order. The selection is greedy:
+   * each step takes the trait that covers the most remaining devices.
+   * @param places indexes of the set in the list of all devices, without duplicates
    */
   cover(places: readonly number[]) {
     const gains = this.#countsOf(places);
@@ -114,10 +116,10 @@ function tags(devices: readonly AccessDevice[]): Trait[] {
   return [...byTag].map(([text, all]) => ({ kind: "tag", text, places: all.map(({ place }) => place) }));
 }
 
-/** Ends of the parts of a name: a separator, or the last character before a number. */
+/** Matches the end of each part of a name: a separator, or the last character before a number. */
 const PART_ENDS = /[-_.]|[^\d](?=\d)/gu;
 
-/** Returns the prefixes of names up to the end of a part: `web-` and `web-eu-` for `web-eu-1`. */
+/** Returns the prefixes of device names that end with a whole part: `web-` and `web-eu-` for `web-eu-1`. */
 function prefixes(devices: readonly AccessDevice[]): Trait[] {
   const sorted = devices
     .map(({ name }, place) => ({ name, place }))
@@ -127,7 +129,7 @@ function prefixes(devices: readonly AccessDevice[]): Trait[] {
     for (const match of name.matchAll(PART_ENDS)) {
       const text = name.slice(0, match.index + match[0].length);
       if (found.has(text)) continue;
-      // All names with this prefix are adjacent, including names in which no part ends here.
+      // In the sorted list, all names with this prefix are adjacent.
       let [first, end] = [start, start + 1];
       while (sorted[first - 1]?.name.startsWith(text)) first -= 1;
       while (sorted[end]?.name.startsWith(text)) end += 1;
@@ -137,7 +139,7 @@ function prefixes(devices: readonly AccessDevice[]): Trait[] {
   return [...found.values()];
 }
 
-/** Orders traits by size, kind and length. Tags come before names, since names may be similar by chance. */
+/** Orders traits by size, kind and length. Tags come before prefixes, since device names may be similar by chance. */
 const betterFirst = (left: Trait, right: Trait): number =>
   right.places.length - left.places.length ||
   byText(right.kind, left.kind) ||

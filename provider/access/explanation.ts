@@ -17,7 +17,10 @@ import { AccessInquiryError, type AccessView, unknownLines } from "./inquiry.ts"
 
 /** A rule, and its effect on one login. */
 export interface ExplainedRule extends ConsideredRule {
-  /** True if exactly one aspect does not match, and the rule would decide the login if it matched. */
+  /**
+   * True if exactly one condition of the rule does not match, and the rule would decide the login if this condition
+   * matched.
+   */
   readonly onlyMismatch: boolean;
 }
 
@@ -26,7 +29,7 @@ export interface AccessExplanation extends Omit<Explanation, "key" | "considered
   readonly key: AccessKey;
   readonly login: string;
   readonly address: string;
-  /** The parts of the login that the inquiry omits. The explanation assumes them. */
+  /** The parts of the login that the inquiry omits. The explanation uses default values for these parts. */
   readonly assumed: readonly ("login" | "address")[];
   /** True if the key's pattern matches the login name. */
   readonly keyAdmitsLogin: boolean;
@@ -36,7 +39,10 @@ export interface AccessExplanation extends Omit<Explanation, "key" | "considered
   readonly considered: readonly ExplainedRule[];
 }
 
-/** @throws AccessInquiryError unless the inquiry matches exactly one key and one device */
+/**
+ * Explains the decision about one login.
+ * @throws AccessInquiryError unless the inquiry matches exactly one key and one device
+ */
 export function accessExplanation({ estate, inquiry, devices, keys }: AccessView): AccessExplanation {
   const key = only("key", keys, keyText);
   const device = only("device", devices, ({ name }: AccessDevice) => name);
@@ -58,7 +64,7 @@ export function accessExplanation({ estate, inquiry, devices, keys }: AccessView
     keyAdmitsDevice: keyAdmits({ ...key, username: "" }, device, login),
     considered: explanation.considered.map((rule, place) => ({
       ...rule,
-      // A rule that is weaker than the decisive one would not decide, even if it matched.
+      // A rule that is weaker than the deciding rule would not decide the login, even if the weaker rule matched.
       onlyMismatch: rule.mismatches.length === 1 && (decisive < 0 || place < decisive),
     })),
   };
@@ -83,7 +89,7 @@ export function explanationText(view: AccessView, explanation: AccessExplanation
     ...explanation.assumed.map((what) =>
       what === "login"
         ? `No --login was given: ${login} is assumed.`
-        : `No --from was given: ${address} is assumed. It represents all addresses that no rule names.`,
+        : `No --from was given: ${address} is assumed. It represents all addresses that no rule mentions.`,
     ),
     ...view.notes,
     "",
@@ -149,6 +155,6 @@ function filterText({ hostname, tags }: DeviceFilter, broken: Quantifier): strin
 const deviceText = ({ name, tags }: AccessDevice) =>
   tags.length > 0 ? `${name} (tagged ${tags.join(", ")})` : `${name} (without tags)`;
 
-/** @param broken the items that an invalid pattern matches */
+/** Returns a pattern for the explanation. @param broken the items that an invalid pattern matches */
 const patternText = (pattern: string, broken: string): string =>
   patternOf(pattern) ? pattern : `${pattern} (invalid pattern: matches ${broken})`;

@@ -12,7 +12,7 @@ import { type Estate, evaluatedFor, inOrder } from "../estate/namespaceState.ts"
 import { byText, counted, keyText, listText, loginWord, OTHER_LOGINS, printable } from "../words.ts";
 import { globFits, readAddress } from "./matching.ts";
 
-/** The flags of `gatehouse access`. Omitted flags match everything. */
+/** The flags of `gatehouse access`. An omitted flag selects all devices, keys, logins or addresses. */
 export interface AccessFlags {
   /** Names, uids or tags of devices, see `selectDevices`. */
   readonly device?: readonly string[];
@@ -30,13 +30,13 @@ export interface AccessInquiry {
   readonly devices: readonly string[];
   readonly keys: readonly string[];
   readonly logins: readonly string[];
-  /** Normalized as in the service. */
+  /** Client addresses in the form that the service uses. */
   readonly addresses: readonly string[];
   readonly explain: boolean;
   readonly format: AccessFormat;
 }
 
-/** A flag is invalid, or matches no device or key. */
+/** Error for a flag that is invalid, or that matches no device or key. */
 export class AccessInquiryError extends GatehouseError {
   override readonly name = "AccessInquiryError";
   readonly flag: string;
@@ -47,7 +47,7 @@ export class AccessInquiryError extends GatehouseError {
   }
 }
 
-/** @throws AccessInquiryError with the invalid flag */
+/** Checks the flags of `gatehouse access`. @throws AccessInquiryError with the invalid flag */
 export function accessInquiry(flags: AccessFlags, format: AccessFormat): AccessInquiry {
   const { device = [], key = [], login = [], from = [], explain = false } = flags;
   for (const [flag, texts] of Object.entries({ device, key, login })) {
@@ -62,10 +62,11 @@ export function accessInquiry(flags: AccessFlags, format: AccessFormat): AccessI
 }
 
 /**
- * Returns the form that patterns match: dotted decimals for IPv4 and IPv4-mapped IPv6, the compressed form for IPv6.
+ * Returns an address in the form that patterns match: dotted decimals for IPv4 and IPv4-mapped IPv6, the compressed
+ * form for IPv6.
  */
 function normalAddress(text: string): string {
-  // The library accepts `127.1` and `0x7f000001`.
+  // The library ipaddr.js also accepts `127.1` and `0x7f000001`, so `isIP` checks the text first.
   if (isIP(text) === 0 || text.includes("%")) {
     throw new AccessInquiryError(
       "from",
@@ -89,8 +90,8 @@ const FINGERPRINT_MIN = 4;
 
 /**
  * Returns the devices that match any of the selectors, or all devices if there are no selectors. A selector is a text
- * with the prefix `uid:`, `name:` (which allows `*` and `?`) or `tag:`. A text without a prefix matches a name or uid
- * if a device has it, and a tag otherwise.
+ * with the prefix `uid:`, `name:` (which allows `*` and `?`) or `tag:`. A text without a prefix matches a device name
+ * or uid. If no device has this name or uid, the text matches a tag.
  * @throws AccessInquiryError with the selector that has no match, and similar names
  */
 export function selectDevices<Device extends AccessDevice>(
@@ -147,7 +148,7 @@ function selectKeys(keys: readonly AccessKey[], selectors: readonly string[]): S
 }
 
 function foundKeys(keys: readonly AccessKey[], selector: string): Selected<AccessKey> {
-  // ssh-keygen writes this prefix.
+  // ssh-keygen prints fingerprints with the prefix `MD5:`.
   const print = selector.replace(/^MD5:/, "");
   const same = keys.filter(({ fingerprint }) => fingerprint === print);
   if (same.length > 0) return { items: same, notes: [] };
@@ -203,7 +204,7 @@ function nearNames(text: string, names: Iterable<string>): string[] {
 }
 
 function pairs(text: string): ReadonlySet<string> {
-  // The spaces give a text of one character pairs too.
+  // With the surrounding spaces, a text of one character also has pairs.
   const framed = ` ${text.toLowerCase()} `;
   return new Set(Array.from({ length: framed.length - 1 }, (_, index) => framed.slice(index, index + 2)));
 }
@@ -213,22 +214,28 @@ function likeness(left: ReadonlySet<string>, right: ReadonlySet<string>): number
   return (2 * shared) / (left.size + right.size);
 }
 
-/** A namespace, and the part of it that an inquiry matches. */
+/** A namespace, and the devices, keys, logins and addresses that an inquiry selects. */
 export interface AccessView {
   readonly estate: Estate;
   readonly inquiry: AccessInquiry;
-  /** Evaluates only {@link devices}, since a decision about one device does not depend on other devices. */
+  /**
+   * The evaluated access. Evaluates only {@link devices}, since a decision about one device does not depend on other
+   * devices.
+   */
   readonly access: Access;
-  /** Sorted by name. */
+  /** The selected devices, sorted by name. */
   readonly devices: readonly AccessDevice[];
-  /** Sorted by name. */
+  /** The selected keys, sorted by name. */
   readonly keys: readonly AccessKey[];
-  /** Sorted. If the inquiry has login names or addresses, only these are evaluated. */
+  /**
+   * The evaluated login names and addresses, sorted. If the inquiry has login names or addresses, only the names or
+   * addresses of the inquiry are evaluated.
+   */
   readonly evaluated: EvaluatedLogins;
   readonly notes: readonly string[];
 }
 
-/** @throws AccessInquiryError if a selector of the inquiry has no match */
+/** Selects the part of a namespace that an inquiry matches. @throws AccessInquiryError if a selector has no match */
 export function accessView(estate: Estate, inquiry: AccessInquiry): AccessView {
   const { policy } = inOrder(estate);
   const devices = selectDevices(policy.devices, inquiry.devices);
@@ -249,17 +256,17 @@ export function accessView(estate: Estate, inquiry: AccessInquiry): AccessView {
   };
 }
 
-/** Lines that list the evaluated keys, devices, logins and addresses, and the interpretation of selectors. */
+/** Lines that list the evaluated keys, devices, logins and addresses, and the interpretation of ambiguous selectors. */
 export function evaluatedLines({ estate, inquiry, devices, keys, evaluated, notes }: AccessView): string[] {
   const { logins, addresses } = evaluated;
   const sources = `from patterns and ${counted(estate.seen.sessions, "recent session")}`;
   const loginSource = inquiry.logins.length > 0 ? "as given" : sources;
   const addressSource = inquiry.addresses.length > 0 ? "as given" : sources;
   const anyAddress = addresses.includes(ANY_ADDRESS)
-    ? `; ${ANY_ADDRESS} represents all addresses that no rule names`
+    ? `; ${ANY_ADDRESS} represents all addresses that no rule mentions`
     : "";
   const anyLogin = logins.includes(ANY_LOGIN)
-    ? `; ${OTHER_LOGINS} represents all login names that no pattern names`
+    ? `; ${OTHER_LOGINS} represents all login names that no pattern mentions`
     : "";
   return [
     `Namespace ${estate.tenant}: ${part(keys, estate.policy.keys, "key")}, ` +

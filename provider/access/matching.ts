@@ -3,7 +3,7 @@ import ipaddr from "ipaddr.js";
 
 /**
  * Returns true if the whole text matches the glob, where `*` matches any text and `?` matches one character. The search
- * backtracks only to the last `*`, so its time grows at most with the product of both lengths.
+ * backtracks only to the last `*`, so the time of the search grows at most with the product of both lengths.
  */
 export function globFits(glob: string, text: string): boolean {
   const [wanted, given] = [[...glob], [...text]];
@@ -45,8 +45,9 @@ export interface Network {
   readonly text: string;
   contains(address: string): boolean;
   /**
-   * Addresses that reveal whether a policy is restricted to the network: its first and last address and their neighbors
-   * outside. For IPv4 also addresses that a pattern without anchors matches by mistake (`10\.1`: 110.1.0.0, 10.10.0.0).
+   * Addresses that show whether a policy is restricted to the network: the first and last address of the network, and
+   * the adjacent addresses outside the network. For IPv4, the list also contains addresses that a pattern without
+   * anchors matches by mistake (`10\.1`: 110.1.0.0, 10.10.0.0).
    */
   readonly probes: readonly string[];
 }
@@ -102,11 +103,11 @@ function lookalikes(first: string, prefix: number): string[] {
 /**
  * Reads an address that `isIP` accepts. An IPv4-mapped IPv6 address becomes IPv4, as in the firewall (rules section
  * 14).
- * @throws TypeError for an address with a zone, which has a meaning only on its own host
+ * @throws TypeError for an address with a zone, since a zone is only valid on one host
  */
 export function readAddress(text: string): Address {
   if (isIPv4(text)) return ipaddr.parse(text);
   if (text.includes("%")) throw new TypeError(`${text}: must have no zone`);
-  // The URL parser normalizes the address. Without it, the library treats `::10.0.0.1` as an IPv4-mapped address.
+  // Without this normalization by the URL parser, ipaddr.js treats `::10.0.0.1` as an IPv4-mapped address.
   return ipaddr.process(new URL(`http://[${text}]`).hostname.slice(1, -1));
 }

@@ -23,25 +23,25 @@ interface Flags extends AccessFlags, ConfigurationFlags, TerraformFlags {
 }
 
 const NOTES = `
-Exit codes: 0 = OK, also if there is no access; 1 = error; ${BLOCKED} = --explain: the
-login is refused, or a part could not be checked`;
+Exit codes: 0 = OK, even if there is no access; 1 = error; ${BLOCKED} = a part could not be
+checked, or with --explain: the login is refused`;
 
 export function addAccessCommand(program: Command, action: ActionOf): void {
   const command = program
     .command("access")
     .option(
       "--device <name|tag>",
-      "Select devices by name (* matches any text, ? one character), uid or tag; or tag:…, name:…, uid:…; repeatable",
+      "Select devices by name (* matches any text, ? one character), uid or tag. Use the prefix name:, uid: or tag: to match only one kind; repeatable",
       collect,
     )
     .option(
       "--key <key>",
-      "Select keys by fingerprint, its beginning, or name (* matches any text, ? one character); repeatable",
+      "Select keys by fingerprint, the beginning of a fingerprint, or name (* matches any text, ? one character); repeatable",
       collect,
     )
-    .option("--login <name>", "Select this login; repeatable", collect)
-    .option("--from <address>", "Select this source IP address; repeatable", collect)
-    .option("--explain", "Explain why one key may or may not log in to one device")
+    .option("--login <name>", "Select access with this login name; repeatable", collect)
+    .option("--from <address>", "Select access from this source IP address; repeatable", collect)
+    .option("--explain", "Explain why one login with one key to one device is allowed or refused")
     .addOption(new Option("--json", "Print the complete result as JSON").conflicts("csv"))
     .addOption(allowIncompleteOption())
     .option("--csv", "Print a CSV line for each key, login, group of addresses and device");

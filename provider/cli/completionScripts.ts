@@ -11,7 +11,7 @@ interface Flag {
   /** The long name, such as `--stack`, and the short name if there is one. */
   readonly names: readonly string[];
   readonly about: string;
-  /** Undefined if the flag takes no value. */
+  /** The completions of the flag's value; undefined if the flag takes no value. */
   readonly values: Values | undefined;
 }
 
@@ -21,17 +21,18 @@ interface Completed {
   readonly path: string;
   readonly subcommands: readonly { readonly name: string; readonly about: string }[];
   readonly flags: readonly Flag[];
-  /** The completions of its first argument. */
+  /** The completions of the first argument of the command. */
   readonly argument: Values;
 }
 
-/** The script that completes a program's command line in a shell. */
+/** Returns the script that completes the command line of a program in a shell. */
 export function completionScript(shell: Shell, program: Command): string {
   const commands = completed(program, "");
   const name = program.name();
   if (shell === "fish") return fishScript(name, commands);
   const bash = bashScript(name, commands);
-  // Zsh can run completion functions of bash. They must not use its special variables, such as `path` and `words`.
+  // Zsh can run completion functions of bash. Such a function must not use special variables of Zsh, such as `path` and
+  // `words`.
   return shell === "bash" ? bash : `autoload -U +X bashcompinit && bashcompinit\n${bash}`;
 }
 
@@ -54,7 +55,7 @@ const flagOf = (option: Option): Flag => ({
   values: option.required || option.optional ? valuesOf(option) : undefined,
 });
 
-/** The kind of a value, by its choices or by the placeholder in the help. */
+/** Returns the completions of a value, from its list of choices or from its placeholder in the help. */
 function valuesOf(value: Option | Argument): Values {
   if (value.argChoices) return value.argChoices;
   const isStack = "long" in value && value.long === "--stack";

@@ -25,7 +25,7 @@ export function addCoverageCommand(program: Command, action: ActionOf): void {
   const command = addWithStackFlag(addStackFlags(program.command("coverage")))
     .option(
       "--fail-on-unmanaged",
-      "Exit 2 if an object is unmanaged and not excepted in access.ignore, or if a part could not be read",
+      "Exit with code 2 if an unmanaged object has no exception in access.ignore, or if a list could not be read",
       false,
     )
     .option("--json", JSON_RESULT, false)
@@ -68,11 +68,16 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<Outcome> 
   }
 }
 
-/** The error for a program whose resources are in several namespaces: coverage is computed for one namespace. */
+/**
+ * Returns the error for a stack whose namespace is not set. The command computes the coverage of exactly one namespace.
+ */
 function missingNamespace(resources: readonly OwnResource[]): EngineError {
   const tenants = new Set(resources.map(({ outputs }) => String(outputs?.tenant)));
   const where = tenants.size === 0 ? "" : ` (the stack has objects in ${[...tenants].sort().join(", ")})`;
-  return new EngineError("usage", `The namespace is not set. Set GATEHOUSE_TENANT to its id${where}.`);
+  return new EngineError(
+    "usage",
+    `The namespace is not set. Set GATEHOUSE_TENANT to the id of the namespace${where}.`,
+  );
 }
 
 async function textOf({ stdout, env }: Io, coverage: NamespaceCoverage): Promise<string> {

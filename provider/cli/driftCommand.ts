@@ -48,14 +48,17 @@ interface Flags extends TargetFlags, RunFlags, WithStackFlags, TerraformFlags {
 export function addDriftCommand(program: Command, action: ActionOf): void {
   const command = addStackFlags(addTargetFlags(program.command("drift")))
     .addOption(
-      new Option("--unmanaged <mode>", "Handling of unmanaged objects: exit 2, warn, or ignore them")
+      new Option(
+        "--unmanaged <mode>",
+        "Treatment of unmanaged objects: fail exits with code 2, warn only reports the objects, ignore does not search for them",
+      )
         .choices(["fail", "warn", "ignore"])
         .default("fail"),
     )
     .option("--repair", "Revert drift and delete unmanaged objects, after confirmation")
     .option(
       "--adopt-from <stack>",
-      "With --repair: also delete or change objects that this other stack declared last: stack or project/stack; repeatable",
+      "With --repair: also delete or change objects that another stack declared last. Set <stack> to stack or project/stack; repeatable",
       collect,
       [],
     )
@@ -64,7 +67,7 @@ export function addDriftCommand(program: Command, action: ActionOf): void {
     .option("--json", "Print the report as JSON")
     .option("--markdown <file>", "Write the report as Markdown, for an issue or a comment")
     .option("--junit <file>", "Write the report as JUnit XML, for the test results of a pipeline")
-    .option("--html <file>", "Write the access map as one HTML file: the declared and the live access")
+    .option("--html <file>", "Write an HTML file with a map of the declared and the live access")
     .addOption(
       new Option(
         "--notify <form>",
@@ -75,23 +78,19 @@ export function addDriftCommand(program: Command, action: ActionOf): void {
     )
     .option(
       "--notify-state <file>",
-      "File with the last notified findings (default: access.notified.<stack>.json in the project directory)",
+      "File that stores the fingerprint of the last notified findings (default: access.notified.<stack>.json in the project directory)",
     );
-  addTerraformFlag(command, "Report the drift in this plan of Terraform or OpenTofu instead of a stack's", [
-    "stack",
-    "engine",
-    "target",
-    "exclude",
-    "repair",
-    "adoptFrom",
-    "offline",
-  ]);
+  addTerraformFlag(
+    command,
+    "Report the drift in this plan of Terraform or OpenTofu instead of the drift of a stack",
+    ["stack", "engine", "target", "exclude", "repair", "adoptFrom", "offline"],
+  );
   addHelp(addNoTestsFlag(addWithStackFlag(command)).action(action(drift)), {
     group: "Operate a fleet:",
     summary: "Find changes made outside the program, and unmanaged objects.",
     description:
-      `${TESTING} live namespace. Exits 2 if there is drift, an unmanaged object, a failed test, an expired API ` +
-      "key or one that is due for rotation, or if a part could not be checked.",
+      `${TESTING} live namespace. Exits with code 2 if there is drift, an unmanaged object, a failed test, an API ` +
+      "key that has expired or is due for rotation, or a part that could not be checked.",
     examples: [
       "gatehouse drift policy --stack prod",
       "gatehouse drift policy --stack prod --notify slack --junit drift.xml",
@@ -174,7 +173,10 @@ async function stackDrift(running: Running, folder: string, flags: Flags): Promi
   });
 }
 
-/** The objects that other stacks manage, the exceptions, and the times when runs first found unmanaged objects. */
+/**
+ * Returns the resources of other stacks, the exceptions, and the file with the times when runs first found unmanaged
+ * objects.
+ */
 async function managedOrExcepted(
   io: Io,
   folder: string,
@@ -193,7 +195,7 @@ async function managedOrExcepted(
 
 /**
  * Returns a function that sends the findings of a run to the webhook; undefined without `--notify`.
- * @throws ConfigurationError if the address of the webhook or of a proxy is missing or wrong
+ * @throws ConfigurationError if the address of the webhook or of a proxy is missing or invalid
  */
 async function notifierOf(
   { env, stderr }: Io,
@@ -249,7 +251,7 @@ async function repair(
   const { confirm = async () => true } = prompt("Repair?");
   const remove = () =>
     removeObjects(connection, removed, (object) => progress.write(` -  ${title(object)} deleted\n`));
-  // Deletions come first: a recreated API key may need the name of a deleted one.
+  // Deletions come first: a recreated API key may need the name of a deleted API key.
   const confirmAndRemove = async (plan: Plan) => {
     await preflight(plan);
     if (!(await confirm(plan))) return false;
@@ -288,7 +290,7 @@ async function writeReports(
     if (!home) throw new EngineError("usage", "--html needs a service. Set GATEHOUSE_URL.");
     const { project, stack, service = "", notEvaluated, notes } = report;
     await writeAccessMap(stderr, html, home, {
-      title: `Drift of access to ${home.namespace.name}: as declared, and as it is`,
+      title: `Drift of access to ${home.namespace.name}: declared and live access`,
       ...{ project, stack, service, notes: [...notEvaluated, ...notes] },
     });
   }

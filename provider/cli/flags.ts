@@ -8,7 +8,7 @@ import {
 } from "../engine/index.ts";
 import type { Io } from "./outcome.ts";
 
-/** The flags that select a stack only for its configuration. */
+/** The flags that select a stack for commands that only read the configuration of the stack. */
 export interface ConfigurationFlags {
   readonly stack?: string;
   readonly engine?: EngineName;
@@ -49,12 +49,12 @@ export const stackOptionsOf = (folder: string, { stack, engine, parallel }: Stac
 export function addConfigurationFlags(command: Command): Command {
   return command
     .option("-s, --stack <name>", "Read missing settings from the configuration of this stack")
-    .addOption(engineOption("Engine that reads this configuration (default: cli)"));
+    .addOption(engineOption("Engine that reads the configuration of the stack (default: cli)"));
 }
 
 /**
- * The configuration of the selected stack, by `namespace:key` and with secrets decrypted; empty without `--stack`.
- * @throws EngineError (`usage`) for an engine without a stack; the errors of opening the stack
+ * Returns the configuration of the selected stack by `namespace:key`, with decrypted secrets. Empty without `--stack`.
+ * @throws EngineError (`usage`) for `--engine` without `--stack`; the errors of opening the stack
  */
 export async function configurationOf(
   { env }: Io,
@@ -70,7 +70,7 @@ export interface TerraformFlags {
   readonly terraform?: string;
 }
 
-/** @param conflicts names of flags that only apply to Pulumi */
+/** Adds the flag `--terraform`. @param conflicts names of flags that only apply to Pulumi */
 export function addTerraformFlag(
   command: Command,
   about: string,

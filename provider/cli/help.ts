@@ -5,14 +5,14 @@ import type { Command } from "commander";
 export type Group = "Apply a program:" | "Review access:" | "Operate a fleet:" | "Set up:";
 
 interface CommandHelp extends HelpEnd {
-  /** One sentence, for the list of commands. */
+  /** Summary of the command in one sentence, for the list of commands. */
   readonly summary: string;
-  /** Further sentences of the command's own help. */
+  /** Further sentences for the help of the command. */
   readonly description?: string;
   readonly group?: Group;
 }
 
-/** Adds the help of a command, which ends with examples and the page with more. */
+/** Adds the help of a command. The help ends with examples and a link to the documentation. */
 export function addHelp(
   command: Command,
   { summary, description = "", group, ...end }: CommandHelp,

@@ -50,17 +50,20 @@ Exit codes: 0 = the program is written and its preview is empty; 1 = error`;
 export function addImportCommand(program: Command, action: ActionOf): void {
   const command = program
     .command("import")
-    .option("--tenant <name>", "Name or id of the namespace (default: GATEHOUSE_TENANT, or the only one)")
+    .option(
+      "--tenant <name>",
+      "Name or id of the namespace (default: GATEHOUSE_TENANT, or the only namespace)",
+    )
     .requiredOption("--out <folder>", "Folder for the new program")
     .addOption(
       new Option(
         "--format <format>",
-        "Language of the program; yaml needs the plugin, terraform is a root module of Terraform or OpenTofu",
+        "Language of the program; yaml needs the plugin, terraform writes a root module for Terraform or OpenTofu",
       )
         .choices(FORMATS)
         .default("typescript"),
     )
-    .option("--plugin", "Write a program for the plugin instead of dynamic resources", false)
+    .option("--plugin", "Write a program that uses the plugin instead of dynamic resources", false)
     .addOption(
       new Option("--only <kind...>", "Import only these kinds of resources (default: all)").choices(KINDS),
     )
@@ -69,14 +72,14 @@ export function addImportCommand(program: Command, action: ActionOf): void {
     .addOption(
       new Option(
         "--state <where>",
-        "Where to write the state: to the stack, to a file for `pulumi stack import`, or nowhere (default: stack " +
-          "for a file backend, else file)",
+        "Destination of the state: the stack, a file for `pulumi stack import`, or none (default: stack for a file " +
+          "backend, otherwise file)",
       ).choices(["stack", "file", "none"]),
     )
     .addOption(
       new Option(
         "--adopt",
-        "Write no state: the resources have adopt: true instead; omits API keys",
+        "Write no state. The program adopts the objects with adopt: true, and omits API keys",
       ).conflicts("state"),
     )
     .action(action(importing));
@@ -131,11 +134,11 @@ async function importing(io: Io, flags: Flags): Promise<Outcome> {
   return { text: () => next };
 }
 
-/** Creates the state, unless the flags exclude it. @returns the next steps of the user */
+/** Creates the state, unless the flags disable this step. @returns the next steps for the user */
 async function nextSteps(io: Io, flags: ImportFlags, { resources }: Program): Promise<string> {
   const { out, format, plugin, stack, adopt, state } = flags;
   if (format === "terraform") {
-    // The root module already has import blocks.
+    // The import blocks of the root module create the state.
     const { clisFor } = await import("../terraform/installProvider.ts");
     const command = clisFor(io.env)[0]?.command;
     return `Next, in ${out}, with the provider (gatehouse terraform install):
@@ -145,7 +148,7 @@ async function nextSteps(io: Io, flags: ImportFlags, { resources }: Program): Pr
   }
   if (adopt || state === "none") return `Next: gatehouse preview ${out} --stack ${stack} --create`;
   if (plugin) {
-    // `pulumi import` reads a list.
+    // `pulumi import` reads the resources from a JSON list.
     const { jsonText } = await import("../import/literal.ts");
     await writeOutput(join(out, "import.json"), jsonText({ resources }, 1));
     return `Next, in ${out}, with the plugin (gatehouse pulumi install):
@@ -159,7 +162,7 @@ async function nextSteps(io: Io, flags: ImportFlags, { resources }: Program): Pr
 const NOT_NORMAL =
   "Terraform would read another id, because it converts all text to Unicode normalization form C. Rename the object first";
 
-/** @throws EngineError (`usage`) for a flag that Terraform does not have */
+/** Rejects flags that only apply to Pulumi. @throws EngineError (`usage`) for such a flag */
 function rejectPulumiFlags({ state, plugin, adopt, project, stack }: Flags): void {
   const reject = (flag: string, why: string): never => {
     throw new EngineError("usage", `${flag} cannot be used with --format terraform: ${why}. Remove it.`);
@@ -173,7 +176,7 @@ function rejectPulumiFlags({ state, plugin, adopt, project, stack }: Flags): voi
   if (stack !== undefined) reject("--stack", "only Pulumi has stacks");
 }
 
-/** A name for a project or a stack, in the characters that Pulumi allows. */
+/** Returns a name for a project or a stack that contains only characters that Pulumi allows. */
 const plainName = (name: string) => name.replaceAll(/[^A-Za-z0-9_.-]+/g, "-").slice(0, 100) || "access";
 
 const reasonText = ({ object: { definition, name, id }, reason }: Undeclarable) =>
@@ -191,7 +194,7 @@ async function readNamespace({ stderr }: Io, connection: Connection, { tenant, o
   return { tenant: id, name, service, inventory: await inventoryOf(connection, id, only ?? KINDS) };
 }
 
-/** Writes files that do not exist yet. @throws EngineError (`usage`) with the name of a file that exists */
+/** Writes the files of a program. @throws EngineError (`usage`) with the path of a file that already exists */
 async function writeFolder(out: string, files: readonly ProgramFile[]): Promise<void> {
   const existing = files.find(({ path }) => existsSync(join(out, path)));
   if (existing) {
@@ -232,7 +235,7 @@ async function createState(
   const c = colors(io.stderr, io.env);
   const { name } = parseStackName(stack);
   const { preview, deployment } = await importState({
-    // The state for a file is created in a file backend, which has no organizations.
+    // Without a file backend of the user, the state is created in a temporary file backend, which has no organizations.
     ...{ folder: out, project, stack: backend === undefined ? name : stack, backend, resources },
     env: { ...io.env, GATEHOUSE_TENANT: tenant },
     onEvent: (event) => {
@@ -257,7 +260,8 @@ async function createState(
 }
 
 /**
- * The file backend for the state; undefined if the state is written to a file.
+ * Returns the URL of the file backend that stores the state; undefined if the state is written to a file for `pulumi
+ * stack import`.
  * @throws EngineError (`usage`) for `--state stack` if the backend is not a file backend
  */
 async function fileBackendOf({ env }: Io, folder: string, state: Flags["state"]) {
@@ -288,6 +292,6 @@ async function installPackages({ stderr, env }: Io, folder: string): Promise<voi
   if (code === 0) return;
   throw new EngineError(
     "packages",
-    `npm install failed in ${folder}. The program is written, but it has no state. Install its packages, delete its files and run the command again, or use --adopt.`,
+    `npm install failed in ${folder}. The program is written, but it has no state. Install the packages in this directory, delete the files of the program, and run the command again. Or use --adopt.`,
   );
 }

@@ -6,13 +6,14 @@ import { addHelp } from "./help.ts";
 import type { ActionOf, Io, Outcome } from "./outcome.ts";
 
 const PLUGIN_NOTES = `
-The command installs into PULUMI_HOME (default: .pulumi in the home folder of the
-user database; like the Pulumi CLI, the command ignores HOME).
+The command installs the plugin into PULUMI_HOME. The default is .pulumi in the home
+directory that the user database contains. Like the Pulumi CLI, the command ignores
+the variable HOME.
 To remove the plugin: pulumi plugin rm resource gatehouse`;
 
 const PROVIDER_NOTES = `
 Terraform and OpenTofu search .terraform.d/plugins in the home folder by default.
-With --mirror, the command prints the settings that they need.
+With --mirror, the command prints the settings that select the mirror.
 The provider needs Node.js 22.19 or newer as "node" on the PATH. It does not run on
 Windows.`;
 
@@ -30,7 +31,7 @@ export function addInstallCommands(program: Command, action: ActionOf): void {
   });
   addHelp(pulumi.command("install").action(action(installPlugin)), {
     summary: "Install the plugin where the Pulumi CLI finds it.",
-    description: "Programs in every language of Pulumi can then use the resources.",
+    description: "Programs in every Pulumi language can then use the Gatehouse resources.",
     notes: PLUGIN_NOTES,
     examples: [
       "gatehouse pulumi install",
@@ -49,12 +50,12 @@ export function addInstallCommands(program: Command, action: ActionOf): void {
     .addOption(
       new Option(
         "--for <program>",
-        "Program to install for (default: the programs on the PATH, or both if neither is there)",
+        "Program that will use the provider (default: the programs on the PATH, or both if the PATH contains neither)",
       ).choices(CHOICES),
     )
     .option(
       "--mirror <folder>",
-      "Install into this mirror (default: .terraform.d/plugins in the home folder)",
+      "Install the provider into this filesystem mirror (default: .terraform.d/plugins in the home directory)",
     )
     .action(action(installProvider));
   addHelp(install, {
@@ -98,7 +99,7 @@ async function installProvider({ env }: Io, { mirror, for: choice }: Flags): Pro
   }
 }
 
-/** The error of an installation. Errors of other origins than the file system are returned unchanged. */
+/** Converts a file system error of an installation to an EngineError. Returns other errors unchanged. */
 function installError(error: unknown, what: string, remedy: string): unknown {
   const { code, path } = error as NodeJS.ErrnoException;
   if (code === undefined || error instanceof EngineError) return error;

@@ -20,15 +20,15 @@ Exit codes of all commands:
   0    OK
   1    Error: wrong usage, no connection, a failed run
   2    Blocking findings: a failed policy test, drift, a refused login, a plan
-       that differs from the reviewed one
+       that differs from the reviewed plan
   130  Interrupted
 
 Environment: GATEHOUSE_URL is the address of the service. GATEHOUSE_API_KEY,
 GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD are the credential.
-GATEHOUSE_TENANT is the id of the namespace. Each also has a _FILE form.
+GATEHOUSE_TENANT is the id of the namespace. Each variable also has a _FILE form.
 --stack <name> reads missing settings from the configuration of that stack.`;
 
-/** Commands and flags of other programs, with the names here. */
+/** Names of commands and flags in other programs, with the corresponding names in `gatehouse`. */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   plan: "preview",
   diff: "preview or drift",
@@ -65,12 +65,13 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Runs the command `gatehouse` to its end, in the working folder of this process. Meanwhile it handles the signals that
- * end a process. Loaded policy tests may continue to run afterwards: end a process that only runs this function with
- * the exit code.
+ * Runs the command `gatehouse` in the working directory of this process. During the run, the function handles the
+ * signals that end a process.
+ * Policy tests may continue to run after the function returns. A process that only runs this function must therefore
+ * call `process.exit`.
  * @param args words of the command line
  * @returns the exit code
- * @throws errors that are neither the engine's nor the service's: they are bugs
+ * @throws errors that come neither from the engine nor from the service; such errors are bugs
  */
 export async function main(args: readonly string[], process: Io): Promise<number> {
   const { env, stdout, stderr } = process;
@@ -78,7 +79,8 @@ export async function main(args: readonly string[], process: Io): Promise<number
     env,
     stdout,
     stderr,
-    // The first access opens the stream, which changes the settings of a pipe that other processes may share.
+    // Delays the access to `process.stdin`. The first access opens the stream, which changes the settings of a pipe
+    // that other processes may share.
     get stdin() {
       return process.stdin;
     },
@@ -92,7 +94,8 @@ export async function main(args: readonly string[], process: Io): Promise<number
         outcome = await command(io, ...words);
         code = await printOutcome(io, outcome, json);
       } catch (error) {
-        // Standard output has the result already, and gets one JSON document at most.
+        // Prints the error as JSON only if standard output has no result yet, so that the output is a single JSON
+        // document.
         code = printError(io, error, json && !(outcome?.result ?? outcome?.parts));
       }
     };
@@ -105,7 +108,7 @@ export async function main(args: readonly string[], process: Io): Promise<number
     .configureOutput({
       writeOut: (text) => stdout.write(text),
       writeErr: (text) => stderr.write(text),
-      // `reportUsage` turns these errors into errors of the command.
+      // `reportUsage` converts these errors of commander to EngineErrors, which are printed later.
       outputError: () => {},
       getOutHelpWidth: () => stdout.columns ?? HELP_WIDTH,
       getErrHelpWidth: () => stderr.columns ?? HELP_WIDTH,
@@ -120,7 +123,8 @@ export async function main(args: readonly string[], process: Io): Promise<number
     ],
     page: "README.md",
   });
-  // `help` prints the whole help for an unknown command. Without it, the command is reported as unknown.
+  // For an unknown command, `help` would print the help of the program. Without the word `help`, the program reports
+  // the unknown command.
   const [first, topic = ""] = args;
   const words = first === "help" && topic !== "" && !LOADERS.has(topic) ? args.slice(1) : args;
   for (const add of await commandsFor(words)) add(program, action);
@@ -138,14 +142,14 @@ export async function main(args: readonly string[], process: Io): Promise<number
   }
 }
 
-/** The description of a flag, without a default that means "not set". */
+/** Returns the description of a flag. Omits the default of a flag if it is `false` or an empty list. */
 function optionDescription(option: Option): string {
   const { defaultValue } = option;
   const isUnset = defaultValue === false || (Array.isArray(defaultValue) && defaultValue.length === 0);
   return new Help().optionDescription(isUnset ? new Option(option.flags, option.description) : option);
 }
 
-/** Makes a command and its subcommands throw an EngineError (`usage`) for a wrong command line. */
+/** Configures a command and its subcommands to throw an EngineError (`usage`) for a wrong command line. */
 function reportUsage(command: Command, path: string): void {
   const { commands, options } = command;
   const names = [...commands.map((child) => child.name()), ...options.flatMap(({ long }) => long ?? [])];
@@ -156,7 +160,7 @@ function reportUsage(command: Command, path: string): void {
   for (const child of commands) reportUsage(child, `${path} ${child.name()}`);
 }
 
-/** The command that needs all the others, to complete them. */
+/** The command that loads all other commands, because the completion script contains their names and flags. */
 const COMPLETION = "completion";
 
 type AddCommands = (program: Command, action: ActionOf) => void;
@@ -182,8 +186,8 @@ const LOADERS: ReadonlyMap<string, () => Promise<AddCommands>> = new Map([
 ]);
 
 /**
- * Loads only the command of the first word, since each command adds to the time of the start. Loads all commands for the
- * help, for the completion and for an unknown command, which may resemble a known one.
+ * Loads only the command that the first word selects, since each loaded command slows down the start. Loads all
+ * commands for the help, for the completion script, and for an unknown command, whose error suggests similar commands.
  */
 function commandsFor([name = ""]: readonly string[]): Promise<readonly AddCommands[]> {
   const load = name === COMPLETION ? undefined : LOADERS.get(name);

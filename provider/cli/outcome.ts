@@ -8,11 +8,11 @@ import type { TestedNamespace } from "../review/testedNamespace.ts";
 import { printable, printableLines } from "../words.ts";
 import { colors, resultText } from "./render.ts";
 
-/** The streams and the environment of a command: those of `process`, or their replacements in tests. */
+/** The streams and the environment of a command: the values of `process`, or replacements in tests. */
 export interface Io {
-  /** The environment variables. The engine and its programs get only these. */
+  /** The environment variables. The engine and its programs receive only these variables. */
   readonly env: NodeJS.ProcessEnv;
-  /** Commands prompt only if this stream is a terminal. */
+  /** The standard input. Commands prompt only if this stream is a terminal. */
   readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean };
   readonly stdout: Output;
   readonly stderr: Output;
@@ -27,11 +27,14 @@ export const BLOCKED = 2;
 export interface Outcome<R extends object = object> {
   readonly result?: R;
   readonly text?: () => string | Promise<string>;
-  /** A large output, printed instead of the result and the text. Its parts are created while they are printed. */
+  /**
+   * Parts of a large output, which is printed instead of `result` and `text`. Each part is created when the part is
+   * printed.
+   */
   readonly parts?: Iterable<string>;
-  /** @default 0 */
+  /** Exit code of the command. @default 0 */
   readonly exitCode?: number;
-  /** Runs the policy tests of the project. If they fail, their exit code replaces {@link exitCode}. */
+  /** Runs the policy tests of the project. If the tests fail, the exit code of the tests replaces {@link exitCode}. */
   readonly policyTests?: (() => Promise<Outcome<TestedNamespace>>) | undefined;
   readonly afterPrint?: (tests: TestedNamespace | undefined) => Promise<void>;
 }
@@ -50,8 +53,8 @@ const textOf = ({ stdout, env }: Io, result: Result): string =>
   resultText(colors(stdout, env), withoutValues(result));
 
 /**
- * Prints the result, then the policy tests. As JSON, both are one object. If the policy tests cannot run, the result is
- * still printed.
+ * Prints the result, then the policy tests. With `--json`, prints both as one object. If the policy tests cannot run,
+ * the result is still printed.
  * @returns the exit code
  * @throws the errors of the policy tests and of {@link Outcome.afterPrint}
  */
@@ -82,10 +85,10 @@ async function printParts(stdout: Output, parts: Iterable<string>): Promise<void
 }
 
 /**
- * Prints the error that ends a command: its message and its code. With `--json`, also prints the error as an object, with
- * the result of the run if there is one.
+ * Prints the error that ends a command: its message and its code. With `--json`, also prints the error as an object,
+ * with the result of the run if there is one.
  * @returns the exit code
- * @throws the error itself if it is a bug, for its stack trace
+ * @throws an error that is a bug, so that the stack trace is printed
  */
 export function printError(io: Io, error: unknown, json: boolean): number {
   if (!(error instanceof GatehouseError)) throw error;
@@ -98,16 +101,19 @@ export function printError(io: Io, error: unknown, json: boolean): number {
     };
     io.stdout.write(`${JSON.stringify(shown, null, 2)}\n`);
   } else if (result && result.steps.length > 0) io.stdout.write(`${textOf(io, result)}\n`);
-  // Errors of requests contain text of the service, so they are printed as one line.
+  // An error of a request contains text from the service, so the message is printed on one line.
   const message = (error instanceof EngineError ? printableLines : printable)(printedError(error));
   io.stderr.write(`${colors(io.stderr, io.env).red(`error: ${message}`)}\n`);
   return error instanceof OutdatedPlanError ? BLOCKED : 1;
 }
 
-/** Error codes of a stream that lost its reader: a pipe, a socket, a terminal. */
+/** Error codes of a stream whose reader has exited: a pipe, a socket or a terminal. */
 const READER_LOST = ["EPIPE", "ECONNRESET", "EIO"];
 
-/** Other errors of a stream, such as a full disk. */
+/**
+ * The last write error of each stream, for example because the disk is full. Excludes errors because the reader has
+ * exited.
+ */
 const failures = new WeakMap<Output, NodeJS.ErrnoException>();
 
 function onError(this: Output, error: NodeJS.ErrnoException): void {
@@ -115,8 +121,8 @@ function onError(this: Output, error: NodeJS.ErrnoException): void {
 }
 
 /**
- * Lets a command finish after its output lost its reader, as with `| head`. A stream error without a listener would end
- * the process in the middle of a run. {@link outputFailure} returns other errors.
+ * Allows a command to finish after the reader of its output has exited, as with `| head`. Without a listener, a stream
+ * error would end the process in the middle of a run. {@link outputFailure} returns other errors.
  */
 export function surviveLostReaders({ stdout, stderr }: Io): void {
   for (const stream of [stdout, stderr]) {
@@ -124,9 +130,12 @@ export function surviveLostReaders({ stdout, stderr }: Io): void {
   }
 }
 
-/** The error because of which output is missing; undefined if the output is complete or has no reader. */
+/**
+ * Returns the write error that made the output incomplete; undefined if the output is complete or its reader has
+ * exited.
+ */
 export async function outputFailure({ stdout }: Io): Promise<Error | undefined> {
-  // The callback of a write is called after the errors of all earlier writes.
+  // Node.js calls the callback of a write after it has reported the errors of all earlier writes.
   await new Promise((written) => stdout.write("", written));
   return failures.get(stdout);
 }

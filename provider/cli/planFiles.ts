@@ -46,7 +46,7 @@ export async function planOrConfiguration(
   return { terraform, configuration: terraform.settings };
 }
 
-/** Writes a reviewed plan to a file, for `up --plan`. @param refresh true if a refresh preceded the plan */
+/** Writes a reviewed plan to a file, for `up --plan`. @param refresh true if the plan was created after a refresh */
 export async function saveReviewed(
   file: string,
   stack: Stack,
@@ -60,7 +60,7 @@ export async function saveReviewed(
 }
 
 /**
- * Applies a reviewed plan, or changes nothing.
+ * Applies a reviewed plan. Changes nothing if the current plan differs from the reviewed plan.
  * @throws OutdatedPlanError with the differences from the reviewed plan; EngineError if the file cannot be used
  */
 export async function upAsReviewed(io: Io, file: string, stack: Stack): Promise<Result> {
@@ -102,7 +102,7 @@ async function requireAsReviewed(
   const { service, refresh } = reviewed;
   const now = capturePlan(plan, { service, home, refresh, estates });
   const { differences, notes } = planDifferences(reviewed, now);
-  // Device names are untrusted text.
+  // Notes contain device names, which are untrusted text.
   for (const note of notes) stderr.write(`${printable(note)}\n`);
   if (differences.length > 0) throw new OutdatedPlanError(differences);
 }

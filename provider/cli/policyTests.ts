@@ -63,7 +63,10 @@ export function addNoTestsFlag(command: Command): Command {
   return command.option("--no-tests", "Skip the policy tests (*.policy.ts)");
 }
 
-/** True if a command runs policy tests. @throws EngineError (`project`) if the program's folder cannot be read */
+/**
+ * Returns true if a command must run policy tests.
+ * @throws EngineError (`project`) if the program's folder cannot be read
+ */
 export async function hasPolicyTests(
   folder: string,
   { tests = true, offline = false }: { readonly tests?: boolean; readonly offline?: boolean } = {},
@@ -75,8 +78,8 @@ export async function hasPolicyTests(
 
 /**
  * Runs the policy tests of a project.
- * @param planned the plan whose resulting namespace is tested, and its parts that could not be checked; default: the live
- * namespace is tested
+ * @param planned the plan whose resulting namespace is tested, and the parts of the plan that could not be checked.
+ * Without a plan, the live namespace is tested.
  * @throws ConfigurationError, RequestError and other errors of the connection
  */
 export async function runPolicyTests(
@@ -107,7 +110,10 @@ export async function runPolicyTests(
 
 const LISTED_MAX = 8;
 
-/** The results of policy tests, as a test runner shows them. @param folder relative to the working folder */
+/**
+ * Returns the results of policy tests as text, similar to the output of a test runner.
+ * @param folder relative to the working folder
+ */
 export function policyTestsText(c: Colors, { tests }: PolicyTestReport, folder: string): string {
   const failed = tests.filter(({ ok }) => !ok).length;
   const passed = tests.length - failed;

@@ -28,11 +28,11 @@ const OPERATIONS = {
   same: { sign: "  ", color: "dim", planned: "unchanged", done: "unchanged", drifted: "as in the state" },
 } as const satisfies Record<StepOp, object>;
 
-/** Colors for a terminal; none for other streams or if NO_COLOR is set. */
+/** Returns the colors for a terminal. Other streams, and terminals with NO_COLOR, get no colors. */
 export const colors = ({ isTTY }: { readonly isTTY?: boolean }, { NO_COLOR }: NodeJS.ProcessEnv): Colors =>
   pc.createColors(isTTY === true && !NO_COLOR);
 
-/** Maximum length of a value that is shown whole. `--json` shows all values whole. */
+/** Maximum length of a value, in characters. Longer values are shortened, except with `--json`. */
 const VALUE_WIDTH = 72;
 const LINE_WIDTH = 110;
 
@@ -58,7 +58,10 @@ function fieldLine(c: Colors, step: Step, field: FieldChange): string {
   return `      ${c.yellow(`~ ${path}: ${old} => ${now}`)}${forced}`;
 }
 
-/** One resource and its changed fields. A deletion shows no fields; a failure shows its reason. */
+/**
+ * Returns the lines for one resource and its changed fields. A deletion has no field lines. A failed step has its error
+ * instead of field lines.
+ */
 function stepLines(c: Colors, step: Step): string[] {
   const failed = step.error === undefined ? "" : c.red(`  failed: ${printableLines(step.error)}`);
   const which = step.op === "replace" ? "the old object" : "the object";
@@ -73,7 +76,10 @@ function stepLines(c: Colors, step: Step): string[] {
   return [head, ...fields.map((field) => fieldLine(c, step, field))];
 }
 
-/** A message as a line. An error begins with the resource like a step; other messages begin with its URN. */
+/**
+ * Returns a message of the engine as a line. An error begins with the title of the resource. Other messages begin with
+ * the URN of the resource.
+ */
 function diagnosticLine(c: Colors, { severity, message, urn }: Diagnostic): string {
   const of = !urn
     ? ""
@@ -86,7 +92,7 @@ function diagnosticLine(c: Colors, { severity, message, urn }: Diagnostic): stri
   return text;
 }
 
-/** The line for an event of a run, such as a finished step; undefined for events without one. */
+/** Returns the line for an event of a run, such as a finished step; undefined for events that print no line. */
 export function progressLine(c: Colors, event: EngineEvent): string | undefined {
   if (event.kind === "phase")
     return c.bold(
@@ -98,7 +104,7 @@ export function progressLine(c: Colors, event: EngineEvent): string | undefined 
     return event.diagnostic.severity === "debug" ? undefined : diagnosticLine(c, event.diagnostic);
   }
   if (event.kind === "started" || event.op === "same") return undefined;
-  // The caller counts reads. A line for each would hide the differences.
+  // The caller prints the number of read objects. One line for each read object would hide the differences.
   if (event.op === "refresh" && event.error === undefined) return undefined;
   const time = c.dim(`(${(event.ms / 1000).toFixed(1)}s)`);
   return ` ${signedTitle(c, event)} ${time}${event.error === undefined ? "" : ` ${c.red("failed")}`}`;
@@ -125,7 +131,10 @@ export function resultText(c: Colors, result: Result): string {
   return lines.join("\n");
 }
 
-/** Excludes finished creations and deletions: the progress has shown them, and they contain no differences. */
+/**
+ * Returns true if the result shows a step. After a run, the result omits creations and deletions, which the progress
+ * output has already shown.
+ */
 function worthShowing(step: Step, planned: boolean): boolean {
   if (step.error !== undefined) return true;
   if (step.op === "same") return false;
@@ -139,7 +148,7 @@ function summaryTail(c: Colors, result: Result): string {
   );
 }
 
-/** Writes the access map of a namespace, before and after a change. */
+/** Writes a map of the access in a namespace before and after a change. */
 export async function writeAccessMap(
   stderr: NodeJS.WritableStream,
   file: string,

@@ -53,18 +53,18 @@ export function addReviewCommand(program: Command, action: ActionOf): void {
     "head",
   ])
     .addOption(createOption().conflicts(["base", "head"]))
-    .option("--no-refresh", "Trust the state; do not read the live objects first")
+    .option("--no-refresh", "Use the stored state; do not read the live objects first")
     .option(
       "--base <revision>",
-      "Compare with the program in this git revision instead of the live service: the effect of the change alone, " +
-        "without drift and changes that are not applied yet",
+      "Compare with the program in this git revision instead of the live service. The review then excludes drift " +
+        "and changes that are not applied yet",
     )
     .option("--head <revision>", "With --base: the git revision to review (default: the working folder)")
     .option("--login <name>", "Also evaluate access for this login; repeatable", collect, [])
     .option("--from <address>", "Also evaluate access from this address; repeatable", collect, [])
     .option(
       "--protect <group>",
-      "Block if no key reaches these devices any more: a tag or a name, also as tag:… and name:…; repeatable",
+      "Block if the change makes a device with this tag or name unreachable. Use the prefix tag: or name: to match only one kind; repeatable",
       collect,
       [],
     )
@@ -72,14 +72,14 @@ export function addReviewCommand(program: Command, action: ActionOf): void {
     .option("--allow-unmanaged", "Do not block on unmanaged keys and rules that widen access", false)
     .option(
       "--allow-missing-permissions",
-      "Do not block on missing permissions of this credential, because another one applies the plan",
+      "Do not block on missing permissions of this credential, because another credential applies the plan",
       false,
     )
-    .option("--allow-findings", "Do not block on new findings of the lint", false)
+    .option("--allow-findings", "Do not block on new lint findings", false)
     .addOption(allowIncompleteOption())
     .option(
       "--expires-within <n>",
-      "Report keys and memberships that expire within this many days (default: 14)",
+      "Report API keys and invitations that expire within this number of days (default: 14)",
       positive("--expires-within"),
     )
     .option("--json", "Print the review as JSON", false)
@@ -91,11 +91,14 @@ export function addReviewCommand(program: Command, action: ActionOf): void {
     .addOption(
       new Option(
         "--save <file>",
-        "Write the plan for up --plan, unless there are blocking findings; encrypted like the state. With " +
-          "--terraform: write the changes of the plan, for --same-as",
+        "Write the plan for up --plan, encrypted like the state. With --terraform: write the changes of the plan for " +
+          "--same-as. If there are blocking findings, no file is written",
       ).conflicts(["base", "head"]),
     )
-    .option("--same-as <file>", "With --terraform: exit 2 unless the plan matches the one saved with --save")
+    .option(
+      "--same-as <file>",
+      "With --terraform: exit with code 2 unless the plan matches the plan that --save wrote",
+    )
     .action(action(review));
   addHelp(command, {
     group: "Review access:",
@@ -116,7 +119,7 @@ async function review(io: Io, folder: string, flags: Flags): Promise<Outcome> {
   if (flags.sameAs !== undefined && flags.terraform === undefined) {
     throw new EngineError("usage", "--same-as needs --terraform. For a Pulumi program, use up --plan.");
   }
-  // The other commands do not need this module, and it would slow down their start.
+  // Imported here because other commands do not need this module, and the import would slow down their start.
   const { accessInquiry } = await import("../access/inquiry.ts");
   const { logins, addresses } = accessInquiry({ login: flags.login, from: flags.from }, "text");
   return withPlans(io, folder, flags, async (plans) => {
@@ -157,7 +160,7 @@ async function review(io: Io, folder: string, flags: Flags): Promise<Outcome> {
         if (work) await writeOutput(flags.save, `${JSON.stringify(work(), null, 2)}\n`);
         io.stderr.write(
           stack
-            ? `Wrote the plan to ${flags.save}. To apply it: gatehouse up --plan ${flags.save}\n`
+            ? `Wrote the plan to ${flags.save}. To apply the plan: gatehouse up --plan ${flags.save}\n`
             : `Wrote the changes of the plan to ${flags.save}. To compare a later plan: gatehouse review --same-as ${flags.save}\n`,
         );
       },
@@ -165,12 +168,12 @@ async function review(io: Io, folder: string, flags: Flags): Promise<Outcome> {
   });
 }
 
-/** The plan to review. Without a baseline, it is compared with the live namespace. */
+/** The plan to review. Without a baseline, the plan is compared with the live namespace. */
 type Planned = Omit<RevisionPlans, "baseline" | "stack"> &
   Partial<RevisionPlans> &
   Pick<ReviewOptions, "notEvaluated"> & { readonly work?: () => PlannedWork };
 
-/** Does work with a plan of `up`, and with the plan of the base revision if `--base` is given. */
+/** Calls `work` with the plan to review, and with the plan of the base revision if `--base` is set. */
 async function withPlans<T>(
   io: Io,
   folder: string,

@@ -26,21 +26,22 @@ export interface RevisionPlans {
   readonly configuration: ReadonlyMap<string, string>;
   readonly folder: string;
   readonly baseline: Baseline;
-  /** The environment with the namespace. Use it for all further work with the stack. */
+  /** The streams, and the environment with the namespace. Use this value for all further work with the stack. */
   readonly io: Io;
 }
 
 interface Side {
-  /** `Base revision main (0123456789)`. */
+  /** Title of the revision in messages: `the base revision main (0123456789)`. */
   readonly title: string;
   readonly folder: string;
   readonly stack: Stack;
 }
 
 /**
- * Previews two revisions of a program on one state, which is only read. Either both previews read the live objects, or
- * neither does. So both plans revert the same drift, and the comparison excludes it.
- * @param temporary a folder for the programs of the revisions; it must exist while the plans are used
+ * Previews two revisions of a program with the same state. The previews do not change the state.
+ * Either both previews read the live objects, or neither preview does. So both plans revert the same drift, and a
+ * comparison of the plans excludes drift.
+ * @param temporary directory for the programs of the revisions. The directory must exist while the plans are used.
  * @throws EngineError with the revision whose preview failed
  */
 export async function revisionPlans(
@@ -60,7 +61,7 @@ export async function revisionPlans(
   const opened = await openForReview(io, folder, flags);
   const { selector: stack } = opened.stack;
   const { env } = opened.io;
-  // Both revisions use the same backend: a relative backend, or none, is resolved in the working folder.
+  // Both revisions use the backend of the working directory, even if the backend URL is relative or not set.
   const here = { ...io, env: { ...env, PULUMI_BACKEND_URL: await backendUrlOf(folder, env) } };
   const unknown: string[] = [];
   const open = async (side: "base" | "head", revision: typeof base | typeof head): Promise<Side> => {
@@ -94,7 +95,7 @@ export async function revisionPlans(
   const differing = serviceDifferences(await before.stack.config(), configuration);
   unknown.push(
     ...differing.map(
-      (key) => `${key} differs between the revisions: the live service is that of ${after.title}`,
+      (key) => `${key} differs between the revisions: the review uses the value of ${after.title}`,
     ),
   );
   return { plan, stack: after.stack, configuration, folder: after.folder, baseline, io: opened.io };
@@ -116,18 +117,20 @@ async function withTitle<T>(title: string, work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Does work with a temporary folder that only this user can read. The folder is also removed if the process ends earlier,
- * or by a signal that can be caught. Such a signal ends the process at once.
+ * Calls `work` with a temporary directory that only this user can read, and removes the directory afterwards. The
+ * directory is also removed if the process exits early, or receives a signal that can be caught. Such a signal ends the
+ * process at once.
  */
 export async function withTemporaryFolder<T>(
   env: NodeJS.ProcessEnv,
   work: (path: string) => Promise<T>,
 ): Promise<T> {
-  // Node searches all parent folders for packages, so no other user may be able to write to them.
+  // Node.js searches all parent directories for packages, so other users must not have write access to these
+  // directories.
   const parent = join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "gatehouse");
   mkdirSync(parent, { recursive: true, mode: 0o700 });
   const path = mkdtempSync(join(realpathSync(parent), "review-"));
-  // Programs that are ending may still write to the folder, so the removal is retried.
+  // A program that has not ended yet may still write to the directory, so the removal is retried.
   const removeFiles = () => rmSync(path, { recursive: true, force: true, maxRetries: 5 });
   const leave = (name: (typeof ENDING_SIGNALS)[number]) => process.exit(128 + constants.signals[name]);
   process.on("exit", removeFiles);

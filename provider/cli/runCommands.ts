@@ -39,7 +39,7 @@ export function addRunCommands(program: Command, action: ActionOf): void {
   });
   addReplaceFlag(previewCommand)
     .option("--refresh", REFRESH)
-    .option("--offline", "Do not contact the service; skip its checks and the policy tests")
+    .option("--offline", "Do not contact the service; skip the preflight checks and the policy tests")
     .addOption(createOption())
     .addOption(allowIncompleteOption());
   addNoTestsFlag(previewCommand).action(action(preview));
@@ -58,8 +58,8 @@ export function addRunCommands(program: Command, action: ActionOf): void {
     .addOption(
       new Option(
         "--plan <file>",
-        "Apply the plan that review --save wrote, without confirmation; exit 2 and change nothing if the program, " +
-          "the state or the service differs from the reviewed one",
+        "Apply the plan that review --save wrote, without confirmation. Exit with code 2 and change nothing if the " +
+          "program, the state or the service has changed since the review",
       ).conflicts(["refresh", "replace", "target", "targetDependents", "exclude", "excludeDependents"]),
     )
     .addOption(
@@ -71,7 +71,7 @@ export function addRunCommands(program: Command, action: ActionOf): void {
     .addOption(
       new Option(
         "--create-namespace <name>",
-        "Create this namespace if the user is a member of none, and use it for resources without a namespace",
+        "Namespace for resources that do not set tenant, if no namespace is configured. The namespace is created unless the user is already a member of a namespace with this name",
       ).conflicts("plan"),
     )
     .action(action(up));
@@ -81,7 +81,7 @@ export function addRunCommands(program: Command, action: ActionOf): void {
     page: "docs/drift.md",
   });
   refreshCommand
-    .option("--clear-pending-creates", "Forget interrupted creations")
+    .option("--clear-pending-creates", "Remove interrupted create operations from the state")
     .option("-y, --yes", YES)
     .action(action(refresh));
   const destroyCommand = command(program, "destroy", {
@@ -137,7 +137,7 @@ function up(io: Io, folder: string, flags: Flags): Promise<Outcome> {
       isConfirmed = true;
       return runOutcome(io, result);
     } finally {
-      // A run that failed halfway has objects in this namespace too.
+      // A failed run may also have created objects in the namespace.
       const note = isConfirmed ? await service?.pin() : undefined;
       if (note !== undefined) progress.write(`${note}\n`);
     }

@@ -15,8 +15,9 @@ import type { Io } from "./outcome.ts";
 import { colors, progressLine } from "./render.ts";
 
 /**
- * Does work with the service of the environment and of a stack's configuration, and closes the connection.
- * @param configuration by `namespace:key` and with secrets decrypted; the environment overrides it
+ * Calls `work` with a connection to the service, and closes the connection afterwards.
+ * @param configuration settings of the stack by `namespace:key`, with decrypted secrets. Environment variables override
+ * these settings.
  * @throws ConfigurationError with the name of the missing or wrong variable
  */
 export async function withConnection<T>(
@@ -25,7 +26,7 @@ export async function withConnection<T>(
   work: (connection: Connection) => Promise<T>,
   frontEnd?: FrontEnd,
 ): Promise<T> {
-  // Other commands need no client, and it would slow down their start.
+  // Imported here because some commands need no client, and the import would slow down their start.
   const { newConnection } = await import("../service/newConnection.ts");
   const lookup = (key: string) => configuration.get(key);
   const connection = newConnection(lookup, { tell: printerOf(io) }, io.env, frontEnd);
@@ -36,7 +37,10 @@ export async function withConnection<T>(
   }
 }
 
-/** Does work with a service. If it fails and the service has another release, prints a note in addition to the error. */
+/**
+ * Calls `work`. If `work` fails and the service has a different release than this program, also prints a note about the
+ * releases.
+ */
 export const withReleaseNote = <T>(io: Io, connection: Connection, work: () => Promise<T>): Promise<T> =>
   connection.telling(printerOf(io), work);
 
@@ -47,7 +51,7 @@ const printerOf =
 
 const TENANT_KEY = "gatehouse:tenant";
 
-/** The service of a run, and its namespace for resources without one. */
+/** The service of a run, and the namespace of resources that do not set a namespace. */
 export interface Service extends Home {
   readonly connection: Connection;
   /** Writes the namespace to the stack's configuration, for later runs. Resolves with a sentence to print. */
@@ -55,30 +59,30 @@ export interface Service extends Home {
   readonly text: string;
 }
 
-/** A stack, and the service of its objects. */
+/** A stack, and the service that contains its objects. */
 export interface StackOnService {
   readonly stack: Stack;
-  /** Undefined if no address is set. */
+  /** The service; undefined if no address is set. */
   readonly service: Service | undefined;
-  /** The environment with the namespace. Use it for all further work with the stack. */
+  /** The streams, and the environment with the namespace. Use this value for all further work with the stack. */
   readonly io: Io;
 }
 
-/** @throws EngineError (`service`) if no address is set */
+/** Returns the service of a stack. @throws EngineError (`service`) if no address is set */
 export function requireService(service: Service | undefined): Service {
   if (service) return service;
   throw new EngineError("service", "is not set", {
     field: ["GATEHOUSE_URL"],
     remedy:
-      "Set it, or gatehouse:url in the stack's configuration, to the address of the service, for example https://access.example.org.",
+      "Set GATEHOUSE_URL, or gatehouse:url in the stack's configuration, to the address of the service, for example https://access.example.org.",
   });
 }
 
 /**
- * Opens a stack, and determines the namespace for resources without one, so that a plan, its review and its run use the
- * same namespace. The caller closes the connection.
- * @param createNamespace name of a namespace to create, if no namespace is determined and the user is not a member of one
- * with this name
+ * Opens a stack, and determines the namespace of resources that do not set a namespace. A plan, its review and its run
+ * then use the same namespace. The caller closes the connection.
+ * @param createNamespace name of the namespace to use if no setting and no resource determines a namespace. The
+ * namespace is created unless the user is a member of a namespace with this name.
  * @throws the errors of opening the stack; RequestError if the service or the credential fails; ConfigurationError if a
  * setting is wrong
  */
@@ -103,10 +107,11 @@ export async function openOnService(
       tenant === undefined ? `${url}; no namespace is set` : await describe(connection, tenant, reason);
     const service = { connection, tenant, unsettled, text, pin: async () => undefined };
     if (tenant === undefined || isConfigured) return { stack, service, io };
-    // With the address of its service: the plugin does not use the namespace for provider instances of other services.
+    // The environment also contains the address of the service, so that the plugin does not use the namespace for
+    // provider instances of other services.
     const serviceUrl = isSet(env, "GATEHOUSE_URL") ? {} : { GATEHOUSE_URL: url };
     const namedIo = { ...io, env: { ...env, ...serviceUrl, GATEHOUSE_TENANT: tenant } };
-    // The stack is opened again, because it keeps the environment of its first opening.
+    // The stack is opened again, because an open stack keeps the environment with which it was opened.
     const reopened = await openStack({ ...options, env: namedIo.env });
     const pin = async () => {
       await reopened.setConfig(TENANT_KEY, tenant);
@@ -121,7 +126,7 @@ export async function openOnService(
 
 /**
  * Opens a stack for a review, and determines its namespace. Messages of the engine and the namespace are printed to the
- * standard error, apart from the review.
+ * standard error, separate from the review.
  */
 export async function openForReview(
   io: Io,
@@ -154,7 +159,7 @@ const isSet = (env: NodeJS.ProcessEnv, name: string) => Boolean(env[name] ?? env
 const isComplete = (env: NodeJS.ProcessEnv) =>
   isSet(env, "GATEHOUSE_TENANT") &&
   ["GATEHOUSE_API_KEY", "GATEHOUSE_TOKEN", "GATEHOUSE_PASSWORD"].some((name) => isSet(env, name)) &&
-  // With TLS, the configuration may contain trusted authorities.
+  // For an https URL, the configuration may contain trusted certificate authorities.
   (env.GATEHOUSE_URL?.startsWith("http:") || (isSet(env, "GATEHOUSE_URL") && Boolean(env.GATEHOUSE_CA_FILE)));
 
 async function configurationIfAny(stack: Stack): Promise<ReadonlyMap<string, string>> {
@@ -167,7 +172,7 @@ async function configurationIfAny(stack: Stack): Promise<ReadonlyMap<string, str
 }
 
 interface DeterminedHome extends Home {
-  /** True if a setting contains the namespace, so that later runs use the same namespace. */
+  /** True if a setting selects the namespace, so that later runs use the same namespace. */
   readonly isConfigured: boolean;
   readonly reason: string;
 }
@@ -193,7 +198,7 @@ async function homeOf(
       `The stack's resources without a namespace are in ${others.length + 1} namespaces: ${[only, ...others].sort().join(", ")}.`,
       {
         field: ["tenant"],
-        remedy: `Set the input tenant on the resources of all namespaces but one, and set ${TENANT_KEY} to that one.`,
+        remedy: `Set the input tenant on the resources of all namespaces except one, and set ${TENANT_KEY} to the id of this namespace.`,
       },
     );
     return { tenant: undefined, unsettled, isConfigured: false, reason: "" };
@@ -206,8 +211,10 @@ async function homeOf(
 }
 
 /**
- * The namespaces that contain the objects of resources without a namespace. After a run with a setting, every resource in
- * the state has a namespace. Then the result is the namespace of all objects outside the stack's own namespaces.
+ * Returns the namespaces that contain the objects of resources that do not set a namespace.
+ * If an earlier run had a namespace setting, every resource in the state has a namespace. In this case, returns the
+ * single namespace of all objects outside the namespaces that the stack declares, or an empty list if there are
+ * several.
  */
 function homesOf(resources: readonly OwnResource[]): string[] {
   const own = resources.flatMap(({ definition, inputs = {}, outputs = {} }) => {
@@ -241,13 +248,13 @@ async function describe(connection: Connection, tenant: string, reason: string):
     const name = namespace ? `${printable(namespace.name)} (${tenant})` : `${tenant}, which does not exist,`;
     return `${name} on ${url}, ${reason}`;
   } catch (error) {
-    // The run reports the error.
+    // The run reports this error later.
     if (!(error instanceof NotFoundError || error instanceof PermissionError)) throw error;
     return `${tenant} on ${url}, ${reason}`;
   }
 }
 
-/** The flags that select further stacks whose objects count as managed. */
+/** The flags that select other stacks whose objects count as managed. */
 export interface WithStackFlags {
   readonly withStack?: readonly string[];
   readonly engine?: EngineName;
@@ -256,19 +263,19 @@ export interface WithStackFlags {
 export function addWithStackFlag(command: Command): Command {
   return command.option(
     "--with-stack <stack>",
-    "Treat the objects of this stack as managed too: a stack of the project, or folder:stack; repeatable",
+    "Also treat the objects of this stack as managed. Set <stack> to a stack of the project, or to folder:stack; repeatable",
     collect,
   );
 }
 
-/** The resources of this package in a stack's state that are on a service. */
+/** Returns the Gatehouse resources in a stack's state that belong to the connected service. */
 export async function resourcesOf(stack: Stack, { client }: Connection): Promise<OwnResource[]> {
-  // Most commands need no definitions of resources.
+  // Imported here because most commands do not need the definitions of resources.
   const { ownResources } = await import("../estate/coverage.ts");
   return ownResources(await stack.resources(), client.url);
 }
 
-/** The resources of this package in all stacks of `--with-stack`. @throws EngineError if a stack cannot be read */
+/** Returns the Gatehouse resources in all stacks of `--with-stack`. @throws EngineError if a stack cannot be read */
 export async function otherResources(
   { env, stderr }: Io,
   folder: string,

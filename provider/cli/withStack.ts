@@ -25,26 +25,32 @@ export interface RunFlags extends StackFlags {
   readonly offline?: boolean;
   readonly tests?: boolean;
   readonly allowIncomplete?: boolean;
-  /** Name of a namespace to create if the user is a member of none. */
+  /** Name of the namespace to use if no namespace is configured. The namespace is created if it does not exist. */
   readonly createNamespace?: string;
 }
 
 const READS_PER_LINE = 100;
 
-/** The stack of a command, with the means to prompt and to report. With `--offline`, there is no service. */
+/**
+ * The stack of a command, and functions that prompt the user and report progress. With `--offline`, `service` is
+ * undefined.
+ */
 export interface Running extends StackOnService {
   /** The stream for progress: the standard error if the result is JSON. */
   readonly progress: Output;
-  /** Options that prompt for a confirmation of a plan; empty if the command does not prompt. */
+  /** Returns engine options that prompt the user to confirm a plan; empty options if the command does not prompt. */
   readonly prompt: (question: string) => { readonly confirm?: (plan: Plan) => Promise<boolean> };
-  /** Checks with the service that a plan with values can be applied. @throws UpdateFailedError if it cannot */
+  /**
+   * Checks with the service that a plan with values can be applied.
+   * @throws UpdateFailedError if the plan cannot be applied
+   */
   readonly preflight: (plan: Plan) => Promise<void>;
 }
 
 /**
- * Opens a stack and does the work of a command with it. After the first signal that ends processes, the operations in
- * flight finish. The second signal ends the process.
- * @param flags `isWriting`: the work writes to the service or the state, so the user must confirm it
+ * Opens a stack and calls `work` with the stack. After the first signal that ends processes, the operations in flight
+ * finish. The second signal ends the process.
+ * @param flags `isWriting`: the work writes to the service or the state, so the user must confirm the work
  */
 export async function withStack(
   io: Io,

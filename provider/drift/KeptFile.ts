@@ -4,13 +4,13 @@ import { parseJson } from "@gatehouse-access/sdk/json";
 import { EngineError, fileError, ifThere, writeDurably } from "../engine/index.ts";
 
 /**
- * Path of a file in the project directory in which `drift` keeps data of a stack for its next run. For
+ * Returns the path of the file in the project directory in which `drift` stores data of a stack for its next run. For
  * `organization/project/stack`, the file name contains only `stack`.
  */
 export const keptPath = (folder: string, what: "seen" | "notified", stack: string): string =>
   join(folder, `access.${what}.${stack.split("/").at(-1)}.json`);
 
-/** A JSON file in which `drift` keeps an object for its next run. */
+/** A JSON file in which `drift` stores an object for its next run. */
 export class KeptFile<T extends object> {
   readonly #path: string;
 
@@ -18,7 +18,10 @@ export class KeptFile<T extends object> {
     this.#path = path;
   }
 
-  /** Undefined if the file does not exist. @throws EngineError (`project`) if the file cannot be read or parsed */
+  /**
+   * Reads the object; undefined if the file does not exist.
+   * @throws EngineError (`project`) if the file cannot be read or parsed
+   */
   async read(): Promise<Partial<T> | undefined> {
     const read = ifThere(readFile(this.#path, "utf8"));
     const text = await read.catch(fileError("project", "read", this.#path));
@@ -27,10 +30,10 @@ export class KeptFile<T extends object> {
       const kept: unknown = parseJson(text);
       if (typeof kept === "object" && kept !== null) return kept as Partial<T>;
     } catch {
-      // Reported below.
+      // Invalid JSON is reported below.
     }
     throw new EngineError("project", `Cannot read ${this.#path}: it is not a JSON object.`, {
-      remedy: "Delete the file. The next run writes it again.",
+      remedy: "Delete the file. The next run creates the file again.",
     });
   }
 
@@ -41,12 +44,12 @@ export class KeptFile<T extends object> {
   }
 }
 
-/** The times at which runs of `drift` first found objects, RFC 3339 in UTC, by name. */
+/** The times at which runs of `drift` first found objects, RFC 3339 in UTC, by name of the object. */
 export type SeenTimes = Readonly<Record<string, string>>;
 
 /**
- * Returns when `drift` first found objects, for services without an audit trail. Afterwards the file contains the
- * objects of this run only.
+ * Returns the times at which `drift` first found objects, for services without an audit trail. Replaces the file, so
+ * that it contains only the objects of this run.
  * @param names the objects that this run found
  * @throws EngineError (`project`) if the file cannot be read or written
  */

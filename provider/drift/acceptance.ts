@@ -17,14 +17,14 @@ import type { Acceptance } from "./driftReport.ts";
 export interface AcceptingProgram {
   readonly language: Format;
   readonly steps: readonly Step[];
-  /** The `provider` argument of new Terraform resources; undefined if they do not need it. */
+  /** The `provider` argument of new Terraform resources; undefined if the resources do not need this argument. */
   readonly provider?: string | undefined;
 }
 
 const EXCEPTED_DAYS = 30;
 const DAY = 24 * 60 * 60_000;
 
-/** The changes of a program that accept the drift, for users who want to keep the live objects. */
+/** Returns the changes of a program that accept the drift, for users who want to keep the live objects. */
 export function acceptanceOf(
   drifted: readonly ShownStep[],
   unmanaged: readonly LiveObject[],
@@ -64,7 +64,7 @@ function changeLine(step: ShownStep, planned: Step | undefined, language: Format
   const definition = definitionOf(step);
   const fields = changedFields(step).filter(({ path }) => !definition || topOf(path) in definition.inputs);
   if (op === "delete") return `remove ${title}`;
-  const revert = `revert it with ${isTerraform ? "terraform apply" : "drift --repair"}`;
+  const revert = `revert the drift with ${isTerraform ? "terraform apply" : "drift --repair"}`;
   if (fields.length === 0) {
     const refresh = isTerraform ? "terraform apply -refresh-only" : "gatehouse refresh";
     return `${title}: no change needed; update the state with ${refresh}`;
@@ -79,7 +79,7 @@ function changeLine(step: ShownStep, planned: Step | undefined, language: Format
     );
     const changed = new Set(fields.map(({ path }) => topOf(path)));
     const refused = check(definition, inputs).failures.filter(({ field }) => changed.has(String(field?.[0])));
-    // A resource with an empty list declares nothing.
+    // A resource whose list is empty declares no object, so the user can remove the resource.
     const isEmptied = ({ field: [name = "", ...inside] = [] }: { readonly field?: FieldPath }) =>
       inside.length === 0 && Array.isArray(inputs[name]) && inputs[name].length === 0;
     if (refused.length > 0 && refused.every(isEmptied)) return `remove ${title}`;

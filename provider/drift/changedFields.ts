@@ -13,13 +13,13 @@ export function changedFields({ type, fields }: Pick<ShownStep, "type" | "fields
   );
 }
 
-/** True if only the name or status of the device changed. Another resource may declare these. */
+/** True if only the name or status of the device changed. Another resource may declare the name and status. */
 export function isOnlyDevice(step: Pick<ShownStep, "type" | "fields">): boolean {
   const changed = changedFields(step);
   return changed.length > 0 && changed.every(isOfDevice);
 }
 
-/** The step without the fields that `ignoreChanges` of its resource lists. */
+/** Returns a step without the fields that its resource lists in `ignoreChanges`. */
 export function withoutIgnored<S extends Pick<ShownStep, "fields">>(step: S, ignored: readonly string[]): S {
   const isIgnored = (path: string) =>
     ignored.some(

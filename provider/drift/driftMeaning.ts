@@ -18,18 +18,18 @@ export interface NamespaceDrift {
   readonly plan: Plan;
   /** The steps of changed or deleted objects, in this and in other namespaces. */
   readonly drifted: readonly Drifted[];
-  /** The unmanaged objects of the namespace, without those that have an exception. */
+  /** The unmanaged objects of the namespace, except objects with an exception. */
   readonly unmanaged: readonly LiveObject[];
-  /** The namespace of resources without a tenant; an empty string if there is none. */
+  /** The namespace of resources without a tenant; an empty string if there is no such namespace. */
   readonly home: string;
 }
 
 /** The effect of drift on the access in one namespace. */
 export interface DriftMeaning {
   readonly namespace: DriftedNamespace;
-  /** Access with all drift reverted. */
+  /** Access after all drift is reverted. */
   readonly before: Access;
-  /** Live access. */
+  /** Access in the live namespace. */
   readonly after: Access;
   /** The effects of changed or deleted objects, as sentences by URN. */
   readonly ofResources: ReadonlyMap<string, readonly string[]>;
@@ -39,7 +39,8 @@ export interface DriftMeaning {
 }
 
 /**
- * Maximum number of rules, tags and members that are evaluated one by one. Each takes an evaluation of the namespace.
+ * Maximum number of rules, tags and members that are evaluated one by one. Each of these objects requires an evaluation
+ * of the namespace.
  */
 const EACH_MAX = 20;
 

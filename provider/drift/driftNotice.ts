@@ -8,11 +8,11 @@ import { countedObjects, type DriftReport, type ReportedObject } from "./driftRe
 import type { FoundDrift } from "./findDrift.ts";
 import { driftedSentence, SENTENCES, summaryText, unmanagedSentence } from "./report/reports.ts";
 
-/** The message of `gatehouse drift --notify json`. It contains the first findings of the report. */
+/** The message of `gatehouse drift --notify json`. The message contains the first findings of the report. */
 export interface DriftNotice {
-  /** Version of this format. A change that breaks readers raises it (docs/review-json.md). */
+  /** Version of this format. A breaking change increases the version (docs/review-json.md). */
   readonly version: 1;
-  /** Unique id of the message. A message whose response was lost is sent again with the same id. */
+  /** Unique id of the message. If a response is lost, `gatehouse` sends the message again with the same id. */
   readonly id: string;
   /** Digest of the findings. Runs with equal findings have the same fingerprint. */
   readonly fingerprint: string;
@@ -22,7 +22,7 @@ export interface DriftNotice {
   readonly event: NoticeEvent;
   readonly project: string;
   readonly stack: string;
-  /** Address of the service; omitted if none is set. */
+  /** Address of the service; omitted if no address is set. */
   readonly service?: string;
   /** Summary of the run in one sentence. */
   readonly summary: string;
@@ -40,27 +40,27 @@ export interface DriftNotice {
 
 /**
  * The reason for a message. `found`: the first findings. `changed`: the findings differ from the last message.
- * `resolved`: no findings remain. `repaired`: the findings equal those of the last message, and this run reverted
- * others. `unclear`: no findings, but the check is incomplete.
+ * `resolved`: no findings remain. `repaired`: the findings equal those of the last message, and this run reverted other
+ * findings. `unclear`: no findings, but the check is incomplete.
  */
 export type NoticeEvent = "found" | "changed" | "resolved" | "repaired" | "unclear";
 
-/** A run of `drift`, as the input of a message. */
+/** The results of a `drift` run from which a message is created. */
 export interface NotedRun {
   readonly found: FoundDrift;
   readonly tests?: TestedNamespace | undefined;
   readonly repaired?: DriftReport | undefined;
 }
 
-/** The facts about the last message that `drift` keeps for its next run. */
+/** Data about the last message that `drift` stores for its next run. */
 export type NoticeKept = Pick<DriftNotice, "fingerprint" | "at">;
 
 /** Maximum number of findings in a message, and maximum length of a finding in characters. */
 const [FINDINGS_MAX, FINDING_MAX] = [20, 500];
 
 /**
- * The message of a run; undefined if the findings equal those of the last message.
- * @param last the fingerprint of the last message; undefined if there is none
+ * Returns the message of a run; undefined if the findings equal those of the last message and the run reverted nothing.
+ * @param last the fingerprint of the last message; undefined if there is no earlier message
  */
 export const driftNotice = (run: NotedRun, last: string | undefined): DriftNotice | undefined =>
   noticeOf(run, last, SENTENCES);
@@ -96,7 +96,10 @@ function noticeOf(run: NotedRun, last: string | undefined, style: ReportStyle): 
 const SLACK_MAX = 1_900;
 const SLACK_FINDING_MAX = 300;
 
-/** The same as {@link driftNotice}, in the format of Slack's incoming webhooks, which other services accept too. */
+/**
+ * Returns the message of a run in the format of Slack's incoming webhooks, which other services also accept.
+ * Returns undefined in the same cases as {@link driftNotice}.
+ */
 export function slackMessage(run: NotedRun, last: string | undefined): { readonly text: string } | undefined {
   const notice = noticeOf(run, last, SLACK_STYLE);
   if (!notice) return undefined;
@@ -109,7 +112,7 @@ export function slackMessage(run: NotedRun, last: string | undefined): { readonl
   ];
   const title = head.map((line) => shortened(line, SLACK_FINDING_MAX)).join("\n");
   const space = SLACK_MAX - title.length;
-  // Open findings come first, and leave space for the number of reverted ones.
+  // Open findings come first. They leave space for the number of reverted findings.
   const open = bulleted("", findings, more, space - (repaired.length > 0 ? REVERTED.length + REST_MAX : 0));
   return { text: title + open + bulleted(REVERTED, repaired, moreRepaired, space - open.length) };
 }
@@ -120,7 +123,7 @@ const restText = (count: number): string => (count > 0 ? `\n… and ${count} mor
 
 const REST_MAX = restText(999_999).length;
 
-/** The sentences that fit into `space` characters, and the number of the others. */
+/** Lists the sentences that fit into `space` characters, and the number of omitted sentences. */
 function bulleted(title: string, sentences: readonly string[], more: number, space: number): string {
   if (sentences.length === 0) return "";
   let text = title;
@@ -132,7 +135,7 @@ function bulleted(title: string, sentences: readonly string[], more: number, spa
   return text + restText(more);
 }
 
-/** The facts about a run that `drift` keeps for its next run. */
+/** Returns the data about a run that `drift` stores for its next run. */
 export const keptOf = (run: NotedRun): NoticeKept => ({
   fingerprint: fingerprintOf(run),
   at: new Date().toISOString(),
@@ -147,7 +150,7 @@ const TITLES: Readonly<Record<NoticeEvent, string>> = {
 };
 
 function eventOf({ found, tests }: NotedRun, fingerprint: string, before: string): NoticeEvent {
-  // Equal findings lead to a message only if this run reverted others.
+  // With equal findings, a run creates a message only if the run reverted other findings.
   if (fingerprint === before) return "repaired";
   if (fingerprint === NO_FINDINGS) return "resolved";
   const { drifted, expiring, open } = countedOf(found.report);
@@ -164,7 +167,7 @@ const countedOf = (report: DriftReport): Counted => ({
   open: countedObjects(report),
 });
 
-/** The findings from before the repair that no longer exist after it. A repair may fail in part. */
+/** Returns the findings that existed before the repair and no longer exist. A repair may fail in part. */
 function revertedBy({ found, repaired }: NotedRun): Counted {
   if (!repaired) return { drifted: [], expiring: [], open: [] };
   const [before, left] = [countedOf(repaired), countedOf(found.report)];
@@ -179,8 +182,8 @@ function revertedBy({ found, repaired }: NotedRun): Counted {
 }
 
 /**
- * A digest of the findings: the objects and their values. The effects on access are not part of it, since they change
- * with every new device.
+ * Returns a digest of the findings: the objects and their values. The digest excludes the effects on access, since
+ * every new device changes the effects.
  */
 function fingerprintOf({ found: { report, unmanaged, notEvaluated }, tests }: NotedRun): string {
   const open = report.unmanagedMode === "fail" ? unmanaged : [];
@@ -199,7 +202,7 @@ const digestOf = (lines: readonly string[]): string =>
 
 const NO_FINDINGS = digestOf([]);
 
-/** The fields of an object that a program can declare, without others such as the time of its last use. */
+/** Returns the fields of an object that a program can declare. Omits other fields, such as the time of the last use. */
 const declaredState = ({ definition, state = {} }: LiveObject) =>
   Object.keys(definition.inputs).map((field) => [field, state[field]]);
 
@@ -223,7 +226,7 @@ const sentencesOf = ({ drifted, expiring, open }: Counted, style: ReportStyle): 
 const testSentences = (tests: TestedNamespace | undefined, style: ReportStyle): string[] =>
   failing(tests).map(({ name }) => `the policy test ${style.name(name)} fails`);
 
-/** Shortens a sentence. It splits no escape sequence of {@link slackText}, and closes an open backtick. */
+/** Shortens a sentence. Does not split an escape sequence of {@link slackText}, and closes an open backtick. */
 function shortened(sentence: string, max: number): string {
   if (sentence.length <= max) return sentence;
   const cut = sentence
@@ -233,7 +236,9 @@ function shortened(sentence: string, max: number): string {
   return `${cut}…${(cut.match(/`/g) ?? []).length % 2 === 1 ? "`" : ""}`;
 }
 
-/** Escapes a text so that it contains no links and mentions, for Slack and for services that accept its format. */
+/**
+ * Escapes a text so that it contains no links and mentions, for Slack and for services that accept the format of Slack.
+ */
 const slackText = (text: string): string =>
   printable(text)
     .replaceAll("&", "&amp;")

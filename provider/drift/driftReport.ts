@@ -7,13 +7,15 @@ import type { DeclaringResource, TrailNote } from "./whoChanged.ts";
 
 /** Origin and effect of a finding. */
 export interface Known {
-  /** The resource that last declared the object, by the requests of its program; omitted if unknown. */
+  /**
+   * The resource that last declared the object. Programs send this resource with their requests. Omitted if unknown.
+   */
   readonly declaredBy?: DeclaringResource;
-  /** The latest entry of the audit trail about the object; omitted if there is none. */
+  /** The latest entry of the audit trail about the object; omitted if there is no entry. */
   readonly by?: TrailNote;
-  /** Time at which `drift` first found the difference, RFC 3339 in UTC. Only for services without an audit trail. */
+  /** Time at which `drift` first found the difference, RFC 3339 in UTC. Omitted for services with an audit trail. */
   readonly firstSeen?: string;
-  /** Effect on access, as sentences; empty if it has none. */
+  /** Effect of the finding on access, as sentences; empty if there is no effect. */
   readonly effects: readonly string[];
 }
 
@@ -65,15 +67,15 @@ export interface Acceptance {
 
 /** The differences between program, state and live service. */
 export interface DriftReport extends Result {
-  /** Version of this format. A change that breaks readers raises it (docs/review-json.md). */
+  /** Version of this format. A breaking change increases the version (docs/review-json.md). */
   readonly version: 1;
-  /** Address of the service; omitted if none is set. */
+  /** Address of the service; omitted if no address is set. */
   readonly service?: string;
   /** Resources whose objects were changed or deleted out of band. */
   readonly drifted: readonly DriftedResource[];
   /** Unmanaged objects, including those with an exception. */
   readonly unmanaged: readonly ReportedObject[];
-  /** The value of `--unmanaged`. */
+  /** The value of `--unmanaged`: the treatment of unmanaged objects. */
   readonly unmanagedMode: UnmanagedMode;
   /** Changes of the program that are not applied yet. */
   readonly notApplied: readonly ShownStep[];
@@ -91,13 +93,16 @@ export interface DriftReport extends Result {
 
 /** Output of `gatehouse drift --json`: the differences between program, state and live service. */
 export interface PrintedDrift extends Omit<DriftReport, "steps"> {
-  /** All resources, including unchanged ones. */
+  /** The steps of all resources, including unchanged resources. */
   readonly steps: readonly ShownStep[];
-  /** Results of the policy tests; omitted if none were run. */
+  /** Results of the policy tests; omitted if no policy tests were run. */
   readonly policyTests?: TestedNamespace;
 }
 
-/** Treatment of unmanaged objects. `fail`: findings. `warn`: reported only. `ignore`: not searched for. */
+/**
+ * Treatment of unmanaged objects. `fail`: the objects are findings. `warn`: the objects are only reported. `ignore`:
+ * the run does not search for unmanaged objects.
+ */
 export type UnmanagedMode = "fail" | "warn" | "ignore";
 
 /** The unmanaged objects without an exception. */
@@ -114,7 +119,7 @@ export const isDrift = (report: DriftReport): boolean =>
 
 const VALUE_MAX = 60;
 
-/** A shortened value for a sentence. */
+/** Returns a value as text for a sentence. Shortens long values. */
 export function valueText(value: FieldChange["old"]): string {
   if (value === undefined) return "not set";
   const text = JSON.stringify(value);

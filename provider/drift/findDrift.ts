@@ -61,24 +61,25 @@ export interface DriftSearch {
   /** Resources of other stacks. Their objects count as managed. */
   readonly others: readonly OwnResource[];
   readonly exceptions: readonly Exception[];
-  /** The times of first findings, for services without an audit trail. */
+  /** File with the times at which `drift` first found objects, for services without an audit trail. */
   readonly seen: KeptFile<SeenTimes>;
-  /** Parts that are already known not to be evaluated, as sentences. */
+  /** Parts that the caller could not evaluate, as sentences. */
   readonly notEvaluated?: readonly string[];
   readonly language: Format;
-  /** The `provider` argument of new Terraform resources; omitted if they do not need it. */
+  /** The `provider` argument of new Terraform resources; omitted if the resources do not need this argument. */
   readonly provider?: string;
 }
 
-/** The report of a run, and the data that it was derived from. */
+/** The report of a run, and the data from which the report was created. */
 export interface FoundDrift {
   readonly report: DriftReport;
-  /** One for each namespace, the stack's own first. */
+  /** The effects of drift by namespace. The stack's own namespace comes first. */
   readonly meanings: readonly DriftMeaning[];
-  /** The unmanaged objects, without those that have an exception. */
+  /** The unmanaged objects, except objects with an exception. */
   readonly unmanaged: readonly LiveObject[];
   /**
-   * Parts that could not be evaluated, such as `objects of the kind PublicKey in fleet`. The report has the reasons.
+   * Parts that could not be evaluated, such as `objects of the kind PublicKey in fleet`. The report contains the
+   * reasons.
    */
   readonly notEvaluated: readonly string[];
 }
@@ -126,7 +127,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     changes ? [] : names.map((name) => seenName(tenant, name)),
   );
   const seen = withoutTrail.length > 0 ? await firstSeen(search.seen, withoutTrail) : {};
-  // A changed name or status of a device is drift only if it changes access.
+  // A changed name or status of a device is drift only if the change affects access.
   const drifted = candidates.filter(
     (step) => !isOnlyDevice(step) || knownOf(namespaces, step, seen).effects.length > 0,
   );
@@ -190,7 +191,7 @@ async function acceptanceIfAny(
 ): Promise<Acceptance> {
   if (drifted.length === 0 && open.length === 0)
     return { language: program.language, program: "", changes: [], exceptions: [] };
-  // Loaded lazily: most runs find no drift and do not need to generate programs.
+  // Imported here because most runs find no drift and do not generate programs.
   const { acceptanceOf } = await import("./acceptance.ts");
   return acceptanceOf(drifted, open, new Date(), program);
 }
@@ -214,7 +215,9 @@ function serviceChangeNote({ type, name, fields }: Step): string {
   return `${typeName(type)} ${name} was changed by the service: ${changes}; refresh to update the state`;
 }
 
-/** The namespaces of the stack's objects; if the stack has no objects yet, its own namespace. */
+/**
+ * Returns the namespaces of the stack's objects. If the stack has no objects yet, returns the stack's own namespace.
+ */
 function namespacesOf(own: readonly OwnResource[], { tenant: home, unsettled }: Home): string[] {
   const used = own.flatMap(({ outputs }) => (typeof outputs?.tenant === "string" ? [outputs.tenant] : []));
   if (used.length === 0 && home === undefined) throw unsettled;
@@ -236,7 +239,7 @@ type NamespaceFindings = Awaited<ReturnType<typeof searchNamespace>>;
 async function searchNamespace(search: NamespaceSearch, tenant: string) {
   const { connection, plan, drifted, managed, exceptions, home, isWhole } = search;
   const estate = await readEstate(connection, tenant);
-  // Uses the lists that readEstate has read.
+  // Sends no requests for the lists that `readEstate` has already read.
   const inventory = await inventoryOf(connection, tenant, isWhole ? WATCHED_KINDS : []);
   const owners = await ownersOf(connection, tenant, drifted);
   const unmanaged = unmanagedOf(inventory.objects, managed, exceptions);
@@ -252,7 +255,7 @@ async function searchNamespace(search: NamespaceSearch, tenant: string) {
     ...{ tenant, meaning, unmanaged, owners },
     /** The names of the drifted and unmanaged objects. */
     names,
-    /** The last changes of these objects; undefined without an audit trail. */
+    /** The last change of each drifted or unmanaged object; undefined without an audit trail. */
     changes: trail.changes,
     expiring: isWholeRun(search) ? expiringKeys(estate, managing, exceptions) : [],
     notes: [...meaning.unknown, ...trail.notes],
@@ -270,7 +273,7 @@ async function searchNamespace(search: NamespaceSearch, tenant: string) {
   };
 }
 
-/** The last declarations of the objects of drifted resources, by id of the object. */
+/** Returns the resources that last declared the objects of drifted resources, by id of the object. */
 async function ownersOf(
   connection: Connection,
   tenant: string,
@@ -340,9 +343,9 @@ function exceptionNotes(
   return exceptions.flatMap((exception) => {
     const isNeeded = all.some((object) => matchesException(exception, object));
     const where = `${EXCEPTIONS_FILE}:${exception.line}`;
-    if (!isNeeded) return [`${where}: this exception matches no unmanaged object; remove it`];
+    if (!isNeeded) return [`${where}: this exception matches no unmanaged object; remove the exception`];
     return hasEnded(exception, now)
-      ? [`${where}: this exception ended on ${exception.until}; renew or remove it`]
+      ? [`${where}: this exception ended on ${exception.until}; renew or remove the exception`]
       : [];
   });
 }
@@ -350,7 +353,8 @@ function exceptionNotes(
 const DAY = 24 * 60 * 60 * 1000;
 
 /**
- * The API keys that have expired or expire soon. A resource with `rotateBefore` uses that number of days instead.
+ * Returns the API keys that have expired or expire soon. A key whose resource sets `rotateBefore` is reported that
+ * number of days before its expiry.
  * @param managed the resources of this stack and of the other given stacks
  */
 function expiringKeys(
@@ -361,7 +365,7 @@ function expiringKeys(
   const now = new Date();
   const definition = definitionNamed("ApiKey");
   const owners = new Map<string, OwnResource>();
-  // Keys that a rotation replaced expire on purpose.
+  // Keys that a rotation has replaced are not reported, since they expire as intended.
   const replaced = new Set<string>();
   for (const resource of managed) {
     if (resource.definition !== definition || !resource.outputs) continue;
@@ -380,8 +384,8 @@ function expiringKeys(
     const expiresAt = ends.toISOString();
     const what =
       ends <= now
-        ? `expired at ${expiresAt}; replace or revoke it`
-        : `expires at ${expiresAt}; replace it before then`;
+        ? `expired at ${expiresAt}; replace or revoke the key`
+        : `expires at ${expiresAt}; replace the key before this time`;
     return [{ tenant, name, expiresAt, message: `API key ${JSON.stringify(name)} (${role}) ${what}` }];
   });
 }

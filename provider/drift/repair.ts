@@ -9,7 +9,7 @@ import { counted } from "../words.ts";
 import { isOnlyDevice } from "./changedFields.ts";
 import type { DriftedResource } from "./driftReport.ts";
 
-/** The findings that a repair reverts, and the others with the reason. */
+/** The findings that a repair reverts, and the skipped findings with a reason for each. */
 export interface Repair<T> {
   readonly done: readonly T[];
   readonly left: readonly { readonly item: T; readonly reason: string }[];
@@ -25,17 +25,17 @@ export interface Repairer {
 }
 
 /**
- * The unmanaged objects that a repair deletes. It keeps the API keys and the user that the run may depend on, and
- * objects of other stacks.
+ * Returns the unmanaged objects that a repair deletes. A repair skips API keys that the run may use, the user who runs
+ * the command, and objects of other stacks.
  */
 export function removable(objects: readonly LiveObject[], repairer: Repairer): Repair<LiveObject> {
   const { kind, userId } = repairer.identity;
   return sorted(objects, (object) => {
     const { name } = object.definition;
     if (name === "ApiKey" && kind === "apiKey")
-      return "this run may use it; repair with a user's credential, or revoke it manually";
+      return "this run may use this API key; repair with a user's credential, or revoke the key manually";
     if (name === "Member" && userId !== undefined && idWithin(object) === userId)
-      return "it is the user who runs this command";
+      return "this user runs the command";
     return foreign(object.declaredBy, repairer);
   });
 }
@@ -47,7 +47,7 @@ export const restorable = (
 ): Repair<DriftedResource> =>
   sorted(drifted, (resource) =>
     resource.op === "update" && isOnlyDevice(resource)
-      ? "no resource declares the device's name or status; change it manually, or declare a Device"
+      ? "no resource declares the device's name or status; change the device manually, or declare a Device"
       : foreign(resource.declaredBy, repairer),
   );
 
@@ -60,7 +60,7 @@ function sorted<T>(items: readonly T[], reasonOf: (item: T) => string | undefine
   return { done, left };
 }
 
-/** The reason why an object of another stack is kept; undefined if a repair may change the object. */
+/** Returns the reason why a repair skips an object of another stack; undefined if a repair may change the object. */
 function foreign(
   owner: Declaration | undefined,
   { project, stack, adoptFrom }: Repairer,
@@ -69,7 +69,7 @@ function foreign(
   const whole = `${owner.project}/${owner.stack}`;
   if (adoptFrom.includes(whole) || (owner.project === project && adoptFrom.includes(owner.stack)))
     return undefined;
-  return `${owner.resource} of ${whole} declared it last; allow the change with --adopt-from ${whole}`;
+  return `${owner.resource} of ${whole} declared this object last; allow the change with --adopt-from ${whole}`;
 }
 
 /**

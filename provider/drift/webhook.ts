@@ -31,10 +31,10 @@ export function webhookAddress(env: Environment): URL {
   if (text === undefined) {
     throw refuse(
       "the webhook address for --notify is missing",
-      `set it, or set ${WEBHOOK_VARIABLE}_FILE to the path of a file with the address`,
+      `set ${WEBHOOK_VARIABLE}, or set ${WEBHOOK_VARIABLE}_FILE to the path of a file with the address`,
     );
   }
-  // Errors do not contain the address, since it is a secret.
+  // Errors do not contain the address, since the address is a secret.
   if (!URL.canParse(text)) throw refuse("is not a URL", "use the form https://host/path");
   const url = new URL(text);
   const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);
@@ -48,10 +48,10 @@ export function webhookAddress(env: Environment): URL {
 }
 
 /**
- * The proxies in an environment: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, also in lower case. The environment of this
- * process is not used.
- * @throws ConfigurationError if an address is invalid. The message does not contain the address, since it may include
- * a password.
+ * Returns the proxies in the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY of an environment. Variables with
+ * lower-case names take precedence. The environment of this process is not used.
+ * @throws ConfigurationError if an address is invalid. The message does not contain the address, since it may include a
+ * password.
  */
 export function proxiesOf(env: Environment) {
   const address = (name: string): string => {
@@ -81,9 +81,9 @@ export interface Sending {
 }
 
 /**
- * Sends a message to a webhook as JSON. It retries for up to one minute after connection errors and after the statuses
- * 429, 500, 502, 503 and 504, and obeys `Retry-After`. It does not follow redirects. If a response is lost, the
- * receiver may get the message twice.
+ * Sends a message to a webhook as JSON. Retries for up to one minute after connection errors and after the statuses
+ * 429, 500, 502, 503 and 504, and obeys `Retry-After`. Does not follow redirects. If a response is lost, the receiver
+ * may get the message twice.
  * @throws EngineError (`notify`) if the webhook did not accept the message. The error contains only the host of the
  * address.
  */
@@ -111,7 +111,7 @@ export async function sendToWebhook(
       headersTimeout: RESPONSE,
       signal: AbortSignal.timeout(deadline),
     });
-    // The body is not needed. An error in it must not cause a retry.
+    // The body is not needed. An error in the body must not cause a retry.
     body.on("error", () => {}).destroy();
     if (statusCode < 200 || statusCode > 299) throw refuse(`status ${statusCode}`);
   } catch (error) {

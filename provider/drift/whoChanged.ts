@@ -1,6 +1,6 @@
 import { type Client, NotFoundError, PermissionError } from "@gatehouse-access/sdk";
 
-/** The facts of an audit trail entry about who changed an object. */
+/** The change of an object and the actor who made the change, from an entry of the audit trail. */
 export interface TrailNote {
   /** Time of the change, RFC 3339 in UTC. */
   readonly at: string;
@@ -15,7 +15,9 @@ export interface TrailNote {
   readonly address: string;
   /** Id of the request in the service's log. */
   readonly requestId: string;
-  /** The resource that the request declared as its origin. This is a hint: every client can forge it. */
+  /**
+   * The resource that the request declared as its origin. The value is only a hint, since every client can forge it.
+   */
   readonly declaredBy?: DeclaringResource;
 }
 
@@ -34,21 +36,25 @@ export interface ObjectName {
   readonly id: string;
 }
 
-/** The last changes of objects by the audit trail. `notes` reports missing entries, as sentences. */
+/** The last changes of objects, according to the audit trail. `notes` reports missing entries, as sentences. */
 export interface TrailChanges {
-  /** By {@link nameText}. Undefined if the service has no audit trail, or the credential may not read it. */
+  /**
+   * The last change of each object, by {@link nameText}. Undefined if the service has no audit trail, or the credential
+   * may not read the trail.
+   */
   readonly changes: ReadonlyMap<string, TrailNote> | undefined;
   readonly notes: readonly string[];
 }
 
-/** A key for maps: kind and id of an object. */
+/** Returns a map key for an object, from its kind and id. */
 export const nameText = ({ kind, id }: ObjectName): string => `${kind} ${id}`;
 
 /**
- * Up to this number of objects, the entries are requested one by one. For more objects, the trail is read backwards.
+ * Maximum number of objects whose audit trail entries are requested one by one. For more objects, the trail is read
+ * from the newest entry backwards.
  */
 const ONE_BY_ONE_MAX = 40;
-/** Maximum number of entries that are read backwards. */
+/** Maximum number of audit trail entries to read, starting with the newest entry. */
 const READ_MAX = 5_000;
 
 const TRAIL_KINDS: Readonly<Record<string, string>> = {

@@ -4,7 +4,10 @@ type UnsupportedFeature = Omit<UnsupportedUse, "resource">;
 
 const CLI = "Use the Pulumi CLI (--engine cli) for this program.";
 
-/** Features that the embedded engine rejects before it changes anything. The reference is generated from this list. */
+/**
+ * Features that the embedded engine rejects before it changes anything. The reference documentation is generated from
+ * this list.
+ */
 export const UNSUPPORTED = [
   { id: "runtime", feature: "programs in languages other than Node.js", hint: CLI },
   { id: "backend", feature: "state backends other than file://", hint: CLI },
@@ -50,46 +53,51 @@ export const UNSUPPORTED = [
 
 export type UnsupportedId = (typeof UNSUPPORTED)[number]["id"];
 
-/** Returns a use of an unsupported feature. @param resource the resource or file that uses the feature */
+/**
+ * Returns a description of the use of an unsupported feature.
+ * @param resource the resource or file that uses the feature
+ */
 export function unsupportedUse(id: UnsupportedId, resource: string): UnsupportedUse {
   const feature = UNSUPPORTED.find((entry) => entry.id === id) as UnsupportedFeature;
   return { ...feature, resource };
 }
 
 /**
- * Intended differences between the engines. The reference is generated from this list; the comparison test refers to
- * it.
+ * Intended differences between the engines. The reference documentation is generated from this list. The test that
+ * compares the engines refers to this list.
  */
 export const ENGINE_DIFFERENCES = [
   {
     id: "replace-on-changes",
     text:
-      "`replaceOnChanges` works for dynamic resources. The CLI searches the changed properties in a list that " +
-      "dynamic providers never send, so it updates the object in place.",
+      "`replaceOnChanges` works for dynamic resources. The CLI searches the changed properties in a list " +
+      "that dynamic providers never send, so it updates the object in place.",
   },
   {
     id: "deleted-once",
     text:
-      "If a run stops after it has deleted a dependent for a replacement, the next run does not delete the dependent " +
-      "again. The CLI does, which fails with a provider that rejects the deletion of a missing object.",
+      "If a run stops after it has deleted a dependent for a replacement, the next run does not delete " +
+      "the dependent again. The CLI deletes it again. This deletion fails if the provider rejects the " +
+      "deletion of a missing object.",
   },
   {
     id: "taken-along",
     text:
-      "A resource that is not a target can be deleted because a target is deleted before its replacement. This engine " +
-      "creates it again with the program's inputs. The CLI uses the old inputs, such as the id of the deleted object.",
+      "If a target is deleted before its replacement, resources that depend on the target are also " +
+      "deleted, even if they are not targets. This engine creates them again with the program's inputs. " +
+      "The CLI uses the old inputs, such as the id of the deleted object.",
   },
   {
     id: "excluded-dependency",
     text:
-      "A new resource that depends on a new resource in `--exclude` is rejected, as with `--target`. The CLI creates " +
-      "the resource, and its state then has a dangling reference.",
+      "A new resource that depends on a new resource in `--exclude` is rejected, as with `--target`. The " +
+      "CLI creates the resource, and its state then has a dangling reference.",
   },
   {
     id: "unknown-outputs",
     text:
-      "Outputs that depend on an excluded new resource are not written. The CLI writes its placeholder for unknown " +
-      "values to the state.",
+      "This engine does not write outputs that depend on an excluded new resource. The CLI writes a " +
+      "placeholder for unknown values to the state.",
   },
   {
     id: "import-agreement",
@@ -98,14 +106,14 @@ export const ENGINE_DIFFERENCES = [
   {
     id: "pending-creations",
     text:
-      "A pending creation of a killed run is removed when the resource is created. The CLI keeps it until " +
-      "`refresh --clear-pending-creates`.",
+      "This engine removes the pending creation of a killed run when a later run creates the resource. " +
+      "The CLI keeps the pending creation until `refresh --clear-pending-creates`.",
   },
   {
     id: "pending-operations",
     text:
-      "`up` reads the objects of other pending operations before it plans. The CLI's `up` discards these operations, " +
-      "and its `refresh` reads the objects.",
+      "`up` reads the objects of other pending operations before it plans. The CLI's `up` discards these " +
+      "operations, and its `refresh` reads the objects.",
   },
 ] as const satisfies readonly { readonly id: string; readonly text: string }[];
 

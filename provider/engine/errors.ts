@@ -3,15 +3,15 @@ import type { CommandErrorCode } from "../errorCodes.ts";
 import type { Confirmable, Plan, Result, TargetOptions } from "./model.ts";
 
 /**
- * Base of the errors of commands and engines. Direct instances report contradicting options (`usage`), targets that
- * match no resource (`target`), an unplanned step (`not_planned`), a provider that does not start (`provider`), and
- * failures of the Pulumi CLI (`cli`).
+ * Base class of the errors of commands and engines. An error of this class itself reports contradicting options
+ * (`usage`), targets that match no resource (`target`), an unplanned step (`not_planned`), a provider that does not
+ * start (`provider`), or a failure of the Pulumi CLI (`cli`).
  */
 export class EngineError extends GatehouseError {
   override readonly name: string;
   declare readonly code: CommandErrorCode;
 
-  /** @param detail the problem, without the field */
+  /** @param detail the problem, without the name of the field */
   constructor(code: CommandErrorCode, detail: string, { field, value, remedy, ...options }: ErrorMore = {}) {
     super({ code, detail, field, value, remedy }, options);
     this.name = new.target.name;
@@ -19,8 +19,8 @@ export class EngineError extends GatehouseError {
 }
 
 /**
- * Handles a failed access to a file, as the argument of `catch`.
- * @param file its path, or words with it
+ * Returns a function for `catch` that handles a failed access to a file.
+ * @param file path of the file, or words that contain the path
  * @throws EngineError with the cause and a remedy
  */
 export const fileError =
@@ -33,7 +33,8 @@ export const fileError =
 const INSTALL = "https://www.pulumi.com/docs/install/";
 
 /**
- * No `pulumi` command is on the PATH. If the embedded engine is selected but cannot run the stack: UnsupportedError.
+ * No `pulumi` command is on the PATH. If the selected embedded engine cannot run the stack, the error is an
+ * UnsupportedError.
  */
 export class NoEngineError extends EngineError {
   /** @param runtime runtime of the program; the embedded engine supports only Node.js */
@@ -77,7 +78,7 @@ export class StackSelectionError extends EngineError {
     );
   }
 
-  /** @param known the stacks of the project: none, or several */
+  /** @param known the stacks of the project; no stack, or several stacks */
   static unnamed(project: string, known: readonly string[]): StackSelectionError {
     return new StackSelectionError(
       `Set the stack with --stack or PULUMI_STACK (project ${project}: ${existingStacks(known)}).`,
@@ -94,8 +95,8 @@ function existingStacks(stacks: readonly string[]): string {
 }
 
 /**
- * No state backend is configured, or one of its files cannot be read, parsed or written. A kind of backend or state
- * that the embedded engine does not support is an UnsupportedError.
+ * No state backend is configured, or a file of the backend cannot be read, parsed or written. A kind of backend or
+ * state that the embedded engine does not support is an UnsupportedError.
  */
 export class BackendError extends EngineError {
   constructor(detail: string, more?: ErrorMore) {
@@ -115,8 +116,8 @@ export class PassphraseError extends EngineError {
 }
 
 /**
- * Another process holds the stack. A lock of a dead process of this machine does not cause this error: the next command
- * removes the lock and merges the journal, or throws a JournalConflictError.
+ * Another process holds the lock of the stack. The lock of a dead process on this machine does not cause this error:
+ * the next command removes the lock and merges the journal, or throws a JournalConflictError.
  */
 export class LockedError extends EngineError {
   constructor(message: string) {
@@ -134,8 +135,8 @@ export class LockedError extends EngineError {
 }
 
 /**
- * The journal of a killed run no longer matches the state, because another program has changed the state since then. A
- * journal that cannot be read or written is a BackendError.
+ * The journal of a killed run does not match the state, because another program changed the state after the run was
+ * killed. A journal that cannot be read or written is a BackendError.
  */
 export class JournalConflictError extends EngineError {
   constructor(message: string) {
@@ -143,7 +144,7 @@ export class JournalConflictError extends EngineError {
   }
 }
 
-/** One use of a feature that the embedded engine does not support. */
+/** The use of a feature that the embedded engine does not support. */
 export interface UnsupportedUse {
   readonly id: string;
   readonly feature: string;
@@ -152,8 +153,8 @@ export interface UnsupportedUse {
 }
 
 /**
- * The program or the state uses a feature that the embedded engine does not support. Nothing was changed. Files that
- * are invalid for all engines are a ProjectError or a BackendError.
+ * The program or the state uses a feature that the embedded engine does not support. Nothing was changed. If a file is
+ * invalid for all engines, the error is a ProjectError or a BackendError.
  */
 export class UnsupportedError extends EngineError {
   readonly uses: readonly UnsupportedUse[];
@@ -168,8 +169,8 @@ export class UnsupportedError extends EngineError {
 }
 
 /**
- * A protected resource would be deleted or replaced. This error belongs to a step; the run ends with an
- * UpdateFailedError.
+ * A protected resource would be deleted or replaced. The error of the step is a ProtectedError, and the run ends with
+ * an UpdateFailedError.
  */
 export class ProtectedError extends EngineError {
   /** @param what the rejected change, as a sentence */
@@ -181,19 +182,22 @@ export class ProtectedError extends EngineError {
   }
 }
 
-/** The user did not confirm a plan. Nothing was changed. */
+/** The user did not confirm the plan, so the command changed nothing. */
 export class DeclinedError extends EngineError {
   constructor() {
     super("declined", "Nothing was changed.");
   }
 }
 
-/** Calls `confirm`, if it is set, to confirm a plan. @throws DeclinedError if it returns false */
+/**
+ * Calls the function `confirm`, if there is one, to confirm a plan.
+ * @throws DeclinedError if `confirm` returns false
+ */
 export async function requireConfirmation({ confirm }: Confirmable, plan: Plan): Promise<void> {
   if (confirm && !(await confirm(plan))) throw new DeclinedError();
 }
 
-/** Base of the errors that end a run. An error before the start of the run is another EngineError. */
+/** Base class of the errors that end a run. Errors before the start of a run have other classes. */
 export class RunError extends EngineError {
   /** The finished and failed steps. */
   readonly result: Result;
@@ -204,8 +208,8 @@ export class RunError extends EngineError {
 }
 
 /**
- * The Pulumi program failed with an exception or an exit code other than 0. A failed resource of a program that
- * continues is an UpdateFailedError.
+ * The Pulumi program failed with an exception or an exit code other than 0. If a resource fails and the program
+ * continues, the error is an UpdateFailedError.
  */
 export class ProgramError extends RunError {
   constructor(message: string, result: Result) {
@@ -214,8 +218,8 @@ export class ProgramError extends RunError {
 }
 
 /**
- * A step failed, or the preflight of a plan failed. A failure of the program is a ProgramError; an interrupted run is a
- * CancelledError.
+ * A step failed, or the preflight of a plan failed. If the program fails, the error is a ProgramError; if the run is
+ * interrupted, the error is a CancelledError.
  */
 export class UpdateFailedError extends RunError {
   constructor(message: string, result: Result) {
@@ -224,8 +228,8 @@ export class UpdateFailedError extends RunError {
 }
 
 /**
- * The run was interrupted by SIGINT, SIGTERM, SIGHUP or an abort signal. The state contains all finished steps. A run
- * that stops because a step failed is an UpdateFailedError.
+ * The run was interrupted by SIGINT, SIGTERM, SIGHUP or an abort signal. The state contains all finished steps. If a
+ * run stops because a step failed, the error is an UpdateFailedError.
  */
 export class CancelledError extends RunError {
   constructor(result: Result) {

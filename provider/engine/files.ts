@@ -7,7 +7,8 @@ import { parse } from "yaml";
 import { BackendError, type EngineError, ProjectError } from "./errors.ts";
 
 /**
- * Replaces a file atomically: after a crash, the file has either the complete old or the complete new content.
+ * Replaces the content of a file atomically: after a crash, the file contains either the complete old or the complete
+ * new content.
  * @param before called when the new content is on disk but the file still has the old content
  */
 export async function writeDurably(
@@ -27,7 +28,7 @@ export async function writeDurably(
     await before();
     await rename(temporary, path);
   } catch (error) {
-    // The temporary file would waste space on a full disk.
+    // Removes the temporary file, since it would use space on a full disk.
     await removeIfThere(temporary);
     throw error;
   }
@@ -44,7 +45,7 @@ export async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** Returns the result of work on a file or directory; undefined if it does not exist. */
+/** Returns the result of an operation on a file or directory; undefined if the file or directory does not exist. */
 export async function ifThere<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work;
@@ -58,7 +59,7 @@ export async function removeIfThere(path: string): Promise<void> {
   await ifThere(unlink(path));
 }
 
-/** Returns the text of a file; undefined if it does not exist. @throws Failure if the file cannot be read */
+/** Returns the text of a file; undefined if the file does not exist. @throws Failure if the file cannot be read */
 export async function readIfThere(
   path: string,
   Failure: new (detail: string) => EngineError,
@@ -81,7 +82,10 @@ export function isNoSuchFile(error: unknown): boolean {
   return (error as NodeJS.ErrnoException | undefined)?.code === "ENOENT";
 }
 
-/** Parses a YAML mapping. An empty text is an empty mapping. @throws ProjectError for other values and invalid YAML */
+/**
+ * Parses a YAML mapping. An empty text is an empty mapping.
+ * @throws ProjectError if the text is invalid YAML or not a mapping
+ */
 export function parseYamlMap(text: string, where: string): Record<string, unknown> {
   let parsed: unknown;
   try {

@@ -21,13 +21,14 @@ export async function openStack(options: StackOptions = {}): Promise<Stack> {
   const project = await readProject(options.folder ?? ".");
   if (options.engine === "embedded") return EmbeddedStack.open(project, { ...options, env });
   if (findOnPath("pulumi", env) === undefined) throw new NoEngineError(project.runtime);
-  // Loaded on demand, since the Automation API is large.
+  // The module is loaded on demand, since it loads the Automation API, which is large.
   const { CliStack } = await import("./cli/cliStack.ts");
   return CliStack.open(project, { ...options, env });
 }
 
 /**
- * Adds 127.0.0.1 to the addresses that gRPC calls without a proxy, since a program calls its engine at this address.
+ * Returns the environment with 127.0.0.1 in `no_grpc_proxy`: a program calls the engine at this address, without a
+ * proxy.
  */
 function withDirectGrpc(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const others = env.no_grpc_proxy || env.no_proxy;

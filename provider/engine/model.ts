@@ -3,22 +3,24 @@ import { STATE_IDENTITY_TYPE } from "../urn.ts";
 /** The engine that runs a stack. */
 export type EngineName = "cli" | "embedded";
 
-/** The source of a result: an engine, or Terraform for a Terraform plan. */
+/** The source of a result: an engine, or `terraform` for a Terraform plan. */
 export type Runner = EngineName | "terraform";
 
 /** The command of a run. */
 export type Command = "preview" | "up" | "refresh" | "destroy" | "drift";
 
-/** The operation on one resource. `import`: the resource adopts an existing object. */
+/** The operation on one resource. With `import`, the resource adopts an existing object. */
 export type StepOp = "create" | "update" | "replace" | "delete" | "import" | "same";
 
-/** A value for display. A secret is the text `[secret]`; a value that is not known yet is `[unknown]`. */
+/**
+ * A value for display. The text `[secret]` replaces a secret, and `[unknown]` replaces a value that is not known yet.
+ */
 export type Shown = null | boolean | number | string | Shown[] | { [key: string]: Shown };
 
 /** A type with writable fields, for code that builds an object step by step. */
 export type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** Returns true if a value is or contains one of these words. */
+/** Returns true if a value equals or contains `[unknown]` or `[secret]`, as selected by `words`. */
 export function holds(value: Shown | undefined, ...words: readonly ("[unknown]" | "[secret]")[]): boolean {
   if (Array.isArray(value)) return value.some((item) => holds(item, ...words));
   if (typeof value === "object" && value !== null)
@@ -26,25 +28,28 @@ export function holds(value: Shown | undefined, ...words: readonly ("[unknown]" 
   return words.some((word) => word === value);
 }
 
-/** One changed field. `old` or `new` is omitted if it has no value. */
+/**
+ * A changed field of a resource. `old` is omitted if the field had no value, and `new` if the field has no value
+ * anymore.
+ */
 export interface FieldChange {
-  /** The names of the properties, starting with the outermost property, separated by dots. */
+  /** Path of the field: the names of the properties, separated by dots. The path starts with the outermost property. */
   readonly path: string;
   readonly old?: Shown;
   readonly new?: Shown;
-  /** True if a refresh or drift found a difference only in the outputs: the program sets no input with this name. */
+  /** True if a refresh or drift found the difference in an output, and the program sets no input with this name. */
   readonly outputOnly?: true;
 }
 
-/** The properties of a resource at one time. */
+/** The properties of a resource before or after a step. */
 export interface ResourceValues {
   readonly inputs: Record<string, Shown>;
   readonly outputs: Record<string, Shown>;
   /** True if the object remains when the resource is deleted (`retainOnDelete`). */
   readonly retained?: true;
   /**
-   * The inputs of the resource's provider instance, if the engine reports them. A secret input is a credential that the
-   * program sets only for this instance.
+   * The inputs of the resource's provider instance. Omitted if the engine does not report provider instances. A secret
+   * input is a credential that the program sets only for this instance.
    */
   readonly provider?: Readonly<Record<string, Shown>>;
 }
@@ -55,31 +60,32 @@ export interface ShownStep {
   readonly urn: string;
   readonly type: string;
   readonly name: string;
-  /** The provider's id, if known. */
+  /** The id of the object, if known. */
   readonly id?: string;
   /** Changed inputs; for a refresh or drift, the inputs and outputs that differ from the state. */
   readonly fields: readonly FieldChange[];
-  /** For a replacement: the fields that force the replacement. */
+  /** The fields that force a replacement; omitted for other operations. */
   readonly replaceKeys?: readonly string[];
   /**
-   * True for a deletion or a replacement whose old object remains as an unmanaged object: `retainOnDelete`, or
-   * Terraform's `destroy = false`.
+   * True if a deletion or replacement keeps the old object as an unmanaged object. The option `retainOnDelete` or
+   * Terraform's `destroy = false` causes this.
    */
   readonly retained?: true;
-  /** The error if the step failed. */
+  /** The error message of a failed step. */
   readonly error?: string;
 }
 
 /** One resource in a plan or a result. */
 export interface Step extends ShownStep {
   /**
-   * In a plan with values: the resource in the state, or the resource that a refresh read. A provider may read only
-   * outputs. Omitted if the resource does not exist yet.
+   * The values before the step, in a plan with values: the values in the state, or the values that a refresh read. Some
+   * providers read only outputs. Omitted if the resource does not exist yet.
    */
   readonly before?: ResourceValues;
   /**
-   * In a plan with values: the planned resource. The outputs of a created or changed resource equal its inputs, as in a
-   * preview of the program; other outputs are not known before the run. Omitted if the resource will be deleted.
+   * The values after the step, in a plan with values. The outputs of a created or changed resource equal the inputs, as
+   * in a preview of the program, since other outputs are not known before the run. Omitted if the resource will be
+   * deleted.
    */
   readonly after?: ResourceValues;
 }
@@ -91,10 +97,10 @@ export interface Diagnostic {
   readonly urn?: string;
 }
 
-/** The message of an update that has nothing to do, and nothing to write to the state. */
+/** The message of an update that would change neither objects nor the state. */
 export const NOTHING_TO_DO: Diagnostic = {
   severity: "info",
-  message: "No changes: program, state and outputs are the same.",
+  message: "No changes: the program matches the state and the outputs.",
 };
 
 /** Number of resources for each operation. Default providers are not counted. */
@@ -107,7 +113,7 @@ export interface Result {
   readonly project: string;
   readonly stack: string;
   readonly ok: boolean;
-  /** True if the steps are only planned and nothing was changed. */
+  /** True if the run only planned the steps and changed nothing. */
   readonly planned: boolean;
   /** True if this run created the stack. */
   readonly createdStack: boolean;
@@ -146,7 +152,7 @@ export function summarize(steps: readonly Step[]): Summary {
   return summary;
 }
 
-/** Returns the number of successful deletions that keep their object. */
+/** Returns the number of successful deletions that keep the object (`retainOnDelete`). */
 export const retainedObjects = (steps: readonly ShownStep[]): number =>
   steps.filter(({ op, retained, error }) => op === "delete" && retained && error === undefined).length;
 
@@ -170,34 +176,44 @@ export function hasChanges(result: Result): boolean {
 }
 
 export interface PreviewOptions extends TargetOptions {
-  /** Reads the live objects first. @default false */
+  /** True to read the live objects before the run plans changes. @default false */
   readonly refresh?: boolean;
-  /** URNs, with wildcards, of resources to replace even if nothing changed. */
+  /** URNs of resources to replace even if nothing changed. URNs may contain wildcards. */
   readonly replace?: readonly string[];
-  /** Adds the resource before and after to all steps, including unchanged resources. @default false */
+  /** True to add the values before and after to all steps, including steps of unchanged resources. @default false */
   readonly values?: boolean;
-  /** Creates a missing stack. If false, a missing stack is a StackSelectionError. @default true */
+  /**
+   * True to create the stack if it does not exist. If false, a missing stack causes a StackSelectionError.
+   * @default true
+   */
   readonly create?: boolean;
 }
 
-/** Options of runs that make changes. */
+/** Options of runs that change objects or the state. */
 export interface Confirmable {
   /**
-   * Called with the plan before the first change, if there are changes. If it returns false, the run ends with a
-   * DeclinedError.
+   * A function that is called with the plan before the first change. It is not called for a plan without changes. If
+   * the function returns false, the run ends with a DeclinedError.
    */
   readonly confirm?: (plan: Plan) => Promise<boolean>;
 }
 
 export interface UpOptions extends PreviewOptions, Confirmable {
-  /** Stops a run that deviates from the confirmed plan. Calls `confirm` even for an empty plan. @default false */
+  /**
+   * True to stop a run that deviates from the confirmed plan. `confirm` is then called even for an empty plan.
+   * @default false
+   */
   readonly held?: boolean;
-  /** Runs the program once, without preview and confirmation. @default false */
+  /** True to run the program only once, without a preview and a confirmation. @default false */
   readonly skipPreview?: boolean;
 }
 
 export interface RefreshRunOptions extends TargetOptions, Confirmable {
-  /** Removes pending creations of an earlier run, after the user has checked their objects. @default false */
+  /**
+   * True to remove pending creations of an earlier run from the state. Set this option only after a check whether the
+   * objects exist.
+   * @default false
+   */
   readonly clearPendingCreates?: boolean;
 }
 
@@ -211,15 +227,15 @@ export interface StackOptions {
   readonly folder?: string;
   /** Name of the stack. @default PULUMI_STACK, or the project's only stack */
   readonly stack?: string;
-  /** Engine for the stack. @default the CLI if it is on the PATH; NoEngineError otherwise */
+  /** Engine that runs the stack. @default the Pulumi CLI; rejects with NoEngineError if the CLI is not on the PATH */
   readonly engine?: EngineName;
   /** @default the environment of this process */
   readonly env?: NodeJS.ProcessEnv;
-  /** Called for all events during a run. */
+  /** A function that is called for each event of a run. */
   readonly onEvent?: (event: EngineEvent) => void;
   /** Maximum number of concurrent operations on objects. @default 16 */
   readonly parallel?: number;
-  /** Ends a run like Ctrl-C when aborted: the run finishes steps in flight and starts no more steps. */
+  /** A signal that ends a run like Ctrl-C: the run finishes the steps in flight and starts no more steps. */
   readonly signal?: AbortSignal;
 }
 
@@ -231,44 +247,49 @@ export interface StateResource {
   readonly type: string;
   readonly inputs?: Readonly<Record<string, unknown>>;
   readonly outputs?: Readonly<Record<string, unknown>>;
-  /** Paths of inputs whose changes the program ignores, as of its last run. */
+  /** Paths of inputs whose changes the program ignores, according to the last run of the program. */
   readonly ignoreChanges?: readonly string[];
 }
 
 /**
- * One open stack. The runs reject with UpdateFailedError, ProgramError or CancelledError (each with the result so far),
- * LockedError, UnsupportedError, BackendError or PassphraseError. For targets that match no resource or contradict each
- * other, they reject with EngineError.
+ * One open stack. The methods that run a command reject with UpdateFailedError, ProgramError or CancelledError (each
+ * with the result so far), LockedError, UnsupportedError, BackendError or PassphraseError. They reject with EngineError
+ * if targets match no resource or contradict each other.
  */
 export interface Stack {
   readonly engine: EngineName;
   readonly project: string;
   /** Name of the stack, without organization and project. */
   readonly stack: string;
-  /** The name that selects the stack, with the given organization and project. */
+  /** The name that selects the stack, including the organization and project if the user specified them. */
   readonly selector: string;
-  /** Plans `up`. Changes nothing, except that it creates a missing stack unless `create` is false. */
+  /** Plans the changes of `up` without changing anything. Only creates a missing stack, unless `create` is false. */
   preview(options?: PreviewOptions): Promise<Plan>;
-  /** Applies the program after a preview. Ends after the preview if there is nothing to do or to write. */
+  /**
+   * Runs a preview and then applies the program. Ends after the preview if neither objects nor the state would change.
+   */
   up(options?: UpOptions): Promise<Result>;
-  /** Updates the state from the live objects. */
+  /** Updates the state with the values of the live objects. */
   refresh(options?: RefreshRunOptions): Promise<Result>;
   destroy(options?: DestroyOptions): Promise<Result>;
-  /** Compares the live objects with the state. Changes nothing. */
+  /** Compares the live objects with the state without changing anything. */
   drift(options?: TargetOptions): Promise<Result>;
   /**
-   * Returns the stack's configuration as plain text by `namespace:key`. Secrets are decrypted, so do not print the
-   * values. Does not create a missing stack.
+   * Returns the stack's configuration values in plaintext, by `namespace:key`. The values include decrypted secrets, so
+   * do not print them. Does not create a missing stack.
    * @throws PassphraseError, StackSelectionError, ProjectError, BackendError, UnsupportedError, EngineError (`cli`)
    */
   config(): Promise<ReadonlyMap<string, string>>;
-  /** Sets a value of the configuration in plain text. Creates a missing stack. */
+  /** Sets a configuration value in plaintext. Creates the stack if it does not exist. */
   setConfig(key: string, text: string): Promise<void>;
   /** Returns the resources in the state, with secrets encrypted; an empty list if the stack does not exist. */
   resources(): Promise<readonly StateResource[]>;
-  /** Encrypts a text like the stack's secrets, with the passphrase or the secrets provider. */
+  /** Encrypts a text with the key of the stack's secrets, from the passphrase or the secrets provider. */
   encrypt(text: string): Promise<string>;
-  /** Decrypts a text of `encrypt`. @throws PassphraseError if the text has another key, or was changed */
+  /**
+   * Decrypts a text that `encrypt` has encrypted.
+   * @throws PassphraseError if the text was encrypted with another key, or was changed
+   */
   decrypt(encrypted: string): Promise<string>;
 }
 
@@ -276,10 +297,10 @@ export interface Stack {
 export interface TargetOptions {
   /** URNs of the resources to include. All other resources are excluded. */
   readonly target?: readonly string[];
-  /** Includes resources that depend on a target. @default false */
+  /** True to include resources that depend on a target. @default false */
   readonly targetDependents?: boolean;
   /** URNs of resources to exclude. Cannot be combined with `target`. */
   readonly exclude?: readonly string[];
-  /** Excludes resources that depend on an excluded resource. @default false */
+  /** True to exclude resources that depend on an excluded resource. @default false */
   readonly excludeDependents?: boolean;
 }

@@ -3,16 +3,18 @@ import { accessSync, constants } from "node:fs";
 import { constants as system } from "node:os";
 import { delimiter, join } from "node:path";
 
-/** The signals that end a process unless it handles them. */
+/** The signals that end a process by default. */
 export const ENDING_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** The running children, each with the signal that its group gets when this process exits. */
+/**
+ * The running child processes. When this process exits, it sends the given signal to the process group of each child.
+ */
 const running = new Map<ChildProcess, NodeJS.Signals>();
 
 /**
- * Starts a command in a separate process group, so that signals of the terminal reach only this process. While the
- * command runs, a signal without another handler makes this process exit, so that no child keeps running.
- * @param last the signal for the group if this process exits before the command
+ * Starts a command in a separate process group, so that signals of the terminal reach only this process. If this
+ * process receives a signal that has no other handler, this process exits and ends the command too.
+ * @param last the signal for the process group if this process exits before the command
  */
 export function startInGroup(
   command: string,
@@ -41,7 +43,7 @@ export function signalGroup({ pid }: ChildProcess, name: NodeJS.Signals): void {
   try {
     process.kill(-pid, name);
   } catch (error) {
-    // Some systems return EPERM for a group that contains only dead processes.
+    // Some systems return EPERM for a process group that contains only dead processes.
     const { code } = error as NodeJS.ErrnoException;
     if (code !== "ESRCH" && code !== "EPERM") throw error;
   }

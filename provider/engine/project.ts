@@ -16,9 +16,11 @@ export interface Project {
   /** Project directory, which contains Pulumi.yaml. */
   readonly root: string;
   readonly file: string;
-  /** Directory in which the program runs. */
+  /** Working directory of the program. */
   readonly programFolder: string;
-  /** The program's file in that directory; "." for the file in the field `main` of package.json. */
+  /**
+   * The program's file, relative to the working directory. "." selects the file in the field `main` of package.json.
+   */
   readonly entryPoint: string;
   readonly runtime: string;
   readonly runtimeOptions: {
@@ -27,13 +29,16 @@ export interface Project {
     readonly tsconfig?: string;
   };
   readonly backendUrl?: string;
-  /** Directory of the Pulumi.<stack>.yaml files. */
+  /** Directory that contains the Pulumi.<stack>.yaml files. */
   readonly configFolder: string;
   /** The section `config`: values and defaults for all stacks. */
   readonly config: Readonly<Record<string, unknown>>;
 }
 
-/** Reads the project in a directory. @throws ProjectError if there is no project, or its file is invalid */
+/**
+ * Reads the project in a directory.
+ * @throws ProjectError if the directory has no Pulumi.yaml, or the file is invalid
+ */
 export async function readProject(folder: string): Promise<Project> {
   const root = resolve(folder);
   const file = ["Pulumi.yaml", "Pulumi.yml"].map((name) => join(root, name)).find((path) => existsSync(path));
@@ -75,7 +80,7 @@ export function requireNodeRuntime(project: Project): void {
 export interface StackName {
   readonly organization?: string;
   readonly project?: string;
-  /** Part of the names of the stack's files, and of its URNs. */
+  /** Name of the stack without organization and project. File names and URNs of the stack contain this name. */
   readonly name: string;
 }
 
@@ -96,7 +101,10 @@ export function parseStackName(stack: string): StackName {
   };
 }
 
-/** Returns the name of a project's only stack. @throws StackSelectionError if the project has no stack, or several */
+/**
+ * Returns the name of the only stack in a project.
+ * @throws StackSelectionError if the project has no stack, or several stacks
+ */
 export function onlyStack(project: string, stacks: readonly string[]): string {
   const [only, ...others] = stacks;
   if (only !== undefined && others.length === 0) return only;
@@ -116,11 +124,13 @@ interface ConfigValue {
   readonly secret: boolean;
 }
 
-/** The configuration that a program gets. */
+/** The configuration that a program receives. */
 export interface StackConfig {
-  /** By `namespace:key`. */
+  /** The configuration values, by `namespace:key`. */
   readonly values: ReadonlyMap<string, ConfigValue>;
-  /** The values in the file, with secrets encrypted, for the history. */
+  /**
+   * The configuration values as in the file, with secrets encrypted. The history of the stack contains these values.
+   */
   readonly raw: Readonly<Record<string, unknown>>;
 }
 
@@ -132,7 +142,8 @@ export const stackFilePath = ({ configFolder }: Pick<Project, "configFolder">, s
   join(configFolder, `Pulumi.${parseStackName(stack).name}.yaml`);
 
 /**
- * @throws ProjectError if the file cannot be read; UnsupportedError for ESC environments and other secrets providers
+ * @throws ProjectError if the file cannot be read; UnsupportedError if the file has an ESC environment or a secrets
+ * provider other than a passphrase
  */
 export async function readStackFile(project: Project, stack: string): Promise<StackFile> {
   const path = stackFilePath(project, stack);
@@ -154,20 +165,21 @@ export async function writeSalt(file: StackFile, saltText: string): Promise<void
   await appendFile(file.path, before === "" || before.endsWith("\n") ? line : `\n${line}`);
 }
 
-/** Sets a value in plain text. @throws ProjectError if the file is not valid YAML */
+/** Sets a configuration value in plaintext. @throws ProjectError if the file is not valid YAML */
 export async function writeConfig({ path }: StackFile, key: string, text: string): Promise<void> {
   const document = parseDocument(await readFile(path, "utf8"));
   const [error] = document.errors;
   if (error) throw new ProjectError(`${path} is not valid YAML: ${error.message}`);
   if (!isYamlMap(document.get("config", true))) document.set("config", document.createNode({}));
   document.setIn(["config", key], text);
-  // Folding would change long texts.
+  // Disables line folding, which would change long texts.
   await writeDurably(path, document.toString({ lineWidth: 0 }));
 }
 
 /**
  * Merges the project's values and defaults with the stack's values, and decrypts secrets.
- * @throws PassphraseError if a secret has another passphrase; ProjectError if a required key has no value
+ * @throws PassphraseError if a secret was encrypted with another passphrase; ProjectError if a required key has no
+ * value
  */
 export function resolveConfig(
   project: Project,
@@ -194,7 +206,7 @@ export function resolveConfig(
   return { values, raw };
 }
 
-/** Returns the configuration as the properties of the default provider, with secrets marked. */
+/** Returns the configuration as properties of the default provider. Secret values are marked as secrets. */
 export function configProps({ values }: StackConfig): Props {
   return Object.fromEntries(
     [...values].map(([key, { text, secret: hidden }]) => [key, hidden ? secret(text) : text]),
@@ -221,7 +233,7 @@ const isSecured = (value: unknown): value is { readonly secure: string } =>
 
 interface BackendChoice {
   readonly url: string;
-  /** The setting or file that contains the URL. */
+  /** The name of the setting or file from which the backend URL was read. */
   readonly source: string;
 }
 
@@ -229,19 +241,20 @@ interface BackendChoice {
 export const pulumiHome = (env: NodeJS.ProcessEnv): string =>
   env.PULUMI_HOME || join(homeOfUser(), ".pulumi");
 
-/** Returns the home directory from the user database instead of HOME, like the Pulumi CLI. */
+/** Returns the user's home directory. Like the Pulumi CLI, reads the user database instead of the variable HOME. */
 function homeOfUser(): string {
   try {
     return userInfo().homedir;
   } catch {
-    // The database may not contain the user, for example in containers with an arbitrary user id.
+    // The user database may not contain the user, for example in containers with an arbitrary user id.
     return homedir();
   }
 }
 
 /**
- * Selects the backend: PULUMI_BACKEND_URL, then `backend.url` in Pulumi.yaml, then the last `pulumi login`.
- * @throws BackendError if no backend is configured, or the file of the login cannot be read
+ * Selects the backend from the first source that exists: PULUMI_BACKEND_URL, `backend.url` in Pulumi.yaml, the last
+ * `pulumi login`.
+ * @throws BackendError if no backend is configured, or the credentials file of `pulumi login` cannot be read
  */
 export async function chooseBackend(project: Project, env: NodeJS.ProcessEnv): Promise<BackendChoice> {
   if (env.PULUMI_BACKEND_URL) return { url: env.PULUMI_BACKEND_URL, source: "PULUMI_BACKEND_URL" };
@@ -259,7 +272,7 @@ export async function chooseBackend(project: Project, env: NodeJS.ProcessEnv): P
 }
 
 /**
- * Returns the directory of a file:// backend; `~` is the home directory.
+ * Returns the directory of a file:// backend. In the URL, `~` stands for the home directory.
  * @throws UnsupportedError for other backends
  */
 export function backendFolder(choice: BackendChoice, project: Project): string {
@@ -275,7 +288,7 @@ export function backendFolder(choice: BackendChoice, project: Project): string {
 
 /**
  * Returns the backend URL of the project in a directory, with an absolute path.
- * @throws ProjectError if there is no project; BackendError if no backend is configured
+ * @throws ProjectError if the directory has no Pulumi.yaml; BackendError if no backend is configured
  */
 export async function backendUrlOf(folder: string, env: NodeJS.ProcessEnv): Promise<string> {
   const project = await readProject(folder);

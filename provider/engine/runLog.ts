@@ -4,7 +4,7 @@ import { STATE_IDENTITY_TYPE, typeName } from "../urn.ts";
 import type { Diagnostic, EngineEvent, Step, StepOp, Writable } from "./model.ts";
 import { isSecret, type Value } from "./value.ts";
 
-/** A step, or one of the objects of a step. */
+/** The object on which a step works. A replacement works on two objects. */
 type WorkItem = Pick<Step, "urn" | "type" | "name"> & Partial<Pick<Writable<Step>, "id" | "op">>;
 
 /** Collects the steps and messages of a run and reports them as events. Masks all known secrets. */
@@ -13,23 +13,24 @@ export class RunLog {
   readonly diagnostics: Diagnostic[] = [];
   readonly #emit: (event: EngineEvent) => void;
   readonly #secrets = new Set<string>();
-  /** Adopted objects. An adoption can be reported before or after the end of the creation. */
+  /** URNs of adopted objects. The provider can report an adoption before or after the creation ends. */
   readonly #adopted = new Set<string>();
-  /** Finished creations. */
+  /** Steps of finished creations. */
   readonly #created = new Map<string, WorkItem>();
 
   constructor(emit: (event: EngineEvent) => void) {
     this.#emit = emit;
   }
 
-  /** Reports an event, except for a resource that users do not see. */
+  /** Reports an event, unless the event belongs to a resource that commands do not show. */
   emit(event: EngineEvent): void {
     const isVisible = !("type" in event && event.type === STATE_IDENTITY_TYPE) || "error" in event;
     if (isVisible) this.#emit(event);
   }
 
   /**
-   * Masks the secret texts of a value in later messages. Texts with fewer than 5 characters would match by accident.
+   * Masks the secret texts of a value in later messages. Ignores texts with fewer than 5 characters, since they could
+   * also occur in other words.
    */
   hide(value: Value | undefined, inSecret = false): void {
     if (value === undefined || value === null) return;
@@ -64,7 +65,7 @@ export class RunLog {
     if (step) step.op = "import";
   }
 
-  /** Reports the start of work on a resource. The returned function reports the end. */
+  /** Reports the start of an operation on a resource. The returned function reports the end of the operation. */
   start(op: StepOp | "refresh", step: WorkItem): (error?: string) => void {
     const { urn, type, name } = step;
     const since = Date.now();
@@ -80,7 +81,7 @@ export class RunLog {
   #finishCreation(step: WorkItem): StepOp {
     const key = objectKey({ type: typeName(step.type), name: step.name, id: this.mask(step.id ?? "") });
     this.#created.set(key, step);
-    // The provider may have reported that it adopted an object.
+    // The provider may have reported already that it adopted an object instead of creating it.
     if (!this.#adopted.has(key)) return "create";
     step.op = "import";
     return step.op;
@@ -90,7 +91,7 @@ export class RunLog {
     this.steps.push(step);
   }
 
-  /** Removes a planned step that was not executed because the run stopped. */
+  /** Removes a planned step that the run did not execute because it stopped. */
   drop(step: Writable<Step>): void {
     const at = this.steps.indexOf(step);
     if (at >= 0) this.steps.splice(at, 1);

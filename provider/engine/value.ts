@@ -2,7 +2,8 @@ import { ARCHIVE, ASSET, PROVIDER_KEY, RESOURCE, SECRET, SIGNATURE, UNKNOWN } fr
 import type { FieldChange, ResourceValues, Shown } from "./model.ts";
 
 /**
- * A property's value as programs and providers send it: secrets, references and assets are objects with a signature.
+ * The value of a property in the format of programs and providers. Secrets, resource references and assets are objects
+ * with a signature.
  */
 export type Value = null | boolean | number | string | Value[] | { [key: string]: Value };
 
@@ -19,7 +20,7 @@ export function secret(value: Value): Value {
   return isSecret(value) ? value : { [SIGNATURE]: SECRET, value };
 }
 
-/** Returns true if the value or a nested value satisfies the test. */
+/** Returns true if the test function returns true for the value or a nested value. */
 function some(value: Value | undefined, test: (value: Value) => boolean): boolean {
   if (value === undefined) return false;
   if (test(value)) return true;
@@ -29,7 +30,7 @@ function some(value: Value | undefined, test: (value: Value) => boolean): boolea
 
 export const containsSecret = (value: Value | undefined): boolean => some(value, isSecret);
 
-/** Returns true if the value is or contains an unknown value. */
+/** Returns true if the value is unknown, or contains an unknown value. */
 export const containsUnknown = (value: Value | undefined): boolean => some(value, (item) => item === UNKNOWN);
 
 /** Returns the properties without unknown values. */
@@ -43,8 +44,8 @@ export function containsAsset(value: Value | undefined): boolean {
 }
 
 /**
- * Returns the value for a provider. A secret becomes its plain value. A reference becomes the id of the resource, or
- * the URN of a component. Unknown values remain.
+ * Returns the value in the form for a provider. The plain value replaces a secret. The id of the resource, or the URN
+ * of a component, replaces a resource reference. Unknown values do not change.
  */
 export function plain(value: Value): Value {
   if (Array.isArray(value)) return value.map(plain);
@@ -67,7 +68,7 @@ export const plainProps = (props: Props): Props => mapProps(props, plain);
 
 /**
  * Marks outputs as secret if the input with the same key is secret, since providers receive and return secrets in
- * plaintext. Objects are compared property by property. An array becomes secret as a whole if an item is secret.
+ * plaintext. In objects, marks single properties. If an item of an array is secret, marks the whole array.
  */
 export function markSecrets(outs: Props, ins: Props): Props {
   const marked: Props = { ...outs };
@@ -89,7 +90,7 @@ export function markNamed(props: Props, names: readonly string[] = []): Props {
   return marked;
 }
 
-/** Compares values deeply. Ignores the order of keys. */
+/** Returns true if two values are deeply equal. Ignores the order of keys. */
 export function equal(a: Value | undefined, b: Value | undefined): boolean {
   if (a === b) return true;
   if (Array.isArray(a) || Array.isArray(b)) {
@@ -107,7 +108,7 @@ export function changedKeys(a: Props, b: Props): string[] {
   return [...keys].filter((key) => !equal(a[key], b[key]));
 }
 
-/** Returns a value for display, with words in place of secrets and unknown values. */
+/** Returns a value for display. Replaces secrets by `[secret]` and unknown values by `[unknown]`. */
 export function shown(value: Value): Shown {
   if (value === UNKNOWN) return "[unknown]";
   if (Array.isArray(value)) return value.map(shown);
@@ -117,7 +118,7 @@ export function shown(value: Value): Shown {
   return shownProps(value);
 }
 
-/** Returns all properties for display, without the provider's code. */
+/** Returns properties for display. Omits the serialized code of a dynamic provider. */
 export function shownProps(props: Props): Record<string, Shown> {
   const out: Record<string, Shown> = {};
   for (const [key, item] of Object.entries(props)) if (key !== PROVIDER_KEY) out[key] = shown(item);
@@ -138,7 +139,7 @@ export function fieldDiff(before: Props | undefined, after: Props | undefined, p
   const changes: FieldChange[] = [];
   const keys = new Set([...Object.keys(after ?? {}), ...Object.keys(before ?? {})]);
   for (const key of keys) {
-    // Classes add these properties for their provider; they are not part of the program.
+    // Omits the properties that resource classes add for the provider, since the user's program does not declare them.
     if (key === PROVIDER_KEY || (prefix === "" && key.startsWith("__"))) continue;
     const path = prefix === "" ? key : `${prefix}.${key}`;
     const a = before?.[key];
@@ -167,7 +168,7 @@ export interface Known {
 
 /**
  * Returns the fields that an update changes: inputs that differ from the state, and inputs that differ from the live
- * object. The outputs with the same names contain the values of the live object from the last read.
+ * object. An output with the name of an input contains the value of the live object when it was last read.
  */
 export function changedFields(old: Known | undefined, inputs: Props): FieldChange[] {
   if (!old) return fieldDiff(undefined, inputs);
@@ -186,7 +187,8 @@ export function refreshedFields(old: Known, now: Known): FieldChange[] {
   const paths = new Set(fields.map((field) => field.path));
   for (const field of fieldDiff(old.outputs, now.outputs)) {
     if (paths.has(field.path)) continue;
-    // Many providers read only outputs. A changed output with the name of a declared input counts as a changed input.
+    // A changed output with the name of a declared input counts as a changed input, since many providers read only
+    // outputs.
     const declared = (field.path.split(".")[0] ?? "") in (old.inputs ?? {});
     fields.push(declared ? field : { ...field, outputOnly: true });
   }

@@ -40,7 +40,10 @@ export class ManagedObjects {
     }
   }
 
-  /** The URN of the resource that manages the object or its parent object; undefined if there is none. */
+  /**
+   * Returns the URN of the resource that manages the object or its parent object; undefined if no resource manages
+   * either object.
+   */
   ownerOf({ definition, id, state }: LiveObject): string | undefined {
     const keys =
       (state && definition.objectKeys?.(state)) ?? claimsOfId(definition, id).map((claim) => claim.key);
@@ -49,7 +52,7 @@ export class ManagedObjects {
   }
 }
 
-/** The keys that a resource claims exclusively, without shared keys such as those of a device's tags. */
+/** Returns the keys that a resource claims exclusively. Omits shared keys, such as the keys of a device's tags. */
 const ownKeys = (definition: ResourceDefinition, id: string): string[] =>
   claimsOfId(definition, id)
     .filter((claim) => !claim.shared)
@@ -66,7 +69,7 @@ export interface UnmanagedObject {
   readonly id: string;
   /** Display name, such as the e-mail address of a member. */
   readonly name: string;
-  /** The exception for the object in access.ignore; omitted if there is none or it has ended. */
+  /** The exception for the object in access.ignore; omitted if there is no exception, or if the exception has ended. */
   readonly exception?: { readonly until: string; readonly reason: string };
 }
 
@@ -75,15 +78,15 @@ export interface KindCoverage {
   readonly kind: string;
   /** Number of objects that stacks manage. */
   readonly managed: number;
-  /** Number of objects. */
+  /** Number of all objects, managed and unmanaged. */
   readonly total: number;
   /** Share of managed objects in percent, rounded down; 100 if there are no objects. */
   readonly percent: number;
 }
 
-/** Coverage of a namespace: the objects that stacks manage, and the unmanaged ones. */
+/** Coverage of a namespace: the objects that stacks manage, and the unmanaged objects. */
 export interface NamespaceCoverage extends Omit<KindCoverage, "kind"> {
-  /** Version of this format. A change that breaks readers raises it (docs/review-json.md). */
+  /** Version of this format. A breaking change increases the version (docs/review-json.md). */
   readonly version: 1;
   /** Address of the service. */
   readonly service: string;
@@ -91,19 +94,19 @@ export interface NamespaceCoverage extends Omit<KindCoverage, "kind"> {
   readonly tenant: string;
   readonly kinds: readonly KindCoverage[];
   readonly unmanaged: readonly UnmanagedObject[];
-  /** Lists that could not be read, as sentences. */
+  /** Sentences about lists that could not be read. */
   readonly unknown: readonly string[];
 }
 
-/** An unmanaged object, and its exception if one applies. */
+/** An unmanaged object, and the exception for the object if one applies. */
 export interface Unmanaged {
   readonly object: LiveObject;
   readonly exception: Exception | undefined;
 }
 
 /**
- * Returns the objects without an owner, including those with an exception.
- * @param managed the owners from states, a plan, or both
+ * Returns the objects that no resource manages, including objects with an exception.
+ * @param managed the managed objects of states, of a plan, or of both
  */
 export function unmanagedOf(
   objects: readonly LiveObject[],
@@ -116,7 +119,7 @@ export function unmanagedOf(
     .map((object) => ({ object, exception: exceptionFor(exceptions, object, now) }));
 }
 
-/** The object as it appears in reports. */
+/** Returns an unmanaged object in the format of reports. */
 export const shownObject = ({ object, exception }: Unmanaged): UnmanagedObject => ({
   kind: object.definition.name,
   id: idWithin(object),
@@ -147,7 +150,7 @@ export function coverageOf(
   };
 }
 
-/** Number and share of managed objects among the given ones. */
+/** Returns the number and the share of managed objects in a list of objects. */
 export function share(
   { length: total }: readonly LiveObject[],
   unmanaged: readonly Unmanaged[],
@@ -164,7 +167,7 @@ export interface Exception {
   readonly kind: string;
   /** Id of the object without the namespace, or e-mail address of a member; `*` for all objects of the kind. */
   readonly id: string;
-  /** The last valid day in UTC: `2027-01-31`. */
+  /** Last day of the exception, in UTC: `2027-01-31`. */
   readonly until: string;
   readonly reason: string;
   readonly line: number;
@@ -176,7 +179,8 @@ const FORM = 'must have the form <kind> <id> until <YYYY-MM-DD>: <reason>; put a
 
 /**
  * Reads the exceptions of a project directory.
- * @throws EngineError (`project`) if the file cannot be read, or with the number of the invalid line
+ * @throws EngineError (`project`) if the file cannot be read or a line is invalid. The error contains the number of the
+ * line.
  */
 export async function readExceptions(folder: string): Promise<Exception[]> {
   const file = join(folder, EXCEPTIONS_FILE);
@@ -203,7 +207,7 @@ function unquoted(text: string, refuse: (why: string) => Error): string {
   try {
     return JSON.parse(text) as string;
   } catch {
-    throw refuse(`the id ${text} is not a valid JSON string; escape it as in JSON`);
+    throw refuse(`the id ${text} is not a valid JSON string; escape the id as in JSON`);
   }
 }
 
@@ -211,7 +215,10 @@ function unquoted(text: string, refuse: (why: string) => Error): string {
 export const hasEnded = ({ until }: Exception, now: Date): boolean =>
   now.getTime() >= Date.parse(until) + DAY;
 
-/** The exception that applies to an object at a time; undefined if there is none or it has ended. */
+/**
+ * Returns the exception that applies to an object at a time; undefined if there is no exception, or if the exception
+ * has ended.
+ */
 export function exceptionFor(
   exceptions: readonly Exception[],
   object: LiveObject,

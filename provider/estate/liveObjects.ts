@@ -17,11 +17,11 @@ export interface Inventory {
   readonly objects: readonly LiveObject[];
   /** Lists that the credential may not read, as sentences. */
   readonly unknown: readonly string[];
-  /** The kinds of these lists. */
+  /** The kinds of objects whose lists the credential may not read. */
   readonly unread: readonly string[];
 }
 
-/** The kinds whose objects control access or its administration, and can be created manually. */
+/** The kinds of objects that control access or its administration, and that users can create manually. */
 export const WATCHED_KINDS = [
   "Member",
   "PublicKey",
@@ -30,7 +30,7 @@ export const WATCHED_KINDS = [
   "DeviceTagAttachment",
 ] as const;
 
-/** The definition of a kind. @throws Error if there is no such definition */
+/** Returns the definition of a kind of object. @throws Error if the kind is unknown */
 export function definitionNamed(kind: string): ResourceDefinition {
   const definition = definitions.find(({ name }) => name === kind);
   if (!definition) throw new Error(`there is no resource ${kind}`);
@@ -60,7 +60,7 @@ export async function inventoryOf(
       const list = (await definition.list?.(connection, tenant)) ?? [];
       return list.map((object) => ({ ...object, definition }));
     } catch (error) {
-      // Services without a firewall return 404.
+      // Services without a firewall return 404, so they have no rules.
       if (error instanceof NotFoundError && kind === "FirewallRule" && !isSilent(error)) return [];
       if (!isUnreadable(error)) throw error;
       unreadable.set(kind, error.message);

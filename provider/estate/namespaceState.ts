@@ -31,15 +31,15 @@ export type Member = Namespace["members"][number];
 export interface NamespaceState {
   /** The accepted devices, the public keys and the firewall rules. */
   readonly policy: AccessPolicy;
-  /** Members and open invitations; undefined if the credential may not read them. */
+  /** Members and open invitations; undefined if the credential may not read the members. */
   readonly members: readonly Member[] | undefined;
-  /** API keys; undefined if the credential may not read them. */
+  /** API keys; undefined if the credential may not read the keys. */
   readonly apiKeys: readonly ApiKey[] | undefined;
   /** Parts that could not be evaluated, as sentences. Access may differ from {@link policy}. */
   readonly notEvaluated: readonly string[];
-  /** Further unknown facts, as sentences. */
+  /** Other facts that could not be determined, as sentences. */
   readonly unknown: readonly string[];
-  /** The reasons why lists could not be read. */
+  /** The reasons why members or API keys could not be read. */
   readonly unreadable: Readonly<Partial<Record<"members" | "apiKeys", string>>>;
 }
 
@@ -55,8 +55,8 @@ export interface Estate extends NamespaceState {
 }
 
 /**
- * Reads a namespace. The connection reads each list once, so a later `inventoryOf` with it sends no further requests.
- * If members, API keys or sessions cannot be read, `unknown` reports that.
+ * Reads a namespace. The connection reads each list once, so a later `inventoryOf` with the same connection sends no
+ * further requests. `unknown` reports members, API keys and sessions that cannot be read.
  * @param named id of the namespace; default: the namespace of resources without a tenant
  * @throws RequestError if devices, public keys or firewall rules cannot be read
  */
@@ -83,7 +83,7 @@ export async function readEstate(connection: Connection, named?: string): Promis
     optional("sessions", seenLogins(client)),
   ]);
   if (namespace) connection.namespaces.put(namespace);
-  // Services after 0.19 list invitations separately.
+  // Services after release 0.19 list invitations separately from members.
   const invitations = (namespace?.members ?? []).every(hasStatus)
     ? []
     : await optional("invitations", opened.invitations.all());
@@ -108,7 +108,7 @@ export async function readEstate(connection: Connection, named?: string): Promis
 /**
  * Reads several namespaces, one after the other. `unreadable` contains a sentence for each namespace that the
  * credential may not read, by id.
- * @param home the namespace that must be readable: an error in it is thrown
+ * @param home id of the namespace that must be readable. An error while reading this namespace is thrown.
  */
 export async function readEach<T>(
   tenants: readonly string[],
@@ -128,7 +128,7 @@ export async function readEach<T>(
   return { results, unreadable };
 }
 
-/** Members and open invitations in one list, as services with a combined list return them. */
+/** Returns members and open invitations in one list, in the format of services that return a combined list. */
 const allMembers = (members: readonly Member[], invitations: readonly Invitation[]): Member[] => [
   ...members.map((member): Member => (hasStatus(member) ? member : { ...member, status: "accepted" })),
   ...invitations
@@ -197,7 +197,10 @@ const byKey = byTexts<AccessKey>(
   ({ fingerprint }) => fingerprint,
 );
 
-/** The same state with sorted lists. Rules stay in the order of their creation, which decides between them. */
+/**
+ * Returns a namespace state with sorted lists. Rules stay in the order of their creation, since this order decides
+ * between rules of the same priority.
+ */
 export const inOrder = <T extends NamespaceState>(state: T): T => ({
   ...state,
   policy: {
@@ -210,8 +213,8 @@ export const inOrder = <T extends NamespaceState>(state: T): T => ({
 });
 
 /**
- * The login names and addresses for which a namespace is evaluated: those of its policies and sessions, and the given
- * ones.
+ * The login names and addresses for which a namespace is evaluated: those in the policies and sessions of the
+ * namespace, and those that the caller adds.
  * @param policies the policies of the namespace before and after a change
  */
 export function evaluatedFor(
@@ -226,7 +229,7 @@ export function evaluatedFor(
   return { logins: evaluated.logins.toSorted(byText), addresses: evaluated.addresses.toSorted(byText) };
 }
 
-/** The state of a namespace without the given objects. */
+/** Returns the state of a namespace without some of its objects. */
 export function withoutObjects<T extends Pick<NamespaceState, "policy" | "members" | "apiKeys">>(
   state: T,
   objects: readonly LiveObject[],

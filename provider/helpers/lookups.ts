@@ -7,7 +7,7 @@ import type { DeviceLookup, LookupOptions, NamespaceLookup } from "../service/lo
 
 export type { DeviceLookup, LookupOptions, NamespaceLookup };
 
-// Each run of a program has its own settings.
+// The connection is created for each run, because each run of a program has its own settings.
 const serviceOfRun = perRun("lookups", connect);
 
 async function connect(): Promise<Connection> {
@@ -17,8 +17,8 @@ async function connect(): Promise<Connection> {
 }
 
 /**
- * Runs a lookup on the service of the run. The lookup code is loaded by the first call, because it would slow the
- * start of most programs.
+ * Runs a lookup on the service of the run. The first call loads the lookup code, so that programs without lookups start
+ * faster.
  */
 async function query<T>(lookup: (all: typeof lookups, service: Connection) => Promise<T>): Promise<T> {
   const [all, service] = await Promise.all([import("../service/lookups.ts"), serviceOfRun() ?? connect()]);
@@ -26,16 +26,16 @@ async function query<T>(lookup: (all: typeof lookups, service: Connection) => Pr
 }
 
 /**
- * Returns the devices of a namespace. Like every lookup, it queries the service while the program runs. The result
- * contains the objects from before this run, without the changes that the run makes.
+ * Returns the devices of a namespace. Like every lookup, this function queries the service while the program runs. The
+ * result describes the devices before the changes of this run.
  */
 export async function getDevices(lookup: DeviceLookup = {}): Promise<Device[]> {
   return query(({ devicesOf }, service) => devicesOf(service, lookup));
 }
 
 /**
- * Returns a namespace with its members, by tenant or by name. Defaults to the stack's namespace.
- * @throws Error if there is no such namespace
+ * Returns a namespace with its members. `tenant` or `name` selects the namespace. Default: the stack's namespace.
+ * @throws Error if no such namespace exists
  */
 export async function getNamespace(lookup: NamespaceLookup = {}): Promise<Namespace> {
   return query(({ namespaceOf }, service) => namespaceOf(service, lookup));
@@ -71,26 +71,29 @@ export async function getTags(lookup: LookupOptions = {}): Promise<string[]> {
 
 type Given<T> = T extends readonly (infer Item)[] ? readonly pulumi.Input<Item>[] : T;
 
-/** The arguments of a lookup, each of which may also be an output. */
+/** The arguments of a lookup. Each argument can be an output. */
 export type LookupInputs<Lookup> = { readonly [Part in keyof Lookup]: pulumi.Input<Given<Lookup[Part]>> };
 
-/** Returns the variant of a lookup that accepts outputs. It queries the service once all arguments are known. */
+/**
+ * Returns a variant of a lookup that accepts outputs as arguments. The variant queries the service when all arguments
+ * are known.
+ */
 const withOutputs =
   <Lookup extends object, Found>(query: (lookup?: Lookup) => Promise<Found>) =>
   (lookup?: LookupInputs<Lookup>): pulumi.Output<Found> =>
     pulumi.output(lookup ?? {}).apply((known) => query(known as Lookup));
 
-/** {@link getDevices} for outputs. */
+/** Variant of {@link getDevices} that accepts outputs as arguments. */
 export const getDevicesOutput = withOutputs(getDevices);
-/** {@link getNamespace} for outputs. */
+/** Variant of {@link getNamespace} that accepts outputs as arguments. */
 export const getNamespaceOutput = withOutputs(getNamespace);
-/** {@link getMembers} for outputs. */
+/** Variant of {@link getMembers} that accepts outputs as arguments. */
 export const getMembersOutput = withOutputs(getMembers);
-/** {@link getPublicKeys} for outputs. */
+/** Variant of {@link getPublicKeys} that accepts outputs as arguments. */
 export const getPublicKeysOutput = withOutputs(getPublicKeys);
-/** {@link getFirewallRules} for outputs. */
+/** Variant of {@link getFirewallRules} that accepts outputs as arguments. */
 export const getFirewallRulesOutput = withOutputs(getFirewallRules);
-/** {@link getApiKeys} for outputs. */
+/** Variant of {@link getApiKeys} that accepts outputs as arguments. */
 export const getApiKeysOutput = withOutputs(getApiKeys);
-/** {@link getTags} for outputs. */
+/** Variant of {@link getTags} that accepts outputs as arguments. */
 export const getTagsOutput = withOutputs(getTags);

@@ -1,17 +1,17 @@
 import { isIP } from "node:net";
 
 /**
- * Returns a pattern that matches exactly these login names: `login("root")` is `^root$`, `login("root", "ana")` is
+ * Returns a pattern that matches exactly the given login names: `login("root")` is `^root$`, `login("root", "ana")` is
  * `^(ana|root)$`. Patterns of the service are not anchored: `root` alone also matches `notroot`.
- * @throws TypeError if there is no name, or an empty name
+ * @throws TypeError if no name is given, or if a name is empty
  */
 export function login(...names: readonly string[]): string {
   return exactly("login", names);
 }
 
 /**
- * Returns a pattern that matches exactly these device names.
- * @throws TypeError if there is no name, or an empty name
+ * Returns a pattern that matches exactly the given device names.
+ * @throws TypeError if no name is given, or if a name is empty
  */
 export function hostname(...names: readonly string[]): string {
   return exactly(
@@ -32,7 +32,7 @@ function exactly(helper: string, names: readonly string[]): string {
 const quoted = (text: string) => text.replaceAll(/[\\^$.|?*+()[\]{}]/g, "\\$&");
 
 /**
- * Returns a pattern that matches exactly the addresses of these ranges, in the service's notation: IPv4 in dotted
+ * Returns a pattern that matches exactly the addresses in the given ranges, in the service's notation: IPv4 in dotted
  * decimal form, IPv6 as in RFC 5952. Examples: `cidr("10.0.0.0/8")`, `cidr("192.0.2.7")`, `cidr("10.0.0.0/8",
  * "2001:db8::/32")`.
  * @throws TypeError if a range is not in CIDR notation, or has host bits set
@@ -56,7 +56,7 @@ function rangePatterns(range: string): string[] {
   if (isMapped) {
     throw new TypeError(`cidr("${range}"): the service writes these addresses as IPv4; use an IPv4 range`);
   }
-  // A single address has exactly one text.
+  // A single IPv6 address has exactly one canonical text, which is the pattern.
   if (family === 6)
     return bits === 128 ? [canonicalText(address)] : ipv6Patterns(range, groupsOf(address), bits);
   const octets = address
@@ -65,7 +65,7 @@ function rangePatterns(range: string): string[] {
   return [octets.join("\\.")];
 }
 
-/** The URL standard writes addresses as in RFC 5952, without dotted decimals at the end. */
+/** The URL standard writes IPv6 addresses as in RFC 5952, without dotted decimals at the end. */
 const canonicalText = (address: string) => new URL(`http://[${address}]`).hostname.slice(1, -1);
 
 /** Returns the eight groups of an IPv6 address. */
@@ -79,8 +79,9 @@ function groupsOf(address: string): number[] {
 const ANY_GROUP = "[0-9a-f]{1,4}";
 
 /**
- * Returns patterns for the texts of the addresses with these leading bits. A text may abbreviate two or more
- * consecutive groups of zeros as `::`. The groups can lie inside the prefix, at its end, or after it.
+ * Returns patterns for the texts of all IPv6 addresses with the given leading bits. The text of an address may
+ * abbreviate two or more consecutive groups of zeros as `::`. The abbreviated groups can lie inside the prefix, at its
+ * end, or after it.
  */
 function ipv6Patterns(range: string, groups: readonly number[], bits: number): string[] {
   const fixed = Math.ceil(bits / 16);
@@ -95,8 +96,8 @@ function ipv6Patterns(range: string, groups: readonly number[], bits: number): s
   const shortened: string[] = [];
   for (let from = 0; from < fixed; from += 1) {
     const head = `${text(0, from)}::`;
-    // The zeros extend at least to the end of the prefix. They may also cover one or more groups after it, up to the
-    // end of the address.
+    // The abbreviated zeros extend at least to the end of the prefix. They may also cover groups after the prefix, up
+    // to the end of the address.
     const rest = 8 - Math.max(fixed, from + 2);
     if (isZero(from, fixed) && from + 2 <= 8) {
       shortened.push(rest > 0 ? `${head}(${ANY_GROUP}(:${ANY_GROUP}){0,${rest - 1}})?` : head);
@@ -108,13 +109,13 @@ function ipv6Patterns(range: string, groups: readonly number[], bits: number): s
   return [whole, ...shortened];
 }
 
-/** Returns a pattern for the groups that share the first `fixed` bits with this group. */
+/** Returns a pattern for all IPv6 groups whose first `fixed` bits equal the first bits of `group`. */
 function groupPattern(range: string, group: number, fixed: number): string {
   const size = 2 ** (16 - fixed);
   if (group % size !== 0) throw bitsAfter(range);
   if (size === 65_536) return ANY_GROUP;
-  // Groups have no leading zeros. Groups of the same length share all digits before the first different digit, and
-  // the digits after it are free.
+  // Groups have no leading zeros, so the range is split by the number of digits. The groups of one length share all
+  // digits before the first different digit, and can have any digits after it.
   const last = group + size - 1;
   const parts: string[] = [];
   for (let low = group; low <= last; ) {
@@ -127,8 +128,8 @@ function groupPattern(range: string, group: number, fixed: number): string {
 }
 
 /**
- * Returns a pattern for the numbers of one length from `low` to `high`. The digits after the first different digit
- * are free.
+ * Returns a pattern for the hexadecimal numbers from `low` to `high`, which have the same number of digits. The digits
+ * after the first different digit can have any value.
  */
 function digitsPattern(low: string, high: string): string {
   const at = [...low].findIndex((digit, index) => digit !== high[index]);
@@ -141,7 +142,7 @@ function digitsPattern(low: string, high: string): string {
 const bitsAfter = (range: string) =>
   new TypeError(`cidr("${range}"): the range has host bits set; use the first address of the range`);
 
-/** Returns a pattern for the octets that share the first `fixed` bits with this octet. */
+/** Returns a pattern for all octets whose first `fixed` bits equal the first bits of `octet`. */
 function octetPattern(range: string, octet: number, fixed: number): string {
   const size = 2 ** (8 - fixed);
   if (octet % size !== 0) {
@@ -150,7 +151,10 @@ function octetPattern(range: string, octet: number, fixed: number): string {
   return numbers(octet, octet + size - 1);
 }
 
-/** Returns a pattern for the numbers from `low` to `high`. They are from 0 to 255 and have no leading zeros. */
+/**
+ * Returns a pattern for the decimal numbers from `low` to `high`, without leading zeros. Both limits are between 0 and
+ * 255.
+ */
 function numbers(low: number, high: number): string {
   if (low === high) return String(low);
   if (low === 0 && high === 255) return "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";

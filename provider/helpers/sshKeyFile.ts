@@ -8,7 +8,10 @@ const require = createRequire(import.meta.url);
 /** The maximum length of a public key file, in characters. A longer file is not a public key. */
 const MAX_SIZE = 64 * 1024;
 
-/** @throws Error with the cause and a remedy when the file cannot be read */
+/**
+ * Reads a file as text.
+ * @throws Error with the cause and a remedy if the file cannot be read
+ */
 function readText(path: string): string {
   try {
     return readFileSync(path, "utf8");
@@ -18,10 +21,10 @@ function readText(path: string): string {
 }
 
 /**
- * Reads the public key in a file that `ssh-keygen` wrote. Empty lines and comments are skipped. A relative path
- * starts at the working directory, which is the program's folder in a Pulumi program.
- * @throws Error with the file's name if the file cannot be read, or does not contain exactly one public key, or
- * contains a private key
+ * Reads the public key in a file that `ssh-keygen` wrote. The function skips empty lines and comments. A relative path
+ * is relative to the working directory, which is the project directory in a Pulumi program.
+ * @throws Error with the file's name if the file cannot be read, does not contain exactly one public key, or contains a
+ * private key
  */
 export function sshKeyFile(path: string): string {
   const text = readText(path);
@@ -38,7 +41,7 @@ export function sshKeyFile(path: string): string {
   if (line === undefined || lines.length > 1) {
     throw new Error(`${path}: must contain exactly one public key, but has ${lines.length} lines`);
   }
-  // Loaded here because loading it at the top would slow the start of every program.
+  // The contract is loaded here, because an import at the top would slow the start of every program.
   const { parseSshPublicKey } = require("@gatehouse-access/sdk/contract") as typeof contract;
   try {
     parseSshPublicKey(line);

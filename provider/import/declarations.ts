@@ -4,7 +4,7 @@ import { type KindOfProgram, type NamedObject, type ProgramFile, uniqueNames } f
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** Replaces each pattern that a helper returns for some arguments by a call of that helper. */
+/** Replaces each pattern by a call of the helper that returns this pattern, if there is such a call. */
 export const withHelpers = (inputs: Values): Values =>
   Object.fromEntries(
     Object.entries(inputs).map(([name, value]) => {
@@ -16,7 +16,10 @@ export const withHelpers = (inputs: Values): Values =>
     }),
   );
 
-/** Maximum number of objects of a kind that are declared one by one. More objects become rows of a data file. */
+/**
+ * Maximum number of objects of a kind with separate declarations. A kind with more objects has a data file with a row
+ * for each object.
+ */
 const DECLARED_MAX = 12;
 
 export interface Declaration extends NamedObject {
@@ -29,8 +32,8 @@ export const declarationOf = (object: NamedObject): Declaration => ({
 });
 
 /**
- * Returns the objects that are declared one by one, by kind, and their shared values. A kind with more than
- * {@link DECLARED_MAX} objects has no entry.
+ * Returns the objects with separate declarations, by kind, and the values that several declarations share. A kind with
+ * more than {@link DECLARED_MAX} objects has no entry.
  */
 export function declarationsOf(kinds: readonly KindOfProgram[]): {
   readonly declared: ReadonlyMap<KindOfProgram, readonly Declaration[]>;
@@ -41,16 +44,16 @@ export function declarationsOf(kinds: readonly KindOfProgram[]): {
   return { declared, shared: sharedValues([...declared.values()].flat().map(({ args }) => args)) };
 }
 
-/** A value that several declarations have, and the name of its variable. */
+/** A value that several declarations share, with the name of the variable for the value. */
 interface SharedValue {
   readonly name: string;
   readonly value: unknown;
 }
 
-/** Shared values by their text, in the order of their first use. */
+/** Shared values by their source text, in the order of their first use. */
 export type SharedValues = ReadonlyMap<string, SharedValue>;
 
-/** Replaces the shared values in inputs by the results of `referring`. */
+/** Replaces shared values in inputs by references to variables. `referring` returns the reference. */
 export const withShared = (
   inputs: Values,
   shared: SharedValues,
@@ -64,10 +67,13 @@ export const withShared = (
   );
 
 const SHARED_MIN = 3;
-/** Minimum length of the text of a shared value. A shorter value is as clear as a variable name. */
+/**
+ * Minimum length of the source text of a shared value. A shorter value gets no variable, since the value is as clear as
+ * a variable name.
+ */
 const LENGTH_MIN = 16;
 
-/** The inputs whose values can be shared, and the prefixes of the variable names. */
+/** The inputs whose values can be shared, with the prefixes of the variable names. */
 const PREFIXES: Readonly<Record<string, string>> = { username: "login", sourceIp: "from", filter: "on" };
 
 export function sharedValues(declarations: readonly Values[]): SharedValues {
@@ -94,7 +100,10 @@ export function sharedValues(declarations: readonly Values[]): SharedValues {
 
 const IDENTIFIER_MAX = 40;
 
-/** Returns a variable name: `loginRootAna` for `login("root", "ana")`, `from10_0_0_0_8` for `cidr("10.0.0.0/8")`. */
+/**
+ * Returns a variable name for a shared value, such as `loginRootAna` for `login("root", "ana")` or `from10_0_0_0_8` for
+ * `cidr("10.0.0.0/8")`.
+ */
 function identifierOf(prefix: string, text: string): string {
   if (text === '{ hostname: ".*" }') return "onEveryDevice";
   const words = text.replace(/^(login|cidr)\(|\{ hostname: (hostname\()?/, "").match(/[A-Za-z]+|[0-9]+/g);
@@ -105,10 +114,10 @@ function identifierOf(prefix: string, text: string): string {
   return joined === prefix ? `${prefix}Pattern` : joined.slice(0, IDENTIFIER_MAX);
 }
 
-/** A pattern that a row can replace by the arguments of a helper. */
+/** An input with a pattern. In a row, the arguments of a helper can replace the pattern. */
 interface Column {
   readonly input: string;
-  /** The field of the row that contains the arguments. */
+  /** The field of the row that contains the arguments of the helper. */
   readonly field: string;
   readonly helper: "login" | "cidr";
   readonly what: string;
@@ -123,22 +132,22 @@ const COLUMNS: readonly Column[] = [
   { ...{ input: "sourceIp", field: "ranges", helper: "cidr", what: "networks" }, callIn: rangesIn },
 ];
 
-/** Many objects of a kind as rows, by the resources' names. */
+/** Many objects of a kind as rows of a data file, by the names of the resources. */
 export interface Table {
-  /** A file for editing, with one line for each row. */
+  /** Content of the data file, with one line for each row so that users can edit the file. */
   readonly data: ProgramFile;
-  /** The input that defaults to the resource's name in rows without it; undefined if all rows have it. */
+  /** The input whose default in a row is the resource's name; undefined if no row omits the input. */
   readonly fills: string | undefined;
   readonly columns: readonly Column[];
   readonly notes: readonly string[];
 }
 
-/** @param nameIn returns the name of an input in rows */
+/** @param nameIn returns the field name of an input in rows */
 export function tableOf(
   { file, objects, ...kind }: KindOfProgram,
   nameIn = (input: string): string => input,
 ): Table {
-  // If an object lacks this input, its row must not get the resource's name as a default.
+  // If an object does not have this input, the resource's name must not be the default for rows.
   const naming = objects.every(({ inputs }) => kind.naming !== undefined && kind.naming in inputs)
     ? kind.naming
     : undefined;
@@ -151,7 +160,7 @@ export function tableOf(
     input: nameIn(column.input),
   }));
   return {
-    // In a separate folder, since Node.js resolves `./keys` to keys.json before keys.ts.
+    // The data files are in a separate folder, since Node.js would resolve `./keys` to keys.json instead of keys.ts.
     data: { path: `data/${file}.json`, text: `{\n${lines.join(",\n")}\n}\n` },
     fills,
     columns,
@@ -178,17 +187,17 @@ function rowOf(
   return Object.fromEntries(entries);
 }
 
-/** Matches a pattern in which a backslash precedes all special characters. */
+/** Matches a pattern in which each special character has a backslash before it. */
 const ESCAPED = /^(?:[^\\^$.|?*+()[\]{}]|\\[\\^$.|?*+()[\]{}])+$/u;
 
-/** Returns the call of `login` or `hostname` that results in the pattern; undefined if there is none. */
+/** Returns the call of `login` or `hostname` that returns the pattern; undefined if no call returns the pattern. */
 export function namesIn(helper: "login" | "hostname", pattern: string): HelperCall | undefined {
   const parts = alternativesIn(pattern) ?? [];
   const args = parts.map((part) => (ESCAPED.test(part) ? part.replaceAll(/\\(.)/gu, "$1") : ""));
   return checked(helper, args, pattern);
 }
 
-/** Returns the call of `cidr` that results in the pattern; undefined if there is none. */
+/** Returns the call of `cidr` that returns the pattern; undefined if no call returns the pattern. */
 export function rangesIn(pattern: string): HelperCall | undefined {
   const args = (alternativesIn(pattern) ?? []).map(rangeOf);
   return args.every((range) => range !== undefined) ? checked("cidr", args, pattern) : undefined;
@@ -209,7 +218,10 @@ function checked(
   }
 }
 
-/** Returns `a` for `^a$`, and the alternatives for `^(a|b)$`. Alternatives can contain groups. */
+/**
+ * Returns the alternatives of an anchored pattern: `a` and `b` for `^(a|b)$`, and `a` for `^a$`. An alternative can
+ * contain groups.
+ */
 function alternativesIn(pattern: string): string[] | undefined {
   const inner = /^\^(.*)\$$/su.exec(pattern)?.[1];
   if (inner === undefined) return undefined;
@@ -230,7 +242,7 @@ function alternativesIn(pattern: string): string[] | undefined {
   return parts.length > 1 ? parts : [inner];
 }
 
-/** Returns the range of a pattern of four octets; undefined for other patterns. */
+/** Returns the address range that a pattern of four octets matches; undefined for other patterns. */
 function rangeOf(pattern: string): string | undefined {
   const octets = pattern.split("\\.").map((octet) => OCTETS.get(octet));
   if (octets.length !== 4 || !octets.every((octet) => octet !== undefined)) return undefined;
@@ -240,14 +252,14 @@ function rangeOf(pattern: string): string | undefined {
 }
 
 /**
- * The octets that a range can have, by pattern, for each prefix of each length. `fixed` is the number of leading bits
- * that all values of the octet have in common.
+ * The possible octets of address ranges, by the pattern of the octet. `fixed` is the number of leading bits that all
+ * values of the octet have in common.
  */
 const OCTETS: ReadonlyMap<string, { readonly low: number; readonly fixed: number }> = new Map(
   [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((fixed) =>
     Array.from({ length: 2 ** fixed }, (_, index) => {
       const low = index * 2 ** (8 - fixed);
-      // The pattern of the first octet of a range with this prefix length.
+      // Returns the pattern of the first octet of the address range with this prefix length.
       const [octet = ""] = cidr(`${low}.0.0.0/${fixed}`).slice(1).split("\\.");
       return [octet, { low, fixed }] as const;
     }),

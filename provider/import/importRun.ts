@@ -22,10 +22,13 @@ export interface ImportRun {
   readonly folder: string;
   readonly project: string;
   readonly stack: string;
-  /** URL of the backend for the state; undefined to keep the state only in {@link Imported.deployment}. */
+  /**
+   * URL of the backend in which the import stores the state. Undefined to return the state only in
+   * {@link Imported.deployment}.
+   */
   readonly backend: string | undefined;
   readonly resources: readonly ImportedResource[];
-  /** Environment of the program, with the settings for service and credential. */
+  /** Environment variables of the program, including the service address and the credential. */
   readonly env: NodeJS.ProcessEnv;
   readonly onEvent: (event: EngineEvent) => void;
 }
@@ -33,7 +36,8 @@ export interface ImportRun {
 export interface Imported {
   readonly preview: Plan;
   /**
-   * The state in the format of `pulumi stack import`. It contains no secrets, since the service does not return them.
+   * The state in the format of `pulumi stack import`. The state contains no secrets, since the service does not return
+   * secrets.
    */
   readonly deployment: unknown;
 }
@@ -41,8 +45,8 @@ export interface Imported {
 const ENTRY = ".gatehouse-import.cjs";
 
 /**
- * A wrapper of the program that adds the option `import` to all resources. The program itself does not get the
- * option.
+ * A wrapper program that runs the user's program and adds the option `import` to all resources. The source of the
+ * user's program does not contain the option.
  */
 const PROGRAM = `const { readFileSync } = require("node:fs");
 const { runtime } = require("@pulumi/pulumi");
@@ -56,10 +60,11 @@ module.exports = require("./index");
 `;
 
 /**
- * Creates the state of a program for existing objects: runs the program once and imports all resources. The engine
- * compares each object with its declaration, and writes nothing to the service. The run always uses the embedded
- * engine, since the Pulumi CLI cannot import dynamic resources. The Pulumi CLI can use the state afterwards.
- * @throws the errors of opening and running a stack; UpdateFailedError also if an object differs from its declaration
+ * Creates the state of a program that declares existing objects. Runs the program once and imports all resources. The
+ * engine compares each object with the declaration of the resource, and changes nothing on the service. The run always
+ * uses the embedded engine, since the Pulumi CLI cannot import dynamic resources. The Pulumi CLI can use the state
+ * afterwards.
+ * @throws the errors of opening and running a stack; UpdateFailedError if an object differs from its declaration
  */
 export async function importState(run: ImportRun): Promise<Imported> {
   const folder = resolve(run.folder);
@@ -110,7 +115,7 @@ function requireAll(resources: readonly ImportedResource[], { steps }: Result): 
   );
 }
 
-/** The location of the state, and the environment to read and write it. */
+/** The location of the state, and the environment variables to access the state. */
 interface StateLocation {
   readonly backend: string;
   readonly settings: string;
@@ -162,8 +167,8 @@ async function deploymentOf(stack: Stack): Promise<unknown> {
 }
 
 /**
- * Replaces the secrets of imported objects by plain values. These secrets are unknown and therefore empty texts. The
- * Pulumi CLI could not decrypt them when it imports the state, since the state contains no secrets provider.
+ * Replaces the secrets of imported objects by plain values. The secrets are empty texts, since the service does not
+ * return secrets. The state contains no secrets provider, so the Pulumi CLI could not decrypt secrets in the state.
  * @throws Error if a secret is not empty
  */
 async function plain(value: unknown, decrypt: (text: string) => Promise<string>): Promise<unknown> {

@@ -9,7 +9,10 @@ export class Code {
   }
 }
 
-/** A call of a helper that returns a pattern, as TypeScript. Other languages format `helper` and `args` differently. */
+/**
+ * A call of a helper that returns a pattern. `source` is the call in TypeScript; other languages use `helper` and
+ * `args`.
+ */
 export class HelperCall extends Code {
   readonly helper: "login" | "hostname" | "cidr";
   readonly args: readonly string[];
@@ -65,7 +68,7 @@ const JSON_NOTATION: Notation = { ...TYPESCRIPT, member: (key, value) => `${quot
 
 export const inline = (value: unknown): string => lineOf(value, TYPESCRIPT);
 
-/** Returns a value as JSON on one line, with spaces between its parts. */
+/** Returns a value as JSON on one line, with spaces after commas and colons. */
 export const jsonLine = (value: unknown): string => lineOf(value, JSON_NOTATION);
 
 function lineOf(value: unknown, notation: Notation): string {
@@ -79,7 +82,7 @@ function lineOf(value: unknown, notation: Notation): string {
 }
 
 /**
- * Formats a value: on one line if it fits, otherwise with one line for each member.
+ * Formats a value on one line if the line is not too long, otherwise with a line for each member.
  * @param available number of characters that are available on the first line
  */
 export function literal(value: unknown, indent = "", available = WIDTH): string {
@@ -144,7 +147,7 @@ export const hcl = (value: unknown): string => lineOf(value, HCL);
 export const FUNCTIONS = "provider::gatehouse::";
 
 /**
- * Returns a call of a helper, which is a function of the Terraform provider.
+ * Returns a call of a pattern helper in Terraform's language, where helpers are functions of the provider.
  * @param args source text of the arguments
  */
 export const helperCall = (helper: string, args: string): string => `${FUNCTIONS}${helper}(${args})`;
@@ -153,7 +156,7 @@ export const hclComment = (text: string): string => `# ${printable(text)}`;
 
 export interface Block {
   readonly head: string;
-  /** The attributes, in groups that blank lines separate. */
+  /** The attributes of the block, in groups. Blank lines separate the groups. */
   readonly groups: readonly Readonly<Record<string, unknown>>[];
   readonly blocks?: readonly Block[];
 }

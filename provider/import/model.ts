@@ -12,10 +12,11 @@ export interface ProgramOptions {
   readonly tenant: string;
   readonly service: string;
   readonly format: Format;
-  /** True to declare resources of the plugin instead of dynamic resources. YAML programs always use the plugin. */
+  /** True to declare the resources of the plugin instead of dynamic resources. YAML programs always use the plugin. */
   readonly plugin: boolean;
   /**
-   * True to add `adopt: true` to all resources, for a program without a state. Omits objects that cannot be adopted.
+   * True to add `adopt: true` to all resources, for a program without a state. The program then omits objects that
+   * cannot be adopted.
    */
   readonly adopt: boolean;
 }
@@ -25,7 +26,7 @@ export interface ProgramFile {
   readonly text: string;
 }
 
-/** A resource of a program, and the id of its object on the service. */
+/** A resource of a program, with the id of the object on the service. */
 export interface ImportedResource {
   readonly type: string;
   readonly name: string;
@@ -41,11 +42,13 @@ export interface Program {
 export interface KindOfFile {
   readonly kind: string;
   readonly file: string;
-  /** The input that usually equals the resource's name. */
+  /** Name of the input that usually equals the resource's name. */
   readonly naming?: string;
   /** Returns the resource's name for an object without a name. */
   readonly nameOf?: (object: Declarable) => string;
-  /** Options of each resource. With the option `protect`, `destroy` does not delete the resource. */
+  /**
+   * The Pulumi options of each resource of the kind. With the option `protect`, `destroy` does not delete the resource.
+   */
   readonly options?: Readonly<Record<string, unknown>>;
 }
 
@@ -58,13 +61,13 @@ export interface NamedObject extends Declarable {
   readonly resource: string;
 }
 
-/** Maximum length of a resource's name, in characters. Names of the service's objects have at most 255. */
+/** Maximum length of a resource's name, in characters. The service limits the names of objects to 255 characters. */
 const NAME_MAX = 255;
 
 /**
- * Names resources of a kind after their objects and sorts them by name. If several objects have the same name, all
- * except the first get a number.
- * @param taken names of other resources of the kind
+ * Assigns names to the resources of a kind, according to the names of the objects, and sorts the resources by name. If
+ * several objects have the same name, each object after the first gets a number.
+ * @param taken names of existing resources of the kind
  */
 export function named(
   objects: readonly Declarable[],
@@ -83,7 +86,7 @@ export function named(
 }
 
 /**
- * Names resources of all kinds like {@link named}.
+ * Assigns names to the resources of all kinds, like {@link named} for one kind.
  * @param takenOf returns the names of the program's resources of a kind
  */
 export const namedByKind = (
@@ -95,10 +98,10 @@ export const namedByKind = (
   );
 
 /**
- * Creates a function that makes names unique: it adds a number to a name that it has already returned.
+ * Creates a function that returns unique names. The function adds a number to a name that it returned before.
  * @param options.taken names that are already in use
- * @param options.wanted names that a numbered name must not equal
- * @param options.joiner text before a number
+ * @param options.wanted names that a name with a number must not equal
+ * @param options.joiner text between a name and the number
  */
 export function uniqueNames(options: {
   readonly taken?: Iterable<string>;
@@ -121,14 +124,17 @@ export function uniqueNames(options: {
   };
 }
 
-/** Returns a name that engines accept and users can type: one line, without the separator of URNs. */
+/**
+ * Returns a resource name that engines accept and users can type. The name has one line and does not contain the
+ * separator of URNs.
+ */
 function resourceName(text: string): string {
   const line = text
     .toWellFormed()
     .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")
     .replaceAll("::", ":-")
     .trim()
-    // Terraform normalizes names, so two forms of one name would be the same resource.
+    // Terraform normalizes Unicode, so two Unicode forms of one name would be the same resource.
     .normalize();
   return line.slice(0, NAME_MAX).toWellFormed() || "unnamed";
 }

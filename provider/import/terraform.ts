@@ -26,8 +26,8 @@ type Values = Readonly<Record<string, unknown>>;
 
 const NOTES: Readonly<Record<string, readonly string[]>> = {
   ApiKey: [
-    "The service never returns the secret of an API key, so it is missing here. Set key_wo only for a change that creates",
-    "a new key, such as another value of valid_days.",
+    "The service never returns the secret of an API key, so this file does not contain key_wo. Set key_wo only for a",
+    "change that creates a new key, such as another value of valid_days.",
   ],
 };
 
@@ -37,7 +37,10 @@ interface Part {
   readonly data?: ProgramFile;
 }
 
-/** Returns a root module of Terraform: a file for each kind, data files for long lists, and import blocks. */
+/**
+ * Returns the files of a Terraform root module: a file for each kind of object, data files for long lists, and import
+ * blocks.
+ */
 export function terraformFiles(kinds: readonly KindOfProgram[], options: ProgramOptions): ProgramFile[] {
   const own = kinds.map(inTerraform);
   const { declared, shared } = declarationsOf(own);
@@ -73,7 +76,8 @@ export function terraformAdoptions(
     const taken = addresses.flatMap((address) =>
       address.startsWith(head) ? [address.slice(head.length).replace(/\[.*$/s, "")] : [],
     );
-    // A call of a function contains the provider's local name, which may not be `gatehouse` in this configuration.
+    // With the argument `provider`, patterns are literals: a function call contains the provider's local name, which
+    // may not be `gatehouse` in this configuration.
     const declarations = own.objects.map((object) =>
       provider === undefined ? declarationOf(object) : { ...object, args: object.inputs },
     );
@@ -84,7 +88,10 @@ export function terraformAdoptions(
   return texts.join("\n\n");
 }
 
-/** Converts the inputs of a kind's objects to Terraform's values. The keys remain the names of properties. */
+/**
+ * Converts the inputs of a kind's objects to Terraform values. The keys do not change, so they are still the property
+ * names of the Pulumi classes.
+ */
 function inTerraform(kind: KindOfProgram): KindOfProgram {
   const types = new Map(
     attributesOf(definitionNamed(kind.kind)).map(({ property, type }) => [property, type]),
@@ -103,7 +110,8 @@ function inTerraform(kind: KindOfProgram): KindOfProgram {
 }
 
 /**
- * Removes null members, and normalizes texts like Terraform does. Helpers would sort other Unicode forms differently.
+ * Removes null members, and normalizes texts like Terraform does. Without the normalization, helpers would sort Unicode
+ * texts in a different order.
  */
 function written(value: unknown): unknown {
   if (typeof value === "string") return value.normalize();
@@ -227,7 +235,7 @@ const resourceBlock = (kind: KindOfProgram, label: string, groups: Block["groups
   blocks: kind.options?.protect ? [{ head: "lifecycle", groups: [{ prevent_destroy: true }] }] : [],
 });
 
-/** Returns a valid Terraform resource name for each object. @param taken names of other resources of the kind */
+/** Returns a valid Terraform resource name for each object. @param taken names of existing resources of the kind */
 function labelsOf(
   { kind }: KindOfProgram,
   objects: readonly NamedObject[],
@@ -243,7 +251,7 @@ function labelsOf(
 
 const notesOf = ({ kind }: KindOfProgram): string[] => (NOTES[kind] ?? []).map(hclComment);
 
-/** Returns a file of comments and blocks. A comment is directly above the next block. */
+/** Returns the text of a file from comments and blocks. Each comment is directly above the next block. */
 function fileOf(name: string, ...parts: readonly (string | Block)[]): ProgramFile {
   const texts = parts.map((part) => (typeof part === "string" ? part : `${blockText(part)}\n`));
   return { path: `${name}.tf`, text: `${texts.join("\n").trimEnd()}\n` };

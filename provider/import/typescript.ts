@@ -17,7 +17,7 @@ import { yamlText } from "./yaml.ts";
 const PROVIDER = "@gatehouse-access/provider";
 const SDK = "@gatehouse-access/pulumi";
 
-/** Returns a program in TypeScript: a file for each kind, and data files for long lists. */
+/** Returns the files of a TypeScript program: a file for each kind of object, and data files for long lists. */
 export function typescriptFiles(
   kinds: readonly KindOfProgram[],
   options: ProgramOptions,
@@ -37,7 +37,7 @@ export function typescriptFiles(
   ];
 }
 
-/** Returns statements that declare objects with `adopt: true`, for an existing program. */
+/** Returns TypeScript statements that declare objects with `adopt: true`, to add to an existing program. */
 export const typescriptAdoptions = (
   objects: readonly Declarable[],
   takenOf: (kind: string) => Iterable<string>,
@@ -177,7 +177,10 @@ function construct(kind: string, resource: string, args: readonly string[]): str
   return [`  new ${kind}(${resource}, {`, ...args.map((arg) => `    ${arg},`), "  });"];
 }
 
-/** Returns the imports of helpers and classes. The classes come from the provider, or from the SDK of the plugin. */
+/**
+ * Returns the import statements for helpers and resource classes. The classes come from the provider package, or from
+ * the generated SDK of the plugin.
+ */
 function importsOf(classes: readonly string[], plugin: boolean, helpers: readonly string[]): string[] {
   if (!plugin) return importLines(PROVIDER, [...classes, ...helpers]);
   return [...importLines(PROVIDER, helpers), ...importLines(SDK, classes)];

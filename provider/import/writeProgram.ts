@@ -24,7 +24,8 @@ export function writeProgram(objects: readonly Declarable[], options: ProgramOpt
   const { format } = options;
   const canBe = ({ definition, id }: Declarable) =>
     (!options.adopt || definition.inputs.adopt !== undefined) &&
-    // Terraform normalizes ids, so it would read an object with another id.
+    // A Terraform program omits an object whose id changes under Unicode normalization, since Terraform would read
+    // another object.
     (format !== "terraform" || id === id.normalize());
   const kinds = KINDS.map((kind): KindOfProgram => {
     const own = objects.filter((object) => object.definition.name === kind.kind && canBe(object));

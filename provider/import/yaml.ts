@@ -11,14 +11,17 @@ import {
   uniqueNames,
 } from "./model.ts";
 
-/** Returns a YAML program for the plugin. It is always one file, since YAML programs cannot read other files. */
+/**
+ * Returns a YAML program for the plugin. The program is always a single file, since YAML programs cannot read other
+ * files.
+ */
 export function yamlFiles(
   kinds: readonly KindOfProgram[],
   { project, namespace, service, adopt }: ProgramOptions,
 ): ProgramFile[] {
   const objects = kinds.flatMap((kind) => kind.objects.map((object) => ({ ...object, kind })));
   const shared = sharedValues(objects.map(({ inputs }) => inputs));
-  // Resources and variables of a program must have different names.
+  // Variables must not have the names of resources in the same program.
   const uniqueKey = uniqueNames({ taken: [...shared.values()].map(({ name }) => name) });
   const resources = objects.map(({ kind, resource, inputs }) => {
     const properties = withShared(inputs, shared, ({ name }) => new Code(`\${${name}}`));
@@ -36,7 +39,9 @@ export function yamlFiles(
   return [{ path: "Pulumi.yaml", text: yamlText(program) }];
 }
 
-/** Returns entries of `resources` that declare objects with `adopt: true`, for an existing program. */
+/**
+ * Returns entries for the section `resources` of an existing program. The entries declare objects with `adopt: true`.
+ */
 export function yamlAdoptions(
   objects: readonly Declarable[],
   namesOf: (kind?: string) => Iterable<string>,
@@ -71,7 +76,7 @@ export function yamlText(value: unknown): string {
       if (escaping(text, () => "") !== text) scalar.type = Scalar.QUOTE_DOUBLE;
     },
   });
-  // The options prevent folding of long texts and of texts with several lines.
+  // These options prevent line folding in long texts and in texts with several lines.
   const text = document.toString({ lineWidth: 0, doubleQuotedMinMultiLineLength: Number.MAX_SAFE_INTEGER });
   return text
     .split("\n")
@@ -79,9 +84,7 @@ export function yamlText(value: unknown): string {
     .join("\n");
 }
 
-/**
- * Escapes a value so that no text is interpreted as a reference: `$$` stands for `$`, even without a following name.
- */
+/** Replaces `$` by `$$` in all texts of a value, so that Pulumi interprets no text as a reference. */
 export function literalText(value: unknown): unknown {
   if (typeof value === "string") return value.replaceAll(/\$(?=[${])/g, "$$$$");
   if (value instanceof Code) return value.text;

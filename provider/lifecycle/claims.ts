@@ -4,13 +4,13 @@ import { hasUnknown } from "../resources/values.ts";
 
 interface Holder {
   readonly resource: string;
-  /** The name of the definition whose other resources may share the claim. Undefined if the claim is exclusive. */
+  /** The name of the resource type whose other resources may share the claim. Undefined if the claim is exclusive. */
   readonly shared: string | undefined;
 }
 
 /**
  * The claims of a program's resources on objects. Two resources that manage one object would revert each other's
- * changes in every run. The second resource therefore gets an error with the names of both.
+ * changes in every run. The second resource therefore gets an error with the names of both resources.
  */
 export class Claims {
   readonly #holders = new Map<string, Holder[]>();
@@ -18,8 +18,8 @@ export class Claims {
   readonly #held = new Map<string, readonly string[]>();
 
   /**
-   * Claims the object that the inputs declare, and drops the resource's earlier declared claims.
-   * @throws DuplicateDeclarationError if another resource has the object
+   * Claims the object that the inputs declare, and drops the claims by the resource's earlier inputs.
+   * @throws DuplicateDeclarationError if another resource has claimed the object
    */
   declare(definition: ResourceDefinition, resource: string, inputs: Readonly<Record<string, unknown>>): void {
     this.#releaseAll(this.#declared, resource);
@@ -35,7 +35,7 @@ export class Claims {
 
   /**
    * Claims an object by its id.
-   * @throws DuplicateDeclarationError if another resource has the object
+   * @throws DuplicateDeclarationError if another resource has claimed the object
    */
   hold(definition: ResourceDefinition, resource: string, id: string): void {
     const claims = claimsOfId(definition, id);
@@ -45,8 +45,9 @@ export class Claims {
   }
 
   /**
-   * Claims the object of a resource's state if its id does not identify it, and the other objects that must not be
-   * deleted because of the state. Several resources may have such a claim on one object.
+   * Claims the objects that a resource's state protects. If the resource's id does not identify its own object, this
+   * object is claimed. The other claimed objects are objects in the state that no deletion may remove. Several
+   * resources may have such a claim on one object.
    */
   keep(definition: ResourceDefinition, resource: string, state: Readonly<Record<string, unknown>>): void {
     const keys = [...(definition.objectKeys?.(state) ?? []), ...(definition.keeps?.(state) ?? [])];
@@ -56,14 +57,14 @@ export class Claims {
     this.#held.set(resource, [...(this.#held.get(resource) ?? []), ...keys]);
   }
 
-  /** Drops the claims of a resource by id and state, because it is about to get another object. */
+  /** Drops the claims of a resource by id and by state. Called before the resource gets another object. */
   releaseObject(resource: string): void {
     this.#releaseAll(this.#held, resource);
   }
 
   /**
-   * Returns true if a resource of the program, other than `except`, has the object with this id, or an object that
-   * contains it.
+   * Returns true if a resource of the program, other than `except`, has claimed the object with this id, or an object
+   * that contains this object.
    */
   isHeld(definition: ResourceDefinition, id: string, except?: string): boolean {
     return claimsOfId(definition, id).some((claim) => this.isHeldAlone(claim.key, except));
@@ -86,7 +87,7 @@ export class Claims {
         code: "duplicate_declaration",
         field: [claim.property],
         detail: said`${nameOf(resource)} and ${nameOf(other.resource)} manage the same object`,
-        remedy: said`remove one of the two`,
+        remedy: said`remove one of the two resources`,
       });
     }
     if (!holders.some((holder) => holder.resource === resource)) {
@@ -107,8 +108,8 @@ export class Claims {
 }
 
 /**
- * Thrown when two resources of one program manage one object. For objects that existed before the program, the error
- * is a plain {@link ResourceError} that explains how to adopt the object.
+ * Thrown when two resources of one program manage one object. For an object that existed before the program, a plain
+ * {@link ResourceError} is thrown instead. It explains how to adopt the object.
  */
 export class DuplicateDeclarationError extends ResourceError {
   override readonly name = "DuplicateDeclarationError";

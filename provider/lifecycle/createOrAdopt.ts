@@ -28,12 +28,12 @@ export interface Creation {
 
 /**
  * Creates or adopts the object that the inputs declare. The call can be repeated after any failure:
- * - If an answer was lost, the request is repeated on services with idempotency keys. On other services, an equal
- *   existing object is used instead.
+ * - If a response was lost, the request is repeated on services with idempotency keys. On other services, an equal
+ *   existing object is adopted instead.
  * - If an earlier attempt created the object under the same idempotency key, that object is updated to match the
  *   inputs.
  * - If the object existed before, it is adopted only if `adopt` allows it.
- * @throws Error with the existing object, the differences and the way to adopt it
+ * @throws Error with the existing object, the differences and the remedy
  * @throws UnfinishedError if the object exists, but could not be updated to match the inputs
  */
 export async function createOrAdopt(creation: Creation): Promise<Existing<Values>> {
@@ -52,8 +52,8 @@ export async function createOrAdopt(creation: Creation): Promise<Existing<Values
     if (!unclear) throw await withConflict(creation, error);
   }
   await connection.forget();
-  // A service with idempotency keys returns the object that it created for the key. A search might find an equal
-  // object of another resource.
+  // On a service with idempotency keys, the repeated create returns the object that the first create created. A search
+  // might find an equal object of another resource.
   if (!(await connection.knowsIdempotencyKeys(inputs.tenant as string | undefined))) {
     const existing = await definition.find?.(connection, inputs, origin.isOthers);
     if (existing) return adoptExisting(creation, existing, true);
@@ -66,13 +66,15 @@ export async function createOrAdopt(creation: Creation): Promise<Existing<Values
 }
 
 /**
- * Returns true if an interrupted run may have created the object without a trace, and the service would create a
- * second one. The service does not reject a second object without an identity.
+ * Returns true if an interrupted run may have created the object although no state contains it, and the service would
+ * create a second object. The service does not reject a second object if the resource type has no identity.
  */
 const mayDuplicate = ({ identity }: ResourceDefinition, { isNamed }: Origin): boolean =>
   !isNamed && !identity;
 
-/** Returns the error to throw. For a conflict, the error contains the existing object and a remedy. */
+/**
+ * Returns the error to throw for a failed create. For a conflict, the error contains the existing object and a remedy.
+ */
 async function withConflict(creation: Creation, error: unknown): Promise<unknown> {
   const { definition, connection, inputs } = creation;
   if (!(error instanceof ConflictError)) return error;
@@ -83,9 +85,9 @@ async function withConflict(creation: Creation, error: unknown): Promise<unknown
 }
 
 /**
- * Creates the object. The service may return an object that an earlier attempt created under the same key. That
- * object is updated to match the inputs, unless a change requires a replacement. If the object belongs to another
- * resource by now, a further object is created.
+ * Creates the object. The service may return an object that an earlier attempt created under the same key. That object
+ * is updated to match the inputs, unless a change requires a replacement. If another resource has claimed that object,
+ * the function creates another object.
  */
 async function create(creation: Creation): Promise<Existing<Values>> {
   const { definition, connection, inputs, origin } = creation;
@@ -104,7 +106,8 @@ async function adoptExisting(
   adopt: Adopt,
 ): Promise<Existing<Values>> {
   const { definition, inputs, origin, adopted } = creation;
-  // Resources that are created concurrently find the same one of several equal objects.
+  // Concurrent creates of equal objects can find the same existing object. If another resource has claimed this object,
+  // the search is repeated.
   if (!definition.identity && origin.isOthers(existing.id)) return createOrAdopt(creation);
   const changes = diff(definition, existing.state, inputs);
   if (changes.length > 0 && adopt !== "overwrite") throw existsAlready(creation, existing.id, changes);
@@ -125,15 +128,15 @@ async function updated(
   }
 }
 
-/** The origin of an object that no resource of the program manages now. */
+/** The part of an error that describes the origin of an object that no resource of the program manages. */
 const ORIGIN = said`${{ phrase: "elsewhere" }}, or previously managed by another ${{ phrase: "ofThisProgram" }}`;
 
-/** The remedy if resources of one program exchange their objects. */
+/** The remedy if a resource of the program now declares the object of another resource. */
 const EXCHANGED = said`if another ${{ phrase: "ofThisProgram" }} managed it, change that resource first, ${{ phrase: "inTurn" }}`;
 
 /**
  * Returns the error for an object that already exists.
- * @param changes the inputs in which the object differs from its declaration
+ * @param changes the inputs whose values differ between the object and its declaration
  */
 export function existsAlready(
   { definition, secretInputs = [] }: Pick<Creation, "definition" | "secretInputs">,

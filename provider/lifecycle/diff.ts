@@ -2,7 +2,7 @@ import { UNKNOWN } from "../engineMarks.ts";
 import type { InputField, ResourceDefinition } from "../resources/definition.ts";
 import { canonical, hasUnknown, sameValue } from "../resources/values.ts";
 
-/** An input whose value differs between state and program. */
+/** An input whose value differs between the state and the program. */
 export interface InputChange {
   readonly field: string;
   readonly before: unknown;
@@ -11,8 +11,9 @@ export interface InputChange {
 }
 
 /**
- * Returns the changes that the program's inputs cause to the state. No request is sent. An unknown value counts as a
- * change, and as a replacement if its input replaces. A plan must not promise less than may happen.
+ * Returns the inputs that differ between the state and the program. Sends no request. An unknown value counts as a
+ * change, so that a plan never contains fewer changes than the run makes. An unknown value also counts as a replacement
+ * if the input can only change by a replacement.
  */
 export function diff(
   definition: ResourceDefinition,
@@ -29,7 +30,7 @@ export function diff(
     )
     .map(([name, field]) => ({
       field: name,
-      // States of older versions lack members of newer versions.
+      // A state of an older version lacks the members that newer versions added; their defaults are filled in.
       before: canonical(field, state[name]),
       after: canonical(field, inputs[name]),
       replaces: stale.get(name) ?? field.replaces,
@@ -37,8 +38,8 @@ export function diff(
 }
 
 /**
- * Returns the inputs, with the state's value for each input that equals it in another notation. An update gets these
- * inputs, and its preview shows them. A value keeps the state's notation until its meaning changes.
+ * Returns the inputs, but keeps the state's notation of each value whose meaning did not change. Updates and their
+ * previews use the returned inputs.
  */
 export function settled(
   { inputs: fields }: Pick<ResourceDefinition, "inputs">,
@@ -68,12 +69,12 @@ function differs(
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** Returns the state after a create, as far as it is known in advance. */
+/** Returns the planned state after a create. All outputs are unknown. */
 export function plannedCreate(definition: ResourceDefinition, inputs: Values): Record<string, unknown> {
   return { ...declared(definition, inputs, {}), ...each(Object.keys(definition.outputs), () => UNKNOWN) };
 }
 
-/** Returns the state after an update, as far as it is known in advance. */
+/** Returns the planned state after an update. The outputs that the update may change are unknown. */
 export function plannedUpdate(
   definition: ResourceDefinition,
   state: Values,
@@ -95,7 +96,10 @@ export function lastingOutputs({ outputs }: ResourceDefinition, state: Values): 
   return each(names, (name) => state[name]);
 }
 
-/** Returns the inputs of the future state. The service chooses the omitted ones, and keeps its earlier choices. */
+/**
+ * Returns the inputs of the planned state. An omitted input keeps its value in the state. Without such a value, the
+ * input is unknown, because the service chooses the value.
+ */
 function declared({ inputs: fields }: ResourceDefinition, inputs: Values, state: Values): Values {
   const lasting = Object.keys(fields).filter((name) => !fields[name]?.transient);
   return each(lasting, (name) => {

@@ -27,7 +27,7 @@ type Values = Readonly<Record<string, unknown>>;
 
 /** A message to the user who runs the program. */
 export interface Notice {
-  /** The resource that the message refers to: the name of its definition and its name in the program. */
+  /** The resource that the message refers to: its resource type and its name in the program. */
   readonly about?: { readonly type: string; readonly name: string };
   readonly text: string;
 }
@@ -35,23 +35,24 @@ export interface Notice {
 export const noticeText = ({ about, text }: Notice): string =>
   about ? `${about.type} "${about.name}": ${text}` : text;
 
-/** The state that the resources of one process share. */
+/** The data and functions that the resources of one process share. */
 export interface Runtime {
   readonly run: RunRecord;
   /**
-   * Returns the namespace of resources without `tenant`, if a setting defines it. Returns the mark of unknown values
-   * while the setting is unknown.
+   * Returns the id of the default namespace, which resources without `tenant` use. Returns undefined if no setting
+   * defines it. Returns {@link UNKNOWN} while the setting is unknown.
    */
   defaultTenant(): string | undefined;
   /**
-   * Returns the program's declaration of an object, which is sent with writes of the object.
+   * Returns the declaration of an object: the project, stack and resource that declare it. Writes of the object carry
+   * the declaration.
    * @param resource the resource's name in the engine, if the engine passes one
    */
   declaration(definition: ResourceDefinition, resource: string | undefined): Declaration | undefined;
   /** Returns true if a replacement of the resource with this URN was requested from `gatehouse`. */
   isReplacementRequested(urn: string): boolean;
   /**
-   * Returns the connection of the run. It opens when the first resource needs the service.
+   * Returns the connection of the run. The connection opens when a resource first needs the service.
    * @throws ConfigurationError with the missing or wrong variable and its allowed values
    */
   connection(): Connection;
@@ -62,26 +63,29 @@ export interface Runtime {
 /** The result of a diff. */
 export interface Compared {
   readonly changes: readonly InputChange[];
-  /** The inputs that require a replacement. Contains `id` if the user requested a replacement. */
+  /** Names of the inputs that require a replacement. Contains `id` if the user requested the replacement. */
   readonly replaces: readonly string[];
 }
 
 interface ReadObject extends Existing<Values> {
   /**
-   * The inputs that declare the object in its current state. Undefined if the inputs in the state still do, or if the
-   * program's inputs are unknown.
+   * The inputs that declare the object in its current state. Undefined if the inputs in the state already match the
+   * object, or if the program's inputs are unknown.
    */
   readonly inputs?: Values;
 }
 
 /**
- * Returns true for inputs that the object does not determine: instructions to the run, and optional inputs without a
- * default.
+ * Returns true if the value of an input cannot be read from the object: instructions to the run, and optional inputs
+ * without a default.
  */
 const isOpen = ({ transient, required, default: fallback }: InputField): boolean =>
   transient || (!required && fallback === undefined);
 
-/** Returns the open inputs of a program. The value is null for an input whose value the object shows. */
+/**
+ * Returns the open inputs that a program sets. Instructions keep their values. Optional inputs have the value null,
+ * because the object contains their values.
+ */
 export const openInputs = ({ inputs }: ResourceDefinition, declared: Values): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(declared).flatMap(([name, value]) => {
@@ -91,7 +95,7 @@ export const openInputs = ({ inputs }: ResourceDefinition, declared: Values): Re
   );
 
 /**
- * The operations of engines on one declarative resource, independent of the front end. Values contain no
+ * The operations that engines run on resources of one type, independent of the front end. Values contain no
  * engine-specific data except the mark of unknown values. Resources are identified by their URNs.
  */
 export class ResourceLifecycle {
@@ -105,7 +109,7 @@ export class ResourceLifecycle {
 
   /**
    * Checks inputs without sending a request.
-   * @param olds the inputs in the state; empty if there are none
+   * @param olds the inputs in the state; empty if the resource is not in the state
    */
   check(
     resource: string | undefined,
@@ -120,7 +124,8 @@ export class ResourceLifecycle {
 
   /**
    * Compares the state with checked inputs, without sending a request.
-   * @param isRequested true if the program requests a new object with an attribute that no definition has
+   * @param isRequested true if the program requests a replacement with an attribute that is not an input of the
+   * resource type
    */
   diff(
     resource: string | undefined,
@@ -139,7 +144,7 @@ export class ResourceLifecycle {
 
   /**
    * Creates or adopts the object.
-   * @throws UnfinishedError if the object exists, but not as declared
+   * @throws UnfinishedError if the object exists, but could not be updated to match the inputs
    */
   async create(creator: Creator, inputs: Record<string, unknown>): Promise<Existing<Values>> {
     const { definition } = this;
@@ -176,8 +181,8 @@ export class ResourceLifecycle {
 
   /**
    * Returns the current object, or undefined if it no longer exists.
-   * @param given the state; for an import, at most the program's inputs
-   * @param open the program's inputs, or its {@link openInputs}
+   * @param given the state; for an import, nothing or some of the program's inputs
+   * @param open the program's inputs, or the result of {@link openInputs}
    */
   async read(
     resource: string | undefined,
@@ -195,8 +200,8 @@ export class ResourceLifecycle {
     const kept = keepText(definition, state, found);
     if (isImport) return { ...kept, inputs: canonicalInputs(definition.inputs, kept.state) };
     if (!open) return kept;
-    // Engines use the inputs in the state for the inputs that a program ignores, so they must match the current
-    // object.
+    // For inputs whose changes the program ignores, engines use the inputs in the state. The inputs in the state must
+    // therefore match the current object.
     const { inputs } = definition;
     const declared = Object.entries(inputs).flatMap(([name, field]) =>
       isOpen(field) && !(name in open) ? [] : [[name, open[name] ?? canonical(field, state[name])] as const],
@@ -223,11 +228,12 @@ export class ResourceLifecycle {
     });
   }
 
-  // An omitted input is never compared. The namespace is filled in, so that it is compared.
+  // Diffs skip omitted inputs. An omitted namespace is filled in, so that a change of the default namespace is
+  // detected.
   #withTenant(given: Values, { tenant: before }: Values): Values {
     if (!this.definition.inputs.tenant || given.tenant) return given;
     const tenant = this.#runtime.defaultTenant();
-    // An unknown future namespace does not replace an existing object.
+    // A default namespace that is not known yet does not cause a replacement of an existing object.
     return before !== undefined && hasUnknown(tenant) ? given : { ...given, tenant };
   }
 
@@ -259,7 +265,9 @@ export class ResourceLifecycle {
   }
 }
 
-/** Returns true for the values of a state. For an import, an engine passes at most the program's inputs. */
+/**
+ * Returns true if the values are a state. For an import, engines pass only some of the program's inputs, or nothing.
+ */
 function isState({ outputs }: ResourceDefinition, given: Values): boolean {
   const decided = Object.keys(outputs);
   return decided.length === 0
@@ -268,9 +276,10 @@ function isState({ outputs }: ResourceDefinition, given: Values): boolean {
 }
 
 /**
- * Reads or deletes an object. Returns undefined if the object or its namespace was deleted out of band.
+ * Runs a step that reads or deletes an object. Returns undefined if the object or its namespace was deleted out of
+ * band.
  * @param exists called after a 404 without a message, which a proxy may have sent; returns true if the object exists
- * @throws Error if the credential's user is not a member of the namespace, so that the object's state is unknown
+ * @throws Error if the credential's user is not a member of the namespace, so that the object may still exist
  */
 async function undefinedIfDeleted<T>(
   connection: Connection,
@@ -287,7 +296,7 @@ async function undefinedIfDeleted<T>(
     }
     const isRefused = isNoToken(error) || error instanceof AuthenticationError;
     if (!isRefused || typeof tenant !== "string") throw error;
-    // If the namespace was deleted, the object no longer exists. If only the membership was ended, the object still
+    // If the namespace was deleted, the object no longer exists. If only the user's membership ended, the object still
     // exists.
     if (await isDeleted(connection, tenant)) return undefined;
     throw isNoToken(error) ? noMember(tenant, error) : error;
@@ -319,17 +328,17 @@ async function isDeleted({ client, namespaces }: Connection, tenant: string): Pr
       namespaces.forget();
       return (await namespaces.all()).every(({ tenantId }) => tenantId !== tenant);
     }
-    // A 403 shows that the namespace exists and belongs to others. Without a token nothing is known, so the namespace
-    // does not count as deleted.
+    // A 403 shows that the namespace exists, but the user is not a member of the namespace. If the service issues no
+    // token, the namespace may still exist, so it does not count as deleted.
     if (error instanceof PermissionError || isNoToken(error)) return false;
     throw error;
   }
 }
 
 /**
- * Returns the object, with the state's notation for unchanged inputs. If no input changed, the state's volatile
- * outputs are kept too, because such changes are not drift. States of older versions lack members that have their
- * default.
+ * Returns the object, but keeps the state's notation of unchanged inputs. If no input changed, the state's volatile
+ * outputs are kept too, because changes of volatile outputs are not drift. A member that is missing in a state of an
+ * older version counts as its default.
  */
 function keepText(
   { inputs, outputs }: ResourceDefinition,
@@ -348,7 +357,7 @@ function keepText(
   };
 }
 
-/** The canonical inputs. If there are failures, the inputs are unchanged. */
+/** The inputs in canonical form. If there are failures, the inputs are unchanged. */
 export interface Checked {
   readonly inputs: Record<string, unknown>;
   readonly failures: readonly ResourceError[];

@@ -16,23 +16,23 @@ export interface Creator {
   readonly secretInputs?: readonly string[];
   /** Values of outputs that the program chose. */
   readonly chosen?: Values;
-  /** The replaced object, if the engine passes it without a resource name. */
+  /** The replaced object, from engines that pass this object but no resource name. */
   readonly replaced?: Existing<Values>;
 }
 
 /**
- * The data that this process collects about its run. Checks and diffs must not send requests, so all of it comes from
+ * The data that this process collects about its run. Checks and diffs must not send requests, so all data comes from
  * the program and the state. Resources are identified by their URNs.
  */
 export class RunRecord {
   readonly #claims = new Claims();
   /**
-   * The resources of the program, which are the checked ones. A refresh also compares resources that exist only in
-   * the state.
+   * The resources that the program declares. The engine called a check for each of these resources. A refresh also
+   * compares resources that exist only in the state.
    */
   readonly #checked = new Set<string>();
   #creations = 0;
-  /** The inputs in the state by resource, and the object if the engine passed it. */
+  /** The inputs in the state, by resource. Also contains the object in the state if the engine passed it. */
   readonly #inState = new Map<string, { readonly inputs: Values; readonly existing?: Existing<Values> }>();
 
   /**
@@ -49,15 +49,15 @@ export class RunRecord {
     if (!resource) return;
     this.#checked.add(resource);
     if (before && !this.#inState.has(resource)) this.#inState.set(resource, { inputs: before });
-    // Before a replacement, engines check again without the inputs in the state.
+    // Before a replacement, engines check a resource again, without passing the inputs in the state.
     if (!before) this.#claims.releaseObject(resource);
     this.#claims.declare(definition, resource, inputs);
   }
 
   /**
-   * Records a diff: the resource keeps its object unless the object is replaced. Resources that exist only in the
-   * state claim nothing, because they may be deleted next.
-   * @throws DuplicateDeclarationError if another resource of the program has this object
+   * Records a diff. The resource keeps its claims on its object unless the object is replaced. Resources that exist
+   * only in the state have no claims, because the engine may delete them next.
+   * @throws DuplicateDeclarationError if another resource of the program has claimed this object
    */
   compared(
     definition: ResourceDefinition,
@@ -106,7 +106,7 @@ export class RunRecord {
   ): Origin {
     const claims = this.#claims;
     return {
-      // Without data that a later run also has, the key is valid for this run only.
+      // If a later run cannot compute the key again, the key is random and valid for this run only.
       idempotencyKey: creation ? digestOf(creation) : randomUUID(),
       ...before,
       claim: (id) => claims.hold(definition, owner, id),
@@ -116,8 +116,8 @@ export class RunRecord {
   }
 
   /**
-   * Returns true if a resource of the program has the object with this id. Such an object must not be deleted for its
-   * previous resource: objects can move between resources, and engines run deletions last.
+   * Returns true if a resource of the program has claimed the object with this id. Deleting the object's previous
+   * resource must then not delete the object: objects can move between resources, and engines run deletions last.
    */
   isHeld(definition: ResourceDefinition, id: string): boolean {
     return this.#claims.isHeld(definition, id);
@@ -130,10 +130,10 @@ export class RunRecord {
 }
 
 /**
- * Returns the values that all attempts to create one object from one state share. They include the object's identity
- * and the id of the replaced object. Otherwise the service would answer the creation of the new object with the old
- * one. They also include the old object's time of creation, because successive API keys can have the same name and
- * therefore the same id.
+ * Returns the values that determine the idempotency key of a create. All attempts to create one object from one state
+ * have the same values. The identity and the id of the replaced object make the key of each new object unique: with an
+ * equal key, the service would return the old object. The replaced object's time of creation is included because
+ * successive API keys can have the same id.
  */
 function creation(
   { identity }: ResourceDefinition,
@@ -147,7 +147,9 @@ function creation(
 
 const digestOf = (parts: readonly string[]) => createHash("sha256").update(parts.join("\n")).digest("hex");
 
-/** Returns the part of a lifecycle's runtime that the two Pulumi front ends share. Their resources have URNs. */
+/**
+ * Returns the part of the {@link Runtime} that dynamic resources and the plugin share. Both identify resources by URNs.
+ */
 export const pulumiRun = (env: NodeJS.ProcessEnv = process.env) => ({
   run: new RunRecord(),
   declaration: (_: unknown, urn: string | undefined): Declaration | undefined =>
@@ -156,8 +158,8 @@ export const pulumiRun = (env: NodeJS.ProcessEnv = process.env) => ({
 });
 
 /**
- * Returns a test for the resources whose replacement was requested from `gatehouse`. Their URNs are in an environment
- * variable because no engine passes them to a provider.
+ * Returns a function that returns true if `gatehouse` requested the replacement of the resource with a URN. An
+ * environment variable contains the requested URNs, because no engine passes them to a provider.
  */
 function requestedReplacements(env: NodeJS.ProcessEnv): (urn: string) => boolean {
   let requested: UrnPatterns | undefined;

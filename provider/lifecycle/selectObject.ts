@@ -10,7 +10,7 @@ const NAMED = 5;
 
 /**
  * Returns the object that a selector matches: by its id, by its id without the namespace, or by its name.
- * @throws Error with the allowed selectors if no object matches, or if several have the name
+ * @throws Error with the allowed selectors if no object matches, or if several objects have the name
  */
 export async function selectObject(
   definition: ResourceDefinition,

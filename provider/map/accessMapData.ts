@@ -11,8 +11,8 @@ export interface AccessMapMeta extends Omit<MapSubtitle, "evaluated"> {
 
 /**
  * Returns the data of a map of the access before and after a change.
- * @param before must have the same domain and list of uids as `after`. Pass one access as both for a map without
- * changes.
+ * @param before must have the same domain and list of uids as `after`. For a map without changes, pass the same access
+ * as `before` and `after`.
  * @throws RangeError if the domains or lists of uids differ
  */
 export function accessMapData(before: Access, after: Access, meta: AccessMapMeta): AccessMapData {

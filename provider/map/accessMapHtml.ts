@@ -7,7 +7,7 @@ import type { AccessMapData } from "./data.ts";
 
 /** The page's scripts in the order of concatenation, without file extensions. */
 const PAGE_SCRIPTS = ["model", "rows", "columns", "links", "tables", "main"];
-/** Drawing libraries, each after its dependencies. All add their functions to the global `d3`. */
+/** Drawing libraries, each after its dependencies. All libraries add functions to the global `d3`. */
 const LIBRARIES = ["d3-path", "d3-selection", "d3-shape"];
 
 const require = createRequire(import.meta.url);
@@ -15,7 +15,7 @@ const ofPackage = (path: string) => readFileSync(packageFile(path), "utf8");
 
 const sha256 = (text: string) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-/** Returns JSON that cannot close the element that contains it. */
+/** Returns a value as JSON that cannot contain the closing tag of the surrounding HTML element. */
 const inert = (data: AccessMapData) => JSON.stringify(data).replaceAll("<", "\\u003c");
 
 /**

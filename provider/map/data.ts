@@ -1,4 +1,7 @@
-/** Change of access: it exists only after the change (`gained`), only before it (`lost`), or both (`kept`). */
+/**
+ * Change of access. `gained`: only after the change. `lost`: only before the change. `kept`: before and after the
+ * change.
+ */
 export type MapChange = "gained" | "lost" | "kept";
 
 export interface MapKey {
@@ -6,7 +9,10 @@ export interface MapKey {
   readonly name: string;
   /** The person who holds the key. Omitted if unknown. */
   readonly owner?: string;
-  /** Omitted if the key exists before and after the change. */
+  /**
+   * `new`: only after the change. `removed`: only before the change. Omitted if the key exists before and after the
+   * change.
+   */
   readonly state?: "new" | "removed";
 }
 
@@ -14,7 +20,10 @@ export interface MapDevice {
   readonly uid: string;
   readonly name: string;
   readonly tags: readonly string[];
-  /** Omitted if the device exists before and after the change. */
+  /**
+   * `new`: only after the change. `removed`: only before the change. Omitted if the device exists before and after the
+   * change.
+   */
   readonly state?: "new" | "removed";
 }
 
@@ -35,7 +44,9 @@ export interface MapEdge {
   readonly logins: readonly string[];
   readonly addresses: readonly string[];
   readonly change: MapChange;
-  /** Index in `texts` of the rule that allows the access, or that allowed it before it was lost. */
+  /**
+   * Index in `texts` of the rule that allows the access. For lost access: the rule that allowed it before the change.
+   */
   readonly rule: number;
   /** Index in `texts` of the reason why the access is gained or lost. */
   readonly cause?: number;
@@ -59,13 +70,13 @@ export interface AccessMapData {
   readonly people: readonly MapGroup[];
   /** All devices, grouped by tags. Large groups are split by the common part of the names. */
   readonly groups: readonly MapGroup[];
-  /** Sets of devices as first and last index of each run: `[0, 3, 7, 7]` is 0 to 3, and 7. */
+  /** Sets of devices as first and last index of each range: `[0, 3, 7, 7]` contains the devices 0 to 3 and 7. */
   readonly deviceSets: readonly (readonly number[])[];
-  /** Sentences that edges refer to by index. */
+  /** Sentences about rules and causes. Edges refer to a sentence by its index. */
   readonly texts: readonly string[];
-  /** The evaluated login names. An edge with all of them applies to any login name. */
+  /** The evaluated login names. An edge that lists all of these names applies to any login name. */
   readonly logins: readonly string[];
-  /** The evaluated addresses. An edge with all of them applies to any address. */
+  /** The evaluated addresses. An edge that lists all of these addresses applies to any address. */
   readonly addresses: readonly string[];
   readonly edges: readonly MapEdge[];
   /** Additional remarks for the reader, as sentences. */

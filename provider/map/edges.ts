@@ -9,10 +9,10 @@ import {
 import type { AccessMapData, MapChange, MapDevice, MapEdge, MapKey } from "./data.ts";
 
 export const addressInWords = (address: string): string =>
-  address === ANY_ADDRESS ? "any address that no rule names" : address;
+  address === ANY_ADDRESS ? "any address that no rule mentions" : address;
 
 export const loginInWords = (login: string): string =>
-  login === ANY_LOGIN ? "any login that no pattern names" : login;
+  login === ANY_LOGIN ? "any login that no pattern mentions" : login;
 
 /** Returns the edges of a map, with the device sets and texts that they refer to. */
 export function edgesOf(
@@ -55,7 +55,7 @@ interface EdgePart {
   readonly address: string;
 }
 
-/** Joins parts that differ only in login name or address. */
+/** Joins the parts of edges that differ only in login name or address. */
 function merged(parts: readonly EdgePart[]) {
   const ofLogins = Map.groupBy(parts, ({ found, login }) => JSON.stringify([found, login]));
   const withAddresses = [...ofLogins.values()].flatMap(([first, ...more]) =>
@@ -68,7 +68,7 @@ function merged(parts: readonly EdgePart[]) {
   });
 }
 
-/** Returns the first and last index of each run: `[0, 3, 7, 7]` for 0 to 3, and 7. */
+/** Returns the first and last index of each range: `[0, 3, 7, 7]` for 0 to 3, and 7. */
 function runsOf(indexes: number[]): readonly number[] {
   const runs: number[] = [];
   for (const index of indexes.sort((left, right) => left - right)) {
@@ -78,7 +78,7 @@ function runsOf(indexes: number[]): readonly number[] {
   return runs;
 }
 
-/** A list without duplicates, whose items are referred to by index. */
+/** A list without duplicates. Callers refer to an item by its index. */
 class Interned<T> {
   readonly items: T[] = [];
   readonly #places = new Map<string, number>();
@@ -94,15 +94,15 @@ class Interned<T> {
 /** Devices with the same change, rule and cause for one key, login name and address. */
 interface ComparedDevices {
   readonly change: MapChange;
-  /** Description of the rule that allows the login, or that allowed it before it was lost. */
+  /** Description of the rule that allows the login. For a lost login: the rule that allowed it before the change. */
   readonly rule: string;
-  /** Description of the reason why the login is gained or lost; undefined if it is kept. */
+  /** Description of the reason why the login is gained or lost; undefined if the login is kept. */
   readonly cause: string | undefined;
-  /** Indexes in the list of uids of both accesses, in ascending order. */
+  /** Indexes of the devices in the list of uids of both accesses, in ascending order. */
   readonly places: readonly number[];
 }
 
-/** The decisions of one of the two policies about a key, with one login name and from one address. */
+/** The decisions of one of two policies about one key, one login name and one address. */
 interface Side {
   readonly key: AccessKey | undefined;
   readonly present: ReadonlySet<number>;
@@ -111,7 +111,7 @@ interface Side {
   readonly reach: DeviceSet | undefined;
 }
 
-/** Compares the devices that both policies allow for a key, with one login name and from one address. */
+/** Compares the devices that each of two policies allows for one key, one login name and one address. */
 type Comparison = (
   was: AccessKey | undefined,
   is: AccessKey | undefined,

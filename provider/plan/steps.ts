@@ -32,14 +32,14 @@ export const tenantIn = ({ inputs, outputs }: ResourceValues): Shown | undefined
 export const hasOwnCredential = ({ before, after }: Pick<Step, "before" | "after">): boolean =>
   Object.values((after ?? before)?.provider ?? {}).some((value) => holds(value, "[secret]"));
 
-/** True if the resource loses its object, or another object replaces it. */
+/** True if the resource loses its current object: the step deletes the object, or replaces it with another object. */
 export const losesObject = ({ op }: Step): boolean => op === "delete" || op === "replace";
 
 /**
  * Returns the steps of a plan in one namespace. `inNewNamespaces` contains the steps in namespaces that the plan
- * creates, which are the same for every `tenant`. `notEvaluated` lists the steps with an unknown namespace, as sentences.
+ * creates. These steps do not depend on `tenant`. `notEvaluated` lists the steps with an unknown namespace, as sentences.
  * @param plan a preview with values
- * @param home the namespace of resources without a tenant; an empty string if there is none
+ * @param home the namespace of resources without a tenant; an empty string if there is no such namespace
  * @throws Error if the plan has no values
  */
 export function stepsOf(plan: Plan, tenant: string, home: string) {
@@ -91,17 +91,18 @@ const NAMED_MAX = 5;
 
 /** The namespaces that plans cover. */
 export interface PlanNamespaces {
-  /** The namespace of resources without a tenant; undefined if all resources have one. */
+  /** The namespace of resources without a tenant; undefined if all resources have a tenant. */
   readonly home: string | undefined;
   readonly tenants: readonly string[];
-  /** The namespace of policy tests and of `access`: the home, or the only namespace. */
+  /** The namespace that policy tests and `access` evaluate: {@link home}, or the only namespace. */
   readonly main: string | undefined;
 }
 
 /**
- * Returns the namespaces of plans. The function reads only the home from the service.
+ * Returns the namespaces of plans. Reads only {@link PlanNamespaces.home} from the service.
  * @param plans previews with values, see {@link onService}
- * @throws ConfigurationError if there is no home, and a resource has no tenant or the plans have no Gatehouse resources
+ * @throws ConfigurationError if the namespace of a resource without a tenant cannot be determined, or if the plans have
+ * no Gatehouse resources and no namespace
  */
 export async function namespacesOf(connection: Connection, plans: readonly Plan[]): Promise<PlanNamespaces> {
   const { tenant: home, unsettled } = await connection.homeIfAny();
@@ -121,7 +122,7 @@ const tenantsIn = ({ before, after }: Step): string[] =>
     .flatMap((values) => [values?.outputs.tenant, values?.inputs.tenant])
     .flatMap((value) => tenantId.safeParse(value).data ?? []);
 
-/** The title of a resource without a tenant, which belongs to the home; an empty list for other resources. */
+/** Returns the title of a resource without a tenant, in a list; an empty list for other resources. */
 export function titleIfUnnamed(step: Step): string[] {
   const definition = definitionOf(step);
   if (!definition?.inputs.tenant) return [];
@@ -132,15 +133,15 @@ export function titleIfUnnamed(step: Step): string[] {
   return isNamed ? [] : [titleOf(definition, step)];
 }
 
-/** The first titles, sorted, and the number of the others. */
+/** Returns the first titles in sorted order, and the number of the remaining titles. */
 export const listed = (titles: readonly string[]): string =>
   firstOf([...new Set(titles)].sort(byText), NAMED_MAX);
 
 /**
  * Returns a plan without the resources of other services, since provider instances of one program may use several
- * services. For a resource that moves between services, only the step on this service remains. Resources without a
- * tenant get the namespace of their provider instance. `notEvaluated` lists omitted changes, and `unknown` lists omitted
- * unchanged resources, as sentences.
+ * services. For a resource that moves between services, only the step on the service at `url` remains. Resources
+ * without a tenant get the namespace of their provider instance. `notEvaluated` lists omitted changes, and `unknown` lists
+ * omitted unchanged resources, as sentences.
  * @param plan a preview with values
  * @param url address of the service
  */
@@ -177,7 +178,7 @@ function otherService(values: ResourceValues | undefined, url: string): string |
   return typeof own !== "string" || isSameService(own, url) ? undefined : own;
 }
 
-/** The part of a move between services that concerns one service. */
+/** Returns the step on one service for a resource that moves between services. */
 function halfOn({ before, after, id, ...step }: Step, url: string): Step[] {
   const isHere = (values: ResourceValues | undefined) =>
     values !== undefined && otherService(values, url) === undefined;
@@ -186,8 +187,8 @@ function halfOn({ before, after, id, ...step }: Step, url: string): Step[] {
 }
 
 /**
- * The same step, with the namespace of its provider instance if its values contain no namespace. The namespace of an
- * instance with its own credential is unknown.
+ * Returns a step with the namespace of its provider instance, if the values of the step contain no namespace. The
+ * namespace of an instance with its own credential is unknown.
  */
 function withNamespace({ before, after, ...step }: Step, { inputs }: ResourceDefinition): Step {
   const named = (values: ResourceValues): ResourceValues => {
@@ -206,10 +207,12 @@ const staysIn = ({ op }: Step) => op === "update" || op === "same";
 
 const tenantsAfter = ({ after }: Step) => [after?.inputs.tenant, after?.outputs.tenant];
 
-/** True if the namespace is secret. A secret namespace exists already, while a new namespace is unknown. */
+/**
+ * True if the namespace is a secret value. Such a namespace already exists, while the id of a new namespace is unknown.
+ */
 const isSecretNamespace = (step: Step) => tenantsAfter(step).some((tenant) => holds(tenant, "[secret]"));
 
-/** True if the namespace is hidden. An update with an unknown namespace may become a replacement. */
+/** True if the namespace is a secret or unknown value. An update with an unknown namespace may become a replacement. */
 const isNamespaceHidden = (step: Step) =>
   tenantsAfter(step).some((tenant) =>
     staysIn(step) ? step.op === "update" && holds(tenant, "[unknown]") : isHidden(tenant),

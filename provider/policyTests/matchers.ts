@@ -16,20 +16,20 @@ import { type QueriedAccess, queriedAccess, readNetworks, readQuery, within } fr
 import type { EvaluatedCases, PolicyCounterexample } from "./results.ts";
 import type { MatcherName } from "./written/running.ts";
 
-/** The result of a matcher, without `not`. */
+/** The result of a matcher, before `not` negates the result. */
 interface Judgment {
   readonly holds: boolean;
   readonly message: string;
   readonly counterexamples?: readonly PolicyCounterexample[];
   readonly cases?: number;
   readonly evaluated?: EvaluatedCases;
-  /** The reason if the assertion holds for every policy; otherwise undefined. */
+  /** Reason why the assertion is always true, for example because the query matches no key; otherwise undefined. */
   readonly vacuous?: string | undefined;
 }
 
 /**
- * Evaluates a matcher. `negated` determines which examples are useful. Throws TypeError for an invalid subject or
- * invalid arguments.
+ * Evaluates a matcher. If `negated` is true, examples of refused logins are omitted. Throws TypeError for an invalid
+ * subject or invalid arguments.
  */
 type Judge = (subject: unknown, args: readonly unknown[], negated: boolean) => Judgment;
 
@@ -42,10 +42,15 @@ export const matchers: Readonly<Record<MatcherName, Judge>> = {
   toAllSatisfy,
 };
 
-/** @throws TypeError if a predicate returns no boolean: a promise, for example, would always count as true */
+/**
+ * Returns the result of a predicate.
+ * @throws TypeError if the result is not a boolean. A promise, for example, would always count as true.
+ */
 function booleanOf(predicate: string, result: unknown): boolean {
   if (typeof result === "boolean") return result;
-  throw new TypeError(`${predicate} must return true or false synchronously; it returned ${inspect(result)}`);
+  throw new TypeError(
+    `${predicate} must return true or false synchronously, but returned ${inspect(result)}`,
+  );
 }
 
 function toAllow(subject: unknown, [query, ...more]: readonly unknown[], negated: boolean): Judgment {
@@ -106,7 +111,8 @@ function accessOf(matcher: string, subject: unknown): Pick<Access, "policy" | "e
 const SHOWN_MAX = 5;
 
 /**
- * Returns the allowed cases. The first examples differ in key, login name or rule, and the others only in the device.
+ * Returns the number of allowed cases, and examples. Examples that differ in key, login name or rule come before
+ * examples that differ only in the device.
  */
 function allowedCases(queried: QueriedAccess) {
   const devices = new Map(queried.access.policy.devices.map((device) => [device.uid, device]));
@@ -126,14 +132,16 @@ function allowedCases(queried: QueriedAccess) {
   return { count, examples: [...first, ...more].slice(0, SHOWN_MAX) };
 }
 
-/** Returns the first address from which the case meets the condition. */
+/** Returns the first address from which a login to the device meets the condition `where` of the query. */
 function addressOf(grant: Grant, device: AccessDevice, { where }: QueriedAccess): string | undefined {
   const { key, login, rule, addresses } = grant;
   if (!where) return addresses[0];
   return addresses.find((address) => booleanOf("where", where({ key, login, address, device, rule })));
 }
 
-/** Returns for some keys a refused login that matches as many conditions as possible, and the reason of the refusal. */
+/**
+ * Returns examples of refused logins for some keys, with the reason. Each login meets as many conditions as possible.
+ */
 function refusedExamples({ access: { policy, evaluated } }: QueriedAccess): PolicyCounterexample[] {
   const [address] = evaluated.addresses;
   return policy.keys.slice(0, SHOWN_MAX).flatMap((key) => {
@@ -144,7 +152,7 @@ function refusedExamples({ access: { policy, evaluated } }: QueriedAccess): Poli
     const login = evaluated.logins.find(admits) ?? evaluated.logins[0] ?? "";
     const { fingerprint } = key;
     const { deniedBy, rule } = explain(policy, { fingerprint, login, address, uid: device.uid });
-    // The value is undefined if the login does not meet the condition of the query.
+    // `deniedBy` is undefined if the login is allowed but does not meet the condition `where` of the query.
     if (deniedBy === undefined || deniedBy === "key") return [];
     return [{ ...example(key, login, address, device, rule), deniedBy }];
   });

@@ -46,7 +46,7 @@ let queue: Promise<unknown> = Promise.resolve();
 
 /**
  * Loads a policy file into this process, once.
- * @param path absolute
+ * @param path absolute path of the file
  */
 export function loadPolicyFile(path: string): Promise<LoadedFile> {
   const known = loaded.get(path);
@@ -94,7 +94,7 @@ export class TimeLimitError extends Error {
 
 /**
  * Waits for work until a time limit. The work continues after the time limit, since nothing can stop it.
- * @throws TimeLimitError if the work has not ended after this number of seconds
+ * @throws TimeLimitError if the work has not ended after `seconds`
  */
 export async function endedWithin<T>(seconds: number, work: T | Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;

@@ -4,16 +4,16 @@ import { z } from "zod";
 import { globFits, globSamples, type Network, parseNetwork } from "../access/matching.ts";
 import type { AccessQuery, DeviceQuery } from "./written/types.ts";
 
-/** A checked query. */
+/** A validated query of a matcher, with parsed networks. */
 export interface ReadQuery extends Omit<AccessQuery, "from"> {
   readonly from: readonly Network[] | undefined;
 }
 
 const text = z.string().min(1, "must not be empty");
 const networks = z.union([text, z.array(text).min(1, "must contain at least one network")], {
-  error: "must be an address, a network, or a list of them",
+  error: "must be an address, a network, or a list of addresses and networks",
 });
-// An undefined field usually comes from a variable that is not set. If it were ignored, the query would match
+// An undefined field usually comes from a variable that is not set. If such a field were ignored, the query would match
 // everything.
 const schema = z.strictObject({
   key: text.exactOptional(),
@@ -38,7 +38,7 @@ export function readQuery(matcher: string, query: unknown): ReadQuery {
   return { ...rest, from: from === undefined ? undefined : readNetworks(matcher, from) };
 }
 
-/** @throws TypeError with the invalid network */
+/** Reads one network or a list of networks. @throws TypeError with the invalid network */
 export function readNetworks(matcher: string, given: unknown): Network[] {
   const result = networks.safeParse(given, { error: issueText });
   if (!result.success) throw misuse(matcher, result.error);
@@ -52,12 +52,12 @@ function misuse(matcher: string, { issues }: z.ZodError): TypeError {
   return new TypeError(`${matcher}(): ${faults.join("; ")}`);
 }
 
-/** Represents all IPv6 addresses that no rule names. It belongs to the network for documentation (RFC 3849). */
+/** Represents all IPv6 addresses that no rule mentions. The address belongs to the documentation network (RFC 3849). */
 const ANY_IPV6_ADDRESS = "2001:db8::1";
 
 /** The part of an access that a query matches. */
 export interface QueriedAccess {
-  /** Contains only matching keys, devices, login names and addresses. */
+  /** The access of the matching keys to the matching devices, with matching login names and addresses only. */
   readonly access: Access;
   readonly where: ReadQuery["where"];
   /** The kinds without a match: `key`, `device`, `address`. */
@@ -65,8 +65,8 @@ export interface QueriedAccess {
 }
 
 /**
- * Restricts an access to a query, and adds login names and addresses of the query to its domain.
- * @param networks networks whose addresses are evaluated in addition
+ * Restricts an access to the part that a query matches. Also evaluates the login names and addresses of the query.
+ * @param networks networks whose addresses are also evaluated
  * @param fits returns true if an address matches the query
  */
 export function queriedAccess(
@@ -97,7 +97,7 @@ export function queriedAccess(
   return { access: new Access(selected, { logins, addresses }), where, missing };
 }
 
-/** True if one of the networks contains the address; undefined matches all addresses. */
+/** True if one of the networks contains the address, or if `networks` is undefined. */
 export const within = (networks: readonly Network[] | undefined, address: string): boolean =>
   networks === undefined || networks.some((network) => network.contains(address));
 

@@ -6,15 +6,14 @@ export interface PolicyCounterexample {
   readonly address: string;
   readonly device: { readonly uid: string; readonly name: string };
   readonly key: { readonly fingerprint: string; readonly name: string };
-  /** The rule that decides; null if no rule matches, since the default is to allow. */
+  /** The rule that decides the login; null if no rule matches. */
   readonly rule: { readonly id: string; readonly action: "allow" | "deny"; readonly priority: number } | null;
   /** The cause of a refusal: the key's login names, the key's devices, or the rule. Omitted if the login is allowed. */
   readonly deniedBy?: "login" | "device" | "rule";
 }
 
 /**
- * The evaluated login names and addresses, and the numbers of evaluated keys and devices, of an assertion about
- * access.
+ * The evaluated login names and addresses of an assertion about access, and the numbers of evaluated keys and devices.
  */
 export interface EvaluatedCases extends EvaluatedLogins {
   /** Number of evaluated keys. */
@@ -28,16 +27,19 @@ export interface PolicyFailure {
   /** The assertion as code. Omitted if the test itself threw an error, or its file cannot be loaded. */
   readonly assertion?: string;
   readonly message: string;
-  /** Examples of the cases. */
+  /** Examples of cases that contradict the assertion. */
   readonly counterexamples: readonly PolicyCounterexample[];
-  /** Number of cases. A case is a key, a login name, a device and the rule that decides, from any addresses. */
+  /**
+   * Number of cases that contradict the assertion. A case is a combination of key, login name, device and deciding
+   * rule.
+   */
   readonly cases: number;
   readonly evaluated?: EvaluatedCases;
-  /** Line in the test's file. */
+  /** Line of the assertion or of the error in the policy file. */
   readonly line: number | undefined;
 }
 
-/** A sign that a test which passes checks nothing. */
+/** A warning that a passing test may check nothing. */
 export interface PolicyWarning {
   readonly assertion?: string;
   readonly message: string;

@@ -11,7 +11,10 @@ import type { PolicySubjects } from "./written/types.ts";
 
 /** The namespace that policy tests check, live or after a plan. */
 export interface PolicyTestFacts extends NamespaceState {
-  /** The login names and addresses of `access`. Assertions add more. */
+  /**
+   * The login names and addresses for which `access` is evaluated. Assertions add the names and addresses of their
+   * queries.
+   */
   readonly evaluated: EvaluatedLogins;
 }
 
@@ -61,7 +64,7 @@ function subjectsOf({ policy, evaluated, members, apiKeys, unreadable }: PolicyT
   };
 }
 
-/** @param file path of the file for reports */
+/** Runs one policy test. @param file path of the policy file for reports */
 async function runTest(
   { name, body, timeLimit, stack }: DeclaredTest,
   file: string,

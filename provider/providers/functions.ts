@@ -24,14 +24,14 @@ export interface PluginFunction {
   /** The arguments, each with a description. */
   readonly args: z.ZodObject;
   /**
-   * The result: either the fields of a service object, directly or in one property, or an object that a schema file
-   * of the package describes.
+   * The result. It contains either the fields of a service object, directly or in one property, or an object that a
+   * schema file of the package describes.
    */
   readonly result:
     | {
         readonly property?: string;
         readonly schema: z.ZodType;
-        /** Names of resources whose fields have the same names and meanings, and describe the result. */
+        /** Names of resource types whose field descriptions also apply to the fields of the result. */
         readonly describedBy?: readonly string[];
       }
     | { readonly file: string };
@@ -65,7 +65,9 @@ export const functions: readonly PluginFunction[] = [
       online: z
         .boolean()
         .optional()
-        .describe("Only devices that reported within two minutes (`true`), or only the others (`false`)."),
+        .describe(
+          "Only devices that reported within two minutes (`true`), or only all other devices (`false`).",
+        ),
     }),
     result: {
       property: "devices",
@@ -136,19 +138,19 @@ export const functions: readonly PluginFunction[] = [
         .array(text)
         .optional()
         .describe(
-          "Only these devices, by UID, tag or name. In a name, `*` matches any text and `?` matches one character.",
+          "Only devices with one of these UIDs, tags or names. In a name, `*` matches any text and `?` matches one character.",
         ),
       keys: z
         .array(text)
         .optional()
         .describe(
-          "Only these keys, by fingerprint, the beginning of a fingerprint, or name. In a name, `*` matches any text.",
+          "Only keys with one of these fingerprints, beginnings of fingerprints, or names. In a name, `*` matches any text.",
         ),
       logins: z.array(text).optional().describe("Only these login names."),
       addresses: z
         .array(z.union([z.ipv4(), z.ipv6()], { error: "must be an IPv4 or IPv6 address" }))
         .optional()
-        .describe("Only these client IP addresses."),
+        .describe("Only connections from these client IP addresses."),
     }),
     result: { file: "access.schema.json" },
     async run(service, { tenant, devices = [], keys = [], logins = [], addresses = [] }) {
@@ -156,13 +158,13 @@ export const functions: readonly PluginFunction[] = [
       const { AccessInquiryError, accessInquiry } = await import("../access/inquiry.ts");
       const { readEstate } = await import("../estate/namespaceState.ts");
       const inquiry = accessInquiry({ device: devices, key: keys, login: logins, from: addresses }, "json");
-      // The data is read again, because a program may query its own changes.
+      // A connection without cached reads, because a program may query its own changes.
       const estate = await readEstate(service.fresh(), tenant);
       try {
         return JSON.parse([...accessAnswer(estate, inquiry).output].join("")) as Values;
       } catch (error) {
         if (!(error instanceof AccessInquiryError)) throw error;
-        // The function's arguments have the names of the command's flags in the plural.
+        // Each argument of the function has the name of a flag of `gatehouse access`, in the plural.
         throw new GatehouseError(
           { ...error.toJSON(), field: ["getAccess", `${error.flag}s`] },
           { cause: error },
@@ -172,17 +174,17 @@ export const functions: readonly PluginFunction[] = [
   }),
 ];
 
-/** A fault of an argument. */
+/** An error in an argument. */
 export interface ArgumentFailure {
-  /** The argument's name, and the path inside its value. */
+  /** The argument's name, followed by the path inside its value. */
   readonly path: readonly string[];
   readonly reason: string;
 }
 
 /**
  * Calls a function.
- * @param service opens the connection once the arguments are valid
- * @returns the faults of the arguments, or the result
+ * @param service opens the connection; called only if the arguments are valid
+ * @returns the errors in the arguments, or the result
  */
 export async function callFunction(
   { args, run }: PluginFunction,
@@ -218,7 +220,10 @@ export function resultSchema(
   return { type: "object", properties: { [property]: { ...answer, description } }, required: [property] };
 }
 
-/** Returns the schemas of the fields of resources, by name. The first resource with a field takes precedence. */
+/**
+ * Returns the schemas of the fields of the named resource types, by field name. If several resource types have a field,
+ * the first of these types in `names` takes precedence.
+ */
 function fieldsOf(names: readonly string[]): NonNullable<Schema["properties"]> {
   const all = names
     .toReversed()
@@ -233,8 +238,9 @@ function fieldsOf(names: readonly string[]): NonNullable<Schema["properties"]> {
 }
 
 /**
- * Returns a schema in which each member of an object has a description: the one of the field with the same name, its
- * own, or the one of its type.
+ * Returns the schema with a description for each member of an object. The description of the resource field with the
+ * same name takes precedence over the member's own description. If both are missing, the description of the member's
+ * type is used.
  */
 function withDescriptions(
   schema: Schema,
@@ -268,7 +274,7 @@ function withDescriptions(
   };
 }
 
-/** Returns the members of a field's schema, of all its forms. */
+/** Returns the members of a field's schema, including the members of items and of all variants. */
 const nestedFields = (field: Schema | undefined): NonNullable<Schema["properties"]> =>
   Object.assign(
     {},
@@ -277,7 +283,7 @@ const nestedFields = (field: Schema | undefined): NonNullable<Schema["properties
     field?.properties,
   );
 
-/** Converts the schema of a wire value to the client's camel case names. */
+/** Converts the member names of a wire schema to the client's camel case names. */
 function inCamelCase(schema: Schema): Schema {
   const { properties, items, anyOf, required } = schema;
   return {

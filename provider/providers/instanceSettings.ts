@@ -17,7 +17,7 @@ import {
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** Inputs of every provider instance that the engine sets and reads. */
+/** Names of the inputs of provider instances that only the engine sets and reads. */
 const OF_ENGINE: readonly string[] = ["version", "pluginDownloadURL", "__internal"];
 
 const all = Object.entries(SETTINGS) as readonly (readonly [string, Setting])[];
@@ -25,8 +25,8 @@ const all = Object.entries(SETTINGS) as readonly (readonly [string, Setting])[];
 /** A provider instance of a program: the default instance, or an explicit one. */
 export interface Instance {
   /**
-   * True for the default instance, which resources without an explicit provider use. Stack configurations apply to
-   * it.
+   * True for the default instance, which resources without an explicit provider use. Only the default instance uses the
+   * stack's configuration.
    */
   readonly isDefault: boolean;
   /** The inputs. They contain unknown values only in previews. */
@@ -36,9 +36,9 @@ export interface Instance {
 /**
  * Returns the settings of an instance as environment variables. For the default instance, the environment takes
  * precedence over the stack's configuration, as for dynamic resources. For an explicit instance, the program's inputs
- * take precedence, and the environment only adds settings that the program omits. If the program sets another
- * service, the environment's credential and namespace are not used, so that no credential is sent to the wrong
- * service. An unknown input does not count as omitted.
+ * take precedence, and the environment only adds settings that the program omits. If the program sets the address of
+ * another service, the environment's credential and namespace are not used. The credential is therefore never sent to
+ * the wrong service. An unknown input does not count as omitted.
  */
 export function settingsOf({ isDefault, inputs }: Instance, env: NodeJS.ProcessEnv): Record<string, string> {
   const textOf = (name: string) => {
@@ -83,8 +83,8 @@ export function connectionOf(
   const effective = settingsOf(instance, env);
   const { url: stated } = instance.inputs;
   const { url: usual } = credentialsFromEnvironment(addressIn(effective));
-  // A check fills in the address. Only a run without a check, such as destroy or refresh, has another address: the
-  // one from the state.
+  // A check sets the address from the environment. The addresses differ only in a run without a check, such as destroy
+  // or refresh: such a run uses the address in the state.
   if (
     instance.isDefault &&
     typeof stated === "string" &&
@@ -92,17 +92,18 @@ export function connectionOf(
     !isSameService(stated, usual)
   ) {
     throw new ConfigurationError(
-      `the objects of this state are on ${stated}, but GATEHOUSE_URL is ${usual}`,
+      `the objects in this state are on the service ${stated}, but GATEHOUSE_URL is ${usual}`,
       {
         field: ["url"],
-        remedy: "set GATEHOUSE_URL to the address of the state, or unset it",
+        remedy:
+          "set GATEHOUSE_URL to the service address that is stored in the state, or unset GATEHOUSE_URL",
       },
     );
   }
   const hasCredential = CREDENTIALS.some((name) => effective[name] ?? effective[`${name}_FILE`]);
   if (!instance.isDefault && !hasCredential && typeof stated === "string" && isElsewhere(stated, env)) {
     throw new ConfigurationError(
-      `cannot send the credential in the environment to ${stated}: GATEHOUSE_URL does not confirm that it is for this service`,
+      `the credential in the environment cannot be used for ${stated}: GATEHOUSE_URL is not set to this address`,
       {
         field: ["credential"],
         remedy: `set GATEHOUSE_URL to this address, or set the provider's arguments ${frontEnd === "terraform" ? "api_key" : "apiKey"}, token, or username and password`,
@@ -113,8 +114,8 @@ export function connectionOf(
 }
 
 /**
- * Returns the default namespace of an instance, if a setting defines it. Returns the mark of unknown values if the
- * program sets it later.
+ * Returns the default namespace of an instance, if a setting defines it. Returns {@link UNKNOWN} if the program's value
+ * is not known yet.
  * @throws ConfigurationError if the setting is not the id of a namespace
  */
 export function tenantOf(instance: Instance, env: NodeJS.ProcessEnv): string | undefined {
@@ -123,8 +124,8 @@ export function tenantOf(instance: Instance, env: NodeJS.ProcessEnv): string | u
 }
 
 /**
- * Returns true unless the environment's GATEHOUSE_URL is this service. Its other settings may belong to another
- * service.
+ * Returns true unless GATEHOUSE_URL in the environment is the address of this service. In that case, the other settings
+ * in the environment may belong to another service.
  */
 function isElsewhere(url: string, env: NodeJS.ProcessEnv): boolean {
   const { url: usual } = credentialsFromEnvironment(addressIn(env));
@@ -138,8 +139,8 @@ const addressIn = ({ GATEHOUSE_URL, GATEHOUSE_URL_FILE }: NodeJS.ProcessEnv) => 
 
 /**
  * Checks the inputs of an instance, without sending a request. The service and the namespace are filled in from the
- * environment, so that the state records where its objects are. A credential of the environment is never stored. If
- * the settings no longer define the service or the namespace, the default instance keeps the former ones.
+ * environment, so that the state contains the location of its objects. A credential from the environment is never
+ * stored. If no setting defines the service or the namespace, the default instance keeps the values in the state.
  * @param olds the inputs in the state
  */
 export function checkInstance(
@@ -172,7 +173,10 @@ export function checkInstance(
   }
 }
 
-/** Returns the former service and namespace of the default instance, unless the instance moves to another service. */
+/**
+ * Returns the service and namespace in the state of the default instance. Returns no values for an explicit instance,
+ * or if the instance moves to another service.
+ */
 function formerPlace({ isDefault }: Instance, olds: Values, place: Values): Values {
   const { url, tenant } = olds;
   const moves = typeof place.url === "string" && typeof url === "string" && !isSameService(url, place.url);
@@ -180,12 +184,12 @@ function formerPlace({ isDefault }: Instance, olds: Values, place: Values): Valu
   return { ...(url !== undefined && { url }), ...(tenant !== undefined && { tenant }) };
 }
 
-/** Returns the service and namespace of an instance, as far as they are known. */
+/** Returns the known values of an instance's service and namespace. */
 function placeOf(instance: Instance, env: NodeJS.ProcessEnv): Record<string, string> {
   const { inputs } = instance;
   const effective = settingsOf(instance, env);
   const isKnown = !hasUnknown(inputs);
-  // A partly unknown credential would be rejected as incomplete.
+  // If an input is unknown, only the address is read: an incomplete credential would be rejected.
   const { url } = isKnown
     ? credentialsFromEnvironment(effective)
     : credentialsFromEnvironment(addressIn(effective));
@@ -202,17 +206,18 @@ function placeOf(instance: Instance, env: NodeJS.ProcessEnv): Record<string, str
 }
 
 /**
- * Returns the changes between the inputs of an instance in the state and those of the program. Another service has
- * other objects, so a change of the service replaces the instance and all its resources. A change of the namespace
- * replaces only the resources in the old namespace, through their input `tenant`. Resources that set `tenant`, and
- * namespaces themselves, stay. A new credential is used from then on.
+ * Returns the changes between the inputs of an instance in the state and in the program. Another service has other
+ * objects, so a change of the service replaces the instance and all its resources. A change of the namespace replaces
+ * only the resources in the old namespace, through their input `tenant`. It does not replace namespaces, or resources
+ * that set `tenant`. A change of the credential replaces nothing.
  */
 export function diffInstance(before: Values, after: Values): InputChange[] {
   return all.flatMap(([name]): InputChange[] => {
     const old = before[name] ?? undefined;
     const now = after[name] ?? undefined;
     if (old === now) return [];
-    // An unknown address may belong to another service, and a plan must not promise less than may happen.
+    // An unknown address counts as a replacement, because the address may belong to another service. A plan must not
+    // contain fewer replacements than the run.
     const replaces =
       name === "url" &&
       typeof old === "string" &&
@@ -223,8 +228,9 @@ export function diffInstance(before: Values, after: Values): InputChange[] {
 }
 
 /**
- * Returns the text of an error without the secrets, also in their JSON notation. Sentences of this project do not change.
- * @param text default: the text that front ends print
+ * Returns the text of an error with masked secrets. Secrets are masked in plain form and in JSON notation. Sentences
+ * that this project wrote are not masked.
+ * @param text the text to mask; default: the text that front ends print
  */
 export function masked(error: unknown, secrets: readonly string[], text = printedError(error)): string {
   const written = secrets.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)]);

@@ -57,7 +57,7 @@ const inputs = {
   }),
   rotateBefore: optional(days.max(364), {
     description:
-      "The number of days before expiration in which the next run replaces the key with a new one.",
+      "The length of the period before expiration, in days, in which a run replaces the key with a new key.",
     default: 0,
   }),
   overlap: optional(days.max(90), {
@@ -113,11 +113,12 @@ export const apiKey = defineResource({
     fields: ["tenant", "name"],
     ofInputs: ({ tenant, name }) =>
       name === undefined ? [] : [{ key: `api key ${tenant ?? ""} ${name}`, property: "name" }],
-    // A key and its replacement may have had the same name.
+    // An id does not identify a key: a key and its replacement may have had the same name.
     ofId: () => [],
   },
 
-  // The engine deletes the replaced key itself, possibly in a later run.
+  // The state's replaced keys must keep working. The engine deletes the resource of a replaced key, possibly in a later
+  // run. This claim prevents that the deletion revokes the key.
   keeps: (state) => state.previous.map(claimOfKey),
 
   objectKeys: (state) => [claimOfKey(state)],
@@ -232,12 +233,12 @@ export const apiKey = defineResource({
   },
 });
 
-/** The values that only the creator of a key knows. */
+/** The values of an existing key that the service does not return. */
 const UNKNOWN_SECRETS = { key: "", previousKey: "", previous: [] };
 
 /**
- * Returns the temporary name of the key that replaces this one. The name applies until the service has answered. If
- * the answer is lost, a later run finds the key by this name, although no state contains it.
+ * Returns the temporary name of the key that replaces this key. The new key has this name until the service confirms
+ * the creation. If the response is lost, a later run finds the new key by this name, although no state contains it.
  */
 function unansweredName({ id, state: { createdAt } }: Existing<KeyState>): string {
   const digest = createHash("sha256")
@@ -246,7 +247,10 @@ function unansweredName({ id, state: { createdAt } }: Existing<KeyState>): strin
   return `rotation-${digest}`.slice(0, MAX_NAME);
 }
 
-/** Revokes the replacement of this key whose answer was lost, if there is one. */
+/**
+ * Revokes the replacement of this key that an earlier create left behind because the response to the create was lost.
+ * Does nothing if no such key exists.
+ */
 async function revokeUnanswered(
   connection: Connection,
   { tenant, apiKeys }: TenantClient,
@@ -254,15 +258,15 @@ async function revokeUnanswered(
   isClaimed?: IsClaimed,
 ): Promise<void> {
   const name = unansweredName(replaced);
-  // The check avoids an extra request: `find` requests the list again for a name that is not in it.
+  // The check avoids an extra request: `find` requests the list again for a name that the list does not contain.
   const isListed = (await apiKeys.all()).some((key) => key.name === name);
   const found = isListed ? await apiKeys.find(name) : undefined;
   if (found && !isClaimed?.(claimOfKey(found))) await revoke(connection, { ...found, tenant });
 }
 
 /**
- * Rejects a name that another key has.
- * @throws Error if a key other than `olds` has the name, so that the new key cannot have it
+ * Rejects a name that another key already has.
+ * @throws Error if a key that is not in `olds` has the name
  */
 async function refuseTaken(opened: TenantClient, name: string, olds: readonly HeldKey[]): Promise<void> {
   const today = await Promise.all(olds.map((key) => listed(opened, key)));
@@ -273,12 +277,12 @@ async function refuseTaken(opened: TenantClient, name: string, olds: readonly He
 const claimOfKey = (key: KeyIdentity) => `api key made ${apiKeyIdentity(key)}`;
 
 /**
- * Rejects an overlap for a replaced key that the engine did not pass.
+ * Rejects an overlap if the engine did not pass the replaced key.
  * @throws Error if the replaced key should keep working, but the engine does not identify it
  */
 function refuseUnseen({ tenant, overlap = 0 }: Inputs, { unseen }: Origin): void {
   if (!unseen || overlap === 0) return;
-  // An omitted namespace is the same namespace.
+  // If a namespace is omitted, both keys are in the same namespace.
   if (tenant !== undefined && unseen.tenant !== undefined && tenant !== unseen.tenant) return;
   throw new ResourceError("ApiKey", {
     code: "unsupported_change",
@@ -296,8 +300,8 @@ function generatedName(resource: string): string {
 }
 
 /**
- * Returns the secret of a new key: the program's choice or a random one. With a known secret, a key whose answer was
- * lost can be recognized.
+ * Returns the secret of a new key: the secret that the program chose, or a random secret. The provider knows the secret
+ * before it sends the create request. If the response is lost, the provider recognizes the key by its secret.
  * @throws Error if another key has the secret that the program chose
  */
 async function secretOf(
@@ -310,14 +314,15 @@ async function secretOf(
   throw new ResourceError("ApiKey", {
     code: "already_exists",
     field: ["key"],
-    detail: said`an existing key, in the namespace ${tenant} or another one, already has this secret`,
+    detail: said`an existing key in the namespace ${tenant} or in another namespace already has this secret`,
     remedy: said`choose a new secret; if an interrupted run created that key, import the key by its name or revoke it`,
   });
 }
 
 /**
- * Creates a key. The idempotency key is random, so that it is valid for this call only: a user with a stack of the
- * same name may already use the key that an earlier run created.
+ * Creates a key. The idempotency key is random, so that it is valid for this call only. With a repeatable idempotency
+ * key, the service could return a key that an earlier run of a stack with the same name created. Another user may
+ * already use that key.
  */
 async function createKey(
   connection: Connection,
@@ -337,7 +342,7 @@ async function createKey(
   try {
     return await create();
   } catch (error) {
-    // A service without idempotency keys rejects the second request if the first one created the key.
+    // A service without idempotency keys rejects the second request if the first request created the key.
     if (!(error instanceof ConflictError) || !(await connection.opens(key))) throw clearer(error, name);
     await opened.client.deleteApiKey({ params: { key: name } });
     return create();
@@ -346,7 +351,10 @@ async function createKey(
 
 type CreatedKey = Awaited<ReturnType<TenantClient["client"]["createApiKey"]>>;
 
-/** Returns the new key with its identity. Some services omit the creator and the time of creation from this answer. */
+/**
+ * Returns the new key with its identity. Some services omit the creator and the time of creation from the response to a
+ * create.
+ */
 async function withIdentity(
   { apiKeys }: TenantClient,
   created: CreatedKey,
@@ -358,7 +366,7 @@ async function withIdentity(
   if (!listed)
     throw new ResourceError("ApiKey", {
       code: "incomplete_response",
-      detail: said`the service created "${created.name}" but does not list it`,
+      detail: said`the service created "${created.name}" but does not list the key`,
       remedy: said`revoke the key manually`,
     });
   return { ...listed, id: created.id };
@@ -379,13 +387,19 @@ const nameTaken = (name: string, cause?: unknown): ResourceError =>
     { cause },
   );
 
-/** Returns the replaced key and the keys that it had replaced. The state must list every key that keeps working. */
+/**
+ * Returns the keys that keep working after a replacement, for the state: the replaced key and the keys that it had
+ * replaced. Empty if the overlap is 0.
+ */
 function overlapOf(replaced: KeyState | undefined, overlap: number): Previous[] {
   if (!replaced || overlap === 0) return [];
   return carriedOn(replaced, new Date(Date.now() + overlap * DAY));
 }
 
-/** Returns the keys that a replaced key had replaced, followed by the replaced key, which is revoked after `until`. */
+/**
+ * Returns the keys that a replaced key had replaced, followed by the replaced key itself. The replaced key is revoked
+ * after `until`.
+ */
 function carriedOn({ previous, tenant, name, createdAt, createdBy }: KeyState, until: Date): Previous[] {
   return [...previous, { tenant, name, createdAt, createdBy, until: until.toISOString() }];
 }
@@ -393,9 +407,9 @@ function carriedOn({ previous, tenant, name, createdAt, createdBy }: KeyState, u
 const hasEnded = (old: Previous, now: Date) => Date.parse(old.until) <= now.getTime();
 
 /**
- * Returns the state of a key that was revoked out of band while replaced keys still work. Undefined if none of them
- * works. The state must keep the key, because otherwise no run would revoke the replaced keys. The key therefore
- * counts as expired, and the next run creates a new one.
+ * Returns the state of a key that was revoked out of band while replaced keys still work. Undefined if no replaced key
+ * works. The state must keep the key, because otherwise no run would revoke the replaced keys. The key therefore counts
+ * as expired, and the next run creates a new key.
  */
 async function endedAlone(connection: Connection, id: string, state: Readonly<Partial<KeyState>>) {
   const find = async (old: Previous) => listed(await connection.tenant(old.tenant), old);
@@ -406,7 +420,7 @@ async function endedAlone(connection: Connection, id: string, state: Readonly<Pa
   return { id, state: { ...(state as KeyState), expiresAt: hasExpired ? state.expiresAt : now } };
 }
 
-/** Revokes the keys whose overlap has ended, and returns the others. */
+/** Revokes the keys whose overlap has ended, and returns the other keys. */
 async function revokeEnded(connection: Connection, keys: readonly Previous[]): Promise<Previous[]> {
   const now = new Date();
   for (const old of keys) if (hasEnded(old, now)) await revoke(connection, old);

@@ -10,39 +10,44 @@ export interface InputField<S extends z.ZodType = z.ZodType, Required extends bo
   readonly schema: S;
   readonly description: string;
   readonly required: Required;
-  /** The value that an omitted input, null and "" stand for. */
+  /** The default: the value of an omitted input, of null and of an empty text. */
   readonly default?: z.output<S>;
-  /** True if a change replaces the object with a new one. */
+  /** True if a change of the input requires a replacement of the object. */
   readonly replaces: boolean;
-  /** True for an instruction to the run, such as `adopt`. It is not part of the object and is never compared. */
+  /**
+   * True for an instruction to the run, such as `adopt`. An instruction is not part of the object, and diffs ignore it.
+   */
   readonly transient: boolean;
   /** Returns the canonical form of a value. Two values with the same canonical form are equal. */
   readonly canonical?: (value: z.output<S>) => z.output<S>;
-  /** True if a value refers to the object in the state, although the two texts differ. */
+  /** Returns true if the value refers to the same object as the state, although the two texts differ. */
   readonly sameAs?: (state: Readonly<Record<string, unknown>>, value: z.output<S>) => boolean;
 }
 
-/** An output of a resource: a value that the service decides. */
+/** An output of a resource: a value that the service sets. */
 export interface OutputField<S extends z.ZodType = z.ZodType> {
   readonly schema: S;
   readonly description: string;
   /**
-   * True for a value that changes by itself, such as a counter. Updates keep the state's value, and so do reads that
-   * find no other change.
+   * True for a value that changes by itself, such as a counter. Updates keep the state's value. Reads also keep the
+   * state's value, unless another value of the object changed.
    */
   readonly volatile: boolean;
   /**
-   * True in states where an update of the inputs may change the output. A preview then shows it as unknown.
-   * @default never: an update keeps the state's value
+   * Returns true if an update of the inputs may change the output in this state. A preview then shows the output as
+   * unknown.
+   * @default returns false: an update keeps the state's value
    */
   readonly mutable?: (state: Readonly<Record<string, unknown>>) => boolean;
-  /** True for the output that equals the resource's id. It stays known while a preview plans an update. */
+  /**
+   * True for the output that equals the resource's id. A preview of an update shows the output with its current value.
+   */
   readonly isId: boolean;
   /** True for a secret: it is encrypted in the state and never printed. */
   readonly secret: boolean;
   /**
-   * The schema of values that a program may choose for the output. It applies where the engine keeps states in
-   * plaintext, so that no state contains the secret.
+   * The schema of values that a program may choose for the output. Only Terraform uses this schema, because Terraform
+   * stores states in plaintext. If the program chooses the secret, the state does not contain the secret.
    */
   readonly choice?: z.ZodType<z.output<S>>;
 }
@@ -76,10 +81,13 @@ export interface Existing<S> {
 export interface Listed<S = Readonly<Record<string, unknown>>> {
   readonly id: string;
   /**
-   * The name that people use for the object: a key's name, a member's e-mail address. It can be any text, even empty.
+   * The display name of the object, such as a key's name or a member's e-mail address. Any text is possible, including
+   * an empty text.
    */
   readonly name: string;
-  /** Undefined if no program can declare the object. {@link reason} then contains the cause. */
+  /**
+   * The state of the object. Undefined if no program can declare the object; {@link reason} then contains the cause.
+   */
   readonly state: S | undefined;
   readonly reason?: string;
   /**
@@ -89,7 +97,7 @@ export interface Listed<S = Readonly<Record<string, unknown>>> {
   readonly declaredBy?: Declaration | undefined;
 }
 
-/** A fault of an input. */
+/** An error in an input. */
 export type Failure = ResourceFault;
 
 /** An input that requires a change although the program did not change it. */
@@ -103,8 +111,9 @@ export interface Origin {
   /** The resource's name in the program. */
   readonly name: string;
   /**
-   * The key that all attempts to create this object share, including those of later runs. If later runs cannot know
-   * the key, only the attempts of this run share it. If another resource takes the object, it takes the key too.
+   * The idempotency key that all attempts to create this object share, including the attempts of later runs. If later
+   * runs cannot know the key, only the attempts of this run share the key. If another resource takes the object, that
+   * resource also takes the key. {@link after} then returns another key.
    */
   readonly idempotencyKey: string;
   /**
@@ -112,22 +121,22 @@ export interface Origin {
    * idempotencyKey}.
    */
   readonly isNamed: boolean;
-  /** The replaced object, as the state contains it. */
+  /** The replaced object, with its values in the state. */
   readonly replaced: Existing<Readonly<Record<string, unknown>>> | undefined;
   /** The values of outputs that the program chose. See {@link OutputField.choice}. */
   readonly chosen: Readonly<Record<string, unknown>>;
   /** The inputs of the replaced object, if the engine did not pass the object itself. */
   readonly unseen: Readonly<Record<string, unknown>> | undefined;
   /**
-   * Claims the object with this id for this resource, so that no deletion in this run removes it.
-   * @throws DuplicateDeclarationError if another resource of this program has the object
+   * Claims the object with this id for this resource, so that no deletion in this run removes the object.
+   * @throws DuplicateDeclarationError if another resource of this program has claimed the object
    */
   claim(id: string): void;
-  /** True if another resource of this program has the object with this id. */
+  /** Returns true if another resource of this program has claimed the object with this id. */
   isOthers(id: string): boolean;
   /**
-   * Returns the same origin with another idempotency key. It is used when the service answered the current key with
-   * the object `id`.
+   * Returns the same origin with another idempotency key. Used if the service returned the object `id` for the current
+   * key, and another resource has claimed that object.
    */
   after(id: string): Origin;
 }
@@ -135,9 +144,9 @@ export interface Origin {
 /** A claim of a resource on an object that no other resource of the program may manage. */
 export interface Claim {
   readonly key: string;
-  /** The input that errors refer to. */
+  /** The input that an error about this claim refers to. */
   readonly property: string;
-  /** True if several resources of one definition may have this claim. */
+  /** True if several resources of the same type may have this claim. */
   readonly shared?: boolean;
 }
 
@@ -152,22 +161,25 @@ export interface Identity<I extends Inputs = Inputs> {
   /** The inputs that determine the claims. */
   readonly fields: readonly (keyof I & string)[];
   ofInputs(inputs: InputValues<I>): readonly Claim[];
-  /** @default a claim on the id itself */
+  /**
+   * Returns the claims on the object with this id.
+   * @default a claim on the id itself
+   */
   ofId?(id: string): readonly Claim[];
 }
 
 /**
- * A declarative resource. Pulumi classes, schemas, replacement rules and the reference derive from its data. Its
- * functions call the service.
+ * A type of declarative resource. The Pulumi classes, the schemas, the replacement rules and the reference derive from
+ * the definition's data. The definition's functions call the service.
  */
 export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs = Outputs> {
   readonly name: string;
   readonly description: string;
   readonly inputs: I;
   readonly outputs: O;
-  /** The form of the ids. Imports accept the same form. */
+  /** The form of the resource's ids. Imports accept ids in this form. */
   readonly id: Pick<IdForm<never>, "text" | "example">;
-  /** A note on the ids that {@link id} does not cover. */
+  /** A note on ids that the form in {@link id} does not explain. */
   readonly idNote?: string;
   readonly identity?: Identity<I>;
   /**
@@ -175,7 +187,10 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
    * resource.
    */
   readonly tags?: { readonly gives: keyof I & string } | { readonly needs: keyof I & string };
-  /** Returns the keys of claims on other objects. Those objects must not be deleted while they are in this state. */
+  /**
+   * Returns the keys of claims on other objects. While a state contains such a claim, no deletion removes the claimed
+   * object.
+   */
   keeps?(state: Readonly<State<I, O>>): readonly string[];
   /**
    * Returns the keys of claims on the object itself, for resources whose id does not identify the object.
@@ -194,12 +209,12 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
    */
   named?(connection: Connection, tenant: string, name: string): Promise<string | undefined>;
   /**
-   * Returns the state together with the replaced object, if that object could not be removed yet. The next update
-   * removes it. A resource with this function continues its replaced object, as API keys do. Engines that do not pass
-   * the replaced object to a create run the create in an update.
+   * Adds the replaced object to the state of its successor, if the replaced object could not be deleted yet. The next
+   * update deletes the replaced object. Resource types with this function, such as API keys, need the replaced object
+   * for a create. An engine that does not pass the replaced object to a create runs the create in an update.
    */
   withReplaced?(state: Readonly<State<I, O>>, replaced: Readonly<State<I, O>>): State<I, O>;
-  /** Returns the faults of combinations of inputs. All values are known and canonical. */
+  /** Returns the errors in combinations of inputs. All inputs are known and in canonical form. */
   rules?(inputs: InputValues<I>): readonly Failure[];
   /**
    * Returns the inputs that require a change although the program did not change them. An example is an expired
@@ -207,10 +222,10 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
    */
   stale?(state: Readonly<State<I, O>>, inputs: InputValues<I>, now: Date): readonly Stale[];
   /**
-   * Returns the existing object that conflicts with a create of these inputs, if there is one. Such objects can be
-   * adopted.
-   * @param isOthers true for an object that another resource of the program has. Resources without an identity can
-   * have several equal objects. The result is never an object of another resource.
+   * Returns the existing object that conflicts with a create of these inputs, if such an object exists. The create can
+   * adopt this object.
+   * @param isOthers returns true if another resource of the program has claimed the object with this id. Resource types
+   * without an identity can have several equal objects. The result is never an object of another resource.
    */
   find?(
     connection: Connection,
@@ -324,7 +339,7 @@ export class UnfinishedError extends Error {
   readonly id: string;
   readonly state: Readonly<Record<string, unknown>>;
   readonly reason: string;
-  /** True for an adopted object: it existed before the run. */
+  /** True if the object existed before the run and was adopted. */
   readonly existedBefore: boolean;
 
   constructor(id: string, state: Readonly<Record<string, unknown>>, cause: unknown, existedBefore = false) {
@@ -347,7 +362,7 @@ const EXAMPLES = {
   name: "staging",
 } as const;
 
-/** A part of an id. Only a name may contain slashes, so it comes last. */
+/** A part of an id. Only a name may contain slashes, so a name is always the last part. */
 type Part = keyof typeof EXAMPLES;
 
 /** The form of a resource's ids: parts separated by slashes. */
@@ -388,8 +403,8 @@ export const tenantInput = optional(tenantId, {
 });
 
 /**
- * Returns a schema that rejects CIDR ranges, address ranges and globs. As regular expressions, these would match
- * other texts than the user intends.
+ * Returns a schema that rejects CIDR ranges, address ranges and globs. The service would interpret such a text as a
+ * regular expression, which matches other texts than the user intends.
  */
 export const patternOn = (schema: z.ZodString, subject: Subject): z.ZodString =>
   schema.superRefine((text, context) => {
@@ -413,7 +428,7 @@ export const filterInput = required(
         tags: filterSchema.shape.tags
           .unwrap()
           .describe(
-            "The tags to match. A device matches if it has at least one of them. Must contain 1 to 3 tags. Must not be set together with `hostname`.",
+            "The tags to match. A device matches if it has at least one of these tags. Must contain 1 to 3 tags. Must not be set together with `hostname`.",
           ),
         hostname: notWith("tags"),
       }),
@@ -431,11 +446,11 @@ export function filterState({
   hostname?: string | undefined;
   tags?: string[] | undefined;
 }) {
-  // Newer servers send empty tags together with a pattern.
+  // Newer servers send an empty list of tags together with a pattern.
   return hostname || tags === undefined ? { hostname: hostname ?? "" } : { tags: [...tags].sort() };
 }
 
-/** The first words of sentences about setting a value. */
+/** Matches the first word of a sentence that explains how to set a value. */
 const ABOUT_SETTING = /^(Must|Defaults|Changing|Use|By default|Recorded)\b/;
 
 /** Returns a field's description without the sentences about setting the field, for read-only values. */

@@ -52,7 +52,7 @@ export const device = defineResource({
     }),
     online: output(z.boolean(), {
       description:
-        "Whether the device had reported within two minutes. Recorded at creation and at each refresh that finds another change.",
+        "Whether the device reported within the last two minutes. Recorded at creation and at each refresh that finds another change.",
       volatile: true,
     }),
     lastSeen: output(dateTime, {
@@ -78,7 +78,7 @@ export const device = defineResource({
     try {
       return { id, state: toState(opened.tenant, settings, await applyTo(opened, found, inputs)) };
     } catch (error) {
-      // Name and status are separate requests, and the first one may have succeeded.
+      // The name and the status are set with separate requests, and the first request may have succeeded.
       throw new UnfinishedError(id, toState(opened.tenant, settings, found), error, true);
     }
   },
@@ -112,7 +112,10 @@ interface Declared {
   readonly status?: Status | undefined;
 }
 
-/** Sets the declared name and status of a device, with at most one request for each. */
+/**
+ * Sets the declared name and status of a device. Sends at most one request for the name and at most one request for the
+ * status.
+ */
 async function applyTo<D extends { uid: string; name: string; status: string }>(
   { client }: TenantClient,
   found: D,
@@ -145,7 +148,7 @@ function toState(tenant: string, settings: { device: string; onDestroy: "keep" |
     tenant,
     ...settings,
     name: found.name,
-    // The service has other statuses too, and all of them differ from the declared ones.
+    // The service also has statuses that no program can declare. Such a status differs from every declared status.
     status: found.status as Status,
     uid: found.uid,
     mac: found.identity.mac.toLowerCase(),

@@ -11,7 +11,8 @@ export const deviceInput = required(z.string().min(1).max(64), {
     "The UID, MAC address or name of the device. A MAC address or name also selects the device after it has enrolled again.",
   replaces: true,
   canonical: (selector) => selector.toLowerCase(),
-  // The name or MAC address of a pending device refers to another device as soon as one with that name is accepted.
+  // Two selectors are equal only if they select the same accepted device. The name or MAC address of a pending device
+  // can select another device after that device is accepted.
   sameAs: (state, selector) =>
     (state.deviceStatus ?? state.status ?? "accepted") === "accepted" &&
     deviceKeys({
@@ -32,7 +33,7 @@ export const deviceOutputs = {
   }),
 };
 
-/** Returns the state values for the namespace, {@link deviceInput} and {@link deviceOutputs}. */
+/** Returns the values of the namespace, {@link deviceInput} and {@link deviceOutputs} for a state. */
 export const deviceState = (
   tenant: string,
   selector: string,
@@ -80,7 +81,10 @@ export async function deviceOf(opened: TenantClient, selector: string, resource:
   });
 }
 
-/** Returns the id (`tenant/uid`) of the device that a selector matches, or undefined if the namespace has none. */
+/**
+ * Returns the id (`tenant/uid`) of the device that a selector matches, or undefined if the namespace has no such
+ * device.
+ */
 export async function idOfDevice(
   connection: Connection,
   tenant: string,
@@ -93,7 +97,7 @@ export async function idOfDevice(
 
 /**
  * Returns all devices of a namespace, each with the most readable selector that matches it: the name, the MAC address
- * or the uid. Several devices can share a name or MAC address, or have none.
+ * or the uid. Several devices can share a name or MAC address. A device can also lack a name or MAC address.
  */
 export function selectorsOf(devices: readonly Device[]): Followed[] {
   const byKey = devicesByKey(devices);
@@ -112,10 +116,10 @@ export interface Followed {
 }
 
 /**
- * Returns the device with this uid. If that device no longer exists, returns the device that the selector matches
- * now. If the selector matches another accepted device, the result has the uid as its selector. The program's
- * selector then differs from the state, and the next up switches to the other device. A pending device can have any
- * name and MAC address, so accepted devices take precedence.
+ * Returns the device with this uid. If that device no longer exists, returns the device that the selector matches now.
+ * If the selector matches another accepted device, the result has the uid as its selector. The program's selector then
+ * differs from the state, and the next `up` switches to the other device. Accepted devices take precedence, because a
+ * pending device can have any name and MAC address.
  */
 export async function followDevice(
   { devices }: TenantClient,

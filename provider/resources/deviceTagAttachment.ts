@@ -19,7 +19,7 @@ const ids = new IdForm("DeviceTagAttachment", "tenant", "uid", "tag");
 export const deviceTagAttachment = defineResource({
   name: "DeviceTagAttachment",
   description:
-    "One tag of a device. The resource does not change other tags of the device. Do not use it together with `DeviceTags` on the same device.",
+    "One tag of a device. The resource does not change other tags of the device. Do not use this resource together with `DeviceTags` on the same device.",
   id: ids,
   inputs: {
     tenant: tenantInput,
@@ -63,7 +63,7 @@ export const deviceTagAttachment = defineResource({
 
   warning: pendingWarning,
 
-  // The name has the form `device/tag`.
+  // The name of a listed object has the form `device/tag`.
   async named(connection, tenant, name) {
     const slash = name.lastIndexOf("/");
     const device = await idOfDevice(connection, tenant, name.slice(0, Math.max(0, slash)));
@@ -87,7 +87,7 @@ export const deviceTagAttachment = defineResource({
     return found?.device.tags.includes(tag) ? existing(tenant, found.selector, found.device, tag) : undefined;
   },
 
-  // Every input replaces the object, except a new selector for the same device, which is an update.
+  // A change of any input replaces the object, except for a new selector of the same device, which is an update.
   async update(_connection, _id, state, inputs) {
     return { ...state, device: inputs.device };
   },
@@ -112,7 +112,10 @@ export async function removeTag({ client, devices }: TenantClient, uid: string, 
  */
 export const claimOfTag = (id: string) => `tag of ${id}`;
 
-/** Returns true if the device already has the new tag instead of the replaced one, as after the renaming of a Tag. */
+/**
+ * Returns true if the device already has the new tag instead of the replaced tag. This is the case after a `Tag`
+ * resource renamed the tag.
+ */
 function wasRenamed(device: Device, tag: string, { replaced }: Origin): boolean {
   const old = replaced?.state;
   return old?.uid === device.uid && device.tags.includes(tag) && !device.tags.includes(String(old.tag));

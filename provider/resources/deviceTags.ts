@@ -37,7 +37,7 @@ export const deviceTags = defineResource({
     ofId: (id) => [{ key: `tags of ${id}`, property: "device" }],
   },
 
-  // A create adopts the current tags of the device.
+  // Returns the device's current tags, which a create adopts.
   async find(connection, inputs) {
     const opened = await connection.tenant(inputs.tenant);
     const device = await deviceOf(opened, inputs.device, "DeviceTags");
@@ -96,7 +96,8 @@ export const deviceTags = defineResource({
   async delete(connection, id, state, isClaimed) {
     const { tenant, uid } = ids.split(id);
     const opened = await connection.tenant(tenant);
-    // In one run, a program may replace DeviceTags with DeviceTagAttachments, which keep their tags.
+    // A run can replace a DeviceTags resource with DeviceTagAttachment resources. The tags of the attachments stay on
+    // the device.
     for (const tag of state.tags.filter((tag) => !isClaimed(claimOfTag(`${id}/${tag}`)))) {
       await removeTag(opened, uid, tag);
     }

@@ -78,7 +78,7 @@ export const firewallRule = defineResource({
       }));
   },
 
-  // Rules have no name, so any equal rule can be adopted.
+  // Rules have no name, so a create can adopt any equal rule.
   async find(connection, inputs, isOthers) {
     const { tenant, rules } = await connection.tenant(inputs.tenant);
     return (await rules.all())

@@ -2,7 +2,7 @@ import { ResourceError, said } from "../resourceError.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
 import { type ApiKey, apiKeyIdentity, type KeyIdentity, undefinedIfMissing } from "../service/listings.ts";
 
-/** An API key that a state contains. It may have been renamed or revoked since. */
+/** An API key that a state contains. After the state was written, the key may have been renamed or revoked. */
 export interface HeldKey extends KeyIdentity {
   /** The id of the key's namespace. */
   readonly tenant: string;
@@ -12,7 +12,7 @@ export interface HeldKey extends KeyIdentity {
 
 type InTenant = Omit<HeldKey, "tenant">;
 
-/** Returns the key as the service lists it now, under its current name. Undefined if the key no longer exists. */
+/** Returns the key from the service's list, with its current name. Undefined if the key no longer exists. */
 export async function listed({ apiKeys }: TenantClient, key: InTenant): Promise<ApiKey | undefined> {
   const identity = apiKeyIdentity(key);
   return (await apiKeys.find(`${identity} ${key.name}`)) ?? apiKeys.find(identity);
@@ -34,7 +34,8 @@ export async function nameOf(opened: TenantClient, key: InTenant): Promise<strin
 
 /**
  * Revokes a key, if it exists.
- * @throws Error if the state does not contain the key's time of creation, so that another key may have the same name
+ * @throws Error if the state does not contain the key's time of creation. Without this time, the key cannot be
+ * identified, because another key may have the same name.
  */
 export async function revoke(connection: Connection, key: HeldKey): Promise<void> {
   if (!key.createdAt) {
@@ -53,7 +54,10 @@ export async function revoke(connection: Connection, key: HeldKey): Promise<void
   opened.apiKeys.drop(found);
 }
 
-/** Renames the key that has this name, if one of the keys has it, so that a new key can use the name. */
+/**
+ * Renames the key in `keys` that currently has this name, so that a new key can use the name. Does nothing if no key in
+ * `keys` has the name.
+ */
 export async function giveUpName(
   opened: TenantClient,
   keys: readonly HeldKey[],
@@ -74,7 +78,7 @@ export async function rename({ client, apiKeys }: TenantClient, key: ApiKey, nam
   apiKeys.put({ ...key, name });
 }
 
-/** Returns true if a new list from the service contains the key. */
+/** Requests the list of keys again. Returns true if the list contains the key. */
 async function isStillListed(opened: TenantClient, key: InTenant): Promise<boolean> {
   opened.apiKeys.forget();
   return (await listed(opened, key)) !== undefined;

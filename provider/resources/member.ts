@@ -18,18 +18,19 @@ const isInvitation = ({ status }: Readonly<Record<string, unknown>>): boolean =>
 export const member = defineResource({
   name: "Member",
   description:
-    "A user's membership of a namespace. If the service requires an invitation, it sends one, and the run continues without waiting for an answer. The owner is not a `Member`: ownership belongs to the namespace.",
+    "A user's membership of a namespace. If the service requires an invitation, it sends the invitation to the user. The run does not wait until the user accepts the invitation. The owner is not a `Member`: ownership belongs to the namespace.",
   id: ids,
   idNote:
-    "an import also accepts `tenant/email`; if the service does not return the ID of an invited user, the ID contains the e-mail address until a refresh finds the user's ID",
+    "an import also accepts `tenant/email`; if the service omits the user ID of an invited user, the resource ID contains the e-mail address until a refresh finds the user ID",
   inputs: {
     tenant: tenantInput,
     email: required(email, {
       description:
-        "The e-mail address of the user's account. Must be the address at the time of creation or the current address of the user.",
+        "The e-mail address of the user's account. Must be the user's address when the resource was created, or the user's current address.",
       replaces: true,
       canonical: (address) => address.toLowerCase(),
-      // The user changed the address, and the program uses the new one. The user is the same.
+      // The user changed the e-mail address of the account, and the program declares the new address. Both addresses
+      // belong to the same user.
       sameAs: (state, address) => String(state.accountEmail).toLowerCase() === address,
     }),
     role: required(role, {
@@ -46,7 +47,7 @@ export const member = defineResource({
     }),
     status: output(z.enum(STATUSES), {
       description:
-        "The status of the membership: `invited`, `accepted`, `expired` or `declined`. It is `accepted` if the service adds members without an invitation. The next run resends an expired invitation. A declined invitation is resent only if the role changes or the resource is replaced.",
+        "The status of the membership: `invited`, `accepted`, `expired` or `declined`. The status is `accepted` if the service adds members without an invitation. The next run resends an expired invitation. A declined invitation is resent only if the role changes or the resource is replaced.",
       mutable: isInvitation,
     }),
     addedAt: output(dateTime, {
@@ -113,16 +114,18 @@ export const member = defineResource({
       await client.updateMember({ params: { tenant, uid: idOrEmail }, body });
       return { ...state, ...body };
     }
-    // The preview showed these as unchanged. The next read updates them.
+    // The preview showed these outputs as unchanged, so the update keeps their values. The next read updates the
+    // values.
     const promised = { userId: state.userId, accountEmail: state.accountEmail };
     const found = await lookUp(connection, tenant, ...matchersOf(idOrEmail, state));
     if (found && found !== "not shown") {
-      // An expired invitation is sent again because a change of the role alone would leave it expired.
+      // An expired invitation is sent again. A change of the role alone would leave the invitation expired.
       if (found.status === "accepted" || (found.status === "invited" && !found.isSeparate)) {
         await client.updateMember({ params: { tenant, uid: found.id }, body });
         return { ...toState(tenant, inputs.email, { ...found, ...body }), ...promised };
       }
-      // Services with separate invitations reject a second invitation, and are not known to support changes of one.
+      // Services with separate invitations reject a second invitation, and may not support changes of an existing
+      // invitation. The existing invitation is therefore withdrawn first.
       if (found.isSeparate && found.status !== "declined") await withdrawInvitation(client, tenant, found.id);
     }
     return { ...(await invite(connection, tenant, inputs)).state, ...promised };
@@ -140,7 +143,7 @@ export const member = defineResource({
       throw new ResourceError("Member", {
         code: "incomplete_response",
         field: ["email"],
-        detail: said`cannot withdraw the invitation of ${state.email} to the namespace ${tenant}: the service does not return it`,
+        detail: said`cannot withdraw the invitation of ${state.email} to the namespace ${tenant}: the service does not return this invitation`,
         remedy: said`withdraw the invitation in the service's console, and remove the resource from the state`,
       });
     }
@@ -167,15 +170,15 @@ interface Person {
 interface People {
   readonly members: readonly Person[];
   /**
-   * Returns the invitations that are listed separately from members. Undefined if the service has them but does not
-   * return them.
+   * Returns the invitations that the service lists separately from members. Undefined if the service does not return
+   * its invitations.
    */
   invited(): Promise<readonly Person[] | undefined>;
 }
 
 /**
- * Returns true for an invitation without an answer. States of earlier versions contain `pending` for open and expired
- * invitations.
+ * Returns true if the user has neither accepted nor declined the invitation. States of earlier versions contain
+ * `pending` for open and expired invitations.
  */
 const isUnanswered = ({ status }: { readonly status?: string }): boolean =>
   status === "invited" || status === "expired" || status === "pending";
@@ -186,7 +189,7 @@ function isExpired(state: { readonly status: string; readonly expiresAt: string 
 }
 
 /**
- * Sends the invitation or creates the membership. After the invitation is sent, a failed read of it is not an error.
+ * Sends the invitation or creates the membership. If the invitation was sent but cannot be read, no error is thrown.
  */
 async function invite(
   connection: Connection,
@@ -202,7 +205,8 @@ async function invite(
   if (member) return existing(tenant, inputs.email, fromMember(member));
   invitations.forget();
   const invited = await invitedTo(connection, tenant).catch((error: unknown) => {
-    // The invitation was sent, and a failed run would lose track of it. The next read finds it.
+    // The invitation was sent. If the run failed now, the state would not contain the invitation. The next read finds
+    // the invitation.
     if (error instanceof RequestError) return undefined;
     throw error;
   });
@@ -219,9 +223,9 @@ const hasEmail = (person: { readonly email: string }, email: string) =>
 type Matcher = (person: Person) => boolean;
 
 /**
- * Returns matchers for the person with an id, the most reliable first. An import may contain an e-mail address, and
- * no user id looks like one. An unanswered invitation is also matched by address, because the invitation can lead to
- * an account with another id.
+ * Returns matchers for the person with an id, the most reliable matcher first. An imported id may contain an e-mail
+ * address, which never looks like a user id. An unanswered invitation is also matched by its address, because the user
+ * can accept the invitation with an account that has another id.
  */
 function matchersOf(
   idOrEmail: string,
@@ -233,7 +237,10 @@ function matchersOf(
   return [(person) => person.id === idOrEmail || hasEmail(person, idOrEmail), ...byEmail];
 }
 
-/** Returns the person, except the owner. Returns "not shown" if the service does not return invited users. */
+/**
+ * Returns the member or invited user that a matcher accepts. Undefined for the owner. Returns "not shown" if the
+ * service does not return invited users.
+ */
 async function lookUp(
   connection: Connection,
   tenant: string,
@@ -259,7 +266,7 @@ async function peopleOf(connection: Connection, tenant: string): Promise<People 
   };
 }
 
-/** Returns the newest invitation of each person, except withdrawn and accepted ones. */
+/** Returns the newest invitation of each person. Withdrawn and accepted invitations are omitted. */
 async function invitedTo(connection: Connection, tenant: string): Promise<Person[] | undefined> {
   const { invitations } = await connection.tenant(tenant);
   try {
@@ -294,14 +301,14 @@ function fromInvitation({ user, role, status, createdAt, expiresAt }: Invitation
 }
 
 /**
- * Returns the namespace with its members, which lists of newer services omit.
- * @throws Error if the service does not return the members, so that no member counts as removed
+ * Returns the namespace with its members. Newer services omit the members from lists.
+ * @throws Error if the service does not return the members; without this error, all members would count as removed
  */
 async function withMembers(
   connection: Connection,
   listed: Namespace | undefined,
 ): Promise<Namespace | undefined> {
-  // The owner of a namespace is always a member.
+  // If the list is empty, the service omitted the members: the owner of a namespace is always a member.
   if (!listed || listed.members.length > 0) return listed;
   const { tenant, client } = await connection.tenant(listed.tenantId);
   const namespace = await client.getNamespace({ params: { tenant } });

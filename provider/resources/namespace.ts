@@ -71,12 +71,15 @@ const DEFAULT_SETTINGS: FullSettings = {
 const SETTING_NAMES = Object.keys(DEFAULT_SETTINGS) as (keyof FullSettings)[];
 
 /**
- * Returns true for settings that servers of version 0.19 do not have. Services omit them from answers if they have
- * the default.
+ * Returns true for settings that servers of version 0.19 do not have. Services omit such a setting from a response if
+ * the setting has its default.
  */
 const isNew = (name: keyof FullSettings) => name !== "sessionRecord" && name !== "connectionAnnouncement";
 
-/** Returns all declared settings, with defaults for missing ones. The forwarding rules become a sorted set. */
+/**
+ * Returns all declared settings, with defaults for missing settings. Forwarding rules are sorted and duplicates are
+ * removed.
+ */
 function settingsOf(given: Settings = {}): FullSettings {
   const all = Object.fromEntries(
     SETTING_NAMES.map((name) => [name, given[name] ?? DEFAULT_SETTINGS[name]]),
@@ -134,8 +137,8 @@ export const namespace = defineResource({
 
   async create(connection, inputs, { idempotencyKey }) {
     const body = { name: inputs.name };
-    // The default namespace is resolved before this namespace is created, so that it does not depend on the new
-    // namespace.
+    // The default namespace is determined before the new namespace is created. Otherwise, the default could depend on
+    // the new namespace.
     await connection.home().catch(() => undefined);
     const created = await connection.client.createNamespace({ body }, { idempotencyKey });
     connection.namespaces.put(created);
@@ -185,8 +188,8 @@ const sameSettings = (left: Settings | undefined, right: Settings | undefined) =
   isDeepStrictEqual(settingsOf(left), settingsOf(right));
 
 /**
- * Updates the name and settings. Settings that 0.19 does not have are sent only if they are not the default or differ
- * from `before`.
+ * Updates the name and settings. A setting that 0.19 does not have is sent only if the value differs from the default
+ * or from `before`.
  * @param before the settings of the last read
  * @throws ResourceError with the setting that the service ignored
  */
@@ -215,7 +218,7 @@ async function edit(
       remedy: said`remove the setting, or upgrade the service`,
     });
   }
-  // Settings that were not sent may have changed since `before` was read.
+  // Settings that were not sent may have changed out of band since `before` was read.
   return missed.length > 0 ? edit(client, tenant, inputs, after.settings) : after;
 }
 
@@ -243,7 +246,7 @@ function toState(wire: Wire, forceDestroy: boolean | undefined) {
     owner: wire.owner,
     createdAt: wire.createdAt,
     maxDevices: wire.maxDevices,
-    // Servers of version 0.19 send only `devicesCount`.
+    // Servers of version 0.19 send only `devicesCount` as the number of devices.
     deviceCount: wire.deviceCount ?? wire.devicesCount,
   };
 }

@@ -52,7 +52,7 @@ export const publicKey = defineResource({
     }),
     createdAt: output(z.string(), {
       description: "The time when the key was registered. Empty until the service has returned it.",
-      // Servers of version 0.19 omit the time from the answer to a create.
+      // Servers of version 0.19 omit the time of creation from the response to a create.
       volatile: true,
     }),
   },

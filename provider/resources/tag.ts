@@ -10,7 +10,7 @@ const ids = new IdForm("Tag", "tenant", "name");
 export const tag = defineResource({
   name: "Tag",
   description:
-    "The name of a tag, for references from other resources. Changing the name renames the tag on all devices, public keys and firewall rules of the namespace in one step, so that every filter keeps matching. A tag exists while a device, key or rule uses it. Creating or deleting this resource does not change anything on the service.",
+    "The name of a tag, for references from other resources. Changing the name renames the tag on all devices, public keys and firewall rules of the namespace in one step. Every filter with the tag keeps matching. A tag exists while a device, key or rule uses it. Creating or deleting this resource does not change anything on the service.",
   id: ids,
   idNote: "the name at creation",
   inputs: {
@@ -23,7 +23,7 @@ export const tag = defineResource({
   identity: {
     fields: ["tenant", "name"],
     ofInputs: ({ tenant, name }) => [{ key: `tag ${tenant ?? ""} ${name}`, property: "name" }],
-    // A renamed tag keeps its id, and another tag may be declared under the old name.
+    // The id of a renamed tag contains the old name, and another resource may declare a tag with the old name.
     ofId: () => [],
   },
 
@@ -34,7 +34,7 @@ export const tag = defineResource({
 
   async read(_connection, id, state) {
     const { tenant, name } = ids.split(id);
-    // An unused tag is still declared.
+    // A tag that no object uses has no trace on the service, but stays in the state.
     return { id, state: { tenant, name: state.name ?? name } };
   },
 
@@ -47,7 +47,7 @@ export const tag = defineResource({
   },
 
   async delete() {
-    // Devices, keys and rules keep the tag.
+    // Nothing to delete: devices, keys and rules keep the tag.
   },
 });
 
@@ -68,7 +68,7 @@ async function rename(
       };
       throw new ResourceError("Tag", fault, { cause: error });
     }
-    // No object uses the old name. There is nothing to rename, or an earlier attempt renamed it.
+    // No object has a tag with the old name. Either no object ever had the tag, or an earlier attempt renamed it.
     if (!isMissingObject(error) || (isSilent(error) && (await client.getTags()).includes(from))) throw error;
   }
   for (const listing of [devices, keys, rules]) listing.forget();

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { UNKNOWN } from "../engineMarks.ts";
 import type { InputField, Inputs } from "./definition.ts";
 
-/** Returns true if the value, or any value inside it, is unknown. */
+/** Returns true if the value, or any nested value, is unknown. */
 export function hasUnknown(value: unknown): boolean {
   if (value === UNKNOWN) return true;
   if (Array.isArray(value)) return value.some(hasUnknown);
@@ -12,9 +12,9 @@ export function hasUnknown(value: unknown): boolean {
 const isOmitted = (value: unknown): boolean => value === undefined || value === null || value === "";
 
 /**
- * Returns the canonical form of a value, which all equal values of an input share. Null, "" and a missing value
- * become the default. Lists become sorted sets, and objects lose their empty members. The field's own rule is applied
- * last. A value that contains unknowns only gets the defaults of its members.
+ * Returns the canonical form of a value. All equal values of an input have the same canonical form. Null, "" and a
+ * missing value become the default. Lists become sorted sets, and objects lose their empty members. The canonical form
+ * that the field itself defines is applied last. A value with unknown parts only gets the defaults of its members.
  */
 export function canonical(field: InputField, value: unknown): unknown {
   const filled = isOmitted(value) ? field.default : value;
@@ -42,7 +42,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns the canonical values of inputs, without inputs that have neither a value nor a default. */
+/** Returns the canonical values of inputs. Omits inputs that have neither a value nor a default. */
 export function canonicalInputs(
   inputs: Inputs,
   values: Readonly<Record<string, unknown>>,
@@ -59,8 +59,8 @@ export function sameValue(field: InputField, left: unknown, right: unknown): boo
 }
 
 /**
- * Returns the inputs with which a program declares an object in its current state. The namespace is omitted because
- * the stack has it. Instructions to a run and defaults are omitted too.
+ * Returns the inputs with which a program declares an object in its current state. Omits the namespace, which is the
+ * stack's namespace. Also omits instructions to a run and values that equal their defaults.
  */
 export function declaringInputs(
   inputs: Inputs,
@@ -75,7 +75,7 @@ export function declaringInputs(
   return Object.fromEntries(entries);
 }
 
-/** Returns the part of a value that differs from its default, or undefined if nothing differs. */
+/** Returns the part of a value that differs from its default, or undefined if the value equals its default. */
 function beyondDefault(value: unknown, fallback: unknown): unknown {
   if (isDeepStrictEqual(value, fallback)) return undefined;
   if (!isObject(value) || !isObject(fallback)) return value;
@@ -84,5 +84,5 @@ function beyondDefault(value: unknown, fallback: unknown): unknown {
   );
 }
 
-/** Returns the part of an id after the namespace: a fingerprint, a rule's id, or `uid/tag`. */
+/** Returns the part of an id after the namespace: the fingerprint of a key, the id of a rule, or `uid/tag`. */
 export const idWithin = ({ id }: { readonly id: string }): string => id.slice(id.indexOf("/") + 1);

@@ -30,8 +30,8 @@ const everyDevice = (before: AccessPolicy, after: AccessPolicy) =>
   );
 
 /**
- * The access that a change gives and takes. Logins and keys that gain or lose the same access share one line. Losses
- * come first, then lines with more devices.
+ * Returns the access that a change gives and takes. Logins and keys that gain or lose the same access share one line.
+ * Lines about lost access come first. Lines with more devices come before lines with fewer devices.
  * @param before access before the change
  * @param after access after the change, with the same domain and uids as `before`
  */
@@ -65,7 +65,7 @@ export function accessLines(before: Access, after: Access): ReviewedAccess[] {
   );
 }
 
-/** The access that each key gains and loses, by fingerprint, as predicates for the name of the key. */
+/** Returns the access that each key gains and loses, by fingerprint. Each sentence omits its subject, the key. */
 export function sentencesByKey(access: readonly ReviewedAccess[]): ReadonlyMap<string, string[]> {
   const sentences = new Map<string, string[]>();
   for (const line of access) {
@@ -78,7 +78,7 @@ export function sentencesByKey(access: readonly ReviewedAccess[]): ReadonlyMap<s
 
 const SENTENCES_MAX = 3;
 
-/** The first sentences about an object, and the number of the others. */
+/** Returns the first sentences about an object, and the number of the remaining sentences. */
 export function firstSentences(sentences: readonly string[]): string[] {
   const more = sentences.length - SENTENCES_MAX;
   return more > 0 ? [...sentences.slice(0, SENTENCES_MAX), `and ${more} more`] : [...sentences];

@@ -37,9 +37,9 @@ import { accessSentence, PLAIN } from "./report/sections.ts";
 
 /** Options of {@link reviewNamespace}. */
 export interface NamespaceReviewOptions extends EvaluationOptions {
-  /** The folder of the policy tests; undefined if they do not test this namespace. */
+  /** The directory of the policy tests; undefined if the tests do not check this namespace. */
   readonly folder: string | undefined;
-  /** The namespace of resources without a tenant; undefined if all resources have one. */
+  /** The namespace of resources without a tenant; undefined if all resources have a tenant. */
   readonly home: string | undefined;
   /** The user or API key that applies the plan. */
   readonly actor: Actor;
@@ -47,9 +47,12 @@ export interface NamespaceReviewOptions extends EvaluationOptions {
   readonly runningUser: string | undefined;
   /** Groups of devices that must stay reachable. */
   readonly protect: readonly ProtectedGroup[];
-  /** Objects that the plan does not have to declare; default: none. Omitted for two revisions. */
+  /** Objects that the plan does not have to declare, such as objects of other stacks. */
   readonly elsewhere?: Elsewhere;
-  /** Number of days within which an expiry counts as soon. @default the lint's default */
+  /**
+   * Maximum number of days before an expiry at which the review reports the expiry.
+   * @default the default of the lint
+   */
   readonly expiresWithin?: number;
   /** The plan whose result is the base of the comparison. @default the live namespace is the base */
   readonly base?: Plan;
@@ -152,7 +155,7 @@ function expiring({ members, apiKeys }: NamespaceState, expiresWithin: number | 
   };
 }
 
-/** The findings after the change. A finding is new unless the base has the same one. */
+/** The findings after the change. A finding is new unless the base has the same finding. */
 function comparedFindings(before: readonly Finding[], after: readonly Finding[]): ReviewedFinding[] {
   const id = ({ rule, object, field, message }: Finding) =>
     JSON.stringify([rule, object.kind, object.id, field, message]);
@@ -175,7 +178,7 @@ function undistinguished(
   const keys = after.policy.keys
     .filter(({ fingerprint }) => !seen.has(fingerprint))
     .flatMap((key) => differences(`key ${key.name}`, oldKeys.get(key.fingerprint), key));
-  // Access changes cannot be assigned to single rules. Their lines show the effect.
+  // Access changes cannot be assigned to single rules. The lines about access changes show the effect of changed rules.
   if (changes.length > 0) return keys;
   const oldRules = new Map(before.policy.rules.map((rule) => [rule.id, rule]));
   const rules = after.policy.rules.flatMap((rule) =>
@@ -193,7 +196,7 @@ function differences(title: string, old: Patterned | undefined, now: Patterned):
     .map(
       ([field, pattern]) =>
         `${title}: ${field} changes from ${JSON.stringify(before[field])} to ${JSON.stringify(pattern)}, but no ` +
-        "evaluated login, address or device distinguishes them; add logins and addresses with --login and --from",
+        "evaluated login, address or device distinguishes these patterns; add logins and addresses with --login and --from",
     );
 }
 
@@ -255,10 +258,12 @@ function declarableObjects({ tenant, policy, members = [], apiKeys = [] }: Estat
   return kinds.flatMap((objects) => objects.sort(byNameAndId));
 }
 
-/** Maximum number of unmanaged rules that are evaluated. Each takes an evaluation of the namespace. */
+/**
+ * Maximum number of unmanaged rules that are evaluated. Each of these rules requires an evaluation of the namespace.
+ */
 const RULES_MAX = 20;
 
-/** The access that each of the given keys and rules adds, as sentences. */
+/** Returns the access that each unmanaged key and rule adds, as sentences. */
 function wideningOf(
   estate: Estate,
   planned: PlannedEstate,

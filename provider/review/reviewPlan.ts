@@ -12,7 +12,9 @@ import type { Review, Revisions } from "./report/review.ts";
 import { type NamespaceReviewOptions, type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
 import { revisionChanges } from "./revisionChanges.ts";
 
-/** The base revision of a review. The plan is compared with it instead of with the live namespace. */
+/**
+ * The base revision of a review. The review compares the plan with this revision instead of with the live namespace.
+ */
 export interface Baseline {
   /** The plan of the base revision: a preview with values, of the same stack. */
   readonly plan: Plan;
@@ -23,8 +25,8 @@ export interface Baseline {
 }
 
 /**
- * Options of {@link reviewPlan}. Its logins and addresses are evaluated in addition to those of the policy and of
- * sessions.
+ * Options of {@link reviewPlan}. The logins and addresses in the options are evaluated in addition to those of the
+ * policy and of sessions.
  */
 export interface ReviewOptions
   extends Required<EvaluationOptions>,
@@ -39,10 +41,10 @@ export interface ReviewOptions
   readonly baseline?: Baseline;
 }
 
-/** A review, and the data that it was derived from. */
+/** A review, and the data from which the review was created. */
 export interface ReviewedPlan extends Pick<PlanEstates, "home" | "estates"> {
   readonly review: Review;
-  /** The reviews by namespace, the stack's own namespace first if it has one. */
+  /** The reviews by namespace. If the stack has its own namespace, that review comes first. */
   readonly namespaces: readonly ReviewedNamespace[];
 }
 
@@ -88,7 +90,7 @@ export async function reviewPlan(
     );
     if (!isMatched) notEvaluated.push(`--protect ${label} matches no device; correct the tag or name`);
   }
-  // If there is no home, no resource needs one.
+  // If `home` is undefined here, every resource has its own tenant.
   const preflightFailures = await refusals(connection, head, { tenant: home, unsettled: undefined }, base);
   const review = reviewOf(
     connection,
@@ -101,9 +103,9 @@ export async function reviewPlan(
 }
 
 const UNTESTED =
-  "the policy tests did not run, since the plan covers several namespaces or only new ones; set GATEHOUSE_TENANT to the id of the namespace to test";
+  "the policy tests did not run, since the plan covers several namespaces or only new namespaces; set GATEHOUSE_TENANT to the id of the namespace to test";
 
-/** Problems that other lists of a review contain: `missingPermissions` and `notEvaluated`. */
+/** Kinds of problems that other lists of a review already contain: `missingPermissions` and `notEvaluated`. */
 const LISTED_ELSEWHERE: ReadonlySet<PlanProblem["about"]> = new Set(["permissions", "device"]);
 
 /** The problems of a plan that the base does not have. */
@@ -124,7 +126,7 @@ async function refusals(
 
 /** The live namespaces of plans. */
 export interface PlanEstates extends Pick<PlanNamespaces, "home" | "main"> {
-  /** The live namespaces, the stack's own namespace first if it has one. */
+  /** The live namespaces. If the stack has its own namespace, it comes first. */
   readonly estates: readonly Estate[];
   /** Changes on other services, and namespaces that could not be read, as sentences. */
   readonly notEvaluated: string[];
@@ -135,7 +137,7 @@ export interface PlanEstates extends Pick<PlanNamespaces, "home" | "main"> {
 }
 
 /**
- * Reads the stack's namespace, if it has one, and all other namespaces of plans.
+ * Reads the stack's namespace, if the stack has one, and all other namespaces of plans.
  * @throws RequestError if the stack's namespace cannot be read; ConfigurationError as for {@link namespacesOf}
  */
 export async function estatesOf(connection: Connection, plans: readonly Plan[]): Promise<PlanEstates> {

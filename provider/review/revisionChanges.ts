@@ -39,10 +39,10 @@ export function revisionChanges(base: Plan, head: Plan) {
 const declaredBy = ({ steps }: Plan): DeclaredStep[] =>
   steps.flatMap((step) => (step.after ? [{ ...step, after: step.after }] : []));
 
-/** A key from the URN that is equal for the dynamic resource and for the plugin's resource. */
+/** Returns a key from the URN of a resource. The key is the same for the dynamic resource and the plugin's resource. */
 const keyOf = ({ urn, type }: Step): string => urn.replace(type, typeName(type));
 
-/** Pairs each step with the base's step of the same resource. Paired steps are removed from `left`. */
+/** Pairs each step with the step of the same resource in the base plan. Paired steps are removed from `left`. */
 function pairs(
   steps: readonly DeclaredStep[],
   left: Map<string, DeclaredStep>,
@@ -85,7 +85,10 @@ const nameOf = ({ urn, type, name, id }: Omit<Step, "op">) => ({
   ...(id !== undefined && { id }),
 });
 
-/** True if a change of an input replaces the resource. For resources of other packages, only the plan shows that. */
+/**
+ * True if a change of an input replaces the resource. For resources of other packages, only the plan contains this
+ * information.
+ */
 const replaces = (step: Step, name: string): boolean =>
   definitionOf(step)?.inputs[name]?.replaces ?? step.replaceKeys?.includes(name) ?? false;
 
@@ -96,7 +99,7 @@ function changed(was: DeclaredStep, step: DeclaredStep): FieldChange[] {
     const name = topOf(path);
     const field = definition?.inputs[name];
     const [old, now] = [before[name], after[name]];
-    // A hidden value has no canonical form.
+    // A secret or unknown value has no canonical form.
     return !field || isHidden(old) || isHidden(now) || !sameValue(field, old, now);
   });
 }
@@ -109,7 +112,9 @@ function inputsOf({ type, after: { inputs } }: Pick<DeclaredStep, "type" | "afte
   return Object.fromEntries(Object.entries(inputs).filter(([name]) => isDeclared(name)));
 }
 
-/** Reports inputs that both plans hide. A resource that neither plan changes is unchanged. */
+/**
+ * Reports inputs whose values are secret or unknown in both plans. A resource that neither plan changes is unchanged.
+ */
 function unknownChange(was: DeclaredStep, step: DeclaredStep): string[] {
   if (was.op === "same" && step.op === "same") return [];
   const [before, after] = [inputsOf(was), inputsOf(step)];

@@ -13,9 +13,9 @@ import { actorOf } from "./guards/planProblems.ts";
 export interface TestedNamespace extends PolicyTestReport {
   /** Id of the namespace. */
   readonly tenant: string;
-  /** Parts that could not be evaluated, as sentences. The tests do not cover them. */
+  /** Parts that could not be evaluated, as sentences. The tests do not cover these parts. */
   readonly notEvaluated: readonly string[];
-  /** Further unknown facts, as sentences. The tests may not cover them. */
+  /** Other facts that could not be determined, as sentences. The results of the tests may depend on these facts. */
   readonly unknown: readonly string[];
 }
 
@@ -56,7 +56,7 @@ export async function testPlan(
 /**
  * Returns the namespace before and after a plan: the stack's namespace, or otherwise the only namespace of the plan.
  * @param plan a preview with values
- * @throws RequestError if the namespace cannot be read; ConfigurationError if no setting selects one
+ * @throws RequestError if the namespace cannot be read; ConfigurationError if no setting selects the namespace
  */
 export async function plannedNamespace(
   connection: Connection,

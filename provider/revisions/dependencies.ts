@@ -16,8 +16,8 @@ import { type Repository, requireInside, within } from "./repository.ts";
 const MODULES = "node_modules";
 
 /**
- * Returns the directories from the program's directory up to the root. Paths are relative to the root, which is
- * empty.
+ * Returns the directories from the program's directory up to the root. Paths are relative to the root of the
+ * repository. The path of the root is empty.
  */
 function foldersUp(program: string): string[] {
   const parent = dirname(program);
@@ -26,14 +26,17 @@ function foldersUp(program: string): string[] {
 
 /**
  * Links the packages that are installed in the working directory into a checkout. Packages of the repository itself
- * (workspaces) become links to the files of the checkout. Otherwise both revisions would run with the same files of
- * these packages.
+ * (workspaces) become links to the files of the checkout. Without these links, both revisions would run with the same
+ * files of these packages.
  * @throws EngineError (`git`) if links of the revision point outside of the checkout
  */
 export function linkDependencies({ root: given, program }: Repository, checkout: string): void {
   const root = realpathSync(given);
   const done = new Set<string>();
-  /** @param folder relative to the root */
+  /**
+   * Links the packages of one directory.
+   * @param folder path of the directory, relative to the root of the repository
+   */
   const linkFolder = (folder: string): void => {
     if (done.has(folder)) return;
     done.add(folder);
@@ -54,7 +57,7 @@ export function linkDependencies({ root: given, program }: Repository, checkout:
     const inner = within(root, real);
     const own = inner?.split(sep).includes(MODULES) ? undefined : inner;
     const source = own === undefined ? real : join(checkout, own);
-    // The revision does not contain this package of the repository.
+    // Skips packages of the repository that the revision does not contain.
     if (!existsSync(source)) return;
     symlinkSync(source, place, "junction");
     if (own !== undefined) linkFolder(own);

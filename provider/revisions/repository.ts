@@ -7,7 +7,7 @@ import { EngineError } from "../engine/index.ts";
 export interface Repository {
   readonly root: string;
   readonly gitFolder: string;
-  /** The program's directory, relative to the root; empty if it is the root. */
+  /** The program's directory, relative to the root; empty if the program is in the root. */
   readonly program: string;
   readonly env: NodeJS.ProcessEnv;
 }
@@ -46,7 +46,7 @@ export function commitOf({ root, env }: Repository, name: string, flag: string):
     if (!(error instanceof EngineError)) throw error;
     throw new EngineError(
       "usage",
-      `${flag}: git cannot find the commit ${JSON.stringify(name)}. Fetch it first: the clone of a CI job often contains ` +
+      `${flag}: git cannot find the commit ${JSON.stringify(name)}. Fetch the commit first: the clone of a CI job often contains ` +
         `only the newest commit.${error.message.startsWith("Command failed") ? "" : ` (${error.message})`}`,
       { cause: error },
     );
@@ -63,7 +63,8 @@ const OF_HOOKS = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"
 const OUTPUT_MAX = 1_000_000;
 
 /**
- * Runs git synchronously and without a shell. Since this process waits, git does not continue after it is stopped.
+ * Runs git synchronously and without a shell. This process waits for git, so git does not continue after this process
+ * ends.
  * @param env the environment; variables that git sets for hooks are removed
  * @param own variables to add
  * @returns the output without the newline at its end
@@ -115,7 +116,7 @@ export function checkOut({ gitFolder, env }: Repository, commit: string, folder:
 }
 
 /**
- * Checks that a file or directory is inside a checkout before it is written.
+ * Checks before a write that a file or directory is inside a checkout.
  * @throws EngineError (`git`) if links of the revision, or `..`, lead outside of the checkout
  */
 export function requireInside(checkout: string, folder: string): void {

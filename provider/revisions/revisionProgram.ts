@@ -14,8 +14,8 @@ export interface RevisionProgram {
  * Prepares the program of a revision in a new directory: its files, the packages that are installed in the working
  * directory, and the stack's settings from the working directory if the revision has none.
  * @param root absolute path of the new directory for the whole repository; its parent directory must be accessible only
- *   to this user
- * @throws EngineError (`git`), ProjectError
+ * to this user
+ * @throws EngineError (`git`) or ProjectError if the program cannot be prepared
  */
 export async function revisionProgram(
   repository: Repository,
@@ -37,13 +37,13 @@ export async function revisionProgram(
   const differing = dependencyDifferences(repository, root);
   if (differing.length > 0) {
     unknown.push(
-      `${differing.join(", ")}: ${name} requires other packages than the working directory; its preview uses the installed packages`,
+      `${differing.join(", ")}: ${name} requires other packages than the working directory; the preview of ${name} uses the installed packages`,
     );
   }
   // Git does not check out the files of submodules.
   if (existsSync(join(root, ".gitmodules"))) {
     unknown.push(
-      `the submodules of ${name} are not checked out; a program that reads them may behave differently`,
+      `the submodules of ${name} are not checked out; a program that reads the submodules may behave differently`,
     );
   }
   return { folder, unknown };

@@ -16,13 +16,13 @@ import {
 } from "./listings.ts";
 import { type Release, releaseNote, releaseOf } from "./release.ts";
 
-/** Returns true if two addresses belong to one service. */
+/** Returns true if two addresses are addresses of the same service. */
 export function isSameService(left: string, right: string): boolean {
   const normal = (url: string) => (URL.canParse(url) ? new URL(url).href.replace(/\/$/, "") : url);
   return normal(left) === normal(right);
 }
 
-/** One namespace, as all resources of a run see it. */
+/** One namespace, with the cached data that all resources of a run share. */
 export interface TenantClient {
   /** The id of the namespace. */
   readonly tenant: string;
@@ -32,7 +32,7 @@ export interface TenantClient {
   readonly keys: Listing<PublicKey>;
   readonly rules: Listing<FirewallRule>;
   readonly apiKeys: Listing<ApiKey>;
-  /** The invitations of services that list them separately from members. */
+  /** The invitations, if the service lists them separately from members. */
   readonly invitations: Listing<Invitation>;
   readonly tagWork: TagWork;
 }
@@ -48,7 +48,7 @@ export interface Home {
   readonly unsettled: Error | undefined;
 }
 
-/** The front end that a connection serves. The remedies in errors use its settings. */
+/** The front end that a connection serves. The remedies in errors contain the settings of this front end. */
 export type FrontEnd = "pulumi" | "terraform";
 
 /** The options of a {@link Connection}. */
@@ -70,7 +70,7 @@ export interface ConnectionOptions {
 /** The remedy if the user is not a member of any namespace. */
 const CREATE_NAMESPACE: Readonly<Record<FrontEnd, string>> = {
   pulumi:
-    "create one with gatehouse up --create-namespace <name>, or set tenant in each resource of the program",
+    "create a namespace with gatehouse up --create-namespace <name>, or set tenant in each resource of the program",
   terraform:
     "declare a gatehouse_namespace, and set tenant in each other resource to the tenant of that namespace",
 };
@@ -78,9 +78,9 @@ const CREATE_NAMESPACE: Readonly<Record<FrontEnd, string>> = {
 /** The remedy if the user is a member of several namespaces. */
 const SELECT_NAMESPACE: Readonly<Record<FrontEnd, string>> = {
   pulumi:
-    "set GATEHOUSE_TENANT or gatehouse:tenant (pulumi config set gatehouse:tenant <id>) to the id of one, or set tenant in each resource of the program",
+    "set GATEHOUSE_TENANT or gatehouse:tenant (pulumi config set gatehouse:tenant <id>) to the id of a namespace, or set tenant in each resource of the program",
   terraform:
-    "set the provider's argument tenant or GATEHOUSE_TENANT to the id of one, or set tenant in each resource",
+    "set the provider's argument tenant or GATEHOUSE_TENANT to the id of a namespace, or set tenant in each resource",
 };
 
 /** The state that all views of a connection share. */
@@ -94,8 +94,8 @@ interface Shared {
 }
 
 /**
- * A connection to the service, which all resources of a run share. They share one login, one token for each namespace
- * and one listing of each kind of object. No request is sent before a resource needs it.
+ * A connection to the service, which all resources of a run share. The resources share one login, one token for each
+ * namespace and one listing of each kind of object. Sends no request until a resource needs the service.
  */
 export class Connection {
   readonly client: Client;
@@ -120,14 +120,17 @@ export class Connection {
   }
 
   /**
-   * Returns a view of this connection whose writes carry a resource's declaration. The service stores it as
-   * information for people.
+   * Returns a view of this connection whose writes carry a resource's declaration. The service stores the declaration
+   * only as information for users.
    */
   declaring(declaration: Declaration): Connection {
     return new Connection(this.client.declaring(declaration), this.#shared.options, this.#shared);
   }
 
-  /** Returns a connection to the same service without cached reads. Use it to see the changes of this run. */
+  /**
+   * Returns a connection to the same service without cached reads. The reads of the returned connection include the
+   * changes of this run.
+   */
   fresh(): Connection {
     return new Connection(this.client, this.#shared.options);
   }
@@ -143,10 +146,12 @@ export class Connection {
   }
 
   /**
-   * Opens a namespace. The namespace may not exist or may belong to others. The first request to it then fails.
+   * Opens a namespace. If the namespace does not exist, or the user is not a member of it, the first request to the
+   * namespace fails.
    * @param tenant the id; defaults to {@link home}
    * @throws AuthenticationError if the service rejects the credential
    * @throws ConfigurationError if `tenant` is undefined, and the credential belongs to no namespace or to several
+   * namespaces
    */
   async tenant(tenant: string | undefined): Promise<TenantClient> {
     const name = tenant ?? (await this.home());
@@ -154,15 +159,16 @@ export class Connection {
     if (!opened) {
       opened = this.#open(name);
       this.#shared.tenants.set(name, opened);
-      // A failure is not cached: the namespace may be created later in the same run.
+      // A failure is not cached, because the run may create the namespace later.
       opened.catch(() => this.#shared.tenants.delete(name));
     }
     return { ...(await opened), client: this.client.forTenant(name) };
   }
 
   /**
-   * Returns true if the service answers a repeated create with the object of the first one. The service does not
-   * announce this, but every service that returns a revision for namespaces supports it.
+   * Returns true if the service supports idempotency keys: for a repeated create, the service returns the object of the
+   * first create. The service does not announce this support, but every service that returns a revision for namespaces
+   * has it.
    */
   async knowsIdempotencyKeys(tenant: string | undefined): Promise<boolean> {
     const name = tenant ?? this.#shared.options.defaultTenant ?? (await this.client.identity()).tenant;
@@ -171,15 +177,19 @@ export class Connection {
     return headers.etag !== undefined;
   }
 
-  /** Returns the release of the service, which is requested once. Undefined if the service does not report it. */
+  /**
+   * Returns the release of the service. Undefined if the service does not report its release. The release is requested
+   * once.
+   */
   release(): Promise<Release | undefined> {
     this.#shared.release ??= releaseOf(this.client);
     return this.#shared.release;
   }
 
   /**
-   * Runs work with the service. If a request fails and the service's release differs from the supported one, `tell`
-   * gets a note about it, once for each connection. The error is rethrown unchanged.
+   * Runs work with the service. If a request fails and the service's release differs from the supported release, `tell`
+   * is called with a note about the difference. Each connection reports the note at most once. The error is rethrown
+   * unchanged.
    */
   async telling<T>(tell: (line: string) => void, work: () => Promise<T>): Promise<T> {
     try {
@@ -209,9 +219,9 @@ export class Connection {
   }
 
   /**
-   * Returns the id of the default namespace: the one in a setting, or the only one of the credential. It stays the
-   * same during a run, and does not depend on the namespace that the user selected last.
-   * @throws ConfigurationError if there is no namespace or more than one, with a remedy
+   * Returns the id of the default namespace: the namespace in a setting, or the only namespace of the credential. The
+   * result stays the same during a run. It does not depend on the namespace that the user selected last.
+   * @throws ConfigurationError with a remedy if the credential has no namespace or several namespaces
    */
   home(): Promise<string> {
     if (this.#shared.options.defaultTenant) return Promise.resolve(this.#shared.options.defaultTenant);
@@ -219,7 +229,8 @@ export class Connection {
       const home = this.#onlyTenant();
       this.#shared.home = home;
       home.catch((error: unknown) => {
-        // A failed request may be repeated. A result stays cached, even if the run creates namespaces.
+        // After a failed request, the next call repeats the request. A result from the service stays cached, even if
+        // the run creates namespaces later.
         if (!(error instanceof ConfigurationError)) this.#shared.home = undefined;
       });
     }
@@ -227,8 +238,8 @@ export class Connection {
   }
 
   /**
-   * Returns the default namespace, or the reason why there is none. A run whose resources all set `tenant` does not
-   * need it.
+   * Returns the default namespace, or the error that explains why no default namespace exists. A run whose resources
+   * all set `tenant` does not need a default namespace.
    */
   async homeIfAny(): Promise<Home> {
     try {
@@ -242,8 +253,8 @@ export class Connection {
   async #onlyTenant(): Promise<string> {
     const { frontEnd = "pulumi" } = this.#shared.options;
     const { kind, tenant } = await this.client.identity();
-    // API keys and tokens belong to one namespace. The namespace of a login changes when the user selects another
-    // one.
+    // API keys and tokens belong to one namespace. The namespace of a login is not used, because this namespace changes
+    // when the user selects another namespace.
     if (kind !== "password" && tenant) return tenant;
     const [first, ...others] = await this.namespaces.all();
     if (!first) {
@@ -277,12 +288,13 @@ export class Connection {
   }
 }
 
-/** The period without work on tags, in milliseconds, after which waiting for a missing tag ends. */
+/** Time, in milliseconds, to wait for a missing tag while no write of tags is running. */
 const QUIET = 5_000;
 
 /**
  * The writes of tags in one namespace during a run. The service rejects a filter with an unused tag (rules section
- * 16.4). A key or rule may therefore have to wait until another resource has added the tag to a device.
+ * 16.4). The create or update of a key or rule may therefore have to wait until another resource has added the tag to a
+ * device.
  */
 export class TagWork {
   readonly #client: Client;
@@ -309,10 +321,10 @@ export class TagWork {
   }
 
   /**
-   * Sends a request with tags in a filter. While work on tags is running, the request is repeated as long as the
-   * service rejects it because of a tag.
-   * @param resource the name of the definition, for errors
-   * @throws Error with the unused tags, once no work on tags is running
+   * Sends a request whose filter contains tags. If the service rejects the request because of a missing tag, the
+   * request is sent again after other writes of tags end.
+   * @param resource the name of the resource type, for errors
+   * @throws Error with the unused tags if no write of tags is running
    */
   async needing<T>(
     tags: readonly string[] | undefined,
@@ -328,7 +340,8 @@ export class TagWork {
         if (!tags || !isNotFound(error)) throw error;
         const known = await this.#client.getTags();
         const missing = tags.filter((tag) => !known.includes(tag));
-        // All tags exist now: they appeared in the meantime, or another object was not found.
+        // All tags exist now. Either the tags were added in the meantime, or the service did not find another object of
+        // the request.
         if (missing.length === 0 && appeared) throw error;
         appeared = missing.length === 0;
         if (missing.length > 0 && !(await this.#hasEndedSince(seen))) {
@@ -344,7 +357,10 @@ export class TagWork {
     }
   }
 
-  /** Returns true if more writes have ended than `seen`. Returns false if none is running and none ends for a while. */
+  /**
+   * Returns true if a write of tags has ended since the count `seen`. Returns false if no write is running and no write
+   * ends within {@link QUIET}.
+   */
   async #hasEndedSince(seen: number): Promise<boolean> {
     while (this.#ended === seen) {
       await this.#endOrPause();

@@ -3,8 +3,8 @@ import { dateTime, defineOperation, paging, role, TOTAL_COUNT } from "@gatehouse
 import { z } from "zod";
 import { Listing } from "./listings.ts";
 
-// Requests of services after 0.19, as recorded with version 0.27. The contract does not contain them: 0.19 lists
-// invited users as members.
+// Requests of services after 0.19, as recorded with version 0.27. The contract does not contain these requests, because
+// 0.19 lists invited users as members.
 
 const part = "Namespaces and members";
 
@@ -48,12 +48,12 @@ const fetchInvitations = async (client: Client, tenant: string, query: object) =
   return { headers, items: body };
 };
 
-/** An invitation, as listed by services that separate invitations from members. */
+/** An invitation in the list of a service that separates invitations from members. */
 export type Invitation = Awaited<ReturnType<typeof fetchInvitations>>["items"][number];
 
 /**
- * Returns the listing of a namespace's invitations on services that separate them from members. It contains pending
- * invitations and possibly others.
+ * Returns the listing of a namespace's invitations, for services that separate invitations from members. The list
+ * contains all pending invitations, and may contain other invitations.
  */
 export function invitationListing(client: Client, tenant: string): Listing<Invitation> {
   return new Listing({
@@ -63,16 +63,16 @@ export function invitationListing(client: Client, tenant: string): Listing<Invit
   });
 }
 
-/** Returns true for a member of a service that lists invited users as members. Other services send no status. */
+/** Returns true if the member has a status. Only services that list invited users as members return a status. */
 export const hasStatus = (member: { readonly status?: string }): boolean => member.status !== undefined;
 
-/** Returns true for the error of a list that the service does not have, or that this credential cannot read. */
+/** Returns true if the service does not have a list, or if the credential has no permission to read it. */
 export const isNotReturned = (error: unknown): boolean =>
   isNotFound(error) ||
   error instanceof PermissionError ||
   (error instanceof RequestError && error.status === 405);
 
-/** Withdraws an invitation. An invitation that is no longer open counts as withdrawn. */
+/** Withdraws an invitation. If the invitation is no longer open, no error is thrown. */
 export async function withdrawInvitation(client: Client, tenant: string, uid: string): Promise<void> {
   try {
     await client.request(cancelInvitation, { params: { tenant, uid } });

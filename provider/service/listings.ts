@@ -21,7 +21,7 @@ export type FirewallRule = Awaited<ReturnType<Client["getFirewallRule"]>>;
 /** An API key, as the service lists it. */
 export type ApiKey = Awaited<ReturnType<Client["listApiKeys"]>>[number];
 
-/** Returns the listing of the namespaces of the credential's user, by tenant. */
+/** Returns the listing of the namespaces to which the credential's user belongs, by namespace id. */
 export function namespaceListing(client: Client): Listing<Namespace> {
   return new Listing({
     keysOf: (namespace) => [namespace.tenantId],
@@ -34,30 +34,33 @@ const UID = /^[0-9a-f]{64}$/;
 const MAC = /^([0-9a-f]{2}[:-]){5}[0-9a-f]{2}$/;
 
 /**
- * Returns the name in a device listing for a selector. Selectors are uids, MAC addresses or device names, in lower
- * case.
+ * Returns the name by which a device listing contains the device of a selector. Selectors are uids, MAC addresses or
+ * device names, in lower case.
  */
 export function deviceKey(selector: string): string {
   if (UID.test(selector)) return selector;
   return MAC.test(selector) ? `mac ${selector.replaceAll("-", ":")}` : `name ${selector}`;
 }
 
-/** Returns a device's MAC address in the form of listings. */
+/** Returns a device's MAC address in the notation of device listings. */
 export const macOf = (device: Pick<Device, "identity">): string =>
   device.identity.mac.toLowerCase().replaceAll("-", ":");
 
-/** Returns the names of a device in a device listing. See {@link deviceKey}. */
+/** Returns the names by which a device listing contains a device. See {@link deviceKey}. */
 const keysOfDevice = (device: Device): string[] => [
   device.uid,
   `mac ${macOf(device)}`,
   `name ${device.name.toLowerCase()}`,
 ];
 
-/** Returns the preferred one of two devices with the same name or MAC address: the accepted one, or else the first. */
+/**
+ * Returns the preferred one of two devices with the same name or MAC address: the accepted device, or else the first
+ * device.
+ */
 const preferredDevice = (left: Device, right: Device): Device =>
   left.status !== "accepted" && right.status === "accepted" ? right : left;
 
-/** Indexes devices that were read already, by the same names as in {@link deviceListing}. */
+/** Returns an index of devices that were already read, by the same names as in {@link deviceListing}. */
 export function devicesByKey(devices: readonly Device[]): ReadonlyMap<string, Device> {
   const found = new Map<string, Device>();
   for (const device of devices) {
@@ -68,7 +71,7 @@ export function devicesByKey(devices: readonly Device[]): ReadonlyMap<string, De
 
 /**
  * Returns the listing of a namespace's devices, by uid, MAC address and name. Among devices with the same name, the
- * accepted one is preferred.
+ * listing prefers the accepted device.
  */
 export function deviceListing(client: Client, tenant: string): Listing<Device> {
   const source: Source<Device> = {
@@ -81,7 +84,7 @@ export function deviceListing(client: Client, tenant: string): Listing<Device> {
   };
   async function lookByText(key: string): Promise<Device | undefined> {
     const [kind = "", text = ""] = key.split(" ");
-    // The service stores a MAC address as the agent sent it: with either separator, in any letter case.
+    // The service stores a MAC address as the agent sent it: with colons or hyphens, in any letter case.
     const mac = where("identity.mac");
     const filter =
       kind === "mac"
@@ -102,7 +105,7 @@ export function publicKeyListing(client: Client): Listing<PublicKey> {
   return new Listing({
     keysOf: (key) => [key.fingerprint],
     pages: () => client.pages("getPublicKeys", { query: { perPage: PAGE_SIZE } }),
-    // Servers that ignore the filter return every key, so the whole answer is searched.
+    // Servers that ignore the filter return every key, so the function searches the whole response.
     async look(fingerprint) {
       const query = { filter: where("fingerprint").eq(fingerprint), perPage: PAGE_SIZE };
       for await (const key of client.iterate("getPublicKeys", { query })) {
@@ -126,13 +129,16 @@ export function ruleListing(client: Client, tenant: string): Listing<FirewallRul
 /** The identity of an API key, which does not change with its name. */
 export interface KeyIdentity {
   readonly createdAt: string;
-  /** Missing in states of versions that did not understand the answers of all servers. */
+  /**
+   * The user who created the key. Undefined in states of earlier versions, which could not read this value from all
+   * servers.
+   */
   readonly createdBy?: string | undefined;
 }
 
 /**
- * Returns the immutable identity of an API key as text: its time of creation and its creator. The time is cut to
- * milliseconds, because servers return a finer time after a create than they store.
+ * Returns the immutable identity of an API key as text: its time of creation and its creator. The time is truncated to
+ * milliseconds, because the response to a create has a finer time than the service stores.
  */
 export function apiKeyIdentity({ createdAt, createdBy }: KeyIdentity): string {
   const time = Date.parse(createdAt);
@@ -140,7 +146,7 @@ export function apiKeyIdentity({ createdAt, createdBy }: KeyIdentity): string {
 }
 
 /**
- * Returns the listing of a namespace's API keys. They are indexed by identity and name, by identity, by time of
+ * Returns the listing of a namespace's API keys. The listing finds keys by identity and name, by identity, by time of
  * creation, and by name.
  */
 export function apiKeyListing(client: Client): Listing<ApiKey> {
@@ -169,50 +175,61 @@ const ambiguousKeys = (keys: readonly ApiKey[]) =>
   new ResourceError("ApiKey", {
     code: "ambiguous_object",
     detail: said`cannot distinguish the keys ${keys.map(({ name }) => `"${name}"`).join(" and ")}: they were created in the same millisecond`,
-    remedy: said`revoke both manually, and ${{ phrase: "refresh" }}`,
+    remedy: said`revoke both keys manually, and ${{ phrase: "refresh" }}`,
   });
 
 /** The source of a {@link Listing}. */
 export interface Source<T> {
-  /** Returns the names of an object. The first one is its id. */
+  /** Returns the names by which the listing contains an object. The first name is the object's id. */
   keysOf(item: T): readonly string[];
   /** Returns all objects, in pages of {@link PAGE_SIZE} and in an order that does not change while they are read. */
   pages(): AsyncIterator<Page<T>>;
-  /** Returns the object with this name, with a separate request. Undefined, or a NotFoundError, if there is none. */
+  /**
+   * Requests the object with this name separately. Returns undefined, or rejects with a NotFoundError, if no such
+   * object exists.
+   */
   look(key: string): Promise<T | undefined>;
   /**
-   * Returns the preferred one of two objects with the same name. Undefined for neither, so that {@link look} decides.
-   * @default the first
+   * Returns the preferred one of two objects with the same name. Undefined if neither object is preferred; {@link look}
+   * then determines the result.
+   * @default the first object
    */
   prefer?(left: T, right: T): T | undefined;
-  /** Rejects if the namespace of the objects cannot be read, so that the objects are unknown. */
+  /**
+   * Rejects if the credential cannot read the namespace of the objects, so that it is unknown whether an object exists.
+   */
   requireReadable?(): Promise<unknown>;
 }
 
 /** The number of objects on a page of a list. */
 export const PAGE_SIZE = 100;
 
-/** The period for collecting reads, in milliseconds. After it, the listing decides whether to list all objects. */
+/**
+ * Time, in milliseconds, during which reads are collected. After this time, the listing decides whether to list all
+ * objects.
+ */
 const WINDOW = 20;
-/** The maximum number of reads that are sent individually, without a request for the length of the list. */
+/** The maximum number of reads that are sent individually before the length of the list is requested. */
 const FEW = 5;
 /**
- * The cost limit of a list: at most this many requests for each requested object. A run that reads some objects
- * usually reads more.
+ * The maximum number of list requests for each requested object. If listing all objects takes more requests, the
+ * objects are requested individually. The limit is greater than 1, because a run that reads some objects usually reads
+ * more objects later.
  */
 const EXPECTED = 4;
 
 /**
- * The objects of one kind in a namespace, for all resources of a run. A few are read individually, many by listing
- * all objects: 5 of 100,000 take 5 requests, 1,000 of 1,000 take 10. An object that is missing in the list is also
- * requested individually, because pages shift while objects are created and deleted.
+ * The objects of one kind in a namespace, for all resources of a run. A few objects are requested individually: 5 of
+ * 100,000 objects take 5 requests. For many objects, all objects are listed: 1,000 of 1,000 objects take 10 requests.
+ * An object that the list does not contain is also requested individually, because objects move between pages while
+ * other objects are created and deleted.
  */
 export class Listing<T> {
   readonly #source: Source<T>;
   readonly #found = new Map<string, Promise<T | undefined>>();
   #waiting = new Map<string, PromiseWithResolvers<T | undefined>>();
   #all: Promise<ReadonlyMap<string, T | undefined>> | undefined;
-  /** A list of which only the first page was read, to get its length. */
+  /** A started list, of which only the first page was read to get the list's length. */
   #started: StartedList<T> | undefined;
   #requested = 0;
 
@@ -220,7 +237,7 @@ export class Listing<T> {
     this.#source = source;
   }
 
-  /** Returns the object with this name from the cache or the service. Undefined if there is none. */
+  /** Returns the object with this name from the cache or the service. Undefined if no such object exists. */
   find(key: string): Promise<T | undefined> {
     const known = this.#found.get(key);
     if (known) return known;
@@ -235,7 +252,7 @@ export class Listing<T> {
     return [...new Set(all.values())].filter((item) => item !== undefined);
   }
 
-  /** Caches an object after a write, so that a later read does not request it. */
+  /** Caches an object after a write, so that a later read sends no request. */
   put(item: T): void {
     for (const key of this.#source.keysOf(item)) this.#found.set(key, Promise.resolve(item));
   }
@@ -247,7 +264,10 @@ export class Listing<T> {
     this.#started = undefined;
   }
 
-  /** Records the deletion of an object, which is identified by itself or by one of its names. */
+  /**
+   * Records the deletion of an object.
+   * @param removed the object, or one of its names
+   */
   drop(removed: string | T): void {
     const keys = typeof removed === "string" ? [removed] : this.#source.keysOf(removed);
     for (const key of keys) this.#found.set(key, Promise.resolve(undefined));
@@ -262,7 +282,7 @@ export class Listing<T> {
   }
 
   #gather(key: string): Promise<T | undefined> {
-    // Another caller may already wait for this name: `forget` does not cancel the reads that are being collected.
+    // Another caller may already wait for this name. `forget` does not cancel reads that are being collected.
     const known = this.#waiting.get(key);
     if (known) return known.promise;
     if (this.#waiting.size === 0) setTimeout(() => void this.#answer(), WINDOW);
@@ -287,7 +307,7 @@ export class Listing<T> {
     if (this.#all) return true;
     if (this.#requested <= FEW) return false;
     const { total } = await this.#start().first;
-    // A server that does not report the length of its lists has no cheaper way to single objects.
+    // A server that does not report the length of its lists also has no cheaper request for a single object.
     return total === undefined || Math.ceil(total / PAGE_SIZE) <= this.#requested * EXPECTED;
   }
 
@@ -360,16 +380,16 @@ const pageOf = <T>({ value, done }: IteratorResult<Page<T>>): Page<T> =>
   done ? { items: [], total: 0 } : value;
 
 /**
- * Returns true for a 404 to the request for a namespace's token. The error does not show that an object is missing.
- * The service sends it if there is no such namespace, and also if the user is not (or no longer) a member of it.
+ * Returns true for a 404 to the request for a namespace's token. This error does not show that an object is missing.
+ * The service returns it if the namespace does not exist, and if the user is not a member of the namespace.
  */
 export function isNoToken(error: unknown): boolean {
   return isNotFound(error) && error.operation === "getNamespaceToken";
 }
 
 /**
- * Returns true for a 404 to a request whose path identifies an object: the object does not exist. Lists and logins
- * identify none, so a 404 to them has another cause, such as a proxy.
+ * Returns true for a 404 to a request whose path identifies an object. In that case, the object does not exist. The
+ * paths of lists and logins identify no object, so a 404 to such a path has another cause, such as a proxy.
  */
 export function isMissingObject(error: unknown): error is NotFoundError {
   return isNotFound(error) && !isNoToken(error) && identifiesObject(error.operation);
@@ -381,13 +401,13 @@ function identifiesObject(id: string): boolean {
 }
 
 /**
- * Returns true for a 404 without a message. Some servers send most errors in this form. A proxy in front of the
- * service does too, and then the object may exist.
+ * Returns true for a 404 without a message. Some servers return most errors without a message. A proxy in front of the
+ * service also returns such an error, and then the object may exist.
  */
 export const isSilent = ({ serverMessage }: NotFoundError): boolean => serverMessage === undefined;
 
 /**
- * Returns the answer, or undefined if there is no such object.
+ * Returns the response, or undefined if the object does not exist.
  * @param exists called after a 404 without a message; returns true if the object exists
  */
 export async function undefinedIfMissing<T>(

@@ -11,18 +11,18 @@ export interface LookupOptions {
   readonly tenant?: string;
 }
 
-/** The conditions of a device lookup. It returns the devices that meet all given conditions. */
+/** The conditions of a device lookup, which returns the devices that meet all given conditions. */
 export interface DeviceLookup extends LookupOptions {
   /** Selects devices that have all of these tags. */
   readonly tags?: readonly string[];
   readonly status?: Device["status"];
   /** Selects the device with this name. */
   readonly name?: string;
-  /** True selects devices that reported within two minutes, false selects the others. */
+  /** True selects devices that reported within the last two minutes. False selects all other devices. */
   readonly online?: boolean;
 }
 
-/** The namespace of a lookup, by its id or its name. */
+/** Selects the namespace of a lookup, by its id or its name. */
 export interface NamespaceLookup extends LookupOptions {
   readonly name?: string;
 }
@@ -40,8 +40,8 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
 }
 
 /**
- * The names of fields with the declaration of an object. They are not part of the object, and each run changes their
- * time. A program that passed them to a resource would have changes in every run.
+ * Names of the fields that contain the declaration of an object. Lookups omit these fields, because each run changes
+ * the time of a declaration. If a program passed the time to a resource, every run would change the resource.
  */
 export const HINTS: ReadonlySet<string> = new Set(["declaredBy", "tagsDeclaredBy"]);
 
@@ -65,8 +65,9 @@ export async function devicesOf(service: Connection, lookup: DeviceLookup): Prom
 }
 
 /**
- * Returns a namespace with its members, by tenant or by name. Defaults to the default namespace.
- * @throws Error if there is no such namespace
+ * Returns a namespace with its members. The lookup selects the namespace by `tenant` or by name. Defaults to the
+ * default namespace.
+ * @throws Error if no such namespace exists
  */
 export async function namespaceOf(
   service: Connection,
@@ -84,7 +85,8 @@ export async function namespaceOf(
       field: ["getNamespace"],
     });
   }
-  // The owner of a namespace is always a member. Lists of newer services omit the members.
+  // If the list of members is empty, the service omitted the members, as newer services do in lists. The owner of a
+  // namespace is always a member.
   return namespace.members.length > 0 ? namespace : namespaceOf(service, { tenant: namespace.tenantId });
 }
 

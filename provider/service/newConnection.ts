@@ -23,7 +23,10 @@ export interface Setting {
   readonly secret?: boolean;
 }
 
-/** The settings of the provider. A stack has them as `gatehouse:<name>`, a provider instance has them as arguments. */
+/**
+ * The settings of the provider. In a stack, each setting is `gatehouse:<name>`. In a provider instance, each setting is
+ * an argument.
+ */
 export const SETTINGS = {
   url: {
     variable: "GATEHOUSE_URL",
@@ -94,11 +97,11 @@ const USER_AGENT = "gatehouse-provider";
 /** Returns a value of a stack's configuration for `namespace:key`. Undefined if the key is not set. */
 export type Lookup = (key: string) => string | undefined;
 
-/** The handlers for requests that wait for the service. */
+/** The handlers for waits: pauses before a request to an unavailable service is repeated. */
 export interface Waiting {
-  /** Called with a line when a wait is not short, and every few seconds while it lasts. */
+  /** Called with a line of text when a wait is long, and again every few seconds until the wait ends. */
   readonly tell: (line: string) => void;
-  /** Aborting the signal ends all waits: their requests fail immediately. */
+  /** A signal that ends all waits: the waiting requests fail immediately. */
   readonly stop?: AbortSignal | undefined;
 }
 
@@ -120,7 +123,7 @@ const REMEDIES: Readonly<Record<FrontEnd, { readonly url: string; readonly crede
  * Creates a connection. The caller closes its client.
  * @param lookup the stack's configuration
  * @param env the environment, whose variables take precedence over the configuration
- * @param frontEnd the front end whose settings errors refer to
+ * @param frontEnd the front end; errors contain the names of its settings
  * @throws ConfigurationError with the missing or wrong variable and its allowed values
  */
 export function newConnection(
@@ -157,7 +160,10 @@ export function newConnection(
   });
 }
 
-/** The pause that is reported immediately, and the interval between two lines, in milliseconds. */
+/**
+ * Two times, in milliseconds: the pause from which a wait is reported immediately, and the minimum interval between two
+ * lines.
+ */
 const [LONG, BETWEEN] = [1_000, 5_000];
 
 const REASONS: Readonly<Partial<Record<TransportFailure, string>>> = {
@@ -166,7 +172,7 @@ const REASONS: Readonly<Partial<Record<TransportFailure, string>>> = {
   timeout: "no answer",
 };
 
-/** Returns a handler that reports waits. Concurrent requests wait at the same time and share the lines. */
+/** Returns a handler that reports waits. Concurrent requests wait at the same time, so one line reports all waits. */
 function waitReporter(tell: (line: string) => void): (wait: RetryWait) => void {
   let next = 0;
   return ({ error, ms, left }) => {

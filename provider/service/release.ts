@@ -3,7 +3,7 @@ import { type Client, ProtocolError, RequestError, TransportError } from "@gateh
 /** The release that this provider supports. */
 const KNOWN: Release = { major: 0, minor: 19 };
 
-/** A release of the service without its patch number, which does not matter for clients. */
+/** A release of the service without its patch number, because clients do not depend on patches. */
 export interface Release {
   readonly major: number;
   readonly minor: number;
@@ -12,11 +12,14 @@ export interface Release {
 /** Returns the text of a release: `0.27`. */
 export const releaseText = ({ major, minor }: Release): string => `${major}.${minor}`;
 
-/** Returns true for a release that is newer than the supported one. */
+/** Returns true for a release that is newer than the supported release. */
 export const isNewer = ({ major, minor }: Release): boolean =>
   major > KNOWN.major || (major === KNOWN.major && minor > KNOWN.minor);
 
-/** Returns the release that the service reports. Undefined if the service does not report it or cannot be reached. */
+/**
+ * Returns the release that the service reports. Undefined if the service does not report its release or cannot be
+ * reached.
+ */
 export async function releaseOf(client: Client): Promise<Release | undefined> {
   try {
     const { version } = await client.getInfo({}, { retry: { attempts: 1, deadline: 10_000 } });
@@ -28,9 +31,10 @@ export async function releaseOf(client: Client): Promise<Release | undefined> {
   }
 }
 
-const TAGS = "in that release, tags are objects that are created first and attached with other requests";
+const TAGS =
+  "in that release, tags are separate objects: one request creates a tag, and other requests attach the tag";
 
-/** The differences of newer services, by the operation that fails because of them. */
+/** The differences of newer services, by the operation that fails because of the difference. */
 const DIFFERENCES: Readonly<Record<string, string>> = {
   createNamespace: "in that release, a community instance has a single namespace and cannot create others",
   deleteNamespace: "in that release, a community instance has a single namespace and cannot delete it",
@@ -51,7 +55,7 @@ function differenceMet(error: RequestError): string {
 
 /**
  * Returns a line that explains why work with the service may have failed: the service's release differs from the
- * supported one. Undefined if it does not differ, or if no answer of the service caused the error.
+ * supported release. Undefined if the releases are equal, or if the error is not a response of the service.
  * @param release requests the release from the service
  */
 export async function releaseNote(

@@ -24,19 +24,23 @@ export type Role =
   | { readonly role: "input"; readonly field: InputField }
   /** An instruction to the run. It is not part of the object. */
   | { readonly role: "instruction"; readonly field: InputField }
-  /** A value that the service decides. */
+  /** A value that the service sets. */
   | { readonly role: "output"; readonly field: OutputField }
   /** A secret that the configuration sets. It is not stored in state or plan. */
   | { readonly role: "secret"; readonly field: OutputField }
-  /** A number whose change sets a new secret, because Terraform cannot see a change of the secret. */
+  /**
+   * A version number of a secret. A change of this number sets a new secret, because Terraform cannot detect a change
+   * of the secret itself.
+   */
   | { readonly role: "secretVersion" };
 
 /** An attribute of a resource in Terraform. */
 export type Attribute = Member & Role;
 
 /**
- * Returns the attributes of a resource, from its definition. Terraform stores states in plaintext, so they contain no
- * secret outputs. A secret that a program may choose becomes a write-only input. Other secret outputs are omitted.
+ * Returns the attributes of a resource, from its definition. Terraform stores states in plaintext, so the attributes
+ * contain no secret outputs. A secret that a program may choose becomes a write-only input. Other secret outputs are
+ * omitted.
  */
 export function attributesOf(definition: ResourceDefinition): readonly Attribute[] {
   const { id, idNote, inputs, outputs } = definition;
@@ -58,7 +62,7 @@ export function attributesOf(definition: ResourceDefinition): readonly Attribute
 /** The note on an input whose change replaces the object. */
 const REPLACES = " Changing this forces a new resource to be created.";
 
-/** Returns the note on a default. Objects have none: their members have notes of their own. */
+/** Returns the note on the default of a value. Objects have no note, because each of their members has its own note. */
 const defaultText = (value: unknown): string =>
   ["string", "number", "boolean"].includes(typeof value)
     ? ` Defaults to \`${value === "" ? '""' : value}\`.`
@@ -75,7 +79,7 @@ function withDefaults(type: Type, fallback: unknown): Type {
   return { ...type, members };
 }
 
-/** Returns a member whose description, and all nested descriptions, are read-only texts. */
+/** Returns a member with read-only descriptions. Nested descriptions also become read-only texts. */
 export function readOnly<M extends Member>(member: M): M {
   const readOnlyType = (type: Type): Type => {
     if (type.kind === "object") return { ...type, members: type.members.map((inner) => readOnly(inner)) };
@@ -84,7 +88,7 @@ export function readOnly<M extends Member>(member: M): M {
   return { ...member, description: readOnlyText(member.description), type: readOnlyType(member.type) };
 }
 
-/** Returns a member whose description, and all nested descriptions, use Terraform's terms. */
+/** Returns a member with descriptions in Terraform's terms. Nested descriptions are also converted. */
 function withTerms<M extends Member>(definition: ResourceDefinition, member: M): M {
   const typeWithTerms = (type: Type): Type => {
     if (type.kind === "object") {
@@ -158,7 +162,7 @@ function givenBy(attribute: Attribute): readonly [Given, (member: Member) => Giv
     case "output":
       return [COMPUTED, () => COMPUTED];
     case "instruction":
-      // Computed, so that removing the attribute is not a change.
+      // The attribute is computed, so that removing it from the configuration is not a change.
       return [{ optional: true, computed: true }, () => ({ optional: true })];
     case "secret":
       return [{ optional: true, writeOnly: true, sensitive: true }, () => ({ optional: true })];

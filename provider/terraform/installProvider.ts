@@ -6,8 +6,8 @@ import { packageFile, packageVersion } from "../packageFile.ts";
 import { type Choice, SOURCE, TERRAFORM_CLIS, type TerraformCli } from "./source.ts";
 
 /**
- * Returns the CLIs that a command applies to: those of `--for`, those on the PATH, or both if neither is on the PATH.
- * Gatehouse itself does not start them.
+ * Returns the CLIs that a command applies to: the CLIs in `--for`, or the CLIs on the PATH. If neither CLI is on the
+ * PATH, returns both. Gatehouse itself does not start the CLIs.
  */
 export function clisFor(env: NodeJS.ProcessEnv, choice?: Choice): readonly TerraformCli[] {
   const all = Object.values(TERRAFORM_CLIS);
@@ -19,17 +19,18 @@ export function clisFor(env: NodeJS.ProcessEnv, choice?: Choice): readonly Terra
 
 export interface InstalledProvider {
   readonly version: string;
-  /** The provider file for each CLI. */
+  /** The installed provider file for each CLI. */
   readonly files: readonly { readonly program: TerraformCli; readonly file: string }[];
   /** The folder of the mirror. */
   readonly folder: string;
 }
 
 /**
- * Installs the provider in a filesystem mirror, which has a folder for each CLI's registry host.
- * @param env contains HOME, the home folder
- * @param mirror the folder; default: the mirror in the home folder, which both CLIs search by default
- * @throws Error on Windows, which cannot start scripts as programs, and if the folder cannot be written
+ * Installs the provider in a filesystem mirror, which has a directory for each CLI's registry host.
+ * @param env contains HOME, the home directory
+ * @param mirror the directory of the mirror; default: the mirror in the home directory, which both CLIs search by
+ * default
+ * @throws Error on Windows, which cannot start scripts as programs, and if the directory cannot be written
  */
 export async function installProvider(
   env: NodeJS.ProcessEnv,
@@ -46,7 +47,7 @@ export async function installProvider(
   const version = packageVersion();
   const folder =
     mirror === undefined ? join(env.HOME || homedir(), ".terraform.d", "plugins") : resolve(mirror);
-  // The file is the same on every platform, because lock files contain its digest.
+  // The file is the same on every platform, because lock files contain the file's digest.
   const built = packageFile("dist/terraform/terraform-provider-gatehouse");
   const files = programs.map(async (program) => {
     const target = join(folder, program.host, SOURCE, version, platformName());

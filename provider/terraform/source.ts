@@ -16,7 +16,10 @@ export const TERRAFORM_CLIS = {
     host: "registry.terraform.io",
     /** The file with the CLI's settings. */
     settings: "~/.terraformrc",
-    /** The first versions with the features that the provider uses. All other features work from `least` on. */
+    /**
+     * The first version that supports each feature. `least` is the first version that supports all other features of
+     * the provider.
+     */
     versions: { least: "1.5", functions: "1.8", ephemeral: "1.10", writeOnly: "1.11" },
   },
   opentofu: {

@@ -5,16 +5,16 @@ import { definitions } from "../resources/index.ts";
 
 /** The type of a value in Terraform, with the property names of its objects in the declarative model. */
 export type Type =
-  | { readonly kind: "string" /** True if the value may also be true or false. */; readonly orBool?: true }
+  | { readonly kind: "string" /** True if the value may also be a boolean. */; readonly orBool?: true }
   | { readonly kind: "number" | "bool" }
   | { readonly kind: "set" | "list" | "map"; readonly of: Type }
   | { readonly kind: "object"; readonly members: readonly Member[] };
 
 /** A member of an object. */
 export interface Member {
-  /** The name in Terraform. */
+  /** The member's name in Terraform. */
   readonly name: string;
-  /** The name in the declarative model. */
+  /** The member's name in the declarative model. */
   readonly property: string;
   readonly type: Type;
   readonly description: string;
@@ -83,13 +83,13 @@ export function typeOf(schema: Schema, definitions = schema.definitions ?? {}): 
 }
 
 /**
- * Merges several forms of a value. Objects become one object with the members of all of them. The checks verify which
- * members go together.
+ * Merges several variants of a value into one type. Object variants become one object with the members of all variants.
+ * The checks verify which members can be combined.
  */
 function typeOfAny(forms: readonly Schema[], definitions: NonNullable<Schema["definitions"]>): Type {
   const types = forms.filter(({ type }) => type !== "null").map((form) => typeOf(form, definitions));
   const [first] = types;
-  if (!first) throw new Error("no Terraform type for nothing but null");
+  if (!first) throw new Error("no Terraform type for a schema that only accepts null");
   if (types.every((type) => type.kind === "object")) {
     const members = new Map(types.flatMap((type) => type.members).map((member) => [member.name, member]));
     return {
@@ -152,7 +152,7 @@ export function toTerraform(type: Type, value: unknown): unknown {
 export const rowOf = (members: readonly Member[], values: Row): Record<string, unknown> =>
   Object.fromEntries(members.map(({ name, property, type }) => [name, toTerraform(type, values[property])]));
 
-/** Converts a value of Terraform to the declarative model. Null becomes undefined. */
+/** Converts a value from Terraform's form to the declarative model. Null becomes undefined. */
 export function fromTerraform(type: Type, value: unknown): unknown {
   if (value === undefined || value === null) return undefined;
   if (value === UNKNOWN) return UNKNOWN;
@@ -171,7 +171,7 @@ export function fromTerraform(type: Type, value: unknown): unknown {
   }
 }
 
-/** Converts an object of Terraform to the declarative model, without null values. */
+/** Converts an object from Terraform's form to the declarative model, without null values. */
 export function valuesOf(members: readonly Member[], row: Row): Record<string, unknown> {
   const values = members.map(
     ({ name, property, type }) => [property, fromTerraform(type, row[name])] as const,
@@ -192,7 +192,7 @@ const PHRASES: Phrases = {
   dependsOn: "depends_on",
 };
 
-/** Writes the terms of messages in Terraform's notation: `forceDestroy: true` as `force_destroy = true`. */
+/** Writes the terms of messages in Terraform's notation. `forceDestroy: true` becomes `force_destroy = true`. */
 export const terraformTerms: Words = (term) => {
   if ("phrase" in term) return PHRASES[term.phrase];
   const name = terraformName(term.field);

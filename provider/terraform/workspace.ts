@@ -8,8 +8,8 @@ export interface Workspace {
 }
 
 /**
- * Returns the workspace that is selected in a folder. Terraform and OpenTofu store it in the same file.
- * @param env may contain another workspace or data folder, in the variables of these CLIs
+ * Returns the workspace that is selected in a directory. Terraform and OpenTofu store the selection in the same file.
+ * @param env TF_WORKSPACE overrides the workspace, and TF_DATA_DIR overrides the data directory
  */
 export function workspaceIn(folder: string, env: NodeJS.ProcessEnv): Workspace {
   const stack = env.TF_WORKSPACE || selectedIn(env.TF_DATA_DIR || join(folder, ".terraform")) || "default";

@@ -11,32 +11,32 @@ import { ZipFile } from "yazl";
 import { type Bill, readBill } from "./bills.ts";
 import { bundle, PLUGIN, ROOT, TERRAFORM_PROVIDER } from "./bundle.ts";
 
-/** The folders of the packages in a release. Each package comes after the packages that it needs. */
+/** The folders of the published packages. Each package comes after its dependencies. */
 export const PACKAGES = ["sdk", "provider", "server", "agent"] as const;
 
 /**
- * The platforms of the archives. All archives contain the same script. Windows is missing, since it cannot start a
- * script.
+ * The platforms of the archives. All archives contain the same script. There is no archive for Windows, since Windows
+ * cannot execute a script directly.
  */
 const PLATFORMS = ["linux", "darwin"].flatMap((os) => ["amd64", "arm64"].map((arch) => [os, arch] as const));
 
 /**
- * The time of all files in archives, which is npm's. Two builds of the same sources are identical to the byte. A tar
- * stores the time in UTC, a zip in local time.
+ * The modification time of all files in archives, with the value that npm uses. With a fixed time, two builds of the
+ * same sources are byte-identical. A tar file stores the time in UTC, a zip file in local time.
  */
 const TIME = { tar: new Date(Date.UTC(1985, 9, 26, 8, 15)), zip: new Date(1985, 9, 26, 8, 15) };
 
-/** The provider's version of Terraform's plugin protocol. */
+/** The version of Terraform's plugin protocol that the provider supports. */
 const PROTOCOL = "6.0";
 
 const execute = promisify(execFile);
 
-/** Returns the environment of a user, without the settings that npm passes to its child processes. */
+/** Returns the environment variables without the variables that npm sets for child processes. */
 const environment = (): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
 
 /**
- * Runs npm to its end.
+ * Runs npm and waits for its exit.
  * @returns npm's standard output
  * @throws Error npm failed; the message includes its standard error
  */
@@ -45,7 +45,7 @@ export async function npm(args: readonly string[], cwd: string): Promise<string>
   return stdout;
 }
 
-/** Runs work with a new folder, which is removed afterwards. */
+/** Calls a function with a new folder, and then removes the folder. */
 export async function withFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), "gatehouse-release-"));
   try {
@@ -55,7 +55,7 @@ export async function withFolder<T>(work: (folder: string) => Promise<T>): Promi
   }
 }
 
-/** A package in its published form. */
+/** An npm package as a published archive. */
 export interface Packed {
   readonly name: string;
   /** Path of the archive. */
@@ -75,8 +75,8 @@ export async function pack(out: string): Promise<Packed[]> {
 }
 
 /**
- * Creates the plugin's archives in the layout that the Pulumi CLI unpacks: the program in the first folder, next to
- * the files that it reads.
+ * Creates the archives of the plugin in the layout that the Pulumi CLI requires: the program and the files that it
+ * reads are in the top folder.
  * @returns the program's bill of materials
  */
 export async function packPlugin(out: string, version: string): Promise<Bill> {
@@ -155,8 +155,9 @@ export const manifestOf = async (folder: string, root = ROOT): Promise<Manifest>
   JSON.parse(await readFile(join(root, folder, "package.json"), "utf8")) as Manifest;
 
 /**
- * Returns npm's bill of materials for a package: the dependencies that an installation today would add.
- * @param program the bill of a program in the package; it becomes part of the package's bill
+ * Returns the bill of materials that npm creates for a package. It lists the dependencies that an installation today
+ * would add.
+ * @param program the bill of materials of a program in the package, to include in the result
  * @throws Error npm's registry cannot be reached
  */
 export async function billOfPackage(packed: readonly Packed[], name: string, program?: Bill): Promise<Bill> {
@@ -168,7 +169,7 @@ export async function billOfPackage(packed: readonly Packed[], name: string, pro
     const form = ["--sbom-format=cyclonedx", `--sbom-type=${manifest.bin ? "application" : "library"}`];
     return readBill(await npm(["sbom", "--package-lock-only", ...form], folder));
   });
-  // npm writes the name of the folder.
+  // Sets the package name, since npm writes the name of the folder.
   Object.assign(bill.metadata.component, { name: manifest.name });
   if (!program) return bill;
   const refOf = ({ metadata }: Bill) => metadata.component["bom-ref"];

@@ -1,4 +1,4 @@
-// Bills of materials in the CycloneDX format, which npm and the plugin of esbuild create.
+// Reads and writes bills of materials in the CycloneDX format. npm and a plugin of esbuild create these files.
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
@@ -14,11 +14,17 @@ export interface Component {
   readonly "bom-ref": string;
   readonly purl: string;
   licenses?: readonly { license?: { id?: string; name?: string }; expression?: string }[];
-  /** The component's license files, in base64. Only bills of programs contain them, until the bills are written. */
+  /**
+   * The license files of the component, in base64. Only the bills of programs contain license files, and written bills
+   * omit them.
+   */
   readonly evidence?: { readonly licenses?: readonly { license: { text: { content: string } } }[] };
 }
 
-/** Libraries whose package.json lacks the license. A developer has read it in their file LICENSE. */
+/**
+ * Licenses of libraries whose package.json has no license. A developer found each license in the file LICENSE of the
+ * library.
+ */
 const LICENSES_READ: Readonly<Record<string, string>> = {
   "pkg:npm/%40logdna/tail-file@2.2.0": "MIT",
   "pkg:npm/buildcheck@0.0.7": "MIT",
@@ -27,12 +33,13 @@ const LICENSES_READ: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the license of a component: the SPDX identifier, or the text of its package.json; empty without a license.
+ * Returns the license of a component: the SPDX identifier, or the license text in its package.json. Returns an empty
+ * text if the license is unknown.
  */
 export const licenseOf = ({ licenses = [] }: Pick<Component, "licenses">): string =>
   licenses.map(({ license, expression }) => expression ?? license?.id ?? license?.name ?? "").join(" AND ");
 
-/** Reads a bill, and adds the licenses that a developer has read. */
+/** Reads a bill of materials, and adds the manually determined licenses. */
 export function readBill(text: string): Bill {
   const bill = JSON.parse(text) as Bill;
   for (const component of bill.components) {
@@ -42,19 +49,22 @@ export function readBill(text: string): Bill {
   return bill;
 }
 
-/** Reads the bill of a program that is one file. The plugin of esbuild writes it as a bill of the repository. */
+/**
+ * Reads the bill of materials of a bundled program. The plugin of esbuild writes the repository as the subject of this
+ * bill.
+ */
 export function readProgramBill(text: string, name: string): Bill {
   const { "bom-ref": ref } = (JSON.parse(text) as Bill).metadata.component;
   const own = ref.replace(/^.*@([^@#]+)#.*$/, `${name}@$1`);
-  // Without the addresses of repositories, the purls are equal to npm's.
+  // Removes repository addresses from the package URLs (purls), so that they equal the purls that npm writes.
   const bill = readBill(text.replaceAll(ref, own).replaceAll(/\?vcs_url=[^"]*/g, ""));
   Object.assign(bill.metadata.component, { name, purl: `pkg:generic/${own}` });
   return bill;
 }
 
 /**
- * Writes a bill without license files, and without the values that differ each time: serial number, time, and folders
- * of archives.
+ * Writes a bill of materials without license files, and without values that differ between builds: serial number, time,
+ * and archive folders.
  */
 export async function writeBill(out: string, name: string, bill: Bill): Promise<void> {
   const omitted = ["serialNumber", "timestamp", "evidence"];
@@ -65,7 +75,7 @@ export async function writeBill(out: string, name: string, bill: Bill): Promise<
   );
 }
 
-/** Returns the texts of a component's licenses. */
+/** Returns the license texts of a component. */
 export const licenseTexts = ({ evidence }: Component): string[] =>
   (evidence?.licenses ?? []).map(({ license }) =>
     Buffer.from(license.text.content, "base64").toString().trim(),

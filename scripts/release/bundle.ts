@@ -1,5 +1,5 @@
-// Bundles each program of the provider into one file. `node scripts/release/bundle.ts` writes the Terraform provider
-// into provider/dist; the build runs it. A release also bundles the plugin.
+// Bundles programs of the provider package into one file each. The build runs `node scripts/release/bundle.ts`, which
+// writes the Terraform provider to provider/dist. A release also bundles the plugin.
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { cyclonedxEsbuildPlugin } from "@cyclonedx/cyclonedx-esbuild";
@@ -9,11 +9,11 @@ import { type Bill, licenseTexts, readProgramBill } from "./bills.ts";
 /** The root folder of the repository. */
 export const ROOT = join(import.meta.dirname, "..", "..");
 
-/** A program that is one file. */
+/** A program to bundle into one file. */
 interface Program {
   /** Name of the program in messages. */
   readonly name: string;
-  /** Source of the entry module, as TypeScript in the folder `provider`. */
+  /** TypeScript source of the entry module, with paths relative to the folder `provider`. */
   readonly source: string;
 }
 
@@ -23,15 +23,18 @@ export const TERRAFORM_PROVIDER: Program = {
   source: `import "./providers/terraform/main.ts";`,
 };
 
-/** The program that the Pulumi CLI starts. It needs package.json and schemas/pulumi.json next to it. */
+/**
+ * The program that the Pulumi CLI starts. The program requires package.json and schemas/pulumi.json in the same folder.
+ */
 export const PLUGIN: Program = {
   name: "pulumi-resource-gatehouse",
   source: `import { main } from "./providers/plugin/main.ts"; main(process.argv.slice(2));`,
 };
 
 /**
- * Returns the text before the bundle. The file has no extension, so its folder decides whether it is a CommonJS or an
- * ECMAScript module. Within this function, the bundle works as either.
+ * Returns the source text that precedes the bundle. The file has no extension, so Node.js treats it as a CommonJS or an
+ * ECMAScript module, depending on the folder. The text wraps the bundle in a function that works in both kinds of
+ * modules.
  */
 const banner = (name: string) => `#!/usr/bin/env node
 const [major, minor] = process.versions.node.split(".").map(Number);
@@ -46,16 +49,17 @@ const FOOTER = `})(
 );`;
 
 /**
- * Writes a program as one file. Writes the licenses of its libraries to `<file>.LICENSES.txt`.
+ * Bundles a program into one file. Writes the licenses of the bundled libraries to `<file>.LICENSES.txt`.
  * @returns the program's bill of materials, with the texts of the licenses
  */
 export async function bundle({ name, source }: Program, file: string): Promise<Bill> {
   mkdirSync(dirname(file), { recursive: true });
-  // The rename below is atomic: a process that starts the program at that time reads a complete file.
+  // Writes to a temporary file and then renames it. The rename is atomic, so a process that starts the program reads a
+  // complete file.
   const written = `${file}.${process.pid}`;
   const outputFile = `${written}.cdx.json`;
   const { outputFiles } = await build({
-    // Any file of the provider works here; the plugin then lists the provider as the program's component.
+    // The plugin of esbuild needs any file of the provider here, to list the provider as a component of the program.
     stdin: { contents: source, resolveDir: join(ROOT, "provider"), sourcefile: "package.json", loader: "ts" },
     outfile: file,
     absWorkingDir: ROOT,

@@ -20,24 +20,24 @@ import { ROOT } from "./bundle.ts";
 /** A finding that blocks a release. */
 export interface Finding {
   readonly what: string;
-  /** True for a task of the release day: a dry run reports it, and does not fail. */
+  /** True for a task of the release day. A dry run reports such a finding but does not fail. */
   readonly isOfTheDay?: boolean;
 }
 
-/** All manifests by their folder, the root's under `.`, and the lock file's entries for them. */
+/** The package.json files by folder (`.` for the root), and the entries of the lock file for these packages. */
 export interface Manifests {
   readonly own: Readonly<Record<string, Manifest>>;
   readonly locked: Readonly<Record<string, Manifest>>;
 }
 
-/** Reads the manifests and the lock file. */
+/** Reads all package.json files and the lock file. */
 export async function readManifests(): Promise<Manifests> {
   const own = [".", ...PACKAGES].map(async (folder) => [folder, await manifestOf(folder)] as const);
   const { packages: locked } = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8"));
   return { own: Object.fromEntries(await Promise.all(own)), locked };
 }
 
-/** Checks the versions of the packages, and the ranges of their dependencies on each other. */
+/** Checks the versions of the packages, and the version ranges with which the packages depend on each other. */
 export function versionFindings({ own, locked }: Manifests, version: string): Finding[] {
   const names = new Map(PACKAGES.map((folder) => [own[folder]?.name, folder]));
   return Object.entries(own).flatMap(([folder, manifest]) => {
@@ -58,7 +58,7 @@ export function versionFindings({ own, locked }: Manifests, version: string): Fi
   });
 }
 
-/** Checks the changelog: it must have a section for the version, with its date. */
+/** Checks that the changelog has a section for the version, with the release date. */
 export function changelogFindings(text: string, version: string): Finding[] {
   const titles = [...text.matchAll(/^## (.*)$/gm)].map(([, title = ""]) => title);
   const own = titles.find((title) => title.split(" ")[0] === version);
@@ -71,7 +71,8 @@ export function changelogFindings(text: string, version: string): Finding[] {
 }
 
 /**
- * Licenses of libraries that are compatible with an Apache-2.0 program, and require only that their text is included.
+ * Allowed licenses of libraries. They are compatible with an Apache-2.0 program, and require only that the program
+ * includes the license text.
  */
 const LICENSES = (
   "0BSD Apache-2.0 BSD-2-Clause BSD-3-Clause BlueOak-1.0.0 CC0-1.0 CC-BY-3.0 CC-BY-4.0 ISC MIT MIT-0 Python-2.0 " +
@@ -80,7 +81,7 @@ const LICENSES = (
 
 /**
  * Checks the licenses of libraries.
- * @param inside true if a program contains the libraries, so that it must include the texts of their licenses
+ * @param inside true if a program contains the libraries; the program must then include the license texts
  */
 export function licenseFindings(libraries: readonly Component[], inside: boolean): Finding[] {
   return libraries.flatMap((library) => {
@@ -96,7 +97,7 @@ function isAllowed(license: string): boolean {
   try {
     return satisfies(license, LICENSES);
   } catch {
-    // The license is not an SPDX expression.
+    // `satisfies` throws an error if the license is not an SPDX expression.
     return false;
   }
 }
@@ -107,23 +108,22 @@ export function packageFindings({ name, files }: Pick<Packed, "name" | "files">)
   const strange = files.filter((file) =>
     /\.test\.|\.tsbuildinfo|(^|\/)test\/|(?<!\.d)\.ts$|\.env/.test(file),
   );
-  // The compiler keeps its output for source files that were deleted later.
+  // The compiler does not remove its output when a source file is deleted, so the package may contain stale files.
   const stale = files.filter((file) => {
     const [, source] = /^dist\/(.*)\.js$/.exec(file) ?? [];
     return source !== undefined && !existsSync(join(ROOT, name, `${source}.ts`));
   });
   const problems = [
     ...missing.map((file) => `${file} is not in the package`),
-    ...strange.map((file) => `${file} does not belong in the package`),
+    ...strange.map((file) => `${file} must not be in the package`),
     ...stale.map((file) => `${file} has no source file: remove dist, and build again`),
   ];
   return problems.map((what) => ({ what: `${name}: ${what}` }));
 }
 
 /**
- * Checks the fixtures of the version. Later releases must be able to continue with the state and database of this
- * one. The fixtures are created again for a release. Until then, fixtures of an older state of the version test an
- * upgrade.
+ * Checks the state and the database that the test fixtures contain for this version. The tests of later releases
+ * upgrade from these fixtures, so they must be recreated for the release.
  */
 export function fixtureFindings(version: string, root = ROOT): Finding[] {
   const folder = join("test/fixtures/releases", version);
@@ -132,7 +132,7 @@ export function fixtureFindings(version: string, root = ROOT): Finding[] {
     .map((file) => join(folder, file))
     .filter((file) => !existsSync(join(root, file)));
   if (missing.length > 0) return missing.map((file) => ({ what: `${file} is missing; ${remedy}` }));
-  // Opening a database writes files next to it.
+  // Opens a copy of the database, since SQLite writes files next to an opened database.
   const copies = mkdtempSync(join(tmpdir(), "gatehouse-release-"));
   copyFileSync(join(root, folder, "gatehouse.db"), join(copies, "gatehouse.db"));
   const sqlite = new Sqlite(join(copies, "gatehouse.db"));
@@ -152,7 +152,7 @@ export function fixtureFindings(version: string, root = ROOT): Finding[] {
   }
 }
 
-/** Finds generated pages and schemas that differ from the output of the present definitions. */
+/** Finds generated pages and schemas that differ from the output of the current definitions. */
 export function docsFindings(): Finding[] {
   const isWritten = (file: string, text: string) =>
     existsSync(join(ROOT, file)) && readFileSync(join(ROOT, file), "utf8") === text;
@@ -182,7 +182,7 @@ export function toolVersions(env = process.env): ToolVersions {
   return { terraform: versionOf("terraform", "version", "-json"), pulumi: versionOf("pulumi", "version") };
 }
 
-/** Finds tools whose versions differ from the tested or supported versions of docs/supported-versions.md. */
+/** Finds tools whose versions do not match the tested or supported versions in docs/supported-versions.md. */
 export function toolFindings({ terraform, pulumi }: ToolVersions): Finding[] {
   const problems: string[] = [];
   if (terraform !== undefined && terraform !== TERRAFORM_TRIED)
@@ -196,7 +196,7 @@ export function toolFindings({ terraform, pulumi }: ToolVersions): Finding[] {
   return problems.map((what) => ({ what, isOfTheDay: true }));
 }
 
-/** Checks the git repository: the tree must be clean, and the commit must have the version's tag. */
+/** Checks the git repository: the working tree must be clean, and the commit must have the tag of the version. */
 export function gitFindings(version: string, root = ROOT): Finding[] {
   const git = (...args: string[]) => {
     const { status, stdout, stderr, error } = spawnSync("git", args, { cwd: root, encoding: "utf8" });

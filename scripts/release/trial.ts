@@ -3,15 +3,18 @@ import { startVitest, type TestModule } from "vitest/node";
 import { ROOT } from "./bundle.ts";
 import type { Finding } from "./checks.ts";
 
-/** The result of a trial. */
+/** The result of a trial installation. */
 export interface Trial {
   readonly findings: readonly Finding[];
   readonly passed: number;
-  /** The tests that were skipped. */
+  /** Names of the skipped tests. */
   readonly untried: readonly string[];
 }
 
-/** Installs the release of a folder into empty folders and follows the README there. The packaging tests do both. */
+/**
+ * Runs the packaging tests on the artifacts in a folder. The tests install the artifacts into empty folders and follow
+ * the README there.
+ */
 export async function tryRelease(out: string): Promise<Trial> {
   process.env.GATEHOUSE_RELEASE = out;
   const options = { root: ROOT, project: "processes", watch: false, reporters: [{}] };
@@ -26,8 +29,8 @@ export async function tryRelease(out: string): Promise<Trial> {
 }
 
 /**
- * Reads the result of a trial from its tests.
- * @param exitCode Vitest's exit code; Vitest does not throw if it cannot start or fails at its end
+ * Returns the result of a trial from the test results.
+ * @param exitCode the exit code of Vitest, which is the only sign that Vitest could not start or failed at the end
  */
 export function trialOf(
   modules: readonly TestModule[],
@@ -61,7 +64,7 @@ export function trialOf(
     findings: [
       ...failed,
       ...(unexplained ? [{ what: `Vitest ended with exit code ${exitCode}, but no test failed` }] : []),
-      ...idle.map((one) => ({ what: `${one.relativeModuleId}: none of its tests ran`, isOfTheDay: true })),
+      ...idle.map((one) => ({ what: `${one.relativeModuleId}: no test in the file ran`, isOfTheDay: true })),
       ...(passed.length === 0 ? [{ what: "no test of the trial passed" }] : []),
     ],
     passed: passed.length,

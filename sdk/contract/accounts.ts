@@ -8,11 +8,11 @@ const part = "Authentication and users";
 const ofUser = { part, auth: ["jwt"], scope: "user" } as const;
 const byMail = { part, edition: "cloud", auth: ["none"], scope: "public" } as const;
 
-// The specification limits the names of resendEmail to 3 to 20 characters. Users with a longer name could then never
-// get their mail again.
+// In the specification, resendEmail accepts only user names of 3 to 20 characters. With that limit, users with a longer
+// name could never request another activation mail.
 const account = z.union([username, email]).describe("Username or e-mail");
 
-/** A token from a mail: 128 random bits in the form of a UUID of any version. */
+/** A token that was sent by mail: 128 random bits in the form of a UUID of any version. */
 export const mailToken = z
   .string()
   .regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i, "must be a uuid")
@@ -22,9 +22,9 @@ export const registerUser = defineOperation({
   id: "registerUser",
   part,
   summary:
-    "Create an account. With the `sig` of an invitation, the account is confirmed immediately and the response is a " +
-    "session. Otherwise the response is empty, and the user confirms the account by mail. Below the cloud edition, " +
-    "`sig` is required",
+    "Create an account. With the `sig` of an invitation, the account is confirmed immediately, and the " +
+    "response is a session. Otherwise the response is empty, and the user confirms the account by mail. " +
+    "Below the cloud edition, `sig` is required",
   method: "POST",
   path: "/api/register",
   edition: "enterprise",
@@ -54,16 +54,18 @@ export const registerUser = defineOperation({
 export const validateAccount = defineOperation({
   ...byMail,
   id: "validateAccount",
-  summary: "Confirm an account with the token of the activation mail. The token works once, within 24 hours",
+  summary:
+    "Confirm an account with the token from the activation mail. The token can be used once, within 24 hours",
   method: "GET",
   path: "/api/user/validation_account",
   query: { email, token: mailToken },
-  // A repeated request would fail, because the token is already used.
+  // The client must not repeat the request: if the first attempt took effect, the token is used, and a second attempt
+  // fails.
   repeatable: false,
   limit: { kind: "login" },
   errors: {
     400: "email or token missing or malformed",
-    401: "listed in the specification; this service does not return it",
+    401: "listed in the specification; this service does not return this status",
     404: "token unknown, used or expired for this e-mail address",
   },
 });
@@ -79,11 +81,12 @@ export const resendEmail = defineOperation({
   ...mailRequest,
   id: "resendEmail",
   summary:
-    "Send the activation mail again and invalidate the earlier one. The response is the same if the account does not exist",
+    "Send a new activation mail, and invalidate the previous mail. The response is the same if the " +
+    "account does not exist",
   path: "/api/user/resend_email",
   errors: {
     400: "username missing or malformed",
-    401: "listed in the specification; this service does not return it",
+    401: "listed in the specification; this service does not return this status",
   },
 });
 
@@ -95,8 +98,8 @@ export const recoverPassword = defineOperation({
   path: "/api/user/recover_password",
   errors: {
     400: "username missing or malformed",
-    401: "listed in the specification; this service does not return it",
-    404: "newer services return it for an unknown user; this service does not",
+    401: "listed in the specification; this service does not return this status",
+    404: "unknown user; this service does not return this status, but newer services do",
   },
 });
 
@@ -104,21 +107,25 @@ export const updateRecoverPassword = defineOperation({
   ...byMail,
   id: "updateRecoverPassword",
   summary:
-    "Set a new password with the token of the mail, and end all logins of the user. The token works once, within 24 hours",
+    "Set a new password with the token from the mail, and end all logins of the user. The token can be " +
+    "used once, within 24 hours",
   method: "POST",
   path: "/api/user/{uid}/update_password",
   params: { uid: userId },
   body: z.object({ password, token: mailToken }),
   limit: { kind: "login", account: "token" },
-  errors: { 400: "password outside 5..30 or token missing", 401: "token wrong, used or expired" },
+  errors: {
+    400: "password not 5 to 30 characters long, or token missing",
+    401: "token wrong, used or expired",
+  },
 });
 
 export const updateUserData = defineOperation({
   ...ofUser,
   id: "updateUserData",
   summary:
-    "Change the calling user, except the password (older form of updateUser). New addresses take effect after their " +
-    "confirmation",
+    "Change the calling user, except the password (older form of updateUser). New addresses take effect " +
+    "after their confirmation",
   method: "PATCH",
   path: "/api/users/{id}/data",
   params: { id: userId },
@@ -139,10 +146,10 @@ export const updateUserPassword = defineOperation({
   method: "PATCH",
   path: "/api/users/{id}/password",
   params: { id: userId },
-  // Registration allows other password lengths than new_password has here.
+  // Registration allows other password lengths, so the current password needs a different schema than `new_password`.
   body: z.object({ current_password: z.string().min(1).max(1024), new_password: password }),
   errors: {
-    400: "field missing, outside its limits, both equal, or current_password wrong",
+    400: "a field is missing or has an invalid length, both passwords are equal, or current_password is wrong",
     403: "called with an API key, or id is not the caller",
     404: "user no longer exists",
     429: "too many wrong values of current_password; X-Account-Lockout contains the end of the lockout as a Unix second",
@@ -152,10 +159,10 @@ export const updateUserPassword = defineOperation({
 export const deleteUser = defineOperation({
   ...ofUser,
   id: "deleteUser",
-  summary: "Delete the calling user and all its memberships",
+  summary: "Delete the calling user and all memberships of the user",
   method: "DELETE",
   path: "/api/user",
   edition: "cloud",
   success: { status: 204 },
-  errors: { 403: "caller owns a namespace, or called with an API key" },
+  errors: { 403: "the caller owns a namespace, or the operation was called with an API key" },
 });

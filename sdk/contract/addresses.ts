@@ -8,8 +8,8 @@ export const confirmAddress = defineOperation({
   id: "confirmAddress",
   part: "Authentication and users",
   summary:
-    "Confirm a pending e-mail or recovery e-mail address with the mailed token and the user's password. An addition of " +
-    "this service",
+    "Confirm a pending e-mail or recovery e-mail address with the mailed token and the user's password. " +
+    "An addition of this service",
   method: "POST",
   path: "/api/user/confirm_address",
   auth: ["none"],
@@ -18,15 +18,16 @@ export const confirmAddress = defineOperation({
     id: userId,
     token: mailToken,
     password: currentPassword,
-    code: totpCode.describe("Required if the user has MFA"),
+    code: totpCode.describe("TOTP code; required if the user has MFA"),
   }),
-  // The limit is by client address only. Otherwise attackers could use up the user's attempts. The token cannot be guessed.
+  // Attempts are limited by client address only. With a limit for each user, attackers could use up the user's
+  // attempts. The token cannot be guessed.
   limit: { kind: "login" },
   errors: {
     400: "a field missing or malformed, password or code wrong, or code missing for a user with MFA",
     401: "id or token wrong, used or older than 24 hours",
     403: "the user logs in with an identity provider and has no password",
-    409: "the address now belongs to another user, or is the user's other address",
+    409: "the address is in use by another user, or is the user's other address",
     429: "too many wrong passwords or codes; X-Account-Lockout contains the end of the lockout as a Unix second. Or too many requests; Retry-After contains the seconds to wait",
   },
 });

@@ -14,7 +14,7 @@ import {
 
 const part = "API keys";
 const ROLE_TOO_HIGH =
-  "role below administrator, the requested role is above the caller's, or called with an API key";
+  "role below administrator, the requested role is higher than the caller's role, or called with an API key";
 const UNKNOWN = "no key with that name in the namespace";
 
 const write = {
@@ -41,12 +41,14 @@ export const apiKey = model("ApiKey", "An API key without its secret", z.object(
 
 export const apiKeyCreated = model(
   "ApiKeyCreated",
-  "A new API key. Only this response contains the secret",
+  "A new API key with its secret. No other response contains the secret",
   z.object({
-    id: z.string().describe("The secret itself"),
+    id: z.string().describe("The secret of the key"),
     ...shape,
-    created_by: userId.optional().describe("User who created the key; some servers send user_id instead"),
-    user_id: userId.optional().describe("The same as created_by, in the spelling of some servers"),
+    created_by: userId
+      .optional()
+      .describe("Id of the user who created the key; some servers send user_id instead"),
+    user_id: userId.optional().describe("The same value as created_by; some servers use this name"),
   }),
 );
 
@@ -54,13 +56,13 @@ export const apiKeyCreated = model(
 export const API_KEY_DAYS = [-1, 30, 60, 90, 365] as const;
 
 const name = z.string().min(3).max(20).regex(/^\S+$/, "must not contain white space");
-// An empty role is the caller's role (rules section 15.3).
+// Role of the new key. If the role is empty, the key gets the caller's role (rules section 15.3).
 const optionalRole = z.union([role, z.literal("")]).optional();
 
 export const createApiKey = defineOperation({
   ...write,
   id: "createApiKey",
-  summary: "Create an API key. Only this response contains its secret",
+  summary: "Create an API key. Only this response contains the secret of the key",
   method: "POST",
   path: "/api/namespaces/api-key",
   creates: true,
@@ -71,12 +73,12 @@ export const createApiKey = defineOperation({
     key: z
       .union([z.uuidv4(), z.literal("")])
       .optional()
-      .describe("The secret; empty: a random secret"),
+      .describe("The secret of the key. If it is empty, the service creates a random secret"),
   }),
   idempotencyKey: true,
   success: { body: apiKeyCreated },
   errors: {
-    400: "name outside 3..20 or with whitespace, expires_at not -1/30/60/90/365, key not a uuid v4, or role unknown",
+    400: "name not 3 to 20 characters long or with white space, expires_at not -1, 30, 60, 90 or 365, key not a uuid v4, or role unknown",
     403: ROLE_TOO_HIGH,
     404: "namespace unknown",
     409: "name or key already in use in the namespace",
@@ -94,7 +96,7 @@ export const listApiKeys = defineOperation({
   minRole: "observer",
   query: { ...paging, order_by: sorting.order_by, sort_by: sorting.sort_by },
   success: { headers: [TOTAL_COUNT], body: z.array(apiKey) },
-  errors: { 400: "order_by not asc or desc", 403: "user token without a namespace" },
+  errors: { 400: "order_by not asc or desc", 403: "the user's token is not for a namespace" },
 });
 
 export const updateApiKey = defineOperation({

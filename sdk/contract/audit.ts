@@ -6,19 +6,21 @@ const part = "Audit trail";
 
 export const auditEntry = model(
   "AuditEntry",
-  "A change of an object, with its actor",
+  "A change of an object, and the actor of the change",
   z.object({
-    id: z.int().describe("Later entries have higher ids"),
+    id: z.int().describe("Id of the entry. Later entries have higher ids"),
     at: dateTime,
     actor: z.object({
       kind: z.enum(["user", "apikey", "device", "operator"]),
       id: z
         .string()
-        .describe("User id, name of the API key or device uid; empty for an operator of the service"),
-      name: z.string().describe("Name at the time of the change"),
+        .describe(
+          "Id of the actor: user id, name of the API key or device uid; empty for an operator of the service",
+        ),
+      name: z.string().describe("Name of the actor at the time of the change"),
     }),
     address: z.string().describe("Address of the client; empty for an operator of the service"),
-    request_id: z.string().describe("X-Request-ID of the response; the service's log contains it too"),
+    request_id: z.string().describe("X-Request-ID of the response, which the service's log also contains"),
     operation: z.string(),
     object: z.object({ kind: z.string(), id: z.string() }),
     before: z.unknown().describe("Declared fields before the change; null if the object was created"),
@@ -26,7 +28,8 @@ export const auditEntry = model(
     declared_by: declaration
       .optional()
       .describe(
-        "Resource of a program that declares the object, from the request; a hint that any writer can forge",
+        "Program resource that declares the object, according to the request. The value is a hint: any " +
+          "client with write access can forge it",
       ),
   }),
 );

@@ -27,7 +27,10 @@ export const SUBSCRIPTION_STATUSES = [
 /** A state of a subscription. */
 export type SubscriptionStatus = (typeof SUBSCRIPTION_STATUSES)[number];
 
-/** True if billing is active in this state, so the limits of a free namespace do not apply (models section 4). */
+/**
+ * Returns true if billing is active in the state `status`, so that the limits of a free namespace do not apply (models
+ * section 4).
+ */
 export function isActiveSubscription(status: SubscriptionStatus): boolean {
   return ["active", "trialing", "past_due", "to_cancel_at_end_of_period"].includes(status);
 }
@@ -40,7 +43,8 @@ export const billingError = model(
     code: z
       .string()
       .describe(
-        "card_declined, expired_card, incorrect_cvc, incorrect_number, processing_error, or another code of the payment gateway",
+        "card_declined, expired_card, incorrect_cvc, incorrect_number, processing_error, or another code " +
+          "of the payment gateway",
       ),
   }),
 );
@@ -55,7 +59,7 @@ export const customer = model(
     payment_methods: z.array(
       z.object({
         id: z.string(),
-        number: z.string().describe("Masked except for the last 4 digits"),
+        number: z.string().describe("Card number, of which only the last 4 digits are visible"),
         brand: z.string(),
         exp_month: z.int(),
         exp_year: z.int(),
@@ -79,7 +83,7 @@ export const subscription = model(
         id: z.string(),
         status: z.enum(["draft", "open", "paid", "uncollectible", "voided"]),
         currency: z.string().describe("usd or brl"),
-        amount: z.int().describe("In hundredths of the currency"),
+        amount: z.int().describe("In minor units of the currency, such as cents"),
       }),
     ),
   }),
@@ -92,8 +96,12 @@ export const namespaceBilling = model(
     active: z.boolean().describe("Whether the subscription is active"),
     status: z.enum(SUBSCRIPTION_STATUSES).describe("The status of the subscription"),
     customer_id: z.string().describe("The ID of the customer at the payment gateway"),
-    subscription_id: z.string().describe("Empty without a subscription"),
-    current_period_end: z.int().describe("Unix second; 0 without a subscription"),
+    subscription_id: z
+      .string()
+      .describe("Id of the subscription at the payment gateway; empty without a subscription"),
+    current_period_end: z
+      .int()
+      .describe("End of the current period as a Unix second; 0 without a subscription"),
     created_at: dateTime.describe("The time when the customer was created"),
     updated_at: dateTime.describe("The time of the last change of the subscription"),
   }),
@@ -101,10 +109,10 @@ export const namespaceBilling = model(
 
 export const billingEvaluation = model(
   "BillingEvaluation",
-  "The actions that billing currently allows the namespace",
+  "The actions that the billing status of the namespace currently allows",
   z.object({
-    can_accept: z.boolean().describe("The namespace may accept another device"),
-    can_connect: z.boolean().describe("Users may connect to the namespace's devices"),
+    can_accept: z.boolean().describe("Whether the namespace may accept another device"),
+    can_connect: z.boolean().describe("Whether users may connect to the namespace's devices"),
   }),
 );
 
@@ -114,19 +122,22 @@ export const portalUrl = model(
   z.object({ url: z.url() }),
 );
 
-/** Actions of a namespace that the payment gateway may refuse (rules section 18). */
+/** Actions of a namespace that the payment gateway can reject (rules section 18). */
 export const REPORTED_ACTIONS = ["device_accept", "namespace_delete"] as const;
-/** An action of a namespace that the payment gateway may refuse. */
+/** One of the {@link REPORTED_ACTIONS}. */
 export type ReportedAction = (typeof REPORTED_ACTIONS)[number];
 
-/** The query of reports, on the public and the internal listener. */
+/**
+ * The query of the operations that check an action with the payment gateway, on the public and the internal listener.
+ */
 export const report = { action: z.enum(REPORTED_ACTIONS).describe("The planned action") };
 
 const common = { part, edition: "cloud", auth: ["jwt", "apikey"], scope: "namespace" } as const;
 const ofOwner = { ...common, minRole: "owner" } as const;
 const paymentGatewayErrors = { 403: REFUSED, 404: UNKNOWN, 424: FAILED };
 
-// The number of a card is not an id. The pattern rejects it before any processing.
+// A client could send a card number instead of an id. The pattern rejects card numbers before the service processes
+// them.
 const paymentMethod = z.object({
   id: z
     .string()
@@ -136,7 +147,7 @@ const paymentMethod = z.object({
       /^(?!\d+$)[A-Za-z0-9_-]+$/,
       "must be the gateway's id of a payment method: letters, digits, _ and -",
     )
-    .describe("The gateway's id of the payment method; never the number of a card"),
+    .describe("The payment gateway's id of the payment method; never a card number"),
 });
 
 const paymentMethodOperation = {
@@ -150,14 +161,14 @@ const paymentMethodOperation = {
 export const attachPaymentMethod = defineOperation({
   ...paymentMethodOperation,
   id: "attachPaymentMethod",
-  summary: "Add a payment method to the namespace's customer. The first one becomes the default",
+  summary: "Add a payment method to the namespace's customer. The first payment method becomes the default",
   path: "/api/billing/paymentmethod/attach",
 });
 
 export const detachPaymentMethod = defineOperation({
   ...paymentMethodOperation,
   id: "detachPaymentMethod",
-  summary: "Remove a payment method. The last one of a running subscription cannot be removed",
+  summary: "Remove a payment method. The last payment method of a running subscription cannot be removed",
   path: "/api/billing/paymentmethod/detach",
 });
 
@@ -171,7 +182,8 @@ export const setDefaultPaymentMethod = defineOperation({
 export const choiceDevices = defineOperation({
   ...ofOwner,
   id: "choiceDevices",
-  summary: "Choose the devices that stay accepted without a subscription. All others become pending again",
+  summary:
+    "Choose the devices that stay accepted without a subscription. All other devices become pending again",
   method: "POST",
   path: "/api/billing/device-choice",
   body: z.object({
@@ -182,7 +194,7 @@ export const choiceDevices = defineOperation({
       .refine((list) => new Set(list).size === list.length, "must not repeat a device"),
   }),
   errors: {
-    400: "choices missing, more than 3, repeated, or not an accepted device of the namespace",
+    400: "choices missing, more than 3 devices, a repeated device, or a device that the namespace has not accepted",
     403: BELOW_OWNER,
   },
   repeatable: true,
@@ -230,7 +242,9 @@ export const createCustomer = defineOperation({
 export const createSubscription = defineOperation({
   ...ofOwner,
   id: "createSubscription",
-  summary: "Subscribe the namespace. It may then accept any number of devices, and pays for each",
+  summary:
+    "Create a subscription of the namespace. The namespace can then accept any number of devices, and " +
+    "pays for each device",
   method: "POST",
   path: "/api/billing/subscription",
   errors: {
@@ -253,12 +267,13 @@ export const createBillingPortal = defineOperation({
   repeatable: true,
 });
 
-// These operations are for end users. On the internal listener, the same paths belong to separate operations (internal.ts).
+// The next two operations are for end users. The internal listener has separate operations with the same paths
+// (internal.ts).
 export const evaluateBilling = defineOperation({
   ...common,
   id: "evaluateBilling",
   summary:
-    "Check whether billing allows the namespace to accept another device and to connect to its devices",
+    "Check whether billing allows the namespace to accept another device, and users to connect to its devices",
   method: "POST",
   path: "/api/billing/evaluate",
   aliases: ["/internal/billing/evaluate"],
@@ -272,7 +287,7 @@ export const evaluateBilling = defineOperation({
 export const reportBilling = defineOperation({
   ...common,
   id: "reportBilling",
-  summary: "Check whether billing allows an action. The check does not charge for the action",
+  summary: "Check whether billing allows an action. The check causes no charge",
   method: "POST",
   path: "/api/billing/report",
   aliases: ["/internal/billing/report"],

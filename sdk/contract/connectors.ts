@@ -19,7 +19,7 @@ const ofConnector = {
   params: { uid: connectorUid },
 } as const;
 
-/** Maximum length of a certificate or key, in characters of PEM. A chain fits into it. */
+/** Maximum length of a certificate or key, in characters of PEM. A certificate chain is shorter. */
 const PEM_MAX = 16_384;
 
 export const connector = model(
@@ -32,8 +32,8 @@ export const connector = model(
     secure: z.boolean(),
     address: z.string(),
     port: z.int(),
-    // In the specification, the model also has an optional `tls`. This service never returns it, because clients need
-    // not read a private key again.
+    // In the specification, the model also has an optional field `tls`. This service never returns that field, because
+    // it contains a private key, which no client needs to read.
     status: z.object({ state: z.enum(["connected", "disconnected"]), message: z.string() }),
     revision,
   }),
@@ -58,12 +58,15 @@ const tls = z
     key: pem.describe("Private key of the client certificate, PEM; never returned"),
   })
   .nullish()
-  .describe("Required if secure is true; otherwise not stored");
+  .describe(
+    "Certificates of the connection. Required if secure is true; otherwise the service does not store them",
+  );
 
 export const connectorCreate = defineOperation({
   ...common,
   id: "connectorCreate",
-  summary: "Create a connector. It is enabled by default, and not connected yet",
+  summary:
+    "Create a connector. A new connector is enabled by default, and is not connected to its engine yet",
   method: "POST",
   path: "/api/connector",
   minRole: "administrator",
@@ -85,7 +88,7 @@ export const connectorList = defineOperation({
     enable: z
       .enum(["true", "false"])
       .optional()
-      .describe("Only enabled connectors (true) or disabled ones (false)"),
+      .describe("Only enabled connectors (true) or disabled connectors (false)"),
     ...paging,
   },
   success: { headers: [TOTAL_COUNT], body: z.array(connector) },
@@ -131,7 +134,8 @@ export const connectorInfo = defineOperation({
   ...common,
   id: "connectorInfo",
   summary:
-    "Get the engine's description of itself. Returns 500 while the connector is not connected to its engine",
+    "Get information about the container engine, from the engine. Returns 500 while the connector is not " +
+    "connected to the engine",
   method: "GET",
   path: "/api/connector/{uid}/info",
   minRole: "observer",

@@ -4,8 +4,8 @@ import type { Operation } from "./operation.ts";
 const ofContainers = (text: string) => text.replaceAll(/\bdevice(s?)\b/g, "container$1");
 
 /**
- * Returns an operation of devices under `/api/containers`. A container is a device with the platform `connector`, and
- * its operations are those of devices (rules section 7).
+ * Returns the container operation that corresponds to an operation of devices, with a path under `/api/containers`. A
+ * container is a device with the platform `connector` and has the operations of a device (rules section 7).
  */
 function containerOperation<const Id extends string, O extends Operation>(
   id: Id,
@@ -16,7 +16,7 @@ function containerOperation<const Id extends string, O extends Operation>(
     id,
     summary: ofContainers(like.summary),
     path: like.path.replace("/api/devices", "/api/containers"),
-    // Devices and containers share one limit, so a text about the limit does not change.
+    // A text about the limit keeps the word "device", because devices and containers share one limit.
     errors: Object.fromEntries(
       Object.entries(like.errors).map(([status, text]) => [
         status,

@@ -45,16 +45,19 @@ export const device = model(
     info: deviceInfo,
     public_key: z
       .string()
-      .describe("PEM. Empty for observers, because the key identifies the device to the service"),
+      .describe(
+        "Public key of the device, PEM. Empty for observers, because the device authenticates to the " +
+          "service with this key",
+      ),
     tenant_id: tenantId,
     last_seen: dateTime,
     online: z.boolean(),
     namespace: z.string().describe("Namespace name"),
     status: z.enum(DEVICE_STATUSES),
     status_update_at: dateTime.describe("The time of the last change of the status"),
-    status_updated_at: dateTime.describe("The same as status_update_at, in the spelling of older clients"),
+    status_updated_at: dateTime.describe("The same value as status_update_at; older clients use this name"),
     created_at: dateTime,
-    remote_addr: z.string().describe("The IP address from which the agent last reported"),
+    remote_addr: z.string().describe("The IP address of the agent's last report"),
     position: z
       .object({
         latitude: z.number().describe("The latitude in degrees"),
@@ -63,7 +66,7 @@ export const device = model(
       .describe("The geographic position of the device"),
     tags: z.array(z.string()),
     public_url: z.boolean().describe("Whether the device has a public URL"),
-    acceptable: z.boolean().describe("The device may be accepted now"),
+    acceptable: z.boolean().describe("Whether the device can currently be accepted"),
     revision,
     tags_revision: revision.describe("Revision of the device's tags, which are declared separately"),
     declared_by: declaredBy,
@@ -82,7 +85,8 @@ export const deviceAuth = model(
     agent_key: z
       .string()
       .describe(
-        "Public key with which the service logs in to agents (base64, as in authorized_keys). Agents pin it. Only with a proof",
+        "Public key with which the service logs in to agents (base64, as in authorized_keys). Agents pin " +
+          "this key. Present only after a proof",
       )
       .optional(),
   }),
@@ -95,7 +99,8 @@ export const deviceName = z
   .max(64)
   .regex(/^[a-zA-Z0-9_-]+$/, "may contain letters, digits, _ and -");
 
-// The refinement of authDevice's body in JSON Schema, for clients.
+// These JSON Schemas describe the `refine` rule of authDevice's body for clients, because JSON Schema cannot contain
+// the function.
 const HAS_HOSTNAME = { required: ["hostname"], properties: { hostname: { minLength: 1 } } };
 const HAS_MAC = {
   required: ["identity"],
@@ -103,8 +108,8 @@ const HAS_MAC = {
 };
 
 /**
- * The text that a device signs to prove that it has its private key. Because of its first line, the signature is not
- * valid for any other purpose.
+ * Returns the text that a device signs to prove that it has the private key. The first line of the text prevents a use
+ * of the signature for any other purpose.
  */
 export const proofText = (tenant: string, challenge: string): string =>
   `gatehouse device proof 1\n${tenant}\n${challenge}`;
@@ -113,7 +118,8 @@ export const challengeDevice = defineOperation({
   id: "challengeDevice",
   part,
   summary:
-    "Get a challenge. An agent signs it when it enrolls or reports, to prove that it has the device's private key",
+    "Get a challenge. An agent signs the challenge when it enrolls or reports, to prove that it has the " +
+    "device's private key",
   method: "POST",
   path: "/api/devices/challenge",
   auth: ["none"],
@@ -149,12 +155,14 @@ export const authDevice = defineOperation({
             .min(1)
             .max(2048)
             .describe(
-              "RSA PKCS #1 v1.5 signature with SHA-256 of the device's private key over the proof text of the challenge",
+              "Signature over the proof text of the challenge with the device's private key: RSA PKCS #1 " +
+                "v1.5 with SHA-256",
             ),
         })
         .optional()
         .describe(
-          "Proves that the agent has the private key. Without a proof, the token cannot change or record sessions",
+          "Proves that the agent has the private key. Without a proof, the token cannot change or record " +
+            "sessions",
         ),
     })
     .meta({ anyOf: [HAS_HOSTNAME, HAS_MAC] })
@@ -165,14 +173,14 @@ export const authDevice = defineOperation({
   success: { body: deviceAuth },
   errors: {
     400: "required field missing or invalid, or neither hostname nor identity.mac",
-    401: "listed in the specification; unused, because no token is required",
+    401: "listed in the specification; this service does not return this status, because the operation requires no token",
     403:
-      "the device is new, and the namespace has the maximum number of devices that wait to be accepted; the proof is " +
-      "wrong; or the namespace requires a proof",
+      "the device is new, and the namespace has the maximum number of devices that wait to be accepted; " +
+      "the proof is wrong; or the namespace requires a proof",
     404: "tenant_id unknown",
   },
   repeatable: true,
-  // A report with a thousand sessions and a key is larger than the requests of most operations.
+  // A report with a thousand session uids and a public key exceeds the default limit.
   bodyLimit: 128 * 1024,
   limit: { kind: "report" },
 });
@@ -180,14 +188,15 @@ export const authDevice = defineOperation({
 export const signature = model(
   "Signature",
   "A signature with a private key of the service",
-  z.object({ signature: z.base64().describe("RSA PKCS#1 v1.5 with SHA-256") }),
+  z.object({ signature: z.base64().describe("Signature in base64: RSA PKCS#1 v1.5 with SHA-256") }),
 );
 
 export const authSshPublicKey = defineOperation({
   id: "authSshPublicKey",
   part,
   summary:
-    "Sign a text with the private key of a login to the device, so that the agent can identify the key",
+    "Sign a text with the private key that the service created for a login to the device. The signature " +
+    "identifies the key to the agent",
   method: "POST",
   path: "/api/auth/ssh",
   auth: ["device", "jwt", "apikey"],
@@ -233,12 +242,18 @@ export const getDevices = defineOperation({
   minRole: "observer",
   query: {
     ...filtering,
-    status: z.enum(DEVICE_STATUSES).optional().describe("Default: every status except removed"),
+    status: z
+      .enum(DEVICE_STATUSES)
+      .optional()
+      .describe("Only devices with this status. Default: all devices except removed devices"),
     sort_by: sorting.sort_by,
     order_by: sorting.order_by.catch("desc"),
   },
   success: { headers: [TOTAL_COUNT], body: z.array(device) },
-  errors: { 400: "filter is not base64 of a valid filter array", 403: "user token without a namespace" },
+  errors: {
+    400: "filter is not base64 of a valid filter array",
+    403: "the user's token is not for a namespace",
+  },
 });
 
 export const getDevice = defineOperation({
@@ -251,7 +266,7 @@ export const getDevice = defineOperation({
   minRole: "observer",
   params: { uid },
   success: { body: device },
-  errors: { 403: "user token without a namespace", 404: UNKNOWN },
+  errors: { 403: "the user's token is not for a namespace", 404: UNKNOWN },
 });
 
 export const deleteDevice = defineOperation({
@@ -275,7 +290,7 @@ export const updateDevice = defineOperation({
   params: { uid },
   body: z.object({ name: deviceName.optional(), public_url: z.boolean().optional() }),
   errors: {
-    400: "name outside 1..64 characters of a-z A-Z 0-9 _ -",
+    400: "name not 1 to 64 characters of a-z A-Z 0-9 _ -",
     403: BELOW_OPERATOR,
     404: UNKNOWN,
     409: "name already in use in the namespace",
@@ -301,7 +316,7 @@ export const renameDevice = defineOperation({
 
 const acceptErrors = {
   402: "cloud: device limit reached or billing refuses",
-  403: "role below operator, or max_devices reached on community/enterprise",
+  403: "role below operator, or (community/enterprise) the namespace has reached max_devices",
   404: UNKNOWN,
   409: "another accepted device has the same name",
   424: "cloud: the payment gateway failed; the body is {message, code}",
@@ -310,7 +325,7 @@ const acceptErrors = {
 export const acceptDevice = defineOperation({
   ...write,
   id: "acceptDevice",
-  summary: "Accept a device. An accepted device does not change",
+  summary: "Accept a device. The operation has no effect on an accepted device",
   method: "PATCH",
   path: "/api/devices/{uid}/accept",
   params: { uid },
@@ -341,7 +356,7 @@ export const createDeviceTag = defineOperation({
   body: z.object({ tag }),
   idempotencyKey: true,
   errors: {
-    400: "tag missing, not alphanumeric or outside 3..255",
+    400: "tag missing, not alphanumeric, or not 3 to 255 characters long",
     403: "role below operator, or the device already has 3 tags",
     404: UNKNOWN,
     409: "the device already has the tag",
@@ -357,7 +372,7 @@ export const updateDeviceTags = defineOperation({
   params: { uid },
   body: z.object({ tags }),
   errors: {
-    400: "tags missing, not 1..3 items, duplicates, or an invalid tag",
+    400: "tags missing, not 1 to 3 tags, duplicate tags, or an invalid tag",
     403: BELOW_OPERATOR,
     404: UNKNOWN,
   },

@@ -17,10 +17,12 @@ const part = "Firewall rules";
 const NOT_ADMINISTRATOR = "caller's role is below administrator";
 const UNKNOWN = "no such rule in the namespace";
 
-/** Highest priority of a rule: the maximum of a 32-bit column. The specification has no bound. */
+/** Highest priority of a rule: the maximum value of a 32-bit column. The specification has no maximum. */
 export const PRIORITY_MAX = 2_147_483_647;
 
-/** Id of a rule. It is decimal, because paths also declare it as an integer (rules D28). */
+/**
+ * Id of a rule: a decimal number, because the specification also declares the id as an integer in paths (rules D28).
+ */
 export const ruleId = z
   .string()
   .regex(/^[1-9][0-9]{0,9}$/, "must be a whole number of at least 1, without leading zeros");
@@ -29,7 +31,8 @@ const action = z.enum(["allow", "deny"]);
 
 export const firewallRule = model(
   "FirewallRule",
-  "Allows or denies logins to devices. Of the matching rules, the rule with the highest priority decides",
+  "Allows or denies logins to devices. Of the rules that match a login, the rule with the highest " +
+    "priority decides",
   z.object({
     id: ruleId.describe("The ID of the rule"),
     tenant_id: tenantId,
@@ -46,14 +49,20 @@ export const firewallRule = model(
 
 const settings = z.object({
   action,
-  active: z.boolean().describe("An inactive rule is skipped"),
+  active: z.boolean().describe("Whether the rule is active. The firewall skips inactive rules"),
   filter,
-  priority: z.int().min(0).max(PRIORITY_MAX).describe("The rule with the highest number decides"),
+  priority: z
+    .int()
+    .min(0)
+    .max(PRIORITY_MAX)
+    .describe("Of the rules that match a login, the rule with the highest priority decides"),
   source_ip: pattern.describe("Pattern on the client's address"),
   username: pattern.describe("Pattern on the login name"),
 });
 
-const INVALID = "field missing, bad regexp, negative priority, or both or no filter variant";
+const INVALID =
+  "field missing, invalid regular expression, negative priority, or not exactly one of filter.hostname " +
+  "and filter.tags";
 
 const common = {
   part,
@@ -144,11 +153,11 @@ export const addFirewallRuleTag = defineOperation({
 export const removeFirewallRuleTag = defineOperation({
   ...writeTags,
   id: "removeFirewallRuleTag",
-  summary: "Remove a tag from the filter of a rule. The body contains the tag",
+  summary: "Remove a tag from the filter of a rule. The request body contains the tag",
   method: "DELETE",
   body: z.object({ tag }),
   errors: {
-    400: "tag missing, the rule has a hostname filter, or the tag is the last one of the filter",
+    400: "tag missing, the rule has a hostname filter, or the tag is the last tag in the filter",
     403: NOT_ADMINISTRATOR,
     404: "no such rule, or its filter does not have the tag",
   },
@@ -161,7 +170,7 @@ export const updateFirewallRuleTags = defineOperation({
   method: "PUT",
   body: z.object({ tags }),
   errors: {
-    400: "not 1..3 unique valid tags, or the rule has a hostname filter",
+    400: "not 1 to 3 different, valid tags, or the rule has a hostname filter",
     403: NOT_ADMINISTRATOR,
     404: "no such rule, or a tag does not exist",
   },

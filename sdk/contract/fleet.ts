@@ -4,14 +4,15 @@ import { defineOperation } from "./operation.ts";
 import { model, uid } from "./schemas.ts";
 
 const part = "Devices and agents";
-const NO_NAMESPACE = "user token without a namespace";
+const NO_NAMESPACE = "the user's token is not for a namespace";
 const common = { part, auth: ["jwt", "apikey"], scope: "namespace", minRole: "observer" } as const;
 
 export const resolveDevice = defineOperation({
   ...common,
   id: "resolveDevice",
   summary:
-    "Get a device by uid or by name. The uid takes precedence. If several devices have the name, the accepted one is returned",
+    "Get a device by uid or by name. The uid takes precedence. If several devices have the name, the " +
+    "response is the accepted device",
   method: "GET",
   path: "/api/devices/resolve",
   object: "device",
@@ -28,10 +29,10 @@ const count = z.int().min(0);
 
 export const stats = model(
   "Stats",
-  "Numbers of devices and sessions of a namespace. Containers count as devices",
+  "The number of devices and the number of sessions of a namespace. Containers count as devices",
   z.object({
     registered_devices: count.describe("Accepted devices"),
-    online_devices: count.describe("Accepted devices that are online"),
+    online_devices: count.describe("Number of accepted devices that are online"),
     pending_devices: count,
     rejected_devices: count,
     active_sessions: count,
@@ -41,7 +42,7 @@ export const stats = model(
 export const getStats = defineOperation({
   ...common,
   id: "getStats",
-  summary: "Get the numbers of devices and sessions of the namespace",
+  summary: "Get the number of devices and the number of sessions of the namespace",
   method: "GET",
   path: "/api/stats",
   success: { body: stats },

@@ -58,7 +58,7 @@ export {
 
 type OperationsOf<M> = { [K in keyof M as M[K] extends Operation ? K : never]: M[K] };
 
-/** The operations among the exports of a module. */
+/** Type of the exports of a module that are operations. */
 function operationsOf<M extends object>(module: M): OperationsOf<M> {
   const entries = Object.entries(module).filter(([id, value]) => value?.id === id && "method" in value);
   return Object.fromEntries(entries) as OperationsOf<M>;
@@ -102,8 +102,8 @@ export const operations = { ...publicOperations, ...additionalOperations };
 export type Operations = typeof operations;
 
 /**
- * The operations for trusted services on the private network, such as an SSH entry, by id. A separate listener serves
- * them, and the client has no methods for them (clients section 7).
+ * The operations for trusted services on the private network, such as an SSH gateway, by id. A separate listener serves
+ * these operations, and the client has no methods for them (clients section 7).
  */
 export const internalOperations = {
   ...operationsOf(internal),

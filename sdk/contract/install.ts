@@ -9,7 +9,7 @@ const IDENTITY_MAX = 64;
 export const getInstallScript = defineOperation({
   id: "getInstallScript",
   part: "Authentication and users",
-  summary: "Get a shell script that installs an agent. The values of the query become the script's defaults",
+  summary: "Get a shell script that installs an agent. The script uses the values of the query as defaults",
   method: "GET",
   path: "/install.sh",
   aliases: ["/kickstart.sh", "/api/install"],
@@ -26,16 +26,16 @@ export const getInstallScript = defineOperation({
     preferred_identity: z
       .string()
       .max(IDENTITY_MAX)
-      // Readers must be able to trust the displayed script. Terminals obey control characters, and other characters
-      // hide or reverse text. The characters are listed because not all readers of JSON Schema support Unicode
-      // classes.
+      // The displayed text of the script must be the executed text. Terminals interpret control characters, and other
+      // characters hide or reverse text. The expression lists the characters, because not all JSON Schema validators
+      // support Unicode classes.
       .regex(
         // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern rejects control characters
         /^[^\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]*$/,
         "must not contain control characters",
       )
       .optional()
-      .describe("Identity to send instead of the machine's MAC address"),
+      .describe("Identity that the agent sends instead of the machine's MAC address"),
   },
   success: { body: z.string(), mediaType: "text/x-shellscript" },
 });

@@ -21,7 +21,9 @@ import { userSession } from "./users.ts";
  */
 export const INTERNAL_TOKEN = "X-Internal-Token";
 
-/** Headers in which the edge sends the identity of the caller to the services behind it (rules section 3). */
+/**
+ * Headers in which the edge proxy sends the identity of the caller to the services behind the proxy (rules section 3).
+ */
 export const IDENTITY_HEADERS = [
   "X-Tenant-ID",
   "X-Role",
@@ -33,7 +35,9 @@ export const IDENTITY_HEADERS = [
 
 const common = { part: "Private network", auth: ["internal"], scope: "internal" } as const;
 
-/** The namespace and device of an SSH address, the login name and the client's address. */
+/**
+ * Query fields of a login: the namespace and the device of the SSH address, the login name and the client's address.
+ */
 const login = {
   domain: z.string().min(1).max(255).describe("Name of the namespace"),
   name: z.string().min(1).max(255).describe("Name of the device"),
@@ -49,7 +53,7 @@ export const privateKey = model(
   "PrivateKey",
   "A key pair that the service created for one SSH login",
   z.object({
-    data: z.base64().describe("Base64 of the private key, PEM (PKCS#1)"),
+    data: z.base64().describe("Private key in PEM format (PKCS#1), encoded in base64"),
     fingerprint,
     created_at: dateTime,
   }),
@@ -60,9 +64,9 @@ export const authRequest = defineOperation({
   scope: "forwarded",
   id: "authRequest",
   summary:
-    "Identify the token or API key of the request, and return headers: X-Tenant-ID (except for a user without a " +
-    "namespace); X-Role for users with a namespace and for API keys; X-ID and X-Username for users; X-Api-Key, " +
-    "always `true`, for API keys; X-Device-UID for devices",
+    "Identify the caller by the token or API key of the request, and return headers: X-Tenant-ID (except " +
+    "for a user without a namespace); X-Role for users with a namespace and for API keys; X-ID and " +
+    "X-Username for users; X-Api-Key, always `true`, for API keys; X-Device-UID for devices",
   method: "GET",
   path: "/internal/auth",
   success: { headers: IDENTITY_HEADERS },
@@ -116,11 +120,11 @@ export const evaluatePublicKey = defineOperation({
   ...common,
   id: "evaluatePublicKey",
   summary:
-    "Check whether a key admits a login name to a device. A key that the namespace does not have admits no login",
+    "Check whether a key admits a login name on a device. Returns false if the namespace does not have the key",
   method: "POST",
   path: "/internal/sshkeys/public-keys/evaluate/{fingerprint}/{username}",
   params: { fingerprint, username: z.string().min(1).max(255) },
-  // The schema has only the device's fields that affect the decision. Callers send all fields.
+  // Callers send all fields of the device. The schema contains only the fields that affect the decision.
   body: z.object({
     name: z.string().max(255),
     tenant_id: tenantId,
@@ -133,7 +137,8 @@ export const evaluatePublicKey = defineOperation({
 export const createPrivateKey = defineOperation({
   ...common,
   id: "createPrivateKey",
-  summary: "Create a 4096-bit RSA key pair. authSshPublicKey signs with it during the next 60 seconds",
+  summary:
+    "Create a 4096-bit RSA key pair. authSshPublicKey can sign with this key pair during the next 60 seconds",
   method: "POST",
   path: "/internal/sshkeys/private-keys",
   success: { body: privateKey },
@@ -143,7 +148,8 @@ export const createPrivateKey = defineOperation({
 export const evaluateFirewall = defineOperation({
   ...common,
   id: "evaluateFirewall",
-  summary: "Check whether the firewall allows a login: 200 if it does",
+  summary:
+    "Check whether the firewall allows a login. Returns 200 if the firewall allows the login, otherwise 403",
   method: "GET",
   path: "/internal/firewall/rules/evaluate",
   edition: "enterprise",
@@ -159,7 +165,9 @@ const PAYMENT_GATEWAY_FAILED = "the payment gateway failed; the body is {message
 export const evaluateNamespaceBilling = defineOperation({
   ...ofTenant,
   id: "evaluateNamespaceBilling",
-  summary: "Return the result of evaluateBilling for the namespace in X-Tenant-ID",
+  summary:
+    "Check whether billing allows the namespace in X-Tenant-ID to accept another device, and users to " +
+    "connect to its devices",
   path: "/internal/billing/evaluate",
   success: { body: billingEvaluation },
   errors: { 400: NO_TENANT, 404: UNKNOWN_TENANT, 424: PAYMENT_GATEWAY_FAILED },
@@ -205,11 +213,12 @@ export const createSession = defineOperation({
 export const updateSession = defineOperation({
   ...common,
   id: "updateSession",
-  summary: "Change fields of a session. `recorded` is not among them: the first record sets it",
+  summary:
+    "Change fields of a session. A request cannot change `recorded`: the service sets it with the first record",
   method: "PATCH",
   path: "/internal/sessions/{uid}",
   params: { uid },
-  // The SSH service of 0.19 sends null for fields that do not change.
+  // The SSH service of 0.19 sends null for each field that it does not change.
   body: z.object({ authenticated: z.boolean().nullish(), type: sessionType.nullish() }),
   errors: { 404: UNKNOWN_SESSION },
   repeatable: true,
@@ -218,7 +227,7 @@ export const updateSession = defineOperation({
 export const keepSessionAlive = defineOperation({
   ...common,
   id: "keepSessionAlive",
-  summary: "Keep a session alive. Send it every 30 seconds",
+  summary: "Keep a session alive. Send this request every 30 seconds",
   method: "POST",
   path: "/internal/sessions/{uid}/keepalive",
   params: { uid },
@@ -229,7 +238,7 @@ export const keepSessionAlive = defineOperation({
 export const finishSession = defineOperation({
   ...common,
   id: "finishSession",
-  summary: "End a session. A session that is already closed does not change",
+  summary: "End a session. The operation has no effect on a closed session",
   method: "POST",
   path: "/internal/sessions/{uid}/finish",
   params: { uid },
@@ -251,7 +260,7 @@ export const addSessionEvent = defineOperation({
   },
 });
 
-/** True for an empty object. It counts as an omitted body. */
+/** Returns true for an empty object, which counts as an omitted body. */
 const isEmpty = (body: unknown): boolean =>
   typeof body === "object" && body !== null && Object.keys(body).length === 0;
 
@@ -265,11 +274,11 @@ export const streamSessionEvents = defineOperation({
   ...common,
   id: "streamSessionEvents",
   summary:
-    "Open a WebSocket for the events of a session. The session may begin later. Each text message is a JSON object with " +
-    "`type`, `timestamp`, `seat` and `data`, which is an object or the base64 of a payload. Events are stored as " +
-    "by `addSessionEvent`; the `output` of a `pty-output` is recorded as by `storeSessionRecord`. Messages that may not " +
-    "be stored are skipped. A malformed message closes the WebSocket with 1007, and a message of an unknown session " +
-    "closes it with 1008",
+    "Open a WebSocket for the events of a session, which need not exist yet. Each text message is a JSON " +
+    "object with `type`, `timestamp`, `seat` and `data`, which is an object or the base64 of a payload. " +
+    "Events are stored by `addSessionEvent`. The `output` of a `pty-output` event is recorded as by " +
+    "`storeSessionRecord`. The service ignores messages that it may not store. A malformed message closes" +
+    " the WebSocket with 1007, and a message of an unknown session closes it with 1008",
   method: "GET",
   path: "/internal/sessions/{uid}/events",
   params: { uid },
@@ -286,8 +295,8 @@ export const storeSessionRecord = defineOperation({
   ...common,
   id: "storeSessionRecord",
   summary:
-    `${recordSession.summary}. A request without a body changes nothing: the SSH service of 0.19 sends it at the end of ` +
-    "a recording, which is already stored",
+    `${recordSession.summary}. A request without a body has no effect. The SSH service of 0.19 ` +
+    "sends such a request at the end of a recording, after it has sent all output",
   method: "POST",
   path: "/internal/sessions/{uid}/records/{seat}",
   edition: "enterprise",

@@ -12,7 +12,8 @@ export const invitationLink = model(
 
 export const userStatus = model(
   "UserStatus",
-  "Status of an invited user: without an account, with an account that is not confirmed, or with a confirmed account",
+  "Status of an invited user: without an account, with an account that is not confirmed, or with a " +
+    "confirmed account",
   z.object({ status: z.enum(["invited", "not-confirmed", "confirmed"]) }),
 );
 
@@ -20,8 +21,8 @@ export const generateInvitationLink = defineOperation({
   id: "generateInvitationLink",
   part: "Namespaces and members",
   summary:
-    "Invite a user and return the link instead of mailing it. A new link invalidates the earlier one. Below the cloud " +
-    "edition, a user with an account becomes a member immediately",
+    "Invite a user, and return the link instead of sending it by mail. A new link invalidates the " +
+    "previous link. Below the cloud edition, a user with an account becomes a member immediately",
   method: "POST",
   path: "/api/namespaces/{tenant}/members/invites",
   edition: "enterprise",
@@ -35,7 +36,7 @@ export const generateInvitationLink = defineOperation({
   success: { body: invitationLink },
   errors: {
     400: "email or role missing or invalid",
-    403: "role below administrator, the requested role is owner or above the caller's, 100 invitations are open, or called with an API key",
+    403: "role below administrator, the requested role is owner or higher than the caller's role, 100 invitations are open, or called with an API key",
     404: "namespace unknown",
     409: "already a member",
   },
@@ -70,7 +71,7 @@ export const acceptInvite = defineOperation({
   body: z.object({ sig }),
   errors: {
     400: "sig missing",
-    403: "sig wrong, or it belongs to the invitation of another user, or called with an API key",
+    403: "sig wrong, sig from the invitation of another user, or called with an API key",
     404: "namespace or pending member unknown, or invitation expired",
   },
 });

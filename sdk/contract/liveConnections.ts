@@ -2,13 +2,13 @@ import { z } from "zod";
 import { defineOperation } from "./operation.ts";
 import { model, uid } from "./schemas.ts";
 
-/** Maximum length of a tunnel's line, in bytes: agents close the connection after a longer one. */
+/** Maximum length of a line in an agent's tunnel, in bytes. Agents close the connection after a longer line. */
 export const TUNNEL_LINE_MAX = 4096;
-/** Maximum size of an agent's message, in bytes. The largest messages of agents have 28,708 bytes. */
+/** Maximum size of a WebSocket message of an agent, in bytes. Known agents send at most 28,708 bytes. */
 export const STREAM_MESSAGE_MAX = 256 * 1024;
 /** Maximum size of a text that is pasted into a terminal, in bytes. */
 const TERMINAL_MESSAGE_MAX = 256 * 1024;
-/** Error of an operation that opens a WebSocket, for a request that is not for a WebSocket. */
+/** X that opens a WebSocket, for a request without a WebSocket upgrade. */
 export const NO_WEB_SOCKET = "the request is not for a WebSocket";
 
 export const terminalToken = model(
@@ -21,8 +21,8 @@ export const deviceConnection = defineOperation({
   id: "deviceConnection",
   part: "Devices and agents",
   summary:
-    "Open the tunnel of a device's agent, a WebSocket of binary messages: lines of JSON, each with a `command`. A newer " +
-    "tunnel of the same device replaces it. Each pong counts as a report",
+    "Open the tunnel of a device's agent, a WebSocket of binary messages: lines of JSON, each with a " +
+    "`command`. A newer tunnel of the same device replaces the older tunnel. Each pong counts as a report",
   method: "GET",
   path: "/ssh/connection",
   auth: ["device"],
@@ -31,7 +31,7 @@ export const deviceConnection = defineOperation({
   errors: {
     400: NO_WEB_SOCKET,
     404: "the device no longer exists",
-    429: "too many pending devices of the namespace, or behind the address, already have a tunnel",
+    429: "the namespace or the source address already has the maximum number of tunnels of pending devices",
   },
   bodyLimit: TUNNEL_LINE_MAX,
 });
@@ -40,8 +40,8 @@ export const deviceRevdial = defineOperation({
   id: "deviceRevdial",
   part: "Devices and agents",
   summary:
-    "Pick up a connection that was announced in the agent's tunnel: a WebSocket of binary messages. It works once, " +
-    "within 10 seconds",
+    "Accept a connection that the service announced in the agent's tunnel: a WebSocket of binary " +
+    "messages. Each announced connection can be accepted once, within 10 seconds",
   method: "GET",
   path: "/ssh/revdial",
   auth: ["none"],
@@ -66,12 +66,16 @@ export const openWebTerminal = defineOperation({
   body: z.object({
     device: uid,
     username: z.string().min(1).max(255),
-    password: z.string().max(1024).optional().describe("Password; or use fingerprint and signature"),
+    password: z
+      .string()
+      .max(1024)
+      .optional()
+      .describe("Password of the login. Omit it if fingerprint and signature are set"),
     fingerprint: z
       .string()
       .max(255)
       .optional()
-      .describe("Fingerprint of a public key, with signature; or use password"),
+      .describe("Fingerprint of the public key of the login. Requires signature; omit it if password is set"),
     signature: z.string().max(8192).optional().describe("Signature, base64"),
   }),
   success: { body: terminalToken },
@@ -83,7 +87,7 @@ export const streamWebTerminal = defineOperation({
   id: "streamWebTerminal",
   part: "Sessions",
   summary:
-    "Open a web terminal, a WebSocket of text messages. The service sends the terminal's output as it is. The client " +
+    "Open a web terminal, a WebSocket of text messages. The service sends the terminal's output unchanged. The client " +
     'sends JSON objects: input as `{"kind":1,"data":[bytes]}`, a new size as `{"kind":2,"data":{"cols":80,"rows":24}}`',
   method: "GET",
   path: "/ws/ssh",

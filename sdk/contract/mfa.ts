@@ -5,7 +5,8 @@ import { totpCode, userSession } from "./users.ts";
 
 const part = "Authentication and users";
 
-// The format differs from the codes of generateMfa, because enableMfa accepts codes that the client has created.
+// Any text is valid: a client may create its own recovery codes for enableMfa, in another format than those of
+// generateMfa.
 const recoveryCode = z.string().min(1).max(64);
 const identifier = z.string().min(1).max(254).describe("Username or e-mail");
 const mailedCode = z.string().min(1).max(64);
@@ -40,10 +41,11 @@ export const disableMfa = defineOperation({
         "An unused code, or a code that recoverMfa consumed less than 10 minutes ago; empty counts as absent",
       ),
   }),
-  // A repeated request would fail, because the code is already used.
+  // The client must not repeat the request: if the first attempt took effect, the code is used, and a second attempt
+  // fails.
   repeatable: false,
   errors: {
-    400: "neither or both of code and recovery_code sent, or MFA not enabled",
+    400: "not exactly one of code and recovery_code sent, or MFA not enabled",
     403: "code wrong, recovery code unknown or used, or called with an API key",
     429: LOCKED,
   },
@@ -53,7 +55,8 @@ export const recoverMfa = defineOperation({
   ...open,
   id: "recoverMfa",
   summary:
-    "Log in with a recovery code. The code is then used, but until X-Expires-At it can still disable MFA once",
+    "Log in with a recovery code. The code cannot be used for another login, but can disable MFA once " +
+    "until X-Expires-At",
   method: "POST",
   path: "/api/user/mfa/recover",
   body: z.object({ identifier, recovery_code: recoveryCode }),
@@ -68,15 +71,17 @@ export const recoverMfa = defineOperation({
 export const requestResetMfa = defineOperation({
   ...open,
   id: "requestResetMfa",
-  summary: "Mail two codes to the user's e-mail and recovery e-mail address. Both codes together reset MFA",
+  summary:
+    "Send one code to the user's e-mail address and another code to the recovery e-mail address. Both " +
+    "codes together reset MFA",
   method: "POST",
   path: "/api/user/mfa/reset",
   body: z.object({ identifier }),
   errors: {
     400: "identifier missing",
-    // Rules section 10 lists this status. It would reveal which users have an account (rules section 11, password
-    // recovery).
-    401: "on other servers: user unknown or without MFA; this service returns 200 for every identifier",
+    // Rules section 10 lists the status 404 for an unknown user. This service does not return it, because it would
+    // reveal which users have an account (rules section 11, password recovery).
+    401: "on other servers: the user is unknown or has no MFA. This service returns 200 for every identifier",
     429: "too many requests for the user from the caller's network; X-Account-Lockout contains the end of the lockout as a Unix second",
   },
 });
@@ -89,7 +94,8 @@ export const resetMfa = defineOperation({
   path: "/api/user/mfa/reset/{user-id}",
   params: { "user-id": userId },
   body: z.object({ main_email_code: mailedCode, recovery_email_code: mailedCode }),
-  // A repeated request would fail, because the codes are already used.
+  // The client must not repeat the request: if the first attempt took effect, the codes are used, and a second attempt
+  // fails.
   repeatable: false,
   success: { body: userSession },
   errors: {

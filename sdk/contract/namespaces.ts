@@ -39,7 +39,9 @@ export const member = model(
   z.object({
     id: userId.describe("The ID of the user"),
     added_at: dateTime.describe("The time when the membership was created or the user was invited"),
-    expires_at: z.union([dateTime, z.literal(ZERO_DATE)]).describe("End of a pending invitation"),
+    expires_at: z
+      .union([dateTime, z.literal(ZERO_DATE)])
+      .describe("Time at which a pending invitation expires"),
     role: role.describe("The role of the member"),
     type: z.enum(["personal", "team"]).describe("The type of the namespace"),
     status: z.enum(["accepted", "pending"]).describe("The status of the membership"),
@@ -50,11 +52,11 @@ export const member = model(
 );
 
 const announcement = z.string().max(4096);
-/** Maximum time limit of a session, in minutes: thirty days. */
+/** Maximum value of a session's time limits, in minutes: thirty days. */
 const MINUTES_MAX = 43_200;
 const minutes = z.int().min(0).max(MINUTES_MAX);
 
-/** Maximum size limit of a session's recording, in MiB. */
+/** Maximum value of the size limit of a session's recording, in MiB. */
 const MEBIBYTES_MAX = 1024;
 
 /** Maximum number of forwarding rules of a namespace. */
@@ -72,7 +74,9 @@ const ownSettings = {
   device_proof: z
     .enum(["optional", "required"])
     .optional()
-    .describe("Whether devices must prove their private key when they enroll and report; default: optional"),
+    .describe(
+      "Whether devices must prove that they have their private key when they enroll and report; default: optional",
+    ),
   session_max_minutes: minutes
     .optional()
     .describe("Maximum length of a session, in minutes; 0 or missing: no limit"),
@@ -83,7 +87,8 @@ const ownSettings = {
     .enum(["all", "default", "terminals"])
     .optional()
     .describe(
-      "Sessions that session_record records: `all`: all shells and commands; `default`: the same without file transfers; `terminals`: only terminals",
+      "Sessions that session_record records. `all`: all shells and commands; `default`: all shells and " +
+        "commands except file transfers; `terminals`: only terminals",
     ),
   session_record_megabytes: z
     .int()
@@ -96,7 +101,8 @@ const ownSettings = {
     .max(FORWARDING_RULES_MAX)
     .optional()
     .describe(
-      "Rules for the logins that may forward connections through devices, and their targets; missing: none",
+      "Rules for port forwarding through devices: the permitted login names and targets. If missing, " +
+        "forwarding is not permitted",
     ),
 };
 
@@ -115,7 +121,7 @@ export const namespace = model(
     }),
     max_devices: z.int().describe("-1: no limit"),
     device_count: z.int().describe("Accepted devices"),
-    devices_count: z.int().describe("The same as device_count, in the spelling of older clients"),
+    devices_count: z.int().describe("The same value as device_count; older clients use this name"),
     created_at: dateTime,
     billing: z.union([namespaceBilling, z.null()]).describe("null without a customer"),
     type: z.enum(["personal", "team"]).describe("The type of the namespace"),
@@ -166,7 +172,7 @@ export const createNamespace = defineOperation({
   success: { body: namespace },
   errors: {
     400: "name missing or not a host-name label",
-    403: "max_namespaces is 0 or reached, or called with an API key",
+    403: "the user has reached max_namespaces, or the operation was called with an API key",
     409: "name already in use",
   },
 });
@@ -189,7 +195,7 @@ export const getNamespace = defineOperation({
 export const editNamespace = defineOperation({
   ...change,
   id: "editNamespace",
-  summary: "Change the name or the settings. Omitted fields do not change",
+  summary: "Change the name or the settings of a namespace. Omitted fields do not change",
   method: "PUT",
   path: "/api/namespaces/{tenant}",
   minRole: "administrator",
@@ -215,7 +221,7 @@ export const editNamespace = defineOperation({
 export const deleteNamespace = defineOperation({
   ...change,
   id: "deleteNamespace",
-  summary: "Delete a namespace with its devices, keys, rules and sessions",
+  summary: "Delete a namespace and its devices, keys, rules and sessions",
   method: "DELETE",
   path: "/api/namespaces/{tenant}",
   minRole: "owner",
@@ -232,7 +238,8 @@ export const leaveNamespace = defineOperation({
   id: "leaveNamespace",
   part,
   summary:
-    "Leave a namespace. If it is the namespace of the token, the response is a session for another namespace; otherwise it is empty",
+    "Leave a namespace. If the token is for this namespace, the response is a session for another " +
+    "namespace; otherwise the response is empty",
   method: "DELETE",
   path: "/api/namespaces/{tenant}/members",
   auth: ["jwt"],
@@ -243,7 +250,7 @@ export const leaveNamespace = defineOperation({
   success: { body: userSession, mayBeEmpty: true },
   errors: {
     400: MALFORMED,
-    403: "caller is the owner, is not a member, or uses an API key",
+    403: "the caller is the owner, is not a member, or uses an API key",
     404: "namespace unknown",
   },
 });
@@ -251,7 +258,8 @@ export const leaveNamespace = defineOperation({
 export const inviteMember = defineOperation({
   ...changeMember,
   id: "inviteMember",
-  summary: "Add a member. On a cloud instance, the membership is pending until the user accepts it",
+  summary:
+    "Add a member. On a cloud instance, the membership is pending until the user accepts the invitation",
   method: "POST",
   path: "/api/namespaces/{tenant}/members",
   creates: true,
@@ -261,7 +269,7 @@ export const inviteMember = defineOperation({
   success: { body: namespace },
   errors: {
     400: "email or role missing or invalid",
-    403: "role below administrator, the requested role is owner or above the caller's, (cloud) 100 invitations are open, or called with an API key",
+    403: "role below administrator, the requested role is owner or higher than the caller's role, (cloud) 100 invitations are open, or called with an API key",
     404: "namespace unknown, caller not a member, or (community/enterprise) no user with that e-mail address",
     409: "already a member, or (cloud) a pending invitation is still valid",
   },
@@ -277,7 +285,7 @@ export const updateMember = defineOperation({
   body: z.object({ role: role.optional() }),
   errors: {
     400: "role unknown",
-    403: "role below administrator, the requested role is owner or above the caller's, the member is the owner, or called with an API key",
+    403: "role below administrator, the requested role is owner or higher than the caller's role, the member is the owner, or called with an API key",
     404: "namespace or member unknown",
   },
   repeatable: true,

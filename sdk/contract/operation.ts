@@ -16,15 +16,18 @@ export function roleAtLeast(role: Role, minimum: Role): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(minimum);
 }
 
-/** The rate limit of an operation. The server's settings contain the numbers. */
+/** The rate limit of an operation. The server's settings define the number of requests. */
 export interface RequestLimit {
-  /** `login`: few requests for each address and account; `report`: many requests for each address. */
+  /**
+   * Kind of limit: `login` allows few requests for each address and account, `report` allows many requests for each
+   * address.
+   */
   readonly kind: "login" | "report";
-  /** The field of the body that contains the account. */
+  /** The field of the body that identifies the account. */
   readonly account?: string;
 }
 
-/** The editions of the service. Each edition contains all operations of the earlier ones. */
+/** The editions of the service, smallest first. Each edition contains all operations of the smaller editions. */
 export type Edition = "community" | "enterprise" | "cloud";
 /** HTTP methods of operations. */
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -34,10 +37,10 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
  * - `public`: no identity is required
  * - `user`: a user's own account, with or without a namespace
  * - `namespace`: the role in the credential's namespace
- * - `path`: the role in the credential's namespace, which must be the `{tenant}` of the path; otherwise 403
+ * - `path`: the role in the credential's namespace; 403 if the `{tenant}` of the path is another namespace
  * - `member`: the role in the `{tenant}` of the path, regardless of the credential's namespace
- * - `device`: as `namespace`; or the caller is a device. If the path has a `{uid}`, it must be the uid of that device
- * - `session`: as `namespace`; or the caller is a device with access only to its own sessions
+ * - `device`: as `namespace`, or the caller is a device. A device may only use its own uid as the `{uid}` of the path
+ * - `session`: as `namespace`, or the caller is a device, which has access only to its own sessions
  * - `internal`: the caller is a trusted service on the internal listener, with access to all namespaces
  * - `tenant`: as `internal`, for the namespace in the header `X-Tenant-ID`
  * - `forwarded`: as `internal`, for the user whose credential the request contains
@@ -58,8 +61,8 @@ export type Scope =
 const INTERNAL_SCOPES: readonly Scope[] = ["internal", "tenant", "forwarded"];
 
 /**
- * Kinds of objects that programs or users declare. Each object has a revision, which changes with its declared
- * fields. The tags of a device are declared separately from the device, so they are an object of their own.
+ * Kinds of objects that programs or users declare. Each object has a revision, which changes when a declared field
+ * changes. Programs declare the tags of a device separately from the device, so the tags are a separate object.
  */
 export type ObjectKind =
   | "namespace"
@@ -75,7 +78,10 @@ export type ObjectKind =
 
 type Shape = Record<string, z.ZodType>;
 
-/** One operation of the service. Routes, client, OpenAPI document and tests are derived from it. */
+/**
+ * One operation of the service. The routes, the client, the OpenAPI document and the tests are derived from this
+ * definition.
+ */
 export interface Operation<
   Id extends string = string,
   P extends Shape = Shape,
@@ -88,7 +94,7 @@ export interface Operation<
   O extends ObjectKind | null = ObjectKind | null,
 > {
   readonly id: Id;
-  /** Part of the service that the operation belongs to, for the documentation. */
+  /** Part of the service to which the operation belongs: its section in the documentation. */
   readonly part: string;
   /** Description of the operation, for the documentation. */
   readonly summary: string;
@@ -97,15 +103,15 @@ export interface Operation<
   readonly path: string;
   /** Other paths of the operation. @default [] */
   readonly aliases: readonly string[];
-  /** The lowest edition with the operation. @default "community" */
+  /** The smallest edition that contains the operation. @default "community" */
   readonly edition: Edition;
-  /** `always`: lower editions route the operation too, and return an error. @default "by edition" */
+  /** If `always`, smaller editions also route the operation, and return an error. @default "by edition" */
   readonly routed: "always" | "by edition";
   readonly auth: readonly A[];
   readonly scope: S;
   /**
-   * The weakest role that may call the operation. Null: no role is required; in a scope with a namespace, no member
-   * may call it.
+   * The weakest role that may call the operation. Null if no role is required. In a scope with a namespace, null
+   * excludes all members.
    * @default null
    */
   readonly minRole: Role | null;
@@ -115,42 +121,47 @@ export interface Operation<
   readonly success: {
     /** Status of a successful response. @default 200 */
     readonly status: number;
-    /** Response headers for clients, in the wire's spelling. @default [] */
+    /** Names of the response headers that clients use, as in the HTTP response. @default [] */
     readonly headers: readonly string[];
     readonly body: R;
-    /** Media type of the body. A body that is not JSON is a text. @default JSON_TYPE */
+    /** Media type of the body. The client returns a body that is not JSON as a string. @default JSON_TYPE */
     readonly mediaType: string;
-    /** True if there is no body in some cases; `summary` describes them. @default false */
+    /** True if some responses have no body; `summary` describes these cases. @default false */
     readonly mayBeEmpty: boolean;
-    /** Media types of texts that a client can request in place of the body, with `Accept`. @default [] */
+    /**
+     * Other media types that a client can request with `Accept`; the response is then a text instead of the body.
+     * @default []
+     */
     readonly alternatives: readonly string[];
   };
-  /** The causes of each error status, including those of every operation of the scope. */
+  /** The causes of each error status, including the errors that all operations of the scope have in common. */
   readonly errors: Readonly<Record<number, string>>;
   /**
-   * True if the request may be repeated after a failure that leaves its effect unknown.
+   * True if the client may repeat the request after a failure that leaves the effect of the request unknown.
    * @default true for GET, PUT and DELETE, false for POST and PATCH
    */
   readonly repeatable: boolean;
   /**
-   * True if the operation accepts the header `Idempotency-Key`. As long as an object exists that was created with a
-   * key, a request with the same key returns that object and creates no other one. The response is 409 if the request
-   * describes another object. An addition of this service; other services ignore the header.
+   * True if the operation accepts the header `Idempotency-Key`. While the object that was created with a key exists, a
+   * request with the same key returns this object and creates none. The response is 409 if the request describes
+   * another object. The header is an addition of this service; other services ignore it.
    * @default false
    */
   readonly idempotencyKey: boolean;
   /**
-   * The kind of object that the operation reads or writes. Its response contains the object's revision as `ETag`. A
-   * write accepts `If-Match`, and is recorded in the audit trail. An addition of this service.
+   * The kind of object that the operation reads or writes. The response contains the object's revision as `ETag`. A
+   * write accepts `If-Match`, and the audit trail records it. Revisions and the audit trail are additions of this
+   * service.
    * @default null
    */
   readonly object: O;
-  /** True if the operation creates the object. It then does not accept `If-Match`. @default false */
+  /** True if the operation creates the object, and therefore does not accept `If-Match`. @default false */
   readonly creates: boolean;
   /** Maximum size of the request body in bytes: 64 KiB. @default 65536 */
   readonly bodyLimit: number;
   /**
-   * The rate limit. Requests above it are refused with 429 and `Retry-After`. An addition of this service.
+   * The rate limit. The service rejects further requests with 429 and `Retry-After`. Rate limits are an addition of
+   * this service.
    * @default null
    */
   readonly limit: RequestLimit | null;
@@ -172,10 +183,13 @@ interface OperationInput<P extends Shape, Q extends Shape, B extends z.ZodType, 
 /** Default media type of bodies. */
 export const JSON_TYPE = "application/json";
 
-/** Cause of a 400 for an operation without values that could be invalid. */
+/** Cause of the status 400 for an operation whose request has no values that could be invalid. */
 export const MALFORMED = "the request is malformed";
 
-/** Enough for the largest value of most operations, a public key of 32 KiB, and the other fields. */
+/**
+ * The limit suffices for a public key of 32 KiB, the largest value in the requests of most operations, and the other
+ * fields.
+ */
 const BODY_LIMIT = 64 * 1024;
 
 /** True for an operation that changes a declared object. */
@@ -188,7 +202,7 @@ export const takesIfMatch = (operation: Operation): boolean => writesObject(oper
 
 const CREDENTIAL_REFUSED = "JWT or API key missing, malformed, expired or unknown";
 
-/** The errors that every operation of a scope may return. */
+/** Returns the errors that every operation of a scope may return. */
 function commonErrors(scope: Scope, conditional: boolean): Record<number, string> {
   const common: Record<number, string> = { 500: "internal error" };
   if (INTERNAL_SCOPES.includes(scope)) common[403] = "X-Internal-Token missing or wrong";
@@ -237,7 +251,7 @@ export function defineOperation<
   const conditional = Boolean(input.object) && input.method !== "GET" && !creates;
   return {
     ...input,
-    // Each default is set separately, not with a spread: an explicit undefined must not replace a restrictive default.
+    // The code sets each default separately: with a spread, an explicit undefined would replace a restrictive default.
     aliases: input.aliases ?? [],
     edition: input.edition ?? "community",
     routed: input.routed ?? "by edition",
@@ -264,8 +278,9 @@ export function defineOperation<
 }
 
 /**
- * Header of a write with the resource of a program that declares the object. It is a hint for users: any writer can
- * send any value, and no decision depends on it. An addition of this service; other services ignore it.
+ * Header of a write request that contains the program resource that declares the object. The value is a hint for users:
+ * any client with write access can send any value, and no decision depends on it. The header is an addition of this
+ * service; other services ignore it.
  */
 export const DECLARED_BY = "Gatehouse-Declared-By";
 
@@ -273,7 +288,7 @@ export const DECLARED_BY = "Gatehouse-Declared-By";
 const LONGEST = 1024;
 
 const PART = "(?:[A-Za-z0-9._~!*'()-]|%[0-9A-Fa-f]{2})+";
-const ALLOWED = `must be project/stack/resource, each of them percent-encoded UTF-8 without control characters and not empty; at most ${LONGEST} bytes in total`;
+const ALLOWED = `must be project/stack/resource, each part percent-encoded UTF-8 without control characters and not empty; at most ${LONGEST} bytes in total`;
 
 /** Value of {@link DECLARED_BY}. */
 export const declaredByHeader = z
@@ -281,27 +296,29 @@ export const declaredByHeader = z
   .regex(new RegExp(`^(?=.{1,${LONGEST}}$)${PART}/${PART}/${PART}$`), { error: ALLOWED, abort: true })
   .refine((text) => partsOf(text)?.every((part) => !/\p{Cc}/u.test(part)) ?? false, ALLOWED)
   .describe(
-    "project/stack/resource of the program that declares the object, each percent-encoded. A hint for users: the " +
-      "service shows it with the object and in the audit trail, and no decision depends on it",
+    "project/stack/resource of the program that declares the object, each part percent-encoded. The value" +
+      " is a hint for users: the service shows it with the object and in the audit trail, and no decision " +
+      "depends on it",
   );
 
 const declarationFields = { project: z.string(), stack: z.string(), resource: z.string() };
 
-/** The resource of a program that a request named as the source of an object. */
+/** The program resource that declares an object, according to a request. */
 export const declaration = z.object(declarationFields);
 
 /** A resource of a Pulumi program: the names of the project, the stack and the resource. */
 export type Declaration = Readonly<z.output<typeof declaration>>;
 
 /**
- * The resource of a program that last declared an object, according to the requests; absent if no request contained
- * it.
+ * The program resource that last declared an object, according to the header {@link DECLARED_BY}; absent if no request
+ * contained the header.
  */
 export const declaredBy = z
   .object({ ...declarationFields, at: z.iso.datetime({ offset: false }) })
   .optional()
   .describe(
-    "The resource of a program that last declared the object, from the request; a hint that any writer can forge",
+    "The program resource that last declared the object, according to the request. The value is a hint: " +
+      "any client with write access can forge it",
   );
 
 /** Kinds of objects that programs cannot declare. */
@@ -317,7 +334,7 @@ export function declarationOf(text: string): Declaration {
   return { project, stack, resource };
 }
 
-/** The value of {@link DECLARED_BY}; undefined if the header cannot contain it. */
+/** Returns the value of {@link DECLARED_BY} for a resource; undefined if the header cannot contain the value. */
 export function declaredByText({ project, stack, resource }: Declaration): string | undefined {
   const text = [project, stack, resource].map((part) => encodeURIComponent(part.toWellFormed())).join("/");
   return declaredByHeader.safeParse(text).success ? text : undefined;

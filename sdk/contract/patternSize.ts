@@ -1,12 +1,15 @@
 import { RE2JS } from "re2js";
 
 /**
- * Maximum {@link patternSize} of a pattern. RE2 itself has such a limit. The engine of this package allows about
- * seven hundred times as much; such a pattern takes seconds to compile and to match.
+ * Maximum {@link patternSize} of a pattern. RE2 itself limits the size of patterns. The RE2JS engine allows patterns
+ * that are about seven hundred times larger, which take seconds to compile and to match.
  */
 export const PATTERN_SIZE_MAX = 2000;
 
-/** The cost of a Unicode class's tables, in instructions. They are created only once, even if the class is repeated. */
+/**
+ * The cost of a Unicode class's tables, in instructions. The engine creates the tables only once, even if the class is
+ * repeated.
+ */
 const UNICODE_CLASS = 10;
 /**
  * The cost of a range beyond ASCII that ignores letter case, in instructions: the engine visits all letters of the
@@ -14,29 +17,31 @@ const UNICODE_CLASS = 10;
  */
 const FOLDED_RANGE = 100;
 
-// The engine itself compiles this expression, because it does not backtrack.
+// RE2JS compiles this expression, because RE2JS does not backtrack.
 const TOKEN = RE2JS.compile(
   [
     String.raw`\\Q(?:.*?)(?:\\E|\z)`,
     String.raw`\\[pPx]\{[^}]*\}|\\.`,
-    // The first item of a class may be a closing bracket. The bracket at the end of a named class does not end the
-    // class around it. A class without an end is one token too, so that the text is read only once.
+    // The first item of a class may be a closing bracket. The closing bracket of a named class does not end the outer
+    // class. A class without a closing bracket is also one token, so that the function reads the text only once.
     String.raw`\[\^?\]?(?:\[:\^?[a-z]+:\]|\\.|[^\]\\])*\]?`,
     String.raw`\(\?(?:P?<[^>]*>?|[^:)]*[:)]?)`,
-    // A repetition with leading zeros is not a count; its characters are literals.
+    // RE2 reads a repetition with leading zeros as literal characters.
     String.raw`\{(?:0|[1-9]\d*)(?:,(?:0|[1-9]\d*)?)?\}`,
     ".",
   ].join("|"),
   RE2JS.DOTALL,
 );
 
-/** An open group: its size so far, and the size of its last item, to which a repetition applies. */
+/**
+ * A group whose end has not been read: its current size, and the size of its last item, to which a repetition applies.
+ */
 interface Group {
   size: number;
   last: number;
 }
 
-/** Size of a repeated item after RE2 has expanded it: `x{2,4}` becomes `xx(x(x)?)?`. */
+/** Returns the size of a repeated item after RE2 has expanded the repetition: `x{2,4}` becomes `xx(x(x)?)?`. */
 function repeatedSize(item: number, repetition: string): number {
   const [least = 0, most = least] = repetition.slice(1, -1).split(",").map(Number);
   if (repetition.endsWith(",}")) return Math.max(least, 1) * item + 2;
@@ -44,8 +49,8 @@ function repeatedSize(item: number, repetition: string): number {
 }
 
 /**
- * The size of a pattern in RE2 syntax. The compiled program has at most this number of instructions. The pattern is
- * not compiled. The size is meaningless for a text that is not a pattern.
+ * Returns the size of a pattern in RE2 syntax: an upper bound of the number of instructions in the compiled pattern.
+ * The function does not compile the pattern. For a text that is not a pattern, the result is meaningless.
  */
 export function patternSize(text: string): number {
   const open: Group[] = [];
@@ -65,7 +70,7 @@ export function patternSize(text: string): number {
     const token = tokens.group() ?? "";
     if (token.startsWith("\\Q")) {
       group.size += token.length;
-      // After an empty quotation, a repetition applies to the item before it.
+      // After an empty quotation `\Q\E`, a repetition applies to the item before the quotation.
       if (token !== "\\Q\\E") group.last = 1;
     } else if (token === ")") {
       const { size } = group;
@@ -75,7 +80,7 @@ export function patternSize(text: string): number {
       foldsCase ||= /^\(\?[a-zA-Z]*i/.test(token);
       if (token.endsWith(")")) continue;
       open.push(group);
-      // One instruction each for the beginning, the end and the content of the group, even if the content is empty.
+      // A group needs one instruction for its beginning, one for its end, and at least one for its content.
       group = { size: 3, last: 0 };
     } else if (token === "|") {
       group.size += 2;
@@ -92,7 +97,7 @@ export function patternSize(text: string): number {
 }
 
 /**
- * The cost of the tables of a token, in instructions.
+ * Returns the cost of a token's tables, in instructions.
  * @param token a class or an escape
  */
 function tablesSize(token: string, foldsCase: boolean): number {

@@ -4,7 +4,8 @@ import { defineOperation } from "./operation.ts";
 import { uid } from "./schemas.ts";
 
 /**
- * Requests from one instance to another: streams to devices, and pick-ups by agents that reached the wrong instance.
+ * Requests between two instances of the service: streams to devices, and pick-ups of connections by agents that reached
+ * another instance than the one with the connection.
  */
 const ofPeer = { part: "Private network", auth: ["internal"], scope: "internal", method: "GET" } as const;
 const peerStream = { success: { status: 101 }, bodyLimit: STREAM_MESSAGE_MAX } as const;
@@ -14,8 +15,9 @@ export const openDeviceStream = defineOperation({
   ...peerStream,
   id: "openDeviceStream",
   summary:
-    "Open a connection to a device whose tunnel this instance has, for another instance: a WebSocket of binary " +
-    "messages, which are the device's own",
+    "Open a connection to a device for another instance of the service. This instance must have the " +
+    "device's tunnel. The connection is a WebSocket of binary messages, which are the messages of the " +
+    "device's agent",
   path: "/internal/devices/{uid}/stream",
   params: { uid },
   errors: {
@@ -30,7 +32,8 @@ export const passPickUp = defineOperation({
   ...peerStream,
   id: "passPickUp",
   summary:
-    "Pick up a connection that this instance has announced, for an agent that reached another instance: a WebSocket",
+    "Accept a connection that this instance announced, as a WebSocket. The caller is another instance of " +
+    "the service, which received the agent's request",
   path: "/internal/dials/{id}",
   params: { id: z.string().max(255) },
   errors: { 400: NO_WEB_SOCKET, 404: "no such connection is waiting" },

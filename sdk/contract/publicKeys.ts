@@ -16,7 +16,7 @@ import {
 } from "./schemas.ts";
 
 const part = "Public keys";
-const NO_NAMESPACE = "user token without a namespace";
+const NO_NAMESPACE = "the user's token is not for a namespace";
 const NOT_ADMINISTRATOR = "caller's role is below administrator";
 
 const common = { part, auth: ["jwt", "apikey"], scope: "namespace" } as const;
@@ -24,7 +24,7 @@ const write = { ...common, object: "publicKey", minRole: "administrator" } as co
 
 export const publicKey = model(
   "PublicKey",
-  "An SSH public key, with the logins and devices that it opens",
+  "An SSH public key. It admits logins with matching login names on matching devices",
   z.object({
     data: z.string().describe("Base64 of the normalized authorized_keys line"),
     fingerprint,
@@ -70,7 +70,7 @@ export const createPublicKey = defineOperation({
   idempotencyKey: true,
   success: { body: publicKey },
   errors: {
-    400: "field missing, bad regexp, both or no filter variant, or data is not an OpenSSH public key",
+    400: "field missing, invalid regular expression, not exactly one of filter.hostname and filter.tags, or data is not an OpenSSH public key",
     403: NOT_ADMINISTRATOR,
     404: "a filter tag does not exist in the namespace",
     409: "a key with the same fingerprint already exists in the namespace",
@@ -87,7 +87,7 @@ export const updatePublicKey = defineOperation({
   body: z.object(settings),
   success: { body: publicKey },
   errors: {
-    400: "field missing, bad regexp, or both or no filter variant",
+    400: "field missing, invalid regular expression, or not exactly one of filter.hostname and filter.tags",
     403: NOT_ADMINISTRATOR,
     404: "no such key in the namespace, or a filter tag does not exist",
   },
@@ -128,9 +128,9 @@ export const updatePublicKeyTags = defineOperation({
   params: { fingerprint },
   body: z.object({ tags }),
   errors: {
-    400: "not 1..3 unique valid tags",
+    400: "not 1 to 3 different, valid tags",
     403: NOT_ADMINISTRATOR,
-    404: "no such key, key has a hostname filter, or a tag does not exist",
+    404: "no such key, the key has a hostname filter, or a tag does not exist",
   },
 });
 
@@ -142,7 +142,7 @@ export const removePublicKeyTag = defineOperation({
   path: "/api/sshkeys/public-keys/{fingerprint}/tags/{tag}",
   params: { fingerprint, tag },
   errors: {
-    400: "the key has a hostname filter, or the tag is the last one of the filter",
+    400: "the key has a hostname filter, or the tag is the last tag in the filter",
     403: NOT_ADMINISTRATOR,
     404: "no such key, or its filter does not have the tag",
   },

@@ -4,14 +4,14 @@ import { model } from "./schemas.ts";
 
 export const samlUrl = model(
   "SamlUrl",
-  "Address at which a browser logs in at the identity provider",
+  "Address of the identity provider's login page, for the user's browser",
   z.object({ url: z.url() }),
 );
 
 export const getSamlAuthUrl = defineOperation({
   id: "getSamlAuthUrl",
   part: "Authentication and users",
-  summary: "Start a login at the identity provider. The returned address works once, within 10 minutes",
+  summary: "Start a login at the identity provider. The returned address can be used once, within 10 minutes",
   method: "GET",
   path: "/api/user/saml/auth",
   edition: "enterprise",

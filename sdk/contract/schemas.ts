@@ -15,10 +15,10 @@ export function model<T extends z.ZodType>(id: string, description: string, sche
 /** A time in RFC 3339 format, in UTC. */
 export const dateTime = z.iso.datetime({ offset: false });
 
-/** The wire's value for "no date" (models section 0). */
+/** The time that represents "no date" in requests and responses (models section 0). */
 export const ZERO_DATE = "0001-01-01T00:00:00Z";
 
-/** Id of a namespace: a UUID of any version. Ids that users or older servers created may have other versions than 4. */
+/** Id of a namespace: a UUID of any version. Ids from users or older servers may have other versions than 4. */
 export const tenantId = z
   .string()
   .regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/, "must be a lower-case uuid")
@@ -78,7 +78,7 @@ export const tags = z
 export const PATTERN_MAX = 1024;
 
 const VALID_KEPT = 100;
-/** The most recent valid patterns. Many objects share the same few patterns. */
+/** The patterns that most recently passed the check, as a cache: many objects share a few patterns. */
 const valid = new Set<string>();
 
 /** A regular expression in RE2 syntax, unanchored (rules section 13). */
@@ -87,7 +87,7 @@ export const pattern = z
   .min(1)
   .max(PATTERN_MAX)
   .superRefine((text, context) => {
-    // The length has its own error. The pattern is not compiled: that would take seconds for a megabyte.
+    // `max` reports a pattern that is too long. Such a pattern is not compiled: a megabyte would take seconds.
     if (text.length > PATTERN_MAX || valid.has(text)) return;
     const size = patternSize(text);
     if (size > PATTERN_SIZE_MAX) {
@@ -110,7 +110,8 @@ export const pattern = z
 /** The devices of a key or rule: exactly one of a name pattern and tags (models section 5). */
 export const filter = model(
   "Filter",
-  "Selects devices: by a pattern on the device's name, or by tags (one of them is enough)",
+  "Selects devices by a pattern on the device name, or by tags. A device matches if it has at least one " +
+    "of the tags",
   z
     .object({ hostname: pattern.optional(), tags: tags.optional() })
     .meta({ oneOf: [{ required: ["hostname"] }, { required: ["tags"] }] })
@@ -120,18 +121,21 @@ export const filter = model(
     ),
 );
 
-/** A filter in a response (models section 5). Its values were checked when they were stored. */
+/**
+ * A filter in a response (models section 5). The schema does not check the values, because the service checked them
+ * before it stored them.
+ */
 export const wireFilter = z.object({
   hostname: z.string().optional(),
   tags: z.array(z.string()).optional(),
 });
 
-/** Body of an error. */
+/** Body of an error response. */
 export const message = model("Error", "The body of an error response", z.object({ message: z.string() }));
 
-const page = z.int().min(1).max(1_000_000).default(1).describe("Number of the page, from 1");
+const page = z.int().min(1).max(1_000_000).default(1).describe("Page number, starting at 1");
 const perPage = z.int().min(1).max(100).default(10).describe("Number of items on a page");
-/** Query fields of a list in pages. */
+/** Query fields of a paginated list. */
 export const paging = { page, per_page: perPage };
 
 const filterParameter = z
@@ -139,8 +143,8 @@ const filterParameter = z
   .max(16_384)
   .optional()
   .describe(
-    "Base64 of a JSON array of property and operator items. Maximum: 100 items, 100 compared values, and 20 searches of " +
-      "texts, lists or counts",
+    "Base64 of a JSON array of property and operator items. Maximum: 100 items, 100 compared values, and " +
+      "20 searches of texts, lists or counts",
   );
 /** Query fields of a list with a filter. */
 export const filtering = { filter: filterParameter, ...paging };
@@ -150,14 +154,17 @@ export const sorting = {
     .string()
     .max(64)
     .optional()
-    .describe("Field to sort by. For an unknown field, the default is used"),
+    .describe("Field to sort by. For an unknown field, the service uses the default order"),
   order_by: z.enum(["asc", "desc"]).optional().describe("Default: desc"),
 };
 
-/** Header of a list in pages with the number of items in the whole list. */
+/** Response header of a paginated list: the number of items in the whole list. */
 export const TOTAL_COUNT = "X-Total-Count";
 
-/** Header that prevents a second object after a repeated creation, on the operations that accept it. */
+/**
+ * Request header with which a repeated create request does not create a second object, on the operations that accept
+ * the header.
+ */
 export const IDEMPOTENCY_KEY = "Idempotency-Key";
 
 /** Value of {@link IDEMPOTENCY_KEY}. */
@@ -165,27 +172,31 @@ export const idempotencyKey = z
   .string()
   .regex(/^[\x21-\x7e]{1,255}$/, "must be 1 to 255 visible ASCII characters")
   .describe(
-    "Chosen by the client, one key for each object. As long as the object exists that was created with the key, the " +
-      "same key returns that object in its current state and creates no other one. A body that describes another object " +
-      "(by name, key, secret, e-mail address or tag) is refused with 409",
+    "A key that the client chooses for each object. While the object that was created with the key " +
+      "exists, a request with the same key returns this object in its current state and creates none. A " +
+      "body that describes another object (by name, key, secret, e-mail address or tag) is refused with 409",
   );
 
-/** Header that makes a write conditional: it succeeds only if the object has not changed since it was read. */
+/**
+ * Request header that makes a write conditional: the write succeeds only if the object still has the revision in the
+ * header.
+ */
 export const IF_MATCH = "If-Match";
 
 /** Value of {@link IF_MATCH}: entity tags in the format of RFC 9110, or `*`. Any other value matches no object. */
 export const ifMatch = z
   .string()
   .describe(
-    '`*`, or revisions (ETag) in quotes: "…", "…". The write succeeds only if the object has one of them; otherwise 412',
+    '`*`, or revisions (ETag) in quotes: "…", "…". The write succeeds only if the object has one of these revisions; otherwise the status is 412',
   );
 
-/** Revision of an object: a digest of its declared fields. Other services with this API do not send it. */
+/** Revision of an object: a digest of its declared fields. Other services with this API send no revision. */
 export const revision = z
   .string()
   .optional()
   .describe(
-    "Changes only with the declared fields of the object. It is also the ETag of a response with this object alone",
+    "Revision of the object, which changes only with the declared fields. A response that contains only " +
+      "this object has the revision as its ETag",
   );
 
 const TYPE_NAMES: Readonly<Record<string, string>> = {
@@ -200,16 +211,16 @@ const TYPE_NAMES: Readonly<Record<string, string>> = {
 
 const UNITS: Readonly<Record<string, string>> = { string: "character", array: "item" };
 
-/** The end of a message about a limit: "must have at least 3 characters", "must be at least 3". */
+/** Returns the end of a message about a limit: "must have at least 3 characters", "must be at least 3". */
 function bound(how: string, limit: number | bigint, origin: string): string {
   const unit = UNITS[origin];
   return unit ? `must have ${how} ${limit} ${unit}${limit === 1 ? "" : "s"}` : `must be ${how} ${limit}`;
 }
 
 /**
- * The requirement on a value, as the end of a sentence that begins with the field's name: "must have at least 3
- * characters". It replaces zod's own messages, but not those of a schema:
- * `schema.safeParse(value, { error: issueText })`.
+ * Returns the requirement on a value, as the end of a sentence that begins with the field's name: "must have at least 3
+ * characters". As in `schema.safeParse(value, { error: issueText })`, the text replaces zod's default messages, but not
+ * the messages that a schema defines.
  */
 export function issueText(issue: z.core.$ZodRawIssue): string {
   switch (issue.code) {

@@ -13,20 +13,24 @@ const common = { part, auth: ["jwt", "apikey"], scope: "namespace" } as const;
 /** Media type of a recording in the format of terminal players. */
 export const ASCIICAST = "application/x-asciicast";
 
-/** Highest seat. Seats number the parallel channels of a session. */
+/** Highest seat number. A seat is one of the parallel channels of a session. */
 const SEAT_MAX = 9999;
 const seat = z.int().min(0).max(SEAT_MAX);
 const seatInPath = z
   .string()
   .regex(/^(0|[1-9]\d{0,3})$/, `must be a whole number from 0 to ${SEAT_MAX}`)
-  .describe("Number of the session's channel, from 0");
+  .describe("Seat number: the number of a channel of the session, starting at 0");
 
 /** Maximum length of a chunk of terminal output, in characters. */
 const MESSAGE_MAX = 32 * 1024;
-// A terminal's size has 32 bits (RFC 4254, section 6.2). A smaller maximum would cause gaps in recordings.
+// The width and height of a terminal are 32-bit numbers (RFC 4254, section 6.2). With a smaller maximum, recordings
+// would lack the output of larger terminals.
 const size = z.int().min(0).max(4_294_967_295);
 
-/** The data of an event. It is flat, as in all known events: reading deeply nested values would be expensive. */
+/**
+ * The data of an event: a flat object, because nested values would be expensive to parse. All known events have flat
+ * data.
+ */
 export const eventData = z.record(
   z.string().max(64),
   z.union([z.string(), z.number(), z.boolean(), z.null()]),
@@ -35,7 +39,7 @@ export const eventData = z.record(
 /** Maximum number of events in one response. */
 export const EVENTS_PAGE = 1000;
 
-/** An event in a session, as an SSH entry reports it. New kinds of events may be added (models section 7). */
+/** An event in a session, as an SSH gateway reports it. Later versions may add types of events (models section 7). */
 export const sessionEvent = model(
   "SessionEvent",
   "An event in a session: shell, exec, pty-req, …",
@@ -49,7 +53,7 @@ export const sessionEvent = model(
 
 export const session = model(
   "Session",
-  "A login to a device",
+  "A session: a login to a device",
   z.object({
     uid,
     device_uid: uid,
@@ -59,23 +63,30 @@ export const session = model(
     ip_address: z.string().describe("Address of the client"),
     started_at: dateTime,
     last_seen: dateTime,
-    active: z.boolean().describe("Authenticated, not closed, and kept alive within the last 90 seconds"),
+    active: z
+      .boolean()
+      .describe(
+        "Whether the session is authenticated, not closed, and was kept alive within the last 90 seconds",
+      ),
     authenticated: z.boolean(),
-    recorded: z.boolean().describe("The session has a recording"),
+    recorded: z.boolean().describe("Whether the session has a recording"),
     type: z.string().describe("web, term, none, …"),
     term: z.string().describe("Terminal type"),
-    position: z.object({ latitude: z.number(), longitude: z.number() }).describe("Position of ip_address"),
-    // This field is not in the specification. It is an addition of this service.
+    position: z
+      .object({ latitude: z.number(), longitude: z.number() })
+      .describe("Geographic position of ip_address"),
+    // The field `key_fingerprint` is an addition of this service and not part of the specification.
     key_fingerprint: z
       .string()
       .optional()
       .describe(
-        "Fingerprint of the public key that opened the session; missing if a password opened it, or for a session of another server",
+        "Fingerprint of the public key that authenticated the login; missing if a password authenticated " +
+          "the login, and on other servers",
       ),
     user_id: userId.optional().describe("User whose login opened the session in a browser"),
-    // The specification has this form. Other servers send one flat list of types (rules D7).
+    // `types` has a list for each seat, as in the specification. Other servers send one flat list of types (rules D7).
     events: z.object({
-      types: z.array(z.array(z.string())).describe("Types of each seat's events, in the order of `seats`"),
+      types: z.array(z.array(z.string())).describe("For each seat in `seats`, the types of its events"),
       seats: z.array(z.int()),
       items: z
         .array(sessionEvent)
@@ -84,7 +95,7 @@ export const session = model(
   }),
 );
 
-/** Output streams of a command. All output of a terminal is `stdout`. */
+/** Output stream of a command. All output of a terminal is `stdout`. */
 const stream = z.enum(["stdout", "stderr"]).optional().describe("Default: stdout");
 
 const chunk = {
@@ -99,7 +110,10 @@ const chunk = {
 /** A chunk of terminal output in a request. */
 export const recordChunk = z.object(chunk);
 
-/** Maximum size of a request: the longest message with every character escaped, and the other fields. */
+/**
+ * Maximum size of a request that adds a chunk, in bytes: the longest message with every character escaped, and the
+ * other fields.
+ */
 export const RECORD_BODY_LIMIT = 6 * MESSAGE_MAX + 4096;
 
 export const sessionRecord = model(
@@ -125,7 +139,7 @@ export const getSessions = defineOperation({
     user_id: userId.optional().describe("Only sessions that this user opened in a browser"),
   },
   success: { headers: [TOTAL_COUNT], body: z.array(session) },
-  errors: { 403: "user token without a namespace" },
+  errors: { 403: "the user's token is not for a namespace" },
 });
 
 export const getSession = defineOperation({
@@ -146,16 +160,20 @@ export const getSession = defineOperation({
       ),
   },
   success: { body: session },
-  errors: { 400: "events_after is not a whole number", 403: "user token without a namespace", 404: UNKNOWN },
+  errors: {
+    400: "events_after is not a whole number",
+    403: "the user's token is not for a namespace",
+    404: UNKNOWN,
+  },
 });
 
 export const setSessionAuthenticated = defineOperation({
   id: "setSessionAuthenticated",
   part,
-  summary: "Set whether the login of a session succeeded. With true, the session becomes active",
+  summary: "Store whether the login of a session succeeded. The value true makes the session active",
   method: "POST",
   path: "/api/sessions/{uid}",
-  // Trusted services use `updateSession` on the internal listener.
+  // Trusted services call `updateSession` on the internal listener instead of this operation.
   auth: ["jwt", "apikey", "device", "internal"],
   scope: "session",
   minRole: "administrator",
@@ -168,7 +186,7 @@ export const setSessionAuthenticated = defineOperation({
 export const closeSession = defineOperation({
   ...common,
   id: "closeSession",
-  summary: "Close a session. A closed session does not change",
+  summary: "Close a session. The operation has no effect on a closed session",
   method: "POST",
   path: "/api/sessions/{uid}/close",
   minRole: "administrator",
@@ -189,7 +207,7 @@ export const recordSession = defineOperation({
   method: "POST",
   path: "/api/sessions/{uid}/records/{seat}",
   edition: "enterprise",
-  // Trusted services use `storeSessionRecord` on the internal listener.
+  // Trusted services call `storeSessionRecord` on the internal listener instead of this operation.
   auth: ["jwt", "apikey", "device", "internal"],
   scope: "session",
   minRole: "administrator",
@@ -198,8 +216,9 @@ export const recordSession = defineOperation({
   errors: {
     400: MALFORMED,
     403:
-      "role below administrator, recording is off, the session has ended, or the recording has reached its maximum length; " +
-      "or the caller is a device without a proof of its key, or a device whose session the gateway records",
+      "role below administrator, recording is off, the session has ended, or the recording has reached " +
+      "its maximum length; or the caller is a device without a proof of its key, or a device whose " +
+      "session the gateway records",
     404: UNKNOWN,
     422: "a body field is missing, has the wrong type or differs from the path",
   },
@@ -217,7 +236,7 @@ export const getSessionRecord = defineOperation({
     "Get the recording of a seat, ordered by time. The format is asciicast v2 if `Accept` contains " +
     `\`${ASCIICAST}\` or \`text/plain\` and does not prefer JSON`,
   method: "GET",
-  // The specification has the array. Terminal players accept the text (rules D29).
+  // The array is the format of the specification. The texts are formats for terminal players (rules D29).
   success: { body: z.array(sessionRecord), alternatives: [ASCIICAST, "text/plain"] },
   errors: { 403: BELOW_ADMINISTRATOR, 404: NOTHING_RECORDED },
 });
@@ -242,5 +261,5 @@ export const getSessionRecordStatus = defineOperation({
   path: "/api/users/security",
   minRole: "observer",
   success: { body: z.boolean() },
-  errors: { 404: "token without a namespace" },
+  errors: { 404: "the token is not for a namespace" },
 });

@@ -2,15 +2,15 @@ import { createHash, createPublicKey } from "node:crypto";
 
 type FieldCheck = (field: Buffer) => boolean;
 
-/** The required content of a key's blob after the name of the type. */
+/** The required fields of an SSH key blob, after the name of the key type. */
 interface SshKeyForm {
-  /** One check for each field, in order. */
+  /** One check for each field of the blob, in order. */
   readonly fields: readonly FieldCheck[];
-  /** The checks in words, as the end of a sentence. */
+  /** Description of the required fields, as the end of a sentence. */
   readonly allowed: string;
 }
 
-/** Limits of OpenSSH for an RSA modulus (`SSH_RSA_MINIMUM_MODULUS_SIZE`, `SSHBUF_MAX_BIGNUM`). */
+/** OpenSSH's limits for the number of bits of an RSA modulus (`SSH_RSA_MINIMUM_MODULUS_SIZE`, `SSHBUF_MAX_BIGNUM`). */
 const MODULUS_BITS = { min: 1024, max: 16_384 };
 
 const anyText: FieldCheck = () => true;
@@ -25,7 +25,10 @@ const text =
   (field) =>
     field.toString("latin1") === expected;
 
-/** Checks that a field is a point of a curve, uncompressed, as OpenSSH requires (RFC 5656, section 3.1). */
+/**
+ * Returns a check that a field is an uncompressed point of an elliptic curve, as OpenSSH requires (RFC 5656, section
+ * 3.1).
+ */
 const point =
   (crv: "P-256" | "P-384" | "P-521", size: number): FieldCheck =>
   (field) =>
@@ -38,14 +41,14 @@ function isOnCurve(crv: string, coordinates: Buffer, size: number): boolean {
     createPublicKey({ key: { kty: "EC", crv, x, y }, format: "jwk" });
     return true;
   } catch {
-    // Node throws for a point that is not on the curve.
+    // Node.js throws an error if the point is not on the curve.
     return false;
   }
 }
 
 /**
- * The number of bits of a positive number (`mpint`, RFC 4251 section 5). Returns 0 for a number that is not positive
- * or has leading zeros. Leading zeros are forbidden: they would give one key several fingerprints.
+ * Returns the number of bits of a positive number (`mpint`, RFC 4251 section 5). Returns 0 for a number that is not
+ * positive or has leading zeros. Leading zeros are forbidden: with them, one key could have several fingerprints.
  */
 function bitsOf(field: Buffer): number {
   const [first = 0, second = 0] = field;
@@ -57,7 +60,7 @@ const isPositive: FieldCheck = (field) => bitsOf(field) > 0;
 const isOdd: FieldCheck = (field) => ((field.at(-1) ?? 0) & 1) === 1;
 const isModulus: FieldCheck = (field) =>
   bitsOf(field) >= MODULUS_BITS.min && bitsOf(field) <= MODULUS_BITS.max && isOdd(field);
-// With an exponent of 1, an attacker could forge signatures.
+// An RSA key with the exponent 1 is rejected, because an attacker could forge its signatures.
 const isExponent: FieldCheck = (field) => bitsOf(field) > 1 && isOdd(field);
 
 const modulus = `a modulus of ${MODULUS_BITS.min} to ${MODULUS_BITS.max} bits`;
@@ -111,7 +114,7 @@ export interface SshPublicKey {
 
 /**
  * Reads one OpenSSH public key line: `type base64 [comment]`. Two lines with the same key return equal results,
- * regardless of their comments and white space. A key that OpenSSH rejects is rejected.
+ * regardless of their comments and white space. The function rejects every key that OpenSSH rejects.
  * @throws Error with the reason, without the content of the line
  */
 export function parseSshPublicKey(line: string): SshPublicKey {
@@ -140,12 +143,12 @@ export function parseSshPublicKey(line: string): SshPublicKey {
   return { type, blob: padded, fingerprint: digest.match(/../g)?.join(":") ?? "" };
 }
 
-/** The normal form of all lines with this key: no comment, no options, one space. */
+/** Returns the normalized line of a key: without comment and options, with one space. */
 export function sshPublicKeyLine(key: SshPublicKey): string {
   return `${key.type} ${key.blob}`;
 }
 
-/** The length-prefixed fields of a key blob (RFC 4253, section 6.6); empty if the blob is truncated. */
+/** Returns the length-prefixed fields of a key blob (RFC 4253, section 6.6); empty if the blob is truncated. */
 function readFields(blob: Buffer): Buffer[] {
   const fields: Buffer[] = [];
   let offset = 0;

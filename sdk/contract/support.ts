@@ -13,7 +13,8 @@ export const support = model(
 export const getNamespaceSupport = defineOperation({
   id: "getNamespaceSupport",
   part: "Namespaces and members",
-  summary: "Get the identifier that authenticates a namespace to the service's support. It never changes",
+  summary:
+    "Get the identifier that authenticates a namespace to the service's support. The identifier never changes",
   method: "GET",
   path: "/api/namespaces/{tenant}/support",
   edition: "enterprise",
@@ -23,7 +24,7 @@ export const getNamespaceSupport = defineOperation({
   params: { tenant: tenantId },
   success: { body: support },
   errors: {
-    402: "no active plan; unused, because this service's support requires no plan",
+    402: "no active plan; this service does not return this status, because its support requires no plan",
     403: "not a member, or the credential is for another namespace",
     404: "namespace unknown",
   },

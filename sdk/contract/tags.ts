@@ -22,7 +22,7 @@ export const getTags = defineOperation({
   path: "/api/tags",
   minRole: "observer",
   success: { headers: [TOTAL_COUNT], body: z.array(z.string()) },
-  errors: { 404: "token without a namespace" },
+  errors: { 404: "the token is not for a namespace" },
 });
 
 export const renameTag = defineOperation({
@@ -42,10 +42,11 @@ export const renameTag = defineOperation({
 export const deleteTag = defineOperation({
   ...write,
   id: "deleteTag",
-  summary: "Remove a tag from all devices, keys and rules. Refused if the tag is the last one of a filter",
+  summary:
+    "Remove a tag from all devices, keys and rules. The service refuses to remove the last tag of a filter",
   method: "DELETE",
   errors: {
-    400: "the tag is the last one of the filter of a key or rule; the message contains the key or rule",
+    400: "the tag is the last tag in the filter of a key or rule; the message contains the key or rule",
     403: BELOW_OPERATOR,
     404: "tag not in use in the namespace",
   },

@@ -20,10 +20,12 @@ export const userSession = model(
     name: z.string(),
     email: z.string(),
     recovery_email: z.string(),
-    tenant: z.union([tenantId, z.literal("")]).describe("Current namespace; empty without a namespace"),
+    tenant: z
+      .union([tenantId, z.literal("")])
+      .describe("Id of the current namespace; empty if the user has no namespace"),
     role: z.union([role, z.literal("")]),
     mfa: z.boolean(),
-    max_namespaces: z.int().describe("-1: no limit, 0: none"),
+    max_namespaces: z.int().describe("Maximum number of namespaces of the user; -1: no limit"),
   }),
 );
 
@@ -40,11 +42,11 @@ export const instanceInfo = model(
 
 export const mfaCredentials = model(
   "MfaCredentials",
-  "A new TOTP secret with its recovery codes. Neither is stored until MFA is enabled",
+  "A new TOTP secret with recovery codes. The service stores the secret and the codes only when MFA is enabled",
   z.object({ link: z.string(), secret: z.string(), recovery_codes: z.array(z.string()) }),
 );
 
-// Lengths are not checked here: a wrong password of any length fails the comparison (rules D10, Q1).
+// Login accepts a name and a password of any common length: a wrong value fails the comparison (rules D10, Q1).
 const credentials = z.object({
   username: z.string().min(1).max(254).describe("Username or e-mail"),
   password: z.string().min(1).max(1024),
@@ -58,10 +60,10 @@ const loginShape = {
   success: { headers: ["X-Account-Lockout", "X-MFA-Token"], body: userSession },
   errors: {
     400: "username or password missing",
-    401: "unknown user or wrong password, X-Account-Lockout is 0; or the password is right and the user has MFA: X-MFA-Token carries a uuid",
+    401: "unknown user or wrong password: X-Account-Lockout is 0. Or the password is right and the user has MFA: X-MFA-Token contains a uuid",
     403: "account not confirmed yet",
-    422: "body is not parsable JSON",
-    429: "source and user are locked out; X-Account-Lockout contains the end of the lockout as a Unix second. Or too many requests; Retry-After contains the seconds to wait",
+    422: "body is not valid JSON",
+    429: "the user is locked out for the caller's source address; X-Account-Lockout contains the end of the lockout as a Unix second. Or too many requests; Retry-After contains the seconds to wait",
   },
 } as const;
 
@@ -92,7 +94,7 @@ export const getUserInfo = defineOperation({
 export const authMfa = defineOperation({
   ...open,
   id: "authMfa",
-  summary: "Complete a login with MFA: the second step",
+  summary: "Complete a login of a user with MFA",
   method: "POST",
   path: "/api/user/mfa/auth",
   aliases: ["/api/mfa/auth"],
@@ -113,7 +115,8 @@ export const authMfa = defineOperation({
 export const generateMfa = defineOperation({
   ...ofUser,
   id: "generateMfa",
-  summary: "Create a TOTP secret and recovery codes. They are not stored yet",
+  summary:
+    "Create a TOTP secret and recovery codes. The service stores the secret and the codes only with enableMfa",
   method: "GET",
   path: "/api/user/mfa/generate",
   edition: "enterprise",
@@ -150,7 +153,8 @@ const switchNamespace = {
 export const getToken = defineOperation({
   ...switchNamespace,
   id: "getToken",
-  summary: "Get a token for another namespace of the user. It becomes the preferred namespace",
+  summary:
+    "Get a token for another namespace of the user. This namespace becomes the preferred namespace of the user",
   path: "/api/token/{tenant}",
   errors: { 403: "called with an API key", 404: "namespace unknown, or caller not an accepted member" },
 });
@@ -158,7 +162,8 @@ export const getToken = defineOperation({
 export const getNamespaceToken = defineOperation({
   ...switchNamespace,
   id: "getNamespaceToken",
-  summary: "Get a token for another namespace of the user. It becomes the preferred namespace",
+  summary:
+    "Get a token for another namespace of the user. This namespace becomes the preferred namespace of the user",
   path: "/api/auth/token/{tenant}",
   errors: {
     400: MALFORMED,
@@ -169,7 +174,7 @@ export const getNamespaceToken = defineOperation({
 
 const orEmpty = <T extends z.ZodType>(schema: T) => z.union([schema, z.literal("")]).optional();
 
-/** Fields that users may change in their own account, except the password. An empty field does not change. */
+/** Fields that users may change in their own account, except the password. An empty string leaves a field unchanged. */
 export const userFields = {
   name: orEmpty(z.string().max(64)),
   username: orEmpty(username),
@@ -183,22 +188,23 @@ export const pendingAddresses = model(
   z.object({ message: z.string(), pending: z.array(z.enum(["email", "recovery_email"])) }),
 );
 
-/** The user's current password. Its length is not checked: a password of any length can be wrong. */
+/** The user's current password. The length limits of new passwords do not apply. */
 export const currentPassword = z.string().min(1).max(1024);
 /** An optional TOTP code. */
 export const totpCode = z
   .union([z.string().regex(/^\d{6}$/, "must be 6 digits"), z.literal("")])
   .optional()
-  .describe("TOTP; empty counts as absent");
+  .describe("TOTP code; an empty string counts as absent");
 
 export const updateUser = defineOperation({
   ...ofUser,
   id: "updateUser",
   summary:
-    "Change the calling user. An empty string leaves a field unchanged. A new e-mail or recovery e-mail address takes " +
-    "effect immediately with current_password, and with code if the user has MFA. Otherwise it takes effect after its " +
-    "confirmation, and the response lists it. The first recovery e-mail address of a user without MFA always takes effect " +
-    "immediately. A new password ends the user's other logins; the token that set it ends within an hour",
+    "Change the calling user. An empty string leaves a field unchanged. A new e-mail or recovery e-mail " +
+    "address takes effect immediately with current_password, and with code if the user has MFA. Otherwise" +
+    " the address takes effect after its confirmation, and the response lists it. The first recovery " +
+    "e-mail address of a user without MFA always takes effect immediately. A new password ends the user's" +
+    " other logins. The token of this request expires within one hour",
   method: "PATCH",
   path: "/api/users",
   body: z.object({
@@ -208,9 +214,11 @@ export const updateUser = defineOperation({
       .string()
       .max(1024)
       .optional()
-      .describe("Required with password. With it, new addresses take effect immediately"),
+      .describe(
+        "Current password; required with password. If it is set, new addresses take effect immediately",
+      ),
     code: totpCode.describe(
-      "TOTP code. If the user has MFA, new addresses take effect immediately only with it",
+      "TOTP code. If the user has MFA, new addresses take effect immediately only with this code",
     ),
   }),
   success: { body: pendingAddresses, mayBeEmpty: true },

@@ -10,29 +10,33 @@ import {
 } from "./decisions.ts";
 import { type Pattern, patternFound, patternOf } from "./pattern.ts";
 
-/** Devices on which one rule decides logins with one name from one address, or on which no rule matches. */
+/**
+ * The devices on which the same rule decides a login (one login name from one address), or on which no rule matches.
+ */
 export interface Share {
-  /** Null if no rule matches, so that the login is allowed. */
+  /** The rule that decides the login; null if no rule matches, so that the login is allowed. */
   readonly rule: AccessRule | null;
   readonly devices: DeviceSet;
 }
 
-/** The firewall's decision about logins with one name from one address. */
+/** The firewall's decisions about logins with one login name from one address, for all devices. */
 export interface Verdict {
-  /** The strongest rule first. The last entry contains the devices on which no rule matches. */
+  /**
+   * The devices by deciding rule, strongest rule first. The last entry contains the devices on which no rule matches.
+   */
   readonly shares: readonly Share[];
   /** The devices on which the logins are allowed. */
   readonly open: DeviceSet;
 }
 
 /**
- * All decisions of a policy about the login names and addresses of a domain, each as a set of devices. They agree
- * with `keyAdmits` and `firewallDecides`, which decide one login at a time.
+ * The decisions of a policy about all login names and addresses of a domain, as sets of devices. The decisions are the
+ * same as those of `keyAdmits` and `firewallDecides`, which decide one login at a time.
  */
 export class Access {
   readonly policy: AccessPolicy;
   readonly evaluated: EvaluatedLogins;
-  /** Uids of devices. A {@link DeviceSet} contains indexes of this list. */
+  /** Uids of the devices. A {@link DeviceSet} contains indexes of this list. */
   readonly uids: readonly string[];
   /** The active rules, strongest first. A {@link RuleSet} contains indexes of this list. */
   readonly rules: readonly AccessRule[];
@@ -44,7 +48,8 @@ export class Access {
 
   /**
    * Prepares the decisions of a policy over a domain.
-   * @param uids default: those of the policy's devices. Two policies with the same list can be compared
+   * @param uids uids of devices; default: the devices of the policy. To compare two policies, pass the same list for
+   * both
    */
   constructor(
     policy: AccessPolicy,
@@ -61,30 +66,42 @@ export class Access {
   }
 
   /**
-   * The devices that a filter matches.
+   * Returns the devices that a filter matches.
    * @param broken whether a pattern that does not compile matches every device (true) or none (false)
    */
   devicesOf(filter: DeviceFilter, broken: boolean): DeviceSet {
     return this.#sets.of(filter, broken);
   }
 
-  /** The devices on which the key admits a login name, regardless of the firewall; undefined if there are none. */
+  /**
+   * Returns the devices on which the key admits a login name, regardless of the firewall. Returns undefined if the key
+   * does not admit the login name.
+   */
   admitted(key: AccessKey, login: string): DeviceSet | undefined {
     if (!patternFound(key.username, login, false)) return undefined;
     return this.#sets.of(key.filter, false);
   }
 
-  /** The rules whose pattern matches a login name. Names that the same rules match get the same object. */
+  /**
+   * Returns the rules whose pattern matches a login name. For login names that the same rules match, it returns the
+   * same object.
+   */
   rulesForLogin(login: string): RuleSet {
     return this.#byLogin.of(login);
   }
 
-  /** The rules whose pattern matches an address, as in {@link rulesForLogin}. */
+  /**
+   * Returns the rules whose pattern matches an address. For addresses that the same rules match, it returns the same
+   * object.
+   */
   rulesForAddress(address: string): RuleSet {
     return this.#byAddress.of(address);
   }
 
-  /** The firewall's decision about a login from an address. Logins that the same rules match share one object. */
+  /**
+   * Returns the firewall's decisions about a login name from an address. For logins that the same rules match, it
+   * returns the same object.
+   */
   verdict(login: string, address: string): Verdict {
     const named = this.rulesForLogin(login);
     const placed = this.rulesForAddress(address);
@@ -115,7 +132,7 @@ export class Access {
     return { shares, open };
   }
 
-  /** The devices that at least one key can reach, with any login name and address of the domain. */
+  /** Returns the devices that at least one key can reach with at least one login name and address of the domain. */
   reached(): DeviceSet {
     const reached: DeviceSet = new TypedFastBitSet();
     for (const login of this.evaluated.logins) {
@@ -126,7 +143,7 @@ export class Access {
     return reached;
   }
 
-  /** The uids of a set of devices. */
+  /** Returns the uids of a set of devices. */
   uidsOf(devices: DeviceSet): string[] {
     const uids: string[] = [];
     devices.forEach((place) => {
@@ -142,13 +159,16 @@ function unionOf(sets: readonly (DeviceSet | undefined)[]): DeviceSet {
   return union;
 }
 
-/** A set of devices, each by its index in a list of uids. */
+/** A set of devices. Each device is represented by its index in a list of uids. */
 export type DeviceSet = TypedFastBitSet;
 
 class DeviceSets {
   readonly all: DeviceSet = new TypedFastBitSet();
   readonly #names: NamedDevices;
-  /** The values are lists, because a set uses memory for all devices. That is too much if each device has its own tag. */
+  /**
+   * The indexes of the devices with a tag. The values are lists, because a {@link DeviceSet} for each tag would use too
+   * much memory if each device has its own tag.
+   */
   readonly #byTag = new Map<string, number[]>();
   readonly #byTags = new Map<string, DeviceSet>();
   readonly #byPattern = new Map<string, DeviceSet | undefined>();
@@ -174,7 +194,7 @@ class DeviceSets {
   }
 
   /**
-   * The devices that a filter matches.
+   * Returns the devices that a filter matches.
    * @param broken whether a pattern that does not compile matches every device (true) or none (false)
    */
   of({ hostname, tags }: DeviceFilter, broken: boolean): DeviceSet {
@@ -200,9 +220,11 @@ class DeviceSets {
 
 type Named = readonly [name: string, place: number];
 
-/** Devices by their names. A pattern with a known beginning is tested only on names with that beginning. */
+/** An index of devices by name. It tests a pattern with a known beginning only on the names with that beginning. */
 class NamedDevices {
-  /** The devices in memory order. Iterating over all of them is ten times faster than over the sorted list. */
+  /**
+   * The devices in their order in memory. An iteration over this list is ten times faster than over the sorted list.
+   */
   readonly #devices: readonly Named[];
   readonly #sorted: readonly Named[];
 
@@ -237,14 +259,14 @@ class NamedDevices {
   }
 }
 
-/** A set of rules, each by its index in {@link Access.rules}. */
+/** A set of rules. Each rule is represented by its index in {@link Access.rules}. */
 export type RuleSet = TypedFastBitSet;
 
-/** Finds the rules whose pattern matches a text, once for each text. */
+/** Finds the rules whose pattern matches a text, and caches the result for each text. */
 class RuleSets {
   /**
-   * Rules with the same pattern share a test. The compiled patterns are kept here, because the cache may contain
-   * fewer.
+   * The compiled patterns, each with all rules that contain it. They are kept here, because the cache of `patternOf` is
+   * smaller than the number of patterns in a large policy.
    */
   readonly #patterns: readonly { readonly test: Pattern["test"]; readonly rules: RuleSet }[];
   readonly #byText = new Map<string, RuleSet>();
@@ -257,13 +279,15 @@ class RuleSets {
     });
     this.#patterns = [...groups.values()].map((places) => {
       const rule = rules[places[0] ?? 0] as AccessRule;
-      // A pattern that does not compile matches in the same cases as in `patternFound`.
+      // A pattern that does not compile matches every text in a rule that denies, and no text in a rule that allows.
       const test = patternOf(textOf(rule))?.test ?? (() => rule.action === "deny");
       return { test, rules: new TypedFastBitSet(places) };
     });
   }
 
-  /** Texts with the same rules get the same object. */
+  /**
+   * Returns the rules whose pattern matches a text. For texts that the same rules match, it returns the same object.
+   */
   of(text: string): RuleSet {
     const known = this.#byText.get(text);
     if (known) return known;

@@ -1,12 +1,12 @@
 import { patternFound } from "./pattern.ts";
 
-/** A device, as a policy evaluates it. */
+/** The fields of a device that a policy evaluates. */
 export interface AccessDevice extends DeviceFacts {
-  /** Id of the device. It is the same before and after a change. */
+  /** Id of the device, which identifies the device before and after a change of the policy. */
   readonly uid: string;
 }
 
-/** A public key, as a policy evaluates it. */
+/** The fields of a public key that a policy evaluates. */
 export interface AccessKey extends KeyRule {
   /** Fingerprint that identifies the key. */
   readonly fingerprint: string;
@@ -14,9 +14,9 @@ export interface AccessKey extends KeyRule {
   readonly name: string;
 }
 
-/** A firewall rule, as a policy evaluates it. */
+/** The fields of a firewall rule that a policy evaluates. */
 export interface AccessRule extends FirewallRuleFacts {
-  /** Identifies the rule: its id on the service, or the resource's name if the rule is not created yet. */
+  /** Id of the rule on the service, or the name of its resource if the service has not created the rule yet. */
   readonly id: string;
 }
 
@@ -24,7 +24,7 @@ export interface AccessRule extends FirewallRuleFacts {
 export interface AccessPolicy {
   readonly devices: readonly AccessDevice[];
   readonly keys: readonly AccessKey[];
-  /** The rules in the order of their creation. Community instances have none (rules section 14). */
+  /** The firewall rules, oldest first. Community instances have no firewall rules (rules section 14). */
   readonly rules: readonly AccessRule[];
 }
 
@@ -32,11 +32,11 @@ export interface AccessPolicy {
 export interface EvaluatedLogins {
   /** The evaluated login names. */
   readonly logins: readonly string[];
-  /** Addresses as text, IPv4 in dotted form. */
+  /** The evaluated client addresses. IPv4 addresses are in dotted form. */
   readonly addresses: readonly string[];
 }
 
-/** A possible login: with a key, as `login`, from `address`, on the device `uid`. */
+/** A login to evaluate: the key, the login name, the client address and the uid of the device. */
 export interface AccessQuestion {
   readonly fingerprint: string;
   readonly login: string;
@@ -48,7 +48,7 @@ export interface AccessQuestion {
 export interface DeviceFilter {
   /** The RE2 pattern that matches the device name. The pattern is not anchored. */
   readonly hostname?: string;
-  /** The tags, of which a device must have at least one. */
+  /** Tags of the selected devices. A device matches if it has at least one of these tags. */
   readonly tags?: readonly string[];
 }
 
@@ -91,7 +91,7 @@ export interface FirewallRuleFacts {
   readonly action: "allow" | "deny";
   /** An inactive rule is skipped. */
   readonly active: boolean;
-  /** Of the matching rules, the rule with the highest number decides. */
+  /** Priority of the rule. Of the rules that match a login, the rule with the highest priority decides. */
   readonly priority: number;
   /** Pattern on the client's address. */
   readonly sourceIp: string;
@@ -105,14 +105,16 @@ export interface LoginAttempt {
   readonly deviceName: string;
   readonly deviceTags: readonly string[];
   readonly login: string;
-  /** The client's address. IPv4 is in dotted form, even if it was mapped into IPv6. */
+  /**
+   * Address of the client. An IPv4 address is in dotted form, even if the connection used the IPv4-mapped IPv6 address.
+   */
   readonly sourceIp: string;
 }
 
 /** The firewall's decision about a login. */
 export interface FirewallDecision<R> {
   readonly allowed: boolean;
-  /** The rule that decided; null if no rule matched, in which case the login is allowed. */
+  /** The rule that decides the login; null if no rule matches, in which case the login is allowed. */
   readonly rule: R | null;
 }
 
@@ -136,10 +138,10 @@ export function firewallDecides<R extends FirewallRuleFacts>(
   return { allowed: decisive?.action !== "deny", rule: decisive };
 }
 
-/** The rules of a namespace, strongest first. The order of the input is as in {@link firewallDecides}. */
+/** Sorts the rules of a namespace, strongest first. The order of `rules` must be as for {@link firewallDecides}. */
 export function strongestFirst<R extends FirewallRuleFacts>(rules: readonly R[]): R[] {
-  // Of rules with the same priority, the last created one comes first: the sort is stable and keeps the reversed
-  // order.
+  // Of several rules with the same priority, the rule that was created last comes first: the list is reversed, and the
+  // sort is stable.
   return rules.toReversed().sort((left, right) => right.priority - left.priority);
 }
 
@@ -153,7 +155,7 @@ function matches(rule: FirewallRuleFacts, attempt: LoginAttempt): boolean {
   );
 }
 
-/** The part of a rule that does not match a login; `inactive` if the rule is skipped. */
+/** The part of a rule that does not match a login; `inactive` for a rule that is not active. */
 export type Mismatch = "inactive" | "login" | "address" | "device";
 
 /** A rule, and its role in the decision about one login. */
@@ -161,12 +163,12 @@ export interface ConsideredRule {
   readonly rule: AccessRule;
   /**
    * Role of the rule:
-   * - `decides`: it is the strongest matching rule;
-   * - `would decide`: it matches, but a stronger rule decides;
-   * - `no match`: it does not match; `mismatches` lists the parts.
+   * - `decides`: the rule is the strongest rule that matches the login;
+   * - `would decide`: the rule matches the login, but a stronger rule decides;
+   * - `no match`: the rule does not match the login; `mismatches` lists the parts that do not match.
    */
   readonly role: "decides" | "would decide" | "no match";
-  /** The parts that do not match. */
+  /** The parts of the rule that do not match the login. */
   readonly mismatches: readonly Mismatch[];
 }
 
@@ -174,8 +176,8 @@ export interface ConsideredRule {
 export interface Explanation {
   readonly allowed: boolean;
   /**
-   * The part that refuses the login; undefined if it is allowed.
-   * - `key`: the namespace has no such key;
+   * The part of the policy that denies the login; undefined if the login is allowed.
+   * - `key`: the namespace does not have the public key;
    * - `login`: the key does not admit the login name;
    * - `device`: the key does not admit logins to the device;
    * - `rule`: the firewall denies the login.
@@ -184,8 +186,8 @@ export interface Explanation {
   readonly key: AccessKey | undefined;
   readonly device: AccessDevice;
   /**
-   * The rule that decides, even if the key already refuses the login; null if no rule matches, in which case the
-   * firewall allows the login.
+   * The rule that decides the login in the firewall, even if the key does not admit the login. Null if no rule matches,
+   * in which case the firewall allows the login.
    */
   readonly rule: AccessRule | null;
   /** All rules of the namespace, strongest first. */

@@ -5,8 +5,9 @@ import { patternTree, RecentlyUsed, type Subject } from "./pattern.ts";
 const OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
 
 /**
- * All possible login names, addresses and device names, and some more texts. A pattern that matches none of these
- * texts never matches. IPv6 addresses are hexadecimal digits and dots with at least two colons.
+ * Expressions for all possible login names, addresses and device names, and some other texts. A pattern that matches
+ * none of these texts never matches. For simplicity, any text of hexadecimal digits, dots and at least two colons
+ * counts as an IPv6 address.
  */
 const TEXTS: Readonly<Record<Subject, string>> = {
   login: "[^\\n\\0]+",
@@ -22,13 +23,15 @@ const PASSES_MAX = 20;
 const WHITE_SPACE = /\\[sS]/;
 
 /**
- * True if no login name, address or device name matches all of the patterns. False if one matches, or if the function
- * cannot decide: a pattern does not compile, RE2 and JavaScript read it differently, or it is too large.
+ * Returns true if no possible text (a login name, address or device name, depending on `subject`) matches all of the
+ * patterns. Returns false if a text matches all patterns, or if the function cannot decide: a pattern does not compile,
+ * has another meaning in JavaScript than in RE2, or is too large.
  */
 export const areDisjoint = (patterns: readonly string[], subject: Subject): boolean =>
   answers.get(JSON.stringify([subject, ...patterns]), () => compared(patterns, subject));
 
-// A review evaluates each pattern several times: before and after the change, and for several findings.
+// The cache saves time, because a review evaluates each pattern several times: before and after the change, and for
+// several findings.
 const answers = new RecentlyUsed<boolean>(ANSWERS_MAX);
 
 function compared(patterns: readonly string[], subject: Subject): boolean {
@@ -47,7 +50,10 @@ function compared(patterns: readonly string[], subject: Subject): boolean {
   }
 }
 
-/** The texts that a pattern matches, and possibly some more; undefined for every text. */
+/**
+ * Returns an automaton that accepts all texts that a pattern matches, and possibly some other texts; undefined if every
+ * text may match.
+ */
 function foundIn(pattern: string): NFA | undefined {
   const isRead = pattern !== "" && patternTree(pattern) !== undefined && !WHITE_SPACE.test(pattern);
   return isRead && patternSize(pattern) <= PATTERN_SIZE_MAX
@@ -57,7 +63,10 @@ function foundIn(pattern: string): NFA | undefined {
 
 const automata = new RecentlyUsed<NFA>(AUTOMATA_MAX);
 
-/** The automaton of the texts that a JavaScript regular expression matches as a whole, and possibly some more texts. */
+/**
+ * Returns an automaton that accepts all texts that a JavaScript regular expression matches completely, and possibly
+ * some other texts.
+ */
 const automatonOf = (source: string): NFA => automata.get(source, () => newAutomaton(source));
 
 function newAutomaton(source: string): NFA {
@@ -66,8 +75,8 @@ function newAutomaton(source: string): NFA {
     maxNodes: STATES_MAX,
   });
   const rewritten = transform(REWRITING, expression, { maxPasses: PASSES_MAX });
-  // The remaining assertions are at the ends of the text, where they hold. Ignoring an assertion that does not hold
-  // adds texts.
+  // The remaining assertions are true at the beginning and the end of the text. If another assertion is ignored, the
+  // automaton accepts additional texts.
   const options = { assertions: "ignore" } as const;
   const limit = new NFA.LimitedNodeFactory(STATES_MAX);
   return NFA.fromRegex(rewritten, { maxCharacter }, options, limit);

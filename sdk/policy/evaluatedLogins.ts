@@ -3,16 +3,16 @@ import type { AST } from "@eslint-community/regexpp";
 import type { AccessPolicy, EvaluatedLogins } from "./decisions.ts";
 import { literalOf, patternOf, patternTree } from "./pattern.ts";
 
-/** A login name of every domain, because most devices have it. */
+/** The login name `root`, which every domain contains, because most devices have it. */
 export const DEFAULT_LOGIN = "root";
-/** A login name that represents all logins that no pattern spells. */
+/** A login name that represents all login names that no pattern contains. */
 export const ANY_LOGIN = "otheruser";
 /**
- * An address that represents all addresses that no rule spells. It belongs to a network for documentation (RFC 5737).
+ * An address that represents all addresses that no rule contains. The address is reserved for documentation (RFC 5737).
  */
 export const ANY_ADDRESS = "192.0.2.1";
 
-/** Login names and addresses to evaluate in addition to those that the patterns of the policies spell. */
+/** Login names and addresses to evaluate in addition to those that appear in the patterns of the policies. */
 export interface EvaluationOptions {
   /** Login names. @default [] */
   readonly logins?: readonly string[];
@@ -20,18 +20,17 @@ export interface EvaluationOptions {
   readonly addresses?: readonly string[];
 }
 
-/** Endings that complete a partial address. Patterns often spell only the first parts of addresses. */
+/** Endings that complete a partial address. Patterns often contain only the first parts of an address. */
 const ENDS = ["", ".0.0.1", ".0.1", ".1", "0.0.1", "0.1", "1", ":1", "::1"];
 /**
- * Replacements for any character in a pattern on addresses. Dots are often not escaped, and parts may be written as
- * `.+`.
+ * Texts that replace a part such as `.` or `.+` in a pattern on addresses. Dots in such patterns are often not escaped.
  */
 const FILLERS = [".", "1"];
 
 /**
- * The login names and addresses for which policies are evaluated: {@link DEFAULT_LOGIN}, {@link ANY_LOGIN},
- * {@link ANY_ADDRESS}, those of the options, and those that the patterns of keys and rules spell. A part of a pattern
- * that spells no text, such as `[a-z]+`, adds one example.
+ * Returns the login names and addresses for which policies are evaluated: {@link DEFAULT_LOGIN}, {@link ANY_LOGIN},
+ * {@link ANY_ADDRESS}, the names and addresses in the options, and those that appear in the patterns of keys and rules.
+ * For a part of a pattern that is not a literal text, such as `[a-z]+`, the domain contains one example.
  */
 export function loginsToEvaluate(
   policies: readonly AccessPolicy[],
@@ -54,7 +53,10 @@ export function loginsToEvaluate(
   return { logins: [...logins], addresses: [...addresses] };
 }
 
-/** The text as an address, completed if it is the beginning of an address; otherwise undefined. */
+/**
+ * Returns the address that a text contains. Completes the beginning of an address. Returns undefined for any other
+ * text.
+ */
 export function addressFrom(begin: string): string | undefined {
   return ENDS.map((end) => begin + end).find((text) => isIP(text) !== 0);
 }
@@ -63,15 +65,16 @@ const COMBINATIONS_MAX = 16;
 const REPEATS_MAX = 64;
 
 /**
- * Returns some texts that a pattern matches, built from its literals. Each alternative of the pattern is in at least
- * one text. If there are few alternatives, all combinations are included. Each text has been tested against the
- * pattern. The result is empty for a pattern that does not compile, or that RE2 and JavaScript read differently.
+ * Returns sample texts that a pattern matches, built from the literals of the pattern. Each alternative of the pattern
+ * is in at least one sample. If there are few alternatives, the result contains all combinations. The function tests
+ * each sample against the pattern. The result is empty for a pattern that does not compile, or that has another meaning
+ * in JavaScript than in RE2.
  * @param filler text for parts of the pattern that match almost any character; default: `x`
  */
 export function samplesOf(pattern: string, filler = "x"): string[] {
   const tree = patternTree(pattern);
   if (!tree) return [];
-  // The pattern is compiled before its repetitions are expanded: RE2 rejects nested repetitions that would never end.
+  // RE2 compiles the pattern first, and rejects nested repetitions whose expansion would not end.
   const compiled = patternOf(pattern);
   if (!compiled) return [];
   const texts = new Set(sampler(filler)(tree.alternatives, COMBINATIONS_MAX));
@@ -138,7 +141,8 @@ function sampler(filler: string): (branches: readonly AST.Alternative[], most: n
 const characterOf = (node: AST.Character) => literalOf(node) ?? String.fromCodePoint(node.value);
 
 /**
- * Combines every start with every end. If there would be too many results, each start and end is used at least once.
+ * Combines every start with every end. If there are too many combinations, the result contains each start and each end
+ * at least once.
  */
 function combined(starts: readonly string[], ends: readonly string[], most: number): string[] {
   if (starts.length * ends.length <= most) return starts.flatMap((start) => ends.map((end) => start + end));

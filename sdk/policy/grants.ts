@@ -1,7 +1,7 @@
 import type { Access, DeviceSet } from "./access.ts";
 import type { AccessKey, AccessRule, EvaluatedLogins } from "./decisions.ts";
 
-/** Logins that one rule allows to the holder of one key. */
+/** The logins that one rule allows for one public key. */
 export interface Grant {
   readonly key: AccessKey;
   readonly login: string;
@@ -9,12 +9,13 @@ export interface Grant {
   readonly addresses: readonly string[];
   /** The rule that allows the logins; null if no rule matches. */
   readonly rule: AccessRule | null;
-  /** Uids in the order of {@link Access.uids}. */
+  /** Uids of the devices, in the order of {@link Access.uids}. */
   readonly devices: readonly string[];
 }
 
 /**
- * All logins that a policy allows over its domain, key by key. Addresses with the same permissions share a grant.
+ * Returns all logins that a policy allows for the login names and addresses of its domain, grouped by key. Addresses
+ * with the same permissions are in one grant.
  * @param keys default: all keys of the policy
  */
 export function* grantsOf(access: Access, keys = access.policy.keys): Generator<Grant> {
@@ -47,18 +48,18 @@ function allowedTo(access: Access, login: string): Group<AccessRule | null>[] {
 
 /** The devices that a key gains or loses for a login name. */
 export interface AccessChange {
-  /** The key after the change, or before it if the change removes the key. */
+  /** The public key after the change; the previous key if the change deletes it. */
   readonly key: AccessKey;
   readonly login: string;
   readonly addresses: readonly string[];
   readonly change: "gained" | "lost";
-  /** Uids in the order of {@link Access.uids}. */
+  /** Uids of the devices, in the order of {@link Access.uids}. */
   readonly devices: readonly string[];
 }
 
 /**
- * The effect of a policy change: every login that is allowed either before or after the change, but not both.
- * @param before must have the same domain and list of uids as `after`
+ * Yields the effect of a policy change: the logins that only one of the two policies allows.
+ * @param before the access before the change, with the same domain and the same list of uids as `after`
  */
 export function* accessChanges(before: Access, after: Access): Generator<AccessChange> {
   const old = new Map(before.policy.keys.map((key) => [key.fingerprint, key]));
@@ -88,11 +89,13 @@ export function* accessChanges(before: Access, after: Access): Generator<AccessC
   }
 }
 
-/** Addresses from which logins with one name are allowed on the same devices, both before and after a change. */
+/**
+ * Addresses for which the firewall has the same decisions about one login name, before the change and after the change.
+ */
 interface AlikeAddresses {
   readonly openBefore: DeviceSet;
   readonly openAfter: DeviceSet;
-  /** Devices that are in only one of the two sets. */
+  /** Devices that are in only one of the sets `openBefore` and `openAfter`. */
   readonly changed: DeviceSet;
   readonly addresses: readonly string[];
 }
@@ -127,7 +130,7 @@ interface OpenGroup<Label> extends Omit<Group<Label>, "addresses"> {
   readonly parts: (readonly string[])[];
 }
 
-/** Collects addresses. Addresses with the same devices and the same label form one group. */
+/** Groups addresses: addresses with the same devices and the same label form one group. */
 class Groups<Label> {
   readonly #all: OpenGroup<Label>[] = [];
   readonly #byLabel = new Map<Label, OpenGroup<Label>[]>();

@@ -3,9 +3,7 @@ import { type AST, RegExpParser } from "@eslint-community/regexpp";
 import { RE2JS } from "re2js";
 import { GatehouseError } from "../errors.ts";
 
-/**
- * A cache of the most recently used values by key. A new value replaces the least recently used one.
- */
+/** A cache of the most recently used values, by key. A full cache removes the least recently used value. */
 export class RecentlyUsed<T> {
   readonly #values = new Map<string, T>();
   readonly #size: number;
@@ -19,8 +17,8 @@ export class RecentlyUsed<T> {
   }
 
   /**
-   * Returns the value of a key, and creates it if it is not in the cache.
-   * @throws the error of `make`; in that case nothing is stored
+   * Returns the value of a key. If the cache does not contain the value, the function creates and stores it.
+   * @throws the error of `make`; the cache then stores no value
    */
   get(key: string, create: () => T): T {
     const value = this.#values.has(key) ? (this.#values.get(key) as T) : create();
@@ -43,21 +41,24 @@ export class PatternError extends GatehouseError {
   }
 }
 
-/** The subject of a pattern. */
+/** The kind of text that a pattern matches: login names, addresses or device names. */
 export type Subject = "login" | "address" | "device";
 
 /** A compiled pattern. */
 export interface Pattern {
   readonly text: string;
-  /** Every text that the pattern matches begins with one of these; undefined if that is not known. */
+  /**
+   * Possible beginnings: every text that the pattern matches begins with one of these texts. Undefined if the
+   * beginnings are not known.
+   */
   readonly begins: readonly string[] | undefined;
-  /** True if the pattern matches any part of `input` (unanchored; rules section 13). */
+  /** Returns true if the pattern matches any part of `input` (unanchored; rules section 13). */
   test(input: string): boolean;
-  /** True if the pattern matches the whole of `input`. */
+  /** Returns true if the pattern matches the whole text `input`. */
   matches(input: string): boolean;
 }
 
-/** Maximum number of cached patterns; the least recently used one is removed first. */
+/** Maximum number of compiled patterns in the cache. */
 export const PATTERN_CACHE_SIZE = 1000;
 
 const cache = new RecentlyUsed<Pattern>(PATTERN_CACHE_SIZE);
@@ -70,13 +71,16 @@ const cache = new RecentlyUsed<Pattern>(PATTERN_CACHE_SIZE);
 export const compilePattern = (text: string): Pattern => cache.get(text, () => compile(text));
 
 /**
- * True if the pattern matches the whole text. In contrast, the patterns of keys and firewall rules match a part. An
- * invalid pattern never matches.
+ * Returns true if the pattern matches the whole text, unlike the patterns of keys and firewall rules, which match any
+ * part of a text. An invalid pattern never matches.
  */
 export const matchesWhole = (pattern: string, text: string): boolean =>
   patternOf(pattern)?.matches(text) ?? false;
 
-/** The compiled pattern; undefined if the text is not a regular expression. Older servers stored such patterns. */
+/**
+ * Returns the compiled pattern; undefined if the text is not a regular expression in RE2 syntax, such as some patterns
+ * from older servers.
+ */
 export function patternOf(text: string): Pattern | undefined {
   try {
     return compilePattern(text);
@@ -87,9 +91,9 @@ export function patternOf(text: string): Pattern | undefined {
 }
 
 /**
- * True if the pattern matches any part of the text. An empty pattern matches every text.
- * @param broken the result for a pattern that does not compile: false if a match admits a login, true if a match
- * denies it, so that an error never grants access
+ * Returns true if the pattern matches any part of the text. An empty pattern matches every text.
+ * @param broken the result for a pattern that does not compile. Pass false if a match admits a login, and true if a
+ * match denies a login, so that an invalid pattern never grants access
  */
 export function patternFound(pattern: string, text: string, broken: boolean): boolean {
   return pattern === "" || (patternOf(pattern)?.test(text) ?? broken);
@@ -112,7 +116,10 @@ function compile(text: string): Pattern {
   };
 }
 
-/** Most patterns of policies are literals, which can be tested without a regular expression engine. */
+/**
+ * Returns the test function of a pattern. Most patterns in policies are literals, which need no regular expression
+ * engine.
+ */
 function matcher(literals: Literals | undefined, engine: Pattern["test"]): Pattern["test"] {
   if (literals === undefined) return engine;
   const { kind, texts } = literals;
@@ -137,7 +144,8 @@ function matcher(literals: Literals | undefined, engine: Pattern["test"]): Patte
 const TEXTS_MAX = 64;
 
 /**
- * The texts that a pattern matches, for tests without a regular expression engine, which is a hundred times slower:
+ * The texts that a pattern matches. With them, a test needs no regular expression engine, which is a hundred times
+ * slower. Kinds:
  * - `whole`: texts that are equal to one of `texts`;
  * - `start`, `end`, `part`: texts that begin with, end with or contain one of `texts`;
  * - `line`: texts that begin with one of `texts` and have no line break after it;
@@ -148,7 +156,10 @@ export interface Literals {
   readonly texts: readonly string[];
 }
 
-/** The {@link Literals} of a pattern; undefined if only a regular expression engine can decide. */
+/**
+ * Returns the {@link Literals} of a pattern; undefined if only a regular expression engine can decide whether a text
+ * matches.
+ */
 export function literalsOf(text: string): Literals | undefined {
   const tree = patternTree(text);
   if (!tree) return undefined;
@@ -157,14 +168,15 @@ export function literalsOf(text: string): Literals | undefined {
   const texts = parts.flatMap((part) => part?.texts ?? []);
   if (!first || texts.length > TEXTS_MAX || parts.some((part) => part === undefined)) return undefined;
   if (parts.every((part) => part?.kind === first.kind)) return { kind: first.kind, texts };
-  // Alternatives of different kinds share one property: a text must begin with one of their texts.
+  // The alternatives have different kinds. If all alternatives are anchored at the beginning, a matching text begins
+  // with one of `texts`.
   const anchored = parts.every((part) => part && part.kind !== "end" && part.kind !== "part");
   return anchored ? { kind: "needs", texts } : undefined;
 }
 
 const isStart = (node: AST.Element | undefined) => node?.type === "Assertion" && node.kind === "start";
 const isEnd = (node: AST.Element | undefined) => node?.type === "Assertion" && node.kind === "end";
-/** True for `.*`, greedy or not. */
+/** Returns true for `.*` and `.*?`. */
 const isAnything = (node: AST.Element | undefined): boolean =>
   node?.type === "Quantifier" &&
   node.min === 0 &&
@@ -188,7 +200,10 @@ function branch({ elements }: AST.Alternative): Literals | undefined {
   return isAnything(first) && second === undefined ? { kind: "part", texts } : undefined;
 }
 
-/** The texts that the first elements spell, and the rest: from the first element that matches too many texts. */
+/**
+ * Returns the texts that the first elements match, and the remaining elements. The rest begins at the first element
+ * that is not a literal or would cause too many texts.
+ */
 function spell(elements: readonly AST.Element[]): { texts: string[]; rest: readonly AST.Element[] } {
   let texts = [""];
   for (const [index, element] of elements.entries()) {
@@ -211,14 +226,14 @@ function textsOf(element: AST.Element): string[] | undefined {
 const parser = new RegExpParser();
 
 /**
- * Matches syntax that RE2 and JavaScript read differently, and syntax that JavaScript does not support: escapes with
- * letters (`\Q`, `\pN`, `\A`, …) except the common classes, groups with flags or names, nested classes, a class that
- * begins with `]`, counts with leading zeros (literals in RE2), and characters beyond U+FFFF or halves of them (RE2
- * reads code points).
+ * Matches syntax that has another meaning in JavaScript than in RE2, and syntax that JavaScript does not support:
+ * escapes with letters (`\Q`, `\pN`, `\A`, …) except the common classes, groups with flags or names, nested classes, a
+ * class that begins with `]`, counts with leading zeros (literals in RE2), and characters beyond U+FFFF or lone
+ * surrogates (RE2 reads code points).
  */
 const DIFFERENT = /\\[^\W_dDwWsSbB]|\(\?(?!:)|\[\^?\]|\[[^\]]*\[|\{(?:\d+,)?0\d|[\ud800-\udfff]/;
 
-/** The syntax tree of a pattern; undefined if RE2 and JavaScript read the pattern differently. */
+/** Returns the syntax tree of a pattern; undefined if the pattern has another meaning in JavaScript than in RE2. */
 export function patternTree(text: string): AST.Pattern | undefined {
   if (DIFFERENT.test(text)) return undefined;
   try {
@@ -229,7 +244,7 @@ export function patternTree(text: string): AST.Pattern | undefined {
   }
 }
 
-/** The character of a node that is written literally or as escaped punctuation. */
+/** Returns the character of a node that is a literal character or escaped punctuation; otherwise undefined. */
 export function literalOf(node: AST.Node): string | undefined {
   if (node.type !== "Character") return undefined;
   const { raw } = node;
@@ -237,18 +252,20 @@ export function literalOf(node: AST.Node): string | undefined {
   return /^\\[!-/:-@[-`{-~]$/.test(raw) ? raw.slice(1) : undefined;
 }
 
-/** A notation that is not a regular expression, but that the service interprets as one. */
+/** A pattern in a notation such as CIDR, which the service would interpret as a regular expression. */
 export interface Mistaken {
   readonly notation: "CIDR notation" | "a range of addresses" | "a glob";
-  /** The correct pattern, or the call of a helper that creates it; undefined if there is no short one. */
+  /**
+   * The correct pattern, or a call of a helper function that returns it; undefined if there is no short replacement.
+   */
   readonly instead: string | undefined;
 }
 
 const REGULAR_EXPRESSION = /[\\^$()[\]{}+]/;
 
 /**
- * Detects a pattern in CIDR notation, a range of addresses, or a glob. Such a pattern compiles as a regular
- * expression, but matches other texts than intended, and often none.
+ * Detects a pattern in CIDR notation, a range of addresses, or a glob. Such a pattern is a valid regular expression,
+ * but matches other texts than intended, and often no text.
  */
 export function mistakenFor(pattern: string, subject: Subject): Mistaken | undefined {
   const parts = pattern
@@ -263,7 +280,7 @@ export function mistakenFor(pattern: string, subject: Subject): Mistaken | undef
   return isGlob(pattern) ? { notation: "a glob", instead: `^${asExpression(pattern)}$` } : undefined;
 }
 
-/** The message for a pattern in another notation. */
+/** Returns the message for a pattern in another notation. */
 export function mistakenText({ notation, instead }: Mistaken): string {
   const remedy = instead === undefined ? "" : ` Use \`${instead}\`.`;
   return `A regular expression is expected, not ${notation}.${remedy}`;
@@ -281,10 +298,13 @@ function isRange(part: string): boolean {
   return more.length === 0 && isIP(first) !== 0 && (isIP(last) !== 0 || /^\d{1,3}$/.test(last));
 }
 
-/** True for `web-*`, `*`, `10.0.*.*` and `web-?`; false for `.*`, `web-.*` and other patterns with an operator. */
+/**
+ * Returns true for the globs `web-*`, `*`, `10.0.*.*` and `web-?`. Returns false for `.*`, `web-.*` and other regular
+ * expressions.
+ */
 function isGlob(pattern: string): boolean {
   if (REGULAR_EXPRESSION.test(pattern) || pattern.includes("|")) return false;
-  // After a letter, `?` is more likely to mark an optional letter: `https?`.
+  // After a letter, `?` is probably an operator: in `https?`, the last letter is optional.
   return /(^|[^.*?])\*|(^|[^.*?a-z])\?/i.test(pattern) || /^[\d.]*\.\*\.[\d.*]*$/.test(pattern);
 }
 

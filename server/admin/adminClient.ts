@@ -15,14 +15,15 @@ type ResponseData = Pick<Dispatcher.ResponseData, "body" | "headers">;
 
 /**
  * Sends a request to the service that runs on a data folder, and reads the response.
- * @throws OperatorError no service runs there, or the service refuses the request; the message is the service's
+ * @throws OperatorError no service runs on the data folder, or the service rejects the request; the error has the
+ * message of the response
  */
 async function sendRequest<T>(
   folder: string,
   request: Pick<Dispatcher.RequestOptions, "method" | "path" | "headers" | "body">,
   read: (response: ResponseData) => Promise<T>,
 ): Promise<T> {
-  // Loaded on demand, so that `serve` starts faster.
+  // This module is loaded on demand, so that `serve` starts faster.
   const { Client } = await import("undici");
   const client = new Client("http://localhost", { socketPath: socketPath(folder) });
   try {
@@ -39,7 +40,8 @@ async function sendRequest<T>(
 
 /**
  * Calls the administration server of the service that runs on a data folder, and returns the response's body.
- * @throws OperatorError no service runs there, or the service refuses the request; the message is the service's
+ * @throws OperatorError no service runs on the data folder, or the service rejects the request; the error has the
+ * message of the response
  */
 export function callAdmin<T>(
   folder: string,
@@ -56,8 +58,8 @@ export function callAdmin<T>(
 }
 
 /**
- * Copies the database of the service that runs on a data folder into a SQLite file. Only the current user can read
- * the file. The file appears when it is complete and on disk, or not at all.
+ * Copies the database of the service that runs on a data folder into a SQLite file. Only the current user can read the
+ * file. The file appears only when it is complete and on disk.
  * @returns number of rows that the service had written before the copy
  * @throws OperatorError no service runs on the data folder, its data is in PostgreSQL, or the file cannot be written
  */

@@ -51,7 +51,8 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
     schemaController,
   });
   servers.closeWith(app);
-  // A large database is copied before the first byte of the response is sent.
+  // The service copies the whole database before it sends the first byte of the response, which takes long for a large
+  // database.
   app.server.setTimeout(0);
 
   app.setErrorHandler((error, request, reply) => {
@@ -59,7 +60,7 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
     if (answer === undefined || outageOf(error)) {
       request.log.error({ err: error }, "administration request failed");
     }
-    // The caller runs the service, so the response may contain the message.
+    // The caller operates the service, so the response may contain the error's message.
     if (error instanceof OperatorError) return reply.code(500).send({ message: error.message });
     if (answer === undefined) {
       return reply.code(500).send({ message: "internal error; see the service's log" });

@@ -10,10 +10,10 @@ import { hashPassword } from "../secrets/passwords.ts";
 import type { Services } from "../services.ts";
 import type { ConfirmedAddress } from "./requests.ts";
 
-/** A request on the administration socket that changes a user. */
+/** A request, received on the administration socket, that changes a user. */
 interface UserCommand {
   readonly request: { readonly id: string };
-  /** Username or e-mail address. */
+  /** Username or e-mail address of the user. */
   readonly user: string;
 }
 
@@ -48,9 +48,9 @@ async function change(
 }
 
 /**
- * Confirms an e-mail address that a user has requested and not confirmed.
+ * Confirms a new e-mail address that a user has requested but not yet confirmed.
  * @returns the user's id, and the name of the changed address field
- * @throws NotFoundError the user does not exist, or the address is not pending
+ * @throws NotFoundError the user does not exist, or the user has no unconfirmed address with this value
  * @throws ConflictError another user has the address now
  */
 export async function confirmAddress(
@@ -72,7 +72,7 @@ export async function confirmAddress(
 const endTokens = { tokenVersion: { increment: 1 } };
 
 /**
- * Sets a new password, which is valid at once. Ends the user's lockouts and all logins.
+ * Sets a new password for a user. Ends all lockouts and all logins of the user.
  * @returns the user's id
  * @throws NotFoundError the user does not exist
  */
@@ -88,7 +88,8 @@ export async function resetPassword(
 }
 
 /**
- * Disables MFA for a user. Deletes the recovery codes, pending logins, resets and the count of wrong codes.
+ * Disables MFA for a user. Deletes the user's recovery codes, pending logins, pending MFA resets and count of wrong
+ * codes.
  * @returns the user's id
  * @throws NotFoundError the user does not exist
  */
@@ -101,7 +102,7 @@ export function disableMfa(services: Services, command: UserCommand): Promise<st
 }
 
 /**
- * Ends all logins of a user. All tokens become invalid, and logins that wait for a code end.
+ * Ends all logins of a user. All tokens of the user become invalid. Logins that wait for an MFA code end.
  * @returns the user's id
  * @throws NotFoundError the user does not exist
  */

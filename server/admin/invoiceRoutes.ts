@@ -7,7 +7,7 @@ import { parseRequest } from "./parseRequest.ts";
 import { recordOperator } from "./recordOperator.ts";
 import { invoiceQuery, type ListedInvoice, settleInvoiceRequest } from "./requests.ts";
 
-/** Adds the routes for invoices of the ledger. An operator reports which invoices are paid. */
+/** Adds the routes with which an operator lists and settles the invoices of the ledger. */
 export function registerInvoices(app: FastifyInstance, services: Services): void {
   app.get("/invoices", async (request): Promise<ListedInvoice[]> => {
     const { status, limit } = parseRequest(invoiceQuery, request.query);

@@ -5,7 +5,7 @@ import { checkTexts } from "../http/contract/validation.ts";
 
 /**
  * Validates the request of a command by its schema.
- * @throws InvalidError a field is wrong; the message has a line for each wrong field
+ * @throws InvalidError a field is wrong; the error's message has a line for each wrong field
  */
 export function parseRequest<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
   const parsed = schema.safeParse(body, { error: issueText });

@@ -1,7 +1,7 @@
 import { type Change, recordChange } from "../changes/recordChange.ts";
 import type { Services } from "../services.ts";
 
-/** A change by an operator. By default it belongs to no namespace, and has no fields before or after it. */
+/** A change by an operator. By default, the change has no namespace, no previous fields and no new fields. */
 type OperatorChange = Pick<Change, "operation" | "object"> &
   Partial<Pick<Change, "tenantId" | "before" | "after">>;
 

@@ -8,12 +8,12 @@ export const createUserRequest = z.object({
   username,
   email,
   password,
-  /** -1: no limit; 0: no namespaces. */
+  /** Maximum number of namespaces that the user may own. -1: no limit; 0: no namespaces. */
   maxNamespaces: z.int().min(-1).max(1_000_000),
 });
 
 export const resetPasswordRequest = z.object({
-  /** Username or e-mail address. */
+  /** Username or e-mail address of the user. */
   user: z.string().min(1).max(254),
   password,
 });
@@ -26,7 +26,7 @@ export const rotateSigningKeyRequest = z.object({
   revoke: z.boolean(),
 });
 
-/** Query of `audit`. Without a tenant, it selects the entries that belong to no namespace. */
+/** Query of `audit`. Without `tenant`, the query selects the entries without a namespace. */
 export const auditQuery = z.object({
   tenant: tenantId.optional(),
   limit: z.coerce.number().int().min(1).max(1000),
@@ -48,7 +48,7 @@ export interface ListedInvoice {
   readonly customer: string;
   readonly email: string;
   readonly status: string;
-  /** Amount in hundredths of the currency. */
+  /** Amount in minor units of the currency, such as cents. */
   readonly amount: number;
   readonly currency: string;
   readonly devices: number;
@@ -96,7 +96,7 @@ export const confirmAddressRequest = userRequest.extend({ address: email });
 
 export type ConfirmAddressRequest = z.output<typeof confirmAddressRequest>;
 
-/** Response to `user confirm-address`. `field` is the address that was confirmed. */
+/** Response to `user confirm-address`. `field` is the name of the user's field with the confirmed address. */
 export interface ConfirmedAddress {
   readonly id: string;
   readonly field: "email" | "recoveryEmail";
@@ -105,7 +105,7 @@ export interface ConfirmedAddress {
 export interface SetupLink {
   readonly sign: string;
   readonly url: string;
-  /** True if a user exists. The service then refuses the link. */
+  /** True if a user exists. The service then rejects the setup link. */
   readonly used: boolean;
 }
 

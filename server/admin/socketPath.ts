@@ -10,15 +10,15 @@ import { OperatorError } from "../OperatorError.ts";
 const SOCKET = "admin.sock";
 
 const inFolder = (folder: string): string => join(folder, SOCKET);
-/** The file that contains the path of a data folder's socket, if the default path is too long for a socket. */
+/** Name of the pointer file, which contains the path of the socket if the default path is too long for a socket. */
 const pointer = (folder: string): string => join(folder, "admin.sock.path");
 
 /**
- * Returns the path on which the service of a data folder must listen. The path is in the data folder. If that path
- * would be too long, it is in a new private temporary folder, and a file in the data folder contains the path.
- * Removes leftovers of a killed process.
- * @throws OperatorError a service with another database already listens there, or the temporary folder's path is also
- * too long
+ * Returns the path on which the service of a data folder must listen. The path is in the data folder if it is short
+ * enough for a socket. Otherwise it is in a new private temporary folder, and a pointer file in the data folder
+ * contains the path. Removes the socket files of a killed process.
+ * @throws OperatorError a service with another database already listens on the path, or the temporary folder's path is
+ * also too long
  */
 export async function prepareSocketPath(folder: string): Promise<string> {
   if (await serviceListens(folder)) {
@@ -43,7 +43,7 @@ export async function serviceListens(folder: string): Promise<boolean> {
   }
 }
 
-/** Returns the path of the socket on which the service of a data folder listens, if it runs. */
+/** Returns the path of the socket on which the running service of a data folder listens. */
 export function socketPath(folder: string): string {
   return elsewhere(folder) ?? inFolder(folder);
 }
@@ -60,9 +60,9 @@ export function removeSocket(folder: string): void {
 }
 
 /**
- * Returns the socket path in a data folder's pointer file; undefined if there is no such file or it is stale. A
- * restart of the machine deletes temporary folders, and another user could then recreate the folder to receive
- * passwords. So the folder must belong to the user who wrote the pointer file, and be inaccessible to other users.
+ * Returns the socket path in a data folder's pointer file; undefined if there is no such file or it is stale. A restart
+ * of the machine deletes temporary folders. An attacker could then recreate the folder to receive passwords. So the
+ * folder must be owned by the user who wrote the pointer file, and be inaccessible to other users.
  */
 function elsewhere(folder: string): string | undefined {
   const written = lstatSync(pointer(folder), { throwIfNoEntry: false });

@@ -1,10 +1,10 @@
 import type { Readable, Writable } from "node:stream";
 import type { ReadStream } from "node:tty";
 
-/** The environment and the streams of a command; `process` has all of them. */
+/** The environment and the streams of a command. Node's `process` satisfies this interface. */
 export interface CommandIo {
   readonly env: NodeJS.ProcessEnv;
-  /** A terminal, a pipe or a file. */
+  /** The standard input of a command: a terminal, a pipe or a file. */
   readonly stdin: ReadStream | (Readable & { readonly isTTY?: false });
   readonly stdout: Writable;
   readonly stderr: Writable;
@@ -13,14 +13,14 @@ export interface CommandIo {
 /** Writes a line to stdout. */
 export const print = (io: CommandIo, line: string): void => void io.stdout.write(`${line}\n`);
 
-/** Error codes of a stream that lost its reader: a pipe, a socket, a terminal. */
+/** Error codes of writes to a pipe, a socket or a terminal whose reader has disconnected. */
 const READER_LOST = ["EPIPE", "ECONNRESET", "EIO"];
 
 function onError(error: NodeJS.ErrnoException): void {
   if (!READER_LOST.includes(error.code ?? "")) throw error;
 }
 
-/** Lets a command finish after its output lost its reader, as with `| head`. */
+/** Lets a command finish although the reader of its output has exited, as with `| head`. */
 export function surviveLostReaders({ stdout, stderr }: CommandIo): void {
   for (const stream of [stdout, stderr]) {
     if (!stream.listeners("error").includes(onError)) stream.on("error", onError);

@@ -21,7 +21,7 @@ interface CreateFlags extends Flags {
   readonly json?: boolean;
 }
 
-/** @throws OperatorError if the file cannot be read, or the text is empty */
+/** @throws OperatorError the file cannot be read, or the text is empty */
 async function readContent(io: CommandIo, file: string | undefined): Promise<string> {
   if (file !== undefined) {
     try {
@@ -34,7 +34,7 @@ async function readContent(io: CommandIo, file: string | undefined): Promise<str
   const content = io.stdin.isTTY ? "" : await readText(io.stdin);
   if (content.trim() !== "") return content;
   throw new OperatorError(
-    "The standard input has no text. Pipe the announcement in as Markdown, or use --file <path>.",
+    "The standard input has no text. Pipe the Markdown text to the command, or use --file <path>.",
   );
 }
 
@@ -73,7 +73,7 @@ export function announcementCommand(io: CommandIo): Command {
   announcement.addCommand(
     subcommand(
       "admin announcement create",
-      "Publish an announcement. Reads its Markdown text from the standard input.",
+      "Publish an announcement. Reads the Markdown text from the standard input.",
       "--title 'Maintenance' --file news.md",
     )
       .requiredOption("--title <text>", "Title of at most 90 characters")

@@ -27,9 +27,10 @@ async function audit(io: CommandIo, flags: AuditFlags): Promise<void> {
 
 /** `gatehouse-server admin audit`: prints audit entries of accounts and commands, or of one namespace. */
 export function auditCommand(io: CommandIo): Command {
-  const about = "Show the changes of accounts and commands, or of a namespace, latest first.";
+  const about =
+    "List changes to accounts and changes by commands, or changes in one namespace, latest first.";
   return subcommand("admin audit", about, "--tenant <id> --limit 100")
-    .option("--tenant <id>", "Show the changes of this namespace; it may be deleted")
+    .option("--tenant <id>", "List the changes in this namespace, even if the namespace is deleted")
     .option("--limit <number>", "Maximum number of entries, 1 to 1000", "50")
     .option("--json", "Print the entries as JSON")
     .action((flags: AuditFlags) => audit(io, flags));

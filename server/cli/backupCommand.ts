@@ -14,7 +14,7 @@ async function backup(io: CommandIo, name: string, flags: Flags): Promise<void> 
   print(io, `Wrote the database to ${file} (${statSync(file).size} bytes).`);
   print(
     io,
-    "A restore needs the instance secret, which is not in the backup. Keep a copy of it in another place: the file " +
+    "A restore needs the instance secret, which is not in the backup. Keep a copy of the secret in another place: the file " +
       "`secret` of the data folder, or the value of GATEHOUSE_SECRET or GATEHOUSE_SECRET_FILE.",
   );
 }

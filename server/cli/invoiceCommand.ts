@@ -13,7 +13,7 @@ interface InvoiceFlags extends Flags {
   readonly json?: boolean;
 }
 
-/** Page with more about invoices. */
+/** Documentation page about invoices, for the help of the commands. */
 const PAGE = "docs/billing.md";
 
 /** Formats an amount: `1250` in usd becomes `12.50 usd`. */
@@ -55,7 +55,7 @@ export function invoiceCommands(io: CommandIo): Command[] {
         ]),
       )
       .option("--limit <number>", "Maximum number of invoices, 1 to 1000", "50")
-      .option("--json", "Print the invoices as JSON, with amounts in hundredths")
+      .option("--json", "Print the invoices as JSON, with amounts in minor units such as cents")
       .action((flags: InvoiceFlags) => list(io, flags)),
     subcommand("admin settle-invoice", "Set the status of an open invoice of the ledger.", "<id> paid", {
       page: PAGE,

@@ -10,7 +10,7 @@ import { addOption } from "./serveCommand.ts";
 import { subcommand } from "./subcommand.ts";
 import { formatTable } from "./table.ts";
 
-/** Milliseconds between two progress lines. */
+/** Interval between two progress lines, in milliseconds. */
 const PROGRESS_INTERVAL = 2000;
 
 const target: Setting<z.ZodString> = {
@@ -22,7 +22,7 @@ const target: Setting<z.ZodString> = {
   schema: z.string().refine(isPostgresql),
 };
 
-/** The copy lacks only the rows that the service wrote during the copy. */
+/** Exit code 3 if the service wrote rows during the copy. The copy lacks only these rows. */
 class IncompleteCopyError extends OperatorError {
   override readonly name = "IncompleteCopyError";
   override readonly exitCode = 3;
@@ -34,7 +34,7 @@ async function migrate(io: CommandIo, flags: Flags): Promise<void> {
   const database = databaseAt(values.databaseUrl, dataDir, values.databaseConnections);
   if (!("file" in database)) throw new OperatorError("The service already uses PostgreSQL.");
   const url = readVariable(target, io.env);
-  // Loading on demand makes the other commands start faster.
+  // This module is loaded on demand, so that other commands start faster.
   const { migrateToPostgresql } = await import("./migrateToPostgresql.ts");
   const { tables, missed } = await migrateToPostgresql({
     dataDir,
@@ -46,17 +46,17 @@ async function migrate(io: CommandIo, flags: Flags): Promise<void> {
   print(io, formatTable([["TABLE", "ROWS"], ...rows]));
   print(
     io,
-    "Copied all rows. Sealed values are unchanged, so every instance needs the present secret: the file `secret` of the " +
+    "Copied all rows. Encrypted values are unchanged, so every instance needs the same secret: the file `secret` of the " +
       "data folder, or the value of GATEHOUSE_SECRET or GATEHOUSE_SECRET_FILE.",
   );
   if (missed === undefined)
     return print(io, "Set GATEHOUSE_DATABASE_URL to the new database and start the service.");
   print(
     io,
-    "The service still writes to its old database. To move it, stop it and run this command again with an empty database.",
+    "The service still writes to its old database. To move the service, stop it and run this command again with an empty database.",
   );
   if (missed > 0) {
-    throw new IncompleteCopyError(`The copy lacks ${missed} rows that the service wrote meanwhile.`);
+    throw new IncompleteCopyError(`The copy lacks ${missed} rows that the service wrote during the copy.`);
   }
 }
 

@@ -10,7 +10,7 @@ import { OperatorError } from "../OperatorError.ts";
 /** Source and target of a move to PostgreSQL. */
 interface MigrationRequest {
   readonly dataDir: string;
-  /** Path of the SQLite database; it is read directly while no service runs. */
+  /** Path of the SQLite database. The command reads this file directly if no service runs on the data folder. */
   readonly database: string;
   /** URL of the empty PostgreSQL database. */
   readonly target: string;
@@ -20,14 +20,14 @@ interface MigrationRequest {
 /** Result of a move to PostgreSQL. */
 interface MigrationResult {
   readonly tables: readonly CopiedTable[];
-  /** Number of rows that the service wrote during the copy, which lacks them; undefined: no service ran. */
+  /** Number of rows that the service wrote during the copy and that the copy lacks; undefined if no service ran. */
   readonly missed: number | undefined;
 }
 
 /**
  * Copies the data of a service from SQLite to PostgreSQL. If the service is stopped, its database is locked and copied.
- * If it runs, a snapshot is copied.
- * @throws OperatorError if one of the databases cannot be used; the target then has no rows
+ * If the service runs, a snapshot is copied.
+ * @throws OperatorError one of the databases cannot be used; the target then has no rows
  */
 export async function migrateToPostgresql(request: MigrationRequest): Promise<MigrationResult> {
   const { dataDir, database, target, progress } = request;

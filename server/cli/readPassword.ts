@@ -11,11 +11,11 @@ const INTERRUPT = "\u0003";
 const ERASE = ["\u007f", "\b"];
 
 /**
- * Prompts at the terminal, on stderr, without echo.
+ * Prompts for a password at the terminal. Writes the prompt to stderr, and does not show the typed characters.
  * @throws OperatorError if the user cancels (Ctrl-C, Ctrl-D)
  */
 function promptHidden(stdin: ReadStream, stderr: Writable, question: string): Promise<string> {
-  // Echo is off before the prompt appears, so no typed character is shown.
+  // Echo is disabled before the prompt appears, so that the terminal shows no typed character.
   stdin.setRawMode(true);
   stderr.write(question);
   stdin.setEncoding("utf8");
@@ -48,8 +48,8 @@ export interface PasswordFlags {
 }
 
 /**
- * Returns a new password: generated, read from the first line of stdin, or entered at the terminal. It is never an
- * argument, because every user of the machine could read it.
+ * Returns a new password: generated, read from the first line of stdin, or entered at the terminal. The password is
+ * never an argument, because every user of the machine can read the arguments of a process.
  * @throws OperatorError if stdin has no password, or the two entered passwords differ
  */
 export async function readPassword(io: CommandIo, flags: PasswordFlags): Promise<string> {
@@ -59,7 +59,7 @@ export async function readPassword(io: CommandIo, flags: PasswordFlags): Promise
     const [line = ""] = (await text(stdin)).split(/\r?\n/, 1);
     if (line !== "") return line;
     throw new OperatorError(
-      "The standard input has no password. Pipe one in, run the command at a terminal, or use --generate-password.",
+      "The standard input has no password. Pipe a password to the command, run the command at a terminal, or use --generate-password.",
     );
   }
   const password = await promptHidden(stdin, stderr, "Password: ");

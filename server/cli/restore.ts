@@ -10,23 +10,23 @@ import { knownSecret } from "../secrets/instanceSecret.ts";
 import { sealerOf } from "../secrets/sealer.ts";
 import { openSigningKey } from "../secrets/signingKeys.ts";
 
-/** A backup, and the service to restore. */
+/** Parameters of a restore: the backup, and the data of the service to restore. */
 interface RestoreRequest {
   readonly backup: string;
   readonly dataDir: string;
-  /** Path of the database. */
+  /** Path of the database that the backup replaces. */
   readonly database: string;
   /** The configured instance secret; undefined: the secret of the data folder. */
   readonly secret: string | undefined;
 }
 
 interface Restored extends BackupContent {
-  /** New path of the previous database; undefined if there was none. */
+  /** New path of the previous database; undefined if no database existed. */
   readonly kept: string | undefined;
 }
 
 /**
- * Replaces the database of a stopped service by a backup, after it checks that the service can use the backup.
+ * Checks that a stopped service can use a backup, and replaces the database of the service with the backup.
  * @throws OperatorError if the service runs, the backup cannot be read or used, or its instance secret is missing; then
  * nothing has changed
  */
@@ -38,14 +38,14 @@ export async function restore({ backup, dataDir, database, secret }: RestoreRequ
   const known = knownSecret(dataDir, secret);
   if (known === undefined) {
     throw new OperatorError(
-      `The data folder ${dataDir} has no instance secret. Copy the file \`secret\` of the backed up service there, ` +
+      `The data folder ${dataDir} has no instance secret. Copy the file \`secret\` of the backed-up service to the folder, ` +
         "readable only by the user of the service, or set GATEHOUSE_SECRET_FILE.",
     );
   }
   if (existsSync(`${backup}-wal`)) {
     throw new OperatorError(
       `${backup} is incomplete: it was copied from a database in use, and a part of its data is in ${backup}-wal. ` +
-        "Copy it with `gatehouse-server backup`, or open it once with `sqlite3`.",
+        "Copy the database with `gatehouse-server backup`, or open the copy once with `sqlite3`.",
     );
   }
   const copy = `${database}.restoring`;

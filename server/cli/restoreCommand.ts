@@ -14,7 +14,7 @@ async function restoreBackup(io: CommandIo, name: string, flags: Flags): Promise
   if (!("file" in database)) {
     throw new OperatorError("The service uses PostgreSQL. Restore the database with `pg_restore`.");
   }
-  // Loading on demand makes the other commands start faster.
+  // This module is loaded on demand, so that other commands start faster.
   const { restore } = await import("./restore.ts");
   const backup = resolve(name);
   const restored = await restore({ backup, dataDir, database: database.file, secret: values.secret });
@@ -31,11 +31,11 @@ async function restoreBackup(io: CommandIo, name: string, flags: Flags): Promise
   );
 }
 
-/** `gatehouse-server restore`: replaces the database of a stopped service by a backup. */
+/** `gatehouse-server restore`: replaces the database of a stopped service with a backup. */
 export function restoreCommand(io: CommandIo): Command {
   const command = subcommand(
     "restore",
-    "Replace the database of a stopped service by a backup.",
+    "Replace the database of a stopped service with a backup.",
     "/backup/gatehouse.db",
   )
     .argument("<file>", "Backup to restore, written by `gatehouse-server backup`")

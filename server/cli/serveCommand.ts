@@ -6,7 +6,7 @@ import { settings } from "../settings/settings.ts";
 import { addHelpEnd } from "./addHelpEnd.ts";
 import type { CommandIo } from "./CommandIo.ts";
 
-/** Maximum time, in milliseconds, that a stopped service waits for the remaining work of interrupted requests. */
+/** Maximum time, in milliseconds, for the work of interrupted requests to end after the service has stopped. */
 const EXIT_DELAY = 1_000;
 
 /**
@@ -25,11 +25,11 @@ export function serveCommand(io: CommandIo): Command {
   return command.action(async (flags: Flags) => {
     const config = readConfig(io.env, flags);
     const listening = Promise.withResolvers<RunningService>();
-    // At a terminal, SIGHUP means that the terminal closed. It ends a service without files to reload. In all other
-    // cases it never ends the service, also during the start.
+    // A closing terminal sends SIGHUP. If the service has no files to reload and runs at a terminal, this signal ends
+    // the service. In all other cases, SIGHUP never ends the service, not even during the start.
     const hasFiles = config.tls !== undefined || config.settings.geoipFile !== undefined;
     if (hasFiles || !io.stdin.isTTY) process.on("SIGHUP", async () => (await listening.promise).reload());
-    // Loading on demand makes the other commands start in a third of the time.
+    // This module is loaded on demand, so that other commands start in a third of the time.
     const { serve } = await import("../process/serve.ts");
     const service = await serve(config);
     let exitCode: number | undefined;
@@ -41,8 +41,9 @@ export function serveCommand(io: CommandIo): Command {
         await service.stop();
         service.log.info("stopped");
         exitCode = 0;
-        // Another thread writes the log. A call of exit now would write its waiting lines in the wrong order, so the
-        // process ends without one, unless the remaining work of a request keeps it running.
+        // Another thread writes the log. Calling `process.exit` now would write the waiting log lines in the wrong
+        // order. So the process ends by itself. If the work of a request keeps the process running, the timer ends the
+        // process.
         setTimeout(() => process.exit(), EXIT_DELAY).unref();
       });
     }
@@ -51,7 +52,10 @@ export function serveCommand(io: CommandIo): Command {
   });
 }
 
-/** Adds the flag of a setting, if it has one. Commander names its value like the setting (`--data-dir`: `dataDir`). */
+/**
+ * Adds the flag of a setting, if the setting has a flag. Commander stores the flag's value under the name of the
+ * setting (`--data-dir`: `dataDir`).
+ */
 export function addOption(command: Command, setting: Setting): void {
   if (setting.flag === undefined) return;
   const fallback = setting.fallback === undefined ? "" : `, default ${setting.fallback}`;

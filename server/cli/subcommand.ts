@@ -6,7 +6,7 @@ import { addHelpEnd } from "./addHelpEnd.ts";
 import type { CommandIo } from "./CommandIo.ts";
 import { addOption } from "./serveCommand.ts";
 
-/** Path of the data folder, from the flags or else from the environment. */
+/** Returns the path of the data folder from the flags or, without the flag, from the environment. */
 export function folderOf(io: CommandIo, flags: Flags): string {
   return readSettings(["dataDir"], io.env, flags).dataDir;
 }
@@ -14,7 +14,7 @@ export function folderOf(io: CommandIo, flags: Flags): string {
 /**
  * Creates a command with the flag `--data-dir`.
  * @param path names of the command and its parents, such as `admin user create`
- * @param example its arguments in the example of its help
+ * @param example arguments of the command in the example of its help
  */
 export function subcommand(
   path: string,

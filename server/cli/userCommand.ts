@@ -18,7 +18,7 @@ import { formatTable } from "./table.ts";
 
 function withPassword(command: Command): Command {
   return command
-    .option("--password-stdin", "Read the password from the standard input, the default without a terminal")
+    .option("--password-stdin", "Read the password from the standard input (default if it is not a terminal)")
     .option("--generate-password", "Generate a password and print it once");
 }
 
@@ -127,7 +127,11 @@ export function userCommand(io: CommandIo): Command {
   );
   user.addCommand(
     withPassword(
-      subcommand("admin user reset-password", "Set a new password and end the lockouts of a user.", "ana"),
+      subcommand(
+        "admin user reset-password",
+        "Set a new password for a user and end the user's lockouts.",
+        "ana",
+      ),
     )
       .argument("<user>", "User name or e-mail address of the user")
       .action((user: string, flags: Flags & PasswordFlags) => resetPassword(io, user, flags)),
@@ -135,7 +139,7 @@ export function userCommand(io: CommandIo): Command {
   user.addCommand(
     subcommand(
       "admin user disable-mfa",
-      "Disable MFA for a user who lost the second factor. Keeps the user's logins.",
+      "Disable MFA for a user who lost the second factor. The user's logins stay valid.",
       "ana",
     )
       .argument("<user>", "User name or e-mail address of the user")
@@ -152,7 +156,7 @@ export function userCommand(io: CommandIo): Command {
       .action((user: string, address: string, flags: Flags) => confirmAddress(io, user, address, flags)),
   );
   user.addCommand(
-    subcommand("admin user sign-out", "End all logins of a user. Keeps the API keys.", "ana")
+    subcommand("admin user sign-out", "End all logins of a user. API keys stay valid.", "ana")
       .argument("<user>", "User name or e-mail address of the user")
       .action((user: string, flags: Flags) => signOut(io, user, flags)),
   );

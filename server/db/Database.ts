@@ -6,27 +6,33 @@ export interface Database {
   readonly client: PrismaClient;
   /** Names of the migrations that were applied when the database was opened. */
   readonly migrated: readonly string[];
-  /** The reason why device searches by name use no index; undefined if they use one. */
+  /** The reason why device searches by name use no index; undefined if the searches use an index. */
   readonly namesUnindexed: string | undefined;
-  /** Snapshots of the database; undefined on PostgreSQL, which has its own programs for backups. */
+  /** Access to snapshots of the database; undefined on PostgreSQL, which has its own backup programs. */
   readonly snapshots: Snapshots | undefined;
-  /** Executes a durable write that changes nothing. Rejects if the database cannot be written. */
+  /** Executes a durable write that changes no data. Rejects if the database cannot be written. */
   tryWrite(): Promise<void>;
-  /** Closes the database after the running statements have ended. No further statements are possible. */
+  /** Closes the database after the running statements have ended. Later statements fail. */
   close(): Promise<void>;
 }
 
 /** The location of the service's database. */
 export type DatabaseLocation =
   | {
-      /** Path of the SQLite file, which is created if missing and belongs to this process alone while it is open. */
+      /**
+       * Path of the SQLite file. The service creates a missing file. While the file is open, no other process can use
+       * it.
+       */
       readonly file: string;
     }
   | {
-      /** postgresql://…, with the password if one is needed. Several processes may use the database. */
+      /**
+       * URL of the PostgreSQL database (`postgresql://…`), including the password if the database requires a password.
+       * Several processes may use the database.
+       */
       readonly url: string;
       /** Maximum number of connections that this process opens. */
       readonly connections: number;
-      /** Time that the database may be silent, in milliseconds. @default `SILENCE_TIMEOUT` */
+      /** Maximum time, in milliseconds, for which the database may send no data. @default `SILENCE_TIMEOUT` */
       readonly silence?: number;
     };

@@ -2,21 +2,25 @@ import { DriverAdapterError } from "@prisma/driver-adapter-utils";
 import { Prisma } from "./generated/sqlite/client.ts";
 
 /**
- * The reason why the database fails a request: it is full or read-only, it does not respond, or other requests keep
- * it busy. The request never causes an outage, and every outage passes without a restart of the service.
+ * The kind of a database outage: the database is full or read-only, does not respond, or is busy with other requests. A
+ * request never causes an outage. After an outage, the service continues without a restart.
  */
 export type Outage = "unwritable" | "unreachable" | "busy";
 
-/** Error codes of SQLite (extended codes begin with them) and of PostgreSQL (appendix A of its manual), in order. */
+/**
+ * Error codes of SQLite and PostgreSQL, with the outage that each code indicates. The first matching entry counts.
+ * Extended codes of SQLite begin with these codes. Appendix A of PostgreSQL's manual lists its codes.
+ */
 const CODES: readonly (readonly [codes: RegExp, outage: Outage])[] = [
   [/^SQLITE_(BUSY|LOCKED)/, "busy"],
   [/^SQLITE_(CANTOPEN|PROTOCOL|IOERR_(READ|SHORT_READ|LOCK|ACCESS))/, "unreachable"],
   [/^SQLITE_(FULL|READONLY|PERM|IOERR)/, "unwritable"],
-  // Disk full, disk error, read-only transaction (on a standby, or on a server that becomes one).
+  // Disk full, disk error, or read-only transaction (on a standby, or on a server that is becoming a standby).
   [/^(53100|58030|25006)$/, "unwritable"],
-  // Lock not available; a statement or an idle transaction that took too long; out of memory.
+  // Lock not available, statement or idle transaction that took too long, or out of memory.
   [/^(55P03|57014|25P03|53200)$/, "busy"],
-  // Connection exceptions, too many connections, shutdown, crash, start, the database dropped, the login rejected.
+  // Failed connection, too many connections, server that is shutting down, has crashed or is starting, missing
+  // database, or rejected login.
   [/^(08...|53300|57P0[1-5]|3D000|28000|28P01)$/, "unreachable"],
 ];
 
@@ -28,13 +32,16 @@ const KINDS: Readonly<Record<string, Outage>> = {
   TlsConnectionError: "unreachable",
 };
 
-/** Prisma's own codes: a connection or a transaction was not available, or did not end, in time. */
+/**
+ * Prisma's own codes for timeouts: no connection or transaction was available in time, or a transaction did not end in
+ * time.
+ */
 const PRISMA: Readonly<Record<string, Outage>> = { P2024: "busy", P2028: "busy" };
 
 /** Messages of `pg` about connections, in errors without a code. */
 const CONNECTION =
   /^(Connection terminated|timeout (exceeded when trying to connect|expired)|Client (was closed|has encountered)|Cannot use a pool after)/;
-/** Error codes of the operating system, which `pg` passes on. */
+/** Error codes of the operating system, which errors of `pg` contain. */
 const NETWORK =
   /^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|ETIMEDOUT|E(HOST|NET)(UNREACH|DOWN)|ENOTFOUND|EAI_AGAIN)$/;
 
@@ -57,8 +64,8 @@ export function adapterErrorOf(
 }
 
 /**
- * Returns true if an error concerns the connection. For a host with several addresses, `pg` passes on an aggregate
- * error with the code of one of them.
+ * Returns true if an error concerns the connection. For a host with several addresses, `pg` throws an aggregate error
+ * with the code of one address's error.
  */
 function isOfConnection(error: Error): boolean {
   if (!("code" in error)) return CONNECTION.test(error.message);

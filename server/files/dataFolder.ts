@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { fileFailureText } from "@gatehouse-access/sdk/errors";
 import { OperatorError } from "../OperatorError.ts";
 
-/** Permission bits of the group and of other users. Windows does not have them. */
+/** Permission bits of the group and of other users. Windows has no such bits. */
 const othersMayWrite = 0o022;
 export const othersMayDoAnything = 0o077;
 /** Permission bits of other users, without the group. */
@@ -16,14 +16,14 @@ export function openToOthers(path: string, permissions: number): boolean {
 
 /**
  * Creates the data folder, accessible to its owner only, if it is missing.
- * @throws OperatorError the folder cannot be created, is not a folder, or other users may write to it: they could
- * store their own signing key in it
+ * @throws OperatorError the folder cannot be created, is not a folder, or other users may write to it, so that they
+ * could store their own signing key
  */
 export function prepareDataFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
-    // A recursive creation does not fail because a folder above is missing.
+    // The recursive creation also creates missing parent folders.
     const text = fileFailureText("write", `the data folder ${folder}`, error);
     throw new OperatorError(text, { cause: error });
   }
@@ -38,8 +38,8 @@ export function prepareDataFolder(folder: string): void {
 export const SECRET_FILE = "secret";
 
 /**
- * Rejects an empty database file, which a broken disk or a failed copy may leave. The service would start on it
- * without its users, and SQLite would discard the content of the write-ahead log.
+ * Rejects an empty database file, which a broken disk or a failed copy may leave. On an empty file, the service would
+ * start without any users, and SQLite would discard the content of the write-ahead log.
  * @throws OperatorError the file is empty, but the data folder's secret or a write-ahead log shows that data existed
  */
 export function refuseEmptiedDatabase(folder: string, database: string): void {

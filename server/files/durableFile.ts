@@ -13,7 +13,7 @@ import { dirname } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
-/** Writes a file that only its owner can read. The file appears once it is complete and on disk, or not at all. */
+/** Writes a file that only its owner can read. The file appears only when it is complete and on disk. */
 export function writeDurably(file: string, text: string): void {
   const unfinished = `${file}.unfinished`;
   rmSync(unfinished, { force: true });
@@ -22,8 +22,8 @@ export function writeDurably(file: string, text: string): void {
 }
 
 /**
- * Writes a file like {@link writeDurably}, but keeps an existing file. If several processes do this at once, one
- * writes the file, and all of them find the same file afterwards.
+ * Writes a file like {@link writeDurably}, but keeps an existing file. If several processes call this function at once,
+ * one process writes the file, and all processes find that file afterwards.
  */
 export function createDurably(file: string, text: string): void {
   const unfinished = `${file}.${randomUUID()}.unfinished`;
@@ -49,7 +49,9 @@ function writeNew(file: string, text: string): void {
   }
 }
 
-/** Writes streamed content like {@link writeDurably}. If the stream fails, no part of the file remains. */
+/**
+ * Writes the content of a stream to a file like {@link writeDurably}. If the stream fails, no part of the file remains.
+ */
 export async function streamDurably(file: string, content: Readable): Promise<void> {
   const unfinished = `${file}.unfinished`;
   rmSync(unfinished, { force: true });
@@ -62,14 +64,14 @@ export async function streamDurably(file: string, content: Readable): Promise<vo
   }
 }
 
-/** Flushes a complete file to disk and then renames it. Replaces a file with the new name. */
+/** Flushes a complete file to disk and then renames the file. Replaces an existing file that has the new name. */
 export function moveDurably(from: string, to: string): void {
   sync(from);
   renameSync(from, to);
   syncFolder(to);
 }
 
-/** Flushes the file names of the folder to disk. */
+/** Flushes the folder's list of file names to disk. */
 function syncFolder(file: string): void {
   // Windows cannot open folders.
   if (process.platform !== "win32") sync(dirname(file));

@@ -9,9 +9,9 @@ const LONGEST_PATH = 103;
 const fits = (path: string): boolean => Buffer.byteLength(path) <= LONGEST_PATH;
 
 /**
- * Returns a path for a unix socket in the data folder. If that path is too long, it returns a path in a new private
- * folder among the temporary files.
- * @param purpose names the socket in errors
+ * Returns a path for a unix socket in the data folder. If that path is too long, creates a private folder in the
+ * temporary folder and returns a path in it.
+ * @param purpose name of the socket in error messages
  * @throws OperatorError the temporary folder's path is too long as well
  */
 export function placeSocket(folder: string, name: string, purpose: string): string {

@@ -23,21 +23,21 @@ import {
 } from "./protocol.ts";
 import { fingerprintOf } from "./ssh/signature.ts";
 
-/** Time that the gateway process has to read the last output of an agent, in milliseconds. */
+/** Maximum time, in milliseconds, for the gateway process to read the last output of an agent. */
 const LINGER = 10_000;
 
 interface GatewayOptions {
-  /** Folder of the gateway process's local socket. */
+  /** Folder that contains the local socket of the gateway process. */
   readonly folder: string;
-  /** Address at which other instances reach this instance. @default other instances cannot reach it */
+  /** Access between the instances of the service. @default other instances cannot connect to this instance */
   readonly peers?: PeerAccess | undefined;
   /** Returns the service's logger. */
   readonly log: () => FastifyBaseLogger;
 }
 
 /**
- * SSH to devices: the tunnels of agents, the logins through them, and the gateway process, which speaks SSH. Handles
- * the calls of that process.
+ * The parts of an instance that provide SSH to devices: the agents' tunnels, the logins through these tunnels, and the
+ * gateway process, which speaks SSH. Also handles the calls of the gateway process.
  */
 export class Gateway {
   readonly services: Services;
@@ -48,7 +48,7 @@ export class Gateway {
   readonly process: GatewayProcess;
   /** True while the service is stopping and accepts no new logins. */
   isDraining = false;
-  /** Proofs in progress, each with the function that receives the result. */
+  /** Proofs of private keys in progress, by ticket. Each value is the function that receives the result. */
   readonly #proofs = new Map<RelayTicket, (failure: string | undefined) => void>();
 
   /** Creates the parts of the gateway. Opens no connection, writes nothing and starts no process. */
@@ -96,7 +96,7 @@ export class Gateway {
         return undefined;
       },
       agentKey: () => services.agentKey.pem(),
-      // The process may write to its own sessions only.
+      // The gateway process may write entries only to sessions that go through this instance.
       write: (sessions) =>
         addToSessions(
           services,
@@ -156,7 +156,7 @@ export class Gateway {
    */
   async listen(entry: NonNullable<GatewayProcessStart["entry"]>): Promise<number> {
     const port = await this.process.listen(entry);
-    // Create the key now, so that the first login does not wait for it.
+    // Creates the key now, so that the first login does not wait for it.
     this.services.agentKey.pem().catch((error: unknown) => {
       this.log().error({ err: error }, "cannot create the key for logins to agents; the next login retries");
     });
@@ -169,7 +169,8 @@ export class Gateway {
    * @throws UnreachableError the device does not respond
    */
   async reach(uid: string, holder: string | null = null): Promise<Duplex> {
-    // A tunnel of this instance may be an older one whose agent disappeared without closing it.
+    // If the database has a newer tunnel elsewhere, this instance may still hold an older tunnel, whose agent
+    // disappeared without closing it.
     const elsewhere = holder !== null && holder !== this.instanceId;
     if (elsewhere || !this.agentTunnels.has(uid)) {
       try {
@@ -206,7 +207,7 @@ export class Gateway {
 
   /** Connects the gateway process to the agent at the other end of a stream. */
   #connectProcess(stream: Duplex, session: string, hostKey: Buffer): ReachedDevice {
-    // Sent as a message of its own: agents lose data that follows in the same message.
+    // The request is sent as a separate message, because agents lose data that follows the request in the same message.
     stream.write(`GET /ssh/${session} HTTP/1.1\r\nHost: gateway\r\n\r\n`);
     const ticket = this.process.expect(
       (socket) => relay(socket, stream),
@@ -216,8 +217,8 @@ export class Gateway {
   }
 
   /**
-   * Has an agent prove that it has the private key of its device. If the gateway process ends in the meantime, the
-   * stream ends too.
+   * Requires an agent to prove that it has the private key of its device. If the gateway process ends before the proof,
+   * the stream ends too.
    * @returns the reason why the proof failed; undefined if it succeeded
    * @throws UnreachableError the device no longer exists, or has enrolled with an invalid key
    */
@@ -240,7 +241,7 @@ export class Gateway {
 
   /**
    * Ends all logins, and stops the checks of tunnels.
-   * @param drain how long open logins may continue, in milliseconds; new logins are refused in that time
+   * @param drain time, in milliseconds, for which open logins may continue and new logins are refused
    */
   async endLogins(drain = 0): Promise<void> {
     if (drain > 0 && this.live.size > 0) {
@@ -256,13 +257,16 @@ export class Gateway {
     await this.live.endAll();
   }
 
-  /** Records that this instance has ended. Call it when no traffic goes through the instance any more. */
+  /** Records that this instance has ended. Call this method after the last traffic through the instance has ended. */
   stop(): Promise<void> {
     return this.instances.stop();
   }
 }
 
-/** Passes bytes between the gateway process and an agent. The end of either connection ends both, as agents expect. */
+/**
+ * Passes bytes between the gateway process and an agent. If one connection ends, the other connection ends too, as
+ * agents expect.
+ */
 function relay(socket: Socket, agent: Duplex): void {
   if (agent.destroyed) {
     socket.destroy();
@@ -273,7 +277,7 @@ function relay(socket: Socket, agent: Duplex): void {
   socket.on("close", () => agent.destroy());
   agent.on("close", () => {
     socket.destroySoon();
-    // The gateway process may not read the remaining output.
+    // The connection closes after this time, because the gateway process possibly never reads the remaining output.
     setTimeout(() => socket.destroy(), LINGER).unref();
   });
 }

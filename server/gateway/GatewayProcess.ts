@@ -31,46 +31,52 @@ const OUTSIDE_HEAP = 256;
  */
 const ALIVE_INTERVAL = 1_000;
 const MISSED_MAX = 5;
-/** Time that the process has to start, in milliseconds. Modules load slowly on a busy machine. */
+/** Maximum time, in milliseconds, for the process to start. Modules load slowly on a busy machine. */
 const BEGINNING = 60_000;
-/** Time that the process has to end its sessions and exit, in milliseconds. */
+/** Maximum time, in milliseconds, for the process to end its sessions and exit. */
 const ENDING = 10_000;
-/** The first and the longest pause before a restart, in milliseconds. Each pause is twice as long as the one before. */
+/**
+ * The first and the longest pause before a restart, in milliseconds. Each pause is twice as long as the previous pause.
+ */
 const PAUSE = { first: 100, longest: 30_000 };
-/** Running time, in milliseconds, after which the next pause is the first one again. */
+/**
+ * Running time of the process, in milliseconds, after which the next pause before a restart is the shortest pause
+ * again.
+ */
 const SETTLED = 60_000;
-/** Time that a ticket waits for its connection, in milliseconds. */
+/** Maximum time, in milliseconds, from the creation of a ticket until the process opens the ticket's connection. */
 const TICKET_LIFE = 10_000;
 
-/** The handlers of the process's calls. */
+/** The handlers of the calls that the gateway process makes. */
 export type CallHandlers = {
   readonly [Call in keyof Calls]: (input: Calls[Call]["input"]) => Promise<Calls[Call]["output"]>;
 };
 
-/** Options of the process, and the handlers of its messages. */
+/** Options of the gateway process, and the handlers of its messages. */
 export interface GatewayProcessOptions {
-  /** Folder of the local socket. */
+  /** Folder that contains the local socket. */
   readonly folder: string;
   readonly start: Omit<GatewayProcessStart, "socket" | "entry" | "logLevel">;
   readonly log: () => FastifyBaseLogger;
   readonly handlers: CallHandlers;
   count(login: CountedLogin): void;
-  /** Called when key exchanges were refused or aborted. */
+  /** Called with the number of key exchanges that were refused or aborted. */
   refused(exchanges: number): void;
   /** Called when the process and all its sessions have ended. */
   ended(): void;
 }
 
-/** A connection that the process must open, and the timer for the case that it does not. */
+/** A connection that the process must open, and the timer that ends the wait for this connection. */
 interface ExpectedConnection {
   readonly timer: NodeJS.Timeout;
   join(socket: Socket): void;
 }
 
 /**
- * The process that speaks SSH with clients and agents. It has no access to the database or to secrets of the service,
- * and asks the service to decide each login. The service restarts it when it ends or hangs. Bytes reach it through a
- * local socket. Handles cannot be used, because TLS connections and WebSockets have no handle to pass on.
+ * The process that speaks SSH with clients and agents. The process has no access to the database or to secrets of the
+ * service. The service decides each login. If the process ends or hangs, the service restarts it. Bytes of connections
+ * reach the process through a local socket. The service cannot pass handles of connections to the process, because TLS
+ * connections and WebSockets have no such handle.
  */
 export class GatewayProcess {
   readonly #options: GatewayProcessOptions;
@@ -84,7 +90,7 @@ export class GatewayProcess {
   readonly #stopped = new AbortController();
   /** Number of restarts of the process. */
   restarts = 0;
-  /** The last reported state; undefined while no process runs. */
+  /** The last state that the process has reported; undefined while no process runs. */
   state: GatewayProcessState | undefined;
 
   constructor(options: GatewayProcessOptions) {
@@ -104,7 +110,7 @@ export class GatewayProcess {
   async listen(entry: NonNullable<GatewayProcessStart["entry"]>): Promise<number> {
     this.#entry = entry;
     const port = (await this.begin()) ?? entry.port;
-    // A port that the system chose stays the same after a restart.
+    // If the system chose the port, the process uses the same port after a restart.
     this.#entry = { ...entry, port };
     return port;
   }
@@ -116,15 +122,18 @@ export class GatewayProcess {
     return this.#ready;
   }
 
-  /** Sends a message. Without a process the message is dropped, because the sessions and terminals have ended too. */
+  /**
+   * Sends a message. If no process runs, the message is dropped, because all sessions and terminals have ended with the
+   * process.
+   */
   send(message: ToGatewayProcess): void {
     if (this.#child?.connected) this.#child.send(message, () => {});
   }
 
   /**
-   * Expects a connection of the process.
+   * Registers a connection that the process must open.
    * @param joined receives the connection
-   * @param missed called if the connection does not come in time
+   * @param missed called if the process does not open the connection in time
    */
   expect(joined: (socket: Socket) => void, missed: () => void): RelayTicket {
     const ticket = randomBytes(RELAY_TICKET_LENGTH / 2).toString("hex");
@@ -136,7 +145,7 @@ export class GatewayProcess {
     return ticket;
   }
 
-  /** Ends the process, which ends its sessions first. */
+  /** Ends the process after its sessions have ended. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     const child = this.#child;
@@ -211,7 +220,7 @@ export class GatewayProcess {
     const { flags, environment } = boundedStart([], {});
     return fork(MAIN, {
       execArgv: [...flags, `--max-old-space-size=${this.#options.start.settings.sshMemory}`],
-      // The service's own environment contains secrets.
+      // The process does not receive the service's own environment, because that environment contains secrets.
       env: { ...environment, ...kept("PATH", "NODE_COMPILE_CACHE") },
       serialization: "advanced",
       stdio: ["ignore", "inherit", "inherit", "ipc"],
@@ -234,7 +243,7 @@ export class GatewayProcess {
     this.#ready = undefined;
     this.state = undefined;
     this.#options.ended();
-    // The caller of the first start receives the error.
+    // The error is not logged here, because the caller of the first start receives it.
     if (this.#stopped.signal.aborted || (!end.wasReady && this.restarts === 0)) return;
     if (end.ran >= SETTLED) this.#pause = PAUSE.first;
     const pause = this.#pause;
@@ -245,7 +254,7 @@ export class GatewayProcess {
       .log()
       .error({ gateway: pid, code, signal, pause }, "the gateway process has ended; restarting it");
     this.#ready = this.#startAgain(pause);
-    // Callers receive the error too.
+    // The error is logged here. Callers that wait for the start also receive it.
     this.#ready.catch((error: unknown) => {
       if (this.#stopped.signal.aborted) return;
       this.#options.log().error({ err: error }, "cannot restart the gateway process");
@@ -287,14 +296,16 @@ export class GatewayProcess {
   async #openRelay(): Promise<{ readonly server: Server; readonly path: string }> {
     const server = createServer((socket) => this.#pair(socket));
     const path = placeSocket(this.#options.folder, "gateway.sock", "socket of the gateway process");
-    // A killed process does not remove its socket.
+    // Removes the socket of a killed process.
     rmSync(path, { force: true });
     server.listen(path);
     await once(server, "listening");
     return { server, path };
   }
 
-  /** Reads the ticket of a connection, and passes the connection to the code that expects it. */
+  /**
+   * Reads the ticket from a new connection, and passes the connection to the handler that is registered for the ticket.
+   */
   #pair(socket: Socket): void {
     this.#relayed.add(socket);
     const timer = setTimeout(() => socket.destroy(), TICKET_LIFE);

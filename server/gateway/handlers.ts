@@ -22,7 +22,7 @@ export function liveConnectionHandlers(
 
 type Peers = Pick<typeof peers, "openDeviceStream" | "passPickUp">;
 
-/** The handlers of requests between instances. */
+/** The handlers of requests that other instances send. */
 export const peerHandlers = (gateway: Gateway): Handlers<Peers> => ({
   openDeviceStream: openDeviceStream(gateway),
   passPickUp: passPickUp(gateway),
@@ -39,11 +39,11 @@ const deviceConnection: HandlerOf<"deviceConnection"> =
     return agentTunnels.open({ uid, tenantId, proven, network, address, requestId });
   };
 
-/** Passes all bytes on in both directions, until one side ends. */
+/** Passes all bytes between two streams in both directions, until one stream ends. */
 const passTo = (other: Duplex): WebSocketHandler =>
   webSocketHandler((socket) => {
     const stream = streamOver(socket);
-    // Errors are ignored: `pipeline` closes both sides, and neither side needs the cause.
+    // Errors are ignored, because `pipeline` closes both streams and no code needs the cause.
     pipeline(stream, other, stream, () => {});
   });
 

@@ -11,9 +11,9 @@ const FILE = "ssh_host_ed25519_key";
 
 /** The host key of the SSH listener, by which clients recognize the service. */
 export interface HostKey {
-  /** The private key in its file's format. */
+  /** The private key, in the format of the key file. */
   readonly pem: string;
-  /** The public key's fingerprint as clients show it: `SHA256:` and base64. */
+  /** The public key's fingerprint in the format that SSH clients show: `SHA256:` and base64. */
   readonly fingerprint: string;
 }
 
@@ -33,8 +33,8 @@ export function readHostKey(folder: string, configured: string | undefined): Hos
 const TRIES = 20;
 
 /**
- * Creates an Ed25519 key pair in OpenSSH's formats. The library drops the first byte of a public key if that byte is
- * zero, and then cannot read the pair. Such a pair is discarded.
+ * Creates an Ed25519 key pair in OpenSSH's formats. If the first byte of a public key is zero, the library drops this
+ * byte and cannot read the key pair. This function discards such a pair.
  * @throws Error every attempt has failed
  */
 export function newEd25519Pair(): ReturnType<typeof ssh2.utils.generateKeyPairSync> {

@@ -2,7 +2,10 @@ import type { SessionEntries } from "../features/sessions/addEntries.ts";
 import type { ServiceSettings } from "../settings/readConfig.ts";
 import type { SshAddress } from "./ssh/sshAddress.ts";
 
-/** An error for a device that cannot be reached now. The message completes the sentence "the device …". */
+/**
+ * An error for a device that cannot be reached now. The error's message completes a sentence that begins with "the
+ * device".
+ */
 export class UnreachableError extends Error {}
 
 /** An error for a device whose tunnel no instance of the service holds. */
@@ -12,13 +15,16 @@ export class NotConnectedError extends UnreachableError {
   }
 }
 
-/** The reason why a device cannot be reached, for a logged-in client. Details of other errors are in the log only. */
+/**
+ * The reason why a device cannot be reached, for a logged-in client. For errors of any other class, only the log
+ * contains the details.
+ */
 export const unreachableReason = (error: unknown): string =>
   `The device ${error instanceof UnreachableError ? error.message : "cannot be reached"}`;
 
 /**
- * The output that the gateway records: none; output of terminals; output of terminals and of commands that transfer
- * no files; output of all terminals and commands.
+ * The output that the gateway records: `none`; `terminals`: output of terminals; `default`: also output of commands
+ * that transfer no files; `all`: output of all terminals and commands.
  */
 export type RecordingMode = "none" | "terminals" | "default" | "all";
 
@@ -32,16 +38,19 @@ export interface TerminalSize {
 export interface AdmittedDevice {
   readonly uid: string;
   readonly tenantId: string;
-  /** Text that the namespace shows before a shell, with the line ends of a terminal; empty if there is no text. */
+  /**
+   * The namespace's announcement, which a terminal shows before a shell. Lines end with CR and LF. Empty without an
+   * announcement.
+   */
   readonly announcement: string;
-  /** Mode by which the gateway records the session's output. */
+  /** Recording mode, which selects the output of the session that the gateway records. */
   readonly recording: RecordingMode;
   /**
    * Patterns of the targets to which the login may forward connections. A pattern must match a whole `host:port`.
-   * Undefined: the server allows no forwarding.
+   * Undefined if the service allows no forwarding.
    */
   readonly forwarding: readonly string[] | undefined;
-  /** Minutes without input or output after which a session ends; 0: no limit. */
+  /** Maximum time, in minutes, without input or output before a session ends; 0: no limit. */
   readonly idleMinutes: number;
 }
 
@@ -60,19 +69,22 @@ export type Refusal =
 /** The policy's decision about a login. */
 export type Admission = { readonly device: AdmittedDevice } | RefusedLogin;
 
-/** A login that the policy refuses. The reason is for the operator. */
+/** A login that the policy refuses. Only the operator may read the reason. */
 export interface RefusedLogin {
   readonly refused: Refusal;
   readonly reason: string;
 }
 
-/** A login for the policy to decide. A client first sends a query without a signature, then the login itself. */
+/**
+ * A login that the policy must decide. A client first queries whether a key is acceptable, without a signature, and
+ * then sends the login with the signature.
+ */
 export interface LoginQuestion extends SshAddress {
   /** The client's address, normalized. */
   readonly address: string;
-  /** The public key that the client presents, in SSH's wire format; undefined if it has sent a password. */
+  /** The public key that the client presents, in SSH's wire format; undefined if the client has sent a password. */
   readonly key: Buffer | undefined;
-  /** Whether firewall rules decide too. They do not while the client only queries whether a key is acceptable. */
+  /** Whether the decision includes firewall rules. False if the client only queries whether a key is acceptable. */
   readonly firewall: boolean;
 }
 
@@ -83,35 +95,41 @@ export interface AdmittedLogin {
   readonly username: string;
   /** The client's address. */
   readonly address: string;
-  /** The type of the session, as far as it is known. */
+  /**
+   * The type of the session: `web` for a web terminal; otherwise `none`, until the client's first request determines
+   * the type.
+   */
   readonly type: "none" | "web";
-  /** The public key that opens the login, in SSH's wire format; undefined if a password opens it. */
+  /** The public key that opened the login, in SSH's wire format; undefined if a password opened the login. */
   readonly key: Buffer | undefined;
-  /** The user who opens the login in a browser; undefined for other logins. */
+  /** The user who opened the login in a browser; undefined if the login was not opened in a browser. */
   readonly userId?: string | undefined;
 }
 
-/** A session to be created. */
+/** A session that the service must create. */
 export interface NewSession extends Omit<AdmittedLogin, "device"> {
   readonly uid: string;
   readonly deviceUid: string;
   readonly tenantId: string;
 }
 
-/** Values of an event, by their names in the API. */
+/** Values of a session event, by their field names in the API. */
 export type EventData = Readonly<Record<string, string | number>>;
 
-/** The calls of the gateway process to the service, each with its input and output. */
+/** The calls that the gateway process makes to the service. Each entry contains the input and the output of a call. */
 export interface Calls {
   admit: { readonly input: LoginQuestion; readonly output: Admission };
   begin: { readonly input: NewSession; readonly output: undefined };
-  /** Connects to the device of a session that has begun. Fails with an {@link UnreachableError}. */
+  /**
+   * Connects to the device of a session that has begun. The call fails with an {@link UnreachableError} if the device
+   * cannot be reached.
+   */
   reach: { readonly input: { readonly session: string }; readonly output: ReachedDevice };
   /** Reports the result of a `prove` message: whether an agent has the private key of its device. */
   proved: { readonly input: ProofOutcome; readonly output: undefined };
   /** Returns the private key for logins to agents, as PEM (PKCS#1). */
   agentKey: { readonly input: undefined; readonly output: string };
-  /** Adds entries to sessions. The output lists the sessions whose output is no longer recorded. */
+  /** Adds entries to sessions. Returns the sessions for which the gateway must stop recording output. */
   write: { readonly input: readonly SessionEntries[]; readonly output: readonly string[] };
   /** Closes a session. */
   end: { readonly input: { readonly uid: string }; readonly output: undefined };
@@ -120,26 +138,29 @@ export interface Calls {
 /** The result of an agent's proof. */
 export interface ProofOutcome {
   readonly ticket: RelayTicket;
-  /** The reason of a failure, a sentence about the agent without its subject; undefined if the proof succeeded. */
+  /**
+   * The reason why the proof failed, as the end of a sentence that begins with "the agent"; undefined if the proof
+   * succeeded.
+   */
   readonly failure: string | undefined;
 }
 
 /** A device whose agent has picked up a connection. */
 export interface ReachedDevice {
-  /** The ticket of the connection. */
+  /** The ticket with which the gateway process joins the connection. */
   readonly ticket: RelayTicket;
-  /** The device's public key in SSH's wire format. Its agent must have the private key. */
+  /** The device's public key in SSH's wire format. The agent must have the matching private key. */
   readonly hostKey: Buffer;
 }
 
 /**
- * The first characters of a connection from the gateway process to the service's local socket. A ticket selects the
- * connection to join, and is valid once.
+ * The first characters of a connection from the gateway process to the service's local socket. A ticket identifies the
+ * connection that the process joins. Each ticket is valid once.
  */
 export type RelayTicket = string;
 export const RELAY_TICKET_LENGTH = 32;
 
-/** A login for the operator's metrics. */
+/** A login that the operator's metrics count. */
 export interface CountedLogin {
   readonly entry: "ssh" | "web";
   readonly credential: "key" | "password" | "none";
@@ -148,13 +169,13 @@ export interface CountedLogin {
   readonly seconds?: number;
 }
 
-/** The state of the gateway process, and its refusals. */
+/** The state of the gateway process, and the number of key exchanges that it refused. */
 export interface GatewayProcessState {
   /** Resident memory, in bytes. */
   readonly memory: number;
-  /** Session entries that wait to be written, and the characters of their texts. */
+  /** Number of session entries that wait to be written, and number of characters of their texts. */
   readonly waiting: { readonly entries: number; readonly characters: number };
-  /** Key exchanges that clients have aborted or that were refused since the last message. */
+  /** Number of key exchanges that were refused, or that clients aborted, since the last message. */
   readonly refusedExchanges: number;
 }
 
@@ -163,11 +184,11 @@ export interface RequestedTerminal {
   readonly admission: Admission;
   /** Login name on the device. */
   readonly username: string;
-  /** Undefined if the browser has proved that it has a key. */
+  /** The password that the browser has sent; undefined if the browser has proved that it has a key. */
   readonly password: string | undefined;
   /** The browser's address. */
   readonly address: string;
-  /** The key that the browser has proved to have; undefined if it has sent a password. */
+  /** The key that the browser has proved to have; undefined if the browser has sent a password. */
   readonly key: Buffer | undefined;
   /** The user who is logged in to the browser's console, if known. */
   readonly userId: string | undefined;
@@ -195,7 +216,7 @@ export interface GatewayProcessStart {
   readonly socket: string;
   readonly logLevel: string;
   readonly settings: GatewaySettings;
-  /** The SSH listener; undefined if the process serves web terminals only. */
+  /** Parameters of the SSH listener; undefined if the process serves web terminals only. */
   readonly entry: { readonly host: string; readonly port: number; readonly hostKey: string } | undefined;
 }
 
@@ -203,26 +224,26 @@ export interface GatewayProcessStart {
 export type ToGatewayProcess =
   | { readonly kind: "start"; readonly start: GatewayProcessStart }
   | { readonly kind: "answer"; readonly id: number; readonly output: unknown }
-  /** A call has failed. The text is the message of an UnreachableError; undefined for any other error. */
+  /** A call has failed. `unreachable` is the message of an {@link UnreachableError}; undefined for any other error. */
   | { readonly kind: "failure"; readonly id: number; readonly unreachable: string | undefined }
   /** Ends a session. */
   | { readonly kind: "end"; readonly uid: string; readonly reason: string }
-  /** Has an agent prove that it has its device's private key. */
+  /** Requires an agent to prove that it has its device's private key. */
   | ({ readonly kind: "prove" } & ReachedDevice)
   | { readonly kind: "terminal"; readonly ticket: RelayTicket; readonly requested: RequestedTerminal }
   /** The browser has closed its terminal. */
   | { readonly kind: "leave"; readonly ticket: RelayTicket }
   | { readonly kind: "resize"; readonly ticket: RelayTicket; readonly size: TerminalSize }
-  /** Accepts no more connections, and shows a text in every terminal. Open logins continue. */
+  /** Stops accepting connections, and shows a text in every terminal. Open logins continue. */
   | { readonly kind: "drain"; readonly notice: string }
-  /** Accepts no more connections, ends all sessions, and then ends the process. */
+  /** Stops accepting connections, ends all sessions, and then ends the process. */
   | { readonly kind: "stop" };
 
 /** Messages of the gateway process. */
 export type FromGatewayProcess =
   /** The process accepts connections. The port is the port of the SSH listener. */
   | { readonly kind: "ready"; readonly port: number | undefined }
-  /** The process cannot start. The reason is for the operator. */
+  /** The process cannot start. The message contains the reason for the operator. */
   | { readonly kind: "failed"; readonly reason: string }
   /** The event loop of the process is responsive. */
   | { readonly kind: "alive"; readonly state: GatewayProcessState }

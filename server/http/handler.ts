@@ -14,8 +14,8 @@ type ResultOf<O extends Operation> = O["success"]["body"] extends z.ZodType
   : undefined;
 
 /**
- * The input of a handler, typed by its parts instead of by its operation. Operations of the same form can share a
- * handler.
+ * The input of a handler. The type parameters are the parts of the input instead of the operation, so that operations
+ * with the same parts can share a handler.
  */
 interface RequestContext<Params, Query, Body, Identity> {
   readonly services: Services;
@@ -26,18 +26,21 @@ interface RequestContext<Params, Query, Body, Identity> {
   readonly request: RequestFacts;
   /** Digest of the request's Idempotency-Key; null if the header is absent or the operation does not accept it. */
   readonly creationKey: string | null;
-  /** The program resource that the request claims to declare, or null. It is a hint; no decision may depend on it. */
+  /**
+   * The program resource that the request claims to declare, or null. No decision may depend on this claim, because any
+   * client can send it.
+   */
   readonly declaration: Declaration | null;
-  /** Reports that an earlier request with the same key created the object. */
+  /** Call this function if an earlier request with the same idempotency key created the object. */
   repeated(): void;
-  /** Aborted when the client disconnects. */
+  /** Signal that is aborted when the client disconnects. */
   readonly signal: AbortSignal;
   readonly log: FastifyBaseLogger;
   /** Sets a response header. */
   header(name: string, value: string | number): void;
 }
 
-/** The input of a handler. Every value is validated against the contract. */
+/** The input of a handler. Every value has been validated against the contract. */
 export type Context<O extends Operation> = RequestContext<
   z.output<O["params"]>,
   z.output<O["query"]>,
@@ -46,9 +49,9 @@ export type Context<O extends Operation> = RequestContext<
 >;
 
 /**
- * The behavior of an operation. Its result becomes the response body; an error becomes the error response. A body
- * that is too long for memory is a stream of text with its `Content-Type` set. For a WebSocket, the result handles
- * the connection.
+ * The behavior of an operation. Its result becomes the response body; an error becomes the error response. If a body is
+ * too long for memory, the result is a stream of text, and the handler sets `Content-Type`. If the operation opens a
+ * WebSocket, the result handles the connection.
  */
 export type Handler<O extends Operation> = (
   context: Context<O>,
@@ -57,20 +60,23 @@ export type Handler<O extends Operation> = (
 /** The input of an {@link ObjectWrite}. */
 export type WriteContext<O extends Operation, Row = unknown> = Omit<Context<O>, "services"> & {
   readonly services: SqlServices;
-  /** The object's row before the operation, as its kind finds it; null if no such object exists. */
+  /**
+   * The object's row before the operation, as the lookup of the object's kind returns it; null if the object does not
+   * exist.
+   */
   readonly found: Row | null;
   /**
-   * Reports the object's declared fields after the operation, or null after a deletion. The service then does not
-   * read them again.
-   * @param id the object's id; by default, the object's kind looks it up
+   * Reports the object's declared fields after the operation, or null after a deletion, so that the service does not
+   * read the fields again.
+   * @param id the object's id; by default, the lookup of the object's kind finds it
    */
   became(declared: Readonly<Record<string, unknown>> | null, id?: string): void;
 };
 
 /**
- * The behavior of an operation that changes a declared object. It uses SQL statements only, which cost a fifth of the
- * same work with Prisma's client. The operation shares its transaction and its COMMIT with others, so it must wait
- * for its own statements only. It may run twice.
+ * The behavior of an operation that changes a declared object. The operation uses only SQL statements, which take a
+ * fifth of the time of the same work with Prisma's client. Other operations may share its transaction, so the operation
+ * must wait only for its own statements. The operation may run twice.
  */
 export type ObjectWrite<O extends Operation, Row = unknown> = (
   context: WriteContext<O, Row>,
@@ -100,14 +106,14 @@ export interface ObjectRequest {
   readonly facts: Pick<RequestFacts, "id" | "address">;
   /** Authenticates and authorizes the caller with the data of the transaction. */
   identify(services: SqlServices): Promise<Caller | Member>;
-  /** Runs the operation in the transaction of its write. */
+  /** Runs the operation inside the transaction of the write. */
   run(services: SqlServices, identity: Caller | Member, report: WriteReport): Promise<unknown>;
 }
 
-/** The parts of a write's context that `writeObject` provides. */
+/** The fields of a {@link WriteContext} that `writeObject` provides. */
 type WriteReport = Pick<WriteContext<Operation>, "found" | "repeated" | "became">;
 
-/** The result of a write, and the object's revision after it (undefined if it was deleted). */
+/** The result of a write, and the object's revision after the write; undefined if the write deleted the object. */
 export interface Written {
   readonly result: unknown;
   readonly revision: string | undefined;

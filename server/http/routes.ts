@@ -55,7 +55,8 @@ export function serveOperations(
   behavior: Behavior,
 ): void {
   for (const operation of operations) {
-    // The map's type relates each id to its operation, which a loop over ids cannot express.
+    // The cast is necessary, because the type of the map relates each id to its operation, and a loop over ids has no
+    // such relation.
     const handler = (behavior.handlers as Record<string, AnyHandler>)[operation.id];
     if (handler === undefined) throw new Error(`Operation ${operation.id} has no handler`);
     const run = writesObject(operation) ? writerOf(operation, behavior, handler) : handler;
@@ -78,7 +79,7 @@ export function serveOperations(
   }
 }
 
-/** Returns a parameter's name in a route. The router ends a name at a hyphen. */
+/** Returns the name of a path parameter for the router, in which a hyphen would end the name. */
 const routeName = (name: string): string => name.replaceAll("-", "_");
 
 /** Renames the router's path parameters to the names of the contract. */
@@ -89,10 +90,10 @@ function paramNames(operation: Operation): (given: unknown) => unknown {
     Object.fromEntries(names.map((name) => [name, (given as Record<string, unknown>)[routeName(name)]]));
 }
 
-/** Runs an operation for a request. */
+/** Function that runs an operation for a request. */
 type Runner = (context: Context<Operation>, request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
 
-/** The behavior of an operation. The compiler has checked that it belongs to the operation. */
+/** The behavior of an operation. The compiler has checked that the type fits the operation. */
 type AnyHandler = (context: unknown) => Promise<unknown>;
 
 interface Served {
@@ -117,14 +118,14 @@ async function respond(
     services,
     params,
     query,
-    // The type depends on the operation's schema, which is unknown here.
+    // The cast is necessary, because the type of the body depends on the operation's schema, which is not known here.
     body: body as BodyOf<Operation>,
     identity: request.identity as IdentityOf<Operation>,
     request: request.facts,
     creationKey: readCreationKey(operation, request.headers),
     declaration: readDeclaration(operation, request.headers),
     repeated: () => {},
-    // Created on access, since few handlers need it.
+    // The signal is created on access, because few handlers need it.
     get signal() {
       return request.signal;
     },
@@ -182,7 +183,7 @@ function writerOf(
     const { services, params, body, creationKey, declaration } = context;
     const { result, revision } = await behavior.write(services, {
       operation,
-      // An operation that changes an object is never public, so the request has an identity.
+      // The identity is never null here, because an operation that changes an object is never public.
       sender: request.identity as Caller | Member,
       params,
       body: body as object | undefined,
@@ -191,8 +192,8 @@ function writerOf(
       declaration,
       facts: context.request,
       identify: (inside) => identify(inside, operation, request),
-      // A copy would create the signal, which is created on access. The identity has the form that the operation's
-      // scope defines.
+      // The new context inherits from the old context, because a copy would create the signal. The type of the identity
+      // depends on the operation's scope.
       run: (inside, identity, report) =>
         handler(Object.assign(Object.create(context), report, { services: inside, identity })),
     });

@@ -1,16 +1,16 @@
 /**
- * V8 flags that collect garbage early. By default V8 first collects at 512 MB, and then at several times the memory
- * in use. With these flags it collects at 48 MB, and then whenever the memory in use has grown by a third. The
- * maximum heap size (`--max-old-space-size`) does not change, for work that needs much memory.
+ * V8 flags that collect garbage early. By default V8 first collects at 512 MB, and then at several times the memory in
+ * use. With these flags, V8 collects at 48 MB, and then whenever the memory in use has grown by a third. The flags do
+ * not change the maximum heap size (`--max-old-space-size`), because some work needs much memory.
  */
 const OLD_SPACE = ["--initial-old-space-size=48", "--heap-growing-percent=33"];
-/** Size of each half of the space for new objects, in megabytes. V8's default is 16. */
+/** Size of each half of the space for new objects, in megabytes. V8's default is 16 MB. */
 const NEW_SPACE = "--max-semi-space-size=4";
 const NEW_SPACE_GIVEN = /^--(max|min)[-_]semi[-_]space[-_]size\b/;
 
 /**
- * Limits the arenas of the C library. By default, threads get up to eight arenas per core, which never return used
- * memory to the system. Only glibc reads this variable.
+ * Environment variable that limits the number of memory arenas of the C library. By default, threads use up to eight
+ * arenas per core, and arenas never return used memory to the system. Only glibc reads this variable.
  */
 const ARENAS = { MALLOC_ARENA_MAX: "2" };
 
@@ -33,9 +33,10 @@ export function boundedStart(flags: readonly string[], environment: NodeJS.Proce
 
 /**
  * Restarts this process under the same process id with {@link boundedStart}. A restart is necessary because V8 reads
- * its heap sizes only once, and few of them from the environment. Call this function first, because only the standard
- * streams survive. Returns without a restart if the flags are already set, if a process cannot be replaced (Windows),
- * or if an IPC channel connects a parent process, which would be lost.
+ * the heap flags only at the start, and does not read all of them from the environment. Call this function first,
+ * because only the standard streams stay open. Returns without a restart if the flags are already set, or if the system
+ * cannot replace a process (Windows). Also returns if the process has an IPC channel to its parent process, because a
+ * restart would close the channel.
  */
 export function boundMemory(): void {
   const { argv, execArgv, execPath } = process;

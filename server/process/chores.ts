@@ -23,11 +23,12 @@ const HOUR = 60 * MINUTE;
 
 function choresOf(services: Services, keys: DatabaseSigningKeys, log: FastifyBaseLogger): Chore[] {
   return [
-    // This is the delay until this instance notices a rotation of the signing key by another instance.
+    // The interval is the maximum delay until this instance uses a signing key that another instance has rotated.
     { name: "signing keys", every: 5 * SECOND, run: () => keys.refresh() },
     { name: "billing", every: 10 * MINUTE, run: () => refreshBilling(services) },
     { name: "removed devices", every: HOUR, run: () => forgetRemovedDevices(services) },
-    // Each database connection adds rows, and each count of devices adds them up.
+    // This chore combines the rows of the device counts. Each database connection writes its own rows, and each query
+    // of a device count adds up all rows.
     { name: "device counts", every: MINUTE, run: () => foldDeviceCounts(services) },
     { name: "audit trail", every: HOUR, run: () => trimAuditTrail(services) },
     { name: "mails", every: 2 * SECOND, run: () => deliverMails(services, log) },
@@ -40,7 +41,7 @@ function choresOf(services: Services, keys: DatabaseSigningKeys, log: FastifyBas
 /**
  * Starts the periodic chores of a process. A chore runs again only after its last run has ended. A failure is logged,
  * and the chore runs again at its next interval.
- * @returns a function that stops the chores, and waits for running ones
+ * @returns a function that stops the chores, and waits for running chores
  */
 export function startChores(
   services: Services,

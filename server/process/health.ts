@@ -37,14 +37,17 @@ const health: FastifyPluginAsync<{ database: Pick<Database, "client" | "tryWrite
 /** Minimum interval between two trial writes, in milliseconds. Each trial write waits for the disk. */
 const MIN_INTERVAL = 5_000;
 /**
- * Time for which a request's failed write counts, in milliseconds. A trial write needs less disk space than other
- * writes, and may succeed on PostgreSQL.
+ * Time, in milliseconds, for which the failed write of a request makes the service unready. A trial write needs less
+ * disk space than other writes, so it may succeed on PostgreSQL although other writes fail.
  */
 const REMEMBERED = 15_000;
-/** Time that a probe waits for a trial write, in milliseconds. After that the previous result counts. */
+/**
+ * Maximum time, in milliseconds, for which a probe waits for a trial write. After this time, the probe uses the
+ * previous result.
+ */
 const PROBE_WAIT = 1_000;
 
-/** Writes to the database when a probe arrives, and remembers the result. */
+/** Checks with a trial write whether the database can be written, when a probe arrives. Stores the result. */
 class WriteCheck {
   readonly #database: Pick<Database, "tryWrite">;
   #begun = Number.NEGATIVE_INFINITY;
@@ -61,7 +64,10 @@ class WriteCheck {
     if (outageOf(error) === "unwritable") this.#seen = { error, until: performance.now() + REMEMBERED };
   }
 
-  /** The error of the last write; undefined if it succeeded. */
+  /**
+   * Returns the error of the last trial write or of a recently failed write of a request; undefined without such an
+   * error.
+   */
   async failure(): Promise<unknown> {
     const now = performance.now();
     if (this.#running === undefined && now - this.#begun >= MIN_INTERVAL) {

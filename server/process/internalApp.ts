@@ -27,8 +27,8 @@ interface InternalAppOptions extends AppOptions {
 }
 
 /**
- * Builds the app for trusted services on the private network (clients section 7). It serves the internal operations
- * and no public operations. It never listens.
+ * Builds the app for trusted services on the private network (clients section 7). The app serves the internal
+ * operations and no public operations. The app itself does not listen on an address.
  */
 export async function buildInternalApp(
   services: Services,
@@ -51,7 +51,7 @@ export async function buildInternalApp(
 
 /**
  * Rejects requests without the internal token before any other check, including requests to unknown paths. The status
- * is 403, because an edge would read 401 as a wrong credential of the end user.
+ * is 403, because a reverse proxy would interpret 401 as a wrong credential of the user.
  */
 function requireInternalToken(app: FastifyInstance, token: string): void {
   app.addHook("onRequest", async (request) => {
@@ -61,7 +61,10 @@ function requireInternalToken(app: FastifyInstance, token: string): void {
   });
 }
 
-/** Authenticates the forwarded credential for operations that need one. Other operations have no caller. */
+/**
+ * Authenticates the forwarded credential for operations that need a credential. Operations that need no credential have
+ * no caller.
+ */
 function authenticateForwarded(app: FastifyInstance, services: Services): void {
   app.decorateRequest("identity", null);
   app.addHook("onRequest", async (request) => {
@@ -70,7 +73,7 @@ function authenticateForwarded(app: FastifyInstance, services: Services): void {
   });
 }
 
-/** Reads the tenant of `X-Tenant-ID` for operations on a namespace. */
+/** Reads the tenant from the header `X-Tenant-ID`, for operations on a namespace. */
 function readTenant(app: FastifyInstance): void {
   app.addHook("onRequest", async (request) => {
     if (request.routeOptions.config.operation?.scope !== "tenant") return;

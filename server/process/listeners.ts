@@ -13,7 +13,7 @@ import { listeningAddress } from "./serviceAddress.ts";
 
 interface HostAndPort {
   readonly host: string;
-  /** 0: any free port. */
+  /** Port of the listener. 0 selects any free port. */
   readonly port: number;
 }
 
@@ -60,7 +60,7 @@ export async function serveInternal(
 }
 
 /**
- * Starts to accept requests.
+ * Starts accepting requests.
  * @param what name of the listener, for the log
  * @param flags flags that set the address
  * @throws OperatorError the process cannot listen on the address

@@ -57,7 +57,7 @@ export function loggerOptions(level: LogLevel): Extract<FastifyServerOptions["lo
       req: (request) => ({
         method: request.method,
         url: loggedUrl(request.url),
-        // Requests on the administration socket have no request facts.
+        // The property is optional, because requests on the administration socket have no request facts.
         remoteAddress: request.facts?.address,
       }),
     },

@@ -32,7 +32,7 @@ function open(file: string): Reader<CityResponse> {
   try {
     return new Reader<CityResponse>(bytes);
   } catch (error) {
-    const text = `The position file ${named} is not a database in the MaxMind format. Set it to an .mmdb file.`;
+    const text = `The position file ${named} is not a database in the MaxMind format. Use an .mmdb file.`;
     throw new OperatorError(text, { cause: error });
   }
 }
@@ -40,7 +40,7 @@ function open(file: string): Reader<CityResponse> {
 const isWithin = (value: unknown, limit: number): value is number =>
   typeof value === "number" && Math.abs(value) <= limit;
 
-/** Looks up the positions of IP addresses in a file, which is kept in memory. */
+/** Looks up the positions of IP addresses in a position file. The content of the file stays in memory.. */
 export class Positions {
   readonly #file: string;
   readonly #onError: (error: unknown) => void;
@@ -48,10 +48,10 @@ export class Positions {
   #reader: Reader<CityResponse>;
 
   /**
-   * Reads the file.
-   * @param file in the MaxMind format, with a `location` in its records like GeoLite2 City
-   * @param onError called with an error in the file's content; the position then counts as unknown
-   * @throws OperatorError the file cannot be read, or is not such a database
+   * Reads the position file.
+   * @param file path of a database in the MaxMind format whose records have a `location`, such as GeoLite2 City
+   * @param onError called if a lookup finds an error in the file's content; the position then counts as unknown
+   * @throws OperatorError the file cannot be read, or is not a database in the MaxMind format
    */
   constructor(file: string, onError: (error: unknown) => void) {
     this.#file = file;
@@ -60,7 +60,7 @@ export class Positions {
   }
 
   /**
-   * Reads the file again. If it is unusable, the previous content stays in use.
+   * Reads the position file again. If the file cannot be used, the previous content stays in use.
    * @throws OperatorError see the constructor
    */
   reload(): void {
@@ -68,7 +68,10 @@ export class Positions {
     this.#known.clear();
   }
 
-  /** Returns the position of an address. Addresses of private networks and other texts have an unknown position. */
+  /**
+   * Returns the position of an address. The position is unknown for addresses of private networks and for text that is
+   * not an address.
+   */
   of(text: string): Position {
     const address = normalAddress(text);
     if (address === undefined || !isPublic(address)) return UNKNOWN_POSITION;

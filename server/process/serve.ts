@@ -32,7 +32,8 @@ import { readTls } from "./tls.ts";
 export interface RunningService {
   readonly log: FastifyInstance["log"];
   /**
-   * Logs the address of the service. Install signal handlers first: a program that reads the line may send a signal.
+   * Logs the address of the service. Install signal handlers before this call, because a program that reads the log
+   * line may send a signal at once.
    */
   announce(): void;
   /** Waits for requests in progress, up to the configured time, and releases all resources. */
@@ -45,8 +46,8 @@ export interface RunningService {
 }
 
 /**
- * Starts the service: data folder, database (which makes this process the folder's owner), signing key, then the
- * servers. If a step fails, the earlier steps are undone.
+ * Starts the service in this order: data folder, database, signing key, servers. Opening the database prevents other
+ * processes from using the data folder. If a step fails, the earlier steps are undone.
  * @throws OperatorError the folder, the database, the key or the address cannot be used
  */
 export async function serve(config: Config): Promise<RunningService> {
@@ -56,7 +57,7 @@ export async function serve(config: Config): Promise<RunningService> {
       try {
         await step();
       } catch (error) {
-        // Undo the remaining steps despite the error.
+        // The remaining steps are undone despite the error.
         await stop();
         throw error;
       }
@@ -155,7 +156,7 @@ function renewTls({ log }: FastifyInstance, servers: HttpServers, files: TlsFile
     servers.renewTls(readTls(files));
     log.info("TLS certificate renewed");
   } catch (error) {
-    log.error({ err: error }, "cannot reload the TLS certificate; the previous one stays in use");
+    log.error({ err: error }, "cannot reload the TLS certificate; the previous certificate stays in use");
   }
 }
 
@@ -164,12 +165,12 @@ function renewPositions({ log }: FastifyInstance, positions: Positions): void {
     positions.reload();
     log.info("positions of addresses renewed");
   } catch (error) {
-    log.error({ err: error }, "cannot reload the positions of addresses; the previous ones stay in use");
+    log.error({ err: error }, "cannot reload the positions of addresses; the previous positions stay in use");
   }
 }
 
 /**
- * Closes all servers at the same time. Connections of requests that do not end in time are closed.
+ * Closes all servers at the same time. If requests do not end in time, their connections are closed.
  * @param milliseconds time limit for all servers together
  */
 async function closeInTime(servers: readonly FastifyInstance[], milliseconds: number): Promise<void> {
@@ -193,7 +194,8 @@ function reportToSystemd(log: FastifyBaseLogger, environment = process.env): () 
   const { NOTIFY_SOCKET, WATCHDOG_USEC } = environment;
   if (!NOTIFY_SOCKET) return () => {};
   let hasFailed = false;
-  // Node does not support the datagram sockets on which systemd listens.
+  // systemd listens on a datagram socket, which Node does not support. So the program `systemd-notify` sends the
+  // messages.
   const notify = (...states: readonly string[]) => {
     execFile("systemd-notify", states, { env: environment }, (error) => {
       if (error === null || hasFailed) return;

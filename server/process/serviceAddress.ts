@@ -9,7 +9,10 @@ export function listeningAddress(app: FastifyInstance, { tls }: Pick<Config, "tl
   return `${tls ? "https" : "http"}://${family === "IPv6" ? `[${address}]` : address}:${port}`;
 }
 
-/** The public URL, or otherwise a URL for a browser on this machine, which cannot open `0.0.0.0` or `[::]`. */
+/**
+ * Returns the public URL or, without a public URL, a URL for a browser on this machine. A browser cannot open `0.0.0.0`
+ * or `[::]`.
+ */
 export function browserAddress(app: FastifyInstance, config: Config): string {
   const local = listeningAddress(app, config)
     .replace("://0.0.0.0:", "://localhost:")

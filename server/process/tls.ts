@@ -7,10 +7,9 @@ import { OperatorError } from "../OperatorError.ts";
 import type { TlsFiles } from "../settings/readConfig.ts";
 
 /**
- * Reads a certificate and its key. The file's group may read the key, because systems pass keys to services in that
- * way.
- * @throws OperatorError a file cannot be read, the key is accessible to all users, or certificate and key do not
- * match
+ * Reads a certificate and its key. The group of the key file may read the key, because many systems give services
+ * access to keys by a group.
+ * @throws OperatorError a file cannot be read, the key is accessible to all users, or certificate and key do not match
  */
 export function readTls({ certFile, keyFile }: TlsFiles): TlsIdentity {
   const cert = readPem("certificate", certFile, "GATEHOUSE_TLS_CERT_FILE");
@@ -25,7 +24,8 @@ export function readTls({ certFile, keyFile }: TlsFiles): TlsIdentity {
   try {
     createSecureContext(identity);
   } catch (error) {
-    // Show only the code of OpenSSL's error, because its text may quote the file's content.
+    // The message contains only the code of OpenSSL's error, because the text of the error may quote the file's
+    // content.
     const code = error instanceof Error && "code" in error ? ` (${error.code})` : "";
     throw new OperatorError(
       `Cannot use the TLS certificate ${certFile} and the key ${keyFile}${code}: they must be a certificate ` +

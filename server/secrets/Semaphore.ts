@@ -1,6 +1,9 @@
 import { BusyError } from "../errors.ts";
 
-/** Runs a limited number of jobs at once, in the order of their calls. A limited number of jobs may wait. */
+/**
+ * Runs a limited number of jobs at the same time, in the order of the calls. Only a limited number of further jobs may
+ * wait.
+ */
 export class Semaphore {
   #free: number;
   readonly #maximumWaiting: number;
@@ -9,7 +12,7 @@ export class Semaphore {
 
   /**
    * Creates a semaphore.
-   * @param refusal error message for a job that exceeds the number of waiting jobs
+   * @param refusal error message for a job that is refused because too many jobs wait
    */
   constructor(count: number, maximumWaiting: number, refusal: string) {
     this.#free = count;
@@ -19,7 +22,7 @@ export class Semaphore {
 
   /**
    * Runs a job as soon as a slot is free.
-   * @param signal drops the job if it still waits when the signal is aborted
+   * @param signal signal that cancels the job; has no effect on a job that has started
    * @throws BusyError too many jobs wait already
    */
   async run<T>(job: () => Promise<T>, signal?: AbortSignal): Promise<T> {

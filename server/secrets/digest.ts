@@ -5,7 +5,10 @@ export function digestOf(secret: string): string {
   return hash("sha256", secret);
 }
 
-/** Compares two secrets in constant time. It compares their digests, which have the same length. */
+/**
+ * Compares two secrets in constant time. The function compares digests of the secrets, because digests have the same
+ * length.
+ */
 export function isSameSecret(left: string, right: string): boolean {
   return timingSafeEqual(Buffer.from(digestOf(left)), Buffer.from(digestOf(right)));
 }

@@ -7,9 +7,9 @@ import { readSecretFile } from "../files/readSecretFile.ts";
 import { OperatorError } from "../OperatorError.ts";
 
 /**
- * Returns the secret that seals other secrets in the database: the configured one, else the secret of the data
- * folder. The first start creates that file. If several instances start at once on one folder, one creates it. All
- * instances on one database need the same secret.
+ * Returns the instance secret, which encrypts other secrets in the database. Returns the configured secret or, without
+ * configuration, the secret in the data folder, which the first start creates. If several instances start at once on
+ * one data folder, one instance creates the secret. All instances on one database need the same secret.
  * @throws OperatorError users other than the file's owner may read it
  */
 export function instanceSecret(folder: string, configured: string | undefined): string {

@@ -6,16 +6,16 @@ import { Semaphore } from "./Semaphore.ts";
 const COST = 10;
 
 /**
- * The hash of a password that is not known. The service verifies it for users that do not exist, so that the check
- * takes the same time.
+ * A password hash whose password is not known. For users that do not exist, the service verifies passwords against this
+ * hash, so that the check takes the same time as for existing users.
  */
 export const DUMMY_HASH = "$2b$10$BRITdGgaCbR5A82Is9c0FeNeu99MDP0yxI.wHzYUMS/427PK/jFuy";
 
-/** Maximum number of waiting passwords: some seconds of work for two cores. */
+/** Maximum number of password checks that wait. This number is a few seconds of work for two cores. */
 const MAXIMUM_WAITING = 100;
 
-// bcrypt runs in libuv's thread pool (4 threads by default), which signing and file access also use. A flood of
-// logins must leave them a thread.
+// bcrypt runs in libuv's thread pool (4 threads by default), which signing and file access also use. The limit leaves
+// at least one of the four threads free during a flood of logins.
 const threads = Math.max(1, Math.min(3, availableParallelism()));
 const semaphore = new Semaphore(threads, MAXIMUM_WAITING, "too many logins at once; try again");
 
@@ -29,7 +29,7 @@ export function hashPassword(password: string, signal?: AbortSignal): Promise<st
 }
 
 /**
- * Returns true if the password matches the hash. It compares off the main thread.
+ * Returns true if the password matches the hash. The comparison runs off the main thread.
  * @param signal see {@link Semaphore.run}
  * @throws BusyError too many passwords wait already
  */

@@ -5,28 +5,28 @@ const CIPHER = "aes-256-gcm";
 const NONCE = 12;
 const TAG = 16;
 
-/** Encrypts secrets in the database that the service itself needs in plaintext. */
+/** Encrypts and decrypts secrets in the database that the service itself needs in plaintext. */
 export interface Sealer {
   /**
    * Encrypts a secret.
-   * @param purpose kind and owner of the secret. `open` fails with another purpose, so that moving the sealed secret
-   * to another row is useless.
+   * @param purpose kind and owner of the secret. `open` fails with a different purpose, so that a secret copied to
+   * another row cannot be decrypted.
    */
   seal(text: string, purpose: string): string;
   /**
    * Decrypts a secret.
-   * @throws OperatorError the secret was sealed with another instance secret or for another purpose, or the sealed
-   * text has changed
+   * @throws OperatorError the secret was encrypted with another instance secret or for another purpose, or the
+   * encrypted text has changed
    */
   open(sealed: string, purpose: string): string;
   /**
-   * Returns a keyed digest, 64 lower-case hex characters, which cannot be computed without the secret. It is the same
-   * for the same text and purpose.
+   * Returns a keyed digest, 64 lower-case hex characters, which cannot be computed without the secret. The same text
+   * and purpose always result in the same digest.
    */
   mark(text: string, purpose: string): string;
 }
 
-/** Creates a sealer (AES-256-GCM) whose key derives from the instance's secret. */
+/** Creates a sealer (AES-256-GCM) whose key is derived from the instance secret. */
 export function sealerOf(secret: string): Sealer {
   const key = Buffer.from(hkdfSync("sha256", secret, "", "gatehouse database secrets", 32));
   const markKey = Buffer.from(hkdfSync("sha256", secret, "", "gatehouse marks", 32));

@@ -5,9 +5,15 @@ import { inTransaction, type Transaction } from "../db/sql/transaction.ts";
 import type { Sealer } from "./sealer.ts";
 
 const MODULUS = 2048;
-/** Duration of the trust in a retired key, in milliseconds: until the last user token that it signed has expired. */
+/**
+ * Time, in milliseconds, for which the service trusts a retired key. After this time, the last user token that the key
+ * signed has expired.
+ */
 const RETIRED_LIFE = 72 * 60 * 60_000;
-/** Minimum interval between lookups of unknown keys, which another instance may have created, in milliseconds. */
+/**
+ * Minimum interval, in milliseconds, between database lookups of unknown keys. Another instance may have created such a
+ * key.
+ */
 const LOOKUP_INTERVAL = 1000;
 
 /** RSA keys that sign tokens (RS256). The present key also signs the setup link. */
@@ -45,7 +51,7 @@ async function insertKey({ sealer, now }: Surroundings, tx: Transaction, pair: K
   await tx.signingKey.create({ data: { kid, sealed: sealer.seal(pem, purposeOf(kid)), createdAt: now() } });
 }
 
-/** The keys that sign tokens. They are stored in the database, which all instances share. */
+/** The keys that sign tokens. The keys are stored in the database, which all instances share. */
 export class DatabaseSigningKeys implements SigningKeys {
   readonly #surroundings: Surroundings;
   #keys = new Map<string, KeyPair>();
@@ -59,14 +65,14 @@ export class DatabaseSigningKeys implements SigningKeys {
 
   /**
    * Reads the keys, and creates the first key if none exists.
-   * @throws OperatorError the keys were sealed with another secret
+   * @throws OperatorError the keys were encrypted with another instance secret
    */
   static async load(surroundings: Surroundings): Promise<DatabaseSigningKeys> {
     const keys = new DatabaseSigningKeys(surroundings);
     if ((await surroundings.db.signingKey.count()) === 0) {
       const pair = await promisify(generateKeyPair)("rsa", { modulusLength: MODULUS });
       await inTransaction(surroundings, async (tx) => {
-        // If several instances start at once, one creates the key.
+        // If several instances start at once, only one instance creates the key.
         if ((await tx.signingKey.count()) === 0) await insertKey(surroundings, tx, pair);
       });
     }
@@ -98,13 +104,13 @@ export class DatabaseSigningKeys implements SigningKeys {
         this.#lastLookup = Date.now();
         this.#lookup = this.refresh();
       }
-      // Requests with a token of the same key share one lookup.
+      // Concurrent requests with tokens of unknown keys share one lookup.
       await this.#lookup;
     }
     return this.#keys.get(kid)?.publicKey;
   }
 
-  /** Reads the changes of other instances. Must be called every few seconds. */
+  /** Reads the keys again, to include changes by other instances. Must be called every few seconds. */
   async refresh(): Promise<void> {
     const { db, now, sealer } = this.#surroundings;
     const trustedSince = new Date(now().getTime() - RETIRED_LIFE);
@@ -119,8 +125,8 @@ export class DatabaseSigningKeys implements SigningKeys {
   }
 
   /**
-   * Creates a new key that signs from now on. Tokens signed by older keys stay valid until they expire, unless the
-   * keys are revoked. After a revocation, every login ends, and agents enroll again with their next report.
+   * Creates a new key, which signs all tokens from now on. Tokens signed by older keys stay valid until they expire,
+   * unless the keys are revoked. After a revocation, every login ends, and agents enroll again with their next report.
    * @returns id of the new key
    */
   async rotate({ revoke }: { readonly revoke: boolean }): Promise<string> {
@@ -138,8 +144,8 @@ export class DatabaseSigningKeys implements SigningKeys {
 }
 
 /**
- * Opens a signing key of the database.
- * @throws OperatorError the key was sealed with another secret
+ * Decrypts a signing key from the database.
+ * @throws OperatorError the key was encrypted with another instance secret
  */
 export function openSigningKey(sealer: Sealer, { kid, sealed }: Pick<SigningKey, "kid" | "sealed">): KeyPair {
   const privateKey = createPrivateKey(sealer.open(sealed, purposeOf(kid)));

@@ -12,10 +12,10 @@ import { type Listening, listening } from "../support/listening.ts";
 
 /** The tenant that agents enroll in. */
 export const TENANT = "11111111-2222-4333-8444-555555555555";
-/** The device's name in the gateway's responses. */
+/** Name of the device in the gateway's responses. */
 export const DEVICE = "edge-01";
 
-/** Creates a private key for logins, PEM. */
+/** Creates a private key for logins, in PEM format. */
 export const newRsaKey = (): string => ssh2.utils.generateKeyPairSync("rsa", { bits: 2048 }).private;
 
 function parsed(key: string): ParsedKey {
@@ -29,28 +29,28 @@ export const CHALLENGE = "sign this";
 
 const blobOf = (key: string): string => parsed(key).getPublicSSH().toString("base64");
 
-/** A line of a tunnel. */
+/** A message of the tunnel: one line of JSON. */
 interface Line {
   readonly command: string;
   readonly connPath?: string;
   readonly err?: string;
 }
 
-/** The smallest service that an agent accepts. It stores the agent's messages, and tests control it. */
+/** A minimal service that an agent accepts. It records the agent's messages, and tests control its responses. */
 export class FakeGateway {
-  /** Bodies of enrollments, parsed by the contract. */
+  /** Bodies of the enrollment requests, parsed by the schema of the contract. */
   readonly enrollments: z.output<typeof devices.authDevice.body>[] = [];
-  /** True if devices receive challenges, as from services after 0.19. */
+  /** True if devices receive challenges, as from services newer than 0.19. */
   challenges = true;
-  /** The key that responses to enrollments name as the service's own; undefined: none. */
+  /** The service key in responses to enrollments; undefined if the responses contain no key. */
   agentKey: string | undefined;
   /** Texts that the gateway signed for the agent. */
   readonly signed: string[] = [];
-  /** Statuses of the requests for tunnels. */
+  /** Response statuses of the requests for tunnels. */
   readonly tunnels: number[] = [];
   /** Lines received through tunnels. */
   readonly lines: Line[] = [];
-  /** Errors in requests. */
+  /** Errors that occurred while the gateway handled requests and messages. */
   readonly faults: string[] = [];
   readonly #keys = new Map<string, KeyObject>();
   readonly #sockets = new WebSocketServer({ noServer: true });
@@ -82,14 +82,17 @@ export class FakeGateway {
     await this.#listening?.stop();
   }
 
-  /** Signs logins with this private key from now on, or with `signing` instead. */
+  /**
+   * From now on, signs logins with this private key.
+   * @param signing another key that creates the signatures instead
+   */
   hold(privateKey: string, signing = privateKey): void {
     const key = parsed(privateKey);
     const fingerprint = hash("md5", key.getPublicSSH()).match(/../g)?.join(":") ?? "";
     this.#keys.set(fingerprint, createPrivateKey(parsed(signing).getPrivatePEM()));
   }
 
-  /** Rejects the agent's current token from now on. */
+  /** Makes the agent's current token invalid. */
   revokeToken(): void {
     this.#token = "";
   }
@@ -105,7 +108,7 @@ export class FakeGateway {
     this.#tunnel?.send(bytes.subarray(7));
   }
 
-  /** Makes the agent pick up a connection. */
+  /** Announces a connection to the agent, and returns the WebSocket with which the agent picks up the connection. */
   async dial(): Promise<WebSocket> {
     this.#dials += 1;
     const uuid = `dial-${this.#dials}`;
@@ -134,8 +137,8 @@ export class FakeGateway {
 
   /**
    * Logs in over a connection.
-   * @param stream default: a new connection
-   * @throws Error if the login is refused
+   * @param stream the connection; default: a new connection
+   * @throws Error the login was rejected
    */
   async login(config: ConnectConfig, stream?: Duplex): Promise<Client> {
     const client = new ssh2.Client();
@@ -154,7 +157,7 @@ export class FakeGateway {
     return ready;
   }
 
-  /** Resolves once this many tunnels have been opened. */
+  /** Resolves when the agent has opened the given number of tunnels. */
   async tunneled(count: number): Promise<void> {
     await vi.waitFor(
       () => {

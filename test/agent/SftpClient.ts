@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 /** A field of a packet: a 32-bit number, a 64-bit number, or a string. */
 type Field = number | bigint | Buffer | string;
 
-/** An answer: its type, the id of its request, and its remaining bytes. */
+/** A response of the server: its type, the id of the request, and the remaining bytes. */
 export interface SftpAnswer {
   readonly type: number;
   readonly id: number;
@@ -34,7 +34,7 @@ function withLength(body: Buffer): Buffer {
   return Buffer.concat([length, body]);
 }
 
-/** A client that sends many requests without waiting, in chunks of any size. */
+/** An SFTP client that can send many requests without waiting for responses, and can split their bytes anywhere. */
 export class SftpClient {
   readonly #stream: Duplex;
   readonly #answers: AsyncGenerator<Buffer>;
@@ -53,7 +53,7 @@ export class SftpClient {
     return namesAndVersions.filter((_, index) => index % 2 === 0);
   }
 
-  /** Sends bytes as they are. */
+  /** Sends raw bytes. */
   send(bytes: Buffer): void {
     this.#stream.write(bytes);
   }
@@ -71,7 +71,7 @@ export class SftpClient {
     return { type: bytes.readUInt8(), id: bytes.readUInt32BE(1), body: bytes.subarray(5) };
   }
 
-  /** Sends one request and returns its answer. */
+  /** Sends one request and returns the response. */
   async exchange(type: number, ...fields: readonly Field[]): Promise<SftpAnswer> {
     this.send(this.request(type, ...fields));
     return this.next();
@@ -89,7 +89,7 @@ export class SftpClient {
   }
 }
 
-/** Splits bytes into the strings that they encode. */
+/** Decodes consecutive SFTP strings, each of which begins with its length in four bytes. */
 export function stringsOf(bytes: Buffer): Buffer[] {
   const strings: Buffer[] = [];
   for (let at = 0; at < bytes.length; ) {
@@ -100,7 +100,7 @@ export function stringsOf(bytes: Buffer): Buffer[] {
   return strings;
 }
 
-/** Returns the entries of an answer to READDIR or REALPATH, each with its line of a listing. */
+/** Returns the entries of a response to READDIR or REALPATH. `shown` is the entry's line in a directory listing. */
 export function namesOf({ body }: SftpAnswer): { readonly name: Buffer; readonly shown: string }[] {
   const names = [];
   let at = 4;

@@ -26,7 +26,7 @@ afterAll(async () => {
 
 const optionsOf = (hostname: string) => ({ url: gateway.url, tenant: TENANT, hostname, folder: folder.path });
 
-/** Runs the command to its end. */
+/** Runs the agent command until it exits. */
 const ran = (args: readonly string[], stdin = "", env: NodeJS.ProcessEnv = {}) =>
   runCommand([COMMAND, ...args], { stdin, env: { ...environmentWithout("GATEHOUSE_"), ...env } });
 
@@ -35,12 +35,12 @@ const settings = () => [
   ...["--data-dir", join(folder.path, "none")],
 ];
 
-it("keeps the key of its device unreadable for other users", async () => {
+it("stores the device's key unreadable for other users", async () => {
   const first = await startAgent(optionsOf(DEVICE));
   await first.stop();
   const file = join(folder.path, DEVICE, "device_key.pem");
   const { mode, uid } = statSync(file);
-  // If root starts the agent, root owns the file, not the user that the agent changes to.
+  // If root starts the agent, the file belongs to root, not to the user that the agent switches to.
   expect([mode & 0o777, uid]).toEqual([0o600, process.getuid?.()]);
   const digest = () => createHash("sha256").update(readFileSync(file)).digest("hex");
   const before = digest();
@@ -51,7 +51,7 @@ it("keeps the key of its device unreadable for other users", async () => {
   expect(gateway.enrollments[1]).toEqual(gateway.enrollments[0]);
 });
 
-it("reports why the key cannot be used, and what to do about it", () => {
+it("reports why it cannot use the key, and the remedy", () => {
   const data = join(folder.path, "broken");
   mkdirSync(data);
   const file = join(data, "device_key.pem");
@@ -65,7 +65,7 @@ it("reports why the key cannot be used, and what to do about it", () => {
   );
 });
 
-it("proves its private key to services with challenges, and enrolls without a proof at other services", async () => {
+it("proves its private key to services that send challenges, and enrolls without a proof at other services", async () => {
   const [{ public_key: publicKey, proof } = { public_key: "", proof: undefined }] = gateway.enrollments;
   const signature = Buffer.from(proof?.signature ?? "", "base64");
   expect(verify("sha256", Buffer.from(devices.proofText(TENANT, CHALLENGE)), publicKey, signature)).toBe(
@@ -79,7 +79,7 @@ it("proves its private key to services with challenges, and enrolls without a pr
   expect(gateway.enrollments.at(-1)).not.toHaveProperty("proof");
 });
 
-it("accepts only the service key that the first enrollment named", async () => {
+it("accepts only the service key in the response to the first enrollment", async () => {
   const [own, another] = [newRsaKey(), newRsaKey()];
   for (const key of [own, another]) gateway.hold(key);
   gateway.agentKey = own;
@@ -89,7 +89,7 @@ it("accepts only the service key that the first enrollment named", async () => {
   await expect(gateway.login({ username: "deploy", privateKey: another })).rejects.toThrow(refusal);
   (await gateway.login({ username: "deploy", privateKey: own })).end();
   await first.stop();
-  // A man in the middle names its own key and signs with it.
+  // An attacker between the agent and the service sends another key to the agent and signs with this key.
   gateway.agentKey = another;
   const second = await startAgent(options);
   await expect(gateway.login({ username: "deploy", privateKey: another })).rejects.toThrow(refusal);
@@ -101,7 +101,7 @@ it("accepts only the service key that the first enrollment named", async () => {
   expect([mode & 0o777, uid]).toEqual([0o600, process.getuid?.()]);
 });
 
-it("prints a hash of the password that it reads", async () => {
+it("prints a hash of the password from stdin", async () => {
   const { stdout } = await ran(["hash-password"], "a password\n");
   expect(stdout).toMatch(/^scrypt\$[\w-]{22}\$[\w-]{43}\n$/);
   const fits = passwordCheck(stdout.trim());

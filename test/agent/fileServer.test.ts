@@ -24,7 +24,7 @@ const [READ_WRITE_CREATE, NO_ATTRIBUTES] = [1 | 2 | 8, 0];
 const STATUS = 101;
 const [OK, EOF, NO_SUCH_FILE, FAILURE, BAD_MESSAGE, UNSUPPORTED] = [0, 1, 2, 4, 5, 8];
 
-/** Starts the agent's own server. */
+/** Starts the agent's own SFTP server. */
 function serve(home: string): { readonly client: SftpClient; readonly served: Promise<void> } {
   const [near, far] = duplexPair();
   const client = new SftpClient(far);
@@ -39,7 +39,7 @@ async function begun(home: string): Promise<SftpClient> {
   return client;
 }
 
-/** Starts OpenSSH's server. */
+/** Starts OpenSSH's SFTP server. */
 async function foreignServer(program: string, home: string): Promise<SftpClient> {
   const child = spawn(program, { cwd: home, stdio: ["pipe", "pipe", "ignore"] });
   const client = new SftpClient(Duplex.from({ writable: child.stdin, readable: child.stdout }));
@@ -52,7 +52,7 @@ const codeOf = ({ type, body }: SftpAnswer): number => {
   return body.readUInt32BE();
 };
 
-/** A file server with a few files in memory. */
+/** A model of a file server, with a few files in memory. */
 class Model {
   readonly names = new Map<string, { bytes: Buffer }>();
   readonly handles: ({ bytes: Buffer } | undefined)[] = [];
@@ -176,7 +176,8 @@ function encoded(client: SftpClient, one: Operation, handles: readonly Buffer[])
 function read({ type, body }: SftpAnswer, { kind }: Operation): Expected {
   if (type === STATUS) {
     const code = body.readUInt32BE();
-    // For a handle that is closed already, OpenSSH sends the code of any earlier error.
+    // For a handle that is already closed, OpenSSH returns the code of any earlier error. Each error therefore counts
+    // as FAILURE.
     return { code: kind === "close" && code !== OK ? FAILURE : code };
   }
   if (type === 103) return { data: stringsOf(body)[0] ?? Buffer.of() };
@@ -184,7 +185,7 @@ function read({ type, body }: SftpAnswer, { kind }: Operation): Expected {
   return { size: Number(body.readBigUInt64BE(4)) };
 }
 
-/** Checks that a server processes requests in order if they arrive together, split at any bytes. */
+/** Checks that a server processes requests in order if the requests arrive together, split at arbitrary bytes. */
 async function checkOrder(start: (home: string) => Promise<SftpClient>, runs: number): Promise<void> {
   const property = fc.asyncProperty(
     fc.array(operation, { minLength: 1, maxLength: 60 }),
@@ -221,7 +222,7 @@ async function checkOrder(start: (home: string) => Promise<SftpClient>, runs: nu
 }
 
 describe("the agent's own SFTP server", () => {
-  it("processes requests in order, in any pieces", () => checkOrder(begun, 150));
+  it("processes requests in order, however their bytes are split", () => checkOrder(begun, 150));
 
   const installed = installedSftpServer();
   it.skipIf(installed === undefined)(
@@ -253,7 +254,7 @@ describe("the agent's own SFTP server", () => {
   });
 
   it("lists a folder like `ls -l`", async () => {
-    // The parent folder must not change meanwhile, because `..` is listed too.
+    // The listing includes `..`, so no other test may change the parent folder during the listing.
     const home = join(testFolder(), "listed");
     mkdirSync(home);
     const client = await begun(home);
@@ -317,14 +318,14 @@ describe("the agent's own SFTP server", () => {
     expect(codeOf(await client.exchange(EXTENDED, "unknown@example.org"))).toBe(UNSUPPORTED);
   });
 
-  it("sets owner, mode, times and size, and the times of a link itself", async () => {
+  it("sets owner, mode, times and size of a file, and the times of a symbolic link", async () => {
     const home = testFolder();
     const client = await begun(home);
     const file = join(home, "file");
     writeFileSync(file, "12345");
     symlinkSync("file", join(home, "link"));
     const { uid, gid } = statSync(file);
-    // Size, owner, mode, times.
+    // The flags of the attributes, then size, owner, group, mode, access time and modification time.
     const all = [15, 3n, uid, gid, 0o4711, 100, 200];
     expect(codeOf(await client.exchange(REQUEST.SETSTAT, "file", ...all))).toBe(OK);
     expect(statSync(file)).toMatchObject({ size: 3, atimeMs: 100_000, mtimeMs: 200_000 });
@@ -347,7 +348,7 @@ describe("the agent's own SFTP server", () => {
     expect(readFileSync(join(home, "file"), "utf8")).toBe("hello");
   });
 
-  it("ends when it is closed, even if the stream reports no end", async () => {
+  it("stops when `close` is called, even if the stream has not ended", async () => {
     const [near] = duplexPair();
     const server = new FileServer(near, testFolder());
     const served = server.serve();

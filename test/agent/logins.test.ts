@@ -32,7 +32,7 @@ it("accepts a key that the service signs with", async () => {
   );
 });
 
-it("rejects a signature of another key", async () => {
+it("rejects a signature by another key", async () => {
   const { length: signed } = gateway.signed;
   gateway.hold(known, unknown);
   await expect(gateway.login({ username: "deploy", privateKey: known })).rejects.toThrow(REFUSED);

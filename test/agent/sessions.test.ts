@@ -8,7 +8,7 @@ import { DEVICE, type FakeGateway, newRsaKey } from "./FakeGateway.ts";
 import { endOf, type Pair, ranCommand, run, sendSignal, startPair, written } from "./support.ts";
 
 const privateKey = newRsaKey();
-/** Encodes terminal modes: opcodes with values. */
+/** Encodes terminal modes, which are pairs of an opcode and a value. */
 const modesOf = (entries: readonly (readonly [opcode: number, value: number])[]): Buffer =>
   Buffer.from([...entries.flatMap(([opcode, value]) => [opcode, 0, 0, 0, value]), 0]);
 
@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => pair.stop());
 
-/** Returns true for a running process, and false for a zombie. */
+/** Returns true if the process runs. A zombie process does not run. */
 const runs = (pid: number): boolean => {
   const state = execFileSync("ps", ["-o", "stat=", "-p", `${pid},${process.pid}`], { encoding: "utf8" });
   return (
@@ -36,7 +36,10 @@ const runs = (pid: number): boolean => {
   );
 };
 
-/** Waits until both processes have ended whose ids a command wrote. */
+/**
+ * Waits until two processes have ended.
+ * @param pids output of a command that contains both process ids
+ */
 const allEnded = async (pids: string) => {
   const ids = (pids.match(/\d+/g) ?? []).map(Number);
   expect(ids).toHaveLength(2);
@@ -61,7 +64,7 @@ it("sets the modes of the client's terminal", async () => {
       [IXON, 0],
       [ECHO, 1],
     ] as const),
-    // An opcode that no system has.
+    // An opcode that no system defines.
     [99, 1],
   ]);
   const { stdout } = await ranCommand(client, "stty -a", { pty: { ...PTY, modes: modes as never } });
@@ -114,7 +117,7 @@ it.each([
   });
 });
 
-it("reports a signal without a name in SSH as shells do", async () => {
+it("reports a signal that has no name in SSH with the exit status that shells use", async () => {
   expect(await ranCommand(client, "kill -XCPU $$; sleep 60")).toMatchObject({ code: 152 });
 });
 
@@ -152,7 +155,7 @@ it("opens a shell in a terminal of the latest size, and reports its exit status"
   expect(await endOf(channel)).toMatchObject({ code: 9 });
 });
 
-it("accepts input and sizes for a terminal that its program has closed", async () => {
+it("accepts input and sizes for a terminal after the program has closed it", async () => {
   const channel = await run(client, "trap '' HUP; echo re''ady; exec sleep 0.5 <&- >&- 2>&-", { pty: PTY });
   await written(channel, /ready/);
   const ended = endOf(channel);
@@ -164,9 +167,9 @@ it("accepts input and sizes for a terminal that its program has closed", async (
   expect(await ended).toMatchObject({ code: 0 });
 });
 
-it("accepts a change of the terminal's size before its program starts", async () => {
-  // The library requests the terminal and the shell together, so the test changes the size through the library's
-  // protocol.
+it("accepts a change of the terminal's size before the program starts", async () => {
+  // The SSH library requests the terminal and the shell together. The test therefore changes the size with the
+  // library's internal protocol object.
   const { _protocol: protocol } = client as unknown as {
     readonly _protocol: { pty(...args: unknown[]): void; windowChange(...args: unknown[]): void };
   };
@@ -182,7 +185,8 @@ it("accepts a change of the terminal's size before its program starts", async ()
 it("passes on a terminal's output completely if it ends before the client reads it", async () => {
   const ends = () => pair.agent.output().split('"kind":"exec"').length;
   const before = ends();
-  // Twice the library's window: one for the client, one for the agent. The rest stays in the terminal.
+  // The output is larger than the windows of the client and the agent together. The remaining bytes stay in the
+  // terminal.
   const size = 2 * 2 * 1024 * 1024 + 6000;
   const channel = await run(client, `stty raw; head -c ${size} /dev/zero; printf end`, { pty: PTY });
   channel.pause();
@@ -225,7 +229,7 @@ it("serves many sessions of a connection at once", async () => {
   expect(ran.map(({ stdout }) => stdout.toString())).toEqual(numbers);
 });
 
-it("forwards a connection, and keeps one direction after the end of the other", async () => {
+it("forwards a connection, and keeps one direction open after the other direction has ended", async () => {
   const reply = (socket: Socket) => {
     socket.write("hello");
     socket.end();
@@ -250,7 +254,7 @@ it("forwards a connection, and keeps one direction after the end of the other", 
   const received: Buffer[] = [];
   channel.on("data", (data: Buffer) => received.push(data));
   await once(channel, "end");
-  // The server has ended its direction; this one still works.
+  // The server has ended its direction of the connection; the client's direction still works.
   channel.end("still here");
   expect(await receivedByServer).toBe("still here");
   expect(Buffer.concat(received).toString()).toBe("hello");

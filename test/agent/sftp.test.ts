@@ -40,7 +40,7 @@ const call = <T = void>(work: (done: (error?: Error | null, result?: T) => void)
     work((error, result) => (error ? reject(error) : resolve(result as T))),
   );
 
-it("uploads and downloads a file unchanged, by many requests at once", async () => {
+it("uploads and downloads a file unchanged, with many concurrent requests", async () => {
   const folder = writable();
   const [local, remote, back] = ["local", "remote", "back"].map((name) => join(folder, name)) as [
     string,
@@ -87,7 +87,7 @@ it.each([
   await expect(read).rejects.toMatchObject({ code });
 });
 
-it("overwrites nothing with a rename", async () => {
+it("does not overwrite an existing file when it renames a file", async () => {
   const folder = writable();
   for (const name of ["a", "b"]) writeFileSync(join(folder, name), name);
   const renamed = call((done) => sftp.rename(join(folder, "a"), join(folder, "b"), done));
@@ -106,7 +106,7 @@ it("processes requests in order", async () => {
   expect(readFileSync(path, "utf8")).toBe(lines.join(""));
 });
 
-it("keeps at most 256 files open, and none after its client has left", async () => {
+it("keeps at most 256 files open, and closes them when the client disconnects", async () => {
   const folder = writable();
   writeFileSync(join(folder, "file"), "");
   chmodSync(join(folder, "file"), 0o644);
@@ -133,7 +133,7 @@ it.skipIf(installed === undefined)(
     const folder = writable();
     const [from, to] = [join(folder, "from"), join(folder, "to")];
     for (const path of [from, to]) await call((done) => files.writeFile(path, path, done));
-    // An extension of OpenSSH's that the agent itself does not have.
+    // An extension of OpenSSH that the agent's own SFTP server does not have.
     await call((done) => files.ext_openssh_rename(from, to, done));
     expect(readFileSync(to, "utf8")).toBe(from);
     login.end();

@@ -3,7 +3,7 @@ import type { Client, ClientChannel, ExecOptions } from "ssh2";
 import { openFolder, startAgent, type TestAgent } from "../support/sshFleet.ts";
 import { DEVICE, FakeGateway, TENANT } from "./FakeGateway.ts";
 
-/** An agent and its gateway. */
+/** An agent process and the gateway that it connects to. */
 export interface Pair {
   readonly gateway: FakeGateway;
   readonly agent: TestAgent;
@@ -47,19 +47,19 @@ export const run = (client: Client, command: string | undefined, options: ExecOp
     else client.shell(options.pty as object, {}, opened);
   });
 
-/** Reads a channel to its end. */
+/** Reads a channel until it ends. Returns the output and the exit status. */
 export async function endOf(channel: ClientChannel): Promise<CommandResult> {
   const [stdout, stderr]: [Buffer[], Buffer[]] = [[], []];
   channel.on("data", (data: Buffer) => stdout.push(data));
   channel.stderr.on("data", (data: Buffer) => stderr.push(data));
   channel.resume();
-  // The "exit" event is not used, since it can arrive together with the channel.
+  // The function waits for "close", because "exit" can arrive together with the channel, before any listener exists.
   const closed = once(channel, "close") as Promise<[number | null | undefined, string?]>;
   const [[code, signal]] = await Promise.all([closed, once(channel.stderr, "end")]);
   return { stdout: Buffer.concat(stdout), stderr: Buffer.concat(stderr), code, signal };
 }
 
-/** Runs a command to its end. */
+/** Runs a command over SSH until it ends. */
 export async function ranCommand(
   client: Client,
   command: string,
@@ -70,7 +70,7 @@ export async function ranCommand(
   return endOf(channel);
 }
 
-/** Waits until a channel's output matches, and returns the output since the call. */
+/** Waits until a channel's output matches a pattern. Returns the output since the call. */
 export function written(channel: ClientChannel, wanted: RegExp): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = "";
@@ -85,7 +85,9 @@ export function written(channel: ClientChannel, wanted: RegExp): Promise<string>
   });
 }
 
-/** Sends a signal on a channel. The library's own method drops the signal once the client's input has ended. */
+/**
+ * Sends a signal on a channel. The library's public method drops the signal if the client's input has already ended.
+ */
 export function sendSignal(channel: ClientChannel, name: string): void {
   const { outgoing, _client: client } = channel as unknown as {
     readonly outgoing: { readonly id: number };

@@ -16,7 +16,7 @@ afterAll(async () => {
 
 const IDENT = Buffer.from("SSH-2.0-test\r\n");
 
-/** Reads a connection until the key exchange has begun. */
+/** Returns the data that a connection receives until the key exchange begins. */
 const beginningOf = (socket: Awaited<ReturnType<FakeGateway["dial"]>>): Promise<string> =>
   new Promise((resolve, reject) => {
     let received = "";
@@ -27,7 +27,7 @@ const beginningOf = (socket: Awaited<ReturnType<FakeGateway["dial"]>>): Promise<
     socket.on("close", () => reject(new Error(`it ended with ${received}`)));
   });
 
-/** Returns the first message of a connection. */
+/** Returns the first message that arrives on a connection. */
 const firstOf = async (socket: Awaited<ReturnType<FakeGateway["dial"]>>): Promise<string> => {
   const [data] = (await once(socket, "message")) as [Buffer];
   return data.toString();
@@ -47,7 +47,7 @@ it("keeps the tunnel alive", async () => {
   await vi.waitFor(() => expect(gateway.lines[0]).toEqual({ command: "keep-alive" }));
 });
 
-it("answers a request for SSH only with SSH, also when the client's ident comes with it", async () => {
+it("answers a request for SSH only with SSH, even if the client's identification arrives with the request", async () => {
   const request = Buffer.from("GET /ssh/one HTTP/1.1\r\nHost: gateway\r\n\r\n");
   const [together, cut] = await Promise.all([gateway.dial(), gateway.dial()]);
   const answers = [beginningOf(together), beginningOf(cut)];
@@ -55,13 +55,13 @@ it("answers a request for SSH only with SSH, also when the client's ident comes 
   cut.send(request.subarray(0, 20));
   cut.send(request.subarray(20));
   cut.send(IDENT);
-  // The key exchange begins when the client's ident has been read.
+  // The agent begins the key exchange after it has read the client's identification string.
   for (const answer of await Promise.all(answers)) expect(answer).toMatch(/^SSH-2\.0-\S+\r\n/);
   together.terminate();
   cut.terminate();
 });
 
-it("ends the connection of a session by its uid, and no other connection", async () => {
+it("ends only the connection of the session with the given uid", async () => {
   const [one, other] = await Promise.all([gateway.dial(), gateway.dial()]);
   one.send(Buffer.from("GET /ssh/first HTTP/1.1\r\nHost: gateway\r\n\r\n"));
   other.send(Buffer.from("GET /ssh/second HTTP/1.1\r\nHost: gateway\r\n\r\n"));
@@ -73,7 +73,7 @@ it("ends the connection of a session by its uid, and no other connection", async
   other.terminate();
 });
 
-it("rejects other requests", async () => {
+it("rejects requests for other paths, and closes a connection with an endless request", async () => {
   const answer = await gateway.request("/etc/passwd");
   expect(answer).toMatch(/^HTTP\/1\.1 404 Not Found\r\n/);
   expect(answer).toMatch(/\r\n\r\n\{"message":"Not Found"\}$/);
@@ -94,7 +94,7 @@ it.each([
   );
 });
 
-it("opens a new tunnel with the same token when one is lost, and keeps open connections", async () => {
+it("opens a new tunnel with the same token after the tunnel is lost, and keeps open connections", async () => {
   const login = await gateway.dial();
   login.send(Buffer.from("GET /ssh/lasting HTTP/1.1\r\nHost: gateway\r\n\r\n"));
   await firstOf(login);

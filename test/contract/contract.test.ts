@@ -7,17 +7,17 @@ import { type Listed, listed } from "./listed.ts";
 
 const ours = Object.entries(publicOperations as Record<string, Operation>);
 
-/** Minimum roles that the list does not specify; the role of offlineDevice follows rules Q3. */
+/** Minimum roles of operations for which the operation list has no role. The role of offlineDevice follows rules Q3. */
 const DECIDED_ROLES: Readonly<Record<string, string>> = {
   authSshPublicKey: "observer",
   offlineDevice: "operator",
 };
 
-/** Operations that only this service has; clients of version 0.19 never call them. */
+/** Operations that only this service has. Clients of version 0.19 never call these operations. */
 const OWN_OPERATIONS: readonly string[] = ["challengeDevice"];
 const specified = ours.filter(([id]) => !OWN_OPERATIONS.includes(id));
 
-test("contains every operation of the list, and otherwise only this service's own operations", () => {
+test("the contract contains the operations of the operation list and of OWN_OPERATIONS, and no others", () => {
   expect(listed.size).toBe(120);
   expect([...listed.keys()].filter((id) => !Object.hasOwn(publicOperations, id))).toEqual([]);
   expect(ours.filter(([id, operation]) => operation.id !== id)).toEqual([]);
@@ -39,7 +39,7 @@ function requiredInOurs(operation: Operation): string[] {
   return fields.filter(([, field]) => !field.safeParse(undefined).success).map(([name]) => name);
 }
 
-/** Error statuses that the list does not have: for limits, failures of other services and deleted objects. */
+/** Error statuses that the operation list does not have: for limits, failures of other services and deleted objects. */
 const OWN_ERRORS: Readonly<Record<string, readonly number[]>> = {
   authDevice: [403],
   getSession: [400],
@@ -53,37 +53,37 @@ const OWN_ERRORS: Readonly<Record<string, readonly number[]>> = {
   streamWebTerminal: [400],
 };
 
-/** Optional fields of a body that the list does not have. */
+/** Optional body fields that the operation list does not have, by operation. */
 const OWN_FIELDS: Readonly<Record<string, readonly string[]>> = {
   updateUser: ["code"],
   authDevice: ["proof"],
   recordSession: ["stream"],
 };
 
-/** Optional query parameters that the list does not have. */
+/** Optional query parameters that the operation list does not have, by operation. */
 const OWN_PARAMETERS: Readonly<Record<string, readonly string[]>> = {
   getSessions: ["key_fingerprint", "user_id"],
   getSession: ["events_after"],
 };
 
-/** Response bodies that the list does not have; a client may ignore them. */
+/** Models of response bodies that the operation list does not have, by operation. Clients may ignore these bodies. */
 const OWN_RESPONSES: Readonly<Record<string, string>> = {
   updateUser: "PendingAddresses",
   updateUserData: "PendingAddresses",
 };
 
-/** Operations for which the list has no internal error. */
+/** Operations for which the operation list has no internal error. */
 const NO_INTERNAL_ERROR: readonly string[] = ["healthcheck", "openWebTerminal", "streamWebTerminal"];
 
 const statuses = (values: readonly number[]) => [...new Set(values)].sort((a, b) => a - b);
 
-/** Statuses of this service's additions: If-Match, and limits that the list does not have. */
+/** Statuses of features that only this service has: conditional requests (If-Match), and additional rate limits. */
 const ADDED: ReadonlySet<number> = new Set([412, 429]);
 
 describe.each(specified)("%s", (id, operation) => {
   const entry = listed.get(id) as Listed;
 
-  test("has the method, path, edition and permission of the list", () => {
+  test("has the method, path, edition and permission of the operation list", () => {
     const { method, path, aliases, edition, auth, minRole, part } = operation;
     expect({ method, path, aliases, edition, auth, minRole, part }).toEqual({
       method: entry.method,
@@ -96,7 +96,7 @@ describe.each(specified)("%s", (id, operation) => {
     });
   });
 
-  test("has the parameters and body fields of the list, with the same required fields", () => {
+  test("has the parameters, body fields and required fields of the operation list", () => {
     expect(Object.keys(operation.params.shape)).toEqual(entry.pathParams);
     expect(Object.keys(operation.query.shape).sort()).toEqual(
       [...entry.query, ...(OWN_PARAMETERS[id] ?? [])].sort(),
@@ -108,10 +108,10 @@ describe.each(specified)("%s", (id, operation) => {
     expect(requiredInOurs(operation).sort()).toEqual(requiredInList(entry.body).sort());
   });
 
-  test("has the success and error statuses of the list", () => {
+  test("has the success and error statuses of the operation list", () => {
     expect(operation.success.status).toBe(entry.success.status);
     expect(operation.success.headers).toEqual(entry.success.headers);
-    // Every operation can fail internally; the list omits this for NO_INTERNAL_ERROR.
+    // Every operation can fail with status 500. The operation list omits this status for NO_INTERNAL_ERROR.
     const errors = statuses([...entry.errors.map((error) => error.status), 500]);
     const expected = statuses([...errors, ...(OWN_ERRORS[id] ?? [])]);
     const ours = statuses(Object.keys(operation.errors).map(Number));
@@ -121,7 +121,7 @@ describe.each(specified)("%s", (id, operation) => {
     );
   });
 
-  test("has the response model of the list", () => {
+  test("has the response model of the operation list", () => {
     const schema = operation.success.body;
     const own = OWN_RESPONSES[id];
     if (own !== undefined) {
@@ -129,7 +129,7 @@ describe.each(specified)("%s", (id, operation) => {
       expect(schema && models.get(schema)?.id).toBe(own);
       return;
     }
-    // A WebSocket follows a 101; the list describes it only in prose.
+    // A response with status 101 opens a WebSocket. The operation list describes the WebSocket's messages only as text.
     const hasBody = entry.success.body !== null && entry.success.status !== 101;
     expect(schema !== undefined).toBe(hasBody);
     if (!schema || entry.success.body === null) {
@@ -156,13 +156,13 @@ describe.each(specified)("%s", (id, operation) => {
     expect(operation.success.mayBeEmpty).toBe(/else empty|^empty; /.test(entry.success.body));
   });
 
-  test("has no role if it is open, and otherwise a known role or none", () => {
+  test("requires no role without authentication, and otherwise no role or a known one", () => {
     const role = operation.minRole;
     expect(role === null || ROLES.includes(role)).toBe(true);
     expect(operation.auth.includes("none") && role !== null).toBe(false);
   });
 
-  test("has different camelCase keys in each part", () => {
+  test("uses each camelCase key once in params, query and body", () => {
     const shapes = [operation.params, operation.query, operation.body].map((schema) =>
       schema instanceof z.ZodObject ? Object.keys(schema.shape) : [],
     );

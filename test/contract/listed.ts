@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** An operation in the list of the service's operations. */
+/** An operation in the handwritten list of the service's operations. */
 export interface Listed {
   readonly id: string;
   readonly part: string;
@@ -12,7 +12,10 @@ export interface Listed {
   readonly minRole: string | null;
   readonly query: readonly string[];
   readonly pathParams: readonly string[];
-  /** Field → "type, required|optional, …". */
+  /**
+   * The type of each field, and whether the field is required: `"type, required"` or `"type, optional"`. Null without a
+   * body.
+   */
   readonly body: Readonly<Record<string, string>> | null;
   readonly success: {
     readonly status: number;
@@ -24,7 +27,7 @@ export interface Listed {
 
 const file = new URL("operations.json", import.meta.url);
 
-/** The service's operations by id; the list is handwritten, not derived from the contract. */
+/** The service's operations by id, from a handwritten list that is independent of the contract. */
 export const listed: ReadonlyMap<string, Listed> = new Map(
   (JSON.parse(readFileSync(file, "utf8")) as Listed[]).map((entry) => [entry.id, entry]),
 );

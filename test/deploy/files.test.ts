@@ -20,7 +20,7 @@ describe.skipIf(why)(`the service's unit, checked by systemd${why ?? ""}`, () =>
   let folder: string;
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), "gatehouse-unit-"));
-    // The program of the unit must exist, at a path that needs no quotes.
+    // systemd requires that the executable of the unit exists, at a path that needs no quotes.
     const program = join(folder, "gatehouse-server");
     symlinkSync(process.execPath, program);
     const text = read(UNIT).replace("/usr/local/bin/gatehouse-server", program);
@@ -35,7 +35,7 @@ describe.skipIf(why)(`the service's unit, checked by systemd${why ?? ""}`, () =>
 });
 
 describe("the settings of the units", () => {
-  /** The environment that systemd passes to an instance. */
+  /** Returns the environment variables that systemd passes to an instance. */
   const environmentOf = (index: number, credentials: string): Record<string, string> => {
     const lines = [UNIT, "systemd/postgresql.conf"].map(read).join("\n");
     const assignments = [...lines.matchAll(/^Environment=(.*)$/gm)].flatMap(([, line = ""]) =>
@@ -91,7 +91,7 @@ describe("the settings of the units", () => {
   });
 });
 
-/** The program that builds images, if the base image is present. The tests download nothing. */
+/** The program that builds images; undefined if the base image is missing. The tests download nothing. */
 const builder = (() => {
   const [, base = ""] = /^ARG BASE=(.*)$/m.exec(read("container/Containerfile")) ?? [];
   return ["podman", "buildah"].find(
@@ -121,7 +121,8 @@ describe("the container", () => {
       execFileSync(builder ?? "", args, { encoding: "utf8", stdio: "pipe" });
     outputOf("build", ...flags, RELEASE ?? "");
     try {
-      // The key is `Config` or `config`, depending on the program. buildah nests it within its description of the image.
+      // The configuration of the image has the key `Config` or `config`, depending on the program. buildah nests this
+      // key in its description of the image.
       const described = outputOf("inspect", "--type", "image", image);
       expect(described).toMatch(/"User": "10001:10001"/);
       expect(described).toMatch(/"Healthcheck": \{\s*"Test"/);

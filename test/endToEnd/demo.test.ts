@@ -6,7 +6,8 @@ import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished } from "vitest";
 import { withoutSsh } from "../support/sshFleet.ts";
 
-// Slow: the demo runs a program in TypeScript with 36 resources four times. Other tests cover each of its commands.
+// Options of a slow test: the demo runs a TypeScript program with 36 resources four times. Other tests cover each of
+// the demo's commands.
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -17,7 +18,7 @@ interface Ended {
   readonly output: string;
 }
 
-/** Runs the demo as `npm run demo` does after its setup, with a folder of its own for temporary files. */
+/** Runs the demo like `npm run demo` after the setup, with a separate folder for temporary files. */
 const demo = (folder: string, ...args: string[]): Promise<Ended> => runDemo({ TMPDIR: folder }, args);
 
 /** @param onOutput called with all output so far, and the demo's process id */
@@ -68,7 +69,7 @@ it(
     );
     expect(output).toMatch(/PublicKey backdoor .*\(allow with --allow-unmanaged\)/);
     expect(output).toContain("No drift: 36 resources as declared.");
-    // Three logins, each followed by the same decision of the policy.
+    // The demo logs in to three devices. After each login it prints the policy's decision, which must be the same.
     if (!withoutSsh) {
       const logins = output.split("\n").filter((line) => /^(logged in|support@|ALLOWED|REFUSED)/.test(line));
       expect(logins).toEqual([
@@ -82,7 +83,7 @@ it(
     }
     expect(output).toMatch(/firewall rule \S+ \(deny, priority 100\) denies the login/);
     expect(output).toContain("36 deleted");
-    // The output has no colors outside a terminal.
+    // The demo prints no colors if its output is not a terminal.
     expect(output).not.toContain("\u001b[");
     expect(readdirSync(folder)).toEqual([]);
     expect(
@@ -91,30 +92,35 @@ it(
   },
 );
 
-it("--keep leaves the service running, and the service accepts the printed login", SLOW, async () => {
-  const folder = temporaryFolder();
-  const { code, output } = await demo(folder, "--keep");
-  expect(code, output).toBe(0);
-  const [, url, username, password] = /still running at (\S+)\. Log in as (\S+) \/ (\S+)/.exec(output) ?? [];
-  const pid = Number(/kill (\d+);/.exec(output)?.[1]);
-  try {
-    const answer = await fetch(`${url}/api/login`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ username, password }),
-    });
-    expect(answer.status).toBe(200);
-  } finally {
-    process.kill(pid);
-  }
-});
+it(
+  "the demo with --keep leaves the service running, and the service accepts the printed login",
+  SLOW,
+  async () => {
+    const folder = temporaryFolder();
+    const { code, output } = await demo(folder, "--keep");
+    expect(code, output).toBe(0);
+    const [, url, username, password] =
+      /still running at (\S+)\. Log in as (\S+) \/ (\S+)/.exec(output) ?? [];
+    const pid = Number(/kill (\d+);/.exec(output)?.[1]);
+    try {
+      const answer = await fetch(`${url}/api/login`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ username, password }),
+      });
+      expect(answer.status).toBe(200);
+    } finally {
+      process.kill(pid);
+    }
+  },
+);
 
-it("shows the last lines of an agent that does not start, and the remedy", SLOW, async () => {
+it("the demo prints the last lines of an agent that does not start, and a remedy", SLOW, async () => {
   const folder = temporaryFolder();
   const { code, output } = await runDemo({ TMPDIR: folder, GATEHOUSE_AGENT_ALLOW_FORWARDING: "perhaps" });
   expect(code, output).toBe(1);
   expect(output).toContain(
-    "The demo failed: The agent of edge-01 exited with exit code 2. Its last lines:\n" +
+    "The demo failed: The agent of edge-01 exited with exit code 2. Last lines of the output:\n" +
       "  gatehouse-agent: --allow-forwarding: must be on or off\n" +
       "Fix the problem that the output reports, then run the demo again.",
   );
@@ -122,7 +128,7 @@ it("shows the last lines of an agent that does not start, and the remedy", SLOW,
 });
 
 it.runIf(process.platform === "linux")(
-  "ends when the service is killed, and leaves no files behind",
+  "the demo ends when its service is killed, and leaves no files behind",
   SLOW,
   async () => {
     const folder = temporaryFolder();
@@ -138,7 +144,7 @@ it.runIf(process.platform === "linux")(
     });
     expect(code, output).toBe(1);
     expect(output).toMatch(
-      /The demo failed: The service exited with signal SIGKILL\. Its last lines:\n {2}\{/,
+      /The demo failed: The service exited with signal SIGKILL\. Last lines of the output:\n {2}\{/,
     );
     expect(readdirSync(folder)).toEqual([]);
   },

@@ -10,7 +10,7 @@ import { startWebhook } from "../support/webhook.ts";
 
 const POLICY = policyEnv({ ana: publicKey("ana") });
 
-/** A key name that would mention a whole channel and format the text. */
+/** A key name with text that Slack would interpret as a mention of all users, and as formatting. */
 const BACKDOOR = "<!channel> @all `back*door`";
 
 /** An applied program, and a webhook that receives its drift notices. */
@@ -27,11 +27,14 @@ async function startWorld() {
   await stack.result(["up", "--yes", "--skip-preview"]);
   return {
     ...{ fleet, hook, program, stack },
-    /** The same stack, with a process for each command. */
+    /** A stack of the same name, whose commands run as separate processes. */
     spawned: stackWith({ name: stack.name, spawned: true }),
     /** Creates a key outside the program. */
     createBackdoor: () => createKey(fleet.client, BACKDOOR),
-    /** The messages of a run. It must exit with this code, and its output must not contain the address. */
+    /**
+     * Returns the messages that the webhook receives from a run. Checks that the run exits with `code`, and that its
+     * output does not contain the webhook's address.
+     */
     async messagesOf(
       code: number,
       args: readonly string[] = ["--notify", "json"],
@@ -77,7 +80,7 @@ describe("a webhook", { timeout: 120_000 }, () => {
       ],
     });
 
-    // A new device changes the effects of the same key, but is no new finding.
+    // The existing key now also reaches a new device. This is not a new finding.
     await fleet.enroll("web-02");
     expect(await messagesOf(2)).toEqual([]);
     const kept = join(program.folder, `access.notified.${stack.name}.json`);
@@ -87,7 +90,7 @@ describe("a webhook", { timeout: 120_000 }, () => {
     ]);
   });
 
-  it("receives the notice again from the next run after it rejected the notice", async () => {
+  it("receives a rejected notice again from the next run", async () => {
     const { messagesOf, hook } = world;
     hook.answer({ status: 404 });
     const [refused] = (await messagesOf(1)) as DriftNotice[];
@@ -95,7 +98,7 @@ describe("a webhook", { timeout: 120_000 }, () => {
     expect(accepted).toMatchObject({ event: "found", fingerprint: refused?.fingerprint });
   });
 
-  it("receives nothing from a run without its address, or with an unreadable file of the last notice", async () => {
+  it("receives nothing from a run without the webhook's address, or if the file of the last notice is unreadable", async () => {
     const { stack, messagesOf, program } = world;
     const nowhere = await stack.run(["drift", ...JSON_FORM], { GATEHOUSE_NOTIFY_URL_FILE: "" });
     expect([nowhere.code, nowhere.stdout]).toEqual([1, ""]);

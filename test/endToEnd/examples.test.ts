@@ -10,11 +10,11 @@ import { sharedFleet } from "../support/shared.ts";
 
 const PROGRAM = fileURLToPath(new URL("../../examples/resources", import.meta.url));
 
-it.each(definitions.map(({ name }) => name))("%s has an example that the program runs", (name) => {
+it.each(definitions.map(({ name }) => name))("the examples contain %s", (name) => {
   expect(exampleOf(name)).toContain(`new ${name}(`);
 });
 
-describe.each(engines)("the examples, by the $label", ({ engine, available }) => {
+describe.each(engines)("the examples, with the $label", ({ engine, available }) => {
   const fleet = sharedFleet(["carla"]);
   let stack: Stack;
   let folder: string;
@@ -31,14 +31,18 @@ describe.each(engines)("the examples, by the $label", ({ engine, available }) =>
 
   // The SDK compiles each example and checks its types.
   const options = { timeout: 180_000, tags: ["long"] };
-  it.runIf(available)("are created as they are, and the next plan is empty", options, async () => {
-    const up = await stack.result(["up", "--yes", "--skip-preview"]);
-    const created = changesOf(up).filter((line) => line.startsWith("create "));
-    // The count includes the stack, as in the Pulumi CLI. There are two gateways and two rules.
-    expect(created).toHaveLength(1 + definitions.length + 2);
-    expect(changesOf(await stack.result(["preview"]))).toEqual([]);
-    expect((await stack.run(["drift"])).code).toBe(0);
-    await stack.result(["destroy", "--yes"]);
-    expect(await fleet.client.getPublicKeys()).toEqual([]);
-  });
+  it.runIf(available)(
+    "are applied without changes to their code, and the next plan is empty",
+    options,
+    async () => {
+      const up = await stack.result(["up", "--yes", "--skip-preview"]);
+      const created = changesOf(up).filter((line) => line.startsWith("create "));
+      // The count includes the stack, as in the Pulumi CLI. There are two gateways and two rules.
+      expect(created).toHaveLength(1 + definitions.length + 2);
+      expect(changesOf(await stack.result(["preview"]))).toEqual([]);
+      expect((await stack.run(["drift"])).code).toBe(0);
+      await stack.result(["destroy", "--yes"]);
+      expect(await fleet.client.getPublicKeys()).toEqual([]);
+    },
+  );
 });

@@ -41,7 +41,7 @@ it.each([
   ]);
 });
 
-it("a missing plan is an error with its cause and a remedy", async () => {
+it("reports the cause and a remedy if a plan file does not exist", async () => {
   const file = join(program.folder, "none.plan");
   expect(await stack.run(["up", "--yes", "--plan", file])).toMatchObject({
     code: 1,
@@ -51,7 +51,7 @@ it("a missing plan is an error with its cause and a remedy", async () => {
   });
 });
 
-it("a folder for an import that is a file is an error with its cause and a remedy", async () => {
+it("reports the cause and a remedy if the folder for an import is a file", async () => {
   const file = join(program.states, "file");
   writeFileSync(file, "");
   expect(await gatehouse(["import", "--out", file], fleet.env)).toMatchObject({

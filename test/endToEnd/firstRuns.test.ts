@@ -17,7 +17,7 @@ const PASSWORD = "correct-horse";
 const rule = (priority: number, more: Record<string, unknown> = {}) =>
   firewallRule("deny", priority, { username: "y", filter: { hostname: "z" }, ...more });
 const staging = { type: "Namespace", args: { name: "staging" } };
-/** Like the program of the README: its first resource is a namespace, and the other resources set none. */
+/** The program of the README: its first resource is a namespace, and the other resources do not set `tenant`. */
 const policy = { staging, rule: rule(1) };
 
 const fleet = sharedFleet(["newcomer", "citizen"]);
@@ -30,7 +30,7 @@ beforeEach(() => {
 });
 afterEach(() => program.remove());
 
-/** Calls `work` with a client of a user, and closes the client. */
+/** Calls `work` with a user's client, and closes the client afterwards. */
 async function as<T>(
   username: string,
   work: (client: ReturnType<typeof createClient>) => Promise<T>,
@@ -44,12 +44,12 @@ async function as<T>(
   }
 }
 
-/** For tests that do not need the preview, which takes as long as everything else. */
+/** Arguments of an up without a preview. The preview would double the test's time. */
 const UP = ["up", "--yes", "--skip-preview"];
 
 const settingsFile = () => `${program.folder}/Pulumi.prod.yaml`;
 
-describe.each(engines)("a stack's first runs, by the $label", ({ engine, available }) => {
+describe.each(engines)("a stack's first runs, with the $label", ({ engine, available }) => {
   const commonEnv = () => ({
     PULUMI_BACKEND_URL: `file://${program.states}`,
     PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
@@ -65,7 +65,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       ...env,
     });
   };
-  /** Opens the stack as a user's own code does. */
+  /** Opens the stack with the automation API, as a user's own code does. */
   const opened = (declared: object) =>
     openStack({
       ...{ folder: program.folder, stack: "prod", engine },
@@ -104,7 +104,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       expect(first.stdout).toContain(`Namespace: home (${home.tenantId}) on ${fleet.service.url}`);
       const setting = `gatehouse:tenant: ${home.tenantId}`;
       expect(readFileSync(settingsFile(), "utf8")).toContain(setting);
-      // The user now has two namespaces, and selected the other one last.
+      // The user now has two namespaces, and last selected the namespace that the stack does not use.
       const other = (await namespaces("citizen")).get("staging") ?? "";
       const { token } = await as("citizen", (client) =>
         client.getNamespaceToken({ params: { tenant: other } }),
@@ -115,7 +115,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       expect((await rulesOf(home.tenantId)).map(({ priority }) => priority).sort()).toEqual([1, 2]);
       expect(await rulesOf(other)).toEqual([]);
 
-      // The namespace also stays without the written setting, and with a credential of the other namespace.
+      // The stack stays in its namespace without the written setting, and with a credential of the other namespace.
       writeFileSync(settingsFile(), readFileSync(settingsFile(), "utf8").replace(/.*gatehouse:tenant.*/, ""));
       const env = { GATEHOUSE_USERNAME: "", GATEHOUSE_PASSWORD: "", GATEHOUSE_TOKEN: token };
       const third = await gate(UP, { ...policy, another: rule(3) }, env);
@@ -138,7 +138,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     expect(await Promise.all(ids.map(rulesOf))).toMatchObject([[], [{ priority: 1 }]]);
   });
 
-  it.skipIf(!available)("choose none of several namespaces, and list them", async () => {
+  it.skipIf(!available)("select no namespace if the user has several, and list them", async () => {
     await as("citizen", (client) => client.createNamespace({ body: { name: "one" } }));
     await as("citizen", (client) => client.createNamespace({ body: { name: "two" } }));
     const { code, stderr } = await gate(["up", "--yes"], policy);
@@ -152,7 +152,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     expect(await gate(UP, named)).toMatchObject({ code: 0 });
   });
 
-  it.skipIf(!available)("need no default namespace if each resource sets its own", async () => {
+  it.skipIf(!available)("need no default namespace if each resource sets its namespace", async () => {
     const [one, two] = await Promise.all(
       ["one", "two"].map((name) => as("citizen", (client) => client.createNamespace({ body: { name } }))),
     );
@@ -177,7 +177,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     expect(names.sort()).toEqual(["one", "two"]);
     expect(await gate(["up", "--plan", plan], all)).toMatchObject({ code: 0 });
 
-    // A policy test could be for either of the two namespaces.
+    // The service has two namespaces, so the review cannot determine which namespace the policy tests check.
     program.write("all.policy.ts", "");
     expect(await review(all)).toMatchObject({
       code: 2,
@@ -194,12 +194,12 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     expect(covered.stderr).toContain(two?.tenantId);
   });
 
-  it.skipIf(!available)("of a user without a namespace create nothing, and print a remedy", async () => {
+  it.skipIf(!available)("create nothing if the user has no namespace, and print a remedy", async () => {
     const env = { GATEHOUSE_USERNAME: "newcomer" };
     const { code, stderr } = await gate(["up", "--yes"], policy, env);
     expect(code).toBe(1);
     expect(stderr).toMatch(
-      /FirewallRule "rule": tenant: the user is not a member of any namespace; create one with gatehouse up --create-namespace/,
+      /FirewallRule "rule": tenant: the user is not a member of any namespace; create a namespace with gatehouse up --create-namespace/,
     );
     expect((await namespaces("newcomer")).size).toBe(0);
     const created = await gate([...UP, "--create-namespace", "fleet"], policy, env);
@@ -212,12 +212,13 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     expect(inFleet).toHaveLength(2);
   });
 
-  it.skipIf(!available)("continue in the namespace of the resources without a setting", async () => {
+  it.skipIf(!available)("without a setting, use the namespace of the resources in the state", async () => {
     const home = await as("citizen", (client) => client.createNamespace({ body: { name: "home" } }));
-    // Runs like `pulumi up`, and like releases that wrote no setting.
+    // Runs up through the automation API, which writes no namespace setting. `pulumi up` and older releases do the
+    // same.
     const direct = async (declared: object) => (await opened(declared)).up({ skipPreview: true });
-    // The id of the state, which is unknown until the state exists. An update plan of the CLI accepts any value for an
-    // unknown input, and no value for an omitted input.
+    // Returns the id of the state, which is unknown until the state exists. An update plan of the CLI accepts any value
+    // for an unknown input, but rejects a value for an omitted input.
     const stateId = async () => {
       const { steps } = await (await opened({ rule: rule(1) })).preview({ values: true });
       return steps.find(({ name }) => name === "rule")?.after?.inputs.__stateId;
@@ -225,7 +226,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     expect(await stateId()).toBe("[unknown]");
     await direct({ rule: rule(1) });
     await as("citizen", (client) => client.createNamespace({ body: { name: "later" } }));
-    // A run that changes nothing needs no namespace.
+    // A preview without changes succeeds without a namespace.
     expect(await stateId()).toMatch(/^[0-9a-f-]{36}$/);
     const refused: unknown = await direct({ rule: rule(1), another: rule(2) }).catch(
       (error: unknown) => error,
@@ -267,7 +268,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
 
     it.skipIf(!available).each([
       ["a wrong password", { GATEHOUSE_PASSWORD: "wrong-password" }, /wrong user name or password/],
-      ["a missing address", { GATEHOUSE_URL: "" }, /GATEHOUSE_URL: is not set\. Set it, or/],
+      ["a missing address", { GATEHOUSE_URL: "" }, /GATEHOUSE_URL: is not set\. Set GATEHOUSE_URL, or/],
     ] as [string, Record<string, string>, RegExp][])("reports %s", async (_what, env, error) => {
       const { code, stderr } = await preview(policy, env);
       expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(error) });
@@ -304,7 +305,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
         /Namespace "one", Namespace "two": the quota of the user is 1 namespaces, and the user owns 0/,
       );
       expect((await namespaces("limited")).size).toBe(0);
-      // Adopting an existing namespace does not count.
+      // The adoption of an existing namespace does not count toward the limit.
       const { tenantId } = await as("limited", (client) => client.createNamespace({ body: { name: "one" } }));
       const adopting = { one: { type: "Namespace", args: { name: "one", adopt: true } } };
       expect(await gate(["preview"], adopting, env)).toMatchObject({ code: 0 });

@@ -31,7 +31,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     web = await fleet.enroll("web-01");
     program = new PolicyProgram();
   });
-  // Deletes the objects of a test without a run, since no test uses its stack again.
+  // Deletes the objects of a test directly on the service. No test uses the stack of another test.
   afterEach(() => fleet.clear());
   afterAll(() => program?.remove());
 
@@ -65,15 +65,15 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       expect(left.code).toBe(2);
       expect(left.text).toContain("PublicKey bob");
       expect(left.text).toMatch(
-        /stays: bob of commonjs-program\/theirs declared it last; allow the change with --adopt-from/,
+        /stays: bob of commonjs-program\/theirs declared this object last; allow the change with --adopt-from/,
       );
-      expect(left.text).toMatch(/stays: ana of commonjs-program\/theirs declared it last/);
+      expect(left.text).toMatch(/stays: ana of commonjs-program\/theirs declared this object last/);
       expect(await keys()).toEqual(["ana .*", "bob ^root$"]);
       expect(await repair("--adopt-from", "commonjs-program/theirs")).toMatchObject({ code: 0 });
       expect(await keys()).toEqual(["ana ^root$"]);
     });
 
-    it("removes neither the user nor the API key that it runs with", async () => {
+    it("removes neither the running user nor the API key of the run", async () => {
       const stack = newStack();
       const policy = { ana: key("ana") };
       await up(stack, policy);
@@ -92,7 +92,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       const byKey = await repairAs({ GATEHOUSE_API_KEY: id });
       expect([byKey.code, byKey.text]).toEqual([
         2,
-        expect.stringMatching(/ApiKey by-hand .*stays: this run may use it/),
+        expect.stringMatching(/ApiKey by-hand .*stays: this run may use this API key/),
       ]);
       expect(await apiKeys()).toEqual(["by-hand"]);
 
@@ -106,7 +106,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       const byUser = await repairAs({ GATEHOUSE_USERNAME: "dave", GATEHOUSE_PASSWORD: "correct-horse" });
       expect([byUser.code, byUser.text]).toEqual([
         2,
-        expect.stringMatching(/Member dave@example\.com .*stays: it is the user who runs this command/),
+        expect.stringMatching(/Member dave@example\.com .*stays: this user runs the command/),
       ]);
       expect(await apiKeys()).toEqual([]);
       expect(await members()).toContain(dave.email);
@@ -136,7 +136,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       const refused = await text(stack, ["drift", "--repair", "--yes"], equal);
       expect(refused.code).toBe(1);
       expect(refused.text).toMatch(
-        /have the same priority 5; one allows and the other denies logins on web-01/,
+        /have the same priority 5; one rule allows and the other rule denies logins on web-01/,
       );
       expect((await fleet.client.getFirewallRules()).map(({ action }) => action)).toEqual(["deny"]);
     });
@@ -177,7 +177,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     await fleet.client.deleteDevice({ params: { uid: impostor } });
   });
 
-  it("nothing is written without a terminal, except with --yes", async () => {
+  it("without a terminal, commands write nothing unless --yes is set", async () => {
     const stack = newStack();
     const policy = { ana: key("ana") };
     await up(stack, policy);
@@ -220,7 +220,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
           exists,
         ],
       ],
-      // With many keys, a list shows which of them exist.
+      // The review finds many existing keys with one list request.
       [Object.fromEntries(["bob", "k1", "k2", "k3", "k4", "k5"].map((name) => [name, key(name)])), [exists]],
     ];
     for (const [policy, reasons] of cases) {
@@ -232,7 +232,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     }
   });
 
-  it("reports contain the failing policy tests", async () => {
+  it("JUnit and Markdown reports contain the failing policy tests", async () => {
     const stack = newStack();
     await up(stack, { ana: key("ana") });
     const [junit, markdown] = ["drift.xml", "drift.md"].map((name) => join(testFolder(), name)) as [
@@ -244,7 +244,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       'import { expect, policyTest } from "@gatehouse-access/provider/policy";\n' +
         'policyTest("no root login", ({ access }) => { expect(access).not.toAllow({ login: "root" }); });\n',
     );
-    // A process of its own, since policy tests import the installed package.
+    // Runs the command as a process, since policy tests import the installed package.
     const spawned = program.stack({ env: fleet.env, name: stack.name, spawned: true });
     const args = ["drift", "--junit", junit, "--markdown", markdown];
     const { code } = await text(spawned, args, { ana: key("ana") });
@@ -257,7 +257,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
   });
 
   describe("drift", () => {
-    it("finds API keys that have expired or expire soon, but not those that their program replaces in time", async () => {
+    it("reports API keys that have expired or expire soon, except keys that their program replaces in time", async () => {
       const dataDir = testFolder();
       const first = await startFleet([], { dataDir });
       const apiKey = (name: string, more: object = {}) => ({
@@ -271,9 +271,9 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       const stackOf = (url: string) =>
         program.stack({ name: "keys", env: { ...first.env, GATEHOUSE_URL: url } });
       await up(stackOf(first.service.url), policy);
-      // The running service locks its database.
+      // The test stops the service, which locks the database while it runs.
       await first.stop();
-      // The shortest validity of a new key is 30 days.
+      // Changes the expiry in the database, since the service creates only keys that are valid for at least 30 days.
       const database = new Database(join(dataDir, "gatehouse.db"));
       const end = database.prepare('UPDATE "ApiKey" SET "expiresIn" = ? WHERE "name" = ?');
       for (const [name, days] of Object.entries({ old: -1, due: 13, own: 13 }))
@@ -295,7 +295,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       ]);
     });
 
-    it("includes manually renamed or accepted devices and deleted objects, but no field that the program ignores", async () => {
+    it("reports manually renamed or accepted devices and deleted objects, but no field that the program ignores", async () => {
       const stack = newStack();
       const later = await fleet.enrollPending("later-01");
       const policy = {
@@ -332,20 +332,20 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       expect(reported).toEqual({
         web: ["deviceName", expect.stringMatching(/^key ana loses login root on renamed/)],
         later: ["deviceStatus", expect.stringMatching(/^key bob gains login root on later-01/)],
-        // The deletion counts even if the key gave no access.
+        // A deleted key is a finding even if the key gave no access.
         idle: ["delete", []],
         free: ["filter.hostname", ""],
       });
       const repair = await text(stack, ["drift", "--repair", "--yes"], policy);
       expect([repair.code, repair.text]).toEqual([
         2,
-        expect.stringContaining("change it manually, or declare a Device"),
+        expect.stringContaining("change the device manually, or declare a Device"),
       ]);
       await fleet.client.updateDevice({ params: { uid: web }, body: { name: "web-01" } });
       await fleet.client.deleteDevice({ params: { uid: later } });
     });
 
-    it("suggests code that a program can use", async () => {
+    it("suggests code for the program that resolves the drift", async () => {
       const stack = newStack();
       const policy: Policy = { ana: key("ana"), web: tags(web, "web") };
       await up(stack, policy);
@@ -356,7 +356,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       });
       const { acceptance } = await drift(stack, policy);
       expect(acceptance.changes).toEqual(['remove DeviceTags "web"']);
-      // Another key of this program has the name "ana".
+      // The suggested name is "ana-2", since the program already has a key with the name "ana".
       expect(acceptance.program).toContain('new PublicKey("ana-2"');
       expect(acceptance.program).toContain("\\u202e");
       const written: Policy = {};

@@ -21,7 +21,7 @@ const policy: Policy = {
 };
 const POLICY = { POLICY: JSON.stringify(policy) };
 
-/** The lines of a text that hold a word. */
+/** Returns the lines of a text that contain a word. */
 const linesWith = (text: string, word: string) => text.split("\n").filter((line) => line.includes(word));
 
 describe("manual changes", { timeout: 120_000 }, () => {
@@ -51,7 +51,7 @@ describe("manual changes", { timeout: 120_000 }, () => {
     program?.remove();
   });
 
-  /** Three users make six changes. */
+  /** Makes six changes as three different users. */
   async function changeManually(): Promise<void> {
     await createKey(dave, "backdoor");
     await dave.createFirewallRule({
@@ -82,7 +82,7 @@ describe("manual changes", { timeout: 120_000 }, () => {
   };
   const file = (name: string) => readFileSync(join(program.folder, name), "utf8");
 
-  it("are reported with effect, user and time, as text, JSON, Markdown, JUnit and a map", async () => {
+  it("are reported with their effect, user and time, as text, JSON, Markdown, JUnit and a map", async () => {
     const files = ["drift.md", "drift.xml", "drift.html"].map((name) => join(program.folder, name));
     const [markdown = "", junit = "", html = ""] = files;
     const report = await drift(["--markdown", markdown, "--junit", junit, "--html", html], 2);
@@ -110,7 +110,7 @@ describe("manual changes", { timeout: 120_000 }, () => {
     expect(meaningOf("FirewallRule")?.join()).toMatch(
       /2 keys .* gain every login from 203\.0\.113\.7 on edge-01, web-01/,
     );
-    // Bob's key is deleted, so the tag alone has no effect.
+    // Bob's key no longer exists, so the changed tag has no effect on access.
     expect(meaningOf("DeviceTagAttachment")).toEqual([]);
     expect(report.drifted.find(({ name }) => name === "bob")?.effects.join()).toMatch(
       /^no longer gives login bob .*on web-01$/,
@@ -139,7 +139,9 @@ describe("manual changes", { timeout: 120_000 }, () => {
     expect(file("drift.html")).toContain("Drift of access to admin");
   });
 
-  it("can be excepted in access.ignore, each with a reason and an end date", { tags: ["long"] }, async () => {
+  it("are no finding if access.ignore lists the object with a reason and an end date", {
+    tags: ["long"],
+  }, async () => {
     const { unmanaged } = await drift([], 2);
     const id = (kind: string) => unmanaged.find((found) => found.kind === kind)?.id;
     program.write(
@@ -158,8 +160,8 @@ describe("manual changes", { timeout: 120_000 }, () => {
     });
     expect(report.unmanaged.filter(({ exception }) => exception)).toHaveLength(1);
     expect(report.notes).toEqual([
-      "access.ignore:3: this exception ended on 2020-01-01; renew or remove it",
-      "access.ignore:4: this exception matches no unmanaged object; remove it",
+      "access.ignore:3: this exception ended on 2020-01-01; renew or remove the exception",
+      "access.ignore:4: this exception matches no unmanaged object; remove the exception",
     ]);
     const coverage = await stack.run(["coverage", "--fail-on-unmanaged", "--json"], POLICY);
     expect(coverage.code).toBe(2);
@@ -189,7 +191,7 @@ describe("manual changes", { timeout: 120_000 }, () => {
     rmSync(join(program.folder, "access.ignore"));
   });
 
-  it("count according to --unmanaged, and not in a run of selected resources", {
+  it("fail the run according to --unmanaged, and never fail a run of selected resources", {
     tags: ["long"],
   }, async () => {
     const { carla: _carla, bob: _bob, ana: _ana, ...rest } = policy;
@@ -211,7 +213,7 @@ describe("manual changes", { timeout: 120_000 }, () => {
     expect((await drift(["--target", "**::tags"], 0)).unmanaged).toEqual([]);
   });
 
-  it("are reported with the first run that found them if the service has no audit trail", {
+  it("are reported with the time of the first run that found them, if the service has no audit trail", {
     tags: ["long"],
   }, async () => {
     const sparse = await startSparseService(fleet.service.url, {});
@@ -238,7 +240,7 @@ describe("manual changes", { timeout: 120_000 }, () => {
     }
   });
 
-  it("are repaired, and unmanaged objects are deleted", async () => {
+  it("are reverted by a repair, which also deletes unmanaged objects", async () => {
     const run = await stack.run(["drift", "--repair", "--yes"], POLICY);
     expect([run.code, run.stderr]).toEqual([0, ""]);
     expect(linesWith(run.stdout, " -  ").filter((line) => line.endsWith(" deleted"))).toHaveLength(3);

@@ -16,7 +16,7 @@ import { SEED } from "../support/seed.ts";
 
 const MODULES = fileURLToPath(new URL("../../node_modules", import.meta.url));
 
-/** The numbers of objects in a namespace. */
+/** The number of objects of each kind in a namespace. */
 interface Sizes {
   readonly keys: number;
   readonly rules: number;
@@ -131,7 +131,7 @@ describe("a program for an existing namespace", { timeout: 300_000 }, () => {
 
   const SMALL = { keys: 16, rules: 14, members: 1, devices: 4, tagged: 3 };
 
-  it("is imported without a write, and plans exactly the changes to it", async () => {
+  it("is imported without a write request, and plans exactly the changes that users make to it", async () => {
     await start(SMALL);
     const out = outFolder();
     let stdout = "";
@@ -156,7 +156,7 @@ describe("a program for an existing namespace", { timeout: 300_000 }, () => {
     expect(changesOf(plan)).toEqual([`update ${name} username`]);
     expect(plan.summary.same).toBe(others.length + 36 - 16 + 1);
 
-    // A stack of that name exists. The program declares none of its resources and would delete them.
+    // A stack named prod exists, and the imported program declares none of its resources. An up would delete them all.
     const other = join(mkdtempSync(join(folder, "out-")), "policy");
     const taken = await run(["import", "--out", other, "--stack", "prod", "--only", "Member"]);
     expect([taken.code, taken.stderr]).toEqual([1, expect.stringContaining("already has resources")]);
@@ -168,7 +168,7 @@ describe("a program for an existing namespace", { timeout: 300_000 }, () => {
     ]);
   });
 
-  it("needs no backend for a state in a file, and names files by the last part of a stack's name", async () => {
+  it("needs no backend setting for a state in a file, and names files after the last part of the stack's name", async () => {
     await start({ keys: 1, rules: 0, members: 0, devices: 1, tagged: 1 });
     const { PULUMI_BACKEND_URL: _states, ...others } = settings;
     const none = { ...others, PULUMI_HOME: join(folder, "no-home") };
@@ -181,7 +181,7 @@ describe("a program for an existing namespace", { timeout: 300_000 }, () => {
     expect(readdirSync(out)).toEqual(expect.arrayContaining(["Pulumi.prod.yaml", "prod.state.json"]));
     expect(readFileSync(join(out, "Pulumi.yaml"), "utf8")).toContain("name: fleet");
 
-    // A file backend has one organization, as in the Pulumi CLI.
+    // A file backend has only the organization "organization", as in the Pulumi CLI.
     for (const [stack, why] of [
       ["organization/fleet/prod", "The project fleet has no stack prod"],
       ["acme/prod", "a file backend has no organizations. Use prod"],
@@ -203,7 +203,7 @@ describe("a program for an existing namespace", { timeout: 300_000 }, () => {
     }
   });
 
-  it("adopts existing objects without a state, and has no secret in a state for the Pulumi CLI", {
+  it("adopts existing objects without a state, and writes no secret to a state for the Pulumi CLI", {
     tags: ["long"],
   }, async () => {
     await start(SMALL);
@@ -273,7 +273,7 @@ describe("a program for an existing namespace", { timeout: 300_000 }, () => {
     expect([imported.code, imported.stdout]).toEqual([0, expect.stringContaining("its preview is empty")]);
   });
 
-  it("needs few requests", { tags: ["long"] }, async () => {
+  it("is imported with at most 80 requests", { tags: ["long"] }, async () => {
     await start({ keys: 300, rules: 50, members: 20, devices: 2_000, tagged: 200 });
     const out = outFolder();
     const requests = await requestsDuring(fleet.service, async () => {
@@ -281,7 +281,7 @@ describe("a program for an existing namespace", { timeout: 300_000 }, () => {
       expect([imported.code, imported.stdout]).toEqual([0, expect.stringContaining("its preview is empty")]);
     });
     expect(requests.filter(isWrite)).toEqual([]);
-    // The namespace is read twice: for the program, and to compare the program with it.
+    // The import reads the namespace twice: to write the program, and to compare the program with the live objects.
     expect(requests.length).toBeLessThanOrEqual(80);
   });
 });

@@ -54,7 +54,7 @@ new Outer("second", 300, { dependsOn: outer }).inner.rule.id.apply((id) => {
 
 const PLUGIN = fileURLToPath(new URL("../../provider/bin/pulumi-resource-gatehouse.js", import.meta.url));
 
-/** A program whose provider instances have a credential of their own. */
+/** A program that declares provider instances with their own credential. */
 const INSTANCES = `
 const pulumi = require("@pulumi/pulumi");
 const { URL: url, OWN_PASSWORD, KEYS } = process.env;
@@ -66,7 +66,7 @@ for (const [name, data] of Object.entries(JSON.parse(KEYS))) {
 }
 `;
 
-describe.each(engines)("ordinary programs, by the $label", ({ engine, available }) => {
+describe.each(engines)("ordinary programs, with the $label", ({ engine, available }) => {
   const fleet = sharedFleet(["rotator"]);
   let program: PolicyProgram;
 
@@ -75,7 +75,7 @@ describe.each(engines)("ordinary programs, by the $label", ({ engine, available 
     program = new PolicyProgram();
   });
   afterAll(() => program?.remove());
-  it.skipIf(!available)("create components in components, whose children depend on each other", async () => {
+  it.skipIf(!available)("create nested components whose children depend on each other", async () => {
     const tree = new PolicyProgram();
     try {
       tree.write("index.js", TREE);
@@ -111,18 +111,18 @@ describe.each(engines)("ordinary programs, by the $label", ({ engine, available 
     });
     await stack.result(["refresh", "--yes"], ignored);
     expect(changesOf(await stack.result(["up", "--yes"], ignored))).toEqual([]);
-    // Another change keeps the ignored field too.
+    // An update of another field also leaves the ignored field unchanged.
     const renamed = key("^root$", { ignoreChanges: ["username"] });
     const more = policyEnv({ ana: { ...renamed, args: { ...renamed.args, filter: { hostname: "^db" } } } });
     expect(changesOf(await stack.result(UP, more))).toEqual(["update ana filter.hostname"]);
     expect((await ana())?.username).toBe("^by-hand$");
-    // When the field is no longer ignored, the program's value counts.
+    // If the program no longer ignores the field, up applies the program's value.
     const own = policyEnv({ ana: { ...renamed, options: {} } });
     expect(changesOf(await stack.result(UP, own))).toEqual(["update ana filter.hostname username"]);
     expect((await ana())?.username).toBe("^root$");
   });
 
-  // The embedded engine has no provider instances.
+  // Skipped with the embedded engine, which does not support provider instances.
   it.runIf(available && engine === "cli")("use the program's credential, not the state's", async () => {
     const rotated = new PolicyProgram();
     const url = fleet.service.url;

@@ -28,7 +28,7 @@ afterAll(() => service.stop());
 
 const times = (text: string) => text.match(NOTICE)?.length ?? 0;
 
-it("gatehouse access reports the release of the service beside its error", async () => {
+it("gatehouse access reports an error together with the release of the service", async () => {
   const { code, stderr, stdout } = await gatehouse(["access", "--json"], env);
   expect([code, times(stderr), JSON.parse(stdout)]).toMatchObject([
     1,
@@ -38,7 +38,7 @@ it("gatehouse access reports the release of the service beside its error", async
   expect(stderr).toMatch(/error: .* \[getDevices \(GET \/api\/devices/);
 });
 
-describe.each(engines.filter(({ available }) => available))("by $label", ({ engine }) => {
+describe.each(engines.filter(({ available }) => available))("with the $label", ({ engine }) => {
   const devices = {
     one: { type: "Device", args: { device: "one" } },
     two: { type: "Device", args: { device: "two" } },

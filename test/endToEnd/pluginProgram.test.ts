@@ -95,7 +95,7 @@ describe.skipIf(missing.length > 0)(
         body: { ...key("bob", "^bob$"), data: Buffer.from(`${DATA.bob}`).toString("base64") },
       });
       const { GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_PASSWORD = "" } = here.env;
-      // The stack's configuration sets the service, and applies only to the default instance.
+      // The stack's configuration sets the service of the default provider instance only.
       writeFileSync(join(folder, "Pulumi.test.yaml"), `config:\n  gatehouse:url: ${GATEHOUSE_URL}\n`);
       stack = new Stack({
         ...{ program: folder, folder: join(root, "states"), engine: "cli", name: "test" },
@@ -112,7 +112,7 @@ describe.skipIf(missing.length > 0)(
       await Promise.all([here?.stop(), there?.stop()]);
     });
 
-    it("is reviewed without the resources of another service, which the review lists", async () => {
+    it("is reviewed for one service, and the review lists the omitted resources of another service", async () => {
       declare(both("deploy"));
       const { namespaces, unknown, changes } = await review();
       expect(namespaces.map(({ tenant }) => tenant)).toEqual([here.tenant]);
@@ -131,7 +131,7 @@ describe.skipIf(missing.length > 0)(
       expect(summary).toMatchObject({ create: 4, import: 1 });
       expect(await loginsIn(here)).toEqual(["ana ^deploy$", "bob ^bob$"]);
       expect(await loginsIn(there)).toEqual(["ana ^deploy$"]);
-      // The namespace of one service is not set for the other service.
+      // The state of the instance for the other service does not contain the namespace of this service.
       const state = JSON.parse(stack.stateText("by-plugin")) as {
         checkpoint: { latest: { resources: { urn: string; inputs?: Record<string, unknown> }[] } };
       };
@@ -146,7 +146,7 @@ describe.skipIf(missing.length > 0)(
       expect(namespace?.access).toEqual([]);
     });
 
-    it("drifts, and is refreshed and repaired", async () => {
+    it("is refreshed and repaired after drift", async () => {
       const [ana] = (await here.client.getPublicKeys()).filter(({ name }) => name === "ana");
       const change = (username: string) =>
         here.client.updatePublicKey({
@@ -162,7 +162,7 @@ describe.skipIf(missing.length > 0)(
       expect(await loginsIn(here)).toEqual(["ana ^deploy$", "bob ^bob$"]);
     });
 
-    it("is tested in its live state, and in its planned state", async () => {
+    it("passes policy tests on the live state and on the planned state", async () => {
       writeFileSync(join(folder, "access.policy.ts"), TESTS);
       expect((await stack.run(["test"])).code).toBe(0);
       declare({ ...both("root"), bob: publicKey(key("bob", "^bob$")) });
@@ -193,7 +193,7 @@ describe.skipIf(missing.length > 0)(
       expect(steps.find(({ name }) => name === "cy")?.id).toMatch(new RegExp(`^${branch}/`));
     });
 
-    it("replaces selected resources, and destroys all of them", async () => {
+    it("replaces selected resources, and destroys all resources", async () => {
       expect(changesOf(await stack.result(["up", "--yes", "--replace", "**::ci"]))).toEqual([
         expect.stringMatching(/^replace ci/),
       ]);

@@ -3,7 +3,7 @@ import { engines, type Stack } from "../support/gatehouse.ts";
 import { firewallRule, type Policy, policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 
-// Checks send no request: no service runs at this address, and no namespace is set.
+// Input checks need no service: no service runs at this address, and the environment sets no namespace.
 const env = { GATEHOUSE_URL: "http://127.0.0.1:9", GATEHOUSE_USERNAME: "ana", GATEHOUSE_PASSWORD: "horse" };
 
 const refused: Policy = {
@@ -15,7 +15,7 @@ const duplicates: Policy = {
   again: { type: "DeviceTags", args: { device: "WEB-01", tags: ["web"] } },
 };
 
-describe.each(engines)("a program with invalid inputs, by the $label", ({ engine, available }) => {
+describe.each(engines)("a program with invalid inputs, with the $label", ({ engine, available }) => {
   let program: PolicyProgram;
   let stack: Stack;
   beforeAll(() => {
@@ -41,7 +41,7 @@ describe.each(engines)("a program with invalid inputs, by the $label", ({ engine
       field,
       of: lines.filter((line) => line.includes(message)),
     }));
-    // The CLI stops at the first error that it receives, whichever that is.
+    // The CLI stops at the first error that it receives. Which error arrives first differs between runs.
     const missing = reports.filter(({ of }) => of.length === 0).length;
     expect(missing).toBeLessThan(engine === "cli" ? reports.length : 1);
     for (const { field, of } of reports)

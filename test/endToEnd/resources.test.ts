@@ -39,7 +39,7 @@ const base: Policy = {
   zone: { type: "Tag", args: { name: "zone1" } },
 };
 
-/** A change of one input of each resource, and the step that results. */
+/** For each resource: a change of one input, and the step that the change causes. */
 const CHANGES: Record<string, { args: Record<string, unknown>; step: string }> = {
   key: { args: { username: "^ana$" }, step: "update key username" },
   rule: { args: { priority: 7 }, step: "update rule priority" },
@@ -74,10 +74,10 @@ it("the program contains every resource", () => {
   ).toEqual(definitions.map(({ name }) => name).sort());
 });
 
-/** For tests that do not need the preview, which takes as long as everything else. */
+/** Arguments of an up without a preview. The preview would double the test's time. */
 const UP = ["up", "--yes", "--skip-preview"];
 
-describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ engine, available }) => {
+describe.each(engines)("all resources, with the $label", { timeout: 180_000 }, ({ engine, available }) => {
   const fleet = sharedFleet(["bob"]);
   let folder: string;
   let stack: Stack;
@@ -97,7 +97,7 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
     stack.dispose();
     rmSync(folder, { recursive: true, force: true });
   });
-  // Like test/provider/apiKeyRotation.test.ts, but with an engine.
+  // Repeats a case of test/provider/apiKeyRotation.test.ts with a real engine.
   it.runIf(available)(
     "an API key that --replace replaces stays valid for its overlap",
     { tags: ["long"] },
@@ -128,7 +128,7 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
     await run(UP, base, { LOOKUPS: "1" });
     const { resources } = JSON.parse(stack.stateText(PROJECT)).checkpoint.latest;
     const { outputs: found } = resources.find((one: { type: string }) => one.type === "pulumi:pulumi:Stack");
-    // Lookups return the objects from before the run.
+    // Lookups run before the changes, so they return the objects that existed before the run.
     expect(found.lookups).toMatchObject({
       devices: ["anchor-01"],
       namespace: fleet.tenant,
@@ -162,7 +162,7 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
     const { client } = fleet;
     const other = await createKey(client, "other");
     await run(["destroy", "--yes"], changed);
-    // A destroy removes only the objects of its stack.
+    // A destroy deletes only the objects of its own stack.
     expect((await client.getPublicKeys()).map(({ fingerprint }) => fingerprint)).toEqual([other]);
     await client.deletePublicKey({ params: { fingerprint: other } });
     expect(await client.getFirewallRules()).toEqual([]);
@@ -171,7 +171,7 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
     rmSync(join(secretFile, ".."), { recursive: true });
   });
 
-  // Like test/provider/tags.test.ts, but with an engine.
+  // Repeats a case of test/provider/tags.test.ts with a real engine.
   it.runIf(available)(
     "a tag is renamed in one step on all objects that carry it, before other changes",
     { tags: ["long"] },
@@ -196,7 +196,7 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
         },
       });
       await stack.result(UP, policyEnv(named("zone1")));
-      // A device that no program declares carries the tag too.
+      // An unmanaged device has the tag too.
       const devices = await fleet.client.getDevices({ query: { perPage: 100 } });
       const { uid = "" } = devices.find((device) => device.name === "web-03") ?? {};
       await fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["zone1"] } });
@@ -211,9 +211,9 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
     },
   );
 
-  // Like test/provider/adoption.test.ts, but with the printed output.
+  // Repeats a case of test/provider/adoption.test.ts with a real engine, and checks the printed output.
   it.runIf(available)(
-    "existing objects count as adopted, and new objects as created",
+    "a run counts existing objects as adopted, and new objects as created",
     { tags: ["long"] },
     async () => {
       const { key, rule } = { ...base };
@@ -239,12 +239,12 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
     },
   );
 
-  // Like test/engine/import.test.ts, but with every resource.
+  // Repeats the cases of test/engine/import.test.ts with every resource type.
   it.runIf(available && engine === "embedded")("are imported by id", { tags: ["long"] }, async () => {
     const harness = new Harness(fleet.env, "elsewhere");
     const plain = { ...base };
     delete plain.bob;
-    // An imported API key has no known secret. Only its name identifies it.
+    // The secret of an imported API key is unknown, so only the name identifies the key.
     plain.ci = { type: "ApiKey", args: { name: "imported", role: "observer", validDays: 30 } };
     const { key, rule, ...givers } = plain;
     await harness.up({ ...givers, key, rule } as Program);

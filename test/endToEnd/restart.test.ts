@@ -13,7 +13,7 @@ import { startService } from "../support/service.ts";
 
 const KEYS = "/api/sshkeys/public-keys";
 
-/** Starts a proxy with a fixed address. The service behind it can restart on another port. */
+/** Starts a proxy whose address stays the same when the service behind it restarts on another port. */
 async function startFront(portOf: () => number, onRequest: (line: string) => void) {
   const server = createServer((near, answer) => {
     onRequest(`${near.method} ${near.url}`);
@@ -25,7 +25,7 @@ async function startFront(portOf: () => number, onRequest: (line: string) => voi
     far.on("error", () => near.destroy());
     near.pipe(far);
   });
-  // Other tests listen at another address, so none of them can take the port meanwhile.
+  // Other tests listen at another address, so no test takes this port while the proxy is closed.
   const host = "127.0.0.2";
   server.listen(0, host);
   await once(server, "listening");
@@ -75,7 +75,7 @@ it.runIf(process.platform === "linux")(
         ...fleet.env,
         ...policyEnv(Object.fromEntries(keys)),
         GATEHOUSE_URL: front.url,
-        // Long enough for a machine that restarts the service slowly.
+        // Maximum time for retries, in seconds: enough for a restart of the service on a slow machine.
         GATEHOUSE_RETRY_TIMEOUT: "250",
         PULUMI_BACKEND_URL: `file://${program.states}`,
         PULUMI_CONFIG_PASSPHRASE: "x",

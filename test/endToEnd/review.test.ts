@@ -15,7 +15,10 @@ const base: Policy = {
   ana: publicKey("ana-laptop", "^root$", { hostname: "^web-01$" }),
 };
 
-/** Ana's key admits more devices, Bob gets a key and loses the administrator role, and one rule closes web-02. */
+/**
+ * The changed policy: Ana's key admits more devices, Bob gets a key and loses the administrator role, and a new rule
+ * denies access to web-02.
+ */
 const changed: Policy = {
   ...base,
   bob: { type: "Member", args: { email: "bob@example.com", role: "observer" } },
@@ -24,7 +27,7 @@ const changed: Policy = {
   closed: firewallRule("deny", 10, { filter: { hostname: "^web-02$" } }),
 };
 
-describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engine, available }) => {
+describe.each(engines)("a review, with the $label", { timeout: 180_000 }, ({ engine, available }) => {
   const fleet = sharedFleet(["bob"]);
   let stack: Stack;
   let program: PolicyProgram;
@@ -40,9 +43,9 @@ describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engin
   });
   afterAll(() => program?.remove());
 
-  /** Skips the refresh: the state is up to date, and a refresh doubles the time. */
+  /** Flag that skips the refresh. The state is up to date, and a refresh would double the time. */
   const UNREAD = ["--no-refresh"];
-  /** Permits the unmanaged key, which most of these reviews do not test. */
+  /** Flag that allows the unmanaged key. Most of these reviews do not test unmanaged objects. */
   const BESIDE = ["--allow-unmanaged"];
   const review = async (policy: Policy, args: readonly string[], code: number, beside = BESIDE) => {
     const run = await stack.run(["review", ...args, ...beside], policyEnv(policy));
@@ -58,7 +61,7 @@ describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engin
     return { result, namespace };
   };
 
-  it.skipIf(!available)("of no change reports no gained or lost access", async () => {
+  it.skipIf(!available)("reports no gained or lost access if nothing changes", async () => {
     const { result, namespace } = await reviewed(base, 0);
     expect(result.changes).toEqual([]);
     expect([namespace.access, namespace.members, namespace.lockouts, namespace.unknown]).toEqual([
@@ -94,12 +97,12 @@ describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engin
       logins.join(),
       where,
     ]);
-    // Ana gains nothing on web-02, which the rule closes.
+    // Ana's key now admits web-02, but the new rule denies every login on web-02.
     expect(lines).toEqual([["gained", "bob|`laptop`", "deploy", "web-01"]]);
     expect(namespace.members).toEqual([
       { change: "role", email: "bob@example.com", from: "administrator", to: "observer" },
     ]);
-    // The owner runs the review, and stays a member.
+    // The owner runs the review and stays in the namespace, so no finding reports a lockout.
     expect(namespace.lockouts).toEqual([]);
   });
 

@@ -23,18 +23,21 @@ const [ana, carl, dora] = [
   key("carl", "^deploy$", "^web-"),
   key("dora", "^backup$", "^db-01$"),
 ];
-/** The applied policy. */
+/** The policy that the service has. */
 const first: Policy = { ana, bob: member("administrator") };
-/** The merged policy, which is not applied. */
+/** The policy on the main branch, which is not yet applied. */
 const merged: Policy = { ...first, carl };
-/** The changed policy. */
+/** The policy on the branch to review. */
 const changed: Policy = {
   ...merged,
   carl: { ...carl, args: { ...carl.args, filter: { hostname: "^web-01$" } } },
   dora,
 };
 
-/** Declares the resources of the file, and the members that a package of the same repository lists. */
+/**
+ * The program. It declares the resources of the policy file, and the members that another package of the repository
+ * lists.
+ */
 const PROGRAM = `
 const { existsSync, writeFileSync } = require("node:fs");
 const gatehouse = require("@gatehouse-access/provider");
@@ -52,7 +55,7 @@ for (const [name, role] of Object.entries(owners)) {
 }
 `;
 
-/** For tests that do not need a refresh, which takes as long as everything else. */
+/** Flag that skips the refresh, which would double the test's time. */
 const UNREAD = ["--no-refresh"];
 
 const program = (policy: unknown) => ({ "infra/policy/policy.json": JSON.stringify(policy) });
@@ -78,7 +81,7 @@ describe.each(engines)(
       ...[name, join(repository.root, "infra/policy"), "--engine", engine],
       ...(args.includes("--stack") ? args : ["--stack", "test", ...args]),
     ];
-    /** @param tests whether there are policy tests */
+    /** @param tests whether the repository contains policy tests */
     const run = async (args: readonly string[], code: number, tests = false) => {
       const ended = await (tests ? spawnGatehouse : gatehouseBy(engine))(command("review", args), env());
       expect([ended.code, ended.stderr]).toEqual([code, expect.any(String)]);
@@ -100,13 +103,13 @@ describe.each(engines)(
       );
       return { review, namespace, access, changes: changes.sort() };
     };
-    /** Everything that a review must not change. */
+    /** Returns everything that a review must leave unchanged: the live objects, the state and the repository. */
     const everything = async () => ({
       keys: await fleet.client.getPublicKeys(),
       state: readFileSync(join(folder, "state/.pulumi/stacks/revisions/test.json"), "utf8"),
       stacks: readdirSync(join(folder, "state/.pulumi/stacks/revisions")).sort(),
       git: repository.files(),
-      // Without locks, git does not rewrite the index, even if a file is as new as the index.
+      // With this flag, git status does not rewrite the index file of the repository.
       worktree: repository.git("--no-optional-locks", "status", "--porcelain", "--ignored"),
     });
     const restore = () => repository.git("checkout", "--quiet", "--force", "main");
@@ -149,7 +152,7 @@ describe.each(engines)(
       const up = await gatehouseBy(engine)(command("up", ["--yes", "--skip-preview"]), env());
       expect([up.code, up.stderr]).toEqual([0, expect.any(String)]);
 
-      // Drift: ana has more access, bob has a lower role, and there is an unmanaged key.
+      // Creates drift: ana has more access, bob has a lower role, and there is an unmanaged key.
       const [live] = await fleet.client.getPublicKeys();
       if (!live) throw new Error("there is no key");
       const { fingerprint } = live;
@@ -169,24 +172,21 @@ describe.each(engines)(
     });
     afterAll(() => folder && rmSync(folder, { recursive: true, force: true }));
 
-    it.skipIf(!canRun)(
-      "covers only the change, also an uncommitted one, and leaves everything else unchanged",
-      async () => {
-        restore();
-        repository.write(program(changed));
-        const before = await everything();
-        const { review, access, changes, namespace } = await reviewed(["--base", "main"]);
-        expect(access).toEqual(["carl lost deploy on web-02", "dora gained backup on db-01"]);
-        expect(changes).toEqual(["create dora", "update carl filter.hostname"]);
-        expect(review.summary).toMatchObject({ create: 1, update: 1, delete: 0 });
-        expect([namespace.members, namespace.unknown, review.unknown]).toEqual([[], [], []]);
-        expect(review.revisions).toEqual({
-          base: { name: "main", commit: repository.git("rev-parse", "main") },
-          head: { name: "the working folder", commit: null },
-        });
-        expect(await everything()).toEqual(before);
-      },
-    );
+    it.skipIf(!canRun)("covers only the committed or uncommitted change, and modifies nothing", async () => {
+      restore();
+      repository.write(program(changed));
+      const before = await everything();
+      const { review, access, changes, namespace } = await reviewed(["--base", "main"]);
+      expect(access).toEqual(["carl lost deploy on web-02", "dora gained backup on db-01"]);
+      expect(changes).toEqual(["create dora", "update carl filter.hostname"]);
+      expect(review.summary).toMatchObject({ create: 1, update: 1, delete: 0 });
+      expect([namespace.members, namespace.unknown, review.unknown]).toEqual([[], [], []]);
+      expect(review.revisions).toEqual({
+        base: { name: "main", commit: repository.git("rev-parse", "main") },
+        head: { name: "the working folder", commit: null },
+      });
+      expect(await everything()).toEqual(before);
+    });
 
     it.skipIf(!canRun)("reports in every format that it compares two revisions", async () => {
       restore();
@@ -208,7 +208,7 @@ describe.each(engines)(
       expect(readFileSync(map, "utf8")).toContain(`main~1 (${base}) to main (${head})`);
     });
 
-    it.skipIf(!canRun)("uses packages of the repository from the revision", async () => {
+    it.skipIf(!canRun)("uses the revision's version of packages in the repository", async () => {
       restore();
       repository.write({ ...people({ eve: "observer" }), "package-lock.json": "{}" });
       const { namespace, changes, review } = await reviewed(["--base", "main", ...UNREAD]);
@@ -216,7 +216,7 @@ describe.each(engines)(
       expect(changes).toEqual(["create eve"]);
       expect(namespace.members).toEqual([{ change: "added", email: "eve@example.com", to: "observer" }]);
       expect(review.unknown).toEqual([
-        "package-lock.json: main requires other packages than the working directory; its preview uses the installed packages",
+        "package-lock.json: main requires other packages than the working directory; the preview of main uses the installed packages",
       ]);
     });
 

@@ -14,7 +14,7 @@ const policyOf = (username: string, priority = 10): Policy => ({
 });
 
 // The tests share one stack. Each test continues where the previous one ended.
-describe.each(engines)("a saved plan, by the $label", { timeout: 180_000 }, ({ engine, available }) => {
+describe.each(engines)("a saved plan, with the $label", { timeout: 180_000 }, ({ engine, available }) => {
   const fleet = sharedFleet();
   let stack: Stack;
   let program: PolicyProgram;
@@ -36,7 +36,7 @@ describe.each(engines)("a saved plan, by the $label", { timeout: 180_000 }, ({ e
   };
   const up = (policy: Policy, args: readonly string[] = []) =>
     stack.run(["up", "--plan", plan, ...args], policyEnv(policy));
-  /** The differences that a rejected run reports. The run must change nothing. */
+  /** Returns the differences that a rejected run reports, and checks that the run changes nothing. */
   const refused = async (policy: Policy) => {
     const before = await live();
     const run = await up(policy, ["--json"]);
@@ -44,7 +44,7 @@ describe.each(engines)("a saved plan, by the $label", { timeout: 180_000 }, ({ e
     expect(await live()).toEqual(before);
     const { error } = JSON.parse(run.stdout) as { error: { code: string; differences: PlanDifference[] } };
     expect(error.code).toBe("plan_outdated");
-    // Engines differ in the order of independent resources.
+    // Sorted, since the two engines process independent resources in different orders.
     return error.differences.map(({ in: place, object, field }) => [place, object, field]).sort();
   };
   const live = async () => [
@@ -54,13 +54,13 @@ describe.each(engines)("a saved plan, by the $label", { timeout: 180_000 }, ({ e
   ];
   const usernames = async () => (await fleet.client.getPublicKeys()).map(({ username }) => username);
 
-  it.skipIf(!available)("is in a file that only the stack's key can decrypt", async () => {
+  it.skipIf(!available)("is encrypted with the stack's key", async () => {
     const run = await save(policyOf("^deploy$"));
     expect(run.stderr).toContain(`Wrote the plan to ${plan}.`);
     expect(statSync(plan).mode & 0o777).toBe(0o600);
     const text = readFileSync(plan, "utf8");
     const file = JSON.parse(text) as { content: string };
-    // These parts are longer than a name, which the base64 of the encrypted content may contain by chance.
+    // Searches only for long texts: the encrypted content, in base64, can contain a short name by chance.
     for (const part of ["PublicKey", "username", fleet.tenant]) expect(text).not.toContain(part);
     const at = file.content.length - 8;
     const other = file.content[at] === "A" ? "B" : "A";
@@ -74,13 +74,16 @@ describe.each(engines)("a saved plan, by the $label", { timeout: 180_000 }, ({ e
     writeFileSync(plan, text);
   });
 
-  it.skipIf(!available)("is rejected if the program has changed, with each changed field", async () => {
-    const { ana } = policyOf("^admin$");
-    expect(await refused({ ...(ana && { ana }) })).toEqual([
-      ["program", 'FirewallRule "closed"', undefined],
-      ["program", 'PublicKey "ana"', "username"],
-    ]);
-  });
+  it.skipIf(!available)(
+    "is rejected if the program has changed, and the error lists each changed field",
+    async () => {
+      const { ana } = policyOf("^admin$");
+      expect(await refused({ ...(ana && { ana }) })).toEqual([
+        ["program", 'FirewallRule "closed"', undefined],
+        ["program", 'PublicKey "ana"', "username"],
+      ]);
+    },
+  );
 
   it.skipIf(!available)("is rejected if a managed or unmanaged object has changed", async () => {
     const [[rule], [device]] = [await fleet.client.getFirewallRules(), await fleet.client.getDevices()];
@@ -102,7 +105,7 @@ describe.each(engines)("a saved plan, by the $label", { timeout: 180_000 }, ({ e
   });
 
   it.skipIf(!available)(
-    "is applied by up --plan without a prompt, also with new devices, which the run reports",
+    "is applied by up --plan without a prompt, even if there are new devices, which the run reports",
     async () => {
       await fleet.enroll("web-3");
       const done = await up(policyOf("^deploy$"));
@@ -115,7 +118,7 @@ describe.each(engines)("a saved plan, by the $label", { timeout: 180_000 }, ({ e
   );
 
   it.skipIf(!available)(
-    "is not saved if a finding blocks it, and cannot be applied to a part of the program",
+    "is not saved if a finding blocks, and cannot be applied to selected resources only",
     async () => {
       rmSync(plan);
       const { closed } = policyOf("^root$");
@@ -132,15 +135,18 @@ describe.each(engines)("a saved plan, by the $label", { timeout: 180_000 }, ({ e
     },
   );
 
-  it.skipIf(!available)("blocks a program that declares something else in the run", async () => {
-    await save(policyOf("^ops$"), ["--no-refresh"]);
-    const env = { ...policyEnv(policyOf("^ops$")), POLICY_WHEN_RUN: JSON.stringify(policyOf("^.*$")) };
-    const run = await stack.run(["up", "--plan", plan], env);
-    expect([run.code, run.stdout + run.stderr]).toEqual([1, expect.stringMatching(/PublicKey|ana/)]);
-    expect(await usernames()).toEqual(["^deploy$"]);
-  });
+  it.skipIf(!available)(
+    "blocks a program that declares other resources in the run than in the plan",
+    async () => {
+      await save(policyOf("^ops$"), ["--no-refresh"]);
+      const env = { ...policyEnv(policyOf("^ops$")), POLICY_WHEN_RUN: JSON.stringify(policyOf("^.*$")) };
+      const run = await stack.run(["up", "--plan", plan], env);
+      expect([run.code, run.stdout + run.stderr]).toEqual([1, expect.stringMatching(/PublicKey|ana/)]);
+      expect(await usernames()).toEqual(["^deploy$"]);
+    },
+  );
 
-  it.skipIf(!available)("includes objects that stay after the deletion of their resource", async () => {
+  it.skipIf(!available)("lists objects that stay after the deletion of their resource", async () => {
     const { ana, closed } = policyOf("^deploy$");
     const kept = { ...ana, options: { retainOnDelete: true } };
     await stack.result(["up", "--yes", "--skip-preview"], policyEnv({ ana: kept, closed } as Policy));

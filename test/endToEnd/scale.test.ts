@@ -29,7 +29,7 @@ afterAll(() => {
 
 const isWrite = (request: string) => !request.startsWith("GET ") && request !== "POST /api/login";
 
-it("120 keys need one request for each write, no write without changes, and few pages to read all", {
+it("an up of 120 keys sends one request for each key, no write without changes, and few requests to read all keys", {
   timeout: 120_000,
   tags: ["long"],
 }, async () => {
@@ -49,7 +49,7 @@ it("120 keys need one request for each write, no write without changes, and few 
     expect(result.summary).toMatchObject({ same: KEYS + 1, update: 0, delete: 0 });
   });
   expect(read.filter(isWrite)).toEqual([]);
-  // The run reads the objects of the state, and those of the namespace.
+  // An up reads the objects twice: once for the state, and once for the namespace.
   expect(read.length).toBeLessThanOrEqual(2 * Math.ceil(KEYS / 100) + 20);
 
   const state = stack.stateText("many-keys");

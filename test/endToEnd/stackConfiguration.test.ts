@@ -40,7 +40,7 @@ const settings = (env: Record<string, string>) => ({
   POLICY: JSON.stringify(POLICY),
   ...env,
 });
-/** For commands that end before they run a policy test. */
+/** Runs a command in this process. Only for commands that end before their policy tests run. */
 const run = (args: readonly string[], env: Record<string, string> = {}) => gatehouse(args, settings(env));
 const runTesting = (args: readonly string[]) => spawnGatehouse(args, settings({}));
 const named = (stack: string) => ["--stack", stack, "--engine", "embedded"];
@@ -52,7 +52,7 @@ const commands = () => ({
 });
 
 describe("credentials that only the stack's configuration contains", () => {
-  it("are used by test and access, which create no stack", { timeout: 120_000 }, async () => {
+  it("are used by the commands test and access, which create no stack", { timeout: 120_000 }, async () => {
     const { test, access } = commands();
     const tested = await runTesting(test);
     expect(tested).toMatchObject({ code: 0, stderr: "" });
@@ -82,7 +82,10 @@ describe("credentials that only the stack's configuration contains", () => {
     });
   });
 
-  /** The code of the error that a command with `--json` prints. Without the flag it must print nothing. */
+  /**
+   * Returns the error code that a command with `--json` prints. Without `--json`, checks that stdout is empty and
+   * returns `without`.
+   */
   function errorOf(args: readonly string[], stdout: string, without: string): string {
     if (args.includes("--json")) return (JSON.parse(stdout) as { error: { code: string } }).error.code;
     expect(stdout).toBe("");
@@ -101,7 +104,7 @@ describe("credentials that only the stack's configuration contains", () => {
     }
   });
 
-  it("need the passphrase, and are not printed", { timeout: 120_000 }, async () => {
+  it("require the passphrase, and are not printed", { timeout: 120_000 }, async () => {
     const { preview: _, ...others } = commands();
     for (const args of Object.values(others)) {
       const { code, stdout, stderr } = await run(args, { PULUMI_CONFIG_PASSPHRASE: "another" });

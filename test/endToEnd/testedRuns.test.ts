@@ -14,7 +14,10 @@ const base: Policy = {
   contractor: publicKey("contractor", "^support$", { tags: ["edge"] }),
 };
 const { bob: _, ...withoutBob } = base;
-/** The contractor's key admits every device, Ana's login changes, Bob is removed, and a key is added. */
+/**
+ * The changed policy: the contractor's key admits every device, Ana's login changes, Bob is removed, and a key is
+ * added.
+ */
 const changed: Policy = {
   ...withoutBob,
   ana: publicKey("ana", "^ana$", { hostname: ".*" }),
@@ -22,7 +25,7 @@ const changed: Policy = {
   new: publicKey("new", "^new$", { hostname: ".*" }),
 };
 
-/** The expected keys come from the environment, so that each run can check them exactly. */
+/** The policy tests. They read the expected keys from the environment, so that each run can check the exact keys. */
 const TESTS = `import { expect, policyTest } from "@gatehouse-access/provider/policy";
 
 policyTest("contractors stay out of production", ({ access }) => {
@@ -38,7 +41,7 @@ policyTest("keys", ({ policy }) => {
 const byUrn = (left: { urn: string }, right: { urn: string }) => left.urn.localeCompare(right.urn);
 
 describe.each(engines)(
-  "policy tests beside a program, by the $label",
+  "policy tests of a program, with the $label",
   { timeout: 120_000 },
   ({ engine, available }) => {
     const fleet = sharedFleet();
@@ -77,7 +80,7 @@ describe.each(engines)(
         failed: policyTests?.tests.filter(({ ok }) => !ok).map(({ name }) => name),
       };
     };
-    // The device tags here are set outside the program.
+    // Ignores unmanaged objects, since the test sets the tags of devices outside the program.
     const DRIFT = ["drift", "--unmanaged", "ignore"];
     const UNCHANGED = "ana^root$ bob^bob$ contractor^support$";
 
@@ -97,7 +100,7 @@ describe.each(engines)(
       expect(result.steps.filter((step) => "before" in step || "after" in step)).toEqual([]);
       const plain = (await untested.result(["preview", "--no-tests"], run)) as Tested;
       expect(plain.policyTests).toBeUndefined();
-      // Engines differ in the order of independent resources.
+      // Sorted, since the two engines process independent resources in different orders.
       expect(plain.steps.toSorted(byUrn)).toEqual(result.steps.toSorted(byUrn));
     });
 
@@ -110,10 +113,10 @@ describe.each(engines)(
       expect(failed).toEqual(code === 2 ? ["contractors stay out of production"] : []);
     };
     it.runIf(available).each(limits)(
-      "use the live objects of resources that a preview with %s %s omits",
+      "check the live objects of resources that a preview with %s %s omits",
       limited,
     );
-    it.runIf(available)("fail in a drift run without a difference from the state", async () => {
+    it.runIf(available)("can fail in a drift run that finds no difference from the state", async () => {
       expect((await tested(DRIFT, env(base, UNCHANGED), 0)).failed).toEqual([]);
       await tag(["prod", "web", "edge"]);
       try {
@@ -127,7 +130,7 @@ describe.each(engines)(
       }
     });
 
-    it.runIf(available)("do not hide a difference from the state", async () => {
+    it.runIf(available)("pass in a drift run that still reports a difference from the state", async () => {
       const [bob] = (await fleet.client.getPublicKeys()).filter(({ name }) => name === "bob");
       const { fingerprint = "", username = "", filter = {} } = bob ?? {};
       const change = (to: string) =>
@@ -147,9 +150,9 @@ describe.each(engines)(
     });
 
     it.runIf(available)(
-      "report their errors after the plan, and need no connection if there are no tests",
+      "report their errors after the plan, and require no service if there are no policy tests",
       async () => {
-        // Policy tests do not start, so no command needs a process.
+        // These commands end before the policy tests start, so they can run in this process.
         const nowhere = stackOf({}, { name: "nowhere", spawned: false });
         const text = await nowhere.run(["preview", "--create"], env({}));
         expect(text.code).toBe(1);

@@ -24,7 +24,7 @@ describe.each(readdirSync(RELEASES))("state and database of %s", (version) => {
   const release = join(RELEASES, version);
 
   it.each(engines.filter((one) => one.available))(
-    "keep working with the $label",
+    "remain usable with the $label",
     {
       timeout: 180_000,
       tags: ["long"],
@@ -41,7 +41,7 @@ describe.each(readdirSync(RELEASES))("state and database of %s", (version) => {
       mkdirSync(dataDir);
       for (const file of DATA) {
         copyFileSync(join(release, file), join(dataDir, file));
-        // Git stores only one permission: whether a file is executable.
+        // Git does not store file permissions except "executable", so the test restores the permissions.
         chmodSync(join(dataDir, file), 0o600);
       }
       const service = await startService({ dataDir });

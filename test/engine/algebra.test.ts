@@ -47,7 +47,7 @@ const props: fc.Arbitrary<Props> = fc.dictionary(key, anyValue, { maxKeys: 5 });
 const plainOnly: fc.Arbitrary<Props> = fc.dictionary(key, plainValue, { maxKeys: 5 });
 
 describe("values", () => {
-  test("are equal after encoding for the provider and decoding", () => {
+  test("are unchanged after encoding for the provider and decoding", () => {
     fc.assert(
       fc.property(props, (p) => {
         expect(equal(fromStruct(toStruct(p)), p)).toBe(true);
@@ -106,7 +106,7 @@ describe("values", () => {
 });
 
 describe("the state", () => {
-  test("is encrypted, opens only with the same passphrase, and is stable without changes", async () => {
+  test("is encrypted, opens only with the same passphrase, and stays identical without changes", async () => {
     const crypter = await newCrypter("one");
     await expect(openCrypter("two", crypter.saltText)).rejects.toMatchObject({ code: "passphrase" });
     const again = await openCrypter("one", crypter.saltText);
@@ -123,7 +123,7 @@ describe("the state", () => {
   });
 });
 
-/** Resources that depend on earlier ones, in any order. */
+/** Random resources. Each depends on some of the previous resources, in any order. */
 const graph = fc.array(fc.array(fc.nat(20), { maxLength: 3 }), { maxLength: 12 }).chain((edges) => {
   const states = edges.map(
     (deps, i): ResourceState => ({
@@ -137,7 +137,7 @@ const graph = fc.array(fc.array(fc.nat(20), { maxLength: 3 }), { maxLength: 12 }
 });
 
 describe("order", () => {
-  test("places dependencies first, and keeps a valid order", () => {
+  test("places dependencies before their dependents, and keeps an order that is already valid", () => {
     fc.assert(
       fc.property(graph, (states) => {
         const ordered = topologicalOrder(states);
@@ -188,7 +188,7 @@ test("nodeargs are split like in a shell", () => {
     "e f",
     "",
   ]);
-  expect(() => splitWords("'open")).toThrow(/unclosed quote/);
+  expect(() => splitWords("'open")).toThrow(/A quote in the option nodeargs is not closed/);
   fc.assert(
     fc.property(fc.array(fc.string({ minLength: 1 })), (words) => {
       const quoted = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");

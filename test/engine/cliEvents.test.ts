@@ -157,7 +157,7 @@ describe("a plan with values from the CLI's events", () => {
     expect(deletion).not.toHaveProperty("after");
   });
 
-  test("has no values unless they are requested", () => {
+  test("contains no values unless the caller requests them", () => {
     const state = { id: "c-1", inputs: { label: "c" }, outputs: {} };
     for (const step of stepsOf(eventsOf("same", "c", state, state), false)) {
       expect(step).not.toHaveProperty("before");
@@ -166,7 +166,7 @@ describe("a plan with values from the CLI's events", () => {
   });
 });
 
-test("an interrupted run has only the finished steps", () => {
+test("the result of an interrupted run contains only the finished steps", () => {
   const state = { id: "c-1", inputs: { label: "c" }, outputs: {} };
   const reader = new CliEvents(new RunLog(() => {}), { command: "up", planned: false });
   const [started] = eventsOf("create", "second", undefined, state);
@@ -176,7 +176,7 @@ test("an interrupted run has only the finished steps", () => {
   expect(reader.steps(false).map(({ name }) => name)).toEqual(["first"]);
 });
 
-test("an interrupted run has the replacement of a created object, and a component without an end event", () => {
+test("the result of an interrupted run contains a replacement whose object was created, and a component without an end event", () => {
   const [old, now] = [
     { id: "t-1", inputs: { label: "a" }, outputs: {} },
     { id: "t-2", inputs: { label: "b" }, outputs: {} },
@@ -217,7 +217,7 @@ describe("an object that a provider reports as adopted", () => {
   });
 
   test.each([notice("it", "t/2"), notice("other", "t/1")])(
-    "is no import if the notice has another name or id",
+    "is not counted as an import if the notice has another name or id",
     (event) => {
       expect(stepsOf([event, ...created, event], false, "up")).toMatchObject([{ op: "create", id: "t/1" }]);
     },
@@ -255,7 +255,7 @@ describe("resources of the plugin", () => {
   };
   type Metadata = ReturnType<typeof resource>;
 
-  test("have the name of their class, and no change by a dynamic provider's code", () => {
+  test("have the type name of their class, and a dynamic provider's code is no change", () => {
     expect(typeName(KEY)).toBe("PublicKey");
     const old = resource(KEY, "ana", { inputs: { name: "ana" }, outputs: { name: "ana" } });
     const now = { ...old, inputs: { name: "ana" }, outputs: { name: "ana" } } as unknown as Metadata;
@@ -270,7 +270,7 @@ describe("resources of the plugin", () => {
     }
   });
 
-  test("are imports if the plugin reports their adoption", () => {
+  test("are counted as imports if the plugin reports their adoption", () => {
     const log = (message: string, urn: string): EngineEvent => ({
       ...{ sequence: 0, timestamp: 0 },
       diagnosticEvent: { urn, message, color: "never", severity: "info" },
@@ -302,7 +302,7 @@ describe("resources of the plugin", () => {
       ],
       true,
     );
-    // An explicit instance of a program is a separate resource.
+    // The program declares a provider instance, which is a resource with its own step.
     expect(steps.map(({ op, name }) => [op, name])).toEqual([
       ...[
         ["same", "kept"],
@@ -310,7 +310,7 @@ describe("resources of the plugin", () => {
         ["delete", "other"],
       ],
     ]);
-    // The default instance has the stack's credential.
+    // The default instance uses the stack's credential, so its values contain no credential.
     expect(steps[0]?.after?.provider).toEqual({ url: "https://usual.example.org" });
     expect(steps[1]?.before?.provider).toEqual({ url: "https://old.example.org", password: "[secret]" });
   });

@@ -24,7 +24,7 @@ describe.skipIf(!cli)(
         .map(({ op, name, fields, replaceKeys }) => ({ op, name, fields, replaceKeys }))
         .sort((a, b) => a.name.localeCompare(b.name));
 
-    test("each engine continues the other's state, and both report the same changes", {
+    test("each engine can use a state of the other engine, and both report the same changes", {
       timeout: 240_000,
     }, async () => {
       const things = (size: number, label: string) => ({
@@ -55,7 +55,7 @@ describe.skipIf(!cli)(
         config: "5",
         secretConfig: "[secret]",
       });
-      // The CLI verifies the integrity of the state and finds no changes.
+      // The CLI verifies the integrity of the embedded engine's state, and finds no changes.
       const nothing = await byCli.up();
       expect(nothing.summary).toMatchObject({ same: 5, create: 0, update: 0, replace: 0, delete: 0 });
       expect(nothing.outputs).toEqual(first.outputs);

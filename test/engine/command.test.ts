@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => ws.remove());
 
-/** A PATH with Node.js on it and no Pulumi CLI. */
+/** A PATH that contains Node.js and no Pulumi CLI. */
 function withoutCli(): void {
   const bin = join(ws.root, "bin");
   mkdirSync(bin);
@@ -35,7 +35,7 @@ test("reports that a program of another runtime requires the Pulumi CLI", async 
   expect(output).not.toContain("--engine embedded");
 });
 
-test("reports both engines if no CLI is installed", async () => {
+test("lists both engines in the error if no CLI is installed", async () => {
   withoutCli();
   const { code, output } = await ws.command("up", ws.folder, "--yes", "--stack", "test");
   expect(code).toBe(1);
@@ -44,7 +44,7 @@ test("reports both engines if no CLI is installed", async () => {
   expect(existsSync(join(ws.state, ".pulumi"))).toBe(false);
 });
 
-test("drift exits with 0 without a difference, 2 with one, 1 on an error", async () => {
+test("drift exits with 0 without a difference, 2 with a difference, and 1 on an error", async () => {
   ws.plan({ things: [{ name: "a", args: { size: 1 } }] });
   const args = [ws.folder, "--engine", "embedded"];
   const up = await ws.command("up", ...args, "--yes", "--skip-preview", "--stack", "test");
@@ -52,7 +52,7 @@ test("drift exits with 0 without a difference, 2 with one, 1 on an error", async
   expect(up.output).toContain("2 created");
   expect(up.output).toContain("by the embedded engine");
   expect(up.output).not.toContain("\u001b[");
-  // The only stack needs no name.
+  // A command without --stack selects the only stack.
   expect((await ws.command("drift", ...args)).code).toBe(0);
   ws.tamper("a", { size: 5 });
   const drift = await ws.command("drift", ...args);
@@ -96,7 +96,7 @@ describe.each(engines)("the output of a failure, with the $label", ({ engine, av
   const up = async () =>
     (await ws.command("up", ws.folder, "--yes", "--stack", "test", "--engine", engine)).output;
 
-  test.runIf(available)("has the reason when it occurs and in the summary", async () => {
+  test.runIf(available)("contains the reason at the time of the failure and in the summary", async () => {
     ws.plan({ things: [{ name: "a", args: { fail: "create" } }] });
     const output = await up();
     expect(output.split("\n").filter((line) => /refuses|failed/.test(line))).toEqual(
@@ -110,31 +110,34 @@ describe.each(engines)("the output of a failure, with the $label", ({ engine, av
     expect(output.match(/refuses|failed/g)).toHaveLength(6);
   });
 
-  test.runIf(available)("has the invalid field", async () => {
+  test.runIf(available)("contains the invalid field", async () => {
     ws.plan({ things: [{ name: "a", args: { label: "" } }] });
     expect(await up()).toMatch(/^error: Thing a: .*label.* must not be empty$/m);
   });
 
-  test.runIf(available)("has the lock's holder, its time and the command that removes it", async () => {
-    ws.plan({ things: [{ name: "a" }] });
-    await up();
-    const file = join(
-      ws.state,
-      ".pulumi/locks/organization/cloud/test/11111111-1111-1111-1111-111111111111.json",
-    );
-    mkdirSync(dirname(file), { recursive: true });
-    const holder = { pid: 1, username: "ana", hostname: "elsewhere", timestamp: "2026-01-02T03:04:05Z" };
-    writeFileSync(file, JSON.stringify(holder));
-    ws.plan({ things: [{ name: "a", args: { size: 2 } }] });
-    const output = await up();
-    expect(output.slice(output.indexOf("error: "))).toBe(
-      "error: The stack is locked by another process. Wait for the process to end; if it no longer exists, remove the lock " +
-        `(\`pulumi cancel\`, or delete the file):\n  ${file}: ana@elsewhere (pid 1) since 2026-01-02T03:04:05Z [locked]\n`,
-    );
-  });
+  test.runIf(available)(
+    "contains the holder and the time of the lock, and the command that removes the lock",
+    async () => {
+      ws.plan({ things: [{ name: "a" }] });
+      await up();
+      const file = join(
+        ws.state,
+        ".pulumi/locks/organization/cloud/test/11111111-1111-1111-1111-111111111111.json",
+      );
+      mkdirSync(dirname(file), { recursive: true });
+      const holder = { pid: 1, username: "ana", hostname: "elsewhere", timestamp: "2026-01-02T03:04:05Z" };
+      writeFileSync(file, JSON.stringify(holder));
+      ws.plan({ things: [{ name: "a", args: { size: 2 } }] });
+      const output = await up();
+      expect(output.slice(output.indexOf("error: "))).toBe(
+        "error: The stack is locked by another process. Wait for the process to end; if it no longer exists, remove the lock " +
+          `(\`pulumi cancel\`, or delete the file):\n  ${file}: ana@elsewhere (pid 1) since 2026-01-02T03:04:05Z [locked]\n`,
+      );
+    },
+  );
 });
 
-test("--json prints the result, including that of a failed run", async () => {
+test("--json prints the result, also if the run failed", async () => {
   ws.plan({ things: [{ name: "a", args: { fail: "create" } }] });
   const { code, output } = await ws.command(
     ...["up", ws.folder, "--yes", "--skip-preview", "--stack", "test", "--engine", "embedded", "--json"],
@@ -161,7 +164,7 @@ test("passes the configuration to the program", async () => {
   expect(result.outputs).toEqual({ config: "5" });
 });
 
-test("reports the file of a state that is nested too deeply", async () => {
+test("reports the path of a state file that is nested too deeply", async () => {
   await ws.up();
   const levels = "[".repeat(5_000_000) + "]".repeat(5_000_000);
   const file = join(ws.state, ".pulumi/stacks/cloud/test.json");

@@ -22,7 +22,7 @@ const reason = cli ? "" : " (skipped: there is no pulumi on the PATH)";
 
 const named = scenarios.map((scenario): [string, Scenario] => [scenario.name, scenario]);
 
-/** The scenario with the most kinds of steps; the others take minutes. */
+/** The scenario for short runs, with the most kinds of steps. All other scenarios together take minutes. */
 const SHORT = ["deletion before replacement by the provider, interrupted"];
 
 function expected({ name, steps }: Scenario): Outcome[] {

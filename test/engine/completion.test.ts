@@ -10,7 +10,7 @@ const run = (shell: string, args: readonly string[], cwd?: string) =>
 
 const isInstalled = (shell: string) => run(shell, ["--version"]).status === 0;
 
-/** A project directory with two stacks, and the script of a shell in it. */
+/** Creates a project directory with two stacks and the completion script of a shell. Returns its path. */
 async function project(shell: string): Promise<string> {
   const folder = testFolder();
   mkdirSync(join(folder, "policy"));
@@ -29,11 +29,12 @@ const COMPLETIONS: Readonly<Record<string, (words: readonly string[], cwd: strin
     const script = `source ./script; COMP_WORDS=(${line}); COMP_CWORD=${words.length - 1}; _gatehouse; printf '%s\n' "\${COMPREPLY[@]}"`;
     return run("bash", ["--norc", "-c", script], cwd).stdout;
   },
-  // Zsh cannot complete a line without a terminal, so the test calls the function like zsh's adapter for bash functions.
+  // Zsh cannot complete a line without a terminal. So the test calls the completion function in the same way as zsh's
+  // adapter for bash functions.
   zsh: (words, cwd) => {
     const line = words.map((word) => `'${word}'`).join(" ");
     const script = `autoload -U compinit && compinit -D -u; source ./script; words=(${line}); setopt ksharrays; COMP_WORDS=(${line}); COMP_CWORD=${words.length - 1}; _gatehouse; printf '%s\n' "\${COMPREPLY[@]}"`;
-    // Zsh itself selects the words that begin with the last word.
+    // Keeps only the completions that begin with the last word, as zsh does after the call of the function.
     return run("zsh", ["-f", "-c", script], cwd)
       .stdout.split("\n")
       .filter((word) => word.startsWith(words.at(-1) ?? ""))
@@ -74,14 +75,14 @@ describe.each(Object.entries(COMPLETIONS))("the completion of %s", (shell, compl
   );
 });
 
-it("completes --flag=value in bash, which splits it", async () => {
+it("completes --flag=value in bash, which splits the word at the equals sign", async () => {
   const folder = await project("bash");
   const complete = COMPLETIONS.bash as (words: readonly string[], cwd: string) => string;
   expect(complete(["gatehouse", "up", "--engine", "=", "e"], folder)).toBe("embedded\n");
   expect(complete(["gatehouse", "up", "--engine", "="], folder)).toBe("cli\nembedded\n");
 });
 
-it("rejects another shell", async () => {
+it("rejects an unsupported shell", async () => {
   expect(await gatehouse(["completion", "tcsh"])).toMatchObject({
     code: 1,
     stderr: 'error: <shell> cannot be "tcsh". Choose one of bash, zsh, fish. [usage]\n',

@@ -73,7 +73,9 @@ describe("the configuration of a stack with the embedded engine", () => {
 });
 
 describe("the configuration of a stack with a replacement for the Pulumi CLI", () => {
-  /** Opens the stack with a `pulumi` program that handles only these commands; their code is JavaScript. */
+  /**
+   * Opens the stack with a replacement for `pulumi` that supports only the given commands. Their code is JavaScript.
+   */
   const open = async (commands: { select?: string; config?: string }) => {
     const bin = join(ws.root, "bin");
     mkdirSync(bin);
@@ -110,7 +112,7 @@ describe("the configuration of a stack with a replacement for the Pulumi CLI", (
     );
   });
 
-  test("is rejected for a missing stack, which is not created", async () => {
+  test("is rejected for a missing stack, and no stack is created", async () => {
     const stack = await open({ select: `fail("error: no stack named 'test' found")` });
     await expect(stack.config()).rejects.toMatchObject({ code: "stack_selection" });
   });

@@ -39,7 +39,7 @@ function journaled(): Set<string> {
   return new Set(ends.flatMap((line) => [...line.matchAll(/::(fast\d+)"/g)].map(([, name]) => `${name}`)));
 }
 
-/** Commands of all processes of the workspace, by their ids. */
+/** Returns the commands of all processes that run in the workspace, by process id. */
 function processesHere(): Map<number, string> {
   const processes = new Map<number, string>();
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
@@ -50,7 +50,7 @@ function processesHere(): Map<number, string> {
       if (environment.includes(`CLOUD=${ws.cloud}\0`) && !/\) Z /.test(stat))
         processes.set(Number(pid), command);
     } catch {
-      // The process belongs to another user or has ended.
+      // The process has ended, or it belongs to another user.
     }
   }
   return processes;
@@ -89,7 +89,7 @@ test("a killed run loses no finished step and leaves no process", async () => {
   expect(ws.stored().pending_operations).toBeUndefined();
 });
 
-// The test above covers one kill; this one kills at several moments to find a lost object.
+// The previous test kills the run once. This test kills runs at many different moments, to find a lost object.
 test("a run that is killed at any time has every object in the state or as a pending operation", {
   tags: ["long"],
 }, async () => {
@@ -98,7 +98,7 @@ test("a run that is killed at any time has every object in the state or as a pen
     args: { slow: 5 + ((i * 37) % 60) },
   }));
   for (const [round, count] of [1, 2, 4, 7, 11].entries()) {
-    // Each round adds things, so it always has some to create.
+    // Each round declares more things, so that the killed run always has things to create.
     ws.plan({ things: things.slice(0, (round + 1) * 14) });
     const before = ws.objects().length;
     const run = ws.gatehouse(
@@ -159,7 +159,7 @@ test("a run that is killed between deletion and creation of a replacement is com
   expect(ws.stored().resources?.some((resource) => resource.pendingReplacement)).toBe(false);
 });
 
-// The tests of the Pulumi CLI below cover the other signals.
+// The tests of the Pulumi CLI below cover SIGTERM and SIGHUP.
 test("SIGINT lets running steps finish and starts no others", async () => {
   ws.plan({
     things: [
@@ -190,7 +190,7 @@ describe.each(["stdout", "stderr"] as const)("a run whose %s is closed", (name) 
       ],
       outputs: { text: ["then", "text"] },
     });
-    // With --json, stderr has the progress and stdout the result.
+    // With --json, a run writes its progress to stderr and its result to stdout.
     const run = ws.gatehouse(...up(), "--json");
     await until(() => ws.callLog().includes("create first"));
     run.stopReading(name);
@@ -241,7 +241,7 @@ describe("a run of the Pulumi CLI", () => {
     return run;
   };
 
-  test.each(["stdout", "stderr"] as const)("continues to its end when its %s is closed", async (name) => {
+  test.each(["stdout", "stderr"] as const)("continues to its end when %s is closed", async (name) => {
     const run = await start();
     run.stopReading(name);
     ws.release();
@@ -251,7 +251,7 @@ describe("a run of the Pulumi CLI", () => {
     await allProcessesEnded();
   });
 
-  test.each(["SIGTERM", "SIGHUP"] as const)("is canceled once by %s", async (signal) => {
+  test.each(["SIGTERM", "SIGHUP"] as const)("is canceled by %s, only once", async (signal) => {
     const run = await start();
     run.kill(signal);
     await until(() => ws.callLog().includes("signal 1"));
@@ -314,7 +314,7 @@ describe("the first command on a stack", () => {
   const settings = () => join(ws.folder, "Pulumi.test.yaml");
   const salts = () => [...readFileSync(settings(), "utf8").matchAll(/^encryptionsalt:/gm)].length;
 
-  test("writes the salt once, even with a concurrent one", async () => {
+  test("writes the salt once, even if another command runs concurrently", async () => {
     ws.plan({ things: [{ name: "a" }] });
     writeFileSync(settings(), "config:\n  cloud:size: 5\n");
     const both = [await ws.open(), await ws.open()];
@@ -333,7 +333,7 @@ describe("the first command on a stack", () => {
     expect(() => ws.stored()).toThrow(/ENOENT/);
   });
 
-  test("does not create a stack again that was created while it waited", async () => {
+  test("does not create a stack that another command created in the meantime", async () => {
     const fifo = join(ws.root, "passphrase");
     execFileSync("mkfifo", [fifo]);
     const { PULUMI_CONFIG_PASSPHRASE, ...env } = ws.env;
@@ -361,28 +361,35 @@ describe.runIf(process.platform !== "win32")("a full disk", { tags: ["long"] }, 
     return new Set([...ws.names(), ...pending]);
   };
 
-  // The size determines if the journal ends before the start or after the end of an operation.
-  test.each([2000, 2400])("for the journal stops the run, and the state is written (%i)", async (size) => {
-    ws.plan({ things: things("t", 20, size) });
-    const { code, output } = await upWithin(40 * 1024);
-    expect([code, output]).toEqual([1, expect.stringContaining("test.gatehouse-journal cannot be written")]);
-    expect(output).toContain("EFBIG");
-    expect(ws.objects().length).toBeGreaterThan(2);
-    expect(ws.objects().length).toBeLessThan(12);
-    expect(ws.names()).toEqual([...ws.objects(), "cloud-test", "default"].sort());
-    expect(ws.stored().pending_operations).toBeUndefined();
-    expect(existsSync(join(ws.state, JOURNAL))).toBe(false);
-    const remaining = 20 - ws.objects().length;
-    expect((await ws.up()).summary.create).toBe(remaining);
-  });
+  // The size of the things determines the point at which the journal is full: before an operation starts, or after it
+  // ends.
+  test.each([2000, 2400])(
+    "that prevents writing the journal stops the run, and the state is written (%i)",
+    async (size) => {
+      ws.plan({ things: things("t", 20, size) });
+      const { code, output } = await upWithin(40 * 1024);
+      expect([code, output]).toEqual([
+        1,
+        expect.stringContaining("test.gatehouse-journal cannot be written"),
+      ]);
+      expect(output).toContain("EFBIG");
+      expect(ws.objects().length).toBeGreaterThan(2);
+      expect(ws.objects().length).toBeLessThan(12);
+      expect(ws.names()).toEqual([...ws.objects(), "cloud-test", "default"].sort());
+      expect(ws.stored().pending_operations).toBeUndefined();
+      expect(existsSync(join(ws.state, JOURNAL))).toBe(false);
+      const remaining = 20 - ws.objects().length;
+      expect((await ws.up()).summary.create).toBe(remaining);
+    },
+  );
 
   test.each([2000, 2400])(
-    "for journal and state leaves a journal, which the next run merges (%i)",
+    "that prevents writing journal and state leaves a journal, which the next run merges (%i)",
     async (size) => {
       ws.plan({ things: things("old", 20, 2000) });
       await ws.up();
       const before = ws.names();
-      // The limit also applies to the files of the cloud.
+      // Keeps the cloud's own files small, since the file size limit also applies to them.
       ws.records();
       ws.plan({ things: [...things("old", 20, 2000), ...things("t", 20, size)] });
       const { code, output } = await upWithin(40 * 1024);
@@ -390,7 +397,9 @@ describe.runIf(process.platform !== "win32")("a full disk", { tags: ["long"] }, 
       expect(output).toContain(JOURNAL);
       expect(ws.names()).toEqual(before);
       const preview = await (await ws.open()).preview();
-      expect(preview.diagnostics[0]?.message).toMatch(/finished steps were merged into the state/);
+      expect(preview.diagnostics[0]?.message).toMatch(
+        /finished steps of the earlier run were merged into the state/,
+      );
       expect(ws.objects().filter((name) => !known().has(name))).toEqual([]);
       expect(ws.names().length).toBeGreaterThan(before.length);
       for (const name of ws.objects().filter((object) => !ws.names().includes(object))) {
@@ -404,7 +413,7 @@ describe("a lock of an ended process on a host with the same name", () => {
   const command = () => ws.gatehouse(...up());
 
   test.runIf(process.platform === "linux")(
-    "stays, and the message has the command that removes it",
+    "stays, and the error contains the command that removes the lock",
     async () => {
       ws.plan({ things: [{ name: "a", args: { slow: 60_000 } }] });
       const run = command();
@@ -416,11 +425,11 @@ describe("a lock of an ended process on a host with the same name", () => {
       const path = join(folder(), locks()[0] as string);
       const lock = JSON.parse(readFileSync(path, "utf8")) as Record<string, unknown>;
       for (const elsewhere of [
-        // The process ran in another PID namespace.
+        // A lock of a process in another PID namespace.
         { pidNamespace: "pid:[1]" },
-        // The process ran before a restart of the machine, or on another one.
+        // A lock of a process on another machine, or on this machine before its last restart.
         { boot: "00000000-0000-0000-0000-000000000000" },
-        // The release did not record the boot id and the PID namespace.
+        // A lock of an older release, which did not record the boot id and the PID namespace.
         { boot: undefined, pidNamespace: undefined },
       ]) {
         writeFileSync(path, JSON.stringify({ ...lock, ...elsewhere }));

@@ -46,7 +46,7 @@ test.each<[string, Step, Step, string]>([
     "a change of an unchanged resource",
     step("same"),
     step("update", login("^.*$")),
-    "the plan has same, but the run needs update",
+    "the plan has same, but the run requires update",
   ],
   ["a replacement", step("update", login(UNKNOWN)), step("replace", login("a")), "the run needs replace"],
   [
@@ -62,6 +62,6 @@ test.each<[string, Step, Step, string]>([
 test("accepts only the creations and deletions of the plan", () => {
   const plan = held(step("same"), { ...step("delete"), urn: "urn:deleted" });
   expect(() => plan.require({ ...step("create"), urn: "urn:new" })).toThrow("create is not in the plan");
-  expect(() => plan.requireDeletion("urn:a")).toThrow("the plan has same, but the run needs delete");
+  expect(() => plan.requireDeletion("urn:a")).toThrow("the plan has same, but the run requires delete");
   plan.requireDeletion("urn:deleted");
 });

@@ -27,7 +27,7 @@ async function failure(): Promise<string | undefined> {
 const stored = () => ws.stored().resources?.find((resource) => resource.urn.endsWith("::a"));
 
 describe("the option import, with the embedded engine", () => {
-  test("imports an object without changes, and then manages it like any other", async () => {
+  test("imports an object without changes, and then manages it like a created object", async () => {
     ws.place("x-1", { label: "x", size: 1 });
     ws.plan({
       things: [
@@ -63,14 +63,14 @@ describe("the option import, with the embedded engine", () => {
     expect(ws.objects()).toEqual([]);
   });
 
-  test("has no effect on an object that the state already has", async () => {
+  test("has no effect on an object that the state already contains", async () => {
     ws.plan({ things: [{ name: "a" }] });
     await ws.up();
     declare(stored()?.id ?? "", {});
     expect((await ws.up()).summary).toMatchObject({ import: 0, same: 2 });
   });
 
-  test("fails with the differences of the object, unless they are ignored", async () => {
+  test("fails and lists the differences of the object, unless they are ignored", async () => {
     ws.place("x-1", { label: "x", size: 1, password: "old" });
     declare("x-1", { label: "x", size: 2, password: "old" });
     const error = await failure();
@@ -109,7 +109,7 @@ describe("the option import, with the embedded engine", () => {
     expect(ws.names()).toEqual([]);
   });
 
-  test("with another id replaces the object, unless it is protected", async () => {
+  test("replaces the object if the id changes, unless the object is protected", async () => {
     ws.plan({ things: [{ name: "a", args: { label: "old" }, options: { protect: true } }] });
     await ws.up();
     ws.place("x-1", { label: "x" });
@@ -122,12 +122,14 @@ describe("the option import, with the embedded engine", () => {
     expect(ws.objects()).toEqual(["x"]);
   });
 
-  test("prevents a later replacement", async () => {
+  test("prevents a later replacement of the object", async () => {
     ws.place("x-1", { label: "x" });
     declare("x-1", { label: "x" });
     await ws.up();
     declare("x-1", { label: "y" });
-    expect(await failure()).toContain("it was imported and would be replaced (because of label)");
+    expect(await failure()).toContain(
+      "it is an imported resource, and the run would replace it (because of label)",
+    );
     expect(ws.objects()).toEqual(["x"]);
   });
 });
@@ -136,7 +138,7 @@ const cli = findOnPath("pulumi", process.env);
 const reason = cli ? "" : " (skipped: there is no pulumi on the PATH)";
 
 describe.skipIf(!cli)(`the option import, with the Pulumi CLI${reason}`, () => {
-  test("fails for dynamic resources, so the documentation refers to the embedded engine", async () => {
+  test("fails for dynamic resources, so the documentation recommends the embedded engine", async () => {
     ws.place("x-1", { label: "x" });
     declare("x-1", { label: "x" });
     await expect((await ws.open({ engine: "cli" })).up()).rejects.toBeInstanceOf(UpdateFailedError);

@@ -15,7 +15,10 @@ beforeEach(async () => {
 });
 afterEach(() => ws.remove());
 
-/** Adds pending operations to the state, like a killed run. The operation of an unknown thing is a creation. */
+/**
+ * Adds pending operations to the state, as a killed run leaves them. For a thing that is not in the state, the
+ * operation is a creation.
+ */
 function addPending(...operations: [type: string, name: string][]): void {
   const path = join(ws.state, ".pulumi/stacks/cloud/test.json");
   const file = JSON.parse(readFileSync(path, "utf8")) as { checkpoint: { latest: StoredState } };
@@ -43,7 +46,7 @@ describe.each(engines)("pending operations of a killed run, with the $label", ({
   const run = async (command: string, ...args: string[]) =>
     (await ws.command(command, ws.folder, "--stack", "test", "--engine", engine, ...args)).output;
 
-  test.runIf(available)("are reported by every command, with the remedy", async () => {
+  test.runIf(available)("are reported by every command, together with the remedy", async () => {
     for (const command of ["preview", "drift", "refresh", "up", "destroy"]) {
       addPending(["updating", "a"], ["creating", "ghost"]);
       const reads = command === "preview" || command === "drift";
@@ -104,13 +107,13 @@ describe("pending operations of a killed run, in an up of the embedded engine", 
     expect(pending()).toEqual([]);
   });
 
-  test("of excluded resources stay", async () => {
+  test("stay pending if their resources are excluded", async () => {
     addPending(["updating", "a"]);
     await (await ws.open()).up({ exclude: ["**::a"] });
     expect(pending()).toEqual(["updating a"]);
   });
 
-  test("of the type creation are resolved by the next creation, not by the object to replace", async () => {
+  test("of the type creation are resolved by the next created object, not by the old object of a replacement", async () => {
     addPending(["creating", "a"], ["creating", "b"]);
     await up();
     expect(pending()).toEqual(["creating a", "creating b"]);

@@ -94,7 +94,7 @@ describe("the embedded engine", () => {
     ]);
   });
 
-  test("deletes before it creates with deleteBeforeReplace, including dependents to replace", async () => {
+  test("with deleteBeforeReplace, deletes the old object and its replaced dependents before it creates new ones", async () => {
     const things = (label: string) => [
       { name: "a", args: { label }, options: { deleteBeforeReplace: true } },
       { name: "b", args: { strict: true }, from: { ref: ["a", "id"] as [string, string] } },
@@ -138,7 +138,7 @@ describe("the embedded engine", () => {
     expect(allText(ws.cloud)).toContain("swordfish-1");
   });
 
-  test("masks the whole secret if it starts with another secret", async () => {
+  test("masks a whole secret even if another secret is its beginning", async () => {
     const args = { a: "hunter2", b: "hunter2-prod-91X", c: "hunter2" };
     ws.plan({
       things: [{ name: "a", args, secret: ["a", "b", "c"] }],
@@ -149,7 +149,7 @@ describe("the embedded engine", () => {
     expect(JSON.stringify(error.result)).not.toMatch(/hunter2|91X/);
   });
 
-  test("stops before the first write if inputs are invalid, and reports all of them", async () => {
+  test("stops before the first write if inputs are invalid, and reports all invalid inputs", async () => {
     ws.plan({
       things: [{ name: "good" }, { name: "x", args: { label: "" } }, { name: "y", args: { label: "" } }],
     });
@@ -163,7 +163,7 @@ describe("the embedded engine", () => {
     expect(ws.calls()).toEqual([]);
   });
 
-  test("keeps the finished steps of a failed run, and continues after them", async () => {
+  test("keeps the finished steps of a failed run, and performs the remaining steps in the next run", async () => {
     ws.plan({
       things: [
         { name: "a" },
@@ -293,7 +293,7 @@ describe("the embedded engine", () => {
   });
 });
 
-test("the embedded engine rejects a state with resources of a plugin, with the remedy", async () => {
+test("the embedded engine rejects a state with resources of a plugin, and prints the remedy", async () => {
   const resource = (type: string, name: string) => ({
     ...{ urn: `urn:pulumi:test::cloud::${type}::${name}`, custom: true, id: name, type },
   });
@@ -358,12 +358,13 @@ describe.each(engines)("the number of program runs in an up, with the $label", (
     const again = {
       code: 0,
       runs: 1,
-      output: expect.stringContaining("No changes: program, state and outputs are the same"),
+      output: expect.stringContaining("No changes: the program matches the state and the outputs"),
     };
     expect(await up()).toMatchObject(again);
     expect([ws.calls(), ws.stored()]).toEqual([[], before]);
 
-    // The Pulumi CLI cannot detect if a read secret has changed, so this program has no secrets.
+    // This program has no secrets: the Pulumi CLI cannot detect whether a secret has changed that it read from the
+    // provider.
     ws.plan({ things: [{ name: "a", args: { size: 1 } }] });
     await up();
     expect(await up("--refresh")).toMatchObject(again);
@@ -374,7 +375,7 @@ describe.each(engines)("the number of program runs in an up, with the $label", (
     expect(ws.calls()).toEqual(["update a"]);
   });
 
-  /** Runs the first `count` of the following ups, which change only the state. */
+  /** Runs the first `count` of the cases below. Each case is an up that changes only the state. */
   const changesOfState = async (count: number): Promise<void> => {
     const stack = await ws.open({ engine });
     const cases: [title: string, plan: ProgramPlan][] = [];
@@ -415,7 +416,7 @@ describe.each(engines)("the number of program runs in an up, with the $label", (
   );
 });
 
-test("an up without changes needs no confirmation, except with a held plan", async () => {
+test("an up without changes needs no confirmation, unless it applies a saved plan", async () => {
   ws.plan({ things: [{ name: "a" }] });
   const stack = await ws.open();
   await stack.up({ skipPreview: true });
@@ -455,7 +456,7 @@ describe("drift and refresh", () => {
 
     await stack.refresh();
     expect(ws.names()).not.toContain("b");
-    // Outputs of the missing object are unknown until it is created again.
+    // The outputs of a deleted object are unknown until the object is created again, so dependents may need an update.
     expect((await stack.preview()).summary).toMatchObject({ create: 1, update: 2, same: 1 });
     expect((await ws.up()).summary).toMatchObject({ create: 1, update: 1 });
     expect((await stack.drift()).summary).toMatchObject({ update: 0, delete: 0 });
@@ -473,7 +474,7 @@ describe("programs", () => {
     }
   });
 
-  test("may have providers whose functions the SDK serializes, and report the file of one that it cannot", async () => {
+  test("support provider functions that the SDK serializes, and report the file of a function that it cannot serialize", async () => {
     ws.plan({ serialized: "plain" });
     await ws.up();
     expect(readFileSync(join(ws.cloud, "serialized.log"), "utf8")).toBe("serialized ran");
@@ -482,7 +483,7 @@ describe("programs", () => {
     expect(JSON.stringify(error.result?.diagnostics)).toMatch(/index\.js\(\d+,\d+\).*native code function/s);
   });
 
-  test("delete no object if they throw, and report the location", async () => {
+  test("that throw an error delete no object, and the error contains the location", async () => {
     ws.plan({ things: [{ name: "a" }] });
     await ws.up();
     ws.plan({ throw: "out of luck" });
@@ -492,7 +493,7 @@ describe("programs", () => {
     expect(ws.objects()).toEqual(["a"]);
   });
 
-  test("fail if an input never resolves, and report the location on request", async () => {
+  test("with an input that never resolves fail, and report the location on request", async () => {
     ws.plan({ endless: "waiting" });
     const diagnostics = async () => {
       const error = (await ws.up().catch((e: unknown) => e)) as ProgramError;
@@ -506,7 +507,7 @@ describe("programs", () => {
     expect(await diagnostics()).toMatch(/STACK_TRACE.*index\.js:\d+:\d+/s);
   });
 
-  test("may register more resources at once than the engine accepts", async () => {
+  test("can register more resources concurrently than the engine processes concurrently", async () => {
     const count = 150;
     const things: Thing[] = Array.from({ length: count }, (_, index) => ({
       name: `thing-${index}`,

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { RunLog } from "../../provider/engine/runLog.ts";
 import { secret } from "../../provider/engine/value.ts";
 
-test("a mask hides secrets in what programs and providers print, and no word of the errors of requests", () => {
+test("a mask hides secrets in the output of programs and providers, but keeps the texts of request errors", () => {
   const log = new RunLog(() => {});
   log.hide({ password: secret("wrong"), short: secret("user") });
   log.diagnostic({

@@ -17,7 +17,7 @@ it("the SDK has the patched functions", () => {
   expect(sdk(CHANGED.resources)).toHaveProperty("Resource.stackTrace", expect.any(Function));
 });
 
-it("records no stack trace of a watched promise, and keeps all others", async () => {
+it("records no stack trace for a watched promise, but for all other errors", async () => {
   const traces: (string | undefined)[] = [];
   const watch = (promise: unknown) => {
     traces.push(new Error("watched").stack);
@@ -40,7 +40,7 @@ it("rethrows errors unchanged", () => {
   expect(new Error("after it").stack).toContain("sdkShortcuts.test.ts");
 });
 
-it("sends all messages except debug messages", async () => {
+it("sends all log messages except debug messages", async () => {
   const sent: string[] = [];
   const send = async (message: string) => void sent.push(message);
   const messages = withoutDebugMessages({ debug: send, warn: send });
@@ -49,7 +49,7 @@ it("sends all messages except debug messages", async () => {
   expect(sent).toEqual(["out of date"]);
 });
 
-it("does not change a version of the SDK without these functions", () => {
+it("does not patch an SDK version without the expected functions", () => {
   expect(withoutTraces({})).toEqual({});
   expect(withoutPositions({})).toEqual({});
 });
@@ -68,7 +68,7 @@ it("a stand-in loads its module on first access", () => {
     loads += 1;
     return { version: "6.0.3" };
   });
-  // Compiled imports read this marker, and then do not copy the properties.
+  // The code of compiled imports reads the marker __esModule. If it is true, that code does not copy the properties.
   expect((exports as { __esModule?: boolean }).__esModule).toBe(true);
   expect(loads).toBe(0);
   expect((exports as { version?: string }).version).toBe("6.0.3");
@@ -76,7 +76,7 @@ it("a stand-in loads its module on first access", () => {
   expect(loads).toBe(1);
 });
 
-it("a stand-in behaves like its module", () => {
+it("a stand-in has the same functions and properties as its module", () => {
   const Stand = standIn(() => Resolver) as typeof Resolver;
   expect(Stand.fast).toBe(true);
   expect(new Stand("/work").path).toBe("/work");

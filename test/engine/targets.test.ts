@@ -19,7 +19,7 @@ afterEach(() => ws.remove());
 describe("patterns of URNs", () => {
   const name = fc.stringMatching(/^[a-zA-Z0-9_.$-]{1,8}$/);
 
-  test("match within a part of the URN with one star and across parts with two, without other wildcards", () => {
+  test("match within one part of the URN with *, across several parts with **, and have no other wildcards", () => {
     fc.assert(
       fc.property(name, name, (a, b) => {
         expect(new UrnPatterns([urn(a)]).has(urn(b))).toBe(a === b);
@@ -133,7 +133,7 @@ describe("an omitted new resource", () => {
     expect(ws.calls()).toEqual([]);
   });
 
-  test("leaves no placeholder of its outputs in the state", async () => {
+  test("leaves no placeholders for its outputs in the state", async () => {
     ws.plan({ ...two(1), outputs: { known: ["a", "serial"], later: ["b", "serial"] } });
     expect((await ws.up({ target: [urn("a")] })).outputs).toEqual({ known: expect.any(Number) });
     expect(JSON.stringify(ws.stored())).not.toContain(UNKNOWN);

@@ -8,7 +8,7 @@ vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const SECRETS = ["swordfish-1", "swordfish-2", "swordfish-3", "swordfish-4"];
 
-/** A thing with secrets in all places: in an input, a nested object, a list and an output. */
+/** A thing with a secret in each possible place: an input, a nested object, a list and an output. */
 const secretive: Thing = {
   name: "a",
   args: {
@@ -46,7 +46,7 @@ const byName = (plan: Plan): Record<string, Step> =>
 
 const available = engines.filter((engine) => engine.available);
 
-// The tests check plans of one stack.
+// All tests of this block check plans of the same stack.
 describe.each(available)("a plan with values, with the $label", ({ engine }) => {
   let ws: Workspace;
   let first: Plan;
@@ -75,7 +75,7 @@ describe.each(available)("a plan with values, with the $label", ({ engine }) => 
   });
   afterAll(() => ws.remove());
 
-  test("has the values of each resource before and after", () => {
+  test("contains the values of each resource before and after the change", () => {
     expect(first.steps.every((step) => step.before === undefined && step.after !== undefined)).toBe(true);
     const steps = byName(changed);
     expect(Object.keys(steps).sort()).toEqual([
@@ -115,12 +115,12 @@ describe.each(available)("a plan with values, with the $label", ({ engine }) => 
     expect(steps.deleted).not.toHaveProperty("after");
     expect(steps.g).toMatchObject({ before: { outputs: { name: "g" } }, after: { outputs: { name: "g" } } });
     expect(steps["cloud-test"]?.after?.outputs).toEqual({ kept: "[secret]" });
-    // The provider's code is no property of a resource.
+    // The values of a resource do not contain the code of its dynamic provider.
     expect(JSON.stringify(changed)).not.toContain("exports.handler");
   });
 
   test("contains no secret in plaintext", () => {
-    // A read value is secret if the previous value is.
+    // A refresh keeps a value secret if the value in the state is secret.
     expect(byName(read).a?.before?.outputs).toMatchObject({ password: "[secret]", nested: "[secret]" });
     for (const plan of [first, changed, read]) {
       const text = JSON.stringify(plan);
@@ -138,11 +138,11 @@ describe.each(available)("a plan with values, with the $label", ({ engine }) => 
     });
     expect(steps.replaced).toMatchObject({ op: "create", after: { inputs: { label: "z" } } });
     expect(steps.replaced).not.toHaveProperty("before");
-    // The refresh did not change the state.
+    // The refresh during the preview did not write the state.
     expect(byName(unread).same).toMatchObject({ op: "same", before: { outputs: { size: 1 } } });
   });
 
-  test("is returned only on request", () => {
+  test("contains values only on request", () => {
     for (const step of without.flatMap((result) => result.steps)) {
       expect(step).not.toHaveProperty("before");
       expect(step).not.toHaveProperty("after");

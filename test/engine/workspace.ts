@@ -33,20 +33,26 @@ export type Thing = {
   options?: Record<string, unknown>;
 };
 
-/** The resources, outputs and errors of the fixture program. */
+/** A program for the fixture: its resources, outputs and errors. */
 export type ProgramPlan = {
-  /** Components, created before the things. A thing refers to one by `group`, an option `parent` by "group <name>". */
+  /**
+   * The components, which are created before the things. `group` of a thing refers to a component by its name. The
+   * option `parent` refers to a component as "group <name>".
+   */
   groups?: { name: string; type?: string; options?: Record<string, unknown> }[];
   things?: Thing[];
   outputs?: Record<string, [thing: string, output: string]>;
   throw?: string;
-  /** The name of a resource with an input that never resolves. */
+  /** The name of a resource that has an input without a result: its promise never resolves. */
   endless?: string;
   invoke?: string;
   transform?: boolean;
   /** The type of a resource that is not dynamic. */
   foreign?: string;
-  /** The kind of value in a provider function that the SDK serializes; it cannot serialize a native one. */
+  /**
+   * The kind of value that a provider function refers to. The SDK serializes the function with the value, and fails for
+   * "native".
+   */
   serialized?: "plain" | "native";
   config?: string;
   secretConfig?: string;
@@ -80,7 +86,7 @@ export class Workspace {
     this.plan({});
   }
 
-  /** Sets the plan of the program for the next runs. */
+  /** Sets the program that the next runs execute. */
   plan(plan: ProgramPlan): void {
     writeFileSync(join(this.root, "plan.json"), JSON.stringify(plan));
   }
@@ -90,25 +96,25 @@ export class Workspace {
     return openStack({ folder: this.folder, stack: "test", engine: "embedded", env: this.env, ...options });
   }
 
-  /** Runs an up without a preview, which needs half the processes. */
+  /** Runs an up without a preview, and so starts only half as many processes. */
   async up(options: UpOptions = {}): Promise<Result> {
     return (await this.open()).up({ skipPreview: true, ...options });
   }
 
-  /** Returns and clears the calls of the cloud, without reads. */
+  /** Returns the calls that the cloud received, except reads, and clears the record of calls. */
   calls(): string[] {
     const text = this.callLog();
     rmSync(join(this.cloud, "calls.log"), { force: true });
     return text.split("\n").filter((line) => line !== "" && !line.startsWith("read "));
   }
 
-  /** Returns the calls of the cloud as text without clearing them, also during a run. */
+  /** Returns the recorded calls as text and keeps the record. Can be called during a run. */
   callLog(): string {
     const file = join(this.cloud, "calls.log");
     return existsSync(file) ? readFileSync(file, "utf8") : "";
   }
 
-  /** Returns and clears the number of program runs. */
+  /** Returns the number of times that the program ran, and resets it. */
   runs(): number {
     const file = join(this.cloud, "runs.log");
     const text = existsSync(file) ? readFileSync(file, "utf8") : "";
@@ -116,12 +122,15 @@ export class Workspace {
     return text.split("\n").length - 1;
   }
 
-  /** Lets calls continue that wait because of the argument `held`. */
+  /** Lets the cloud continue the calls that wait because of the argument `held`. */
   release(): void {
     writeFileSync(join(this.cloud, "released"), "");
   }
 
-  /** Returns and clears the started calls of the cloud with arguments, and the finished ones. */
+  /**
+   * Returns the start and the end of each call that the cloud received, and clears the record. A start has the
+   * arguments.
+   */
   records(): CloudRecord[] {
     const file = join(this.cloud, "calls.jsonl");
     if (!existsSync(file)) return [];
@@ -130,7 +139,7 @@ export class Workspace {
     return lines.map((line) => JSON.parse(line) as CloudRecord);
   }
 
-  /** The ids of the existing objects, without their random suffix. */
+  /** Returns the ids of the existing objects, without their random suffix. */
   objects(): string[] {
     return this.#files().map((name) => name.replace(/-[0-9a-f]*\.json$/, ""));
   }
@@ -169,14 +178,19 @@ export class Workspace {
       .sort();
   }
 
-  /** Runs the gatehouse command to its end, in this process if the engine supports it. */
+  /**
+   * Runs the gatehouse command to its end. Uses this process if the engine supports it, and otherwise a separate
+   * process.
+   */
   async command(...args: string[]): Promise<{ code: number | null; output: string }> {
     const engine = args[args.indexOf("--engine") + 1] === "cli" ? "cli" : "embedded";
     const { code, stdout, stderr } = await gatehouseBy(engine)(args, this.env as Record<string, string>);
     return { code, output: stdout + stderr };
   }
 
-  /** Starts the command as a process that can get signals; `done` resolves with its exit code and output. */
+  /**
+   * Starts the gatehouse command as a process that can receive signals. `done` resolves with its exit code and output.
+   */
   gatehouse(...args: string[]): Running {
     return this.gatehouseBy([], ...args);
   }
@@ -210,7 +224,7 @@ export class Workspace {
   }
 }
 
-/** A call of the cloud, or its end. */
+/** The start of a call that the cloud received, or the end of a call (`done`). */
 export type CloudRecord =
   | { kind: "create" | "update" | "delete" | "read"; label: string; [argument: string]: unknown }
   | { done: "create" | "update" | "delete" | "read"; label: string };
@@ -218,7 +232,7 @@ export type CloudRecord =
 export type Running = {
   pid: number;
   kill(signal: NodeJS.Signals): boolean;
-  /** Closes the pipe of its output. */
+  /** Closes the pipe from which the test reads this output of the process. */
   stopReading(name: "stdout" | "stderr"): void;
   output(): string;
   done: Promise<{ code: number | null; signal: NodeJS.Signals | null; output: string }>;

@@ -2,11 +2,11 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { World } from "./world.ts";
 
-/** Credentials of requests: none, an owner's token, or the API key of an administrator. */
+/** Kinds of credentials that requests use: none, an owner's token, or an administrator's API key. */
 export const CREDENTIALS = ["none", "owner", "administrator-key"] as const;
 export type CredentialKind = (typeof CREDENTIALS)[number];
 
-/** Name of the environment variable that holds the credential. Process arguments must not contain secrets. */
+/** Name of the environment variable with the credential. Process arguments must not contain secrets. */
 export const SECRET = "GATEHOUSE_FUZZ_SECRET";
 
 const HEADERS: Readonly<Record<CredentialKind, string>> = {
@@ -23,7 +23,7 @@ export function secretOf(kind: CredentialKind, world: World): string {
 /** Writes the configuration of a run into a folder, and returns its path. */
 export function configure(folder: string, kind: CredentialKind, world: World): string {
   const dictionaries = Object.entries(world.dictionaries).map(
-    // An array of JSON strings is also a TOML array.
+    // An array of JSON strings is also a valid TOML array.
     ([name, values]) => `[dictionaries.${name}]\nvalues = ${JSON.stringify(values)}\n`,
   );
   const rest = readFileSync(new URL("./fuzz.toml", import.meta.url), "utf8");

@@ -1,5 +1,5 @@
-// `npm run fuzz` sends requests generated from the OpenAPI document to its own service, once for each kind of
-// credential. It fails for an answer that the document does not have, and for every other check of Schemathesis.
+// `npm run fuzz` starts a service, and sends requests that are generated from the OpenAPI document, once for each kind
+// of credential. It fails if the document does not describe a response, or if another check of Schemathesis fails.
 import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
@@ -36,19 +36,19 @@ function readOptions() {
 
 type Options = ReturnType<typeof readOptions>;
 
-/** Fuzzes a new service with one kind of credential. Returns true without findings. */
+/** Fuzzes a new service with one kind of credential. Returns true if there are no findings. */
 async function fuzz(command: string, kind: CredentialKind, options: Options): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-fuzz-"));
   const service = await startService({
-    // Rate limits do not depend on the values of a request.
+    // The limits of logins are off, because they reject requests regardless of the values in the requests.
     env: {
-      // The edition with all operations.
+      // The cloud edition has all operations.
       GATEHOUSE_EDITION: "cloud",
       GATEHOUSE_PUBLIC_URL: "https://gate.example.org",
       GATEHOUSE_LOGINS_PER_ADDRESS: "0",
       GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
       GATEHOUSE_MAXIMUM_LOCKOUT: "0",
-      // The internal listener creates sessions.
+      // The fuzzer creates sessions through the internal listener.
       GATEHOUSE_INTERNAL_PORT: "0",
       GATEHOUSE_INTERNAL_TOKEN: INTERNAL_TOKEN,
     },

@@ -9,12 +9,12 @@ const ENVIRONMENT = fileURLToPath(new URL("../../node_modules/.cache/gatehouse-f
 const windows = process.platform === "win32";
 const PYTHON = windows ? "python" : "python3";
 const BIN = join(ENVIRONMENT, windows ? "Scripts" : "bin");
-/** The oldest Python that Schemathesis supports. */
+/** The oldest version of Python that Schemathesis supports. */
 const OLDEST = [3, 10] as const;
 
 /**
- * Returns the path of Schemathesis. Installs it at first use and when its pinned versions change.
- * @throws Error without a Python that Schemathesis supports, or when the installation fails
+ * Returns the path of the Schemathesis program. Installs Schemathesis at first use and when the pinned versions change.
+ * @throws Error there is no supported version of Python, or the installation failed
  */
 export function installSchemathesis(): string {
   const command = join(BIN, windows ? "schemathesis.exe" : "schemathesis");

@@ -4,10 +4,12 @@ import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Call, call } from "../support/call.ts";
 import type { TestService } from "../support/service.ts";
 
-/** Values that exist on a service, by the name of the list. `fuzz.toml` defines which parameters use them. */
+/**
+ * Values of objects that exist on the service, by the name of a list. `fuzz.toml` defines which parameters use a list.
+ */
 export type Dictionaries = Readonly<Record<string, readonly string[]>>;
 
-/** The credentials and values of a run's service. */
+/** The credentials and values of the service under test. */
 export interface World {
   readonly ownerToken: string;
   readonly administratorKey: string;
@@ -15,8 +17,8 @@ export interface World {
 }
 
 /**
- * Sends JSON and returns the JSON of the answer.
- * @throws Error with the service's message, when it does not answer 2xx
+ * Sends JSON and returns the JSON of the response.
+ * @throws Error with the service's message, if the status is not 2xx
  */
 async function post<T>(
   at: Pick<TestService, "url">,
@@ -29,7 +31,7 @@ async function post<T>(
   return answer.body;
 }
 
-/** The number of objects of each kind. Some remain until the end of a run in spite of deletions. */
+/** The numbers of the objects of each kind. There are so many objects that some remain in spite of deletions. */
 const numbers = Array.from({ length: 24 }, (_, index) => index);
 const TAGS = ["production", "staging", "edge", "laboratory"];
 const tagOf = (number: number) => TAGS[number % TAGS.length] ?? "";
@@ -39,7 +41,7 @@ const filterOf = (number: number) =>
 /** The token of the service's internal listener. */
 export const INTERNAL_TOKEN = "the-internal-token-of-the-fuzzer-0";
 
-/** Starts a session like an SSH entry, with a recording at the first seat. Returns its uid. */
+/** Starts a session as an SSH entry does, with a recording at the first seat. Returns the uid of the session. */
 async function beginSession(service: TestService, deviceUid: string): Promise<string> {
   const line = service.logs().find(({ msg }) => msg === "listening for internal operations");
   if (line === undefined) throw new Error("the service has no listener for internal operations");
@@ -53,7 +55,7 @@ async function beginSession(service: TestService, deviceUid: string): Promise<st
   return uid;
 }
 
-/** The number of members. Each new user costs a process and a password hash. */
+/** The number of members. It is small, because each new user requires a process and a password hash. */
 const MEMBERS = 4;
 
 async function inTurn<T>(create: (number: number) => Promise<T>, count = numbers.length): Promise<T[]> {
@@ -62,14 +64,14 @@ async function inTurn<T>(create: (number: number) => Promise<T>, count = numbers
   return created;
 }
 
-/** Sets up a service: an owner, and in its namespace some objects of every kind. */
+/** Sets up a service with an owner, and with objects of every kind in the owner's namespace. */
 export async function createWorld(service: TestService): Promise<World> {
   const login = await service.setup();
   const client = createClient({ url: service.url, credential: passwordCredential(login) });
   try {
     const { tenant = "" } = await client.identity();
     const { token } = await post<{ token: string }>(service, "/api/login", login);
-    // Without a subscription a namespace has three devices.
+    // Without a subscription, a namespace can have at most three devices.
     await client.createCustomer();
     await client.attachPaymentMethod({ body: { id: "pm_visa_4242_203010_a1" } });
     await client.createSubscription();
@@ -93,11 +95,11 @@ export async function createWorld(service: TestService): Promise<World> {
         : accepted(`device-${number}`, "native", number),
     );
     const container = await inTurn((number) => accepted(`container-${number}`, "connector", number));
-    // A separate device for the sessions. Requests delete the other devices, with their sessions.
+    // The sessions use a separate device, because requests delete the other devices together with their sessions.
     const host = await accepted("host-of-sessions", "native", numbers.length);
     await client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } });
     const session = await inTurn(() => beginSession(service, host));
-    // A device has at most ten tunnels.
+    // A device has at most ten tunnels, so the tunnels are spread over several devices.
     const tunnel = await inTurn(async (number) => {
       const params = { uid: device[number % 4] ?? "" };
       return (await client.createTunnel({ params, body: { host: "127.0.0.1", port: 80 + number, ttl: -1 } }))

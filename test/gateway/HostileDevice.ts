@@ -4,7 +4,7 @@ import ssh2 from "ssh2";
 import { createWebSocketStream, WebSocket } from "ws";
 import type { SshService } from "../support/sshFleet.ts";
 
-/** The part of the library's server that a hostile device misuses. */
+/** Methods of the SSH library's server that a hostile device misuses. */
 export interface HostileProtocol {
   channelOpenConfirm(remote: number, local: number, window: number, packetSize: number): void;
   channelData(channel: number, data: Buffer): void;
@@ -12,9 +12,9 @@ export interface HostileProtocol {
   channelEOF(channel: number): void;
 }
 
-/** The behavior of a device on the connections that it picks up. */
+/** The behavior of a hostile device on the connections that it picks up. */
 interface Behavior {
-  /** Changes the device's SSH protocol. */
+  /** Replaces methods of the device's SSH protocol. */
   readonly changeProtocol?: (protocol: HostileProtocol) => void;
   /** Handles the command of a client. */
   readonly exec?: (channel: ssh2.ServerChannel, protocol: HostileProtocol, id: number) => void;
@@ -23,18 +23,18 @@ interface Behavior {
 /** The values that identify a device to the service. */
 interface DeviceIdentity {
   readonly mac: string;
-  /** PEM (PKCS#1). */
+  /** Public key in PEM format (PKCS#1). */
   readonly publicKey: string;
-  /** PEM (PKCS#1); it may be another key's. */
+  /** Private key in PEM format (PKCS#1). It can belong to a different public key. */
   readonly privateKey: string;
 }
 
-/** A device that violates the SSH protocol as a test defines. It accepts every login. */
+/** A device that accepts every login and violates the SSH protocol. The test defines the violation. */
 export class HostileDevice {
   readonly uid: string;
   readonly hostname: string;
   readonly identity: DeviceIdentity;
-  /** Settles once its tunnel has closed. */
+  /** Settles after the device's tunnel has closed. */
   readonly closed: Promise<unknown>;
   readonly #tunnel: WebSocket;
   readonly #sockets = new Set<WebSocket>();
@@ -49,7 +49,7 @@ export class HostileDevice {
 
   /**
    * Enrolls the device, accepts it, and opens its tunnel.
-   * @param identity of an accepted device; default: a new one
+   * @param identity the identity of an accepted device; default: a new identity
    */
   static async start(
     fleet: SshService,
@@ -101,7 +101,7 @@ export class HostileDevice {
         const socket = new WebSocket(address + connPath);
         device.#sockets.add(socket);
         socket.on("error", () => {});
-        // The request for SSH. SSH follows.
+        // The first message is the HTTP request for SSH. The SSH protocol begins after it.
         socket.once("message", () => {
           const stream = createWebSocketStream(socket);
           stream.on("error", () => {});

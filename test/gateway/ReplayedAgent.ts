@@ -16,31 +16,32 @@ interface HttpRequest {
   readonly body?: unknown;
 }
 
-/** A message of SSH with its fields. Texts are bytes as Latin-1. */
+/** An SSH message with its fields. Texts contain bytes as Latin-1. */
 type SshMessage = Readonly<Record<string, string | number | boolean>> & { readonly message: string };
 
-/** A message of one side. Exactly one field is set. */
+/** A message of the agent, the service or the test. Exactly one field is set. */
 interface Message {
   readonly request?: HttpRequest;
-  /** A request for a WebSocket. */
+  /** A request to open a WebSocket. */
   readonly upgrade?: { readonly path: string; readonly headers: Headers };
   readonly answer?: { readonly status: number; readonly body?: unknown };
-  /** A line of a tunnel. */
+  /** A line that the tunnel transmits. */
   readonly line?: unknown;
-  /** The HTTP request on a picked-up connection. */
+  /** The head of the HTTP request on a picked-up connection. */
   readonly head?: string;
   readonly ident?: string;
-  /** The offered algorithms. */
+  /** The algorithms that the sender offers. */
   readonly kexinit?: Readonly<Record<"kex" | "serverHostKey" | "cipher" | "mac", string[]>>;
   readonly ssh?: SshMessage;
-  /** The code of a closed WebSocket. */
+  /** The status code with which a WebSocket was closed. */
   readonly close?: number;
-  /** An action of the test, or a result. */
+  /** An action of the test, or the result of an action. */
   readonly event?: unknown;
 }
 
 /**
- * A line of a recording. `on`: the service's HTTP, the tunnel, the n-th connection picked up in a scene, or the test.
+ * A line of a recording. `on` is the channel of the message: the service's HTTP, the tunnel, the n-th connection picked
+ * up in a scene, or the test.
  */
 interface Line {
   readonly scene: string;
@@ -49,7 +50,10 @@ interface Line {
   readonly content: Message;
 }
 
-/** Values that differ between runs, and their placeholders in a recording. Longer ones first. */
+/**
+ * Patterns of values that differ between runs, and the placeholders of these values in a recording. Longer values come
+ * first.
+ */
 const NAMES: readonly (readonly [RegExp, string])[] = [
   [/-----BEGIN[^-]*-----[^-]*-----END[^-]*-----(\\n|\n)?/g, "<public key>"],
   [/\bey[\w-]+\.[\w-]+\.[\w-]+/g, "<token>"],
@@ -63,7 +67,7 @@ const NAMES: readonly (readonly [RegExp, string])[] = [
   [/"signature":"[A-Za-z0-9+/=]+"/g, '"signature":"<signature>"'],
 ];
 
-/** Messages that the SSH library sends and reads itself. */
+/** Messages that the SSH library itself sends and processes. */
 const OF_LIBRARY = [
   ...["EXT_INFO", "SERVICE_REQUEST", "SERVICE_ACCEPT", "CHANNEL_OPEN", "CHANNEL_OPEN_CONFIRMATION"],
   "CHANNEL_WINDOW_ADJUST",
@@ -75,15 +79,15 @@ const isOfLibrary = ({ ident, kexinit, ssh }: Message) =>
 interface Options {
   readonly url: string;
   readonly tenant: string;
-  /** The password of the login. It is not in the recording. */
+  /** The login password, which the recording does not contain. */
   readonly password: string;
   readonly file: URL;
 }
 
 /**
- * Replays the messages of a recorded agent. It sends each message once the service has sent all earlier messages, and
+ * Replays the messages of a recorded agent. It sends each message after the service has sent all earlier messages, and
  * compares the service's messages with the recording. An SSH library encrypts the sessions with the real agent's
- * algorithms. The splitting of data into messages is not compared.
+ * algorithms. The comparison ignores how data is split into messages.
  */
 export class ReplayedAgent {
   readonly #options: Options;
@@ -94,7 +98,7 @@ export class ReplayedAgent {
     privateKeyEncoding: { type: "pkcs1", format: "pem" },
   });
   readonly #pickUps = new Map<string, PickUp>();
-  /** The values of this run, by placeholder. */
+  /** The values of this run, by their placeholder in the recording. */
   readonly #known: Record<string, string>;
   #lines: { readonly line: Line; done: boolean }[] = [];
   #tunnel: WebSocket | undefined;
@@ -113,7 +117,7 @@ export class ReplayedAgent {
     };
   }
 
-  /** Plays a scene. Its outcome and all messages of the service must match the recording. */
+  /** Replays a scene. The outcome of the scene and all messages of the service must match the recording. */
   async scene(name: string, play: () => Promise<unknown>): Promise<void> {
     this.#pickUps.clear();
     this.#failure = undefined;
@@ -131,7 +135,7 @@ export class ReplayedAgent {
     await Promise.race([all, this.#broken.promise]);
   }
 
-  /** Compares an action or a result of the test with the recording. */
+  /** Compares an action of the test, or the result of an action, with the recording. */
   checkEvent(event: unknown): void {
     this.#compare("test", { event });
   }
@@ -141,11 +145,11 @@ export class ReplayedAgent {
     this.#tunnel?.terminate();
   }
 
-  /** The next recorded message of the service or the test on a connection. */
+  /** Returns the next recorded message on a connection that the service or the test sends. */
   #next = (on: string) =>
     this.#lines.find(({ line, done }) => !done && line.on === on && line.from !== "agent");
 
-  /** Compares a message of the service or the test with the recording. */
+  /** Compares a message of the service, or an event of the test, with the recording. */
   #compare(on: string, content: Message): void {
     let text = JSON.stringify(content);
     for (const [pattern, name] of NAMES) text = text.replaceAll(pattern, name);
@@ -162,11 +166,11 @@ export class ReplayedAgent {
   #fail(reason: string): void {
     this.#failure ??= reason;
     this.#broken.reject(new Error(this.#failure));
-    // No client may wait for messages that never come.
+    // No client may wait for messages that never arrive.
     for (const { socket } of this.#pickUps.values()) socket.terminate();
   }
 
-  /** Sends the agent's next messages, up to the next message of the service. */
+  /** Sends the agent's messages up to the next message of the service. */
   #send(): void {
     for (const entry of this.#lines) {
       if (entry.done) continue;
@@ -187,7 +191,7 @@ export class ReplayedAgent {
     else if (close) (on === "tunnel" ? this.#tunnel : pickUp?.socket)?.terminate();
   }
 
-  /** Replaces placeholders with the values of this run. */
+  /** Replaces the placeholders in recorded content with the values of this run. */
   #filled<T>(content: T): T {
     const fill = (text: string) =>
       Object.entries(this.#known).reduce((filled, [name, value]) => filled.replaceAll(name, value), text);
@@ -220,7 +224,7 @@ export class ReplayedAgent {
     incoming.end(sent);
   }
 
-  /** The service must sign with the key that it logs in with. */
+  /** Checks that the service signs with the key with which it logs in. */
   #checkProof(data: string, signature: string): void {
     const pem = this.#loginKey?.getPublicPEM() ?? "";
     if (!pem || !verify("sha256", Buffer.from(data), pem, Buffer.from(signature, "base64")))
@@ -265,7 +269,8 @@ export class ReplayedAgent {
       server.injectSocket(createWebSocketStream(socket).on("error", () => {}) as unknown as Socket);
     });
     socket.on("close", (code) => {
-      // The recording has no next message if the agent has closed the connection or its scene is over.
+      // If the agent closed the connection or the scene is over, the recording has no further message on this
+      // connection.
       if (this.#pickUps.get(on)?.socket === socket && this.#next(on)) compare({ close: code });
     });
     const offered = this.#recording.find(
@@ -278,7 +283,7 @@ export class ReplayedAgent {
       {
         ident: "Go",
         hostKeys: [this.#key.privateKey],
-        // The library adds strict key exchange itself.
+        // The SSH library adds the algorithm names for strict key exchange by itself.
         algorithms: {
           kex: kex.filter((name) => !name.startsWith("kex-strict")),
           ...{ serverHostKey, cipher, hmac: mac, compress: ["none"] },
@@ -317,7 +322,7 @@ class PickUp {
   #channel: ServerChannel | undefined;
   #data = "";
 
-  /** @param expected the data that the gateway must send next */
+  /** @param expected returns the data that the gateway must send next */
   constructor(socket: WebSocket, compare: (content: Message) => void, expected: () => string) {
     this.socket = socket;
     this.#compare = compare;
@@ -367,7 +372,7 @@ class PickUp {
     else if (message === "CHANNEL_SUCCESS") this.#open(this.#accept?.());
     else if (message === "CHANNEL_DATA") this.#channel?.write(Buffer.from(String(fields.data), "latin1"));
     else if (message === "CHANNEL_REQUEST") this.#channel?.exit(Number(fields.status));
-    // The library also reports an end when a channel closes.
+    // The library also emits "end" when a channel closes. The comparison must not receive this event.
     else if (message === "CHANNEL_CLOSE") this.#channel?.removeAllListeners("end").close();
     else throw new Error(`the agent cannot send ${message}`);
   }
@@ -380,7 +385,7 @@ class PickUp {
     channel.on("close", () => this.#compare({ ssh: { message: "CHANNEL_CLOSE", channel: 0 } }));
   }
 
-  /** Compares data, split as in the recording. */
+  /** Compares received data with the recording, split into the same parts. */
   #receive(more: string): void {
     this.#data += more;
     while (this.#data !== "") {

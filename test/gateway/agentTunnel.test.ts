@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import type { WebSocket } from "ws";
 import { AgentTunnel } from "../../server/gateway/agentTunnels/AgentTunnel.ts";
 
-/** A WebSocket without a network. */
+/** A simulated WebSocket that uses no network. */
 class FakeSocket extends EventEmitter {
   paused = false;
   terminated = false;

@@ -14,7 +14,8 @@ import { gatewayPidOf, someAtATime } from "../support/sshFleet.ts";
 import { HostileDevice } from "./HostileDevice.ts";
 import { describeSsh } from "./lab.ts";
 
-// This process's SSH library can send one more signal name. The gateway's copy of the library does not have it.
+// Adds a signal name that only the SSH library in the test's process can send. The gateway's copy of the library does
+// not define this name.
 const { SIGNALS } = createRequire(import.meta.url)("ssh2/lib/protocol/constants.js") as {
   readonly SIGNALS: Record<string, number>;
 };
@@ -37,7 +38,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     return socket;
   }
 
-  /** Logs in with an SSH client. */
+  /** Returns an SSH client that has logged in. */
   async function loggedIn(username = lab.to): Promise<ssh2.Client> {
     const client = new ssh2.Client();
     clients.push(client);
@@ -47,7 +48,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     return client;
   }
 
-  /** Checks that logins work, and that the gateway process has not been restarted. */
+  /** Checks that logins still work and that the gateway process was not restarted. */
   async function unharmed(): Promise<void> {
     expect(await login()).toMatchObject({ stdout: "in\n" });
     expect(lab.fleet.service.logs().filter(({ msg }) => msg.includes("gateway process"))).toEqual([]);
@@ -61,7 +62,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
       /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${gatewayPidOf(lab.fleet.service)}/status`, "utf8"))?.[1],
     ) / 1024;
 
-  /** The library's own protocol object, with which a client can violate the protocol. */
+  /** Returns the SSH library's internal protocol object, with which a test can violate the protocol. */
   const protocolOf = (client: ssh2.Client) =>
     (client as unknown as { readonly _protocol: ClientProtocol })._protocol;
 
@@ -78,7 +79,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
       const socket = open({ localPort });
       await once(socket, "connect");
       socket.write("SSH-2.0-broken\r\n");
-      // An SSH packet other than a key exchange.
+      // An SSH packet that does not belong to a key exchange.
       socket.write(Buffer.from("0000000c0ac800000000000000000000", "hex"));
       if (time % 2 === 0) await turn();
       else await Promise.race([once(socket, "data"), once(socket, "close")]);
@@ -96,7 +97,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
       client.on("close", () => {
         isOpen = false;
       });
-      // Every command is followed by another one, whether it succeeded or not.
+      // After every command, the client runs another command, whether the earlier command succeeded or not.
       const again = () => void setImmediate(openAnother);
       const many = Promise.withResolvers<void>();
       let count = 0;
@@ -118,7 +119,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
                 .resume();
           });
         } catch {
-          // The client has closed meanwhile.
+          // The client has already closed the connection.
         }
       };
       for (let channel = 0; channel < 20; channel += 1) openAnother();
@@ -169,7 +170,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     client.on("error", () => {});
     const closed = closeOf(client);
     client.once("handshake", () => attack(protocolOf(client)));
-    // The client never chooses a method.
+    // The client never chooses an authentication method.
     client.connect({ sock: open(), username: lab.to, authHandler: () => {} });
     await closed;
     await unharmed();
@@ -204,7 +205,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     client.connect({ sock: open(), username, privateKey: readFileSync(lab.key) });
     await once(client, "ready");
     const closed = closeOf(client);
-    // The client reads nothing, so its window does not grow either.
+    // The client reads nothing, so the client does not enlarge the device's window.
     await exec(client, "anything");
     await closed;
     device.stop();
@@ -224,7 +225,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     await unharmed();
   });
 
-  it("closes channels without a request, each once", async () => {
+  it("closes each channel without a request exactly once", async () => {
     const client = await loggedIn();
     const protocol = protocolOf(client);
     const answers = { opened: 0, closed: 0, refused: 0 };
@@ -288,7 +289,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     const codes: unknown[] = [];
     await someAtATime([...Array(66).keys()], 4, async () => {
       const client = lab.spawnSsh({ flags: ["-S", path], command: "exit 7" });
-      // More input than the command reads, also after it has ended.
+      // The client sends more input than the command reads, and still sends after the command has ended.
       Readable.from(Array(1_000).fill("y\n".repeat(1_000))).pipe(client.stdin.on("error", () => {}));
       codes.push((await once(client, "exit"))[0]);
       client.stdin.destroy();
@@ -354,7 +355,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
       .toContainEqual(expect.objectContaining({ address: "127.0.0.1", reason: "Bad packet length" }));
   });
 
-  /** A device that answers every command with a text. */
+  /** Returns the behavior of a device that answers every command with a text. */
   const answers = (text: string) => ({
     exec: (channel: ssh2.ServerChannel) => {
       channel.write(text);
@@ -363,7 +364,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     },
   });
 
-  it("keeps a device's tunnel from an attacker who knows the device's enrollment data", async () => {
+  it("keeps a device's tunnel when an attacker enrolls with the device's enrollment data", async () => {
     const own = await HostileDevice.start(lab.fleet, "own-x", answers("own"));
     const forged = { ...own.identity, privateKey: newRsaKey() };
     const attacker = await HostileDevice.start(lab.fleet, "own-x", answers("forged"), forged);
@@ -396,10 +397,10 @@ describeSsh("attacks on the gateway", options, (lab) => {
   });
 });
 
-/** Settles once a client's connection has closed, with or without an error. */
+/** Resolves after a client's connection has closed, with or without an error. */
 const closeOf = (client: ssh2.Client) => new Promise<void>((resolve) => void client.on("close", resolve));
 
-/** The part of the library's client protocol that attacks use. */
+/** The parts of the SSH library's client protocol that attacks use. */
 interface ClientProtocol {
   readonly _handlers: Record<string, () => void>;
   session(channel: number, window: number, packet: number): void;
@@ -413,7 +414,7 @@ describeSsh("a gateway process", { flags: ["--ssh-refusals-per-address", "4"] },
 
   it.each([
     ["is killed", "SIGKILL"],
-    // A stopped process answers as little as one in an endless loop.
+    // A stopped process responds as little as a process in an endless loop.
     ["hangs", "SIGSTOP"],
   ] as const)("that %s loses only its sessions, and is restarted", async (_what, signal) => {
     const first = gatewayPidOf(lab.fleet.service) ?? 0;
@@ -421,7 +422,7 @@ describeSsh("a gateway process", { flags: ["--ssh-refusals-per-address", "4"] },
     const sessions = () => lab.fleet.client.getSessions({});
     await expect.poll(async () => (await sessions()).filter(({ active }) => active).length).toBe(1);
     process.kill(first, signal);
-    // The API answers meanwhile.
+    // The API responds while the gateway process does not.
     await expect.poll(async () => (await sessions()).filter(({ active }) => active).length).toBe(0);
     expect((await open).code).toBe(255);
     await expect.poll(() => gatewayPidOf(lab.fleet.service)).not.toBe(first);
@@ -434,7 +435,7 @@ describeSsh("a gateway process", { flags: ["--ssh-refusals-per-address", "4"] },
       const failed = once(client, "error").catch((error: unknown) => error);
       client.on("error", () => {});
       const sock = connect({ port: lab.fleet.port, host: "127.0.0.1", localAddress: "127.0.1.9" });
-      // The library has sent its key exchange offer by then.
+      // When the client rejects the host key, the library has already sent its key exchange offer.
       client.connect({ sock, username: "any", hostVerifier: () => false });
       await failed;
       sock.destroy();

@@ -10,7 +10,7 @@ const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
 const options = {
   flags: [
     ...["--ssh-startups-per-address", "5", "--ssh-refusals-per-address", "4", "--ssh-forwarding", "on"],
-    // Narrower than the agent's list, so that the test sees the gateway's list.
+    // The gateway's list of variables is narrower than the agent's list, so that the test observes the gateway's list.
     ...["--trusted-proxies", "127.0.0.9", "--ssh-environment", "LANG,LC_KNOWN*"],
   ],
   agent: { flags: ["--allow-forwarding"] },
@@ -23,7 +23,7 @@ describeSsh("the SSH entry", options, (lab) => {
   });
   const login = (more: Partial<Login> = {}) => lab.ssh({ command: "echo in", ...more });
 
-  /** Opens a connection that sends only the given bytes. */
+  /** Opens a connection and sends only the given bytes. */
   function openSocket(from: string, bytes: string | Buffer = ""): Socket {
     const socket = connect({ port: lab.fleet.port, host: "127.0.0.1", localAddress: from });
     socket.on("error", () => {});
@@ -104,7 +104,7 @@ describeSsh("the SSH entry", options, (lab) => {
     expect(silent.filter((socket) => socket.closed).length).toBeLessThan(5);
   });
 
-  it("blocks an address after too many refusals, and no other address", async () => {
+  it("blocks only the address of a client with too many refused logins", async () => {
     const other = newKey(lab.folder, "refused");
     for (let time = 0; time < 4; time += 1) {
       expect((await login({ key: other, from: "127.0.5.1" })).stderr).toContain("Permission denied");
@@ -113,7 +113,7 @@ describeSsh("the SSH entry", options, (lab) => {
     expect(await login({ from: "127.0.5.2" })).toMatchObject({ stdout: "in\n" });
   });
 
-  /** Returns the logged address of a refused login over a connection that begins with a header. */
+  /** Sends a header and a login that the gateway rejects. Returns the client's address in the log. */
   async function addressSeen(from: string, header: string | Buffer): Promise<unknown> {
     const before = lab.fleet.service.logs().length;
     const client = new ssh2.Client();
@@ -196,7 +196,7 @@ describeSsh("the SSH entry", options, (lab) => {
     expect(list.split(",").toSorted()).toEqual([...ecdsa, "rsa-sha2-256", "rsa-sha2-512", "ssh-ed25519"]);
   });
 
-  it("uses strict key exchange, which prevents a truncated prefix", async () => {
+  it("uses strict key exchange, which prevents prefix truncation attacks", async () => {
     const { stderr } = await login({ flags: ["-vv", "-o", "LogLevel=DEBUG2"] });
     expect(stderr).toContain("kex-strict-s-v00@openssh.com");
     expect(stderr).toContain("resetting send seqnr");

@@ -4,7 +4,7 @@ import { IdleTimer } from "../../server/gateway/ssh/DeviceLogin.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-it("calls its function after its time without activity", () => {
+it("calls the function after the given time without activity", () => {
   const idle = vi.fn();
   const timer = new IdleTimer(60_000, idle);
   timer.start();
@@ -18,7 +18,7 @@ it("calls its function after its time without activity", () => {
   expect(idle).toHaveBeenCalledOnce();
 });
 
-it("calls nothing without a limit, or once it is stopped", () => {
+it("does not call the function without a time limit, or after the timer is stopped", () => {
   const idle = vi.fn();
   for (const limit of [0, 1_000]) {
     const timer = new IdleTimer(limit, idle);

@@ -25,20 +25,20 @@ type Session = ResponseOf<"getSession">;
 type AgentSettings = Pick<AgentOptions, "env" | "flags">;
 
 interface LabOptions extends Pick<ServiceOptions, "env" | "flags"> {
-  /** Options of the agent. A function is called when the tests start. */
+  /** Options of the agent. If this is a function, the lab calls it when the tests start. */
   readonly agent?: AgentSettings | (() => AgentSettings);
-  /** Runs once the device is accepted. */
+  /** Runs after the device has been accepted. */
   readonly begin?: (lab: SshLab) => Promise<unknown>;
 }
 
-/** A service with an SSH entry, an accepted device with its agent, and a key that admits every login name. */
+/** A service with an SSH entry, an accepted device with its agent, and a key that allows every login name. */
 export class SshLab {
   static readonly hostname = "edge-1";
   readonly #options: LabOptions;
   readonly #folder = openFolder();
   #fleet: SshService | undefined;
   #agent: TestAgent | undefined;
-  /** Path of the private key. */
+  /** Path of the private key for logins. */
   key = "";
   fingerprint = "";
 
@@ -46,7 +46,7 @@ export class SshLab {
     this.#options = options;
   }
 
-  /** A folder that the agent's user may enter. */
+  /** A folder that the agent's user can access. */
   get folder(): string {
     return this.#folder.path;
   }
@@ -61,7 +61,7 @@ export class SshLab {
     return this.#agent;
   }
 
-  /** The login target of the device. */
+  /** The login name and host name with which clients log in to the device. */
   get to(): string {
     return `root@${this.fleet.namespace}.${SshLab.hostname}`;
   }
@@ -91,13 +91,13 @@ export class SshLab {
 
   #login = (more: Partial<Login>): Login => ({ to: this.to, port: this.fleet.port, key: this.key, ...more });
 
-  /** Runs OpenSSH's client with the key to its end. */
+  /** Runs OpenSSH's client with the key until the client exits. */
   readonly ssh = (more: Partial<Login> = {}, stdin?: string) => ssh(this.#login(more), stdin);
 
   /** Starts OpenSSH's client with the key. */
   readonly spawnSsh = (more: Partial<Login> = {}) => spawnSsh(this.#login(more));
 
-  /** Returns the latest session as soon as it matches. */
+  /** Waits until the latest session matches. Returns the session. */
   async session(matches: (session: Session) => boolean): Promise<Session> {
     const { client } = this.fleet;
     let latest: Session | undefined;
@@ -112,7 +112,7 @@ export class SshLab {
   }
 }
 
-/** Like `describe`, with a lab for its tests. Without OpenSSH they are skipped. */
+/** Like `describe`, with a lab for the tests. Skips the tests if OpenSSH is not installed. */
 export function describeSsh(title: string, options: LabOptions, tests: (lab: SshLab) => void): void {
   describe.skipIf(withoutSsh)(`${title}${withoutSsh ? ` (${withoutSsh})` : ""}`, () => {
     const lab = new SshLab(options);
@@ -122,7 +122,7 @@ export function describeSsh(title: string, options: LabOptions, tests: (lab: Ssh
   });
 }
 
-/** Returns the setting that makes an agent accept a password. */
+/** Returns the environment variable with which an agent accepts the password. */
 export function passwordSetting(password: string): { readonly GATEHOUSE_AGENT_PASSWORD_HASH: string } {
   const hash = execFileSync(process.execPath, [AGENT, "hash-password"], { input: `${password}\n` });
   return { GATEHOUSE_AGENT_PASSWORD_HASH: hash.toString().trim() };

@@ -66,7 +66,7 @@ describe.skipIf(withoutSsh)(
       await expect.poll(active, { timeout: 60_000 }).toBe(0);
     });
 
-    it(`accepts logins beside ${2 * CLIENTS_PER_KIND} clients that are silent, or stop halfway`, async () => {
+    it(`accepts logins while ${2 * CLIENTS_PER_KIND} other clients send nothing, or stop during the handshake`, async () => {
       const silentClients = Array.from({ length: 2 * CLIENTS_PER_KIND }, (_, index) => {
         const socket = connect({ port: fleet.port, host: "127.0.0.1", localAddress: "127.0.0.9" });
         socket.on("error", () => {});
@@ -90,7 +90,8 @@ describe.skipIf(withoutSsh)(
       console.log(
         `p99 of a login beside ${2 * CLIENTS_PER_KIND} silent clients: ${p99.toFixed(0)} ms, median ${times[LOGINS / 2]?.toFixed(0)} ms`,
       );
-      // The documented limit is one second, on a machine without other load.
+      // The documented limit is one second on a machine without other load. The test allows more time, for machines
+      // with other load.
       expect(p99).toBeLessThan(5000);
       for (const socket of silentClients) socket.destroy();
     });

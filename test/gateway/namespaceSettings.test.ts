@@ -23,7 +23,7 @@ describeSsh("settings of a namespace", options, (lab) => {
   const ended = () => lab.session(({ active }) => !active);
 
   describe("ssh_forwarding", () => {
-    /** Starts a server that answers only after its client has ended its direction. */
+    /** Starts a server that responds only after the client has ended its direction of the connection. */
     async function startEcho() {
       const server = createServer({ allowHalfOpen: true }, (socket) => {
         let sent = "";
@@ -38,7 +38,7 @@ describeSsh("settings of a namespace", options, (lab) => {
       return { port, target: `127.0.0.1:${port}`, stop: () => server.close() };
     }
 
-    it("allows the logins and targets of its rules, and no others", async () => {
+    it("allows only the logins and targets of its rules", async () => {
       const echo = await startEcho();
       try {
         const forward = (target: string) => login({ flags: ["-o", "LogLevel=INFO", "-W", target] }, "hello");
@@ -49,12 +49,12 @@ describeSsh("settings of a namespace", options, (lab) => {
         );
         await set({ sshForwarding: [{ login: "deploy", target: `127\\.0\\.0\\.1:${echo.port}` }] });
         expect(await forward(echo.target)).toMatchObject({ code: 0, stdout: "got hello" });
-        // A pattern must match the whole target and the whole login.
+        // A rule applies only if its patterns match the whole target and the whole login name.
         await set({ sshForwarding: [{ login: "deploy", target: "127" }] });
         expect((await forward(echo.target)).code).toBe(255);
         await set({ sshForwarding: [{ login: "dep", target: ".*" }] });
         expect((await forward(echo.target)).code).toBe(255);
-        // A pattern that is valid alone, and invalid in a group.
+        // A pattern that is valid alone, but invalid inside a group.
         await set({ sshForwarding: [{ login: ".*", target: "x\\Q" }] });
         expect((await forward(echo.target)).code).toBe(255);
         await set({ sshForwarding: [{ login: "x\\Q", target: ".*" }] });
@@ -100,7 +100,7 @@ describeSsh("settings of a namespace", options, (lab) => {
       await set({ sessionRecord: true, sessionRecordMode: mode });
       const file = join(lab.folder, "file");
       writeFileSync(file, "content of a file");
-      // Makes the file readable for the agent's user with every umask.
+      // Makes the file readable for the agent's user, whatever the umask is.
       chmodSync(file, 0o644);
       expect((await login({ command: `cat ${file}` })).stdout).toBe("content of a file");
       const command = await isRecorded();
@@ -136,7 +136,7 @@ describeSsh("settings of a namespace", options, (lab) => {
       expect(await isRecorded()).toBe(true);
     });
 
-    it("stops at the size of session_record_megabytes", async () => {
+    it("stops a recording at the size of session_record_megabytes", async () => {
       await set({ sessionRecord: true, sessionRecordMegabytes: 1 });
       expect((await login({ command: "head -c 3000000 /dev/zero | tr '\\0' x" })).stdout).toHaveLength(
         3_000_000,
@@ -166,7 +166,7 @@ describeSsh("settings of a namespace", options, (lab) => {
     }
   });
 
-  it("reports since when a device is offline at a login", async () => {
+  it("reports at a login since when the device has been offline", async () => {
     await lab.agent.stop();
     const { uid } = lab.agent;
     const device = async () => lab.fleet.client.getDevice({ params: { uid } });

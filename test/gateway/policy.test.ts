@@ -19,11 +19,14 @@ import { proxyHeader1, proxyHeader2, type SshProxy, startSshProxy } from "../sup
 const DEVICES = { "web-1": ["prod", "web"], "web-2": ["web"], "db-1": ["prod", "database"] } as const;
 const TAGS = ["prod", "web", "database"];
 const LOGINS = ["root", "deploy", "ana"];
-/** Addresses of direct clients. */
+/** Addresses of clients that connect without the proxy. */
 const OWN_ADDRESSES = ["127.0.0.1", "127.0.0.2", "127.0.1.3"];
 /** The address of a trusted proxy. */
 const PROXY = "127.0.0.9";
-/** Client addresses that the proxy reports, with their headers, one of each version of the protocol. */
+/**
+ * Client addresses that the proxy reports, and functions that create their headers, one for each version of the
+ * protocol.
+ */
 const PROXIED = { "198.51.100.7": proxyHeader1, "2001:db8::7": proxyHeader2 } as const;
 const ADDRESSES = [...OWN_ADDRESSES, ...Object.keys(PROXIED)];
 /** Names of the clients' keys. */
@@ -31,7 +34,7 @@ const KEYS = ["one", "two", "three"] as const;
 
 const login = fc.constantFrom(...LOGINS);
 const device = fc.constantFrom(...(Object.keys(DEVICES) as (keyof typeof DEVICES)[]));
-/** Generates the usual value two times out of three, so that several parts of a policy match one login. */
+/** Generates the usual value two times out of three. Several parts of a policy then often match the same login. */
 const mostly = <T>(usual: T, other: fc.Arbitrary<T>): fc.Arbitrary<T> =>
   fc.oneof({ weight: 2, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: other });
 const username = mostly(
@@ -57,13 +60,13 @@ const rule = fc.record({
   username,
   filter,
 });
-/** A random policy of the fleet. */
+/** Generates a random policy for the fleet. */
 const policy = fc.record({
-  // The namespace does not always have the third key.
+  // The third key is optional.
   keys: fc.tuple(key, key, fc.option(key, { freq: 2 })),
   rules: fc.array(rule, { minLength: 2, maxLength: 6, size: "max" }),
 });
-/** A random login at the fleet. */
+/** A random login to a device of the fleet. */
 const loginAttempt = fc.record({
   key: fc.constantFrom(...KEYS),
   login,
@@ -73,13 +76,13 @@ const loginAttempt = fc.record({
 
 /** A namespace's keys and firewall rules. */
 type Policy = typeof policy extends fc.Arbitrary<infer T> ? T : never;
-/** A login with its key, its device and its address. */
+/** A login attempt with its key, its device and its address. */
 type LoginAttempt = typeof loginAttempt extends fc.Arbitrary<infer T> ? T : never;
 
-/** The result of a login. */
+/** The outcome of a login attempt. */
 type Outcome = "in" | "refused by key" | "refused by rule";
 
-/** Evaluates the policy with functions of the SDK only. */
+/** Evaluates the policy for a login attempt, only with functions of the SDK. */
 function decide({ keys, rules }: Policy, attempt: LoginAttempt): Outcome {
   const used = keys[KEYS.indexOf(attempt.key)] ?? null;
   const tags = DEVICES[attempt.device];
@@ -110,7 +113,7 @@ const withoutTags = <T extends { readonly filter: DeviceFilter }>(each: T): T =>
   filter: each.filter.tags ? {} : each.filter,
 });
 
-/** Wrong evaluations. The logins of a test must distinguish each of them from the right one. */
+/** Wrong ways to evaluate a policy. The logins of a test must distinguish each wrong way from the right evaluation. */
 const WRONG_EVALUATIONS: Readonly<Record<string, (declared: Policy, attempt: LoginAttempt) => Outcome>> = {
   "login names of keys are ignored": withKeys((each) => ({ ...each, username: ".*" })),
   "filters of keys are ignored": withKeys((each) => ({ ...each, filter: {} })),
@@ -127,13 +130,13 @@ const WRONG_EVALUATIONS: Readonly<Record<string, (declared: Policy, attempt: Log
     decide(declared, { ...attempt, address: attempt.address in PROXIED ? PROXY : attempt.address }),
 };
 
-/** The logins of this seed distinguish all {@link WRONG_EVALUATIONS} from the right evaluation. */
+/** With this seed, the logins distinguish all {@link WRONG_EVALUATIONS} from the right evaluation. */
 const SEED = 823;
 
-/** Concurrent logins of a client. They share the machine's cores. */
+/** Number of concurrent logins. The clients share the machine's cores with the service. */
 const AT_A_TIME = 6;
 
-/** Outcomes by the reason in the log. */
+/** Outcomes of refused logins, by the reason in the log. */
 const OUTCOMES: Readonly<Record<string, Outcome>> = {
   key: "refused by key",
   filter: "refused by key",
@@ -172,7 +175,7 @@ describe.skipIf(withoutSsh)(`logins by OpenSSH${withoutSsh ? ` (${withoutSsh})` 
     folder.remove();
   });
 
-  /** Replaces the namespace's keys and rules with those of a policy. */
+  /** Replaces the namespace's keys and rules with the keys and rules of a policy. */
   async function declare({ keys, rules }: Policy): Promise<void> {
     const { client } = fleet;
     for (const { fingerprint } of await client.getPublicKeys({})) {
@@ -196,7 +199,7 @@ describe.skipIf(withoutSsh)(`logins by OpenSSH${withoutSsh ? ` (${withoutSsh})` 
 
   const targetOf = ({ login, device }: LoginAttempt) => `${login}@${fleet.namespace}.${device}`;
 
-  /** Logs in, and compares the outcome with the policy. */
+  /** Logs in, and compares the outcome with the evaluation of the policy. */
   async function compare(declared: Policy, attempt: LoginAttempt): Promise<Outcome> {
     const expected = decide(declared, attempt);
     const proxy = proxies.get(attempt.address);
@@ -213,7 +216,7 @@ describe.skipIf(withoutSsh)(`logins by OpenSSH${withoutSsh ? ` (${withoutSsh})` 
     return expected;
   }
 
-  /** Logins in the log since a line. */
+  /** Returns the logins that the log contains after a line number. */
   const loggedSince = (line: number) =>
     fleet.service
       .logs()
@@ -242,18 +245,18 @@ describe.skipIf(withoutSsh)(`logins by OpenSSH${withoutSsh ? ` (${withoutSsh})` 
         expected.push([targetOf(one), one.address, outcome].join(" "));
         outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
       });
-      // Clients only see a refusal. The log has the reason.
+      // A refusal shows no reason to the client, so the test reads the reason from the log.
       await expect.poll(() => loggedSince(line).sort()).toEqual(expected.sort());
     }
-    // All outcomes occur, so a constant answer cannot pass.
+    // All outcomes must occur. A gateway that always returns the same outcome cannot pass.
     expect([...outcomes.keys()].sort()).toEqual(["in", "refused by key", "refused by rule"]);
     expect([...outcomes.values()].reduce((sum, count) => sum + count, 0)).toBe(rounds * each);
     console.log(`${rounds * each} logins compared:`, Object.fromEntries(outcomes));
   }
 
-  it("succeed exactly if the policy admits them", () => compareMany(10, 5));
+  it("succeed exactly if the policy allows them", () => compareMany(10, 5));
 
-  it("succeed exactly if the policy admits them, 400 times", { tags: ["long"], timeout: 600_000 }, () =>
+  it("succeed exactly if the policy allows them, 400 times", { tags: ["long"], timeout: 600_000 }, () =>
     compareMany(40, 10),
   );
 });

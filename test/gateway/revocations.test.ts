@@ -12,7 +12,7 @@ describeSsh("open sessions", {}, (lab) => {
     device: { uid: lab.agent.uid, hostname: SshLab.hostname },
   });
 
-  it("have the key that opened them, and can be listed by it", async () => {
+  it("show the fingerprint of their key, and can be filtered by this fingerprint", async () => {
     expect(await lab.ssh({ command: "true" })).toMatchObject({ code: 0 });
     const [session] = await lab.fleet.client.getSessions({ query: { keyFingerprint: lab.fingerprint } });
     expect(session).toMatchObject({ deviceUid: lab.agent.uid, keyFingerprint: lab.fingerprint });
@@ -26,7 +26,7 @@ describeSsh("open sessions", {}, (lab) => {
     const otherLogin = { sourceIp: ".*", username: "another", filter: { hostname: ".*" } };
     const rule = { ...otherLogin, action: "deny", active: true, priority: 1 } as const;
     const { id } = await client.createFirewallRule({ body: rule });
-    // The same change of the policy ends the access of another session.
+    // The same change of the policy revokes the access of another session.
     const { shown } = await revoke(revocationLab(), "key");
     expect(shown).toContain("access was revoked");
     child.stdin.end("still here\n");

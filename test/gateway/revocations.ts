@@ -10,9 +10,9 @@ import { newKey, publicHalf, spawnSsh } from "../support/sshFleet.ts";
 export const REVOCATIONS = ["key", "rule", "member", "tag", "device"] as const;
 export type Revocation = (typeof REVOCATIONS)[number];
 
-/** The service and the device of open logins, and the API that revokes their access. */
+/** The service and the device of open logins, and the client with which tests revoke access. */
 export interface RevocationLab {
-  /** The API as the namespace's owner. */
+  /** An API client that authenticates as the namespace's owner. */
   readonly client: Client;
   /** The service that logins go through. */
   readonly service: TestService;
@@ -21,7 +21,7 @@ export interface RevocationLab {
   readonly namespace: string;
   /** An accepted device that is online. */
   readonly device: { readonly uid: string; readonly hostname: string };
-  /** A folder for keys. */
+  /** A folder for the private keys of logins. */
   readonly folder: string;
 }
 
@@ -33,8 +33,8 @@ interface OpenLogin {
 }
 
 /**
- * Opens a login, revokes its access in one way, and waits until the login has ended.
- * @returns the milliseconds from the answer to the change until the end, and the client's output
+ * Opens a login, revokes its access in the given way, and waits until the login has ended.
+ * @returns the time from the response to the change until the end, in milliseconds, and the client's output
  */
 export async function revoke(lab: RevocationLab, how: Revocation): Promise<{ ms: number; shown: string }> {
   const { client, device, tenant } = lab;
@@ -85,7 +85,7 @@ export async function revoke(lab: RevocationLab, how: Revocation): Promise<{ ms:
   return { ms, shown: openLogin.shown() };
 }
 
-/** Opens a shared connection of OpenSSH with a command on it. */
+/** Opens a login over a shared OpenSSH connection, and runs a command. */
 async function openSshLogin({ namespace, device, sshPort }: RevocationLab, key: string): Promise<OpenLogin> {
   const to = `root@${namespace}.${device.hostname}`;
   const child = spawnSsh({ to, port: sshPort, key, command: "echo begun; exec cat" });
@@ -98,7 +98,7 @@ async function openSshLogin({ namespace, device, sshPort }: RevocationLab, key: 
   return { ended, shown: () => shown };
 }
 
-/** Opens a web terminal as a user with a key. */
+/** Opens a web terminal as a user who logs in to the device with a key. */
 async function openTerminal(
   { service, device }: RevocationLab,
   key: string,
@@ -117,7 +117,7 @@ async function openTerminal(
     return ((await answer.json()) as { readonly token: string }).token;
   };
   const login = await post("/api/login", user);
-  // The token identifies the user. The operation needs no token, so the SDK sends none.
+  // The token identifies the user. The SDK sends no token, because the operation does not require authentication.
   const request = { device: device.uid, username: "root", fingerprint, signature };
   const token = await post("/ws/ssh", request, { authorization: `Bearer ${login}` });
   const socket = new WebSocket(`${service.url.replace("http", "ws")}/ws/ssh?token=${token}&cols=80&rows=24`, {

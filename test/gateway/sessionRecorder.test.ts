@@ -52,7 +52,7 @@ it("writes each session completely and in order, in batches of limited size", as
             else if (entry.kind === "event") written[Number(uid)] += `[${entry.type}]`;
           }
         }
-        // A batch has at least one entry of a session.
+        // A batch contains at least one entry of a session, even if the entry exceeds the limit.
         expect(characters).toBeLessThanOrEqual(64 * 1024 + 32_000);
       }
       expect(written).toEqual(expected);
@@ -61,7 +61,7 @@ it("writes each session completely and in order, in batches of limited size", as
   );
 });
 
-it("keeps the last of successive sizes, and reports when it is full", async () => {
+it("keeps only the last of successive terminal sizes, and reports when its buffer is full", async () => {
   const batches: (readonly SessionEntries[])[] = [];
   const writer = new SessionWriter(async (sessions) => {
     batches.push(sessions);
@@ -80,7 +80,7 @@ it("keeps the last of successive sizes, and reports when it is full", async () =
   await session.finish();
 });
 
-it("stops recording a session that has reached its limit, and continues its events", async () => {
+it("stops recording the output of a session at the limit, and still records events", async () => {
   const kinds: string[] = [];
   const writer = new SessionWriter(async (sessions) => {
     for (const { entries } of sessions) kinds.push(...entries.map(({ kind }) => kind));
@@ -97,7 +97,7 @@ it("stops recording a session that has reached its limit, and continues its even
   expect(kinds).toEqual(["output", "event"]);
 });
 
-it("continues if the database fails", async () => {
+it("continues after an error of the database", async () => {
   const writer = new SessionWriter(() => Promise.reject(new Error("the database is unavailable")), silent);
   const session = writer.open("one", true);
   session.begun();
@@ -106,7 +106,7 @@ it("continues if the database fails", async () => {
   await session.finish();
 });
 
-it("writes nothing of a session before it has begun, and everything afterwards", async () => {
+it("writes the entries of a session only after the session has begun", async () => {
   const kinds: string[] = [];
   const writer = new SessionWriter(async (sessions) => {
     for (const { entries } of sessions) kinds.push(...entries.map(({ kind }) => kind));

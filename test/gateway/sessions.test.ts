@@ -30,7 +30,7 @@ const PASSWORD = "kept at the device alone";
 
 const options = {
   env: { GATEHOUSE_LOG_LEVEL: "debug" },
-  // The agent would forward connections on request.
+  // The agent allows forwarding, so that only the gateway can refuse it.
   agent: () => ({ env: passwordSetting(PASSWORD), flags: ["--allow-forwarding"] }),
   begin: ({ fleet: { client, tenant } }: SshLab) =>
     client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } }),
@@ -39,7 +39,7 @@ const options = {
 describeSsh("sessions of OpenSSH", options, (lab) => {
   const login = (command: string) => lab.ssh({ command });
 
-  /** Waits until a client's login has written a text, and returns its output. */
+  /** Waits until a client's output contains a text. Returns the output. */
   async function untilWritten(stream: NodeJS.ReadableStream, expected: string): Promise<string> {
     let seen = "";
     for await (const chunk of stream) {
@@ -107,7 +107,7 @@ describeSsh("sessions of OpenSSH", options, (lab) => {
     const { code, stderr } = await lab.ssh({ flags });
     expect(code).toBe(255);
     expect(stderr).toContain("forwarding failed");
-    // The client leaves before the gateway has reached the device. The log must not blame the device.
+    // The client disconnects before the gateway has reached the device. The log must not report an error of the device.
     const { uid } = await lab.session(({ active }) => !active);
     const logLines = () => lab.fleet.service.logs().filter((line) => line.session === uid);
     await expect.poll(() => logLines().length).toBe(2);
@@ -147,7 +147,7 @@ describeSsh("sessions of OpenSSH", options, (lab) => {
   it("transfer files unchanged in both directions", { tags: ["long"], timeout: 120_000 }, async () => {
     const { sent, received, moved } = { sent: "sent", received: "received", moved: "moved" };
     const at = (name: string) => join(lab.folder, name);
-    // The device of the tests is this machine. The agent's user must be able to write here.
+    // The device of the tests is this machine, so the agent's user must be able to write to this folder.
     chmodSync(lab.folder, 0o777);
     execFileSync("dd", ["if=/dev/urandom", `of=${at(sent)}`, "bs=1M", "count=100", "status=none"]);
     const batch = at("batch");
@@ -197,7 +197,7 @@ describeSsh("sessions of OpenSSH", options, (lab) => {
     await lab.session(({ authenticated, active }) => authenticated && !active);
     expect(await withPassword("another one")).toEqual({ output: "", code: 255 });
     await lab.session(({ authenticated, active }) => !authenticated && !active);
-    // After a wrong password, an unknown key is rejected too.
+    // The client tries a wrong password, and then an unknown key. Both are rejected.
     const unknownKey = newKey(lab.folder, "unknownKey");
     const order = ["-o", "PreferredAuthentications=password,publickey", "-i", unknownKey];
     expect(await withPassword("another one", order)).toEqual({ output: "", code: 255 });
@@ -283,7 +283,7 @@ it.skipIf(withoutSsh)(
         port = Number(new URL(again.url).port);
         expect(await newClient.getSessions({})).toMatchObject([{ active: false, authenticated: true }]);
         await agent.tunnels(2);
-        // The client recognizes the gateway's host key.
+        // The gateway must present the same host key as before.
         const flags = hostKeyFlags("yes");
         const back = await ssh({ to, port: sshPortOf(again), key, command: "echo back", flags });
         expect(back).toMatchObject({ stdout: "back\n" });

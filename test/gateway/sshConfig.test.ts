@@ -84,7 +84,7 @@ describe("the devices", () => {
     expect(await hosts("--online")).toEqual(["web-2", "web-10"]);
   });
 
-  it("fail if a selector matches none, or none remains", async () => {
+  it("fail if a selector matches no device, or if no device remains", async () => {
     const unknown = await print("--tag", "prd");
     expect(unknown).toMatchObject({ code: 1, stdout: "" });
     expect(unknown.stderr).toContain(
@@ -96,7 +96,7 @@ describe("the devices", () => {
   });
 
   it("are skipped with exit code 2 if their names would change the configuration", async () => {
-    // A hostile service could answer this. The real service stores no such name.
+    // A hostile service could return this name. The real service stores no such name.
     const proxy = await listening(
       createServer(async ({ url = "", headers }, answer) => {
         const key = String(headers["x-api-key"]);

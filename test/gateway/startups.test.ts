@@ -3,7 +3,7 @@ import { PassThrough } from "node:stream";
 import { expect, it } from "vitest";
 import { Startups } from "../../server/gateway/ssh/Startups.ts";
 
-/** Adds connections of a network, and collects those that begin. */
+/** Adds connections of a network. Returns the connections that may begin the key exchange. */
 function connections(startups: Startups, network: string, count: number) {
   const begun: Socket[] = [];
   const sockets = Array.from({ length: count }, () => {

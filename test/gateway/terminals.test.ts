@@ -19,7 +19,7 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
   const recordOf = (uid: string, seat: string) =>
     lab.fleet.client.getSessionRecord({ params: { uid, seat } });
 
-  /** Opens OpenSSH's client in a terminal window. */
+  /** Opens OpenSSH's client in a terminal window of the given size. */
   function openWindow(cols: number, rows: number, command?: string) {
     const args = [
       "-F",
@@ -51,7 +51,7 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
     };
   }
 
-  it("have the size of the client's window, also in the recording", async () => {
+  it("have the size of the client's window, and the recording has the same sizes", async () => {
     const window = openWindow(91, 31, "stty size; read line; stty size; exit 4");
     await window.untilShown("31 91");
     window.resize(132, 43);
@@ -76,7 +76,7 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
     expect(sizeOf("43 132")).toEqual([132, 43]);
   });
 
-  it("accept a new size while the device begins", async () => {
+  it("accept a new size while the device starts the command", async () => {
     const client = new ssh2.Client();
     client.connect({
       host: "127.0.0.1",
@@ -90,12 +90,12 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
       new Promise<ssh2.ClientChannel>((resolve, reject) => {
         client.exec(command, { ...(window && { pty: window }) }, (error, channel) => {
           if (error) return reject(error);
-          // The gateway has answered, the device has not.
+          // At this time, the gateway has confirmed the terminal, but the device has not.
           if (window) channel.setWindow(43, 132, 0, 0);
           resolve(channel);
         });
       });
-    // For the first channel, the gateway would have to reach the device first.
+    // Runs one command first, because the gateway connects to the device for the first channel.
     expect(await text(await run("echo reached"))).toBe("reached\n");
     const channel = await run("read line; stty size", { cols: 91, rows: 31, height: 0, width: 0 });
     channel.end("go on\n");
@@ -145,7 +145,8 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
     await lab.ssh({}, "true piped-in-secret\n");
     const piped = await lab.session(({ uid, active }) => uid !== typed.uid && !active);
 
-    // The log has both sessions, and the recording has the visible input. So the checks below read the right texts.
+    // The log contains both sessions, and the recording contains the visible input. The checks below therefore read the
+    // right texts.
     const log = lab.fleet.service.output();
     for (const { uid } of [typed, piped]) expect(log).toContain(uid);
     expect(JSON.stringify(await recordOf(typed.uid, "0"))).toContain("typed-in-sight");
@@ -167,7 +168,7 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
     expect(value("gatehouse_gateway_refused_key_exchanges_total")).toBe(0);
   });
 
-  // The last test, since it stops the service.
+  // This test must be the last test, because it stops the service.
   it("continue while the service stops, show a notice, and delay the stop until they end", async () => {
     const window = openWindow(80, 24);
     window.type("echo $((6 * 7)) begun");

@@ -56,7 +56,7 @@ describe("the web terminal", () => {
     folder.remove();
   });
 
-  /** Opens a terminal with a ticket. */
+  /** Opens a web terminal with a ticket. */
   function open(token: string, size = "cols=100&rows=30") {
     const url = `${fleet.service.url.replace("http", "ws")}/ws/ssh?token=${token}&${size}`;
     const socket = new WebSocket(url, { headers: { Origin: fleet.service.url } });
@@ -89,7 +89,7 @@ describe("the web terminal", () => {
     terminal.type("stty size; echo $TERM\n");
     await terminal.untilShown("30 100");
     terminal.resize(120, 40);
-    // A signal announces the new size to the program, separately from its input.
+    // The program receives the new size by a signal, separately from its input.
     terminal.type('until [ "$(stty size)" = "$((39 + 1)) 120" ]; do sleep 0.05; done; stty size\n');
     await terminal.untilShown("40 120");
     const many = "a".repeat(3000);

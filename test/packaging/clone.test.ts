@@ -25,16 +25,16 @@ const MINUTE = 60_000;
 /** An address without a listener. */
 const DEAD_PROXY = "http://127.0.0.1:9";
 const PROXIES = ["http_proxy", "https_proxy", "all_proxy"].flatMap((name) => [name, name.toUpperCase()]);
-/** One file of each project, with processes that change their user if root starts them. */
+/** One test file of each project. If root runs the tests, these files start processes as another user. */
 const ONE_FILE_EACH = ["test/sdk/case", "test/agent/sftp", "test/server/postgresql/gateway"];
 
-/** The PATH without programs that this repository installed. */
+/** The PATH without the folders of this repository. */
 const systemPath = (process.env.PATH ?? "").split(delimiter).filter((folder) => !folder.startsWith(ROOT));
 
-/** A new user's environment, without settings of npm, Vitest and this run. */
+/** The environment of a new user: without the variables that npm, Vitest and this test run set. */
 const environment: NodeJS.ProcessEnv = {
   ...environmentWithout("GATEHOUSE_", "PULUMI_", "TEST_", "VITEST", "NODE_", "npm_", "INIT_CWD"),
-  // The registry may need the machine's own certificate authority.
+  // The variables of the certificate authority stay, since the connection to the npm registry may need them.
   ...(process.env.NODE_EXTRA_CA_CERTS && { NODE_EXTRA_CA_CERTS: process.env.NODE_EXTRA_CA_CERTS }),
   PATH: systemPath.join(delimiter),
 };
@@ -68,7 +68,7 @@ function expectDone({ code, output }: Typed): void {
   expect(output).toMatch(/^Done in /m);
 }
 
-/** Copies the tracked and the new files of this repository. */
+/** Copies the files of this repository that git tracks, and new files that git does not ignore. */
 function cloneTo(clone: string): void {
   const args = ["-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"];
   const files = execFileSync("git", args, { encoding: "utf8" }).split("\0").filter(Boolean);
@@ -78,23 +78,26 @@ function cloneTo(clone: string): void {
   }
 }
 
-/** A folder with the programs of the PATH, except OpenSSH's. */
+/** Fills a folder with links to all programs of the PATH, except the programs of OpenSSH. Returns the folder. */
 function pathWithoutSsh(folder: string): string {
   mkdirSync(folder);
   const programs = systemPath
     .filter((source) => existsSync(source))
     .flatMap((source) => readdirSync(source).map((name) => [name, join(source, name)] as const))
     .filter(([name]) => !/^(ssh|sftp|scp|slogin)/.test(name));
-  // In reverse order, the first of two programs with one name wins.
+  // Like a PATH: of two programs with the same name, the folder contains the first one.
   for (const [name, path] of new Map(programs.reverse())) symlinkSync(path, join(folder, name));
   return folder;
 }
 
-/** The user id of an ordinary user's processes; undefined for the user of the tests if that is not root. */
+/**
+ * User id for the processes of an ordinary user. Undefined if the tests do not run as root: they already run as an
+ * ordinary user.
+ */
 const ordinaryUser = isRoot ? NOBODY : undefined;
 
 describe.skipIf(!gitOnPath || process.platform === "win32")(
-  "a new user's two commands, in a clone that only its owner can read",
+  "the commands npm run demo and npm test, in a clone that only its owner can read",
   { tags: ["long"] },
   () => {
     let folder: string;

@@ -14,7 +14,7 @@ test.each([
   ["provider/bin/pulumi-resource-gatehouse.js", "--help"],
 ])("%s %s %s exits without an error if its output is closed", async (path, ...args) => {
   const child = spawn(process.execPath, [command(path), ...args.filter(Boolean)]);
-  // The pipe is closed before Node.js has started.
+  // Closes the pipe before the new process has started Node.js.
   child.stdout.destroy();
   const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, "exit")]);
   expect([code, stderr]).toEqual([0, ""]);

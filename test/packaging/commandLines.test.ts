@@ -1,4 +1,5 @@
-import { existsSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { type CommandResult, environmentWithout, runCommand } from "../support/command.ts";
@@ -17,7 +18,7 @@ const PROGRAMS: Readonly<Record<string, Run>> = {
   "gatehouse-agent": (...args) => runCommand([AGENT, ...args], { env: environmentWithout("GATEHOUSE_") }),
 };
 
-/** The subcommands in a help text. */
+/** Returns the names of the subcommands that a help text lists. */
 function subcommandsIn(help: string): string[] {
   const sections = help
     .split(/\n\n(?=\S.*:\n)/)
@@ -36,7 +37,7 @@ async function helpOf(run: Run, path: readonly string[] = []): Promise<[path: st
 }
 
 describe.each(Object.entries(PROGRAMS))("%s", (program, run) => {
-  it("ends each help with examples and a page that exists", async () => {
+  it("ends each help text with examples and the address of an existing page", async () => {
     const helps = await helpOf(run);
     expect(helps.length).toBeGreaterThan(2);
     for (const [path, help] of helps) {
@@ -47,7 +48,7 @@ describe.each(Object.entries(PROGRAMS))("%s", (program, run) => {
     }
   });
 
-  it("describes commands and flags with a capital letter first", async () => {
+  it("starts each description of a command or flag with a capital letter", async () => {
     for (const [path, help] of await helpOf(run)) {
       const descriptions = Array.from(help.matchAll(/^ {2}\S.*? {2,}(\S.*)$/gm), ([, text = ""]) => text);
       expect(
@@ -107,8 +108,77 @@ it.each([
   });
 });
 
-it("reports a wrong command line as JSON with --json", async () => {
+it("--json reports a wrong command line as JSON", async () => {
   const { code, stdout } = await gatehouse(["plan", "--json"]);
   expect(code).toBe(1);
   expect(JSON.parse(stdout)).toMatchObject({ ok: false, error: { code: "usage" } });
+});
+
+/** Flags of other programs that documents mention without a command. */
+const OTHER_FLAGS = [
+  ...["--destroy", "--keep", "--output", "--write"], // npm scripts of this project
+  "--changed", // Vitest
+  "--max-semi-space-size", // Node.js
+  "--provenance", // npm
+  "--run-program", // Pulumi
+  "--secret", // Podman
+];
+
+describe("the documents", () => {
+  const documents = execFileSync("git", ["ls-files", "*.md"], { cwd: ROOT, encoding: "utf8" })
+    .split("\n")
+    .filter((file) => file !== "" && !file.includes("recorded"))
+    .map((file): [file: string, text: string] => [file, readFileSync(new URL(file, ROOT), "utf8")]);
+  const flagsIn = (text: string) => text.match(/(?<![\w-])--[a-z][\w-]*/g) ?? [];
+
+  it("use only flags that exist", { timeout: 300_000 }, async () => {
+    const helps = new Map<string, string>();
+    for (const [program, run] of Object.entries(PROGRAMS)) {
+      for (const [path, help] of await helpOf(run)) helps.set(`${program} ${path}`.trim(), help);
+    }
+    const all = new Set([...helps.values()].flatMap(flagsIn).concat(OTHER_FLAGS));
+    const wrong: string[] = [];
+    for (const [file, text] of documents) {
+      const commands = text.matchAll(
+        /(?<=^|[`$&;(] ?|npx |sudo -u \w+ )(gatehouse(?:-server|-agent)?) ([^`#|&\n]*)/gm,
+      );
+      for (const [, program = "", line = ""] of commands) {
+        const words = line.trim().split(/\s+/);
+        // `gatehouse … --engine embedded` refers to several commands.
+        if (words[0] === "…") continue;
+        while (words.length > 0 && !helps.has([program, ...words].join(" "))) words.pop();
+        const path = [program, ...words].join(" ");
+        const known = flagsIn(helps.get(path) ?? "");
+        for (const flag of flagsIn(line)) if (!known.includes(flag)) wrong.push(`${file}: ${path} ${flag}`);
+      }
+      for (const [, flag = ""] of text.matchAll(/`(--[a-z][\w-]*)[^`\n]*`/g)) {
+        if (!all.has(flag)) wrong.push(`${file}: ${flag}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  it("use only environment variables that exist", () => {
+    const sources = execFileSync(
+      "git",
+      ["grep", "-hoE", '("|env\\.|\\{ )GATEHOUSE_[A-Z_]+', "--", "*.ts", "*.mjs"],
+      {
+        cwd: ROOT,
+        encoding: "utf8",
+      },
+    );
+    const settings = documents.find(([file]) => file === "docs/server-settings.md")?.[1] ?? "";
+    const known = new Set((sources + settings).match(/GATEHOUSE_[A-Z_]+/g));
+    const exists = (name: string) =>
+      known.has(name) ||
+      known.has(name.replace(/_FILE$/, "")) ||
+      // `GATEHOUSE_SAML_*` refers to all variables with the prefix.
+      (name.endsWith("_") && [...known].some((variable) => variable.startsWith(name)));
+    const wrong = documents.flatMap(([file, text]) =>
+      (text.match(/GATEHOUSE_[A-Z_]+/g) ?? [])
+        .filter((name) => !exists(name))
+        .map((name) => `${file}: ${name}`),
+    );
+    expect(wrong).toEqual([]);
+  });
 });

@@ -6,16 +6,16 @@ import { promisify } from "node:util";
 import { expect } from "vitest";
 
 export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-/** The packages, in the order of the archives of {@link packAll}. */
+/** The names of the packages, in the same order as the archives that {@link packAll} returns. */
 export const PACKAGES = ["sdk", "provider", "server", "agent"] as const;
 
 export const run = promisify(execFile);
 
-/** Flags of npm that prefer cached packages, and limit the wait for a response before npm retries. */
+/** Flags for npm: prefer cached packages, and limit the time that npm waits for a response before it retries. */
 export const INSTALL_FLAGS =
   "--no-audit --no-fund --foreground-scripts --prefer-offline --fetch-timeout=30000".split(" ");
 
-/** The environment without settings of `npm test`, such as ignored scripts. */
+/** The environment without the variables that `npm test` sets, for example to ignore scripts. */
 const userEnv: NodeJS.ProcessEnv = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)),
 );
@@ -24,10 +24,13 @@ const userEnv: NodeJS.ProcessEnv = Object.fromEntries(
 export const npm = (args: readonly string[], cwd: string, timeout = 0) =>
   run("npm", args, { cwd, env: userEnv, timeout, maxBuffer: 64 * 1024 * 1024 });
 
-/** The folder with the files of a release, if the tests are to use it. */
+/** The folder of a release to test. Undefined if the tests pack the packages themselves. */
 export const RELEASE = process.env.GATEHOUSE_RELEASE;
 
-/** Packs the workspaces like a release, or uses those of a release. Returns the paths of their archives. */
+/**
+ * Returns the paths of the package archives. Uses the archives of the release to test, or packs the workspaces like a
+ * release.
+ */
 export const packAll = (folder: string): Promise<string[]> =>
   Promise.all(PACKAGES.map((name) => (RELEASE === undefined ? pack(name, folder) : packed(name, RELEASE))));
 
@@ -45,7 +48,7 @@ async function pack(name: string, folder: string): Promise<string> {
   return join(folder, filename);
 }
 
-/** The reason for which tests are skipped if npm cannot reach its registry. */
+/** The reason that skipped tests report if npm cannot connect to its registry. */
 export const OFFLINE = "npm reaches no registry";
 
 /**
@@ -63,7 +66,7 @@ export async function reachesRegistry(): Promise<boolean> {
   }
 }
 
-/** The copies of a package in a folder's `node_modules`, as paths below it. */
+/** Returns the paths of all copies of a package, relative to the `node_modules` of a folder. */
 export const copiesOf = (name: string, folder: string): string[] =>
   readdirSync(join(folder, "node_modules"), { recursive: true, encoding: "utf8" }).filter((file) =>
     new RegExp(`(^|/node_modules/)${name}/package\\.json$`).test(file),

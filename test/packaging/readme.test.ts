@@ -24,7 +24,7 @@ import {
 const MINUTE = 60_000;
 const readme = readFileSync(join(ROOT, "README.md"), "utf8");
 
-/** The code blocks of a section in one language. */
+/** Returns the code blocks of a README section that are in one language. */
 function blocksOf(section: string, language: string): string[] {
   const text = readme.split(/^## /m).find((part) => part.startsWith(`${section}\n`)) ?? "";
   return [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)]
@@ -40,12 +40,15 @@ const readmeLines = [
   ...["A policy", "Import an existing namespace", "Who can reach what"].flatMap(linesOf),
 ];
 
-/** The terminal of a new user with only Node.js, npm and ssh-keygen, who types the README's commands. */
+/**
+ * A terminal in which the test types the README's commands. Like a new user's machine, it has only Node.js, npm and
+ * ssh-keygen.
+ */
 class Terminal {
   readonly #folder: string;
   readonly #substitutes: [RegExp, string][] = [];
   readonly #done = new Set<string>();
-  /** The typed lines with their output. */
+  /** The typed lines, each with its output. */
   transcript = "";
 
   constructor(folder: string) {
@@ -66,18 +69,18 @@ class Terminal {
     this.#write("cwd", folder);
   }
 
-  /** Replaces a text in all following lines of the README. */
+  /** From now on, replaces a text in each line of the README before it is typed. */
   substitute(text: RegExp, by: string): void {
     this.#substitutes.push([text, by]);
   }
 
-  /** Types the README's line with this beginning. */
+  /** Types the line of the README that begins with `beginning`. */
   async readme(beginning: string): Promise<CommandResult> {
     const line = readmeLines.find((candidate) => candidate.startsWith(beginning));
     if (line === undefined) throw new Error(`README.md has no line that begins with "${beginning}"`);
     this.#done.add(line);
     const typed = this.#substitutes.reduce((text, [pattern, by]) => text.replace(pattern, by), line);
-    // No user can confirm the changes.
+    // Adds `--yes` to `gatehouse up`, since no user can answer the prompt.
     return this.type(typed.replace(/^gatehouse up +policy(?! .*--plan)/, "$& --yes"));
   }
 
@@ -86,7 +89,7 @@ class Terminal {
     return readmeLines.filter((line) => !this.#done.has(line));
   }
 
-  /** Types a line and waits for its end with any exit code. */
+  /** Types a line and waits until its command ends, with any exit code. */
   async type(line: string): Promise<CommandResult> {
     const script = `. ./env; cd "$(cat cwd)"; eval ${quoted(line)}; code=$?; export -p > ${this.#path("env")}; pwd > ${this.#path("cwd")}; exit $code`;
     const { code, stdout, stderr } = await run("/bin/sh", ["-c", script], {
@@ -132,7 +135,7 @@ describe.skipIf(!ready)("the README's commands, with packed packages", { tags: [
     PACKAGES.forEach((name, index) => {
       terminal.substitute(new RegExp(`@gatehouse-access/${name}(?= |$)`), `${archives[index]} ${sdk}`);
     });
-    // The cache of this machine saves downloads.
+    // Uses the npm cache of this machine to save downloads.
     const cache = (await npm(["config", "get", "cache"], folder)).stdout.trim();
     terminal.substitute(/^npm install/, `npm install ${INSTALL_FLAGS.join(" ")} --cache=${quoted(cache)}`);
     terminal.substitute(/\/run\/secrets/g, join(folder, "secrets"));
@@ -163,7 +166,7 @@ describe.skipIf(!ready)("the README's commands, with packed packages", { tags: [
     await types("npm install --global");
     service = spawn(join(folder, "global/bin/gatehouse-server"), ["serve", "--port", "0"], {
       cwd: folder,
-      // A user would need longer than a minute, so the rate limits are off.
+      // Turns the rate limits of logins off, since the test types the commands much faster than a user.
       env: {
         ...environmentWithout("GATEHOUSE_"),
         GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
@@ -181,7 +184,7 @@ describe.skipIf(!ready)("the README's commands, with packed packages", { tags: [
     }
     service.stdout?.resume();
     terminal.substitute(/https:\/\/access\.example\.org/, url);
-    // The first requests read the pages from files.
+    // Requests pages from the installed service, which must find the files of the pages in its package.
     for (const path of ["/info", "/", "/setup"]) expect((await fetch(url + path)).status, path).toBe(200);
 
     expect(await types("gatehouse-server admin setup-link")).toContain(`${url}/`);
@@ -202,7 +205,7 @@ describe.skipIf(!ready)("the README's commands, with packed packages", { tags: [
     }
   });
 
-  it("create the program with one copy of Pulumi's SDK and without compilation", {
+  it("create the program, install one copy of Pulumi's SDK, and compile no dependency", {
     timeout: 5 * MINUTE,
   }, async () => {
     for (const line of linesOf("A policy").slice(
@@ -217,7 +220,8 @@ describe.skipIf(!ready)("the README's commands, with packed packages", { tags: [
     expect(copiesOf("@pulumi/pulumi", join(folder, "policy"))).toEqual(["@pulumi/pulumi/package.json"]);
     const { version } = JSON.parse(readFileSync(join(ROOT, "provider/package.json"), "utf8"));
     expect((await terminal.type("gatehouse --version")).stdout).toBe(`${version}\n`);
-    // Compilation would leave object files. Only the SSH library compiles optional faster ciphers.
+    // No dependency is compiled, so the folder contains no object files. The exception is the SSH library, which
+    // compiles optional faster ciphers.
     const compiled = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) =>
       /\/(obj\.target|build\/Release\/\.deps)(\/|$)/.test(file),
     );
@@ -261,7 +265,7 @@ describe.skipIf(!ready)("the README's commands, with packed packages", { tags: [
     expect(await types("gatehouse access --explain", 2)).toContain("db-02");
   });
 
-  it("are all covered by the tests", () => {
+  it("are all typed by these tests", () => {
     expect(terminal.remaining()).toEqual([expect.stringMatching(/^gatehouse-server serve /)]);
   });
 });

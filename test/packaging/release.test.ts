@@ -17,7 +17,7 @@ import { OFFLINE, RELEASE, ROOT, reachesRegistry, run } from "./packages.ts";
 const MINUTE = 60_000;
 const { version } = await manifestOf(".");
 
-/** The evaluated part of a bill of materials. */
+/** The fields of a bill of materials that the tests check. */
 interface Bill {
   readonly metadata: { readonly component: Component };
   readonly components: readonly Component[];
@@ -31,7 +31,7 @@ interface Component {
   readonly licenses?: unknown;
 }
 
-it("a release does not replace other files", async () => {
+it("a release does not overwrite existing files", async () => {
   const folder = testFolder();
   const release = () =>
     runCommand([join(ROOT, "scripts/release.ts"), "--dry-run", "--no-trial", "--out", folder]);
@@ -66,7 +66,7 @@ describe("a release", { tags: ["long"] }, () => {
     out = RELEASE ?? mkdtempSync(join(tmpdir(), "gatehouse-release-"));
     if (RELEASE !== undefined) return;
     const { stdout, stderr } = await release(out);
-    // This test ignores the licenses of dependencies.
+    // Ignores blocking findings about the licenses of dependencies.
     const blocking = stdout.split("\n").filter((line) => /^Blocking: (?!.*: the license )/.test(line));
     expect(blocking).toEqual([]);
     expect(stdout, stderr).toMatch(new RegExp(`Release ${version.replaceAll(".", "\\.")} has `));
@@ -98,11 +98,12 @@ describe("a release", { tags: ["long"] }, () => {
     if (RELEASE !== undefined) return;
 
     const again = join(testFolder(), "again");
-    // The second run uses a time zone that differs by hours.
+    // Builds the release again in a time zone that differs by hours.
     await release(again, { TZ: process.env.TZ === "America/New_York" ? "Asia/Tokyo" : "America/New_York" });
     const billed = (folder: string, name: string) =>
       billIn(folder, name).components.map((one) => `${one.name}@${one.version}`);
-    // A new version of a dependency may have been published between the runs.
+    // Ignores packages whose bill of materials changed: a dependency may have published a new version between the two
+    // builds.
     const renewed = PACKAGES.filter((name) => `${billed(again, name)}` !== `${billed(out, name)}`);
     const lasting = (line: string) => !renewed.some((name) => line.endsWith(` ${name}.cdx.json`));
     expect(sumsIn(again).filter(lasting)).toEqual(sumsIn(out).filter(lasting));
@@ -116,7 +117,7 @@ describe("a release", { tags: ["long"] }, () => {
       expect(dependencies.map(({ ref }) => ref).sort()).toEqual(refs.sort());
       const needed = dependencies.flatMap(({ dependsOn = [] }) => dependsOn);
       expect(refs).toEqual(expect.arrayContaining(needed));
-      // Only the described component has no dependents.
+      // Every component except the described package itself is a dependency of another component.
       expect(refs.filter((ref) => !needed.includes(ref))).toEqual([metadata.component["bom-ref"]]);
     };
     for (const name of PACKAGES) {
@@ -151,7 +152,7 @@ describe("a release", { tags: ["long"] }, () => {
     expect(purlsIn("provider")).toEqual(expect.arrayContaining(carried));
     const server = billIn(out, "server").components;
     expect(server.map(({ name }) => name)).toEqual(expect.arrayContaining(["fastify", "@prisma/client"]));
-    // The license was read manually for this version; the registry may have a newer one.
+    // A maintainer read this license for exactly this version. The registry may already have a newer version.
     for (const one of server.filter(({ name, version: of }) => `${name}@${of}` === "ssh2@1.17.0"))
       expect(one.licenses).toEqual([{ license: { id: "MIT" } }]);
   });
@@ -205,7 +206,7 @@ describe("a release", { tags: ["long"] }, () => {
       "pulumi-resource-gatehouse.LICENSES.txt",
       "schemas",
     ]);
-    // This file of google-protobuf is its second one.
+    // A license file of google-protobuf. The package contains two license files, and this text is in the second one.
     expect(readFileSync(join(folder, "pulumi-resource-gatehouse.LICENSES.txt"), "utf8")).toContain(
       "BSD 3-Clause License\n\nCopyright (c) 2022, Google Inc.",
     );

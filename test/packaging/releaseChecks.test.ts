@@ -30,7 +30,7 @@ const { version } = own["."] as Manifest;
 describe("the checks of a release", () => {
   const texts = (findings: readonly { readonly what: string }[]) => findings.map(({ what }) => what);
 
-  it("report different versions, and ranges that accept another release", () => {
+  it("report packages of different versions, and dependency ranges that accept another release", () => {
     expect(versionFindings({ own, locked }, version)).toEqual([]);
     const sdk = own.sdk as Manifest;
     const wrong = { ...own, sdk: { ...sdk, version: "0.0.9" } };
@@ -44,7 +44,7 @@ describe("the checks of a release", () => {
     ]);
   });
 
-  it("report a changelog without the version, and mark an unreleased one for the release day", () => {
+  it("report a changelog without the version, as a task for the release day if it has unreleased changes", () => {
     const missing = 'CHANGELOG.md: the section "## 1.2.3 (YYYY-MM-DD)" is missing';
     expect(changelogFindings("# Changelog\n\n## 1.2.3 (2027-01-31)\n", "1.2.3")).toEqual([]);
     expect(changelogFindings("## Unreleased\n\n## 1.2.2 (2026-01-31)\n", "1.2.3")).toEqual([
@@ -105,7 +105,7 @@ describe("the checks of a release", () => {
     expect(of("99.0.0")).toEqual([""]);
   });
 
-  it("convert the bill of a program, with the purls of npm", () => {
+  it("convert the bill of materials of a program, with the package URLs of npm", () => {
     const ref = "gatehouse@1.2.3-rc.1#0123";
     const read = readProgramBill(
       JSON.stringify({
@@ -135,7 +135,7 @@ describe("the checks of a release", () => {
     const unexpected = ["dist/index.test.js.map", "client.ts", "dist/.tsbuildinfo", ".env"];
     expect(texts(packageFindings({ name: "sdk", files: [...files.slice(1), ...unexpected] }))).toEqual([
       "sdk: LICENSE is not in the package",
-      ...unexpected.map((file) => `sdk: ${file} does not belong in the package`),
+      ...unexpected.map((file) => `sdk: ${file} must not be in the package`),
     ]);
     expect(texts(packageFindings({ name: "sdk", files: [...files, "dist/policy/gone.js"] }))).toEqual([
       "sdk: dist/policy/gone.js has no source file: remove dist, and build again",
@@ -193,7 +193,7 @@ describe("the checks of a release", () => {
     expect(texts(toolFindings(toolVersions(env))).join()).toContain("pulumi on the PATH has version unknown");
   });
 
-  it("report a failed trial, a broken one and one without tests", () => {
+  it("report a test run that failed, that broke off, or that had no tests", () => {
     const error = { message: "It broke\n  at once" };
     const module = (relativeModuleId: string, states: readonly string[], errors: readonly Error[] = []) => {
       const testModule = { relativeModuleId, errors: () => errors, ok: () => errors.length === 0 };
@@ -220,7 +220,7 @@ describe("the checks of a release", () => {
       { what: "Vitest: It broke" },
     ]);
     expect(trial([fine, module("test/packaging/readme.test.ts", ["skipped"])]).findings).toEqual([
-      { what: "test/packaging/readme.test.ts: none of its tests ran", isOfTheDay: true },
+      { what: "test/packaging/readme.test.ts: no test in the file ran", isOfTheDay: true },
     ]);
     expect(texts(trial([]).findings)).toEqual(["no test of the trial passed"]);
     expect(texts(trial([fine], [], 1).findings)).toEqual([
@@ -243,7 +243,7 @@ describe("the checks of a release", () => {
     );
   });
 
-  it("find no outdated generated page", () => {
+  it("find no outdated generated page in this repository", () => {
     expect(docsFindings()).toEqual([]);
   });
 });

@@ -24,7 +24,7 @@ const { jobs } = parse(readFileSync(join(PIPELINES, "github/workflows/access.yml
 
 const MARKER = "<!-- gatehouse review access/prod -->";
 
-// The tests share one repository: each continues from the state of the previous one.
+// The tests share one repository. Each test continues in the state that the previous test left.
 describe.runIf(gitOnPath)(
   `the action on GitHub, with ${gitLabel}`,
   { tags: ["long"], timeout: 180_000 },
@@ -59,7 +59,7 @@ describe.runIf(gitOnPath)(
     });
     afterEach(() => expect(github.faults).toEqual([]));
 
-    /** Runs a job of the workflow with its permissions and a credential. */
+    /** Runs a job of the workflow with the permissions that the workflow declares, and with a credential. */
     async function job(
       name: JobName,
       credential: Readonly<Record<string, string>>,
@@ -125,10 +125,10 @@ describe.runIf(gitOnPath)(
       Object.fromEntries((await fleet.client.getPublicKeys()).map(({ name, username }) => [name, username]));
     const ours = () => github.comments.filter(({ login }) => login === BOT);
 
-    it("comments on a pull request as an observer, and updates only its own comment", async () => {
+    it("comments on a pull request with the role observer, and updates only its own comment", async () => {
       const planted = `${MARKER}\n## Access review of \`access/prod\`\n\nNo blocking findings.`;
       github.comments.push({ id: 1, number: 7, login: "eve", body: planted, state: "open" });
-      // Other comments fill more than a page.
+      // The comments of other users fill more than one page of the API.
       for (let id = 2; id < 120; id++)
         github.comments.push({ id, number: 7, login: "ana", body: "Hm.", state: "open" });
       change(7, { ana: "^(root|deploy)$" });
@@ -151,7 +151,7 @@ describe.runIf(gitOnPath)(
       expect(await usernames()).toEqual({ ana: "^root$" });
     });
 
-    it("applies the reviewed plan on the merge, only as an administrator", async () => {
+    it("applies the reviewed plan after the merge, only with the role administrator", async () => {
       const rejected = await merged(7, credentials.operator);
       expect(rejected.code).not.toBe(0);
       expect(await usernames()).toEqual({ ana: "^root$" });
@@ -161,7 +161,7 @@ describe.runIf(gitOnPath)(
       expect(await usernames()).toEqual({ ana: "^(root|ops)$" });
     });
 
-    it("comments the failure of a policy test, and exits with 2", async () => {
+    it("reports a failing policy test in the comment, and exits with 2", async () => {
       change(8, { ana: ".*" });
       const run = await pushed(8);
       expect([run.code, run.log]).toEqual([2, expect.any(String)]);
@@ -174,7 +174,7 @@ describe.runIf(gitOnPath)(
       expect(await usernames()).toEqual({ ana: "^(root|ops)$" });
     });
 
-    it("rejects a plan after a change on the service, and applies a new review on a manual start", async () => {
+    it("rejects a plan if the service has changed since the review, and applies a new review after a manual start", async () => {
       change(9, { ana: "^(root|deploy)$" });
       expect(await pushed(9)).toMatchObject({ code: 0 });
       const { id } = await fleet.client.createFirewallRule({ body: FROZEN });
@@ -200,7 +200,7 @@ describe.runIf(gitOnPath)(
       ]);
     });
 
-    it("opens one issue for drift, keeps it without changes, and closes it", async () => {
+    it("opens one issue for drift, does not change the issue while the drift stays the same, and then closes the issue", async () => {
       const night = (credential = credentials.observerKey) => job("drift", credential, { event: "schedule" });
       const fingerprint = await createKey(fleet.client, "backdoor", "^root$");
       const planted = {

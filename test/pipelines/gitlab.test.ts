@@ -22,10 +22,10 @@ import {
   statesIn,
 } from "./support/policyRepository.ts";
 
-/** The pipeline source of each job. */
+/** The value of CI_PIPELINE_SOURCE for each job. */
 const SOURCES = { review: "merge_request_event", main: "push", apply: "push", drift: "schedule" };
 
-// The tests share one project: each continues from the state of the previous one.
+// The tests share one project. Each test continues in the state that the previous test left.
 describe.runIf(gitOnPath)(
   `the jobs on GitLab, with ${gitLabel}`,
   { tags: ["long"], timeout: 120_000 },
@@ -71,7 +71,7 @@ describe.runIf(gitOnPath)(
     const usernames = async () => (await fleet.client.getPublicKeys()).map(({ username }) => username);
     const ours = () => gitlab.notes.filter(({ author }) => author === "pipeline");
 
-    it("create one note on the merge request as an observer, and update only this note", async () => {
+    it("create one note on the merge request with the role observer, and update only this note", async () => {
       const planted = "<!-- gatehouse review access/prod -->\nNo blocking findings.";
       gitlab.notes.push({ id: 1, author: "eve", body: planted });
       for (let id = 2; id < 120; id++) gitlab.notes.push({ id, author: "ana", body: "Hm." });

@@ -4,7 +4,10 @@ import { firewallRule, type Policy } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { type Credentials, startPolicyFleet } from "./support/policyRepository.ts";
 
-/** The minimum permissions in the table of examples/pipelines/README.md; tests of the jobs cover reviews and drift. */
+/**
+ * Checks the minimum permissions in the table of examples/pipelines/README.md for an apply. The tests of the jobs check
+ * the permissions for reviews and drift.
+ */
 describe("the permissions of an apply", { tags: ["long"], timeout: 120_000 }, () => {
   let fleet: Fleet;
   let credentials: Credentials;
@@ -23,7 +26,7 @@ describe("the permissions of an apply", { tags: ["long"], timeout: 120_000 }, ()
   };
   const rule: Policy = { testNetwork: firewallRule("deny", 5, { sourceIp: "^192\\.0\\.2\\." }) };
 
-  it("for tags, names and statuses of devices include the role operator", async () => {
+  it("include the role operator for tags, names and statuses of devices", async () => {
     const devices: Policy = {
       web: { type: "Device", args: { device: "02:00:00:00:00:01", name: "web-one", status: "accepted" } },
       tags: { type: "DeviceTags", args: { device: "02:00:00:00:00:01", tags: ["prod"] } },
@@ -33,7 +36,7 @@ describe("the permissions of an apply", { tags: ["long"], timeout: 120_000 }, ()
     expect(await apply(rule, credentials.operator)).toMatchObject({ code: 1 });
   });
 
-  it("for members and API keys require a user, not an API key", async () => {
+  it("require a user's credential, not an API key, for members and API keys", async () => {
     const accounts: Policy = {
       carla: { type: "Member", args: { email: "carla@example.com", role: "observer" } },
       nightly: { type: "ApiKey", args: { name: "created-by-pipeline", role: "observer", validDays: 30 } },

@@ -43,7 +43,7 @@ describe("github.mjs", () => {
       },
     });
 
-  it("waits for Retry-After of a rate limit, and repeats the request", async () => {
+  it("waits for the time in Retry-After after a rate limit, and repeats the request", async () => {
     github.refusals.push({ status: 429, headers: { "retry-after": "0" } });
     github.refusals.push({ status: 403, headers: { "retry-after": "0" } });
     expect(await run(["comment", fileWith(COMMENT)])).toMatchObject({ code: 0, stderr: "" });
@@ -57,7 +57,7 @@ describe("github.mjs", () => {
     expect(github.requests.map((line) => line.split(" ", 1)[0])).toEqual(["GET", "POST"]);
   });
 
-  it("does not update an issue if only the first-seen time differs", async () => {
+  it("does not update an issue if only the first-seen time of a finding differs", async () => {
     const report = (time: string) =>
       fileWith(`## Drift\n\n- PublicKey ana was deleted; first seen ${time} UTC\n`);
     const night = (time: string) => run(["issue", report(time), "prod", "2"]);
@@ -94,7 +94,7 @@ describe("github.mjs", () => {
     expect(stderr).not.toContain("wrong-token");
   });
 
-  it("has one issue for each program, and closes only the issue of its own program", async () => {
+  it("opens one issue for each program, and closes only the issue of the own program", async () => {
     const night = (program: string, code: string) => run(["issue", fileWith("## Drift"), program, code]);
     expect(await night("policy/prod", "2")).toMatchObject({ code: 0 });
     expect(await night("lab/prod", "0")).toMatchObject({ code: 0, stdout: "No drift and no open issue.\n" });
@@ -129,7 +129,7 @@ describe("gitlab.mjs", () => {
       },
     });
 
-  it("repeats repeatable requests, and reports the required scope of the token", async () => {
+  it("repeats idempotent requests, and reports the scope that the token requires", async () => {
     gitlab.refusals.push(503, 429);
     expect(await note()).toMatchObject({ code: 0, stdout: "Created the note on !7\n", stderr: "" });
     expect(await note()).toMatchObject({ code: 0, stdout: "Updated the note on !7\n" });

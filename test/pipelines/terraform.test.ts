@@ -58,7 +58,9 @@ describe.each([
     if (root) rmSync(root, { recursive: true, force: true });
   });
 
-  /** Runs the action. The provider has the job's credential, like one that Terraform starts. */
+  /**
+   * Runs the action. The provider uses the job's credential, as if Terraform had started it with the job's environment.
+   */
   async function job(
     command: string,
     event: string,
@@ -83,7 +85,7 @@ describe.each([
   const configure = (username: string) => writeFileSync(join(root, "main.tf.json"), configuration(username));
 
   it.runIf(isAvailable)(
-    "reviews as an observer, applies an unchanged plan as an administrator, and reports drift",
+    "reviews with the role observer, applies an unchanged plan with the role administrator, and reports drift",
     async () => {
       configure("^root$");
       const review = await job("review", "pull_request", credentials.observerKey, 1);
@@ -119,7 +121,8 @@ describe.each([
   );
 });
 
-// The tests install the provider like a user, and Terraform starts it with the job's environment.
+// In these tests, Terraform itself starts the provider with the job's environment. The provider is installed as users
+// install it.
 describe.runIf(hasTerraform && gitOnPath)(
   `jobs with ${LABEL}, with ${gitLabel}`,
   { tags: ["long"], timeout: 180_000 },
@@ -147,7 +150,7 @@ describe.runIf(hasTerraform && gitOnPath)(
     });
     const keys = async () => (await fleet.client.getPublicKeys()).map(({ username }) => username);
 
-    it("on GitLab review as an observer, apply an unchanged plan as an administrator, and report drift", async () => {
+    it("on GitLab review with the role observer, apply an unchanged plan with the role administrator, and report drift", async () => {
       const gitlab = await startGitlab();
       const project = join(root, "project");
       mkdirSync(join(project, "policy"), { recursive: true });
@@ -191,7 +194,7 @@ describe.runIf(hasTerraform && gitOnPath)(
       await gitlab.stop();
     });
 
-    it("on a timer notify a webhook of drift", async () => {
+    it("started by a timer send drift to a webhook", async () => {
       const hook = await startWebhook();
       mkdirSync(join(root, "origin"));
       const origin = new TestRepository(join(root, "origin"));
@@ -221,7 +224,7 @@ describe.runIf(hasTerraform && gitOnPath)(
       const rule = { action: "allow" as const, active: true, priority: 1, sourceIp: ".*", username: ".*" };
       await fleet.client.createFirewallRule({ body: { ...rule, filter: { hostname: ".*" } } });
       expect(await night()).toEqual({ code: 2, log: "" });
-      // The next commit contains the lock file that the run wrote.
+      // Commits the lock file that the first run of Terraform wrote.
       const lock = ".terraform.lock.hcl";
       origin.write({ [lock]: readFileSync(join(clone, lock), "utf8"), "README.md": "# Policy\n" });
       const merged = origin.commit("versions of providers");

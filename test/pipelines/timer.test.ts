@@ -25,7 +25,7 @@ import { startWebhook, type TestWebhook } from "../support/webhook.ts";
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const RECIPE = join(ROOT, "examples", "pipelines", "timer");
 
-/** The values of a key of a unit. */
+/** Returns all values of a key in a systemd unit. */
 const valuesOf = (unit: string, key: string): string[] =>
   [...unit.matchAll(new RegExp(`^${key}=(.*)$`, "gm"))].map(([, value = ""]) => value);
 
@@ -39,7 +39,7 @@ describe.skipIf(!gitOnPath)(`nightly drift detection, with ${gitLabel}`, { timeo
     hook = await startWebhook();
     await fleet.enroll("web-01");
     folder = mkdtempSync(join(tmpdir(), "gatehouse-timer-"));
-    // The clone needs no installation: its packages are in the parent folder.
+    // The cloned repository finds its packages in the parent folder, so the recipe installs none.
     symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
     await createOrigin();
     await placeRecipe();
@@ -79,7 +79,7 @@ new PublicKey("ana", { name: "ana", data: sshKeyFile("keys/ana.pub"), username: 
     origin.git("clone", "--quiet", origin.root, join(folder, "policy"));
   }
 
-  /** Copies the files of the recipe with this test's folders, settings and credentials. */
+  /** Copies the files of the recipe, and replaces the folders, settings and credentials with those of this test. */
   async function placeRecipe(): Promise<void> {
     const apiKey = await fleet.client.createApiKey({
       body: { name: "nightly", role: "observer", expiresAt: 30 },
@@ -141,7 +141,7 @@ new PublicKey("ana", { name: "ana", data: sshKeyFile("keys/ana.pub"), username: 
         value,
       ]),
     );
-    // The folder contains only the credentials that the unit loads.
+    // Like systemd, provides only the credentials that the unit loads, in a separate folder.
     const credentials = mkdtempSync(join(folder, "loaded-"));
     for (const [name = "", file = ""] of valuesOf(unit, "LoadCredential").map((value) => value.split(":"))) {
       cpSync(file, join(credentials, name));
@@ -180,7 +180,7 @@ describe.skipIf(reason)(`the units${reason ?? ""}`, () => {
   let folder: string;
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), "gatehouse-units-"));
-    // A unit does not have to quote this path.
+    // A link whose path contains no space, since the units contain this path without quotes.
     const recipe = join(folder, "recipe");
     symlinkSync(RECIPE, recipe);
     for (const name of ["gatehouse-drift.service", "gatehouse-drift.timer"]) {

@@ -24,7 +24,7 @@ beforeAll(async () => {
   const outfile = join(folder, "parser.mjs");
   const contents = `export * from "@actions/workflow-parser";
 export * from "@actions/workflow-parser/actions/action-parser";`;
-  // The parser imports its schemas in a way that only bundlers support.
+  // GitHub's parser imports its JSON schemas in a way that only bundlers support.
   await build({
     stdin: { contents, resolveDir: import.meta.dirname },
     ...{ bundle: true, platform: "node", format: "esm", outfile },
@@ -34,7 +34,7 @@ export * from "@actions/workflow-parser/actions/action-parser";`;
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The errors of GitHub's own parser for a workflow. */
+/** Returns the errors that GitHub's own parser reports for a workflow. */
 async function workflowErrors(content: string): Promise<string[]> {
   const { convertWorkflowTemplate, NoOperationTraceWriter, parseWorkflow } = parser;
   const { context, value } = parseWorkflow({ name: "access.yml", content }, new NoOperationTraceWriter());
@@ -116,7 +116,7 @@ describe.each(WORKFLOWS)("%s", (path) => {
     expect(ran).toEqual(expected);
   });
 
-  it("does not apply on a manual start if the review fails", () => {
+  it("a manual start does not run the apply if the review fails", () => {
     const github = {
       event_name: "workflow_dispatch",
       event: {},
@@ -129,7 +129,7 @@ describe.each(WORKFLOWS)("%s", (path) => {
   });
 });
 
-it("scripts contain no expressions, which would insert user input into them", () => {
+it("scripts contain no expressions, since an expression would insert user input into the script", () => {
   const steps = [
     ...WORKFLOWS.flatMap((path) =>
       Object.values((parse(textOf(path)) as Workflow).jobs).flatMap((job) => job.steps),
@@ -141,7 +141,7 @@ it("scripts contain no expressions, which would insert user input into them", ()
   expect(scripts.filter((script) => script.includes("${{"))).toEqual([]);
 });
 
-it("third-party actions are pinned by commit", () => {
+it("third-party actions are pinned to a commit", () => {
   const uses = [...WORKFLOWS, ACTION].flatMap((path) =>
     [...textOf(path).matchAll(/uses: (\S+)/g)].map(([, name]) => name),
   );

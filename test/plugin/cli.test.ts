@@ -15,7 +15,7 @@ import { isOnPath, linkModules, Machine, MODULES, requiring, run } from "./suppo
 const EXAMPLES = fileURLToPath(new URL("../../examples/plugin", import.meta.url));
 const SCHEMA = fileURLToPath(new URL("../../provider/schemas/pulumi.json", import.meta.url));
 
-/** The code of a language in the README's section about other languages. */
+/** Returns the code in one language from the README's section about other languages. */
 function blockOf(language: string): string {
   const readme = readFileSync(fileURLToPath(new URL("../../README.md", import.meta.url)), "utf8");
   const section = readme.split("\n## ").find((part) => part.startsWith("Other languages\n")) ?? "";
@@ -48,7 +48,7 @@ const base: Policy = {
   ci: { type: "ApiKey", args: { role: "observer", validDays: 30 } },
 };
 
-/** A change of one input of each resource, and the resulting step. */
+/** For each resource: a change of one input, and the step that the change causes. */
 const CHANGES: Record<string, { args: Record<string, unknown>; step: string }> = {
   trials: { args: { settings: { sessionRecord: false } }, step: "update trials settings.sessionRecord" },
   bob: { args: { role: "operator" }, step: "update bob role" },
@@ -117,7 +117,7 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
       }
       const [heading] = page.split("\n");
       const texts = Object.entries(blocks).map(([language, text]) => `\`\`\`${language}\n${text}\n\`\`\`\n`);
-      // With `--update`, Vitest writes the current conversions of the CLI.
+      // Vitest with `--update` saves the conversions that the installed CLI creates.
       await expect(`${heading}\n\n${texts.join("\n")}`).toMatchFileSnapshot(join(EXAMPLES, file));
     }
   });
@@ -143,7 +143,7 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
       apiKeys: await fleet.client.listApiKeys(),
     });
 
-    it("creates all resources, changes them like in the plan, and deletes them", async () => {
+    it("creates all resources, changes them as planned, and deletes them", async () => {
       await stack.result(["up", "--yes"], byPlugin(base));
       expect(changesOf(await stack.result(["preview"], byPlugin(base)))).toEqual([]);
       const steps = Object.values(CHANGES).map(({ step }) => step);
@@ -170,7 +170,7 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
         expect(requests.filter(isWrite)).toEqual([]);
       }
       expect(await ids()).toEqual(before);
-      // The migrated resources can be changed and deleted.
+      // Changes and deletes the migrated resources.
       const planned = changesOf(await stack.result(["preview"], policyEnv(changed)));
       expect(planned).toEqual(
         Object.values(CHANGES)
@@ -181,7 +181,7 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
       expect(await left()).toEqual(NOTHING_LEFT);
     });
 
-    it("imports each object by its id without differences to the program", async () => {
+    it("imports each object by id, without differences from the program", async () => {
       await stack.result(["up", "--yes", "--skip-preview"], byPlugin(base));
       const exported = async () => {
         const words = ["stack", "export", "--stack", stack.name];
@@ -195,7 +195,7 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
       expect(resources.map(({ type }) => type).sort()).toEqual(
         definitions.map(({ name }) => `gatehouse:index:${name}`).sort(),
       );
-      // The stack is created again to simulate a lost state.
+      // Deletes the stack's state, and creates the stack again, to simulate the loss of the state.
       const options = { cwd: program.folder, env: here() };
       await machine.pulumi(["stack", "rm", "--force", "--yes", stack.name], options);
       await machine.pulumi(["stack", "init", stack.name], options);
@@ -274,7 +274,7 @@ exports.tenants = Object.fromEntries(Object.entries(providers).map(([name, provi
       const outputs = await machine.pulumi(["stack", "output", "--json", "--stack", "dev"], { cwd: folder });
       expect(JSON.parse(outputs.stdout).tenants).toEqual({ team: second, elsewhere: other.tenant });
 
-      // Another credential of the same service changes no object.
+      // With another credential of the same service, up changes no object.
       const { id: key } = await other.client.createApiKey({
         body: { name: "pipeline", expiresAt: 30, role: "administrator" },
       });
@@ -282,19 +282,20 @@ exports.tenants = Object.fromEntries(Object.entries(providers).map(([name, provi
       await up(rotated);
       expect(await ids()).toEqual(created);
 
-      // Another namespace has other objects.
+      // An instance that changes to another namespace creates new objects there.
       await up({ team: { tenant: fleet.tenant }, elsewhere: rotated.elsewhere });
       const moved = await ids();
       expect({ ...moved, first: moved.first.length }).toEqual({ ...created, first: 2, second: [] });
 
-      // Another service also has other objects.
+      // An instance that changes to another service creates new objects there.
       await up({
         team: { tenant: fleet.tenant },
         elsewhere: { url: fleet.env.GATEHOUSE_URL, tenant: second },
       });
       expect(Object.values(await ids()).map((rules) => rules.length)).toEqual([2, 1, 0]);
 
-      // The provider sends the credential of the environment only to the service of the environment.
+      // The environment contains a service address and a credential. The provider sends this credential to no other
+      // service.
       const rejected = await up({ elsewhere: { url } }, 1);
       expect(rejected.stdout + rejected.stderr).toContain(
         "credential: cannot send the credential in the environment to",
@@ -350,7 +351,7 @@ pulumi.export("later", gatehouse.get_firewall_rules_output(tenant=staging.tenant
         const checked = await inVenv("-m", "mypy", "--follow-imports=silent", join(EXAMPLES, file));
         expect(checked.code, checked.stdout).toBe(0);
       }
-      // The type checker must also find errors.
+      // Checks that the type checker finds an error, so that its success has a meaning.
       writeFileSync(join(cwd, "wrong.py"), "import pulumi_gatehouse as g\ng.Tag('x', name=3)\n");
       expect((await inVenv("-m", "mypy", "--follow-imports=silent", "wrong.py")).code).toBe(1);
     });

@@ -38,7 +38,7 @@ async function start(args: readonly string[], env: Record<string, string> = {}, 
   return started;
 }
 
-it("is installed in the plugin folder of the Pulumi CLI, and starts from there", async () => {
+it("the plugin is installed in the plugin folder of the Pulumi CLI, and starts from there", async () => {
   const installed = await gatehouse(["pulumi", "install"], { PULUMI_HOME: home });
   expect(installed).toMatchObject({ code: 0, stderr: "" });
   const file = /^Installed .*: (.*)\n/.exec(installed.stdout)?.[1] ?? "";
@@ -48,11 +48,11 @@ it("is installed in the plugin folder of the Pulumi CLI, and starts from there",
   const info = await client.call("getPluginInfo");
   expect(file).toContain(`resource-gatehouse-v${info.version}`);
   client.close();
-  // A second installation replaces the first one, like after an update of this package.
+  // A second installation replaces the first one, as after an update of the provider package.
   expect((await gatehouse(["pulumi", "install"], { PULUMI_HOME: home })).code).toBe(0);
 });
 
-it("reports the folder in which the installation fails", async () => {
+it("the installation reports the folder in which it failed", async () => {
   const file = join(home, "file");
   writeFileSync(file, "");
   const failed = await gatehouse(["pulumi", "install"], { PULUMI_HOME: file });
@@ -62,7 +62,9 @@ it("reports the folder in which the installation fails", async () => {
   );
 });
 
-it("sends its messages to the engine, and exits after it", { tags: ["long"] }, async () => {
+it("the plugin sends its log messages to the engine, and exits after the engine ends", {
+  tags: ["long"],
+}, async () => {
   const engine = await startEngine();
   const { child, client } = await start([engine.address], fleet.env);
   await client.call("configure");
@@ -84,7 +86,7 @@ it("sends its messages to the engine, and exits after it", { tags: ["long"] }, a
   expect(code).toBe(1);
 });
 
-it("prints its help", async () => {
+it("the plugin program prints its help", async () => {
   const child = spawn(process.execPath, [PLUGIN, "--help"], { stdio: "pipe" });
   const [line] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
   expect(line).toContain("pulumi-resource-gatehouse");

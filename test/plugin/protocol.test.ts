@@ -64,7 +64,7 @@ async function configured(
   return started;
 }
 
-/** The reasons of failures. */
+/** Returns the reason of each failure in a response. */
 const reasonsIn = ({ failuresList = [] }: Message): string[] =>
   failuresList.map(({ reason }: { readonly reason: string }) => reason);
 
@@ -128,7 +128,7 @@ describe("a started plugin", () => {
 describe("the settings of an instance", () => {
   const env = { GATEHOUSE_URL: "https://one.example", GATEHOUSE_TOKEN: "t-env", GATEHOUSE_TENANT: TENANT };
 
-  it("contain the service and the namespace of the environment, and never its credential", async () => {
+  it("contain the service and the namespace in the environment, but never the credential in the environment", async () => {
     const started = await start(env);
     for (const instance of [DEFAULT, OWN]) {
       expect(await checkInstance(started, instance, { version: "0.1.0" })).toEqual({
@@ -143,11 +143,11 @@ describe("the settings of an instance", () => {
     const given = { url: "https://two.example" };
     const defaults = await checkInstance(started, DEFAULT, given);
     expect(defaults.inputs).toMatchObject({ url: "https://one.example" });
-    // The environment's namespace belongs to another service, so it is not filled in.
+    // The namespace in the environment is for another service, so the provider does not use it.
     expect((await checkInstance(started, OWN, given)).inputs).toEqual(given);
   });
 
-  it("prefer the environment only for the default instance of engines", async () => {
+  it("prefer the environment only for an engine's default instance", async () => {
     const given = { url: "https://two.example" };
     for (const name of ["default-lab", "defaultLab", "default_lab", "by-default"]) {
       const instance = `urn:pulumi:dev::project::pulumi:providers:gatehouse::${name}`;
@@ -155,7 +155,7 @@ describe("the settings of an instance", () => {
     }
   });
 
-  it("keep the service of the state for the default instance if none is configured", async () => {
+  it("keep the service in the state for the default instance if no service is configured", async () => {
     const before = { url: "https://one.example", tenant: TENANT };
     const started = await start({});
     expect((await checkInstance(started, DEFAULT, {}, before)).inputs).toEqual(before);
@@ -166,10 +166,12 @@ describe("the settings of an instance", () => {
     });
   });
 
-  it("reject another service than the state's, for example after a change of the environment", async () => {
+  it("reject a service that differs from the state, for example after a change of the environment", async () => {
     const started = await configured(fleet.env, { url: "https://one.example" });
     await expect(invoke(started, "gatehouse:index:getTags")).rejects.toMatchObject({
-      details: expect.stringMatching(/^url: the objects of this state are on https:\/\/one\.example, /),
+      details: expect.stringMatching(
+        /^url: the objects in this state are on the service https:\/\/one\.example, /,
+      ),
     });
   });
 
@@ -184,15 +186,16 @@ describe("the settings of an instance", () => {
       inputs: { ...given, password: secret(UNKNOWN) },
       failures: [],
     });
-    // An unknown address may be another service, without the environment's namespace.
+    // If the address is unknown, the service may differ from the environment's service. So the provider does not use
+    // the environment's namespace.
     const { inputs } = await checkInstance(await start(env), OWN, { url: UNKNOWN });
     expect(inputs).toEqual({ url: UNKNOWN });
   });
 
-  it("use no namespace of the environment for a resource if their own is unknown", async () => {
+  it("do not apply the environment's namespace to a resource if the instance's namespace is unknown", async () => {
     const started = await configured({ ...env }, { tenant: UNKNOWN }, OWN);
     expect((await check(started, "FirewallRule", rule)).inputs).toMatchObject({ tenant: UNKNOWN });
-    // An existing object keeps its namespace until the value is known.
+    // Existing objects keep their namespace while the new namespace is unknown.
     const known = { ...rule, tenant: TENANT };
     expect((await check(started, "FirewallRule", rule, "it", known)).inputs).not.toHaveProperty("tenant");
   });
@@ -234,7 +237,7 @@ describe("the settings of an instance", () => {
     expect(await diff(here, { ...here, version: "2" })).toEqual({ diffs: [], replaces: [] });
   });
 
-  it("send no credential of the environment to another service", async () => {
+  it("never send the environment's credential to another service", async () => {
     const { GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD } = fleet.env;
     const credential = {
       ...(GATEHOUSE_USERNAME && { GATEHOUSE_USERNAME }),
@@ -242,7 +245,7 @@ describe("the settings of an instance", () => {
     };
     const { GATEHOUSE_URL: url } = fleet.env;
     const elsewhere = { ...credential, GATEHOUSE_URL: "https://one.example" };
-    // Without an address, the service of the credential is unknown.
+    // The environment has a credential but no service address, so the provider cannot know the credential's service.
     for (const env of [elsewhere, credential]) {
       const rejected = invoke(await configured(env, { url }, OWN), "gatehouse:index:getTags");
       await expect(rejected).rejects.toMatchObject({
@@ -261,7 +264,7 @@ describe("check", () => {
     expect(failures).toEqual([{ reason: expect.stringMatching(/^FirewallRule\.action: must be one of/) }]);
   });
 
-  it("fills in the instance's namespace", async () => {
+  it("sets the namespace of the provider instance if the program sets none", async () => {
     const started = await configured(fleet.env, { tenant: TENANT }, OWN);
     expect((await check(started, "Tag", { name: "edge" })).inputs).toEqual({ name: "edge", tenant: TENANT });
   });
@@ -284,7 +287,7 @@ describe("check", () => {
     });
   });
 
-  it("fills in omitted members next to unknown ones, and treats a list with an unknown item as unknown", async () => {
+  it("sets defaults of omitted members next to unknown members, and treats a list with an unknown item as unknown", async () => {
     const started = await configured();
     const settings = { connectionAnnouncement: UNKNOWN };
     const { inputs } = await check(started, "Namespace", { name: "trials", settings });
@@ -303,12 +306,12 @@ describe("check", () => {
     expect(failures[0]?.reason).not.toContain("hush");
   });
 
-  it("keeps its own words where a secret is one of them", async () => {
+  it("does not mask a word of its own messages that equals a secret", async () => {
     const { failures } = await check(await configured(), "FirewallRule", { ...rule, extra: secret("input") });
     expect(failures[0]?.reason).toMatch(/^FirewallRule\.extra: is not an input/);
   });
 
-  it("refuses a second resource for one object", async () => {
+  it("rejects a second resource for one object", async () => {
     const started = await configured();
     await check(started, "Namespace", { name: "trials" }, "one");
     const { failures } = await check(started, "Namespace", { name: "Trials" }, "two");
@@ -337,7 +340,7 @@ describe("diff", () => {
     );
   }
 
-  it("reports each changed path, and the ones that require a replacement", async () => {
+  it("reports each changed path, and the paths that require a replacement", async () => {
     const settings = { sessionRecord: true, connectionAnnouncement: "" };
     expect(
       await diff(
@@ -365,7 +368,7 @@ describe("diff", () => {
     });
   });
 
-  it("reports the whole input if engines cannot parse the path", async () => {
+  it("reports the name of the whole input if engines cannot parse the path", async () => {
     const key = { validDays: 30, rotateBefore: 0, overlap: 0, expiresAt: "", previous: [] };
     const keepers = { 'x["q"]\\': "1" };
     expect(await diff("ApiKey", { ...key, keepers: { a: "1" } }, { ...key, keepers })).toEqual({
@@ -396,7 +399,7 @@ describe("create", () => {
     expect(await fleet.client.listApiKeys()).toEqual([]);
   });
 
-  it("marks secrets", async () => {
+  it("marks secret values in the response", async () => {
     const { state } = await create(await configured(), "ApiKey", { name: secret("ci-key"), validDays: 30 });
     expect(state).toMatchObject({ key: secret(expect.any(String)), name: secret("ci-key") });
     await fleet.client.deleteApiKey({ params: { key: "ci-key" } });
@@ -455,7 +458,7 @@ describe("create", () => {
     await fleet.client.deletePublicKey({ params: { fingerprint } });
   });
 
-  it("fails at once if the service is unreachable, with its address", async () => {
+  it("fails at once if the service is unreachable, and reports the address of the service", async () => {
     const started = await configured({ ...fleet.env, GATEHOUSE_URL: "http://127.0.0.1:1" });
     await expect(create(started, "FirewallRule", rule)).rejects.toMatchObject({
       code: grpc.status.UNKNOWN,
@@ -465,7 +468,7 @@ describe("create", () => {
 });
 
 describe("delete", () => {
-  it("deletes an object after the diff of a refresh, which is no declaration of the program", async () => {
+  it("deletes an object after the diff of a refresh, which does not count as a declaration", async () => {
     const started = await configured();
     const created = await create(started, "FirewallRule", rule);
     const { client } = await configured();
@@ -498,7 +501,7 @@ describe("read", () => {
     return { id: response.id ?? "", state: response.properties ?? {}, inputs: response.inputs };
   }
 
-  it("returns the declaring inputs for an import, and none for a refresh", async () => {
+  it("returns the inputs that declare the object for an import, and no inputs for a refresh", async () => {
     const { id } = await fleet.client.createFirewallRule({ body: { ...rule, active: true } });
     const started = await configured();
     const full = `${fleet.tenant}/${id}`;
@@ -525,7 +528,7 @@ describe("read", () => {
     await fleet.client.deletePublicKey({ params: { fingerprint: String(created.state.fingerprint) } });
   });
 
-  it("rejects an id of another form", async () => {
+  it("rejects an id of the wrong format", async () => {
     await expect(read(await configured(), "FirewallRule", "7")).rejects.toMatchObject({
       details: expect.stringContaining("tenant/"),
     });

@@ -1,6 +1,6 @@
-// The folder `recorded` has the calls of a Pulumi CLI and the plugin's responses. They test the plugin with an engine's
-// real calls on machines without the CLI. Each recording also has its commands and programs. To record them again with
-// the `pulumi` on the PATH, which needs its language host for YAML:
+// The folder `recorded` contains calls of a Pulumi CLI and the plugin's responses. The tests send an engine's real
+// calls to the plugin, also on machines without the CLI. Each recording also contains its commands and programs. This
+// command creates the recordings again. It uses the `pulumi` on the PATH, which needs its language host for YAML:
 //
 //   GATEHOUSE_RECORD=1 npx vitest run test/plugin/replay.test.ts
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -24,18 +24,18 @@ type Step =
   | {
       readonly command: readonly string[];
       readonly code: number;
-      /** The program from this step on, in YAML. */
+      /** The YAML program for this step and all later steps. */
       readonly program?: string;
-      /** The settings in the environment of the plugins. A new recording keeps them. */
+      /** Environment variables of the plugins. A new recording uses the same variables. */
       readonly env: Named;
-      /** The calls to all plugins that the command started. */
+      /** The calls of all plugins that the command started, with their outcomes. */
       readonly exchanges: readonly Exchange[];
     }
   | { readonly outOfBand: string };
 
-/** A recording. Named values and secrets are written as «name». */
+/** A recording. In its texts, «name» represents a value that differs between runs, or a secret. */
 interface Recording {
-  /** Version of the CLI. */
+  /** Version of the Pulumi CLI. */
   readonly cli: string;
   readonly steps: readonly Step[];
 }
@@ -44,7 +44,9 @@ const PACKAGE = new URL("../../provider/package.json", import.meta.url);
 const fileOf = (name: string) => new URL(`recorded/${name}.json`, import.meta.url);
 const markOf = (name: string) => `«${name}»`;
 
-/** Starts a service that is prepared for a scenario, and returns it with the named values. */
+/**
+ * Starts a service, prepares it for a scenario, and returns it with the values that the recording refers to by name.
+ */
 async function startScenario({ users, prepare }: Scenario): Promise<{ fleet: Fleet; named: Named }> {
   const fleet = await startFleet(users);
   onTestFinished(() => fleet.stop());
@@ -53,7 +55,7 @@ async function startScenario({ users, prepare }: Scenario): Promise<{ fleet: Fle
   return { fleet, named: { version, url, password, tenant: fleet.tenant, ...(await prepare(fleet)) } };
 }
 
-/** Values that differ from run to run: names, ids, digests and times. */
+/** Matches values that differ between runs: placeholders, ids, digests and times. */
 const VARYING =
   /«[^»]+»|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(?:[0-9a-f]{24}|[0-9a-f]{64})\b|\b2\d{3}-\d\d-\d\dT[\d:.]+Z/g;
 const TIME = /^2\d{3}-\d\d-\d\dT/;
@@ -73,7 +75,10 @@ class Values {
     for (const [name, value] of Object.entries(named)) this.#live.set(markOf(name), value);
   }
 
-  /** Replaces recorded values with the values of this run. Values without a previous response come from the engine. */
+  /**
+   * Replaces recorded values with the values of this run. A value that no earlier response contains comes from the
+   * engine, and stays unchanged.
+   */
   live<T>(recorded: T): T {
     return mapTexts(recorded, (text) =>
       text.replace(VARYING, (value) => {
@@ -83,7 +88,10 @@ class Values {
     );
   }
 
-  /** Maps the values of a response that has the form of the recorded one. */
+  /**
+   * Stores which value of this run corresponds to each recorded value. The live response has the form of the recorded
+   * one.
+   */
   learn(recorded: unknown, live: unknown): void {
     if (typeof recorded === "string" && typeof live === "string") this.#learnText(recorded, live);
     else if (isParent(recorded) && isParent(live))
@@ -103,14 +111,17 @@ class Values {
     const match = new RegExp(`^${pattern}${patternOf(recorded.slice(end))}$`, "s").exec(live);
     for (const [at, value] of unknown.entries()) {
       const other = match?.[at + 1];
-      // Two times may be equal in another run, but two objects may not.
+      // Two different recorded times may be equal in this run. Two different recorded ids may not.
       const isTaken = !TIME.test(value) && [...this.#live.values()].includes(other ?? "");
       if (other !== undefined && !isTaken) this.#live.set(value, other);
     }
   }
 }
 
-/** A pattern of the texts that can replace a value: any text for a secret. */
+/**
+ * Returns a pattern for the values of other runs that correspond to a recorded value. For a secret, it matches any
+ * text.
+ */
 function formOf(value: string): string {
   if (value.startsWith("«")) return ".+";
   return TIME.test(value) ? "2[\\dT:.-]+Z" : value.replace(/[0-9a-f]/g, "[0-9a-f]");
@@ -119,13 +130,13 @@ function formOf(value: string): string {
 const isParent = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null;
 
-/** Replaces each text in a value. */
+/** Applies a function to each text in a value. */
 function mapTexts<T>(value: T, map: (text: string) => string): T {
   const json = JSON.stringify(value, (_key, member) => (typeof member === "string" ? map(member) : member));
   return JSON.parse(json) as T;
 }
 
-/** Repeats the CLI's calls of the plugin; each outcome must equal the recorded one. */
+/** Sends the recorded calls to the plugin. Each outcome must equal the recorded outcome. */
 async function replay(scenario: Scenario, { steps }: Recording): Promise<void> {
   const { fleet, named } = await startScenario(scenario);
   const values = new Values({ ...named, engine: "127.0.0.1:1", folder: tmpdir() });
@@ -200,7 +211,7 @@ async function record(scenario: Scenario, recording: Recording): Promise<Recordi
     const lines = existsSync(file) ? readFileSync(file, "utf8").trimEnd().split("\n") : [];
     rmSync(file, { force: true });
     const exchanges = lines.map((line) => JSON.parse(line) as Exchange);
-    // The CLI starts other processes only for the schema.
+    // Omits the processes that the CLI started only to read the schema.
     const configured = exchanges.flatMap(({ method, process }) => (method === "configure" ? [process] : []));
     steps.push({
       ...step,
@@ -209,7 +220,8 @@ async function record(scenario: Scenario, recording: Recording): Promise<Recordi
         .map((exchange) => ({
           ...exchange,
           process: configured.indexOf(exchange.process),
-          // Each process has its own engine at another port.
+          // Replaces the engine's address with a placeholder, since each process has its own engine on a different
+          // port.
           ...(exchange.method === "handshake" && {
             request: { ...exchange.request, engineAddress: markOf("engine") },
           }),
@@ -248,9 +260,9 @@ function write(name: string, { cli, steps }: Recording): void {
 const isRecording = Boolean(process.env.GATEHOUSE_RECORD);
 vi.setConfig({ testTimeout: isRecording ? 600_000 : 180_000 });
 
-describe("the plugin responds to the Pulumi CLI like in the recording", () => {
+describe("the plugin responds to the recorded calls with the recorded responses", () => {
   for (const [name, scenario] of Object.entries(scenarios)) {
-    // Short runs only replay the lifecycle of all resources.
+    // The short test run replays only the scenario "life", the lifecycle of all resources.
     test(name, { tags: name === "life" || isRecording ? [] : ["long"] }, async () => {
       const read = () => JSON.parse(readFileSync(fileOf(name), "utf8")) as Recording;
       if (isRecording) write(name, await record(scenario, read()));

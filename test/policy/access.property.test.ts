@@ -17,12 +17,12 @@ import {
 import * as arbitrary from "./arbitraries.ts";
 import { byStrength, compiles, decide, misfits } from "./oracle.ts";
 
-/** Checks that the policies vary, so that a test cannot pass with few comparisons. */
+/** Expects a minimum number of different comparisons, so that the test cannot pass with few. */
 function expectEnough(counts: Readonly<Record<string, number>>): void {
   for (const [name, count] of Object.entries(counts)) expect(count, name).toBeGreaterThan(200);
 }
 
-/** All questions about a policy's devices and keys, and about an unknown key. */
+/** Iterates all access questions about a policy: each device with each key, and with an unknown key. */
 function* questions(policy: AccessPolicy, { logins, addresses }: EvaluatedLogins): Generator<AccessQuestion> {
   for (const fingerprint of [...policy.keys.map((key) => key.fingerprint), "unknown"])
     for (const login of logins)
@@ -33,7 +33,7 @@ function* questions(policy: AccessPolicy, { logins, addresses }: EvaluatedLogins
 const nameOf = ({ fingerprint, login, address, uid }: AccessQuestion) =>
   JSON.stringify([fingerprint, login, address, uid]);
 
-/** The questions that the oracle allows, by name, with the deciding rule. */
+/** The access questions that the oracle allows, by name, each with the rule that decides. */
 function allowedBy(policy: AccessPolicy, evaluated: EvaluatedLogins): Map<string, AccessRule | null> {
   const allowed = new Map<string, AccessRule | null>();
   for (const question of questions(policy, evaluated)) {
@@ -43,7 +43,7 @@ function allowedBy(policy: AccessPolicy, evaluated: EvaluatedLogins): Map<string
   return allowed;
 }
 
-/** The names of the single decisions in a grant or a change. */
+/** Returns a name for each single decision that a grant or a change combines. */
 const named = (of: {
   key: AccessKey;
   login: string;
@@ -99,14 +99,19 @@ function compareExplanations(runs: number): void {
   expectEnough(counts);
 }
 
-test("explain decides like the oracle and returns the reason", () => compareExplanations(40));
+test("explain() makes the same decision as the oracle, and returns the reason", () =>
+  compareExplanations(40));
 
-// Rare policies occur only in many runs.
-test("explain decides like the oracle for many policies", { tags: ["long"], timeout: 300_000 }, () =>
-  compareExplanations(400),
+// Some kinds of policies are so rare that they occur only in many runs.
+test(
+  "explain() makes the same decision as the oracle for many policies",
+  { tags: ["long"], timeout: 300_000 },
+  () => compareExplanations(400),
 );
 
-/** The first condition that denies a login, derived only from the oracle; undefined for an allowed login. */
+/**
+ * Returns the first condition that denies a login, according to the oracle alone. Undefined if the login is allowed.
+ */
 function refusalOf(policy: AccessPolicy, question: AccessQuestion) {
   const { admitted, allowed } = decide(policy, question);
   if (allowed) return undefined;
@@ -117,7 +122,7 @@ function refusalOf(policy: AccessPolicy, question: AccessQuestion) {
   return decide(everywhere, question).allowed ? "device" : "login";
 }
 
-test("verdicts agree with the oracle for each device, and reached() returns the devices of any allowed login", () => {
+test("verdicts agree with the oracle for each device, and reached() returns the devices for which any login is allowed", () => {
   const counts = { open: 0, closed: 0 };
   fc.assert(
     fc.property(arbitrary.policy, arbitrary.evaluated, (policy, evaluated) => {
@@ -169,7 +174,7 @@ test("grants contain each login that the oracle allows once, with its rule, and 
           expect(seen.has(decision), decision).toBe(false);
           seen.set(decision, grant.rule);
         }
-        // Addresses with the same decision share one grant.
+        // Checks that addresses with the same decision are in one grant.
         const group = JSON.stringify([
           grant.key.fingerprint,
           grant.login,
@@ -196,7 +201,7 @@ const uidsOf = (...policies: AccessPolicy[]) => [
   ...new Set(policies.flatMap(({ devices }) => devices.map(({ uid }) => uid))),
 ];
 
-/** The gained and lost decisions, each once. */
+/** Returns the names of all gained and all lost decisions. Each decision must occur once. */
 function relation(changes: Iterable<AccessChange>): Record<"gained" | "lost", Set<string>> {
   const all = { gained: new Set<string>(), lost: new Set<string>() };
   const groups = new Set<string>();

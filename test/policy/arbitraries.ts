@@ -9,8 +9,8 @@ import type {
 } from "../../sdk/policy/index.ts";
 
 /**
- * Random policies with few names, so that many of their patterns match. The patterns use only the syntax that the
- * oracle and RE2 interpret alike.
+ * Random policies that use few different names, so that many of their patterns match. The patterns contain only syntax
+ * that the oracle and RE2 interpret in the same way.
  */
 
 export const NAMES = ["web-1", "web-2", "web", "db-1", "Web-1", "edge.lab", "1", "x"];
@@ -60,7 +60,7 @@ const grammar = fc.letrec<{ branch: string; item: string; whole: string }>((tie)
   whole: fc.array(tie("branch"), { minLength: 1, maxLength: 2 }).map((branches) => branches.join("|")),
 })).whole;
 
-/** Typical patterns of users: one or several names or parts of names, with and without anchors. */
+/** Patterns that users typically write: one or several names or parts of names, with and without anchors. */
 const plain = (texts: readonly string[]) =>
   fc
     .tuple(
@@ -77,7 +77,7 @@ const plain = (texts: readonly string[]) =>
         : `${start}${spelled.join(`${end}|${start}`)}${end}`;
     });
 
-/** Patterns that match some of `texts`; one in ten is empty or does not compile. */
+/** Patterns that match some of `texts`. One pattern in ten is empty or does not compile. */
 export const patternOn = (texts: readonly string[]): fc.Arbitrary<string> =>
   fc.oneof(
     { weight: 10, arbitrary: plain(texts) },
@@ -116,7 +116,7 @@ const ruleOf = (id: string): fc.Arbitrary<AccessRule> =>
     filter,
   });
 
-/** Some of `most` objects, each with its own id, which is the same in other policies. */
+/** At most `most` random objects. The objects have fixed ids, so two generated policies can contain the same ids. */
 const someOf = <T>(most: number, name: string, make: (id: string) => fc.Arbitrary<T>): fc.Arbitrary<T[]> =>
   fc
     .tuple(
@@ -133,13 +133,13 @@ const policyOf = (devices: number): fc.Arbitrary<AccessPolicy> =>
     rules: someOf(6, "rule", ruleOf),
   });
 
-/** A policy; one in five has more devices than a word of a device set has bits. */
+/** A random policy. One in five has more devices than the number of bits in a word of a device set. */
 export const policy: fc.Arbitrary<AccessPolicy> = fc.oneof(
   { weight: 4, arbitrary: policyOf(6) },
   { weight: 1, arbitrary: policyOf(70) },
 );
 
-/** A policy and a changed copy: most objects stay, the others are deleted, created or changed. */
+/** A random policy and a changed copy of it: most objects stay, and the others are deleted, created or changed. */
 export const changedPolicy: fc.Arbitrary<{ before: AccessPolicy; after: AccessPolicy }> = fc
   .oneof({ weight: 4, arbitrary: fc.constant(5) }, { weight: 1, arbitrary: fc.constant(70) })
   .chain((devices) => fc.tuple(policyOf(devices), policyOf(devices), fc.infiniteStream(fc.nat(5))))

@@ -25,7 +25,7 @@ const key = (username: string, filter: AccessKey["filter"] = {}): Omit<AccessKey
   filter,
 });
 
-/** The registered keys of every case; "unknown" is not registered. */
+/** The registered keys in every test case. The name "unknown" stands for a key that is not registered. */
 const KEYS = {
   any: key(".*", { hostname: ".*" }),
   legacy: key("", {}),
@@ -67,7 +67,10 @@ const policyOf = (rules: Readonly<Record<string, Rule>>): AccessPolicy => ({
   })),
 });
 
-/** Key, login, address and device; then the outcome (`yes` or the part that denies it) and the deciding rule. */
+/**
+ * A question and its answer. The question: key, login, address and device. The answer: `yes` or the part that denies
+ * the login, and the rule that decides.
+ */
 type Row = [
   keyName: keyof typeof KEYS | "unknown",
   login: string,
@@ -160,7 +163,7 @@ const CASES: [title: string, rules: Record<string, Rule>, rows: Row[]][] = [
     ],
   ],
   [
-    "empty patterns and filters match all",
+    "empty patterns and filters match everything",
     { all: deny(1, { username: "", sourceIp: "", filter: {} }) },
     [["any", "root", "2001:db8::1", "bare", "rule", "all"]],
   ],
@@ -297,14 +300,14 @@ describe.each(CASES)("%s", (_, rules, rows) => {
         allowed ? [[login, [address], rule]] : [],
       );
 
-      // The oracle does not support the syntax of these keys.
+      // Skips the oracle for keys whose patterns contain syntax that it does not support.
       if (keyName !== "anyCase" && keyName !== "quoted")
         expect(decide(policy, question)).toEqual({ allowed, admitted, rule });
     },
   );
 });
 
-test("explain rejects a device that the policy does not contain", () => {
+test("explain() rejects a device that the policy does not contain", () => {
   const question = { fingerprint: "any", login: "root", address: "10.0.0.1", uid: "gone" };
   expect(() => explain(policyOf({}), question)).toThrow(new RangeError("no device has the uid gone"));
 });

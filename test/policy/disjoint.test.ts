@@ -46,7 +46,7 @@ test("two patterns are disjoint if no text matches both", () => {
   expect(areDisjoint(["^web-[0-9]+$", "^db-[0-9]+$"], "device")).toBe(true);
 });
 
-test("patterns that match one text are never disjoint", () => {
+test("patterns that match the same text are never disjoint", () => {
   const isText = (text: string) => text !== "" && !/[\n\0]/.test(text);
   fc.assert(
     fc.property(patternAndText, patternAndText, fc.boolean(), (left, right, joined) => {

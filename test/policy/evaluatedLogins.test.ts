@@ -41,7 +41,7 @@ describe("samples of the helpers' patterns", () => {
     { minLength: 1, maxLength: 60 },
   );
 
-  test("login(): contain every name of any number", () => {
+  test("login(): contain each of the given names, for any number of names", () => {
     fc.assert(
       fc.property(names, (given) => {
         expect(samplesOf(login(...given)).sort()).toEqual([...given].sort());
@@ -51,7 +51,7 @@ describe("samples of the helpers' patterns", () => {
     );
   });
 
-  test("hostname(): contain every name of any number", () => {
+  test("hostname(): contain each of the given names, for any number of names", () => {
     fc.assert(
       fc.property(names, (given) => {
         expect(samplesOf(hostname(...given)).sort()).toEqual(
@@ -67,7 +67,7 @@ describe("samples of the helpers' patterns", () => {
     .tuple(fc.nat(2 ** 32 - 1), fc.integer({ min: 0, max: 32 }))
     .map(([value, bits]) => ({ first: toAddress(value - (value % 2 ** (32 - bits))), bits }));
 
-  test("cidr(): contain an address in every range, and none outside", () => {
+  test("cidr(): contain an address in every range, and no address outside", () => {
     fc.assert(
       fc.property(fc.array(range, { minLength: 1, maxLength: 25 }), (ranges) => {
         const addresses = addressesOf(cidr(...ranges.map(({ first, bits }) => `${first}/${bits}`)));
@@ -102,7 +102,7 @@ describe("samples", () => {
     expect(samplesOf(pattern).sort()).toEqual(expected);
   });
 
-  test("contain every alternative, even if there are too many combinations", () => {
+  test("contain every alternative, even if there are too many combinations of alternatives", () => {
     const parts = Array.from({ length: 20 }, (_, n) => `n${n}x`);
     const samples = samplesOf(`^(${parts.join("|")})-(${parts.join("|")})$`);
     for (const part of parts) {
@@ -117,12 +117,12 @@ describe("samples", () => {
   });
 });
 
-describe("the evaluated logins", () => {
-  test("of no policy contains the default login, any other login and any address", () => {
+describe("the evaluated logins and addresses", () => {
+  test("of no policy are the default login, any other login and any address", () => {
     expect(loginsToEvaluate([])).toEqual({ logins: [DEFAULT_LOGIN, ANY_LOGIN], addresses: [ANY_ADDRESS] });
   });
 
-  test("contains each login and address of the options, keys and rules once", () => {
+  test("contain each login and address of the options, keys and rules once", () => {
     const one = policy({ keys: [key("^ana$")], rules: [rule({ username: "^eve$", sourceIp: "^10\\." })] });
     const other = policy({ keys: [key("^(ana|bob)$")], rules: [rule({ active: false, username: "^off$" })] });
     const { logins, addresses } = loginsToEvaluate([one, other], {
@@ -152,13 +152,13 @@ describe("the evaluated logins", () => {
   });
 
   test.each(["", ".*", "(", "^", "web", "^300\\.", "\\.5$"])(
-    "contains no additional address for %j",
+    "contain no additional address for %j",
     (pattern) => {
       expect(addressesOf(pattern)).toEqual([ANY_ADDRESS]);
     },
   );
 
-  test("contains only valid addresses", () => {
+  test("contain only valid addresses", () => {
     const pattern = fc.string({ unit: fc.constantFrom(..."01259.:^$|()[]\\*+?fx"), maxLength: 16 });
     fc.assert(
       fc.property(fc.array(pattern, { maxLength: 4 }), (patterns) => {
@@ -171,7 +171,7 @@ describe("the evaluated logins", () => {
   });
 });
 
-describe("the evaluated logins of both policies reveal the change of", () => {
+describe("an evaluation of two policies for all their logins and addresses reveals the change of", () => {
   const changed = (before: AccessPolicy, after: AccessPolicy) => {
     const evaluated = loginsToEvaluate([before, after]);
     return [...accessChanges(new Access(before, evaluated), new Access(after, evaluated))].map(

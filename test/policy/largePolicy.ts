@@ -22,7 +22,7 @@ const STAGES = ["prod", "prod", "prod", "staging", "lab"];
 const TEAMS = Array.from({ length: 20 }, (_, index) => `team-${index + 1}`);
 const LOGINS = ["root", "deploy", "ops", "backup"];
 
-/** Returns random numbers below a bound, the same ones in every run (mulberry32). */
+/** Returns a function that returns random numbers below a bound. The sequence (mulberry32) is the same in every run. */
 export function randomNumbers(seed: number): (bound: number) => number {
   let state = seed;
   return (bound) => {
@@ -33,7 +33,7 @@ export function randomNumbers(seed: number): (bound: number) => number {
   };
 }
 
-/** A policy like those of real fleets: tags, names of a scheme, patterns of helpers and handwritten ones. */
+/** A policy like those of real fleets: with tags, systematic device names, and patterns from helpers and from users. */
 export class LargePolicy {
   readonly policy: AccessPolicy;
   readonly evaluated: EvaluatedLogins;
@@ -47,7 +47,8 @@ export class LargePolicy {
     const make = <T>(count: number, one: (index: number) => T): T[] =>
       Array.from({ length: count }, (_, index) => one(index));
     const created = make(size.devices, (index) => this.#device(index));
-    // Concatenated strings have another memory layout than the strings that a client parses.
+    // Parses JSON like a client, so that the strings have a client's memory layout and not that of concatenated
+    // strings.
     const devices = JSON.parse(JSON.stringify(created)) as AccessDevice[];
     this.policy = {
       devices,
@@ -122,7 +123,7 @@ export class LargePolicy {
     ]);
   }
 
-  /** Creates another key. */
+  /** Creates a further random key. */
   key(index: number, devices: readonly AccessDevice[] = this.policy.devices): AccessKey {
     return {
       fingerprint: `fingerprint-${index}`,
@@ -132,7 +133,7 @@ export class LargePolicy {
     };
   }
 
-  /** Creates another rule. */
+  /** Creates a further random rule. */
   rule(index: number, devices: readonly AccessDevice[] = this.policy.devices): AccessRule {
     return {
       id: `rule-${index}`,
@@ -145,7 +146,7 @@ export class LargePolicy {
     };
   }
 
-  /** The policy after a typical change: a few keys, rules and tags are changed, added or removed. */
+  /** Returns the policy after a typical change: a few keys, rules and tags are changed, added or removed. */
   changed(): AccessPolicy {
     const { devices, keys, rules } = this.policy;
     const changeEvery = <T>(all: readonly T[], change: (one: T, index: number) => T) => {

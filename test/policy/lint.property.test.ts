@@ -92,7 +92,7 @@ const loginsOf = ({ devices }: AccessPolicy, { logins, addresses }: EvaluatedLog
 const decide = ({ rules }: Pick<AccessPolicy, "rules">, { login, address, device }: Login) =>
   firewallDecides(rules, { login, sourceIp: address, deviceName: device.name, deviceTags: device.tags });
 
-/** The codes of the findings about a rule or key. */
+/** Returns the codes of all findings about a rule or key. */
 function codesOf(findings: readonly Finding[], kind: Finding["object"]["kind"], id: string): LintCode[] {
   return findings
     .filter(({ object }) => object.kind === kind && object.id === id)
@@ -114,13 +114,16 @@ const idleRules: Claim = (policy, evaluated, findings) => {
     const codes = codesOf(findings, "rule", candidate.id);
     const idle = [...new Set(codes.filter((code) => IDLE.includes(code)))];
     const matches = logins.some((one) => decide({ rules: [candidate] }, one).rule === candidate);
-    // A wrong pattern explains why its rule matches nothing.
+    // A finding about a wrong pattern replaces the finding that its rule matches nothing.
     const isReported = idle.length === 1 || (!matches && codes.some((code) => WRONG.includes(code)));
     expect([idle.length < 2, isReported]).toEqual([true, !changes]);
   }
 };
 
-/** The matching and deciding logins determine never-matches, unreachable-rule and redundant-rule. */
+/**
+ * The findings never-matches, unreachable-rule and redundant-rule follow from the logins that match the rule, and from
+ * the logins on which the rule decides.
+ */
 const kindsOfIdleRules: Claim = (policy, evaluated, findings) => {
   const logins = loginsOf(policy, evaluated);
   for (const { rule: code, object, evidence } of findings) {
@@ -159,7 +162,7 @@ const idleKeys: Claim = (policy, evaluated, findings) => {
   }
 };
 
-/** Two rules contradict each other exactly if their order of creation decides. */
+/** Two rules contradict each other exactly if the order of their creation changes a decision. */
 const contradictions: Claim = (policy, evaluated, findings) => {
   const reported = new Set<string>();
   for (const { rule: code, object, evidence } of findings) {
@@ -172,7 +175,7 @@ const contradictions: Claim = (policy, evaluated, findings) => {
     const one = { login, address, device };
     expect(decide(policy, one).rule).toBe(later);
     expect(later.priority).toBe(earlier.priority);
-    // Without the other rules, the newer one decides, and the two decide differently.
+    // If the policy has only these two rules, the newer rule decides. The older rule alone would decide differently.
     expect(decide({ rules: [later, earlier] }, one)).toEqual({
       allowed: earlier.action === "allow",
       rule: earlier,
@@ -188,7 +191,8 @@ const contradictions: Claim = (policy, evaluated, findings) => {
     (one) => decide(policy, one).allowed !== decide(reversed, one).allowed,
   );
   if (orderMatters) expect(reported.size).toBeGreaterThan(0);
-  // Each pair disagrees about a login that one of the two rules decides.
+  // For each contradicting pair, there is a login on which one of the two rules decides and the other would decide
+  // differently.
   const pairs = loginsOf(policy, evaluated).flatMap((one) => {
     const winner = decide(policy, one).rule;
     return policy.rules
@@ -199,13 +203,13 @@ const contradictions: Claim = (policy, evaluated, findings) => {
   expect(reported).toEqual(new Set(pairs));
 };
 
-/** Without a no-default-deny finding, a rule decides every login. */
+/** If there is no finding no-default-deny, a rule decides on every login. */
 const defaultDeny: Claim = (policy, evaluated, findings) => {
   if (policy.keys.length === 0 || findings.some((finding) => finding.rule === "no-default-deny")) return;
   for (const one of loginsOf(policy, evaluated)) expect(decide(policy, one).rule).not.toBeNull();
 };
 
-test("findings agree with every evaluated decision", () => {
+test("findings agree with the decisions on all evaluated logins and addresses", () => {
   fc.assert(
     fc.property(policies, (policy) => {
       const evaluated = loginsToEvaluate([policy]);
@@ -248,7 +252,7 @@ function compiles(pattern: string): boolean {
   }
 }
 
-/** The patterns of a suggestion, the strictest first. */
+/** Returns the patterns in the text of a suggestion. The strictest pattern is first. */
 function suggestedPatterns(suggestion: string): string[] {
   return suggestion
     .replace(/^Write /, "")
@@ -285,7 +289,7 @@ test("an unanchored-pattern finding has a matching counterexample and an anchore
       for (const text of suggested) {
         expect([text, compiles(text)]).toEqual([text, true]);
         expect([text, check(text)]).toEqual([text, undefined]);
-        // The suggestion matches no text that the pattern does not match.
+        // The suggested pattern matches only texts that the original pattern matches.
         const beyond = samplesOf(text).filter((sample) => !compilePattern(pattern).test(sample));
         expect([text, beyond]).toEqual([text, []]);
       }

@@ -64,7 +64,7 @@ test("names with quotes and line breaks are escaped in the message", () => {
   expect(finding?.message).toBe('Key "a\\".\\nKey \\"b" admits every login on every device.');
 });
 
-test("findings have a severity of their definition", () => {
+test("each finding has a severity that the definition of its rule allows", () => {
   const codes = Object.keys(lintRules) as LintCode[];
   const policy = {
     keys: [key({ username: "root" }), key({ username: "(" }), key({ username: "", filter: {} })],

@@ -30,14 +30,14 @@ test("reports a pattern that matches no evaluated login or address", () => {
   expect(found("never-matches", { rules }, { evaluated })).toEqual([]);
 });
 
-test("reports the username, not the broken filter, which denies on every device", () => {
+test("reports the username pattern, and not the invalid filter, which makes the rule deny logins on every device", () => {
   const broken = rule("1", { action: "deny", username: "(?i)^bob$", filter: { hostname: "(" } });
   expect(found("never-matches", { rules: [broken, denyAll] })).toMatchObject([
     { severity: "info", field: "username" },
   ]);
 });
 
-test("reports a tag without devices, unless all tags of the filter have none", () => {
+test("reports a tag without devices, unless no tag of the filter has devices", () => {
   const tagged = (...tags: string[]) => ({ filter: { tags } });
   const policy = { keys: [key(tagged("prod", "gone"))], rules: [rule("1", tagged("db", "lost")), denyAll] };
   expect(found("tag-nowhere", policy)).toMatchObject([

@@ -37,7 +37,7 @@ test.each([
   );
 });
 
-test("prefers a login of the evaluated as counterexample", () => {
+test("prefers an evaluated login as counterexample", () => {
   const [finding] = found(
     "unanchored-pattern",
     { keys: [key({ username: "root" })] },
@@ -70,7 +70,7 @@ test.each([
 test.each([
   "^10\\.0\\.0\\.1$",
   "^10\\..*$",
-  // No address extends a text of this pattern.
+  // No valid address has more characters after a match of this pattern.
   "^10\\.0\\.0\\.(25[0-5])",
 ])("accepts the source address %j", (sourceIp) => {
   expect(found("unanchored-pattern", { rules: [rule("office", { sourceIp }), denyAll] })).toEqual([]);
@@ -107,7 +107,7 @@ test("reports an unanchored pattern of a deny rule with severity info", () => {
   expect(found("unanchored-pattern", { rules })).toMatchObject([{ severity: "info", object: { id: "1" } }]);
 });
 
-test("reports a pattern that does not compile, with its effect", () => {
+test("reports a pattern that does not compile, and the effect of the invalid pattern", () => {
   const policy = {
     keys: [key({ username: "(" })],
     rules: [

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { denyAll, found, linted, rule, short } from "./lintSubjects.ts";
 
-test("reports a policy without a rule that denies all other logins", () => {
+test("reports a policy without a last rule that denies all other logins", () => {
   const code = "no-default-deny";
   expect(found(code, { rules: [rule("office")] })).toMatchObject([
     { severity: "warning", object: { kind: "policy" } },
@@ -27,7 +27,7 @@ test("reports a policy without a rule that denies all other logins", () => {
   expect(found(code, { rules: [], keys: [] })).toEqual([]);
 });
 
-test("reports a rule that stronger rules always precede", () => {
+test("reports a rule as unreachable if stronger rules decide on all logins that it matches", () => {
   const halves = [
     rule("web", { action: "deny", priority: 20, filter: { hostname: "^web-1$" } }),
     rule("db", { action: "deny", priority: 20, filter: { tags: ["db"] } }),
@@ -50,7 +50,7 @@ test("reports the older of two equal rules as unreachable", () => {
   expect(short(linted({ rules }))).toEqual(["redundant-rule newer", "unreachable-rule older"]);
 });
 
-test("reports a rule as redundant if other rules would decide the same", () => {
+test("reports a rule as redundant if every decision is the same without the rule", () => {
   const office = rule("office", { filter: { hostname: "^web-1$" } });
   const wider = rule("wider", { priority: 5, filter: {} });
   expect(found("redundant-rule", { rules: [office, wider, denyAll] })).toMatchObject([
@@ -77,7 +77,7 @@ test("reports two contradicting rules of one priority", () => {
       severity: "error",
       object: { kind: "rule", id: "deny" },
       message:
-        'Rule "deny" (deny, priority 10) and rule "allow" (allow, priority 10) both match the login "root" from 10.0.0.1 on "web-1". The first rule wins only because it was created later.',
+        'Rule "deny" (deny, priority 10) and rule "allow" (allow, priority 10) both match the login "root" from 10.0.0.1 on "web-1". The first rule decides only because it was created later.',
       evidence: { rules: ["allow"], counterexample: { login: "root", address: "10.0.0.1", device: "web-1" } },
     },
   ]);
@@ -93,7 +93,7 @@ test("reports two contradicting rules of one priority", () => {
   }
 });
 
-test("reports no contradiction below a rule that always decides", () => {
+test("reports no contradiction between rules if a stronger rule decides on all their logins", () => {
   const [allow, deny] = [rule("allow"), rule("deny", { action: "deny" })];
   const above = rule("above", { priority: 20 });
   expect(found("contradiction", { rules: [allow, deny, denyAll] })).toHaveLength(1);

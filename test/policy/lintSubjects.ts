@@ -50,14 +50,14 @@ export const denyAll: AccessRule = {
   filter: { hostname: ".*" },
 };
 
-/** A policy without findings: two devices, one key, one rule that allows it and `denyAll`. */
+/** A policy without findings: two devices, one key, a rule that allows the key's login, and the rule `denyAll`. */
 export const clean: AccessPolicy = {
   devices: [device("web-1", "prod"), device("db-1", "prod", "db")],
   keys: [key()],
   rules: [rule("office"), denyAll],
 };
 
-/** All findings of a policy over its own domain and the additions of `options`. */
+/** Returns all findings of a policy. Evaluates the logins and addresses of the policy, and those in `options`. */
 export function linted(
   policy: Partial<AccessPolicy>,
   options: LintOptions & { readonly evaluated?: EvaluationOptions } = {},
@@ -66,7 +66,7 @@ export function linted(
   return lint(new Access(whole, loginsToEvaluate([whole], options.evaluated)), options);
 }
 
-/** The findings of one code. */
+/** Returns the findings with one code. */
 export const found = (code: LintCode, ...args: Parameters<typeof linted>): Finding[] =>
   linted(...args).filter((finding) => finding.rule === code);
 

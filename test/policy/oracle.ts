@@ -9,30 +9,31 @@ import type {
 } from "../../sdk/policy/index.ts";
 
 /**
- * A second implementation of the service's rules (sections 13 and 14), as a reference for sdk/policy. The two share no
- * code: this one answers one question at a time by brute force, with JavaScript's regular expressions instead of RE2.
- *
- * It is right only for patterns that both engines interpret alike: literals, escaped punctuation, `.`, `^`, `$`,
- * groups, alternations, plain classes, `\d`, `\w`, quantifiers of up to 1000; and for texts of one line in ASCII.
- * `arbitraries.ts` generates such patterns. `patterns.property.test.ts` tests the differences between the engines.
+ * A second implementation of the service's rules (sections 13 and 14), as a reference for sdk/policy. The two
+ * implementations share no code. The oracle answers one question at a time by brute force, with JavaScript's regular
+ * expressions instead of RE2. It is correct only for patterns that both engines interpret in the same way: literals,
+ * escaped punctuation, `.`, `^`, `$`, groups, alternations, plain classes, `\d`, `\w`, quantifiers of up to 1000; and
+ * for texts of one line in ASCII. `arbitraries.ts` generates such patterns. `patterns.property.test.ts` tests the
+ * differences between the engines.
  */
 
-/** The result of the rules for one question. */
+/** The oracle's answer to one access question. */
 export interface Decision {
   readonly allowed: boolean;
   /** True if the key is registered and admits the login to the device. */
   readonly admitted: boolean;
-  /** The rule that decides on the login, the address and the device for any key; null if no rule matches. */
+  /** The rule that decides on the login, the address and the device, whichever key is used. Null if no rule matches. */
   readonly rule: AccessRule | null;
 }
 
-/** A part of a rule that does not match an attempt. */
+/** The condition of a rule that does not match a login attempt. */
 export type Misfit = "inactive" | "login" | "address" | "device";
 
 /** Syntax that only RE2 rejects: lookaround, back-references and more than 1000 repetitions. */
 const NOT_IN_RE2 = /\(\?<?[=!]|\\[1-9]|\{(?:\d*,)?(?:\d{5,}|[2-9]\d{3}|1(?!000)\d{3})/;
 
-// Random patterns such as (.*.*)+ would run for minutes; with this flag the engine restarts them in linear time.
+// Without this flag, random patterns such as (.*.*)+ would run for minutes. With it, V8 restarts them with an engine
+// that needs linear time.
 v8.setFlagsFromString("--enable-experimental-regexp-engine-on-excessive-backtracks");
 
 const compiled = new Map<string, RegExp | null>();
@@ -54,7 +55,9 @@ function regExpOf(pattern: string): RegExp | null {
 /** True if the pattern compiles in the oracle. */
 export const compiles = (pattern: string): boolean => regExpOf(pattern) !== null;
 
-/** Returns `broken`, the safe result, for a pattern that does not compile. */
+/**
+ * True if a pattern matches the text. Returns `broken` if the pattern does not compile; callers pass the safe result.
+ */
 function matches(pattern: string, text: string, broken: boolean): boolean {
   if (pattern === "") return true;
   return regExpOf(pattern)?.test(text) ?? broken;
@@ -71,11 +74,14 @@ function filterFits(filter: DeviceFilter, device: AccessDevice, broken: boolean)
   return false;
 }
 
-/** True if the key admits the login to the device. A broken pattern admits no login. */
+/** True if the key admits the login to the device. A pattern that does not compile admits no login. */
 export const admits = (key: AccessKey, device: AccessDevice, login: string): boolean =>
   matches(key.username, login, false) && filterFits(key.filter, device, false);
 
-/** The parts of a rule that do not match, in no order. A broken pattern of a deny rule matches every attempt. */
+/**
+ * Returns the conditions of a rule that do not match, in any order. In a deny rule, a pattern that does not compile
+ * matches every attempt.
+ */
 export function misfits(rule: AccessRule, device: AccessDevice, login: string, address: string): Misfit[] {
   const broken = rule.action === "deny";
   const all: Misfit[] = [];
@@ -100,7 +106,9 @@ export function byStrength(rules: readonly AccessRule[]): AccessRule[] {
   return sorted;
 }
 
-/** The algorithm of the service: in ascending order, the last matching rule wins. */
+/**
+ * Decides by the service's algorithm: it evaluates the rules in ascending order, and the last matching rule decides.
+ */
 function decidingRule(
   rules: readonly AccessRule[],
   device: AccessDevice,
@@ -115,7 +123,7 @@ function decidingRule(
   return decided;
 }
 
-/** Decides a question. Throws if the policy has no such device. */
+/** Decides an access question. Throws if the policy does not contain the device. */
 export function decide(policy: AccessPolicy, question: AccessQuestion): Decision {
   const device = policy.devices.find(({ uid }) => uid === question.uid);
   if (device === undefined) throw new Error(`no device ${question.uid}`);

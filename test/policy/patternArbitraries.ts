@@ -22,7 +22,7 @@ const LITERALS = [
   of("\\_", "_"),
 ];
 
-/** Syntax that only RE2 has, that JavaScript interprets differently, or that is easily misread. */
+/** Unusual syntax: only RE2 supports it, JavaScript interprets it differently, or readers easily misunderstand it. */
 const ODD = [
   of("\\Qa.b\\E", "a.b"),
   of("\\Q|\\E", "|"),
@@ -75,7 +75,7 @@ const ODD = [
   of("$", ""),
 ];
 
-/** Repetitions of an item; RE2 treats counts with leading zeros as literals. */
+/** Quantifiers. RE2 treats a count with leading zeros as literal text. */
 const REPETITIONS = [
   "*",
   "+",
@@ -107,7 +107,7 @@ const alternation = (branch: fc.Arbitrary<PatternAndText>, open: fc.Arbitrary<st
     text: branches[pick % branches.length]?.text ?? "",
   }));
 
-/** Typical patterns of users: literals, alternatives, anchors. */
+/** Patterns that users typically write: literals, alternatives and anchors. */
 const plainBranch = fc
   .tuple(
     fc.constantFrom(of(""), of("^", "")),
@@ -131,7 +131,7 @@ const plainBranch = fc
   .map(([start, middle, any, end]) => join([start, ...middle, any, end]));
 const plain = fc.oneof(plainBranch, alternation(plainBranch, fc.constant("")));
 
-/** All syntax in any nesting. */
+/** Patterns with any syntax, nested in any way. */
 const wild = fc.letrec<{ node: PatternAndText }>((tie) => ({
   node: fc.oneof(
     { depthSize: "small", withCrossShrink: true },
@@ -145,7 +145,10 @@ const wild = fc.letrec<{ node: PatternAndText }>((tie) => ({
   ),
 })).node;
 
-/** One odd item between plain ones, the most likely mistake for the extraction of literals. */
+/**
+ * Patterns with one unusual item between plain items. Such patterns are most likely to reveal a mistake in the
+ * extraction of literals.
+ */
 const oddInPlain = fc
   .tuple(plainBranch, fc.oneof(odd, odd.chain(repeated), anything.chain(repeated)), plainBranch)
   .map(join);
@@ -155,7 +158,7 @@ const garbage = fc
   .string({ unit: fc.constantFrom(..."ab()[]{}|*+?\\^$.,01:<>-=!QE\n😀"), maxLength: 12 })
   .map((text) => of(text));
 
-/** A pattern in RE2's syntax with a similar text; one in ten does not compile. */
+/** A random pattern in RE2's syntax, with a text that resembles its matches. One pattern in ten does not compile. */
 export const patternAndText: fc.Arbitrary<PatternAndText> = fc.oneof(
   { weight: 4, arbitrary: plain },
   { weight: 3, arbitrary: oddInPlain },
@@ -163,7 +166,9 @@ export const patternAndText: fc.Arbitrary<PatternAndText> = fc.oneof(
   { weight: 1, arbitrary: garbage },
 );
 
-/** Texts similar to one: itself, parts of it, longer ones, with another character, in another case. */
+/**
+ * Returns variants of a text: the text itself, parts of it, longer texts, a changed character, and another letter case.
+ */
 export const textsNear = (text: string): fc.Arbitrary<string[]> =>
   fc
     .tuple(

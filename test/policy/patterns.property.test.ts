@@ -5,7 +5,7 @@ import { compilePattern, PatternError, samplesOf } from "../../sdk/policy/index.
 import { type Literals, literalsOf } from "../../sdk/policy/pattern.ts";
 import { patternAndText, textsNear } from "./patternArbitraries.ts";
 
-/** The pattern compiled by RE2; undefined for an invalid pattern. */
+/** The pattern as RE2 compiles it; undefined if the pattern is invalid. */
 function engineOf(pattern: string): RE2JS | undefined {
   try {
     return RE2JS.compile(pattern);
@@ -18,7 +18,7 @@ const cases = patternAndText.chain(({ pattern, text }) =>
   textsNear(text).map((texts) => ({ pattern, texts })),
 );
 
-test("compilePattern matches the same texts as RE2, with and without the engine", () => {
+test("compilePattern() matches the same texts as RE2, with and without the use of the RE2 engine", () => {
   const kinds = new Map<Literals["kind"] | "engine", number>();
   let [pairs, matched, rejected] = [0, 0, 0];
   fc.assert(
@@ -45,7 +45,7 @@ test("compilePattern matches the same texts as RE2, with and without the engine"
     `${pairs} pairs, ${matched} matched, ${rejected} patterns rejected`,
     Object.fromEntries(kinds),
   );
-  // The test must not pass with few comparisons.
+  // Expects a minimum number of comparisons, so that the test cannot pass with few.
   expect(pairs).toBeGreaterThan(20_000);
   expect(Math.min(matched, pairs - matched)).toBeGreaterThan(5_000);
   expect(rejected).toBeGreaterThan(100);

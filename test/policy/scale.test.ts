@@ -11,7 +11,7 @@ import { LargePolicy, randomNumbers } from "./largePolicy.ts";
 
 const DECISIONS = 5_000;
 
-test("the grants of 2,000 devices, 200 keys and 50 rules agree with single decisions", () => {
+test("the grants of a policy with 2,000 devices, 200 keys and 50 rules agree with single decisions", () => {
   const { policy, evaluated } = new LargePolicy({
     devices: 2_000,
     keys: 200,
@@ -44,7 +44,7 @@ test("the grants of 2,000 devices, 200 keys and 50 rules agree with single decis
     const device = one(policy.devices);
     const [login, address] = [one(evaluated.logins), one(evaluated.addresses)];
     let key = one(policy.keys);
-    // Most random keys do not admit to the device, so half of the rounds search for one that does.
+    // Most keys do not admit the login to the device. So every second round draws up to 20 keys until a key admits it.
     for (let draws = count % 2 === 0 ? 20 : 0; draws > 0 && !keyAdmits(key, device, login); draws -= 1) {
       key = one(policy.keys);
     }

@@ -22,7 +22,7 @@ afterEach(async () => {
 });
 
 const NAMES = ["web-1", "web-2", "db-1"];
-/** Addresses of the policy, each with another spelling that clients and proxies use. */
+/** Addresses that occur in the policy, each with an equivalent notation that clients and proxies use. */
 const ADDRESSES: Record<string, string> = {
   "10.0.0.1": "::ffff:10.0.0.1",
   "110.0.0.1": "::FFFF:6E00:1",
@@ -30,7 +30,7 @@ const ADDRESSES: Record<string, string> = {
   "2001:db8::1": "2001:DB8:0:0::0001",
 };
 
-/** Patterns that the service accepts: they compile and are not empty. */
+/** Patterns that the service accepts: they compile, and are not empty. */
 const accepted = (texts: readonly string[]) =>
   patternOn(texts).filter((pattern) => pattern !== "" && compiles(pattern));
 const tags = fc.uniqueArray(fc.constantFrom(...TAGS), { minLength: 1, maxLength: 3 });
@@ -57,9 +57,9 @@ const objectSets = fc.record({
 });
 type ObjectSet = typeof objectSets extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** Creates the objects with the public operations. */
+/** Creates the objects of a policy in a namespace, through the public API. */
 async function create({ token, tenant }: TestUser, { devices, keys, rules }: ObjectSet): Promise<void> {
-  // Filters may only refer to existing tags: two devices have all of them. One device has none.
+  // Two additional devices carry all tags, since filters may only refer to existing tags. A third device has no tags.
   const all = [
     ...devices,
     { name: "first", tags: TAGS.slice(0, 2) },
@@ -82,13 +82,13 @@ async function create({ token, tenant }: TestUser, { devices, keys, rules }: Obj
   for (const rule of rules) await call("createFirewallRule", { body: rule });
 }
 
-/** Reads a namespace's policy like a review. */
+/** Reads the policy of a namespace in the same way as a review. */
 async function read({ token, tenant }: TestUser): Promise<AccessPolicy> {
   const connection = new Connection(createClient({ url: app.url, credential: tokenCredential(token) }));
   return (await readEstate(connection, tenant)).policy;
 }
 
-/** For each key, true if it admits the login to the device. */
+/** Returns for each key whether it admits the login to the device. */
 const admissions = (fingerprints: string[], username: string, device: object) =>
   Promise.all(
     fingerprints.map(async (fingerprint) => {
@@ -97,7 +97,7 @@ const admissions = (fingerprints: string[], username: string, device: object) =>
     }),
   );
 
-/** The firewall's response, which must be the same for both spellings of the address. */
+/** Returns the firewall's response. Checks that the response is the same for both notations of the address. */
 async function firewall(domain: string, name: string, username: string, address: string) {
   const evaluate = (ip_address: string) =>
     internal.call("evaluateFirewall", { query: { domain, name, username, ip_address } });
@@ -108,7 +108,7 @@ async function firewall(domain: string, name: string, username: string, address:
 
 const UNKNOWN = Array.from({ length: 16 }, () => "00").join(":");
 
-test("explain decides like the service's internal API on the policy of the public API", async () => {
+test("explain() on the policy from the public API makes the same decisions as the service's internal API", async () => {
   let [questions, allowed, round] = [0, 0, 0];
   await fc.assert(
     fc.asyncProperty(objectSets, async (objects) => {
@@ -140,7 +140,8 @@ test("explain decides like the service's internal API on the policy of the publi
         }
       }
     }),
-    // Each policy has its own namespace; shrinking would create hundreds.
+    // Without shrinking after a failure: each policy has its own namespace, and shrinking would create hundreds of
+    // namespaces.
     { numRuns: 3, endOnFailure: true },
   );
   console.info(`${questions} questions, ${allowed} allowed`);

@@ -11,13 +11,14 @@ const world = sharedWorld();
 let first: Harness;
 let second: Harness;
 beforeEach(() => {
-  // Two stacks without shared state.
+  // Two stacks with separate states.
   first = new Harness(world.env, "first");
   second = new Harness(world.env, "second");
 });
 afterEach(async () => {
   await second.up({});
-  // Both stacks managed the object, so the second one has already deleted it.
+  // Both stacks managed the object, and the second stack has already deleted it. So the first stack refreshes its
+  // state.
   await first.refresh();
   await first.up({});
   await first.close();
@@ -25,10 +26,10 @@ afterEach(async () => {
 });
 
 const adoptable = definitions.filter((definition) => definition.inputs.adopt);
-/** Kinds without conflicts: firewall rules have no unique name. */
+/** Kinds of objects that may exist twice: firewall rules have no unique name. */
 const WITHOUT_CONFLICTS = ["FirewallRule"];
 
-/** Names of the second stack; with the last one, only the state differs from the first stack. */
+/** Names of the second stack. With "first", both stacks have the same name and differ only in their states. */
 const STACKS = ["second", "first"];
 
 describe.each(adoptable.map((definition) => ({ type: definition.name, definition })))(
@@ -41,7 +42,7 @@ describe.each(adoptable.map((definition) => ({ type: definition.name, definition
     );
 
     it.skipIf(WITHOUT_CONFLICTS.includes(type)).each(STACKS)(
-      "of another state of stack %s is unchanged, and the error has the remedy",
+      "of another state of stack %s stays unchanged, and the error contains the remedy",
       async (stack) => {
         second = new Harness(world.env, stack);
         await first.up(program(base));
@@ -57,7 +58,7 @@ describe.each(adoptable.map((definition) => ({ type: definition.name, definition
     );
 
     it.each(STACKS)(
-      "of another state of stack %s is adopted by adopt: true if it is equal, and then needs no change",
+      "of another state of stack %s is adopted with adopt: true if it equals the declaration, and then needs no change",
       async (stack) => {
         second = new Harness(world.env, stack);
         await first.up(program(base));
@@ -70,21 +71,24 @@ describe.each(adoptable.map((definition) => ({ type: definition.name, definition
       },
     );
 
-    it.runIf(other && type !== "FirewallRule")('is changed by adopt: "overwrite" only', async () => {
-      await first.up(program(base));
-      const [field = "", value] = other ?? [];
-      const declared = { ...base, [field]: value };
-      await expect(second.up(program({ ...declared, adopt: true }))).rejects.toThrow(/differs: /);
-      expect(await first.refresh()).toEqual([]);
-      await second.up(program({ ...declared, adopt: "overwrite" }));
-      expect(await second.preview(program(declared))).toEqual([]);
-      expect(await second.refresh()).toEqual([]);
-      expect(await first.refresh()).toEqual(["update it"]);
-    });
+    it.runIf(other && type !== "FirewallRule")(
+      'is adopted and changed only with adopt: "overwrite"',
+      async () => {
+        await first.up(program(base));
+        const [field = "", value] = other ?? [];
+        const declared = { ...base, [field]: value };
+        await expect(second.up(program({ ...declared, adopt: true }))).rejects.toThrow(/differs: /);
+        expect(await first.refresh()).toEqual([]);
+        await second.up(program({ ...declared, adopt: "overwrite" }));
+        expect(await second.preview(program(declared))).toEqual([]);
+        expect(await second.refresh()).toEqual([]);
+        expect(await first.refresh()).toEqual(["update it"]);
+      },
+    );
 
     // Terraform deletes in any order: its plan rejects the rename and requires a moved block.
     it.skipIf(isTerraform)(
-      "is adopted by a renamed resource, and the deletion of the old resource keeps it",
+      "is adopted by a renamed resource, and stays when the old resource is deleted",
       async () => {
         await first.up(program(base));
         const renamed = { renamed: { type, args: world.here({ ...base, adopt: true }) } };
@@ -111,22 +115,28 @@ it("each of several equal existing rules is adopted by one resource", async () =
 });
 
 describe("duplicate declarations in one program", () => {
-  /** The expected error; Terraform does not send resource names to a provider. */
+  /**
+   * The expected error text. Under Terraform, the text has no resource names, since Terraform does not send them to
+   * providers.
+   */
   const same = (one: string, two: string) =>
     `${isTerraform ? ".*" : `${one} and ${two}`} manage the same object`;
   const pairs = definitions
     .filter((definition) => definition.identity)
     .map((definition) => ({ type: definition.name, args: sampleOf(definition).base }));
 
-  it.each(pairs)("reject two $type of one object at preview, with both names", async ({ type, args }) => {
-    const here = world.here(args);
-    await expect(first.preview({ one: { type, args: here }, two: { type, args: here } })).rejects.toThrow(
-      new RegExp(`${type}\\.\\w+: ${same(`${type} "two"`, `${type} "one"`)}`),
-    );
-    expect(first.state.size).toBe(0);
-  });
+  it.each(pairs)(
+    "are rejected at preview for two $type resources of one object, with both names",
+    async ({ type, args }) => {
+      const here = world.here(args);
+      await expect(first.preview({ one: { type, args: here }, two: { type, args: here } })).rejects.toThrow(
+        new RegExp(`${type}\\.\\w+: ${same(`${type} "two"`, `${type} "one"`)}`),
+      );
+      expect(first.state.size).toBe(0);
+    },
+  );
 
-  it("reject DeviceTags and DeviceTagAttachment on one device, for any selector of the device", async () => {
+  it("are rejected for DeviceTags and DeviceTagAttachment on one device, with any selector of the device", async () => {
     const [device = ""] = await world.client
       .getDevices({ query: { perPage: 1 } })
       .then((all) => all.map((one) => one.name));
@@ -137,7 +147,7 @@ describe("duplicate declarations in one program", () => {
     );
   });
 
-  it("reject a device by name and by uid before the second write", async () => {
+  it("are rejected before the second write if they select one device by name and by uid", async () => {
     const name = "tags-01";
     const devices = await world.client.getDevices({ query: { perPage: 100 } });
     const { uid = "" } = devices.find((device) => device.name === name) ?? {};
@@ -149,7 +159,7 @@ describe("duplicate declarations in one program", () => {
     expect([...first.state.keys()]).toEqual(["byName"]);
   });
 
-  it("accept several DeviceTagAttachments on one device", async () => {
+  it("do not include several DeviceTagAttachments on one device", async () => {
     const attach = (tag: string) => ({ type: "DeviceTagAttachment", args: { device: "attach-01", tag } });
     await first.up({ one: attach("edge"), two: attach("prod") });
     expect(await first.preview({ one: attach("edge"), two: attach("prod") })).toEqual([]);

@@ -26,9 +26,11 @@ const names = async () =>
 const key = (args: Record<string, unknown>): Program => ({
   ci: { type: "ApiKey", args: { validDays: 30, role: "observer", ...args } },
 });
-/** The expected output with the previous secret; a state of Terraform has no secrets. */
+/** The expected output that contains the previous secret. Terraform states contain no secrets. */
 const previousKey = (secret: unknown) => (isTerraform ? {} : { previousKey: secret });
-/** The step that replaces an expired key; a plan of Terraform has no replacement reason. */
+/**
+ * The expected step for the replacement of an expired key. Terraform plans do not contain the reason of a replacement.
+ */
 const EXPIRED = `replace ci ${isTerraform ? "id" : "rotateBefore"}`;
 const outputs = () => harness.state.get("ci")?.outputs ?? {};
 
@@ -45,7 +47,7 @@ async function isValid(secret: unknown): Promise<boolean> {
   }
 }
 
-/** Moves only the provider's clock; the service does not expire the key. */
+/** Advances only the clock of the provider, so the key does not expire on the service. */
 function daysLater(days: number): void {
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + days * DAY });
 }
@@ -59,7 +61,7 @@ describe("rotation of an API key", () => {
     expect(await harness.preview(key({ rotateBefore: 7 }))).toEqual([EXPIRED]);
   });
 
-  it("replaces an expired key without rotateBefore, too", async () => {
+  it("also replaces an expired key without rotateBefore", async () => {
     await harness.up(key({}));
     daysLater(31);
     expect(await harness.preview(key({}))).toEqual([EXPIRED]);
@@ -94,7 +96,7 @@ describe("rotation of an API key", () => {
     },
   );
 
-  // Terraform destroys a resource that the user replaces, without a call to the provider.
+  // Terraform destroys a resource without a call to the provider if the user requests its replacement.
   it.skipIf(isTerraform)(
     "rejects an engine's replacement that would ignore the overlap, and keeps the old key valid",
     async () => {
@@ -129,7 +131,7 @@ describe("rotation of an API key", () => {
     expect(await Promise.all([first, second, outputs().key].map(isValid))).toEqual([false, false, true]);
   });
 
-  it("never rejects a client that switches to each new key", async () => {
+  it("causes no rejected requests of a client that switches to each new key", async () => {
     const program = (year: string) => key({ keepers: { year }, overlap: 1 });
     await harness.up(program("a"));
     let stopped = false;
@@ -152,14 +154,14 @@ describe("rotation of an API key", () => {
     expect(calls).toBeGreaterThan(8);
   });
 
-  it("finds a key that was renamed out of band, and restores its name", async () => {
+  it("finds a key that was renamed out of band, and restores the name of the key", async () => {
     await harness.up(key({ name: "ci-bot" }));
     await fleet.client.updateApiKey({ params: { key: "ci-bot" }, body: { name: "renamed" } });
     await fleet.client.createApiKey({ body: { name: "decoy", expiresAt: 30, role: "observer" } });
     expect(await harness.refresh()).toEqual(["update ci"]);
     await harness.up(key({ name: "ci-bot" }));
     expect(await names()).toEqual(["ci-bot", "decoy"]);
-    // The deletion also refers to the key, not to its name.
+    // The deletion of the old key must also find the renamed key, and not another key with the old name.
     await fleet.client.updateApiKey({ params: { key: "ci-bot" }, body: { name: "renamed" } });
     await fleet.client.updateApiKey({ params: { key: "decoy" }, body: { name: "ci-bot" } });
     await harness.up({});
@@ -175,7 +177,7 @@ describe("rotation of an API key", () => {
       await harness.up(program("a"));
       const replaced = harness.state.get("ci");
       await harness.up(program("b"));
-      // An engine keeps the replaced resource in the state for deletion by the next run.
+      // An engine keeps the replaced resource in the state, and the next run deletes its object.
       if (replaced) harness.state.set("pending", replaced);
       await harness.up(program("b"));
       expect(await Promise.all([isValid(replaced?.outputs.key), isValid(outputs().key)])).toEqual([
@@ -207,7 +209,7 @@ describe("rotation of an API key", () => {
       expect(await names()).toEqual([outputs().name]);
     });
 
-    it("revokes the old key in the up that creates another one without an overlap", async () => {
+    it("revokes the old key in the same up that creates another key, if there is no overlap", async () => {
       await harness.up(program(0));
       expect(await names()).toEqual([outputs().name]);
     });
@@ -218,7 +220,7 @@ describe("rotation of an API key", () => {
     });
   });
 
-  it("frees a name only if its own key has it", async () => {
+  it("does not rename another key to free the name", async () => {
     const program = (year: string) => key({ name: "deploy", keepers: { year } });
     await harness.up(program("a"));
     await fleet.client.updateApiKey({ params: { key: "deploy" }, body: { name: "deploy-old" } });
@@ -246,7 +248,7 @@ describe("rotation of an API key", () => {
     expect(await names()).toContain("team/two");
   });
 
-  it("rejects the name of another key, and reports the remedy", async () => {
+  it("rejects a name that another key has, and reports the remedy", async () => {
     await fleet.client.createApiKey({ body: { name: "taken", expiresAt: 30, role: "observer" } });
     await expect(harness.up(key({ name: "taken" }))).rejects.toThrow(
       /ApiKey\.name: the namespace already has an API key "taken".*choose another name/,
@@ -255,7 +257,7 @@ describe("rotation of an API key", () => {
   });
 });
 
-it("rejects a chosen secret of another key before any request", async () => {
+it("rejects a chosen secret that another key has, before any request", async () => {
   const sent: unknown[] = [];
   const createApiKey = async ({ body }: { readonly body: { readonly key: string } }) => {
     sent.push(body.key);

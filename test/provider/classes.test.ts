@@ -31,12 +31,15 @@ beforeEach(() => {
 class OtherProvider extends pulumi.ProviderResource {}
 
 const args = { device: "web-01", tags: ["prod"] };
-/** An explicit provider of dynamic resources, with which a user may try to select another service. */
+/**
+ * An explicit provider instance. A user may try to select another service with it, which dynamic resources do not
+ * support.
+ */
 const other = () => new OtherProvider("pulumi-nodejs", "other", { url: "https://other.example" });
 const refusal = /^DeviceTags "tags": .* has no effect: .*GATEHOUSE_URL.*a stack for each/;
 
 describe("a resource of a program", () => {
-  it("rejects an explicit provider, which could not select the service", () => {
+  it("rejects an explicit provider, since it could not select the service", () => {
     expect(() => new gatehouse.DeviceTags("tags", args, { provider: other() })).toThrow(refusal);
   });
 
@@ -70,7 +73,7 @@ describe("the runs of programs in one process", () => {
     return registered;
   };
 
-  it.each(["a", "b"])("have one state identity each: %s", async (name) => {
+  it.each(["a", "b"])("have a separate state identity for each run: %s", async (name) => {
     const resources = await run(name);
     expect(resources.map((resource) => resource.name).sort()).toEqual([
       `DeviceTags one-${name}`,

@@ -10,17 +10,20 @@ const world = sharedWorld();
 
 type Values = Record<string, unknown>;
 
-/** The name of a resource in a random program. It depends on the object, so an object keeps its resource. */
+/**
+ * Returns the name of a resource in a random program. The name depends on the object, so an object keeps its resource.
+ */
 function nameOf(type: string, args: Values, index: number): string {
   const definition = definitions.find((candidate) => candidate.name === type);
   const inputs = canonicalInputs(definition?.inputs ?? {}, args);
   const [claim] = definition?.identity?.ofInputs(inputs as never) ?? [];
-  // One attachment per device: a fourth tag would exceed the limit before the old tags are removed.
+  // Only one attachment for each device: the engine adds new tags before it removes old ones, and a fourth tag would
+  // exceed the limit.
   if (type === "DeviceTagAttachment") return `attachment ${inputs.tenant ?? ""} ${inputs.device}`;
   return claim?.key ?? `${type} ${index}`;
 }
 
-/** Keeps devices on destroy and names each differently, because device names are unique. */
+/** Sets `onDestroy: keep` for a device, and a different name for each device, because device names are unique. */
 function withOwnDeviceName(type: string, { adopt: _adopt, ...args }: Values): Values {
   if (type !== "Device") return args;
   return {
@@ -74,7 +77,7 @@ it(
   () => converge(5),
 );
 
-// Rare programs occur only in many runs.
+// Some kinds of programs are so rare that they occur only in many runs.
 it(
   "many random programs converge to an empty plan and leave no objects",
   { tags: ["long"], timeout: 600_000 },

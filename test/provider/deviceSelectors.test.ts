@@ -28,7 +28,7 @@ describe.each([
 ])("$type with a device selected by name", ({ type, args }) => {
   const program = (device = name) => ({ it: { type, args: { device, ...args } } });
 
-  it("moves to the device that has the name after a refresh", async () => {
+  it("moves to the device that has the declared name after a refresh", async () => {
     await harness.up(program());
     await rename(`${name}-old`);
     const other = await fleet.enroll(name);
@@ -61,7 +61,7 @@ describe.each([
   });
 });
 
-it("an update of an object that was deleted out of band reports how to create it again", async () => {
+it("an update of an object that was deleted out of band reports how to create the object again", async () => {
   const rule = (priority: number) => ({
     type: "FirewallRule",
     args: { action: "deny", priority, sourceIp: ".*", username: "y", filter: { hostname: "z" } },

@@ -14,13 +14,13 @@ import { sharedWorld } from "./support/world.ts";
 
 const world = sharedWorld();
 
-/** Inputs that cannot be changed on an object: they replace it, or exist only in the program. */
+/** Inputs that a user cannot change on an existing object: they identify it, or exist only in the program. */
 const FIXED = ["tenant", "email", "data", "device", "tag", "validDays", "keepers", "rotateBefore", "overlap"];
-/** The name of a Tag identifies it. */
+/** The name of a Tag identifies the tag, so it cannot change either. */
 const NAMES: Record<string, readonly string[]> = { Tag: ["name"] };
 const LOCAL = ["forceDestroy", "onDestroy", "adopt", "status"];
 
-/** The declarations of all declared objects in the namespace. */
+/** Returns the declarations that the service stores for objects in the namespace. */
 async function declarations(client: Client, tenant: string) {
   const query = { perPage: 100 };
   const namespace = await client.getNamespace({ params: { tenant } });
@@ -69,14 +69,14 @@ describe.each(cases)("$type changed out of band", ({ type, definition }) => {
     }
   };
 
-  it("covers every input that can be changed", () => {
+  it("the tests of drift cover every input that can be changed", () => {
     const covered = [...Object.keys(outOfBand.change), ...FIXED, ...LOCAL, ...(NAMES[type] ?? [])];
     expect(Object.keys(definition.inputs).filter((field) => !covered.includes(field))).toEqual([]);
   });
 
-  // Many objects have a tag, and other programs can declare them.
+  // Tags have no declaration: many objects use a tag, and several programs can declare it.
   it.skipIf(isSparse || type === "Tag")(
-    "the object has its declaration, and the audit entry of the change has none",
+    "the service stores the declaration with the object, and no declaration in the audit entry of a manual change",
     async () => {
       // Terraform does not send resource names to a provider.
       const own = isTerraform
@@ -118,21 +118,27 @@ describe.each(cases)("$type changed out of band", ({ type, definition }) => {
     },
   );
 
-  it.runIf(outOfBand.remove)("removed: is detected by refresh and created again", async () => {
-    await outOfBand.remove?.(client(), outputs());
-    const [seen, planned] = type === "DeviceTags" ? ["update it", "update it"] : ["delete it", "create it"];
-    expect(await harness.refresh()).toEqual([seen]);
-    if (type === "Device") await world.restoreDevices();
-    expect(await harness.preview(program)).toEqual([planned]);
-    await harness.up(program);
-    await asDeclared();
-    expect(await harness.preview(program)).toEqual([]);
-  });
+  it.runIf(outOfBand.remove)(
+    "a removed object: refresh detects the removal, and up creates the object again",
+    async () => {
+      await outOfBand.remove?.(client(), outputs());
+      const [seen, planned] = type === "DeviceTags" ? ["update it", "update it"] : ["delete it", "create it"];
+      expect(await harness.refresh()).toEqual([seen]);
+      if (type === "Device") await world.restoreDevices();
+      expect(await harness.preview(program)).toEqual([planned]);
+      await harness.up(program);
+      await asDeclared();
+      expect(await harness.preview(program)).toEqual([]);
+    },
+  );
 
-  // An empty 404 of this service does not distinguish a deleted namespace from a removed member.
+  // An empty 404 of this service does not show whether the namespace was deleted or the user is no longer a member.
   const isAmbiguous = isSparse && type === "Namespace";
-  it.runIf(outOfBand.remove && !isAmbiguous)("removed without a refresh: its deletion succeeds", async () => {
-    await outOfBand.remove?.(client(), outputs());
-    expect(await harness.up({})).toEqual(["delete it"]);
-  });
+  it.runIf(outOfBand.remove && !isAmbiguous)(
+    "a removed object without a refresh: the deletion of its resource succeeds",
+    async () => {
+      await outOfBand.remove?.(client(), outputs());
+      expect(await harness.up({})).toEqual(["delete it"]);
+    },
+  );
 });

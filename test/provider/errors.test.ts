@@ -19,7 +19,7 @@ describe("the catalog of error codes", () => {
   const text = sources.map((file) => readFileSync(new URL(file, ROOT), "utf8")).join("\n");
   const codes = [sdkErrors, resourceErrors, commandErrors].flatMap((kinds) => Object.keys(kinds));
 
-  it("has each code once", () => {
+  it("contains each code once", () => {
     expect(sources.length).toBeGreaterThan(200);
     expect(new Set(codes).size).toBe(codes.length);
   });
@@ -30,7 +30,7 @@ describe("the catalog of error codes", () => {
 });
 
 describe("an error as JSON", () => {
-  it("has the code, the field path, the cause and the remedy of a setting", () => {
+  it("contains the code, the field path, the cause and the remedy of an invalid setting", () => {
     const error = new ConfigurationError("must be a uuid", { field: ["GATEHOUSE_TENANT"], remedy: "set it" });
     expect(JSON.parse(JSON.stringify(error))).toEqual({
       code: "configuration",
@@ -41,7 +41,7 @@ describe("an error as JSON", () => {
     });
   });
 
-  it("has the resource and the path inside a value, and no cause or stack", () => {
+  it("contains the resource and the path inside a value, and no cause or stack trace", () => {
     const error = new ResourceError(
       "FirewallRule",
       { code: "invalid_input", field: ["filter", "tags", 0], value: "a b", detail: said`must be a tag` },
@@ -57,7 +57,7 @@ describe("an error as JSON", () => {
     });
   });
 
-  it("has the request id of the service", () => {
+  it("contains the service's request id", () => {
     const details = {
       operation: "getTags",
       method: "GET",
@@ -71,7 +71,7 @@ describe("an error as JSON", () => {
   });
 });
 
-it("formats terms of a resource's error for each front end", () => {
+it("formats the terms in an error of a resource for each front end", () => {
   const error = new ResourceError("Device", {
     code: "already_exists",
     field: ["adopt"],
@@ -82,7 +82,7 @@ it("formats terms of a resource's error for each front end", () => {
   expect(error.textIn(() => "force_destroy = true")).toBe("DeviceTags exists; set force_destroy = true");
 });
 
-it("separates the remedy of an error by the punctuation of its cause", () => {
+it("separates the remedy of an error from the cause, depending on the punctuation of the cause", () => {
   expect(new EngineError("usage", "It is wrong.", { remedy: "See --help." }).message).toBe(
     "It is wrong. See --help.",
   );

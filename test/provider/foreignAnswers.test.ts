@@ -4,7 +4,7 @@ import { type Listening, listening } from "../support/listening.ts";
 import { sharedFleet } from "../support/shared.ts";
 import { Harness, type Program } from "./support/harness.ts";
 
-// A misconfigured proxy responds to every request with 404. This must not empty a state.
+// A misconfigured proxy responds to every request with 404. The provider must not delete the objects from its state.
 
 const fleet = sharedFleet();
 let proxy: Listening;
@@ -48,7 +48,7 @@ describe.each([
     await Promise.all([direct.close(), through.close()]);
   });
 
-  it("makes a refresh and a destroy fail, and no object counts as deleted", async () => {
+  it("causes a refresh and a destroy to fail, and no object counts as deleted", async () => {
     await expect(through.refresh()).rejects.toThrow(/\b404\b/);
     expect(through.state.size).toBe(3);
     const failure: unknown = await through.up({}).catch((error: unknown) => error);
@@ -56,7 +56,7 @@ describe.each([
   });
 });
 
-/** True for requests about one object that is not a namespace. */
+/** True for a request about one object, except for a namespace. */
 const isAboutOne = (method = "", path = "") =>
   method === "DELETE" || /^\/api\/(devices|firewall\/rules)\/[^/?]+$/.test(path);
 const isAboutNamespace = (path = "") => /^\/api\/namespaces\/[0-9a-f-]{36}$/.test(path);
@@ -98,7 +98,7 @@ describe.each([false, true])(
       await partial.stop();
     });
 
-    it("removes no object from the state: a refresh keeps all, and a destroy fails for objects that lists contain", async () => {
+    it("causes no removal from the state: a refresh keeps all objects, and a destroy fails for objects that lists contain", async () => {
       const steps = await through.refresh().catch((error: unknown) => String(error));
       expect(String(steps)).not.toContain("delete");
       expect([...through.state.keys()].sort()).toEqual(["ci", "device", "rule", "stage", "tags"]);

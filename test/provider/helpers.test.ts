@@ -9,7 +9,7 @@ import { compilePattern } from "../../sdk/policy/index.ts";
 import { testFolder } from "../support/folder.ts";
 import { sshKeyLine } from "./support/programs.ts";
 
-/** Matches like the service: RE2 without anchors. */
+/** True if the pattern matches according to the service: with RE2, and without implicit anchors. */
 const admits = (pattern: string, text: string) => compilePattern(pattern).test(text);
 
 describe("login() and hostname()", () => {
@@ -92,7 +92,8 @@ describe("cidr()", () => {
   );
 
   it("matches only the IPv6 addresses of its range, in canonical form", () => {
-    // Zeros are common in addresses and determine their canonical form.
+    // The random addresses contain many zeros, since zeros are common in real addresses and determine their canonical
+    // form.
     const group = fc.oneof(fc.constant(0), fc.constantFrom(1, 0x10, 0x800, 0xffff), fc.nat(0xffff));
     const groups = fc.array(group, { minLength: 8, maxLength: 8 });
     const write = (of: readonly number[]) =>
@@ -111,7 +112,8 @@ describe("cidr()", () => {
         const pattern = cidr(range);
         const members = new BlockList();
         members.addSubnet(write(first), bits, "ipv6");
-        // The first address, one in the range, a random one and one outside by one bit.
+        // Checks the first address, a random address of the range, a random address, and an address that differs from
+        // the range in one bit.
         const flipped = first.with(0, (first[0] ?? 0) ^ 0x8000);
         for (const address of [first, mixed(first, other, bits), other, flipped].map(write)) {
           expect(admits(pattern, address), `${range} ${pattern} ${address}`).toBe(

@@ -25,7 +25,7 @@ const REFERENCE = "${ana}";
 // biome-ignore lint/suspicious/noTemplateCurlyInString: the text is not a template
 const TEMPLATE = "`${1}`";
 
-/** Names that break a program without escapes. */
+/** Names that break the generated program unless it escapes them. */
 const nasty = fc.oneof(
   fc.constantFrom(
     ...[
@@ -61,7 +61,8 @@ const nasty = fc.oneof(
   ),
   fc.string({ unit: "grapheme", maxLength: 20 }),
   fc.string({ unit: "binary", maxLength: 5 }),
-  // One of each kind of invisible characters, such as direction marks, zero-width characters and noncharacters.
+  // One character of each kind of invisible characters, such as direction marks, zero-width characters and
+  // noncharacters.
   fc.string({
     unit: fc.constantFrom(
       ..."a\0\t\u007f\u0085\u00ad\u034f\u200b\u2028\u2029\u202e\u2066\u3164\ufeff\ufe0f\ufdd0\uffff\u{1fffe}\u{e0041}",
@@ -75,7 +76,7 @@ function expectVisible({ files }: Program): void {
   for (const { text } of files) expect(text.split("\n").filter((line) => invisible.test(line))).toEqual([]);
 }
 
-/** An object in the form that a counterexample prints. */
+/** A random object, in a form that is readable in a counterexample. */
 interface Sample {
   readonly kind: (typeof KINDS)[number];
   readonly id: string;
@@ -87,7 +88,7 @@ const sampleOf = (kind: Sample["kind"], index: number): fc.Arbitrary<Sample> =>
   fc.record({ args: programs(kind), name: nasty }).map(({ args, name }) => {
     const fields = definitionNamed(kind).inputs;
     const inputs = declaringInputs(fields, canonicalInputs(fields, args));
-    // Names of keys on the service can be any text.
+    // The service accepts any text as the name of a key.
     return {
       kind,
       id: `tenant/${kind}${index}`,
@@ -96,7 +97,7 @@ const sampleOf = (kind: Sample["kind"], index: number): fc.Arbitrary<Sample> =>
     };
   });
 
-/** Objects of all kinds, some in numbers that become rows. */
+/** Random objects of all kinds. Some kinds have so many objects that the program declares them in a table. */
 const tenants: fc.Arbitrary<Sample[]> = fc
   .tuple(
     ...KINDS.map((kind) => fc.nat({ max: kind === "Namespace" ? 1 : 20 }).map((count) => ({ kind, count }))),
@@ -119,7 +120,7 @@ interface Registered {
   readonly options: unknown;
 }
 
-/** Runs a program with the real helpers and with classes that record their arguments. */
+/** Runs a program with the real helpers and with replacements of the classes that record their arguments. */
 function run({ files }: Program, from = "@gatehouse-access/provider"): Registered[] {
   const registered: Registered[] = [];
   const classes = Object.fromEntries(
@@ -159,7 +160,7 @@ function run({ files }: Program, from = "@gatehouse-access/provider"): Registere
 const PREFIX = "pulumi-nodejs:dynamic/gatehouse:";
 const byId = (left: { id: string }, right: { id: string }) => (left.id < right.id ? -1 : 1);
 
-/** The declarations of the program, by the ids of its resources. */
+/** Returns the declarations that the program contains, by the ids of their resources. */
 function declaredIn({ resources }: Program, registered: readonly Registered[], prefix = PREFIX) {
   return resources
     .map(({ type, name, id }) => {
@@ -174,7 +175,7 @@ const asDeclared = (objects: readonly Declarable[]) =>
   objects.map(({ id, inputs }) => ({ id, inputs })).sort(byId);
 
 describe("the program for existing objects", () => {
-  test("declares exactly the objects, for any names", () => {
+  test("declares exactly the existing objects, for any names of objects", () => {
     fc.assert(
       fc.property(tenants, fc.boolean(), (samples, plugin) => {
         const objects = objectsOf(samples);
@@ -192,7 +193,7 @@ describe("the program for existing objects", () => {
     );
   });
 
-  test("declares the objects in YAML", () => {
+  test("declares the existing objects in YAML", () => {
     fc.assert(
       fc.property(tenants, (samples) => {
         const objects = objectsOf(samples);
@@ -224,7 +225,7 @@ describe("the program for existing objects", () => {
     );
   });
 
-  test("adopts its objects without a state, and lists objects that cannot be adopted", () => {
+  test("adopts the existing objects without a state, and lists objects that cannot be adopted", () => {
     const sample = objectsOf(fc.sample(tenants, { numRuns: 1, seed: 5 })[0] ?? []);
     const program = writeProgram(sample, { ...OPTIONS, adopt: true });
     const registered = run(program);
@@ -255,7 +256,7 @@ describe("the program for existing objects", () => {
           .filter(({ path }) => path.startsWith("data/"))
           .flatMap(({ text }) => Object.entries<{ id: string }>(JSON.parse(text)));
         expect([...ids, ...rows.map(([, { id }]) => id)].sort()).toEqual(objects.map(({ id }) => id).sort());
-        // Terraform treats names with equal normal forms as one.
+        // Names of resources must also differ after Unicode normalization, since Terraform normalizes them.
         expect(rows.map(([name]) => name)).toEqual(rows.map(([name]) => name.normalize()));
         expect(resources.map(({ id }) => id).sort()).toEqual(objects.map(({ id }) => id).sort());
       }),
@@ -498,7 +499,7 @@ describe("the root module for existing objects", () => {
     expect(written(objects)("versions.tf")).toContain(`required_version = ">= ${version}"`);
   });
 
-  test("calls no helper with names that Terraform would order differently", () => {
+  test("calls no helper with names for which Terraform has a different sort order", () => {
     const key = (index: number, username: string) =>
       object("PublicKey", index, { name: "ana", data: "ssh-rsa AAAA", username, filter: { tags: ["prod"] } });
     const text = written([key(1, login("e\u0301", "f")), key(2, login("e\u0301"))]);
@@ -521,7 +522,7 @@ describe("the helper call of a pattern", () => {
     maxLength: 4,
   });
 
-  test("is found for names", () => {
+  test("is recognized for names", () => {
     fc.assert(
       fc.property(names, (some) => {
         const pattern = login(...some);
@@ -531,7 +532,7 @@ describe("the helper call of a pattern", () => {
     );
   });
 
-  test("is found for networks", () => {
+  test("is recognized for networks", () => {
     const range = fc.tuple(fc.nat({ max: 2 ** 32 - 1 }), fc.nat({ max: 32 })).map(([address, bits]) => {
       const first = bits === 0 ? 0 : (address & (-1 << (32 - bits))) >>> 0;
       return `${[24, 16, 8, 0].map((shift) => (first >>> shift) & 255).join(".")}/${bits}`;

@@ -58,7 +58,7 @@ describe("ManagedObjects", () => {
     expect(tag(`${uid("3")}/prod`)).toBeUndefined();
   });
 
-  it("finds an API key by its time of creation after a rename, and also its predecessors", () => {
+  it("finds a renamed API key by its creation time, and also finds the API keys that it replaced", () => {
     const creation = (second: number) => ({
       ...{ createdAt: `2026-11-23T07:00:0${second}.000Z`, createdBy: "507f1f77bcf86cd799439011" },
     });
@@ -76,7 +76,7 @@ describe("ManagedObjects", () => {
     expect(key("ci", 3)).toBeUndefined();
   });
 
-  it("contains only objects of the evaluated service if a program has providers for several", () => {
+  it("contains only objects of the evaluated service if a program has providers for several services", () => {
     const instance = (url: string) =>
       ({
         urn: `urn:pulumi:prod::p::pulumi:providers:gatehouse::${url}`,
@@ -96,7 +96,7 @@ describe("ManagedObjects", () => {
   });
 });
 
-describe("an exception", () => {
+describe("an exception in access.ignore", () => {
   const exception = (kind: string, id: string, until = "2026-12-31"): Exception => ({
     ...{ kind, id, until, reason: "why", line: 1 },
   });
@@ -108,7 +108,7 @@ describe("an exception", () => {
     expect(hasEnded(one, new Date("2026-11-24T00:00:00Z"))).toBe(true);
   });
 
-  it("applies to an id, never to a name, which users can choose; for a member also to the address", () => {
+  it("applies to an id, and for a member also to the address, but never to a name, since users can choose names", () => {
     const found = (object: LiveObject, ...some: Exception[]) => exceptionFor(some, object, now);
     const key = live("PublicKey", "73:d4", undefined, "vendor");
     expect(found(key, exception("PublicKey", "73:d4"))).toBeDefined();
@@ -121,7 +121,7 @@ describe("an exception", () => {
     expect(found(key, ...both)).toBe(both[1]);
   });
 
-  it("is printed as a line of the file", () => {
+  it("is printed in the format of the file", () => {
     expect(exceptionLine(live("ApiKey", "legacy-ci"), "2026-12-24", "old pipeline")).toBe(
       "ApiKey legacy-ci until 2026-12-24: old pipeline",
     );
@@ -134,7 +134,7 @@ describe("an exception", () => {
 describe("declarable objects", () => {
   const key = { tenant: TENANT, name: "ana", data: sshKeyLine(), username: ".*", filter: { hostname: ".*" } };
 
-  it("have valid inputs; the others have a reason", () => {
+  it("have valid inputs; objects that cannot be declared have a reason", () => {
     const { declarable: possible, undeclarable } = declarable([
       live("PublicKey", "aa", { ...key, fingerprint: "aa", createdAt: "" }),
       live("PublicKey", "bb", { ...key, username: "(" }),
@@ -159,7 +159,7 @@ describe("declarable objects", () => {
       device("3", "SAME", "02:00:00:00:00:03", "pending"),
       device("4", "", "02:00:00:00:00:04"),
       device("5", "", ""),
-      // The name of this device is the MAC address of another one.
+      // The name of this device equals the MAC address of another device.
       device("6", "02:00:00:00:00:01", "02:00:00:00:00:06"),
       device("7", uid("1"), "02:00:00:00:00:06"),
     ]);

@@ -48,7 +48,7 @@ async function sigOf(email: string): Promise<string> {
 }
 const accept = (token: string, sig: string) =>
   app.call("acceptInvite", { token, params: { tenant: owner.tenant }, body: { sig } });
-/** Advances the clock of the provider and of the service, which runs in this process. */
+/** Advances the clock of the provider and of the service, which both run in this process. */
 function advance(seconds: number): void {
   vi.useFakeTimers({ now: Date.now() + seconds * 1000, toFake: ["Date"] });
 }
@@ -70,7 +70,7 @@ describe("an invited user with an account", () => {
     expect(await app.services.db.member.findUnique({ where: key(ana.id) })).toBeNull();
   });
 
-  it("gets another role while the invitation is pending, and after accepting it without a refresh", async () => {
+  it("gets a changed role while the invitation is pending, and also after accepting the invitation without a refresh", async () => {
     const bob = await app.user("bob");
     await harness.up(inviting(bob.email));
     expect(await harness.up(inviting(bob.email, "operator"))).toEqual(["update it"]);
@@ -82,7 +82,7 @@ describe("an invited user with an account", () => {
     expect(stateOf()?.outputs).toMatchObject({ role: "administrator", status: "accepted" });
   });
 
-  it("is deleted by a refresh after the invitation was withdrawn, and is invited again", async () => {
+  it("is deleted from the state by a refresh after the invitation was withdrawn, and is invited again", async () => {
     const cleo = await app.user("cleo");
     await harness.up(inviting(cleo.email));
     await app.services.db.member.delete({ where: key(cleo.id) });
@@ -134,7 +134,7 @@ describe("an invited user without an account", () => {
   });
 });
 
-it("a state of an earlier version with status pending needs no replacement", async () => {
+it("a Member with status pending in a state of an earlier version needs no replacement", async () => {
   await harness.up(inviting("jan@example.org"));
   const entry = stateOf();
   if (entry) harness.state.set("it", { ...entry, outputs: { ...entry.outputs, status: "pending" } });
@@ -150,7 +150,7 @@ it("two declarations of one invited user are duplicates", async () => {
   expect(await mailsTo("kim@example.org")).toHaveLength(1);
 });
 
-describe("an invitation whose response is lost", () => {
+describe("an invitation request whose response is lost", () => {
   let proxy: LossyProxy;
   afterEach(() => proxy.stop());
   const isInvitation = (method: string, path: string) => method === "POST" && path.endsWith("/members");
@@ -196,7 +196,7 @@ describe("the user of a Member", () => {
   const id = `${tenant}/${"3".repeat(24)}`;
   const found = async (id: string, state: object) => (await member.read(connection, id, state))?.id;
 
-  it("is found by the address until the invitation is accepted, and then only by the id", async () => {
+  it("is found by e-mail address until the invitation is accepted, and then only by id", async () => {
     const email = "ana@example.com";
     expect(await found(id, { email, status: "invited" })).toBe(`${tenant}/${"2".repeat(24)}`);
     expect(await found(id, { email, status: "accepted" })).toBeUndefined();
@@ -213,7 +213,7 @@ describe("the user of a Member", () => {
         invitation("4", "pending", future),
         invitation("5", "pending", past),
         invitation("6", "rejected", future),
-        // An earlier invitation of the first user.
+        // An earlier invitation of the same user.
         { ...invitation("4", "rejected", past), createdAt: "2026-11-01T07:00:00.000Z" },
       ],
     };

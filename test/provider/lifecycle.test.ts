@@ -9,14 +9,14 @@ import { sharedWorld } from "./support/world.ts";
 
 const world = sharedWorld();
 
-/** Numbers of writes in a step that differ from one: see the table of requests in the reference. */
+/** Numbers of write requests for steps that need more or less than one. The reference documents them in a table. */
 const WRITES: Record<string, { create?: number; delete?: number; local?: readonly string[] }> = {
-  // Settings other than the defaults need a second request.
+  // A namespace with non-default settings needs a second request.
   Namespace: { create: 2, local: ["forceDestroy"] },
   ApiKey: { local: ["rotateBefore", "overlap"] },
-  // Only a rename sends a request.
+  // Only the rename of a tag sends a request.
   Tag: { create: 0, delete: 0 },
-  // The status is already the declared one.
+  // `status` is not in this list: the device already has the declared status.
   Device: { local: ["onDestroy"] },
 };
 const isWrite = (request: string) => !/^GET |^POST \/api\/login|^POST \/api\/auth\/user/.test(request);
@@ -38,7 +38,7 @@ describe.each(cases)("$type", ({ type, definition }) => {
     if (type === "Device") await world.restoreDevices();
   });
 
-  /** Runs an up and checks its steps, and the number of writes on a service with combined updates. */
+  /** Runs up. Checks its steps, and the number of write requests if the service supports combined updates. */
   const up = async (program: Program, expected: Steps, count: number) => {
     const requests = await requestsDuring(world.service, async () => {
       expect(await harness.up(program)).toEqual(expected);
@@ -57,24 +57,24 @@ describe.each(cases)("$type", ({ type, definition }) => {
     expect(await harness.preview(program(args))).toEqual([]);
   };
 
-  it("is created, then needs no change, and is deleted after its removal", async () => {
+  it("is created, then needs no change, and is deleted after its removal from the program", async () => {
     expect(await harness.preview(program(base))).toEqual(["create it"]);
     await up(program(base), ["create it"], writes.create ?? 1);
     await expectNoSteps(() => harness.up(program(base)));
     await expectNoSteps(() => harness.preview(program(base)));
     const { outputs = {} } = harness.state.get("it") ?? {};
-    // A state of Terraform has no secrets, except those that the configuration chooses.
+    // Terraform states contain no secrets, except secrets that the configuration chooses.
     const missing = Object.entries(definition.outputs).filter(
       ([name, { secret, choice }]) => outputs[name] === undefined && !(isTerraform && secret && !choice),
     );
     expect(missing).toEqual([]);
     await settled(base);
-    // Tags are removed one by one.
+    // This service removes tags with one request for each tag.
     const tags = Array.isArray(base.tags) ? base.tags.length : 1;
     const deletes = type === "DeviceTags" ? tags : base.onDestroy === "keep" ? 0 : (writes.delete ?? 1);
     await up({}, ["delete it"], deletes);
     if (type === "Device") await world.restoreDevices();
-    // The deletion leaves no conflict for the next creation.
+    // After the deletion, a creation of the same object must find no conflict.
     expect(await harness.up(program(base))).toEqual(["create it"]);
   });
 

@@ -9,7 +9,7 @@ type Item = { readonly id: string };
 
 const items = (count: number): Item[] => Array.from({ length: count }, (_, index) => ({ id: `${index}` }));
 
-/** Pages of a server, with or without a total, in the form that the client reads. */
+/** Returns the pages of a list in the client's form, with or without the total number of items. */
 const pagesOf = (all: readonly Item[], total?: number) => () =>
   iteratePages({ query: { shape: {} } } as never, { perPage: 100 }, async (query) => {
     const start = (Number(query.page) - 1) * 100;
@@ -24,7 +24,7 @@ const notFound = (serverMessage?: string) =>
   });
 
 describe("a list of objects", () => {
-  it("resolves lookups from before and after forget()", async () => {
+  it("resolves lookups that started before and after forget()", async () => {
     const listing = new Listing<Item>({
       keysOf: ({ id }) => [id],
       pages: pagesOf([]),
@@ -47,7 +47,7 @@ describe("a list of objects", () => {
     expect(await listing.all()).toHaveLength(150);
   });
 
-  it("is read once, including for lookups during the read", async () => {
+  it("is read only once, even if lookups start during the read", async () => {
     const proceed = Promise.withResolvers<void>();
     const reading = Promise.withResolvers<void>();
     let lists = 0;
@@ -96,18 +96,18 @@ describe("a list of objects", () => {
       expect(await listing(items(1), notFound()).find("other")).toBeUndefined();
     });
 
-    it("rejects if the 404 is empty and the list contains the object", async () => {
+    it("fails if the 404 is empty and the list contains the object", async () => {
       await expect(listing(items(1), notFound()).find("0")).rejects.toThrow("not found (404)");
     });
 
-    it("rejects if the 404 is empty and the namespace is not readable", async () => {
+    it("fails if the 404 is empty and the namespace is not readable", async () => {
       const refuse = () => Promise.reject(new Error("no namespace"));
       await expect(listing([], notFound(), refuse).find("0")).rejects.toThrow("no namespace");
     });
   });
 });
 
-it("finds the API key of a state by its time and name, and rejects two keys of the same time", async () => {
+it("finds the API key in a state by its creation time and name, and rejects two keys with the same creation time", async () => {
   const creation = { createdAt: "2026-11-23T07:00:00.000Z", createdBy: "507f1f77bcf86cd799439011" };
   const [first, second] = ["first", "second"].map((name) => ({ ...creation, id: "", name }));
   const keys = [first, second] as Item[];

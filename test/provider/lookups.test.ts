@@ -66,9 +66,9 @@ describe("a filter", () => {
     expectTypeOf<Record<never, never>>().not.toExtend<Filter>();
     const args = { name: "ana", data: line, username: "root" };
     const good: PublicKeyArgs = { ...args, filter: { tags: [pulumi.output("prod")] } };
-    // @ts-expect-error both
+    // @ts-expect-error a filter has hostname or tags, not both
     const both: PublicKeyArgs = { ...args, filter: { hostname: "web", tags: ["prod"] } };
-    // @ts-expect-error none
+    // @ts-expect-error a filter has hostname or tags
     const none: PublicKeyArgs = { ...args, filter: {} };
     expect([good, both, none]).toHaveLength(3);
     expectTypeOf<PublicKey["filter"]>().toExtend<pulumi.Output<{ tags?: string[]; hostname?: string }>>();

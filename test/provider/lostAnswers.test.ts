@@ -28,7 +28,7 @@ const isLogin = (path: string) =>
   path === "/api/login" || path.startsWith("/api/token") || path.startsWith("/api/auth");
 const isWrite = (method: string, path: string) => method !== "GET" && !isLogin(path);
 
-/** The numbers of objects of each kind in the user's namespaces. */
+/** Returns the number of objects of each kind in the user's namespaces. */
 async function census(): Promise<Record<string, number>> {
   const { client } = world;
   const query = { perPage: 100 };
@@ -51,7 +51,10 @@ async function census(): Promise<Record<string, number>> {
   };
 }
 
-/** One input that an update changes and up to two that replace the object; for keys, one is the namespace. */
+/**
+ * Selects inputs of a resource: one that an update changes, and up to two that replace the object. For keys, the
+ * namespace is one of the two.
+ */
 function oneOfEachStep({ name, inputs }: ResourceDefinition, fields: readonly string[]): string[] {
   const own = fields.filter((field) => field !== "tenant" || name === "PublicKey");
   const updated = own.find((field) => !inputs[field]?.replaces);
@@ -92,7 +95,7 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
     expect(await harness.preview(program(args))).toEqual([]);
   }
 
-  it("its creation: exists once and belongs to the resource", async () => {
+  it("a creation: the object exists once, and the resource manages the object", async () => {
     const plain = new Harness(world.env);
     await plain.up(program(base));
     const once = await census();
@@ -103,7 +106,7 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
     const before = proxy.lost();
     proxy.loseAnswer(isWrite);
     await upAgain(base);
-    // The creation of a Tag sends no request.
+    // A Tag is created without a request, so no response can be lost.
     expect(proxy.lost()).toBe(type === "Tag" ? before : before + 1);
     proxy.loseAnswer(() => false);
     expect(await census()).toEqual(once);
@@ -112,8 +115,9 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
     expect(await harness.refresh()).toEqual([]);
   });
 
-  it("its creation on a service without idempotency keys: is searched before it is repeated", async () => {
-    // Settings need a second request, so the new namespace would differ from the program.
+  it("a creation on a service without idempotency keys: the provider searches for the object before it repeats the creation", async () => {
+    // Skipped for a Namespace: it needs a second request for its settings, so the first request creates a different
+    // object.
     const { settings: _settings, ...args } = base;
     const other = new Harness({ ...world.env, GATEHOUSE_URL: older.url });
     older.loseAnswer(isWrite);
@@ -124,13 +128,13 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
     await other.close();
   });
 
-  // Terraform sends no resource names, so a later run cannot recognize an object of an earlier run.
+  // Terraform sends no resource names, so a later run cannot detect that an earlier run created an object.
   it.skipIf(type === "ApiKey" || isTerraform)(
-    "its creation, and the process ends too: converges in the next up",
+    "a creation in a process that then ends: the next up converges",
     { tags: ["long"] },
     async () => {
-      // The process loses its memory: the harness drops the failed creation, and the proxy also loses the
-      // response to the search that follows.
+      // Simulates the end of the process: the harness drops the failed creation, and the proxy also loses the response
+      // to the search that follows it.
       proxy.loseAnswers(isWrite, () => true);
       await harness.up(program(base)).catch(() => undefined);
       proxy.loseAnswers(undefined);
@@ -141,7 +145,7 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
   );
 
   it.each(oneOfEachStep(definition, [...changes.keys()]))(
-    "a change of %s: converges in the next up",
+    "a change of %s: the next up converges",
     async (field) => {
       await harness.up(program(base));
       proxy.loseAnswer(isWrite);
@@ -151,7 +155,7 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
     },
   );
 
-  it("its deletion: needs no further step in the next up", async () => {
+  it("a deletion: the next up has no further step", async () => {
     await harness.up(program(base));
     proxy.loseAnswer(isWrite);
     await harness.up({}).catch(() => undefined);
@@ -166,28 +170,32 @@ describe("a creation whose response is lost, next to an equal object of another 
   });
   afterEach(() => harness.close());
 
-  // Terraform sends no resource name, so the provider rejects the equal object: an earlier run could have created it.
-  it.skipIf(isTerraform)("of a rule: adopts the created rule and keeps the other one", async () => {
-    const body = {
-      action: "deny",
-      priority: 5,
-      sourceIp: ".*",
-      username: "y",
-      filter: { hostname: "z" },
-      active: true,
-    } as const;
-    const { id } = await world.client.createFirewallRule({ body });
-    const program = { it: { type: "FirewallRule", args: body } };
-    proxy.loseAnswer(isWrite);
-    await harness.up(program);
-    expect(harness.state.get("it")?.outputs.ruleId).not.toBe(id);
-    expect(await world.client.getFirewallRules()).toHaveLength(2);
-    await harness.up({});
-    expect((await world.client.getFirewallRules()).map((rule) => rule.id)).toEqual([id]);
-    await world.client.deleteFirewallRule({ params: { id } });
-  });
+  // Terraform sends no resource name, so the provider cannot distinguish the created rule from an equal rule of an
+  // earlier run. It rejects the rule.
+  it.skipIf(isTerraform)(
+    "of a rule: the provider adopts the created rule, and keeps the other rule",
+    async () => {
+      const body = {
+        action: "deny",
+        priority: 5,
+        sourceIp: ".*",
+        username: "y",
+        filter: { hostname: "z" },
+        active: true,
+      } as const;
+      const { id } = await world.client.createFirewallRule({ body });
+      const program = { it: { type: "FirewallRule", args: body } };
+      proxy.loseAnswer(isWrite);
+      await harness.up(program);
+      expect(harness.state.get("it")?.outputs.ruleId).not.toBe(id);
+      expect(await world.client.getFirewallRules()).toHaveLength(2);
+      await harness.up({});
+      expect((await world.client.getFirewallRules()).map((rule) => rule.id)).toEqual([id]);
+      await world.client.deleteFirewallRule({ params: { id } });
+    },
+  );
 
-  it("of a device tag: does not adopt the tag and keeps it", async () => {
+  it("of a device tag: the provider does not adopt the tag, and the tag stays", async () => {
     const uid = await world.enroll("tagged-manually");
     await world.client.createDeviceTag({ params: { uid }, body: { tag: "hand" } });
     const args = { device: "tagged-manually", tag: "hand" };
@@ -201,7 +209,7 @@ describe("a creation whose response is lost, next to an equal object of another 
   });
 });
 
-describe("an ApiKey whose creation response is lost together with the process and the secret", () => {
+describe("an ApiKey whose creation response is lost, in a process that then ends and loses the secret", () => {
   const key = (name?: string) => ({
     it: { type: "ApiKey", args: { validDays: 30, role: "observer", name } },
   });
@@ -220,7 +228,7 @@ describe("an ApiKey whose creation response is lost together with the process an
     proxy.loseAnswers(undefined);
   };
 
-  it("with an explicit name: conflicts with the next creation, and the error has the remedy", async () => {
+  it("with an explicit name: conflicts with the next creation, and the error contains the remedy", async () => {
     await die("ci-bot");
     await expect(harness.up(key("ci-bot"))).rejects.toThrow(
       /ApiKey\.name: the namespace already has an API key "ci-bot", and the secret of an existing key cannot be read; delete/,

@@ -54,12 +54,12 @@ describe("a user who is no longer a member of the namespace", () => {
   const refusal =
     /credential: the user of the credential is not a member of the namespace .* add the user to the namespace/;
 
-  it("gets the error from a refresh, which deletes no object from the state", async () => {
+  it("gets an error from a refresh, which deletes no object from the state", async () => {
     await expect(harness.refresh()).rejects.toThrow(refusal);
     expect([...harness.state.keys()].sort()).toEqual(["key", "rule", "tags"]);
   });
 
-  it("gets the error from a destroy for each existing object", async () => {
+  it("gets an error from a destroy for each existing object", async () => {
     const failure: unknown = await harness.up({}).catch((error: unknown) => error);
     expect((failure as AggregateError).errors.map(String)).toEqual(
       Array.from({ length: 3 }, () => expect.stringMatching(refusal)),
@@ -68,23 +68,23 @@ describe("a user who is no longer a member of the namespace", () => {
   });
 });
 
-// An empty 404 does not distinguish a deleted namespace from a removed member.
+// An empty 404 does not show whether the namespace was deleted or the user is no longer a member.
 describe("a deleted namespace", () => {
-  it("lets a destroy succeed without remaining objects", async () => {
+  it("allows a destroy to succeed, with no remaining objects in the state", async () => {
     await owner().deleteNamespace({ params: { tenant } });
     expect(await harness.up({})).toEqual(["delete key", "delete rule", "delete tags"]);
   });
 
-  it("lets a refresh delete its objects from the state", async () => {
+  it("causes a refresh to delete the namespace's objects from the state", async () => {
     await owner().deleteNamespace({ params: { tenant } });
     expect((await harness.refresh()).sort()).toEqual(["delete key", "delete rule", "delete tags"]);
   });
 });
 
-it("a service whose lists omit members causes no deletion of Members", async () => {
+it("Members stay in the state if the service's lists omit members", async () => {
   const sparse = await startSparseService(fleet.service.url, { withoutListedMembers: true });
   const through = new Harness({ ...fleet.env, GATEHOUSE_URL: sparse.url });
-  // Enough namespaces that the provider lists them instead of reading each.
+  // So many namespaces that the provider lists all of them instead of reading each one.
   const members: Program = {};
   for (let count = 0; count < 8; count += 1) {
     const { tenantId } = await fleet.client.createNamespace({ body: { name: `stage-${count}` } });

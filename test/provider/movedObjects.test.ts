@@ -5,8 +5,8 @@ import { isTerraform } from "./support/frontDoor.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { sshKeyLine } from "./support/programs.ts";
 
-// Objects that move from one resource of a program to another within one run. Engines delete last and know only ids:
-// a deletion must not remove an object that another resource manages by then.
+// Objects that move from one resource of a program to another within one run. Engines delete resources last, and know
+// only the ids of their objects. A deletion must not remove an object that another resource manages at that time.
 
 const fleet = sharedFleet(["ana", "bob"]);
 let harness: Harness;
@@ -26,9 +26,9 @@ const key = (data: string, name = "laptop") => ({
 const keyNames = async () => (await fleet.client.getPublicKeys()).map(({ name }) => name).sort();
 
 describe("an object that another resource manages at the end of the run", () => {
-  // Terraform does not delay a deletion until after creations.
+  // Skipped with Terraform, which does not run all deletions after the creations.
   it.skipIf(isTerraform)(
-    "stays after the deletion of its old resource: a device with onDestroy remove",
+    "stays after the deletion of its previous resource, even if a Device has onDestroy: remove",
     async () => {
       const uid = await fleet.enroll("moved-device");
       const device = { type: "Device", args: { device: "moved-device", onDestroy: "remove" } };
@@ -39,17 +39,20 @@ describe("an object that another resource manages at the end of the run", () => 
     },
   );
 
-  it.skipIf(isTerraform)("stays if two resources of the state have it and one is deleted", async () => {
-    const line = sshKeyLine();
-    await harness.up({ one: key(line) });
-    const entry = harness.state.get("one");
-    if (entry) harness.state.set("two", entry);
-    expect(await harness.up({ one: key(line) })).toEqual(["delete two"]);
-    expect(await keyNames()).toEqual(["laptop"]);
-    expect(await harness.refresh()).toEqual([]);
-  });
+  it.skipIf(isTerraform)(
+    "stays if two resources in the state have this object and one of the resources is deleted",
+    async () => {
+      const line = sshKeyLine();
+      await harness.up({ one: key(line) });
+      const entry = harness.state.get("one");
+      if (entry) harness.state.set("two", entry);
+      expect(await harness.up({ one: key(line) })).toEqual(["delete two"]);
+      expect(await keyNames()).toEqual(["laptop"]);
+      expect(await harness.refresh()).toEqual([]);
+    },
+  );
 
-  // Terraform deletes in any order: its plan rejects the move.
+  // Terraform deletes in any order, so its plan rejects this move.
   it.skipIf(isTerraform)(
     "stays if devices move to the previous resource, and only the first device loses its tags",
     async () => {
@@ -82,7 +85,7 @@ describe("an object that another resource manages at the end of the run", () => 
     expect(await harness.refresh()).toEqual([]);
   });
 
-  it("keeps an attached tag that DeviceTags manages now", async () => {
+  it("keeps a tag if DeviceTags now manages the tag in place of an attachment", async () => {
     const uid = await fleet.enroll("all-at-once");
     await harness.up({ one: { type: "DeviceTagAttachment", args: { device: "all-at-once", tag: "edge" } } });
     const args = { device: "all-at-once", tags: ["core", "edge"], adopt: "overwrite" };
@@ -92,9 +95,9 @@ describe("an object that another resource manages at the end of the run", () => 
   });
 });
 
-// Terraform destroys the conflicting objects before.
+// Skipped with Terraform, which destroys both keys before it creates the new ones.
 it.skipIf(isTerraform)(
-  "two keys that exchange their data: the error mentions the other resource of the program",
+  "two PublicKeys that exchange their data are rejected, since another resource of the program manages the key",
   async () => {
     const [first, second] = [sshKeyLine(), sshKeyLine()];
     await harness.up({ one: key(first), two: key(second) });
@@ -120,7 +123,8 @@ describe("the name of a resource whose object moved", () => {
   it.each<Case>([
     ["PublicKey", key(sshKeyLine(), "one"), key(sshKeyLine(), "two")],
     ["FirewallRule", rule(1), rule(2)],
-    // Terraform sends no resource name, so an earlier run could have created the equal rule.
+    // Skipped with Terraform: it sends no resource name, so the provider cannot know whether an earlier run created the
+    // equal rule.
     ...(isTerraform ? [] : [twoRules]),
     ["Namespace", namespace("passed-one"), namespace("passed-two")],
     ["Member", member("ana"), member("bob")],

@@ -55,7 +55,7 @@ const changeOutOfBand = (settings: Declared) =>
   fleet.client.forTenant(tenant()).editNamespace({ params: { tenant: tenant() }, body: { settings } });
 
 describe("settings of a Namespace", () => {
-  it("are all set by a create, returned to their defaults, and set by an update", async () => {
+  it("are all set by a create, reset to their defaults, and set by an update", async () => {
     for (const [settings, step] of [
       [ALL, "create it"],
       [undefined, "update it"],
@@ -70,7 +70,7 @@ describe("settings of a Namespace", () => {
     }
   });
 
-  it("have forwarding rules as a set: order and duplicates are no change", async () => {
+  it("treat forwarding rules as a set, so that order and duplicates are no change", async () => {
     await harness.up(program({ sshForwarding: RULES }));
     const [first, second] = RULES;
     for (const sshForwarding of [RULES.toReversed(), [first, second, first]]) {
@@ -91,7 +91,7 @@ describe("settings of a Namespace", () => {
     expect(stateSettings()).toEqual(DEFAULTS);
   });
 
-  it("that changed since the state was read are reverted by an update of another setting", async () => {
+  it("that changed after the last refresh are reverted by an update of another setting", async () => {
     await harness.up(program());
     await changeOutOfBand({ deviceProof: "required" });
     await harness.up(program({ sessionRecord: false }));
@@ -99,23 +99,26 @@ describe("settings of a Namespace", () => {
     expect(await liveSettings()).toEqual({ sessionRecord: false, connectionAnnouncement: "" });
   });
 
-  // Terraform upgrades its states by a separate request: see test/terraform/configurations.test.ts.
-  it.skipIf(isTerraform)("that the state of an older version lacks are no drift and no change", async () => {
-    // The harness compares members in order, and the plugin sorts them.
-    const settings = { connectionAnnouncement: "", sessionRecord: false };
-    await harness.up(program(settings));
-    const entry = harness.state.get("it");
-    if (!entry) throw new Error("the state has no namespace");
-    harness.state.set("it", { ...entry, outputs: { ...entry.outputs, settings } });
-    expect(await harness.preview(program(settings))).toEqual([]);
-    expect(await harness.refresh()).toEqual([]);
-    expect(await harness.preview(program({ ...settings, sessionMaxMinutes: 5 }))).toEqual(["update it"]);
-    await changeOutOfBand({ sessionMaxMinutes: 5 });
-    expect(await harness.refresh()).toEqual(["update it"]);
-  });
+  // Terraform upgrades old states with a separate request: see test/terraform/configurations.test.ts.
+  it.skipIf(isTerraform)(
+    "that are missing in the state of an older version are neither drift nor a change",
+    async () => {
+      // The members are in the order in which the plugin sorts them, since the harness compares members in order.
+      const settings = { connectionAnnouncement: "", sessionRecord: false };
+      await harness.up(program(settings));
+      const entry = harness.state.get("it");
+      if (!entry) throw new Error("the state has no namespace");
+      harness.state.set("it", { ...entry, outputs: { ...entry.outputs, settings } });
+      expect(await harness.preview(program(settings))).toEqual([]);
+      expect(await harness.refresh()).toEqual([]);
+      expect(await harness.preview(program({ ...settings, sessionMaxMinutes: 5 }))).toEqual(["update it"]);
+      await changeOutOfBand({ sessionMaxMinutes: 5 });
+      expect(await harness.refresh()).toEqual(["update it"]);
+    },
+  );
 });
 
-describe("new settings of a Namespace at a server of 0.19", () => {
+describe("new settings of a Namespace on a server of version 0.19", () => {
   let sparse: SparseService;
   beforeAll(async () => {
     sparse = await startSparseService(fleet.service.url);
@@ -127,14 +130,15 @@ describe("new settings of a Namespace at a server of 0.19", () => {
 
   it("are not sent by programs that do not set them", async () => {
     await harness.up(program({ sessionRecord: false }));
-    // The older server hides it, so only a request with this setting could reset it.
+    // The older server does not return this setting, so the provider cannot detect the change. Only a request that
+    // contains the setting could reset it.
     await changeOutOfBand({ deviceProof: "required" });
     await harness.up(program({ connectionAnnouncement: "hello" }));
     expect(await liveSettings()).toMatchObject({ connectionAnnouncement: "hello", deviceProof: "required" });
     expect(await harness.preview(program({ connectionAnnouncement: "hello" }))).toEqual([]);
   });
 
-  it.each(added)("%s: reports that the service ignored it", async (name) => {
+  it.each(added)("%s: the provider reports that the service ignored the setting", async (name) => {
     await harness.up(program());
     await expect(harness.up(program({ [name]: ALL[name] }))).rejects.toThrow(
       new RegExp(

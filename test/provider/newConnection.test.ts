@@ -29,7 +29,7 @@ describe("settings of the provider", () => {
   });
 
   it.each([{ GATEHOUSE_TOKEN: "t" }, { GATEHOUSE_API_KEY_FILE: "/run/key" }, { GATEHOUSE_USERNAME: "me" }])(
-    "never mix two credentials: %o replaces the configured one",
+    "never combine two credentials: %o replaces the configured credential",
     (env) => {
       expect(settings(lookup, env)).toEqual({ GATEHOUSE_URL: "http://configured.example", ...env });
     },

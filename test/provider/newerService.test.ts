@@ -3,7 +3,7 @@ import { type RecordedService, startRecordedService } from "../support/recordedS
 import { isTerraform } from "./support/frontDoor.ts";
 import { Harness, type Program } from "./support/harness.ts";
 
-// Recorded exchanges with a service of version 0.27, whose API differs from the provider's specification.
+// Recorded requests and responses of a service of version 0.27. Its API differs from the provider's specification.
 
 const TENANT = "a7d30b2c-5fdf-4149-adc1-afc58e37821b";
 const ALICE = "6a6677b5-8e82-457c-8056-7c0162205a84";
@@ -15,7 +15,7 @@ let harness: Harness;
 let printed: string[];
 beforeEach(() => {
   printed = [];
-  // The time of the recording; its invitations expire later.
+  // Sets the clock to the time of the recording, so that the recorded invitations have not expired.
   vi.useFakeTimers({ now: new Date("2026-11-22T00:00:00Z"), toFake: ["Date"] });
   vi.spyOn(console, "log").mockImplementation((text: string) => printed.push(text));
 });
@@ -34,7 +34,7 @@ async function start(...labels: string[]): Promise<void> {
     GATEHOUSE_USERNAME: "admin",
     GATEHOUSE_PASSWORD: "password123",
     GATEHOUSE_TENANT: TENANT,
-    // One test stops the service, and retries cannot succeed.
+    // Disables retries: one test stops the service, and a retry could not succeed.
     GATEHOUSE_RETRY_TIMEOUT: "0",
   });
 }
@@ -62,7 +62,7 @@ describe("a Member", () => {
     expect(writes()).toEqual([`POST /api/namespaces/${TENANT}/members`]);
   });
 
-  it("without an account is invited too, and the deletion withdraws the invitation", async () => {
+  it("without an account is also invited, and a deletion of the resource withdraws the invitation", async () => {
     await start(...before, "invite nobody", "list invitations", "withdraw nobody's invitation");
     await harness.up({ it: { type: "Member", args: { email: "nobody@example.com", role: "observer" } } });
     expect(harness.state.get("it")).toMatchObject({
@@ -73,9 +73,9 @@ describe("a Member", () => {
     expect(writes().at(-1)).toBe(`DELETE /api/namespaces/${TENANT}/invitations/${UNREGISTERED}`);
   });
 
-  it("that accepts keeps the id, and is a member after the next refresh", async () => {
+  it("that accepts the invitation keeps the id, and has the status accepted after the next refresh", async () => {
     const accepted = "get namespace with its members";
-    // Each run reads the namespace once: up and refresh.
+    // The namespace is recorded twice, since up and refresh each read it once.
     await start("info", "list namespaces", "invite alice", "list invitations", accepted);
     await harness.up(alice());
     const id = harness.state.get("alice")?.id;
@@ -94,7 +94,7 @@ describe("a Member", () => {
     expect(await harness.preview(alice())).toEqual(["create alice"]);
   });
 
-  it("that declined stays declined, and is not invited again", async () => {
+  it("that declined the invitation stays declined, and is not invited again", async () => {
     await start(...before, "invite alice", "list invitations", "alice declined");
     await harness.up(alice());
     expect(await harness.refresh()).toEqual(["update alice"]);
@@ -123,7 +123,7 @@ describe("a Member", () => {
     ]);
   });
 
-  it("with a pending invitation is not invited again: the invitation is adopted", async () => {
+  it("with a pending invitation is rejected without adopt, and with adopt adopts this invitation", async () => {
     await start(...before, "invite alice again", "list invitations");
     await expect(harness.up(alice())).rejects.toThrow(
       /Member\.adopt: .* already exists .*equals the declaration/,
@@ -133,7 +133,7 @@ describe("a Member", () => {
     expect(writes()).toEqual([`POST /api/namespaces/${TENANT}/members`]);
   });
 
-  it("that accepted is adopted, stays and gets the declared role", async () => {
+  it("that accepted before is adopted, stays a member and gets the declared role", async () => {
     await start("info", "list namespaces", "get namespace with its members", "change alice's role");
     await harness.up(alice({ adopt: true }));
     expect(harness.state.get("alice")).toMatchObject({
@@ -163,7 +163,7 @@ describe("a Member", () => {
   });
 });
 
-describe("an operation that a service of 0.27 lacks", () => {
+describe("an operation that a service of version 0.27 does not have", () => {
   const EXPECTED = "the service has version 0.27, but this provider supports 0.19: in that release, ";
 
   it.each([
@@ -176,7 +176,7 @@ describe("an operation that a service of 0.27 lacks", () => {
     expect(harness.state.size).toBe(0);
   });
 
-  it("a Namespace: is not created, and no setting of another one is changed", async () => {
+  it("a Namespace: creates no namespace, and changes no setting of another namespace", async () => {
     await start("info", "create a namespace");
     const program: Program = {
       it: { type: "Namespace", args: { name: "second", settings: { sessionRecord: false } } },
@@ -211,8 +211,8 @@ describe("an operation that a service of 0.27 lacks", () => {
   });
 });
 
-describe("an operation that a service of 0.27 performs differently", () => {
-  it("tags of a device: are objects, which are read by their names", async () => {
+describe("an operation that a service of version 0.27 performs differently", () => {
+  it("tags of a device: the service returns objects, and the provider uses their names", async () => {
     await start("get device with tags");
     const tags = ["staging", "t4a", "t5a"];
     await harness.up(onDevice("DeviceTags", { tags, adopt: true }));
@@ -221,7 +221,7 @@ describe("an operation that a service of 0.27 performs differently", () => {
     expect(writes()).toEqual([]);
   });
 
-  it("settings of a namespace: have additional fields, and only the declared ones are changed", async () => {
+  it("settings of a namespace: the service returns additional fields, and the provider changes only declared fields", async () => {
     await start("list namespaces", "edit settings");
     const settings = { sessionRecord: false, connectionAnnouncement: "hi" };
     const program: Program = {
@@ -233,7 +233,7 @@ describe("an operation that a service of 0.27 performs differently", () => {
     expect(await harness.preview(program)).toEqual([]);
   });
 
-  it("name and status of a device: are changed by two requests", async () => {
+  it("name and status of a device: the provider changes them with two requests", async () => {
     await start("get device", "rename device", "accept device");
     await harness.up(onDevice("Device", { name: "renamed1b", status: "accepted" }));
     expect(writes()).toEqual([`PUT /api/devices/${UID}`, `PATCH /api/devices/${UID}/accept`]);
@@ -261,12 +261,15 @@ describe("an operation that a service of 0.27 performs differently", () => {
     expect(await harness.preview(program)).toEqual([]);
   });
 
-  // The recording has no check of a secret that a configuration of Terraform chooses.
-  it.skipIf(isTerraform)("an API key: is found by its creator, and revoked", async () => {
-    await start("create API key e60", "list API keys", "delete API key e60");
-    await harness.up({ it: { type: "ApiKey", args: { name: "e60", validDays: 60 } } });
-    expect(await harness.refresh()).toEqual([]);
-    await harness.up({});
-    expect(writes()).toEqual(["POST /api/namespaces/api-key", "DELETE /api/namespaces/api-key/e60"]);
-  });
+  // Skipped with Terraform: the recording has no request that checks whether a chosen secret exists.
+  it.skipIf(isTerraform)(
+    "an API key: the provider finds the key by its creator, and revokes the key",
+    async () => {
+      await start("create API key e60", "list API keys", "delete API key e60");
+      await harness.up({ it: { type: "ApiKey", args: { name: "e60", validDays: 60 } } });
+      expect(await harness.refresh()).toEqual([]);
+      await harness.up({});
+      expect(writes()).toEqual(["POST /api/namespaces/api-key", "DELETE /api/namespaces/api-key/e60"]);
+    },
+  );
 });

@@ -12,7 +12,7 @@ import { programs } from "./support/programs.ts";
 
 const cases = definitions.map((definition) => [definition.name, definition] as const);
 
-/** The state of the inputs after they are applied. */
+/** Returns the state that a resource with these inputs has after an up. */
 function applied(definition: ResourceDefinition, inputs: Record<string, unknown>): Record<string, unknown> {
   // The diff of an ApiKey also reads these outputs.
   return { expiresAt: "", previous: [], ...canonicalInputs(definition.inputs, inputs) };
@@ -38,7 +38,7 @@ describe.each(cases)("%s inputs", (name, definition) => {
     );
   });
 
-  it("have no diff to their applied state", () => {
+  it("have no difference from their applied state", () => {
     fc.assert(
       fc.property(valid, (inputs) => {
         expect(diff(definition, applied(definition, inputs), inputs)).toEqual([]);
@@ -46,7 +46,7 @@ describe.each(cases)("%s inputs", (name, definition) => {
     );
   });
 
-  it("have a diff with exactly the changed field", () => {
+  it("have a difference in exactly the changed field", () => {
     fc.assert(
       fc.property(
         valid,
@@ -65,7 +65,7 @@ describe.each(cases)("%s inputs", (name, definition) => {
     );
   });
 
-  it("may be unknown, which passes the check and counts as a change", () => {
+  it("may be unknown: unknown inputs pass the check and count as a change", () => {
     fc.assert(
       fc.property(valid, fc.constantFrom(...Object.keys(definition.inputs)), (inputs, field) => {
         const program = { ...inputs, [field]: UNKNOWN };
@@ -79,7 +79,7 @@ describe.each(cases)("%s inputs", (name, definition) => {
     );
   });
 
-  it("require the required inputs, and reject unknown ones", () => {
+  it("are rejected if a required input is missing, or if an input has an unknown name", () => {
     const { failures } = check(definition, { color: "red" });
     const reasons = failures.map(({ message }) => message);
     const required = Object.entries(definition.inputs).filter(([, field]) => field.required);
@@ -120,7 +120,7 @@ describe("equal inputs in different forms", () => {
     ["half of the settings", { name: "fleet", settings: { sessionRecord: true } }],
     ["settings of an older state", { name: "fleet", settings: { connectionAnnouncement: "" } }],
     [
-      "new settings at their defaults",
+      "settings that are added with their default values",
       { name: "fleet", settings: { deviceProof: "optional", sshForwarding: [] } },
     ],
     ["empty settings", { name: "fleet", settings: {}, forceDestroy: false }],
@@ -155,7 +155,7 @@ describe("equal inputs in different forms", () => {
     },
   );
 
-  it("DeviceTags: another selector of the same device is no change; another device replaces", () => {
+  it("DeviceTags: another selector of the same device is no change, and another device requires a replacement", () => {
     const definition = byName("DeviceTags");
     const state = {
       device: "web-01",
@@ -172,7 +172,7 @@ describe("equal inputs in different forms", () => {
     ]);
   });
 
-  it("Member: an expired invitation is sent again; a pending one waits", () => {
+  it("Member: an expired invitation is sent again, and a pending invitation is not", () => {
     const definition = byName("Member");
     const state = {
       email: "a@example.org",
@@ -204,7 +204,7 @@ describe("the canonical value of an input", () => {
     expect(canonical(settings, value)).toStrictEqual(expected);
   });
 
-  it("has lists as sorted sets, and no empty members", () => {
+  it("contains lists as sorted sets, and no empty members", () => {
     const value = { items: ["b", "a", "b"], none: null, missing: undefined };
     expect(canonical(list, value)).toStrictEqual({ items: ["a", "b"] });
   });

@@ -7,7 +7,7 @@ import { sharedFleet } from "../support/shared.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { sshKeyLine } from "./support/programs.ts";
 
-/** Numbers of objects on several pages, the last of which is not full. */
+/** Numbers of objects that fill several pages. The last page is not full. */
 const [KEYS, DEVICES] = [120, 210];
 
 describe("reads of many objects", () => {
@@ -68,7 +68,7 @@ describe("reads of many objects", () => {
     await few.close();
   });
 
-  it(`${DEVICES} devices that send reports during the read of their list never count as deleted`, {
+  it(`${DEVICES} devices that send reports while the provider reads the list of devices never count as deleted`, {
     timeout: 180_000,
   }, async () => {
     const many = new Harness(fleet.env);

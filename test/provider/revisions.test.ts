@@ -18,7 +18,7 @@ import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
 
 const PROJECT = "name: p\nruntime: nodejs\n";
 
-/** Creates a repository with a program in `app`, and a function that checks out one of its revisions. */
+/** Creates a repository with a program in the folder `app`. Returns a function that checks out one of its revisions. */
 function repositoryWith(files: Readonly<Record<string, string>>) {
   const folder = testFolder();
   mkdirSync(join(folder, "repository"));
@@ -104,12 +104,12 @@ describe.skipIf(!gitOnPath)(`a revision's program, with ${gitLabel}`, () => {
       "yarn.lock": "",
     });
     expect((await ready(commit)).unknown).toEqual([
-      "yarn.lock, package.json: main requires other packages than the working directory; its preview uses the installed packages",
-      "the submodules of main are not checked out; a program that reads them may behave differently",
+      "yarn.lock, package.json: main requires other packages than the working directory; the preview of main uses the installed packages",
+      "the submodules of main are not checked out; a program that reads the submodules may behave differently",
     ]);
   });
 
-  test("is rejected if its links lead outside", async () => {
+  test("is rejected if its links point outside the repository", async () => {
     const outside = testFolder();
     writeFileSync(join(outside, "Pulumi.yaml"), PROJECT);
     const { repository, ready } = repositoryWith({});
@@ -136,7 +136,7 @@ describe.skipIf(!gitOnPath)(`a revision's program, with ${gitLabel}`, () => {
   });
 });
 
-test("different services or namespaces of revisions are detected in their configuration", () => {
+test("different services or namespaces of two revisions are detected in their configurations", () => {
   const of = (url: string, more: [string, string][] = []) => new Map([["gatehouse:url", url], ...more]);
   expect(
     serviceDifferences(of("https://a.example"), of("https://a.example", [["gatehouse:token", "t"]])),
@@ -146,7 +146,10 @@ test("different services or namespaces of revisions are detected in their config
   ).toEqual(["gatehouse:url", "gatehouse:tenant"]);
 });
 
-/** The home folder of this user in the user database; undefined without an entry or a database file. */
+/**
+ * The home folder of this process's user in the user database. Undefined if the user has no entry, or no database file
+ * exists.
+ */
 const homeInDatabase = existsSync("/etc/passwd")
   ? readFileSync("/etc/passwd", "utf8")
       .split("\n")
@@ -182,7 +185,8 @@ describe("a backend's URL", () => {
     },
   );
 
-  // The Pulumi CLI does the same; with another HOME, the two engines would use different states.
+  // The Pulumi CLI reads the user database too. If the embedded engine used HOME, the two engines would use different
+  // states.
   test.skipIf(homeInDatabase === undefined)(
     "starts at the home folder of the user database, not at HOME",
     () => {

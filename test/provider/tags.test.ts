@@ -24,7 +24,7 @@ const key = (tags: string[]) => ({
   args: { name: "k", data, username: "^root$", filter: { tags } },
 });
 
-it("a filter with a tag without devices is rejected after a wait, with the tag in the error", {
+it("a filter with a tag that no device has is rejected after a wait, and the error contains the tag", {
   timeout: 60_000,
 }, async () => {
   await expect(harness.up({ key: key(["nowhere"]) })).rejects.toThrow(
@@ -32,7 +32,7 @@ it("a filter with a tag without devices is rejected after a wait, with the tag i
   );
 });
 
-it("a filter waits for tags that the same run adds", async () => {
+it("the creation of a filter waits for tags that the same run adds", async () => {
   const connection = new Connection(fleet.client, { defaultTenant: fleet.tenant });
   const opened = await connection.tenant(undefined);
   const uid = (await fleet.client.getDevices({ query: { perPage: 1 } }))[0]?.uid ?? "";
@@ -54,7 +54,7 @@ it("a filter waits for tags that the same run adds", async () => {
     }
   });
   expect(await refused.promise).toMatchObject({ status: 404 });
-  // Work on another tag ends first and does not end the wait.
+  // A change of another tag ends first. The creation of the key must continue to wait for its own tag.
   await opened.tagWork.during(async () => {});
   await opened.tagWork.during(() =>
     fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["soon"] } }),
@@ -65,7 +65,7 @@ it("a filter waits for tags that the same run adds", async () => {
   await fleet.client.deleteDeviceTag({ params: { uid, tag: "soon" } });
 });
 
-it("DeviceTags are rejected without adopt if the device has other tags, which stay", async () => {
+it("DeviceTags without adopt are rejected if the device has other tags, and these tags stay", async () => {
   const uid = await fleet.enroll("web-03");
   await fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["mine"] } });
   const tags: Program = { tags: { type: "DeviceTags", args: { device: "web-03", tags: ["ours"] } } };
@@ -87,7 +87,7 @@ it("an attachment of a device with three tags can replace its tag", async () => 
   expect(device?.tags.sort()).toEqual(["four", "one", "two"]);
 });
 
-it("a device that enrolls again loses its tags, and up restores them for its MAC address", async () => {
+it("a device that enrolls again loses its tags, and up restores the tags by MAC address", async () => {
   const mac = "02:00:00:00:cc:01";
   const first = await fleet.enroll("edge-01", mac);
   const program: Program = {
@@ -95,7 +95,7 @@ it("a device that enrolls again loses its tags, and up restores them for its MAC
   };
   await harness.up(program);
   await fleet.client.deleteDevice({ params: { uid: first } });
-  // The uid of a device depends on its key.
+  // The uid of a device depends on the device's key, so a new key results in a new uid.
   await fleet.client.authDevice({
     body: {
       info: { id: "debian", prettyName: "Debian", version: "v0.19.0", arch: "amd64", platform: "native" },

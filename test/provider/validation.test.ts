@@ -130,13 +130,13 @@ describe("the error of a rejected input has the resource, the field and the requ
     Object.keys(definition.inputs).map((field) => ({ type: definition.name, field })),
   );
 
-  it.each(fields)("$type.$field of a wrong type", ({ type, field }) => {
+  it.each(fields)("$type.$field with a value of the wrong type", ({ type, field }) => {
     // No input accepts a list of lists.
     const reasons = reasonsOf(type, { [field]: [[1]] });
     expect(reasons).not.toEqual([]);
     for (const reason of reasons) {
       expect(reason).toMatch(new RegExp(`^${type}\\.${field}(\\.\\w+)*: must`));
-      // Messages of the validation library are for authors of schemas.
+      // Errors must not contain messages of the validation library, which are written for developers of schemas.
       expect(reason).not.toMatch(/expected|received|invalid|too (small|big)|unrecognized/i);
     }
   });
@@ -146,7 +146,7 @@ it("accepts an allow rule that matches no address", () => {
   expect(reasonsOf("FirewallRule", { action: "allow", sourceIp: "^300\\." })).toEqual([]);
 });
 
-it("FirewallRule finds a rule with equal inputs that no other resource manages", async () => {
+it("FirewallRule adopts a rule with equal inputs that no other resource manages", async () => {
   const tenant = "3dd0d1f8-8246-4519-b11a-a3dd33717f65";
   const inputs = {
     ...{ tenant, action: "deny" as const, priority: 1, sourceIp: ".*", username: "^root$", active: true },
@@ -167,13 +167,13 @@ it("FirewallRule finds a rule with equal inputs that no other resource manages",
   expect(await find([equal], (id) => id === `${tenant}/equal`)).toBeUndefined();
 });
 
-describe("rejects an id of another form before any request", () => {
+describe("rejects an id of the wrong format before any request", () => {
   const connection = new Proxy({} as Connection, {
     get: (_, property) => {
       throw new Error(`connection.${String(property)} is used`);
     },
   });
-  // An import of a Namespace accepts its name instead.
+  // Skipped for a Namespace, whose import also accepts a name in place of the id.
   const inNamespace = definitions.filter(({ name }) => name !== "Namespace");
 
   it.each(inNamespace.map((definition) => [definition.name, definition] as const))(
@@ -182,7 +182,7 @@ describe("rejects an id of another form before any request", () => {
       const { example, text } = definition.id;
       const [tenant = "", ...rest] = example.split("/");
       const wrong = ["", "/", tenant, `${tenant}/`, rest.join("/"), `/${example}`];
-      // A name may contain slashes.
+      // A name may contain slashes, so ids that end with a name cannot be too long.
       if (!text.endsWith("/name")) wrong.push(`${example}/`, `${example}/other`, `other/${example}`);
       for (const id of wrong) {
         await expect(definition.read(connection, id, {}), id).rejects.toThrow(`id "${id}": must be ${text}`);

@@ -15,12 +15,12 @@ beforeAll(async () => {
 afterAll(() => world?.fleet.stop());
 
 const access = (...args: readonly string[]) => gatehouse(["access", ...args], world.fleet.env);
-/** The output of the command without starting a process, which takes longer than most tests. */
+/** Returns the output of `gatehouse access`. Starts no process, which would take longer than most tests. */
 function query(flags: AccessFlags, format: AccessFormat = "text") {
   const { output, refused } = accessAnswer(estate, accessInquiry(flags, format));
   return { stdout: [...output].join(""), refused };
 }
-/** The table's rows as cells, without the header. */
+/** Returns the cells of each row in the printed table, without the header. */
 const rowsOf = (stdout: string) => {
   const lines = stdout.split("\n");
   const head = lines.findIndex((line) => line.startsWith("KEY "));
@@ -36,7 +36,7 @@ describe("the table", () => {
   test("lists each access with its rule, and the evaluated logins and addresses", async () => {
     const { code, stdout, stderr } = await spawnGatehouse(["access"], world.fleet.env);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    // The terminal does not interpret names that other users chose.
+    // Other users choose these names. The output must escape their control characters for the terminal.
     expect(stdout).not.toContain("\u001b");
     const cmd = `=cmd(), "x"\\u{1b}[2J (${short(FORMULA)})`;
     expect(rowsOf(stdout)).toEqual([
@@ -58,7 +58,7 @@ describe("the table", () => {
       ],
       [`bob (${short("bob")})`, "root", "any except 203.0.113.1", "5 devices tagged web", "none matches"],
     ]);
-    // The pending device is not counted. The login "seen" comes from a session.
+    // The count omits the pending device. The login "seen" comes from a recorded session.
     expect(stdout).toContain(`Namespace ${world.fleet.tenant}: 3 keys, 9 accepted devices, 4 firewall rules`);
     expect(stdout).toContain(
       "4 login names (from patterns and 1 recent session): deploy, <any other login>, root, seen; ",
@@ -66,7 +66,7 @@ describe("the table", () => {
     expect(stdout).toContain("192.0.2.1, 198.51.100.4, 203.0.113.1; 192.0.2.1 represents all addresses");
   });
 
-  test("is limited to the requested devices, keys, login names and addresses", () => {
+  test("contains only the requested devices, keys, login names and addresses", () => {
     const prod = query({ device: ["tag:prod"], key: ["bo*"], login: ["root", "x"] });
     expect(rowsOf(prod.stdout)).toEqual([
       [`bob (${short("bob")})`, "root", "any except 203.0.113.1", "5 devices tagged web", "none matches"],
@@ -95,7 +95,7 @@ describe("the table", () => {
   });
 });
 
-test("--json lists every uid and every part of the answer", () => {
+test("--json lists the uid of every device and every part of the answer", () => {
   const print = world.fingerprints.ana ?? "";
   const { stdout } = query({ key: [print.slice(0, 20)], device: ["web-*", "db-2"] }, "json");
   const answer = JSON.parse(stdout);
@@ -125,7 +125,7 @@ test("--json lists every uid and every part of the answer", () => {
   expect(answer.rules).toHaveLength(4);
 });
 
-test("--csv has a line for each device, and no cell that a spreadsheet would execute", async () => {
+test("--csv prints a line for each device, and no cell that a spreadsheet would execute", async () => {
   const { code, stdout, stderr } = await access(
     "--csv",
     "--key",
@@ -148,7 +148,7 @@ test("--csv has a line for each device, and no cell that a spreadsheet would exe
 });
 
 describe("--explain", () => {
-  test("reports an allowed login without a matching rule, and the rules that nearly match", () => {
+  test("reports an allowed login that no rule matches, and the rules that nearly match", () => {
     const { refused, stdout } = query({ explain: true, key: ["ana"], device: ["web-5"] });
     expect(refused).toBe(false);
     expect(stdout).toContain("ALLOWED: key ana as root from 192.0.2.1 on web-5\n");
@@ -194,7 +194,7 @@ describe("--explain", () => {
       keyAdmitsDevice: true,
       rule: { id: "1" },
     });
-    // A rule with a lower priority than the deciding rule does not nearly decide.
+    // `nearly` is false for a rule with a lower priority than the deciding rule.
     expect(
       answer.considered.map(({ rule, role, mismatches, onlyMismatch }: Record<string, { id: string }>) => [
         rule?.id,
@@ -270,16 +270,16 @@ test("a fingerprint prefix of several keys matches all of them, and the output r
   expect(text).toMatch(/--key \S+ matches several keys: .*twin/);
 });
 
-/** Matches an error of one line without a stack trace. */
+/** Returns a pattern for an error message of one line, without a stack trace. */
 const oneError = (text: string) => expect.stringMatching(new RegExp(`^error: ${text}[^\n]*\n$`));
 
-test("a device that is not in the namespace is a one-line error", async () => {
+test("reports a device that is not in the namespace as a one-line error", async () => {
   const message =
     "--device: web-9 matches none of the namespace's 9 accepted devices; similar: web-1, web-2, web-3";
   expect(await access("--device", "web-9")).toEqual({ code: 1, stdout: "", stderr: oneError(message) });
 });
 
-test("unknown flags and flags contradictory other are errors", async () => {
+test("rejects unknown flags and contradictory flags", async () => {
   const unknown = await access("--devcie", "x");
   expect(unknown.code).toBe(1);
   expect(unknown.stderr).toBe("error: Unknown flag --devcie. Did you mean --device? [usage]\n");
@@ -324,7 +324,7 @@ test("reads the namespace of GATEHOUSE_TENANT, which has no devices", async () =
   expect(stdout).toContain("No key reaches any of these devices");
 });
 
-test("a community instance has no firewall: only the keys decide", async () => {
+test("in the community edition, which has no firewall, only the keys decide", async () => {
   const community = await startPolicyWorld("community");
   try {
     const { env } = community.fleet;

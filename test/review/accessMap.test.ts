@@ -12,7 +12,7 @@ const { show, shown } = useMaps();
 const status = (page: Page) => page.locator("#status");
 const details = (page: Page) => page.locator("#details").innerText();
 
-/** Waits until the page reports these numbers of keys and devices. */
+/** Waits until the page shows these numbers of keys and devices. */
 async function expectShown(page: Page, keys: number, devices: string): Promise<void> {
   const text = `Shown: ${keys} of 8 keys, with access to ${devices} of 29 devices`;
   await expect.poll(() => status(page).textContent(), PATIENCE).toBe(text);
@@ -28,7 +28,7 @@ describe("the page", { tags: ["long"] }, () => {
       "fleet-access",
       "prod",
       "https://access.example.org",
-      "3 logins (root, any login that no pattern names, deploy)",
+      "3 logins (root, any login that no pattern mentions, deploy)",
     ])
       expect(head).toContain(text);
     const cards = await page.locator(".card").allInnerTexts();
@@ -40,7 +40,7 @@ describe("the page", { tags: ["long"] }, () => {
     expect(await page.locator("#notes").innerText()).toContain("Members with the role owner");
   });
 
-  it("marks gained and lost access with sign, line style and words, not only with color", async () => {
+  it("marks gained and lost access with a sign, a line style and words, in addition to the color", async () => {
     const page = await shown(data);
     const line = page.locator(".line", { hasText: "Northwind" });
     expect(await line.locator(".summary").textContent()).toBe("loses 9 devices, keeps 5 devices");
@@ -59,7 +59,7 @@ describe("the page", { tags: ["long"] }, () => {
     expect(new Set(signs)).toEqual(new Set(["+ gained", "− lost", "= kept"]));
   });
 
-  it("has a table with the content of the picture", async () => {
+  it("contains a table with the same content as the picture", async () => {
     const page = await shown(data);
     const rows = await page.locator("#list-body tbody").allInnerTexts();
     expect(rows).toHaveLength(data.edges.length);
@@ -76,13 +76,13 @@ describe("the page", { tags: ["long"] }, () => {
     ]);
   });
 
-  it("shows a change without effect", async () => {
+  it("shows a change that has no effect on access", async () => {
     const page = await shown(accessMapData(example.after, example.after, meta));
     expect(await page.locator("#card-gained").textContent()).toBe("No key gains access");
     expect(await details(page)).toContain("No key gains or loses access");
   });
 
-  it("shows an empty estate", async () => {
+  it("shows a namespace without devices and keys", async () => {
     const nothing = accessesOf({ devices: [], keys: [], rules: [] }, { devices: [], keys: [], rules: [] });
     const page = await shown(accessMapData(nothing.before, nothing.after, meta));
     expect(await status(page).textContent()).toBe("Shown: 0 of 0 keys, with access to 0 of 0 devices");
@@ -127,7 +127,7 @@ describe("filters", { tags: ["long"] }, () => {
     await expectShown(page, keys, devices);
   });
 
-  it("select by login, and can be combined", async () => {
+  it("select keys and devices by login, and can be combined", async () => {
     const page = await shown(data);
     await page.getByLabel("Login").selectOption("root");
     await expectShown(page, 4, "19");
@@ -140,7 +140,7 @@ describe("filters", { tags: ["long"] }, () => {
 });
 
 describe("the details", { tags: ["long"] }, () => {
-  it("show logins, devices, addresses and rules of a chosen key, and only its links", async () => {
+  it("show the logins, devices, addresses and rules of a chosen key, and hide the links of other keys", async () => {
     const page = await shown(data);
     await chooseLine(page, "oncall-phone");
     const text = await details(page);
@@ -162,7 +162,7 @@ describe("the details", { tags: ["long"] }, () => {
     expect(await details(page)).toContain("Changes");
   });
 
-  it("show the keys that reach the devices of a chosen group, which opens", async () => {
+  it("show the keys that reach the devices of a chosen group, and the list of these devices", async () => {
     const page = await shown(data);
     await chooseLine(page, "db + prod");
     expect(await names(page, "devices")).toEqual(expect.arrayContaining(["db-01", "db-02", "db-03"]));
@@ -174,7 +174,7 @@ describe("the details", { tags: ["long"] }, () => {
     ]);
   });
 
-  it("show a device that is chosen with the keyboard, until Escape clears the choice", async () => {
+  it("show a device that a user chooses with the keyboard, until Escape clears the choice", async () => {
     const page = await shown(data);
     const focused = () =>
       page.evaluate(() => document.activeElement?.querySelector(":scope > .text > .name")?.textContent);
@@ -214,7 +214,9 @@ const HOSTILE = [
   "admin\u202Egnp.exe\u2066\u0000",
 ];
 
-it("shows hostile names as text, and spells out invisible characters", { tags: ["long"] }, async () => {
+it("shows malicious names as text, and shows the codes of invisible characters", {
+  tags: ["long"],
+}, async () => {
   const devices = HOSTILE.map((name, index) => ({ uid: `${name}${index}`, name, tags: [name] }));
   const keys = HOSTILE.map((name, index) => ({
     fingerprint: `${name}${index}`,
@@ -259,7 +261,9 @@ it("shows hostile names as text, and spells out invisible characters", { tags: [
   expect(await page.locator("script").count()).toBe(2);
 });
 
-it("allows only its own script and style in the browser", { tags: ["long"] }, async () => {
+it("the content security policy of the map allows only the map's own script and style", {
+  tags: ["long"],
+}, async () => {
   const html = accessMapHtml(data);
   const [, policy = ""] = /Content-Security-Policy" content="([^"]+)"/.exec(html) ?? [];
   expect(policy).toMatch(

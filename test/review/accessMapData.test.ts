@@ -47,7 +47,7 @@ const policy: fc.Arbitrary<AccessPolicy> = fc.record({
   ),
 });
 
-/** One line for each login of the map. */
+/** Returns one line for each login that the map shows. */
 function loginsOf({ keys, devices, deviceSets, edges }: AccessMapData): string[] {
   return edges.flatMap(({ key, devices: set, logins, addresses, change }) => {
     const runs = deviceSets[set] ?? [];
@@ -62,10 +62,10 @@ function loginsOf({ keys, devices, deviceSets, edges }: AccessMapData): string[]
   });
 }
 
-const shownLogin = (login: string) => (login === ANY_LOGIN ? "any login that no pattern names" : login);
-const shown = (address: string) => (address === ANY_ADDRESS ? "any address that no rule names" : address);
+const shownLogin = (login: string) => (login === ANY_LOGIN ? "any login that no pattern mentions" : login);
+const shown = (address: string) => (address === ANY_ADDRESS ? "any address that no rule mentions" : address);
 
-/** The same lines, computed by the functions of the policy. */
+/** Returns the same lines as the map, computed by the functions of the policy. */
 function expected(before: Access, after: Access): string[] {
   const name = (change: string, fingerprint: string, login: string, address: string, uid: string) =>
     [change, fingerprint, shownLogin(login), shown(address), uid].join(" ");
@@ -83,7 +83,7 @@ function expected(before: Access, after: Access): string[] {
   return [...changes, ...kept];
 }
 
-it("shows exactly the logins that the policies allow, each once", () => {
+it("contains exactly the logins that the two policies allow, and each login once", () => {
   fc.assert(
     fc.property(policy, policy, (one, other) => {
       const { before, after } = accessesOf(one, other);
@@ -95,7 +95,7 @@ it("shows exactly the logins that the policies allow, each once", () => {
   );
 });
 
-it("reports the rule and the cause of each change", () => {
+it("contains the rule and the cause of each change", () => {
   const { edges, keys, texts } = accessMapData(example.before, example.after, meta);
   const sentences = edges.flatMap(({ key, change, rule, cause = -1 }) =>
     change === "kept" ? [] : [`${keys[key]?.name} ${change}: ${texts[cause]}; ${texts[rule]}`],
@@ -127,19 +127,19 @@ it("groups keys by person and devices by tags, and splits large groups by name",
   ]);
 });
 
-it("marks removed keys", () => {
+it("marks keys that the change removes", () => {
   const { keys } = accessMapData(example.after, example.before, meta);
   expect(keys.filter(({ state }) => state).map(({ name, state }) => `${name} ${state}`)).toEqual([
     "oncall-phone removed",
   ]);
 });
 
-it("stays small for a large estate", () => {
+it("limits the size of the data for a large namespace", () => {
   const { before, after } = largeEstate(2000, 300);
   expect(JSON.stringify(accessMapData(before, after, meta)).length).toBeLessThan(1_000_000);
 });
 
-it("rejects accesses that cannot be compared", () => {
+it("rejects two policies with different evaluated logins or devices", () => {
   const other = accessesOf({ devices: [], keys: [], rules: [] }, { devices: [], keys: [], rules: [] });
   expect(() => accessMapData(other.before, example.after, meta)).toThrow("the same list of uids");
 });

@@ -12,14 +12,14 @@ const data = accessMapData(example.before, example.after, meta);
 const { shown } = useMaps();
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-describe.each(["light", "dark"] as const)("in %s", { tags: ["long"] }, (colorScheme) => {
-  it("uses the colors of the theme, and axe finds no violation", async () => {
+describe.each(["light", "dark"] as const)("in the %s theme", { tags: ["long"] }, (colorScheme) => {
+  it("uses the colors of the theme, and the accessibility checker axe finds no violation", async () => {
     const page = await shown(data, { colorScheme });
     const background = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
     expect(background).toBe(colorScheme === "dark" ? "rgb(13, 17, 23)" : "rgb(245, 247, 250)");
     for (const line of [undefined, "Ana Silva", "oncall-phone", "edge + pilot"]) {
       if (line) await chooseLine(page, line);
-      // The page's policy blocks scripts, but the browser's own tools may run one.
+      // The page's content security policy blocks scripts, except scripts that the browser's own tools run.
       await page.evaluate(AXE);
       const found = await page.evaluate(async () => {
         const axe = (globalThis as unknown as { axe: typeof import("axe-core") }).axe;
@@ -40,9 +40,9 @@ describe.each(["light", "dark"] as const)("in %s", { tags: ["long"] }, (colorSch
     expect(await scheme()).toBe(colorScheme);
   });
 
-  it("has a picture in the documentation", async () => {
+  it("the map of the example can be saved as the picture in the documentation", async () => {
     const page = await shown(data, { colorScheme, viewport: { width: 1360, height: 860 } });
-    // The light picture shows the whole map, the dark one shows one key.
+    // The picture of the light theme shows the whole map. The picture of the dark theme shows one key.
     if (colorScheme === "dark") await chooseLine(page, "Northwind");
     await page.mouse.move(0, 0);
     const picture = await page.screenshot({ scale: "css" });
@@ -57,7 +57,10 @@ describe.each(["light", "dark"] as const)("in %s", { tags: ["long"] }, (colorSch
   });
 });
 
-it("opens and reacts with 2,000 devices and 300 keys", { timeout: 180_000, tags: ["long"] }, async () => {
+it("a map with 2,000 devices and 300 keys opens and reacts within the time limits", {
+  timeout: 180_000,
+  tags: ["long"],
+}, async () => {
   const { before, after } = largeEstate(2000, 300);
   const large = accessMapData(before, after, meta);
   const times: Record<string, number> = {};
@@ -94,7 +97,9 @@ it("opens and reacts with 2,000 devices and 300 keys", { timeout: 180_000, tags:
   console.log(`2,000 devices, 300 keys: ${JSON.stringify(times)} ms`);
 });
 
-it("reports the number of folded devices, and a filter finds them", { tags: ["long"] }, async () => {
+it("shows the number of hidden devices of a large group, and a filter finds the hidden devices", {
+  tags: ["long"],
+}, async () => {
   const devices = Array.from({ length: 450 }, (_, index) => ({
     uid: `${index}`,
     name: `unit-${index}`,
@@ -111,7 +116,7 @@ it("reports the number of folded devices, and a filter finds them", { tags: ["lo
   await expect.poll(() => names(page, "devices"), PATIENCE).toEqual(["unit-449"]);
 });
 
-it("the package contains every file that the map reads at run time", {
+it("the npm package contains every file that the map reads at run time", {
   timeout: 120_000,
   tags: ["long"],
 }, () => {

@@ -49,7 +49,7 @@ describe("access changes", () => {
     expect(linesOf({}, { keys: [ana, bob] })).toEqual([["gained", "ana+bob", "root+deploy", "any", "1+2"]]);
   });
 
-  test("list losses first, and separate addresses that a rule separates", () => {
+  test("list lost access first, and list addresses separately if a rule distinguishes them", () => {
     const office = rule("1", { sourceIp: "^10\\.", filter: { hostname: "^web-1$" } });
     const carl = key("carl", "^root$", { hostname: "^lab$" });
     expect(linesOf({ keys: [ana] }, { keys: [ana, carl], rules: [office] })).toEqual([
@@ -58,7 +58,7 @@ describe("access changes", () => {
     ]);
   });
 
-  test("are empty for two equivalent policies", () => {
+  test("are empty if two policies are equivalent", () => {
     const same = { ...ana, filter: { hostname: "^web-" } };
     expect(linesOf({ keys: [ana] }, { keys: [same], rules: [rule("1", { active: false })] })).toEqual([]);
   });
@@ -76,7 +76,7 @@ describe("lockouts", () => {
   const codes = (before: readonly Seat[], after: readonly Seat[], user?: string) =>
     memberLockouts([owner, ...before], [owner, ...after], user && `id of ${user}`).map(({ code }) => code);
 
-  test("are reported when the last administrator beside the owner is removed or demoted", () => {
+  test("are reported when the last administrator except the owner is removed or gets a lower role", () => {
     expect(codes([seat("ana", "administrator")], [])).toEqual(["last-administrator"]);
     expect(codes([seat("ana", "administrator")], [seat("ana", "operator")])).toEqual(["last-administrator"]);
   });
@@ -90,7 +90,7 @@ describe("lockouts", () => {
     expect(codes([seat("ana", "administrator")], [pending])).toEqual(["last-administrator"]);
   });
 
-  test("are not reported when an administrator stays, or when there was none before", () => {
+  test("are not reported when an administrator stays, or when there was no administrator before", () => {
     expect(codes([seat("ana", "administrator")], [seat("bob", "administrator")])).toEqual([]);
     expect(codes([seat("ana", "operator")], [])).toEqual([]);
   });
@@ -133,7 +133,7 @@ describe("lockouts", () => {
     expect(found?.message).toBe(`no key can reach ${words} any longer (protected by --protect prod)`);
   });
 
-  test("are not reported for a group that a key still reaches, that no key reached, or that no longer exists", () => {
+  test("are not reported for a group that a key still reaches, that no key reached before, or that no longer exists", () => {
     const protect = [protectedGroup("prod")];
     const rootOnly = { keys: [everyone], rules: [rule("1", { username: "^deploy$" })] };
     expect(deviceLockouts(over({ keys: [everyone] }), over(rootOnly), protect)).toEqual([]);
@@ -141,7 +141,8 @@ describe("lockouts", () => {
     expect(deviceLockouts(over({ keys: [everyone] }), over({ devices: [lab] }), protect)).toEqual([]);
     const closed = { keys: [everyone], rules: [rule("1", {})] };
     expect(deviceLockouts(over({ keys: [everyone] }), over(closed), [protectedGroup("tag:lab")])).toEqual([]);
-    // The first label has a colon in its name. The others match only names or only tags.
+    // The name of the first group contains a colon. The labels "name:prod" and "tag:web-1" match only names or only
+    // tags.
     expect(protectedGroup("rack:tag:lab").has({ ...lab, tags: ["lab"] })).toBe(false);
     expect(protectedGroup("name:prod").has(web1)).toBe(false);
     expect(protectedGroup("tag:web-1").has(web1)).toBe(false);
@@ -197,7 +198,7 @@ describe("missing permissions", () => {
     return { ...rest, step: { ...planned, fields: paths.map((path) => ({ path })) } };
   };
 
-  test("of an update cover only the update operation, and only inputs that are sent", () => {
+  test("of an update include only the update operation, and only inputs that the request contains", () => {
     expect(missing(observer, "PublicKey", changed("a", "username"))).toEqual([["updatePublicKey", "a"]]);
     expect(missing(observer, "PublicKey", changed("a", "filter.tags"))).toEqual([["updatePublicKey", "a"]]);
     expect(missing(observer, "ApiKey", changed("a", "overlap", "rotateBefore"))).toEqual([]);
@@ -215,7 +216,7 @@ describe("missing permissions", () => {
     expect(missing(observer, "PublicKey", imported as PlannedStep)).toEqual([]);
   });
 
-  test("of a deletion count only if the device is removed, or the object is not retained", () => {
+  test("of a deletion are reported only if the run deletes the device or object on the service", () => {
     const device = (onDestroy?: string) => {
       const before = { ...values, outputs: { ...(onDestroy !== undefined && { onDestroy }) } };
       return { ...step("delete", "a"), before } as PlannedStep;
@@ -254,7 +255,7 @@ describe("missing permissions", () => {
     expect(missing({ kind: "user", role: undefined }, "Member", step("create", "a"))).toEqual([]);
   });
 
-  test("of a move to another namespace cover only the operation in this namespace", () => {
+  test("of a move to another namespace include only the operation in the evaluated namespace", () => {
     const operator = { kind: "user", role: "operator" } as const;
     const move = step("replace", "a");
     expect(missing(operator, "PublicKey", { ...move, after: undefined })).toEqual([["deletePublicKey", "a"]]);
@@ -263,7 +264,7 @@ describe("missing permissions", () => {
     ]);
   });
 
-  test("treat the creator of a new namespace as its owner, whatever the creator's role here", () => {
+  test("treat the creator of a new namespace as its owner, whatever role the creator has in the evaluated namespace", () => {
     const created = [
       ...planned("Namespace", [step("create", "n")]),
       ...planned("Member", [step("create", "m")]),

@@ -25,15 +25,15 @@ test("lists a few devices by name, and summarizes all devices", () => {
   expect(text(lab, lab)).toBe("lab_eu_1, lab_eu_2, lab_eu_3, lab_eu_4");
 });
 
-test("summarizes many devices by a tag or name prefix that only they have, a tag first", () => {
+test("summarizes many devices by a tag that no other device has, or else by such a name prefix", () => {
   expect(text(web)).toBe("6 devices tagged web");
   expect(text(db)).toBe("5 devices named db*");
   expect(text(universe.filter(({ tags }) => tags.includes("prod")))).toBe("12 devices tagged prod");
 });
 
-test("does not summarize devices by a tag or prefix that other devices have too", () => {
+test("does not summarize devices by a tag or prefix that other devices also have", () => {
   expect(text(web.slice(0, 5))).toBe("5 of 20 devices: web-1, web-2, web-3, web-4, 1 more");
-  // The prefix "db" is only a part of the first word of this name.
+  // The prefix "db" is only a part of this name's first word.
   expect(text(db, [...universe, device("dbproxy")])).toBe("5 of 21 devices: db1, db2, db3, db4, 1 more");
   expect(text(db, [...universe, device("db-old")])).not.toContain("named db*");
 });
@@ -48,7 +48,7 @@ test("lists several groups, then names, then a number", () => {
   );
 });
 
-test("omits a group that later groups cover", () => {
+test("omits a group whose devices are all in later groups", () => {
   const some = [
     ...row("a-", 3, "one", "both"),
     ...row("b-", 3, "two", "both"),
@@ -63,7 +63,7 @@ test("omits a group that later groups cover", () => {
   expect(left).toEqual([]);
 });
 
-test("rejects a device that is not in the list", () => {
+test("rejects a device that is not in the list of all devices", () => {
   expect(() => text([device("unknown")])).toThrow(RangeError);
 });
 
@@ -81,12 +81,12 @@ const devices = fc.uniqueArray(names, { maxLength: 30 }).chain((all) =>
   ),
 );
 
-/** The devices that a trait describes. */
+/** Returns the devices that have the tag or name prefix. */
 const describedBy = ({ kind, text: word }: Trait, among: readonly AccessDevice[]) =>
   among.filter(({ name, tags }) => (kind === "tag" ? tags.includes(word) : name.startsWith(word)));
 const uidsOf = (some: readonly AccessDevice[]) => [...new Set(some.map(({ uid }) => uid))].sort();
 
-test("covers exactly the chosen devices by traits and remaining devices, without a superfluous trait", () => {
+test("covers exactly the chosen devices by tags, prefixes and single names, without an unnecessary tag or prefix", () => {
   fc.assert(
     fc.property(devices, (all) => {
       const chosen = all.filter((one) => one.chosen);

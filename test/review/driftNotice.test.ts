@@ -46,7 +46,7 @@ const run = (
 const noticeOf = (one: NotedRun, last?: string) => driftNotice(one, last) as DriftNotice;
 
 describe("a notice of drift", () => {
-  test("has the fingerprint of its findings, and an id of its own", () => {
+  test("contains the fingerprint of its findings, and a unique id", () => {
     const [first, again] = [noticeOf(run(["a", "b"])), noticeOf(run(["b", "a"]))];
     expect(again.fingerprint).toBe(first.fingerprint);
     expect(again.id).not.toBe(first.id);
@@ -56,7 +56,7 @@ describe("a notice of drift", () => {
     expect(driftNotice(run([]), undefined)).toBeUndefined();
   });
 
-  test("reports drift as unclear and not as resolved when an object could not be read", () => {
+  test("reports drift as unclear, and not as resolved, if an object could not be read", () => {
     const before = noticeOf(run(["a"])).fingerprint;
     const unclear = noticeOf(run([], { notEvaluated: ["the namespace lab"] }), before);
     expect(unclear).toMatchObject({ event: "unclear", findings: [], notEvaluated: ["the namespace lab"] });
@@ -126,7 +126,7 @@ describe("the file that a drift run keeps", () => {
   const file = (folder: string) =>
     new KeptFile<{ n: number }>(keptPath(folder, "notified", "acme/access/prod"));
 
-  test("is beside the program, with the last part of the stack's name", async () => {
+  test("is in the program's folder, and its name contains the last part of the stack's name", async () => {
     const folder = testFolder();
     expect(await file(folder).read()).toBeUndefined();
     await file(folder).write({ n: 1 });
@@ -134,7 +134,7 @@ describe("the file that a drift run keeps", () => {
     expect(keptPath(folder, "seen", "prod")).toBe(join(folder, "access.seen.prod.json"));
   });
 
-  test("is reported by path if it cannot be read or written", async () => {
+  test("that cannot be read or written is reported with its path", async () => {
     const folder = testFolder();
     for (const text of ["", "null", "{"]) {
       writeFileSync(join(folder, "access.notified.prod.json"), text);

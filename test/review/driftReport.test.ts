@@ -72,13 +72,13 @@ describe("the suggestion of drift", () => {
       "PublicKey",
       [{ path: "username", old: "[secret]", new: "[secret]" }],
       { ...key, username: "[secret]" },
-      'PublicKey "x": username cannot be shown; revert it with drift --repair',
+      'PublicKey "x": username cannot be shown; revert the drift with drift --repair',
     ],
   ])("is %s", (_what, kind, fields, inputs, line) => {
     const [suggestion] = suggested(kind, fields, inputs);
     if (kind !== "Member") return expect(suggestion).toBe(line);
     expect(suggestion).toMatch(
-      /^Member "x": a program cannot declare this value \(Member\.role: .*\); revert it with drift --repair$/,
+      /^Member "x": a program cannot declare this value \(Member\.role: .*\); revert the drift with drift --repair$/,
     );
   });
 });
@@ -93,7 +93,7 @@ test("suggests YAML for a program in YAML", () => {
   expect(language).toBe("yaml");
   // A program in YAML writes `$$` for a `$` before another `$`.
   expect(changes).toEqual(['PublicKey "x": name: "a $$$b"']);
-  // The program already has a key "x".
+  // Adds a number to the name, since the program already has a key "x".
   expect(parse(program)).toEqual({
     "x-2": {
       type: "gatehouse:PublicKey",
@@ -102,7 +102,7 @@ test("suggests YAML for a program in YAML", () => {
   });
 });
 
-test("a sentence about drift reports the difference, also of a field that is not an input", () => {
+test("a sentence about drift contains the difference, also of a field that is not an input", () => {
   const { type, name } = step("PublicKey", []);
   const outputs = [{ path: "size", old: 1, new: 2, outputOnly: true }] as const;
   const known = { urn: "", op: "update", effects: [] } as const;
@@ -123,7 +123,7 @@ describe("the JUnit report", () => {
   };
   const isXmlText = (text: string) => [...text].every(isXmlChar);
 
-  /** Parses the test case of an API key that has this name and expired with this message. */
+  /** Parses the test case of an expired API key with this name and this message. */
   function readBack(name: string, message: string) {
     const report = {
       ...{
@@ -166,12 +166,12 @@ describe("the JUnit report", () => {
     });
   });
 
-  test("escapes markup, and keeps other text", () => {
+  test("escapes markup, and keeps all other text", () => {
     const text = `<a b="c">&amp; 'd' ]]> é 🔑 \u{10ffff}`;
     expect(readBack(text, text)).toEqual({ name: `ApiKey ${text}`, message: text });
   });
 
-  test("is well-formed XML with any text", () => {
+  test("is well-formed XML if it contains any text", () => {
     const text = fc.string({ unit: "binary" });
     fc.assert(
       fc.property(text, text, (name, message) => {

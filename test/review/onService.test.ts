@@ -39,7 +39,7 @@ describe("a plan limited to one service", () => {
     expect(seen(step("same", "ana", values, values)).left).toHaveLength(1);
   });
 
-  test("reports omitted resources, also unchanged ones", () => {
+  test("reports omitted resources, also if they are unchanged", () => {
     const one = seen(step("create", "ana", undefined, on(THERE)));
     expect(one).toEqual({
       left: [],
@@ -85,7 +85,7 @@ describe("a plan limited to one service", () => {
     },
   );
 
-  test("assigns no namespace if the instance's own credential determines it", () => {
+  test("assigns no namespace if the instance's own credential determines the namespace", () => {
     const values = { inputs: {}, outputs: {}, provider: { url: HERE, apiKey: "[secret]" } };
     const named = { ...values, inputs: { tenant: HOME } };
     const steps = [step("create", "ana", undefined, values), step("create", "bob", undefined, named)];
@@ -93,7 +93,7 @@ describe("a plan limited to one service", () => {
     const found = stepsOf(plan, HOME, HOME);
     expect(found.steps.map(({ title }) => title)).toEqual(['PublicKey "bob"']);
     expect(found.notEvaluated).toEqual([expect.stringContaining('PublicKey "ana": its namespace is secret')]);
-    // The permissions of that credential are unknown here.
+    // The review does not know the permissions of the instance's own credential, so it reports none as missing.
     const missingFor = (...of: readonly Step[]) => {
       const { plan: seen } = onService({ steps: of } as unknown as Plan, HERE);
       const actor = { kind: "user", role: "observer" } as const;

@@ -127,7 +127,7 @@ describe("the lists of a review", () => {
     );
   });
 
-  test("sort changes by kind and name", () => {
+  test("are sorted by kind and name for changes", () => {
     fc.assert(
       fc.property(shuffled(steps), (all) => {
         expect(changedSteps(all).map(({ name }) => name)).toEqual([

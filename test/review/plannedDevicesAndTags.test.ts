@@ -9,7 +9,7 @@ describe("DeviceTags", () => {
   };
 
   test.each([uidOf("web-01"), "WEB-01", "02-00-00-00-00-01"])(
-    "create sets all tags of the device %s",
+    "a create sets all tags of the device %s",
     (selector) => {
       const planned = plan(
         step("create", "DeviceTags", "t", { after: { device: selector, tags: ["a1b", "c2d"] } }),
@@ -18,7 +18,7 @@ describe("DeviceTags", () => {
     },
   );
 
-  test("update sets the tags, replace moves them, and delete removes those of the state", () => {
+  test("an update sets the tags, a replace moves the tags to another device, and a delete removes the tags in the state", () => {
     const update = plan(
       step("update", "DeviceTags", "t", { ...state, after: { device: "web-02", tags: ["new"] } }),
     );
@@ -27,12 +27,12 @@ describe("DeviceTags", () => {
       step("replace", "DeviceTags", "t", { ...state, after: { device: "lab-03", tags: ["web"] } }),
     );
     expect([tagsOf(moved, "web-02"), tagsOf(moved, "lab-03")]).toEqual([[], ["web"]]);
-    // Tags that the state does not contain stay on the device.
+    // A device keeps the tags that the state does not contain.
     const part = { before: { outputs: { ...on("web-02"), tags: ["web"] } }, id: state.id };
     expect(tagsOf(plan(step("delete", "DeviceTags", "t", part)), "web-02")).toEqual(["prod"]);
   });
 
-  test("keeps tags that attachments adopt, and the other way round", () => {
+  test("keeps tags that attachments adopt, and attached tags that DeviceTags adopts", () => {
     const attach = { device: "web-02", tag: "web", adopt: true };
     const over = plan(
       step("delete", "DeviceTags", "t", state),
@@ -49,7 +49,7 @@ describe("DeviceTags", () => {
     expect(tagsOf(back, "web-02")).toEqual(["web"]);
   });
 
-  test("finds a device by its planned name, also after a failed lookup", () => {
+  test("finds a device by the planned name, also after a failed lookup", () => {
     const planned = plan(
       step("create", "Device", "nobody", { after: { device: "edge-99", name: "edge-99" } }),
       step("create", "Device", "d", { after: { device: "web-01", name: "front" } }),
@@ -82,7 +82,7 @@ describe("DeviceTags", () => {
 describe("DeviceTagAttachment", () => {
   const state = { before: { outputs: on("web-02") }, id: `${TENANT}/${uidOf("web-02")}/web` };
 
-  test("create adds a tag, delete removes it, replace does both, and update changes nothing", () => {
+  test("a create adds a tag, a delete removes the tag, a replace does both, and an update changes nothing", () => {
     const created = plan(
       step("create", "DeviceTagAttachment", "x", { after: { device: "web-01", tag: "edge" } }),
     );
@@ -162,7 +162,7 @@ describe("Device", () => {
     expect(refused.notEvaluated[0]).toContain("which the service does not allow");
   });
 
-  test("replaces the old device of a machine that is accepted with a new key", () => {
+  test("replaces the old device of a machine if a new device of the same machine is accepted", () => {
     const reenrolled = device("new-04", [], { status: "pending", identity: { mac: "02:00:00:00:00:01" } });
     const swapped = { ...estate, devices: [...devices.slice(0, 3), reenrolled] };
     const after = { device: reenrolled.uid, status: "accepted" };

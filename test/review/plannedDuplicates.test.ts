@@ -37,7 +37,7 @@ describe("duplicate declarations", () => {
     expect(duplicates(...ends)).toEqual([["x", "y"]]);
   });
 
-  test("are two resources that select one device in different ways", () => {
+  test("are two resources that select one device by different values", () => {
     expect(duplicates(tagged("x", "web-01"), tagged("y", "02:00:00:00:00:01"))).toEqual([["x", "y"]]);
     expect(plan(tagged("x", "web-01"), tagged("y", uidOf("web-01"))).duplicates[0]?.object).toBe(
       "tags of the device web-01",
@@ -52,7 +52,7 @@ describe("duplicate declarations", () => {
     ]);
   });
 
-  test("are DeviceTags beside a DeviceTagAttachment, but not two attachments of different tags", () => {
+  test("are DeviceTags and a DeviceTagAttachment of one device, but not two attachments of different tags", () => {
     expect(duplicates(tagged("x", "web-01"), attached("y", uidOf("web-01"), "lab"))).toEqual([["x", "y"]]);
     expect(duplicates(attached("x", "web-01", "lab"), attached("y", uidOf("web-01"), "edge"))).toEqual([]);
     expect(duplicates(attached("x", "web-01", "lab"), attached("y", uidOf("web-01"), "lab"))).toEqual([
@@ -60,7 +60,7 @@ describe("duplicate declarations", () => {
     ]);
   });
 
-  test("are two imports of one rule, but no deleted resource and none of another namespace", () => {
+  test("are two imports of one rule, but not a deleted resource or a resource of another namespace", () => {
     const imported = (name: string) =>
       step("import", "FirewallRule", name, { id: `${TENANT}/1`, after: ruleInputs });
     expect(duplicates(imported("x"), imported("y"))).toEqual([["x", "y"]]);

@@ -18,7 +18,7 @@ import {
 } from "./support/planned.ts";
 
 describe("PublicKey", () => {
-  test("create adds the key last, with the fingerprint of its data", () => {
+  test("a create adds the key at the end, with the fingerprint of the key's data", () => {
     const { policy } = plan(
       step("create", "PublicKey", "c", { after: { ...keyInputs, data: `${lineC} comment` } }),
     );
@@ -29,12 +29,12 @@ describe("PublicKey", () => {
     ]);
   });
 
-  test("update keeps the position of the key", () => {
+  test("an update keeps the position of the key", () => {
     const { policy } = plan(step("update", "PublicKey", "a", { ...keyState, after: keyInputs }));
     expect(policy.keys).toEqual([{ ...keyA, username: "^ana$", filter: { hostname: ".*" } }, keyB]);
   });
 
-  test("replace deletes the old key", () => {
+  test("a replace deletes the old key", () => {
     const after = { ...keyInputs, data: lineC };
     const { policy } = plan(step("replace", "PublicKey", "a", { ...keyState, after }));
     expect(policy.keys.map(({ fingerprint }) => fingerprint)).toEqual([
@@ -43,7 +43,7 @@ describe("PublicKey", () => {
     ]);
   });
 
-  test("delete keeps a key that another resource adopts", () => {
+  test("a delete keeps a key that another resource adopts", () => {
     const deletion = step("delete", "PublicKey", "a", keyState);
     expect(plan(deletion).policy.keys).toEqual([keyB]);
     const adopting = step("create", "PublicKey", "heir", { after: { ...keyInputs, adopt: "overwrite" } });
@@ -53,7 +53,7 @@ describe("PublicKey", () => {
     ]);
   });
 
-  test("delete keeps a retained object", () => {
+  test("a delete with retainOnDelete keeps the key", () => {
     const deletion = step("delete", "PublicKey", "a", keyState);
     const planned = plan({
       ...deletion,
@@ -65,7 +65,7 @@ describe("PublicKey", () => {
     ]);
   });
 
-  test("import leaves the key unchanged and managed", () => {
+  test("an import leaves the key unchanged, and the key is managed", () => {
     const planned = plan(
       step("import", "PublicKey", "a", { id: keyId, after: { ...keyInputs, username: "^root$" } }),
     );
@@ -88,7 +88,7 @@ describe("PublicKey", () => {
     ]);
   });
 
-  test("plans a key with a name that is not known yet", () => {
+  test("plans a key whose name is not yet known", () => {
     const planned = plan(
       step("create", "PublicKey", "c", { after: { ...keyInputs, data: lineC, name: "[unknown]" } }),
     );
@@ -109,7 +109,7 @@ describe("PublicKey", () => {
 });
 
 describe("FirewallRule", () => {
-  test("create adds rules last, in the order of the plan, with the name of the resource", () => {
+  test("a create adds rules at the end, in the order of the plan, with the name of the resource", () => {
     const { policy } = plan(
       step("create", "FirewallRule", "x", { after: ruleInputs }),
       step("create", "FirewallRule", "y", { after: { ...ruleInputs, priority: 8 } }),
@@ -119,7 +119,7 @@ describe("FirewallRule", () => {
     expect(policy.rules[2]).toEqual({ ...rule("x (new)"), ...ruleInputs });
   });
 
-  test("update keeps the position, delete and replace do not", () => {
+  test("an update keeps the position of a rule, and a replace moves the rule to the end", () => {
     const update = plan(step("update", "FirewallRule", "x", { ...ruleState, after: ruleInputs }));
     expect(update.policy.rules.map(({ id, priority }) => [id, priority])).toEqual([
       ["1", 7],
@@ -132,7 +132,7 @@ describe("FirewallRule", () => {
     expect(replace.policy.rules.map(({ id }) => id)).toEqual(["2", "x (new)"]);
   });
 
-  test("adopting an equal rule creates no rule", () => {
+  test("the adoption of an equal rule creates no rule", () => {
     const { id: _id, ...equal } = rule("1");
     const after = { ...equal, filter: { tags: ["prod"] } };
     const adopted = plan(step("create", "FirewallRule", "x", { after: { ...after, adopt: true } }));

@@ -69,7 +69,7 @@ describe("ApiKey", () => {
     expect(ends(plan(step("delete", "ApiKey", "ci", state)))).toEqual([]);
   });
 
-  test("keeps a replaced key for its overlap, with another name", () => {
+  test("keeps a replaced key for the overlap, under another name", () => {
     const after = { name: "ci", role: "observer", validDays: 30, overlap: 7 };
     expect(ends(plan(step("replace", "ApiKey", "ci", { ...state, after })))).toEqual([
       ["ci (replaced)", "observer", "ci"],
@@ -77,7 +77,7 @@ describe("ApiKey", () => {
     ]);
   });
 
-  test("deletes previously replaced keys with their key, or after their overlap", () => {
+  test("deletes previously replaced keys together with the current key, or after their overlap", () => {
     const previous = [
       { tenant: TENANT, name: "ci", createdAt: "created ci", createdBy: CREATOR, until: PAST },
     ];
@@ -98,7 +98,7 @@ describe("ApiKey", () => {
     }
   });
 
-  test("is managed with its current name", () => {
+  test("is managed under its current name", () => {
     const renamed = { ...estate, apiKeys: [{ ...apiKey("ci", "observer"), name: "by-hand" }] } as Estate;
     const planned = plannedEstate(
       renamed,

@@ -52,7 +52,7 @@ describe("namespaces", () => {
     expect(planned.managed).toEqual([{ kind: "Namespace", id: TENANT, urn: urnOf("Namespace", "n") }]);
   });
 
-  test("do not include a new namespace and its resources", () => {
+  test("do not include a new namespace and the resources in the new namespace", () => {
     const planned = plan(
       step("create", "Namespace", "n", { after: { name: "trials" } }),
       step("create", "PublicKey", "k", { after: { ...keyInputs, data: lineC, tenant: "[unknown]" } }),
@@ -65,13 +65,13 @@ describe("namespaces", () => {
     expect(planned.unknown).toEqual([]);
   });
 
-  test("do not include resources of other namespaces, also if these come from the default", () => {
+  test("do not include resources of other namespaces, even if the provider's default sets the namespace", () => {
     const theirs = step("create", "PublicKey", "k", { after: { ...keyInputs, data: lineC, tenant: OTHER } });
     expect(plan(theirs)).toMatchObject({ policy: estate.policy, unknown: [], notes: [] });
     const unnamed = planOf(step("create", "PublicKey", "k", { after: { ...keyInputs, data: lineC } }));
     expect(plannedEstate(estate, unnamed, { home: OTHER }).policy).toEqual(estate.policy);
     expect(plannedEstate(estate, unnamed).policy.keys).toHaveLength(3);
-    // The namespace of the state counts, even if the program sets none.
+    // A resource belongs to the namespace in the state, even if the program sets no namespace.
     const state = { before: { outputs: { ...keyState.before.outputs, tenant: OTHER } }, id: keyId };
     expect(plan(step("update", "PublicKey", "a", { ...state, after: keyInputs })).policy).toEqual(
       estate.policy,

@@ -59,7 +59,7 @@ const before: Program = {
   replacedKey: key(old, { name: "replaced" }),
   deletedKey: key(going, { name: "deleted" }),
   sameRule: rule(1),
-  // The rules depend on each other, since engines create independent resources at the same time.
+  // Each rule refers to the previous one, since engines create independent rules concurrently, in any order.
   changedRule: rule(2, {
     username: { $ref: "sameRule.username" },
     filter: { tags: [zone, "prod"] },
@@ -99,7 +99,7 @@ const after: Program = {
   newKey: key(coming, { name: "new", filter: { tags: [zone] } }),
   changedRule: rule(7, { action: "allow", filter: { hostname: "^web-" } }),
   newRule: rule(4, { username: "^ops$", filter: { tags: ["prod"] } }),
-  // Depends on newRule, since it uses its username.
+  // Uses the username of newRule, and so depends on it.
   laterRule: rule(4, { action: "allow", username: { $ref: "newRule.username" }, active: false }),
   adoptedRule: rule(9, { adopt: true }),
   bob: member("bob", "administrator"),
@@ -111,10 +111,10 @@ const after: Program = {
   trials: { type: "Namespace", args: { name: "trials" } },
   trialsKey: key(coming, { tenant: { $ref: "trials.tenant" } }),
 };
-// The name of the device is known after the rename.
+// The plan contains the name of the device after the rename.
 after.newTags = { type: "DeviceTags", args: { ...after.newTags?.args, device: { $ref: "gate.name" } } };
 
-it("the programs contain every resource", () => {
+it("the programs before and after the change contain every resource type", () => {
   const kinds = (program: Program) => Object.values(program).map(({ type }) => type);
   expect([...new Set([...kinds(before), ...kinds(after)])].sort()).toEqual(
     definitions.map(({ name }) => name).sort(),
@@ -136,7 +136,7 @@ function comparable({ devices, keys, rules }: AccessPolicy, isNew: (id: string) 
   };
 }
 
-describe.each(engines)("a plan that the $label applies", ({ engine, available }) => {
+describe.each(engines)("a plan with the $label", ({ engine, available }) => {
   const fleet = sharedFleet(["ana", "bob", "carla"]);
   let folder: string;
   let stack: Stack;
@@ -172,16 +172,17 @@ describe.each(engines)("a plan that the $label applies", ({ engine, available })
     rmSync(folder, { recursive: true, force: true });
   });
 
-  // Applies programs with all resources. The tests beside this one cover each step of a plan.
+  // Compares plans of programs with all resources to the results of their apply. Other test files cover each step of a
+  // plan.
   const options = { timeout: 600_000, tags: ["long"] };
-  it.runIf(available)("predicts the namespace", options, async () => {
+  it.runIf(available)("predicts the namespace after the apply", options, async () => {
     stack = await open(before);
     const empty = await estateNow();
     const first = plannedEstate(empty, await stack.preview({ values: true }));
     await stack.up({ skipPreview: true });
     await agrees(first, empty);
 
-    // Created outside the program: the rename applies to these objects too.
+    // Objects outside the program have the tag too, and the rename must also apply to them.
     await createKey(fleet.client, "unmanaged", ".*", { tags: ["zone1"] });
     for (const [priority, filter] of [
       [8, { tags: ["zone1", "kept"] }],
@@ -213,7 +214,7 @@ describe.each(engines)("a plan that the $label applies", ({ engine, available })
     await stack.up({ skipPreview: true });
     const now = await agrees(planned, today);
 
-    // Objects created outside the program are unmanaged, except for the adopted rule.
+    // Objects that were created outside the program are unmanaged, except the rule that the program adopts.
     const managed = (kind: string) =>
       new Set(planned.managed.filter((one) => one.kind === kind).map(({ id }) => id));
     const unmanaged = (kind: string, ids: readonly string[]) => ids.filter((id) => !managed(kind).has(id));
@@ -229,7 +230,7 @@ describe.each(engines)("a plan that the $label applies", ({ engine, available })
       unmanaged("Member", today.members?.filter(({ role }) => role !== "owner").map(({ id }) => id) ?? []),
     ).toEqual([]);
 
-    // The next plan is empty, and changes nothing.
+    // After the apply, the next plan is empty and predicts no change.
     const idle = plannedEstate(now, await stack.preview({ values: true }));
     expect(comparable(idle.policy, () => false)).toEqual(comparable(now.policy, () => false));
     expect(idle.unknown).toEqual([]);

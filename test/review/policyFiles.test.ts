@@ -4,11 +4,11 @@ import { factsOf, IMPORT, runFiles, smallPolicy } from "./support/policyFiles.ts
 
 const PASSES = 'policyTest("passes", ({ access }) => { expect(access).toAllow({}); });';
 
-test("finds files beside Pulumi.yaml and in policy/, in every module format, and nowhere else", async () => {
+test("finds policy files of every module format in the project directory and in policy/, and in no other folder", async () => {
   const source = `${IMPORT}\n${PASSES}`;
   const common = `const { expect, policyTest } = require("@gatehouse-access/provider/policy");\n${PASSES}`;
   const [report] = await runFiles({
-    // Policy tests are ES modules, whatever the module type of the program.
+    // Node.js loads policy tests as ES modules, independent of the program's module type.
     "package.json": '{ "type": "commonjs" }',
     "a.policy.ts": source,
     "b.policy.mts": source,
@@ -34,7 +34,7 @@ test("a folder without policy tests passes", async () => {
   expect(await runFiles({ "index.ts": "broken(" })).toEqual([{ ok: true, tests: [] }]);
 });
 
-test("reports files that cannot be loaded with name and line, and runs the others", async () => {
+test("reports the name and line of files that cannot be loaded, and runs the other files", async () => {
   const [report] = await runFiles({
     "a.policy.ts": `${IMPORT}\nconst = 3;\n`,
     "b.policy.ts": `${IMPORT}\n\nenum Color { red }\n`,
@@ -76,7 +76,7 @@ test("reports files that cannot be loaded with name and line, and runs the other
   ]);
 });
 
-test("reports a thrown error at its line in the test, and a failure in a helper at the calling line", async () => {
+test("reports a thrown error at its line in the test file, and a failure in a helper at the line of the call", async () => {
   const [report] = await runFiles({
     "a.policy.ts": `${IMPORT}
 import assert from "node:assert";
@@ -120,7 +120,7 @@ policyTest("all of it", ({ access }) => {
   });
 });
 
-test("tests can wait up to their time limit, and a later failure is still reported", async () => {
+test("tests can wait until their time limit, and failures of later tests are still reported", async () => {
   const [report] = await runFiles({
     "a.policy.ts": `${IMPORT}
 policyTest("waits", async ({ access }) => {
@@ -147,7 +147,7 @@ policyTest("asserts too late", () => late());
   ]);
 });
 
-test("one process runs the same files for several states: before and after a change", async () => {
+test("one process runs the same files for several states, for example before and after a change", async () => {
   const source = `${IMPORT}\npolicyTest("no web", ({ access }) => { expect(access).not.toAllow({ device: { tag: "web" } }); });`;
   const without = { ...smallPolicy, keys: smallPolicy.keys.slice(1, 2) };
   const reports = await runFiles({ "a.policy.ts": source }, factsOf(without), factsOf(smallPolicy));
@@ -157,7 +157,7 @@ test("one process runs the same files for several states: before and after a cha
   ]);
 });
 
-test("the module for policy files loads nothing else, and works only in gatehouse", () => {
+test("the module that policy files import loads no other module, and works only in gatehouse", () => {
   const script = `
 import { registerHooks } from "node:module";
 const loaded = [];

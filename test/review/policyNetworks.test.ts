@@ -3,7 +3,7 @@ import { parseNetwork } from "../../provider/access/matching.ts";
 
 const LAST_IPV6 = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
 
-describe("probes: the ends of a network, its neighbors, and similar addresses", () => {
+describe("probe addresses are the ends of a network, the neighboring addresses, and similar addresses", () => {
   test.each([
     ["10.0.0.0/8", "10.0.0.0", "10.255.255.255", "9.255.255.255", "11.0.0.0", "110.0.0.0", "100.0.0.0"],
     ["192.0.2.7", "192.0.2.7", "192.0.2.6", "192.0.2.8", "192.0.20.7", "192.0.2.70"],
@@ -36,7 +36,7 @@ describe("probes: the ends of a network, its neighbors, and similar addresses", 
   });
 });
 
-describe("IPv4 mapped into IPv6 is IPv4", () => {
+describe("an IPv4 address that is mapped into IPv6 is treated as IPv4", () => {
   test.each([
     ["::ffff:10.1.2.3", "10.1.2.3"],
     ["::FFFF:0a01:0203", "10.1.2.3"],
@@ -45,7 +45,7 @@ describe("IPv4 mapped into IPv6 is IPv4", () => {
     expect(parseNetwork(text).probes[0]).toBe(first);
   });
 
-  test("rejects a prefix longer than that of IPv4", () => {
+  test("rejects a prefix that is too long for IPv4", () => {
     expect(() => parseNetwork("::ffff:10.0.0.0/104")).toThrow("must be an address or a network");
   });
 
@@ -72,7 +72,7 @@ test.each([
 
 test.each([
   ...["", "/8", "10.0.0.0/", "10.0.0.0/x", "10.0.0.0/-1", "10.0.0.0/33", "10.0.0.0/8/8", "2001:db8::/129"],
-  // C libraries accept the first three as addresses.
+  // C libraries accept the first three texts as addresses.
   ...["127.1", "010.0.0.1", "0x7f000001", "10.0.0.0/ 8", " 10.0.0.0", "web-1", "[::1]", "1::2::3"],
 ])("rejects %j as a network", (text) => {
   expect(() => parseNetwork(text)).toThrow(
@@ -81,7 +81,7 @@ test.each([
 });
 
 test.each(["10.0.0.1/8", "192.0.2.7/31", "0.0.0.1/0", "2001:db8::1/64", "2001:db8::8000/112", "8000::/0"])(
-  "rejects %s, which has bits after its prefix",
+  "rejects %s, which has host bits set",
   (text) => {
     expect(() => parseNetwork(text)).toThrow(`"${text}" has host bits set; use `);
   },

@@ -12,11 +12,11 @@ import {
   smallPolicy,
 } from "./support/policyFiles.ts";
 
-/** Puts each assertion on a line of its own, from line 3 on. */
+/** Returns a test body with one assertion on each line, from line 3 of the file on. */
 const bodyOf = (lines: readonly string[]) => lines.map((line) => `expect(${line};`).join("\n");
 const policyWith = (changes: Partial<AccessPolicy>) => factsOf({ ...smallPolicy, ...changes });
 
-/** Expects the assertions to hold, and their negations to fail. */
+/** Checks that each assertion passes, and that the negation of each assertion fails. */
 async function expectHolding(assertions: readonly string[], facts = factsOf(smallPolicy)): Promise<void> {
   const opposite = assertions.map((text) => text.replace(").", ").not.").replace(".not.not", ""));
   const [as, negated] = await runBodies([bodyOf(assertions), bodyOf(opposite)], facts);
@@ -58,7 +58,7 @@ describe("toAllow", () => {
     expect(warnings).toEqual([]);
   });
 
-  test("reports counterexamples with key and rule, and the number of cases", async () => {
+  test("reports counterexamples with key and rule, and the total number of cases", async () => {
     const devices = Array.from({ length: 40 }, (_, index) => ({
       uid: `uid-${index}`,
       name: `web-${index}`,
@@ -87,7 +87,7 @@ describe("toAllow", () => {
     });
   });
 
-  test("reports different keys before more devices of one key", async () => {
+  test("reports counterexamples of different keys before more devices of the same key", async () => {
     const { failures } = await runBody("expect(access).not.toAllow({});");
     const keys = failures[0]?.counterexamples.map(({ key }) => key.name);
     expect(new Set(keys)).toEqual(new Set(["Ana, production", "contractor-eva", "deploy"]));
@@ -115,7 +115,7 @@ describe("toAllow", () => {
     expect(failures[3]?.message).toBe("no matching login is allowed: the query matched no key and no device");
   });
 
-  test("warns if it matched no key or no device, since it then checks nothing", async () => {
+  test("warns if it matched no key or no device, since the assertion then checks nothing", async () => {
     const { ok, warnings } = await runBody(
       bodyOf([
         'access).not.toAllow({ key: "contracter-*" })',
@@ -137,7 +137,7 @@ describe("toAllow", () => {
     ]);
   });
 
-  test("finds logins that no pattern contains", async () => {
+  test("finds logins that occur in no pattern", async () => {
     const rule = { ...smallPolicy.rules[1], id: "9", action: "deny", active: true, priority: 99 } as const;
     const facts = policyWith({
       rules: [{ ...rule, sourceIp: "", username: "^(root|ana|support)$", filter: {} }],
@@ -150,7 +150,7 @@ describe("toAllow", () => {
 });
 
 describe("onlyFrom", () => {
-  test("holds if the rules allow only the network for the matched access", async () => {
+  test("passes if the rules allow the matched access only from the network", async () => {
     await expectHolding([
       'access).onlyFrom("10.0.0.0/8", { device: { tag: "prod" } })',
       'access).onlyFrom(["10.0.0.0/9", "10.128.0.0/9"], { key: "Ana*" })',
@@ -214,7 +214,7 @@ describe("members and API keys", () => {
     expect(none).toMatchObject({ ok: true, warnings: [{ message: "there is no API key" }] });
   });
 
-  test("fails only the tests of data that could not be read", async () => {
+  test("that could not be read fail only the tests that use them", async () => {
     const facts = factsOf(smallPolicy, { unreadable: { members: "members could not be read: forbidden" } });
     const [report] = await runFiles(
       {
@@ -234,7 +234,7 @@ policyTest("access", ({ access }) => expect(access).toAllow({}));`,
 });
 
 describe("custom predicates", () => {
-  test("apply to a value, or to each element", async () => {
+  test("check a value, or each element of a list", async () => {
     await expectHolding([
       "policy).toSatisfy(({ devices }) => devices.length === 3)",
       "policy.keys).toSatisfy((keys) => keys.length < 10)",
@@ -255,7 +255,7 @@ expect([]).toAllSatisfy(() => false);`);
     expect(warnings).toMatchObject([{ message: "there is no element", line: 6 }]);
   });
 
-  test("must not return a promise, which would always count as true", async () => {
+  test("must not return a promise, since a promise would always count as true", async () => {
     const { failures } = await runBody(
       bodyOf([
         "policy).toSatisfy(async () => false)",
@@ -274,7 +274,7 @@ expect([]).toAllSatisfy(() => false);`);
   });
 });
 
-test("misuse fails the test, and the message reports the mistake", async () => {
+test("a wrong use of the module fails the test, and the message explains the mistake", async () => {
   const cases: [string, string][] = [
     ['expect(access).toAllow({ keys: "ana" });', 'must not have "keys"'],
     ["expect(access).toAllow({ key: process.env.NOT_SET });", "key: must be given: a string"],

@@ -12,7 +12,7 @@ const textOf = (more: Partial<PolicyTestResult>) => {
   );
 };
 
-/** Reverses the text direction, moves the cursor, and starts a line. */
+/** A name with characters that reverse the text direction, move the cursor and start a new line. */
 const HOSTILE = "a\u202eb\u001b[2Jc\nd";
 const SHOWN = "a\\u{202e}b\\u{1b}[2Jc\\u{a}d";
 

@@ -5,10 +5,10 @@ import {
   policyTest,
 } from "../../provider/policyTests/written/index.ts";
 
-/** Does not call its argument, which would need a policy file. The compiler only checks its types. */
+/** Only checks the types of its argument. The argument is never called, since calls require a policy file. */
 const never = (_test: (subjects: PolicySubjects) => void) => {};
 
-test("matchers accept only their subjects", () => {
+test("the types of matchers accept only supported subjects", () => {
   never(({ access, policy, members, apiKeys }) => {
     expectPolicy(access).not.toAllow({
       key: "*",
@@ -30,17 +30,17 @@ test("matchers accept only their subjects", () => {
     expectPolicy(access).toAllow({ keys: "ana" });
     // @ts-expect-error a device query is an object
     expectPolicy(access).toAllow({ device: "web-01" });
-    // @ts-expect-error the networks are the first argument
+    // @ts-expect-error the first argument must be the networks
     expectPolicy(access).onlyFrom("10.0.0.0/8", { from: "10.0.0.0/8" });
-    // @ts-expect-error toAllow is not for members
+    // @ts-expect-error toAllow does not accept members
     expectPolicy(members).toAllow({});
-    // @ts-expect-error exactlyOneOwner is not for API keys
+    // @ts-expect-error exactlyOneOwner does not accept API keys
     expectPolicy(apiKeys).exactlyOneOwner();
-    // @ts-expect-error public keys do not expire
+    // @ts-expect-error everyKeyExpires does not accept public keys, which never expire
     expectPolicy(policy.keys).everyKeyExpires();
-    // @ts-expect-error a predicate is synchronous
+    // @ts-expect-error a predicate must be synchronous
     expectPolicy(members).toSatisfy(async () => true);
-    // @ts-expect-error a number is not a list
+    // @ts-expect-error toAllSatisfy does not accept a number
     expectPolicy(members.length).toAllSatisfy(() => true);
   });
   expectTypeOf(policyTest)

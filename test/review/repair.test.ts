@@ -18,7 +18,10 @@ const OBJECTS = [
   object("PublicKey", "aa:bb"),
 ];
 
-/** The ids of the objects that a repair with this credential removes, and the reasons for those that it keeps. */
+/**
+ * Returns the ids of the objects that a repair with this credential removes. Also returns the reasons for the objects
+ * that the repair keeps.
+ */
 function sortedFor(identity: Repairer["identity"], objects: readonly LiveObject[] = OBJECTS) {
   const repairer = { identity, project: "fleet", stack: "prod", adoptFrom: [] };
   const { done, left } = removable(objects, repairer);
@@ -32,18 +35,18 @@ describe("a repair", () => {
   it.each(["password", "token"] as const)("keeps the membership of the running user with a %s", (kind) => {
     expect(sortedFor({ kind, tenant: TENANT, userId: USER })).toEqual({
       removed: [OTHER, "deploy", "aa:bb"],
-      left: { [USER]: "it is the user who runs this command" },
+      left: { [USER]: "this user runs the command" },
     });
   });
 
-  it("keeps every API key if it runs with one, since the service does not report which one was used", () => {
+  it("keeps every API key if it runs with an API key, since the service does not report which API key the run uses", () => {
     expect(sortedFor({ kind: "apiKey", tenant: TENANT })).toEqual({
       removed: [USER, OTHER, "aa:bb"],
-      left: { deploy: expect.stringMatching(/^this run may use it/) },
+      left: { deploy: expect.stringMatching(/^this run may use this API key/) },
     });
   });
 
-  it("keeps its own access also if this stack declared the object last", () => {
+  it("keeps the running user's membership even if this stack declared the membership last", () => {
     const declaredBy = { project: "fleet", stack: "prod", resource: "me", at: "2026-01-01T00:00:00.000Z" };
     const own = [object("Member", USER, declaredBy), object("ApiKey", "deploy", declaredBy)];
     expect(sortedFor({ kind: "token", userId: USER }, own).removed).toEqual(["deploy"]);

@@ -64,7 +64,7 @@ describe("a review as text", () => {
     }
   });
 
-  test("separates the evaluated logins and addresses from the list before", () => {
+  test("separates the evaluated logins and addresses from the preceding list", () => {
     expect(markdown(review({ access: [line("ana")] }))).toMatch(/^- [^\n]*\n\n_Evaluated for [^\n]*_\n$/m);
   });
 
@@ -87,7 +87,7 @@ describe("a review as text", () => {
     expect(words).toContain("No other access changes.");
   });
 
-  test("blocks on lockouts and missing permissions unless allowed, and always on failing tests and duplicates", () => {
+  test("blocks on lockouts and missing permissions unless flags allow them, and always on failing tests and duplicates", () => {
     const some = {
       ...review({
         lockouts: [{ code: "last-administrator", message: "no administrator is left beside the owner" }],
@@ -130,7 +130,7 @@ describe("a review as text", () => {
     expect(objections(some, { ...NOTHING_ALLOWED, allowIncomplete: true })).toEqual(["a tag"]);
   });
 
-  test("blocks on new findings: errors, and open patterns that give access", () => {
+  test("blocks on new findings that are errors, and on new unanchored patterns that give access", () => {
     const object = { kind: "key", id: "ana", name: "ana" } as const;
     const finding = (more: Partial<ReviewedFinding>): ReviewedFinding => ({
       ...{ rule: "unanchored-pattern", severity: "warning", message: "open", object, isNew: true },
@@ -144,7 +144,7 @@ describe("a review as text", () => {
     expect(of([finding({})], [line("ana", { change: "lost" }), line("bob", { change: "gained" })])).toEqual(
       [],
     );
-    // An import finds them in existing objects.
+    // A finding that is not new does not block. An import reports such findings of existing objects.
     expect(of([{ ...error, isNew: false }], [line("ana", { change: "gained" })])).toEqual([]);
     const allowed = { ...NOTHING_ALLOWED, allowFindings: true };
     expect(objections(review({ lint: [error] }), allowed)).toEqual([]);
@@ -187,7 +187,7 @@ describe("a comment", () => {
       expect(words.length).toBeLessThanOrEqual(max);
       const shown = words.match(/^- \*\*\+\*\*/gm)?.length ?? 0;
       expect(shown).toBeGreaterThan(5);
-      // The closing sentence of the list is one of the items.
+      // The closing sentence of the list counts as one item, so the list has 3001 items.
       expect(words).toContain(`and ${3000 + 1 - shown} more`);
     }
   });

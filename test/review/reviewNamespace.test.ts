@@ -60,19 +60,21 @@ describe.each([
     ]);
   });
 
-  test("reports the findings of a new namespace once", async () => {
+  test("reports the findings about a new namespace once", async () => {
     const actor = { kind: "apikey", role: undefined } as const;
     const [home, other] = [await review(HOME, steps, { actor }), await review(OTHER, steps, { actor })];
     expect(home.missingPermissions).toMatchObject([{ operation: "createNamespace", resources: ["n"] }]);
     expect(home.unknown).toEqual([]);
     expect(other.missingPermissions).toMatchObject([{ operation: "inviteMember" }]);
     expect(other.notEvaluated).toEqual([]);
-    expect(other.unknown).toEqual([expect.stringContaining("whether it knows mia@example.org")]);
+    expect(other.unknown).toEqual([
+      expect.stringContaining("whether these addresses have an account: mia@example.org"),
+    ]);
   });
 });
 
 describe("API keys that the change creates", () => {
-  test("are linted as new, unlike an invitation, which always expires soon", async () => {
+  test("are checked as new objects, unlike new invitations, which always expire soon", async () => {
     const forEver = created("ApiKey", "ci", { name: "ci", role: "administrator", validDays: -1 });
     const invited = created("Member", "mia", { email: "mia@example.org", role: "observer" });
     const { lint } = await review(HOME, [forEver, invited]);
@@ -103,25 +105,25 @@ describe("a plan compared with a base plan", () => {
   ];
   const planOf = (some: Step[]) => ({ steps: some }) as unknown as Plan;
 
-  test("reports no change and no new finding for content of both plans", async () => {
+  test("reports no change and no new finding for content that is in both plans", async () => {
     const base = planOf(steps(30));
     const { members, lint } = await review(HOME, steps(30), { base, expiresWithin: 45 });
     expect(members).toEqual([]);
     expect(lint).toMatchObject([{ rule: "expires-soon", isNew: false }]);
   });
 
-  test("reports changes and new findings for content that differs", async () => {
+  test("reports changes and new findings for content that differs between the plans", async () => {
     const base = planOf(steps(60));
     const { members, lint } = await review(HOME, steps(30, "operator"), { base, expiresWithin: 45 });
     expect(members).toEqual([{ change: "role", email: "mia@example.org", from: "observer", to: "operator" }]);
     expect(lint).toMatchObject([{ rule: "expires-soon", isNew: true }]);
   });
 
-  test("attributes values that are unknown only in the base to the base", async () => {
+  test("reports values that are unknown only in the base plan as unknown in the base plan", async () => {
     const secret = created("Member", "mia", { email: "mia@example.org", role: "[secret]" });
     const { unknown } = await review(HOME, steps(30), { base: planOf([secret]) });
     expect(unknown).toEqual([
-      expect.stringContaining("whether it knows mia@example.org"),
+      expect.stringContaining("whether these addresses have an account: mia@example.org"),
       expect.stringMatching(/^at the base revision: Member "mia": its role is secret/),
     ]);
     expect((await review(HOME, [secret], { base: planOf([secret]) })).notEvaluated).toEqual([

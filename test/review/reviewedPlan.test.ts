@@ -39,7 +39,7 @@ const messages = (was: ReviewedContent, is: ReviewedContent) =>
   planDifferences(was, is).differences.map(({ message }) => message);
 
 describe("a plan compared with the reviewed plan", () => {
-  test("does not differ from itself, whatever its time", () => {
+  test("does not differ from itself, even if its time differs", () => {
     expect(planDifferences(content(), content({ at: "2027-01-01T00:00:00.000Z" }))).toEqual({
       differences: [],
       notes: [],
@@ -94,7 +94,7 @@ describe("a plan compared with the reviewed plan", () => {
       object('ApiKey "ci"', { role: "owner" }),
     ];
     expect(messages(namespace({ unread: ["API keys"] }), namespace({ objects: { k: one } }))).toEqual([
-      "API keys of fleet could be read either only at the review or only now",
+      "the permission to read API keys of fleet has changed since the review",
     ]);
     expect(messages(namespace({}), namespace({ objects: { k: one } }))).toEqual([
       'ApiKey "ci" is new on the service',
@@ -161,7 +161,7 @@ describe("a captured plan", () => {
       ...{ service: "https://gate.example.org", home: "1", refresh: true, estates: [estate(devices)] },
     });
 
-  test("contains the device that a name matches, also a pending one", () => {
+  test("contains the device that a name selects, also if the device is pending", () => {
     const [old, other] = [
       device("a".repeat(64), "db-1", "pending"),
       device("b".repeat(64), "db-1", "pending"),
@@ -176,7 +176,7 @@ describe("a captured plan", () => {
     );
   });
 
-  test("contains every deleted object, also if two share a urn", () => {
+  test("contains every deleted object, also if two objects have the same URN", () => {
     const deletion = (id: string): Step => ({
       ...{ op: "delete", urn: "urn", type, name: "db", fields: [], id },
       before: { inputs: {}, outputs: {} },
@@ -185,7 +185,7 @@ describe("a captured plan", () => {
   });
 });
 
-test("the error message lists the first of many differences, and the error has all", () => {
+test("the error message lists the first of many differences, and the error object contains all differences", () => {
   const differences = Array.from({ length: 30 }, (_, index) => ({
     ...{ in: "program" as const, object: "x", message: `difference\u202e ${index}` },
   }));
@@ -212,14 +212,14 @@ describe("the file of a plan", () => {
     expect(await readPlan(file, stack())).toEqual(content());
   });
 
-  test("is bound to its stack, whatever its unencrypted part contains", async () => {
+  test("is valid for one stack only, whatever its unencrypted part contains", async () => {
     await savePlan(file, stack(), content());
     await expect(readPlan(file, stack({ stack: "test" }))).rejects.toThrow(
       "it is for fleet/prod, not for fleet/test",
     );
     await savePlan(file, stack({ stack: "test" }), content());
     await expect(readPlan(file, stack({ stack: "test" }))).rejects.toThrow(
-      "for another stack than its header",
+      "its content and its header are for different stacks",
     );
   });
 
@@ -232,7 +232,7 @@ describe("the file of a plan", () => {
     ],
   ])("is rejected if it is %s", async (_, text) => {
     writeFileSync(file, text);
-    await expect(readPlan(file, stack())).rejects.toThrow("it was not written by gatehouse review --save");
+    await expect(readPlan(file, stack())).rejects.toThrow("gatehouse review --save did not write this file");
   });
 
   test("is rejected if its content is not a plan", async () => {

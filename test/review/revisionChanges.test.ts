@@ -32,7 +32,7 @@ const changes = (base: readonly Step[], head: readonly Step[]) => {
 
 describe("the changes between two revisions", () => {
   test.each(["create", "same"] as const)(
-    "are empty if a resource of the plugin replaces one of a class: %s",
+    "are empty if a resource of the plugin replaces a resource of a class: %s",
     (op) => {
       const { lines, summary } = changes(
         [step(op, "PublicKey", "ana", key("^root$"))],
@@ -53,7 +53,7 @@ describe("the changes between two revisions", () => {
     },
   );
 
-  test("contain the fields that differ, also if the state has neither revision or only one", () => {
+  test("contain the fields that differ, also if the state contains neither revision or only one revision of the resource", () => {
     const [old, now] = [key("^root$"), key("^deploy$", { filter: { hostname: "^db-" } })];
     for (const [was, is] of [
       ["create", "create"],
@@ -69,7 +69,7 @@ describe("the changes between two revisions", () => {
     }
   });
 
-  test("contain a creation or deletion if only one revision declares the resource, whatever the plans do", () => {
+  test("contain a creation or deletion if only one revision declares the resource, whatever the plans contain", () => {
     const { lines, summary } = changes(
       [step("delete", "PublicKey", "new"), step("create", "PublicKey", "old", { username: "^root$" })],
       [step("same", "PublicKey", "new", { username: "^root$" }), step("delete", "PublicKey", "gone")],
@@ -83,7 +83,7 @@ describe("the changes between two revisions", () => {
     expect(lines).toEqual(["import ana username"]);
   });
 
-  test("contain a replacement if the definition requires it, and for other packages if the plan has one", () => {
+  test("contain a replacement if the resource's definition requires it, or for other packages if the plan contains a replacement", () => {
     const moved = (replaceKeys: string[]) => [
       step("replace", "random:index:Id", "id", { seed: 2, size: 1 }, { replaceKeys }),
     ];
@@ -98,7 +98,7 @@ describe("the changes between two revisions", () => {
     expect(steps).toMatchObject([{ op: "replace", replaceKeys: ["data"] }]);
   });
 
-  test("match a renamed resource by its object", () => {
+  test("match a renamed resource by the id of its object", () => {
     const named = (name: string, id: string) => step("same", "PublicKey", name, key("^root$"), { id });
     expect(changes([named("ana", "1/a")], [named("ana-laptop", "1/a")]).lines).toEqual([]);
     expect(changes([named("ana", "1/a")], [named("bob", "1/b")]).lines.length).toBe(2);
@@ -119,7 +119,7 @@ describe("the changes between two revisions", () => {
     expect(lines).toEqual([]);
   });
 
-  test("are unknown for secret values, unless neither plan changes them", () => {
+  test("are unknown for secret values that at least one plan changes", () => {
     const hidden = (op: Step["op"]) => [step(op, "PublicKey", "ana", key("[secret]"))];
     expect(changes(hidden("same"), hidden("same")).notEvaluated).toEqual([]);
     const open = [step("same", "PublicKey", "ana", key("^root$"))];

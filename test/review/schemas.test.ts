@@ -26,8 +26,8 @@ afterAll(() => world?.fleet.stop());
 const printed = (flags: AccessFlags) =>
   JSON.parse([...accessAnswer(estate, accessInquiry(flags, "json")).output].join(""));
 
-describe("JSON output matches its schema, and altered output does not", () => {
-  test("covers access", () => {
+describe("JSON output matches its schema, and modified output does not", () => {
+  test("for the command access", () => {
     const report = printed({});
     expect(report.grants.length).toBeGreaterThan(0);
     expect(schemaFaults("access", report)).toEqual([]);
@@ -37,7 +37,7 @@ describe("JSON output matches its schema, and altered output does not", () => {
     ]);
   });
 
-  test("covers explanations of allowed and denied logins", () => {
+  test("for explanations of allowed and denied logins", () => {
     for (const from of ["192.0.2.1", "203.0.113.9"]) {
       const explanation = printed({ explain: true, key: ["bob"], device: ["web-1"], from: [from] });
       expect(explanation.considered).toHaveLength(4);
@@ -50,7 +50,7 @@ describe("JSON output matches its schema, and altered output does not", () => {
     }
   });
 
-  test("covers policy tests", async () => {
+  test("for the results of policy tests", async () => {
     const folder = mkdtempSync(join(tmpdir(), "gatehouse-schemas-"));
     try {
       cpSync(EXAMPLE, join(folder, "access.policy.ts"));

@@ -8,15 +8,15 @@ const INTERNAL_TOKEN = "the-internal-token-of-the-tests-00";
 /** A namespace with devices, keys and rules, and one session. */
 export interface PolicyWorld {
   readonly fleet: Fleet;
-  /** Uids of devices by their names. */
+  /** The uid of each device, by the device's name. */
   readonly uids: Readonly<Record<string, string>>;
-  /** Fingerprints of keys by their names. */
+  /** The fingerprint of each key, by the key's name. */
   readonly fingerprints: Readonly<Record<string, string>>;
 }
 
 const WEB = ["web-1", "web-2", "web-3", "web-4", "web-5"];
 
-/** Devices and their tags. `lab` is the name of one device and a tag of another. */
+/** The tags of each device, by the device's name. `lab` is the name of one device and a tag of another device. */
 const DEVICES: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(WEB.map((name) => [name, ["prod", "web"]])),
   "db-1": ["prod"],
@@ -51,7 +51,7 @@ const RULES = [
   },
 ] as const;
 
-/** Starts a service with that namespace. A community instance has no firewall. */
+/** Starts a service with the namespace of these tests. The community edition of the service has no firewall. */
 export async function startPolicyWorld(
   edition: "enterprise" | "community" = "enterprise",
 ): Promise<PolicyWorld> {
@@ -81,7 +81,7 @@ export async function startPolicyWorld(
   return { fleet, uids, fingerprints };
 }
 
-/** Starts a session as an SSH entry does. */
+/** Starts a session of a login, in the same way as the SSH gateway. */
 async function beginSession({ service }: Fleet, device: string): Promise<void> {
   const listener = service.logs().find(({ msg }) => msg === "listening for internal operations");
   const body = {

@@ -43,7 +43,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-// The SDK compiles the example, a program in TypeScript. The tests of other programs are beside this one.
+// Slow, since the example is a TypeScript program that the SDK compiles. Other tests in this file use faster programs.
 test("the example's tests pass after up, and fail after a manual change of a device's tag", {
   timeout: 180_000,
   tags: ["long"],
@@ -109,7 +109,7 @@ test("the example's tests pass after up, and fail after a manual change of a dev
   expect((await gatehouseTest(fleet.env, PROGRAM)).code).toBe(0);
 });
 
-test("detects a changed member", { timeout: 120_000 }, async () => {
+test("gatehouse test detects a changed member", { timeout: 120_000 }, async () => {
   const program = join(folder, "members");
   cpSync(PROGRAM, program, {
     recursive: true,
@@ -125,7 +125,7 @@ test("detects a changed member", { timeout: 120_000 }, async () => {
   const { members } = await fleet.client.getNamespace({ params: { tenant: fleet.tenant } });
   const carla = members.find(({ email }) => email.startsWith("carla"));
   const role = { role: "administrator" } as const;
-  // Carla is already a member if the run includes the test of the example.
+  // Carla is already a member if the test of the example ran before this test.
   if (carla) {
     const params = { tenant: fleet.tenant, uid: carla.id };
     await fleet.client.updateMember({ params, body: role });
@@ -150,14 +150,16 @@ test("the example's tests compile with the types of the package's exports", () =
   compile("typescript-7", "--module", "preserve", "--moduleResolution", "bundler");
 });
 
-// Uses the other module resolution, and the compiler that takes ten times as long.
+// Compiles with another module resolution and with a TypeScript compiler that is ten times as slow.
 test("the example's tests compile with the types that a program's compiler resolves", {
   tags: ["long"],
 }, () => {
   compile("typescript");
 });
 
-test("prints one line and exits with 1 if the tests cannot run", { timeout: 120_000 }, async () => {
+test("gatehouse test prints one line and exits with 1 if the tests cannot run", {
+  timeout: 120_000,
+}, async () => {
   const empty = mkdtempSync(join(folder, "empty-"));
   const cases: [Record<string, string>, string, string][] = [
     [fleet.env, empty, "has no policy tests"],

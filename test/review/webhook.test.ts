@@ -27,7 +27,7 @@ describe("a message to a webhook", () => {
     expect(await sent(send())).toEqual({ error: undefined, attempts: 4 });
   });
 
-  it("fails after five attempts, with the host and not the address in the error", async () => {
+  it("fails after five attempts, and the error contains the host but not the address", async () => {
     hook.answer(...Array.from({ length: 9 }, () => ({ status: 502 })));
     const { host } = new URL(hook.url);
     const error = `Cannot send the drift notification to ${host}: status 502`;
@@ -35,7 +35,7 @@ describe("a message to a webhook", () => {
     hook.answer();
   });
 
-  it("is not sent again after a rejection, nor to the target of a redirect", async () => {
+  it("is not sent again after a rejection, and is not sent to the target of a redirect", async () => {
     hook.answer({ status: 404 });
     expect(await sent(send())).toMatchObject({ error: expect.stringContaining("404"), attempts: 1 });
     hook.answer({ status: 302, headers: { location: hook.url } });
@@ -58,7 +58,7 @@ describe("a message to a webhook", () => {
     await silent.stop();
   });
 
-  it("is delivered if the status is a success, also if the body is incomplete", async () => {
+  it("counts as delivered if the response has a success status, even if the response body is incomplete", async () => {
     let count = 0;
     const breaking = await listening(
       createServer((_, response) => {
@@ -72,7 +72,7 @@ describe("a message to a webhook", () => {
     await breaking.stop();
   });
 
-  it("uses a proxy for another machine, and none for this machine", async () => {
+  it("is sent through a proxy to another machine, and without a proxy to this machine", async () => {
     const proxy = await startWebhook();
     await proxy.stop();
     const env = { http_proxy: new URL("/", proxy.url).href, https_proxy: new URL("/", proxy.url).href };
@@ -117,7 +117,7 @@ describe("the address of a webhook", () => {
     expect(read).toThrow(/^GATEHOUSE_NOTIFY_URL: (?!.*very-secret)/);
   });
 
-  it("is not printed if it is set in place of the path of its file", () => {
+  it("is not printed if GATEHOUSE_NOTIFY_URL_FILE contains the address instead of a path", () => {
     const env = { GATEHOUSE_NOTIFY_URL_FILE: "https://hooks.example.org/very-secret" };
     expect(() => webhookAddress(env)).toThrow(
       "GATEHOUSE_NOTIFY_URL_FILE: Cannot read the file (its path looks like a URL): it does not exist. Set it to the path of a file, not to an address.",

@@ -5,7 +5,10 @@ import { apiKeyCredential, type Client, createClient } from "../../sdk/index.ts"
 import { type Listening, listening } from "../support/listening.ts";
 
 const TENANT = "00000000-0000-4000-8000-000000000000";
-/** From this number of objects on, the trail is read from its end, and not once for each object. */
+/**
+ * The minimum number of objects for which the command reads the trail from its end. For fewer objects, it sends one
+ * request for each object.
+ */
 const MANY = 41;
 const key = (index: number): ObjectName => ({ kind: "PublicKey", id: `key-${index}` });
 const keys = (count: number) => Array.from({ length: count }, (_, index) => key(index));
@@ -13,9 +16,9 @@ const keys = (count: number) => Array.from({ length: count }, (_, index) => key(
 /** A service with an audit trail of a million entries. */
 let service: Listening;
 let client: Client;
-/** The queries of the requests. */
+/** The query parameters of each request that the service received. */
 let queries: URLSearchParams[] = [];
-/** The object of the entry at a position, the latest entry first. */
+/** Returns the object of the audit entry at a position. Position 0 is the latest entry. */
 let objectAt: (position: number) => { kind: string; id: string };
 
 beforeAll(async () => {
@@ -47,15 +50,15 @@ afterAll(async () => {
   await service.stop();
 });
 
-it("requests the latest entry of each of a few objects", async () => {
+it("for a few objects, requests the latest audit entry of each object", async () => {
   const { changes, notes } = await whoChanged(client, TENANT, keys(MANY - 1));
   expect([changes?.size, notes]).toEqual([MANY - 1, []]);
   expect(queries).toHaveLength(MANY - 1);
   expect(queries.every((query) => query.get("per_page") === "1" && query.has("object"))).toBe(true);
 });
 
-it("reads the trail of many objects no further than their latest entries", async () => {
-  // Each key has two entries: the later one counts.
+it("reads the audit trail no further than the latest entries of the objects", async () => {
+  // Each key has two audit entries, and the command must return the later one.
   objectAt = (position) => ({ kind: "publicKey", id: `key-${position % 150}` });
   const { changes, notes } = await whoChanged(client, TENANT, keys(150));
   expect(notes).toEqual([]);
@@ -64,9 +67,9 @@ it("reads the trail of many objects no further than their latest entries", async
   expect(changes?.get(nameText(key(149)))?.actor.name).toBe("user-149");
 });
 
-it("reads the latest 5,000 entries of a long trail, and reports the objects that it has not found", async () => {
+it("reads the latest 5,000 entries of a long audit trail, and reports objects without an entry", async () => {
   objectAt = (position) => {
-    // The last entry that is read, and the next one.
+    // Position 4,999 is the last entry that the command reads. Position 5,000 is the first entry that it does not read.
     if (position === 4_999) return { kind: "publicKey", id: "key-0" };
     if (position === 5_000) return { kind: "publicKey", id: "key-1" };
     return { kind: "device", id: `key-${position % MANY}` };

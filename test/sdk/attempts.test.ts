@@ -28,7 +28,7 @@ test.each(breaks)("repeats a read after %j", async (step) => {
   expect(clock.slept).toEqual([125, 250]);
 });
 
-test.each(breaks)("does not repeat a creation after %j and reports an unknown outcome", async (step) => {
+test.each(breaks)("does not repeat a creation after %j, and reports an unknown outcome", async (step) => {
   const { server, client } = await start();
   server.script(step, { body: wireKey });
   const error = await failure(createKey(client), RequestError);
@@ -58,7 +58,7 @@ test("reports an unknown outcome for a repeated change that ends with 412", asyn
   expect(error).toMatchObject({ attempts: 2, outcome: "unknown" });
 });
 
-test("repeats a request for a minute, or for the budget of the options", async () => {
+test("repeats a request for one minute, or for the time budget in the options", async () => {
   const { server, client, clock } = await start();
   const budgetOf = async (retry: Partial<RetryPolicy>) => {
     clock.slept.length = 0;
@@ -93,14 +93,17 @@ test("passes each pause and the remaining budget to onWait", async () => {
 
 const retryAfter = { "retry-after": "7" };
 
-test.each([429, 503])("repeats a read after the Retry-After of a %i", async (status) => {
-  const { server, client, clock } = await start();
-  server.script({ status, headers: retryAfter }, { body: ["a"] });
-  expect(await client.getTags()).toEqual(["a"]);
-  expect(clock.slept).toEqual([7000 + 125]);
-});
+test.each([429, 503])(
+  "repeats a read after the time in the Retry-After of a response with status %i",
+  async (status) => {
+    const { server, client, clock } = await start();
+    server.script({ status, headers: retryAfter }, { body: ["a"] });
+    expect(await client.getTags()).toEqual(["a"]);
+    expect(clock.slept).toEqual([7000 + 125]);
+  },
+);
 
-test("repeats a creation that was rejected with 429 after the Retry-After", async () => {
+test("repeats a creation that was rejected with 429, after the time in Retry-After", async () => {
   const { server, client, clock } = await start();
   server.script({ status: 429, headers: retryAfter }, { body: wireKey });
   await createKey(client);
@@ -119,7 +122,7 @@ test.each([{}, { idempotencyKey: "k1" }])(
 );
 
 test.each(["120", "Tue, 01 Jan 2030 00:02:00 GMT"])(
-  "fails at once if Retry-After (%s) exceeds the budget, and reports its length",
+  "fails at once if Retry-After (%s) exceeds the time budget, and reports the required time",
   async (value) => {
     const { server, client, clock } = await start();
     server.script({ status: 429, headers: { "retry-after": value } });
@@ -130,14 +133,14 @@ test.each(["120", "Tue, 01 Jan 2030 00:02:00 GMT"])(
   },
 );
 
-test("waits without jitter for a Retry-After that equals the budget", async () => {
+test("waits exactly for a Retry-After that equals the time budget, without jitter", async () => {
   const { server, client, clock } = await start({ retry: { budget: 7000 } });
   server.script({ status: 503, headers: retryAfter }, { body: ["a"] });
   expect(await client.getTags()).toEqual(["a"]);
   expect(clock.slept).toEqual([7000]);
 });
 
-/** A port without a listener; the operating system never assigns it to a request for any free port. */
+/** A port on which no process listens. The operating system never assigns this port automatically. */
 const CLOSED_PORT = 9;
 
 test("repeats a creation after a refused connection and reports no effect", async () => {
@@ -155,7 +158,7 @@ test.each([
   [{ code: "UND_ERR_CONNECT_TIMEOUT" }, "unreachable", "none", 8],
   [{ code: "ECONNRESET", syscall: "read" }, "interrupted", "unknown", 1],
 ])(
-  "reports a creation that fails with %j as %s, with outcome %s after %i attempts",
+  "reports a creation that fails with %j as %s, with the outcome %s after %i attempts",
   async (fields, ...expected) => {
     const dispatcher = new MockAgent();
     dispatcher.disableNetConnect();
@@ -169,7 +172,7 @@ test.each([
   },
 );
 
-test("reports a name that resolves to several closed addresses as unreachable", async () => {
+test("reports a host name as unreachable if all its addresses refuse the connection", async () => {
   const client = connect(`http://localhost:${CLOSED_PORT}`, { timing: fakeTiming().timing });
   expect(await failure(createKey(client), TransportError)).toMatchObject({ reason: "unreachable" });
 });
@@ -188,7 +191,7 @@ test("reports a slow response as a timeout, with an unknown outcome for a creati
 });
 
 test("ends a call without a response at its deadline", async () => {
-  // Only the deadline can end the call before the test's own timeout.
+  // The timeout for headers exceeds the timeout of the test, so only the deadline can end the call in time.
   const { server, client } = await start({ headersTimeout: 600_000, retry: { deadline: 150 } });
   server.always("hang");
   expect((await failure(client.getTags(), TransportError)).reason).toBe("timeout");
@@ -214,7 +217,8 @@ test("ends a pause between attempts when the caller's signal aborts", async () =
   const client = connect(server.url, {
     retry: { baseDelay: 600_000, maxDelay: 600_000, budget: 6_000_000 },
     timing: { ...SYSTEM_TIMING, random: () => 0.5 },
-    // The attempt has ended; by the next turn of the event loop the pause has begun.
+    // Called when an attempt has ended. In the next turn of the event loop, the pause before the next attempt has
+    // begun.
     onRequest: () => setImmediate(() => controller.abort()),
   });
   server.always({ status: 503 });

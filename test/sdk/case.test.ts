@@ -4,7 +4,7 @@ import { z } from "zod";
 import { jsonKind } from "../../sdk/case.ts";
 import { camelKey, fromWire, type Operation, publicOperations, toWire } from "../../sdk/index.ts";
 
-/** Values of a schema's structure in the wire's spelling; leaves are any JSON scalar. */
+/** Random values with the structure of a schema and the key spelling of the wire format. Leaves are any JSON scalar. */
 function valuesOf(schema: z.core.$ZodType): fc.Arbitrary<unknown> {
   if (schema instanceof z.ZodObject) {
     const shape = Object.entries(schema.shape as Record<string, z.core.$ZodType>);
@@ -56,7 +56,7 @@ test.each([...schemas, ["nested", nested] as const])(
   },
 );
 
-test("renames known keys at every level, and keeps the keys of records and of unknown content", () => {
+test("converts known keys at every level, and keeps the keys of records and of unknown content", () => {
   const wire = {
     tenant_id: "a_b",
     by_name: { user_key: { first_seen: "x", any_thing: { inner_key: [{ deep_key: 1 }] } } },
@@ -88,7 +88,7 @@ test("keeps values that do not match the schema", () => {
   expect(fromWire(nested, { some_list: null, refined: 7 })).toEqual({ someList: null, refined: 7 });
 });
 
-test("reads an object in place of a text as its name, since newer servers send tags as objects", () => {
+test("converts an object in place of a text to the object's name, since newer servers send tags as objects", () => {
   const schema = z.object({ tags: z.array(z.string()), some_data: z.object({ a_b: z.string() }) });
   const wire = {
     tags: ["one", { name: "two", tenant_id: "x" }],

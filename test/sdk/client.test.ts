@@ -74,7 +74,7 @@ test("escapes query, filter and path parameters", async () => {
   expect(server.requests[1]?.path).toBe("/api/tags/a%2Fb%3Fc");
 });
 
-test("sends the removed tag in the body too, since servers of version 0.19 read it there", async () => {
+test("also sends the removed tag in the body, where servers of version 0.19 read the tag", async () => {
   const { server, client } = await start();
   server.always({ status: 200 });
   await client.deleteDeviceTag({ params: { uid: "aa", tag: "prod" } });
@@ -104,7 +104,7 @@ test("keeps the path of the URL and sends user agent, headers and idempotency ke
   });
 });
 
-test("sends the declaration only with writes of objects that programs declare", async () => {
+test("sends the declaration only with requests that change objects of a program", async () => {
   const { server, client } = await start({ credential: tokenCredential(fakeToken({ tenant: TENANT })) });
   server.always({ status: 200, body: [] });
   const declaring = client.declaring({ project: "fleet", stack: "prod", resource: "a/b: ключ" });
@@ -233,7 +233,7 @@ test("keeps the field names of 400 and 409, in both response formats", async () 
   expect(invalid).toMatchObject({ fields: ["name"], serverMessage: "invalid entity" });
 });
 
-test("reports that the operation needs a user's credential if an API key gets 403", async () => {
+test("reports that an operation requires a user's credential if an API key gets a 403", async () => {
   const { server, client } = await start();
   server.script({ status: 403 });
   const error = await failure(client.createApiKey({ body: { name: "abc", expiresAt: 30 } }), PermissionError);
@@ -264,14 +264,14 @@ test.each([
   expect(error.outcome).toBe("none");
 });
 
-test("reports the outcome done for a creation with an unreadable response, and does not repeat it", async () => {
+test("reports the outcome done for a creation with an unreadable response, and does not repeat the creation", async () => {
   const { server, client } = await start();
   server.script({ body: "<html>" });
   expect((await failure(createKey(client), ProtocolError)).outcome).toBe("done");
   expect(server.requests).toHaveLength(1);
 });
 
-test("reports the target of a redirect without its credentials and query", async () => {
+test("reports the target of a redirect without the credentials and the query in the address", async () => {
   const { server, client } = await start();
   server.script({ status: 301, headers: { location: "https://u:pw@other.example/x?token=abc" } });
   const error = await failure(client.getTags(), ProtocolError);

@@ -17,7 +17,7 @@ import { testFolder } from "../support/folder.ts";
 import { connect, createKey, failure } from "./scriptedClient.ts";
 import { fakeTiming } from "./scriptedServer.ts";
 
-/** A port without a listener; the operating system never assigns it to a request for any free port. */
+/** A port on which no process listens. The operating system never assigns this port automatically. */
 const CLOSED_PORT = 9;
 
 async function listening(server: Server): Promise<number> {
@@ -42,7 +42,7 @@ test("reports address and port of a refused connection", async () => {
 
 test("reports a name that does not resolve, with its port", async () => {
   const error = await refusal("https://gatehouse.invalid");
-  // Without a name server the code is EAI_AGAIN.
+  // The code is EAI_AGAIN on a machine without a name server.
   expect(error.message).toMatch(
     /cannot connect to https:\/\/gatehouse\.invalid:443: the name gatehouse\.invalid does not resolve \((ENOTFOUND|EAI_AGAIN)\)/,
   );
@@ -64,7 +64,7 @@ test.each(["http://127.0.0.1:9", "http://gatehouse.invalid"])(
   },
 );
 
-test("tries an address that drops packets twice, for 5 s each", async () => {
+test("tries twice to connect to an address that drops packets, for 5 s each time", async () => {
   const clock = fakeTiming();
   const dispatcher = new MockAgent();
   dispatcher.disableNetConnect();

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { DEFAULT_RETRY } from "../../sdk/index.ts";
 import { DEFAULTS } from "../../sdk/transport.ts";
 
-/** The `@default` values of a file's fields that are numbers or texts. */
+/** Returns the `@default` values in a source file that are numbers or texts, by field name. */
 function documented(file: string): Record<string, unknown> {
   const source = readFileSync(new URL(`../../sdk/${file}`, import.meta.url), "utf8");
   const found = source.matchAll(/@default (["\d].*?)\s*\*\/\n\s*readonly (\w+)\??:/g);

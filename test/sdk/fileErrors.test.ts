@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { fileFailureText } from "../../sdk/errors.ts";
 import { testFolder } from "../support/folder.ts";
 
-/** The error of an access that must fail. */
+/** Returns the error that a file access throws. */
 function failureOf(access: () => unknown): unknown {
   try {
     access();
@@ -14,7 +14,7 @@ function failureOf(access: () => unknown): unknown {
   throw new Error("the access did not fail");
 }
 
-test("names the cause first, then the remedy", () => {
+test("reports the cause of a file error first, then the remedy", () => {
   const folder = testFolder();
   const missing = join(folder, "none", "x.xml");
   expect(
@@ -40,7 +40,7 @@ test("names the cause first, then the remedy", () => {
   ).toBe(`Cannot read ${folder}: it is a folder, not a file. Give the path of a file.`);
 });
 
-test("reports an error without a known code by its code, or else by its text", () => {
+test("reports an unknown error code, or else the text of the error", () => {
   expect(fileFailureText("read", "x", Object.assign(new Error("EIO: i/o error"), { code: "EIO" }))).toBe(
     "Cannot read x: EIO.",
   );

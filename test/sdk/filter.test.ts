@@ -6,7 +6,10 @@ type Item = { type: string; params: { name: string; operator?: string; value?: u
 
 const decode = (filter: Filter): Item[] => JSON.parse(Buffer.from(`${filter}`, "base64").toString("utf8"));
 
-/** The result of a filter on a server (rules section 6), with `eq true` on the fields of `facts` only. */
+/**
+ * Evaluates a filter like a server (rules section 6). The filter may compare only the fields of `facts`, with `eq
+ * true`.
+ */
 function evaluate(items: Item[], facts: Record<string, boolean>): boolean {
   const groups: boolean[] = [];
   let open: boolean[] = [];
@@ -18,7 +21,7 @@ function evaluate(items: Item[], facts: Record<string, boolean>): boolean {
       open = [];
     }
   }
-  // Lists evaluate an open group differently, so a filter must not have one.
+  // The last group must be closed, since different lists evaluate an open group differently.
   expect(open).toEqual([]);
   return groups.every(Boolean);
 }
@@ -60,7 +63,8 @@ test("encodes any nesting of and() and or() with the same result on the wire", (
       try {
         items = decode(build(node));
       } catch (error) {
-        // The expanded filter can be too large; the client then throws and sends no request.
+        // A large filter can exceed the limit when it is expanded. The client then throws an error and sends no
+        // request.
         expect(error).toBeInstanceOf(ConfigurationError);
         return;
       }

@@ -59,7 +59,7 @@ test("applies the rule that was created last among rules of one priority", () =>
   expect(firewallDecides([newer, older], attempt).rule).toBe(older);
 });
 
-test("denies by a pattern that does not compile, and never allows by it", () => {
+test("a rule with a pattern that does not compile can deny logins, but never allows a login", () => {
   for (const broken of [{ username: "(" }, { sourceIp: "(" }, { filter: { hostname: "(" } }]) {
     expect(firewallDecides([rule(broken)], attempt).allowed).toBe(false);
     const allowing = rule({ ...broken, action: "allow", priority: 2 });
@@ -85,7 +85,7 @@ function oracle(rules: readonly FirewallRuleFacts[], login: LoginAttempt): Firew
   return last;
 }
 
-test("decides like the algorithm of the specification", () => {
+test("makes the same decisions as the algorithm of the specification", () => {
   const tag = fc.constantFrom("prod", "edge", "lab");
   const tags = fc.uniqueArray(tag, { maxLength: 3 });
   const hostname = fc.constantFrom("web", "^db", "1$", ".*", "^$");

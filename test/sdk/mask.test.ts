@@ -14,13 +14,13 @@ const login = {
 } as const;
 
 describe("a mask", () => {
-  test("keeps the sentences of this project where a secret is one of their words", () => {
+  test("keeps this project's own sentences even if a secret equals one of their words", () => {
     const error = printedError(new AuthenticationError("wrong user name or password (401)", login));
     for (const secret of ["wrong", "password", "user name", "or"])
       expect(maskSecrets(error, [secret])).toBe(error);
   });
 
-  test("keeps every sentence of the errors of requests for each of its words", () => {
+  test("keeps every sentence of request errors, even if any of its words is a secret", () => {
     for (const sentence of REQUEST_SENTENCES) {
       for (const word of sentence.split(/\W+/)) expect(maskSecrets(sentence, [word])).toBe(sentence);
     }
@@ -35,7 +35,7 @@ describe("a mask", () => {
     ],
     ["wrongwrong user name or password", ["wrong"], "[secret]wrong user name or password"],
     ["xwrong user name or passwordx", ["xwrong"], "[secret] user name or passwordx"],
-    // A whole sentence may be the secret itself.
+    // The secret can also be a text that the service uses as a sentence.
     ['the password "wrong code" is too simple', ["wrong code"], 'the password "[secret]" is too simple'],
     ["hunter2-prod is like hunter2", ["hunter2", "hunter2-prod"], "[secret] is like [secret]"],
     ["abcde", ["abc", "cde"], "[secret]"],
@@ -45,14 +45,14 @@ describe("a mask", () => {
     expect(maskSecrets(text, secrets)).toBe(shown);
   });
 
-  test("keeps further sentences that the caller names, and no part of others", () => {
+  test("keeps additional sentences that the caller passes, but not parts of other texts", () => {
     expect(maskSecrets("web-01 has no such key, key", ["key"], ["has no such key"])).toBe(
       "web-01 has no such key, [secret]",
     );
   });
 });
 
-test("the client hides its secrets in the service's own words only", async () => {
+test("the client masks its secrets only in texts that come from the service", async () => {
   const server = await scriptedServer();
   const client = connect(server.url, { credential: tokenCredential("header.payload.signature") });
   server.script({ status: 400, body: { message: "invalid: the request of invalid" } });
@@ -62,7 +62,7 @@ test("the client hides its secrets in the service's own words only", async () =>
   );
 });
 
-test("a service that repeats the cause adds nothing to the message", async () => {
+test("an error message does not repeat a service's text that equals the cause", async () => {
   const server = await scriptedServer();
   server.script({ status: 401, body: { message: "Wrong user name or password." } });
   const body = { username: "ann", password: "wrong" };

@@ -4,19 +4,21 @@ import { start } from "./scriptedClient.ts";
 import type { ScriptedServer, Step } from "./scriptedServer.ts";
 
 interface Serving {
-  /** The largest number of items on a page. */
+  /** The largest number of items that a server returns on one page. */
   readonly cap: number;
   readonly total: boolean;
 }
 
-/** The page size and the first item that a server uses (rules section 6). */
+/**
+ * Returns the page size and the index of the first item, as a server computes them from the query (rules section 6).
+ */
 function paging(query: URLSearchParams, cap: number) {
   const requested = Number(query.get("per_page"));
   const perPage = Math.min(Math.max(requested === 0 ? 10 : requested, 1), cap);
   return { perPage, from: (Math.max(Number(query.get("page")), 1) - 1) * perPage };
 }
 
-/** Serves `names` in pages. */
+/** Returns a server's response function for a list of `names` in pages. */
 function pages(server: ScriptedServer, names: readonly string[], { cap, total }: Serving) {
   server.always(({ path }): Step => {
     const { perPage, from } = paging(new URL(path, server.url).searchParams, cap);
@@ -57,7 +59,7 @@ test.each([
   expect(server.requests[0]?.path).toBe("/api/devices?page=1&per_page=100&sort_by=name&order_by=asc");
 });
 
-test("iterate without a total stops at a page that is shorter than the previous one, and keeps the caller's sorting", async () => {
+test("iterate() without a total stops at a page that is shorter than the previous page, and keeps the caller's sort order", async () => {
   const { server, client } = await start();
   pages(server, ["a", "b", "c"], { cap: 100, total: false });
   const query = { perPage: 2, sortBy: "created_at" };
@@ -68,7 +70,7 @@ test("iterate without a total stops at a page that is shorter than the previous 
   ]);
 });
 
-test("iterate requests the next page only when the caller reads on", async () => {
+test("iterate() requests the next page only when the caller reads the next item", async () => {
   const { server, client } = await start();
   pages(server, ["a", "b", "c"], { cap: 1, total: true });
   for await (const key of client.iterate("getPublicKeys", { query: { perPage: 1 } })) {
@@ -111,14 +113,14 @@ test.each([
   }
 });
 
-test("iterate without a total stops at an empty page if no page was shorter", async () => {
+test("iterate() without a total stops at an empty page if no page was shorter", async () => {
   const { server, client } = await start();
   pages(server, ["a", "b"], { cap: 100, total: false });
   expect(await read(client)).toEqual(["a", "b"]);
   expect(server.requests).toHaveLength(2);
 });
 
-test("iterate stops after the first page of a server without pages and total", async () => {
+test("iterate() stops after the first page of a server that has no pages and no total", async () => {
   const { server, client } = await start();
   server.always({ body: [{ name: "a" }, { name: "b" }] });
   expect(await read(client)).toEqual(["a", "b"]);

@@ -6,7 +6,7 @@ import { pattern } from "../../sdk/contract/schemas.ts";
 
 const message = (text: string) => pattern.safeParse(text).error?.issues.map((issue) => issue.message);
 
-/** The compiled program, or undefined for an invalid pattern. */
+/** Returns the compiled program of a pattern, or undefined for an invalid pattern. */
 function compiled(text: string): RE2JS | undefined {
   try {
     return RE2JS.compile(text);
@@ -16,7 +16,7 @@ function compiled(text: string): RE2JS | undefined {
 }
 
 describe("a pattern", () => {
-  test("gets the same result each time, with any number of patterns in between", () => {
+  test("is accepted or rejected in the same way each time, with any number of other patterns in between", () => {
     for (let round = 0; round < 300; round += 1) {
       expect(message("^web-")).toBeUndefined();
       expect(message("^web-(")).toEqual([expect.stringContaining("RE2 syntax")]);
@@ -128,12 +128,12 @@ const anyText = fc.string({
   maxLength: 40,
 });
 
-test("the size is at least the number of the program's instructions", () => {
+test("the size of a pattern is at least the number of instructions in the compiled program", () => {
   let sized = 0;
   fc.assert(
     fc.property(fc.oneof(regularExpression(6), anyText), (text) => {
       const size = patternSize(text);
-      // A larger pattern is rejected in any case; compiling it only costs time.
+      // Skips patterns above the size limit: they are rejected, and their compilation would only take time.
       if (size > 20_000) return;
       const program = compiled(text);
       if (program === undefined) return;
@@ -145,7 +145,7 @@ test("the size is at least the number of the program's instructions", () => {
   expect(sized).toBeGreaterThan(1000);
 });
 
-test("an accepted pattern compiles to a bounded program that evaluates the longest name", () => {
+test("an accepted pattern compiles to a program of limited size that can evaluate the longest name", () => {
   let accepted = 0;
   const name = "a".repeat(254);
   fc.assert(

@@ -50,7 +50,7 @@ test("matches a tag filter only with devices that share a tag", () => {
   );
 });
 
-test("rejects a pattern that does not compile, and admits no login by it", () => {
+test("rejects a pattern that does not compile, and admits no login with such a pattern", () => {
   for (const text of ["(", "(?=x)", "(a)\\1", "*"]) {
     expect(() => compilePattern(text)).toThrow(PatternError);
     expect(keyAdmits({ username: text, filter: {} }, device, "root")).toBe(false);

@@ -51,7 +51,7 @@ test("waits at least for Retry-After, and returns no pause if it exceeds the bud
   );
 });
 
-test("keeps the sum of a call's pauses within its budget, with any Retry-After", async () => {
+test("keeps the sum of a call's pauses within the time budget, with any Retry-After", async () => {
   const seconds = fc.option(fc.integer({ min: 0, max: 100 }), { nil: undefined });
   const answers = fc.array(seconds, { maxLength: 20 });
   const some = fc.double({ min: 0.05, max: 1, maxExcluded: true, noNaN: true });
@@ -82,7 +82,7 @@ test("keeps the sum of a call's pauses within its budget, with any Retry-After",
   );
 });
 
-test("spreads full jitter over the whole range", () => {
+test("chooses random pauses from the whole range of full jitter", () => {
   const third = { attempt: 3, left: 60_000 };
   expect(pauseAfter(third, DEFAULT_RETRY, () => 0)).toBe(0);
   expect(pauseAfter(third, DEFAULT_RETRY, () => 0.999)).toBeCloseTo(999, 0);

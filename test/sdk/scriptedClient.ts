@@ -2,7 +2,7 @@ import { expect, onTestFinished } from "vitest";
 import { apiKeyCredential, type Client, type ClientOptions, createClient } from "../../sdk/index.ts";
 import { fakeTiming, scriptedServer, TENANT } from "./scriptedServer.ts";
 
-/** The API key of every client of `connect`. */
+/** The API key that every client of `connect` uses. */
 export const KEY = "11111111-2222-4333-8444-555555555555";
 
 /** Creates a client with an API key, and closes it when the test ends. */
@@ -12,14 +12,14 @@ export function connect(url: string, options: Partial<ClientOptions> = {}): Clie
   return client;
 }
 
-/** Starts a scripted server and a client with its own clock. */
+/** Starts a scripted server, and a client that uses a simulated clock. */
 export async function start(options: Partial<ClientOptions> = {}) {
   const server = await scriptedServer();
   const clock = fakeTiming();
   return { server, clock, client: connect(server.url, { timing: clock.timing, ...options }) };
 }
 
-/** Returns the error of `promise`, which must reject with a `kind`. */
+/** Returns the error with which `promise` rejects. Fails if the error is not a `kind`. */
 export async function failure<E extends Error>(
   promise: Promise<unknown>,
   kind: abstract new (...args: never[]) => E,
@@ -32,9 +32,9 @@ export async function failure<E extends Error>(
   return error as E;
 }
 
-/** A public key as a server sends it. */
+/** A public key in the format of the server. */
 export const wireKey = { fingerprint: "aa", tenant_id: TENANT, created_at: "x", filter: { tags: ["prod"] } };
-/** Creates a public key; the operation is not repeatable. */
+/** Creates a public key. The client does not retry this operation. */
 export const createKey = (client: Client, options = {}) =>
   client.createPublicKey(
     { body: { data: "AAAA", name: "n", username: "root", filter: { tags: ["prod"] } } },

@@ -13,12 +13,12 @@ export interface Recorded {
 
 type Headers = Readonly<Record<string, string>>;
 
-/** A response, or a way to send none. */
+/** A scripted response, or another reaction to the request. */
 export type Step =
   | { readonly status?: number; readonly headers?: Headers; readonly body?: unknown }
-  /** Closes the connection after the request, before any response. */
+  /** Closes the connection after the request, and sends no response. */
   | "die"
-  /** Sends headers and half a body, then closes the connection. */
+  /** Sends headers and the first half of a body, then closes the connection. */
   | "dieInBody"
   /** Never responds. */
   | "hang"
@@ -27,9 +27,9 @@ export type Step =
 export interface ScriptedServer {
   readonly url: string;
   readonly requests: Recorded[];
-  /** Sets the steps of the next requests, in order; a request without a step gets 599. */
+  /** Sets the reactions to the next requests, in order. The server responds to further requests with status 599. */
   script(...steps: Step[]): void;
-  /** Sets one step for every request. */
+  /** Sets one reaction for all requests. */
   always(step: Step): void;
 }
 
@@ -49,7 +49,7 @@ async function play(step: Step, recorded: Recorded, response: ServerResponse): P
   }
 }
 
-/** Starts a server that plays the steps of a test and records its requests; it stops when the test ends. */
+/** Starts a server that reacts as a test scripts it, and records its requests. The server stops when the test ends. */
 export async function scriptedServer(): Promise<ScriptedServer> {
   const steps: Step[] = [];
   const requests: Recorded[] = [];
@@ -83,7 +83,7 @@ export async function scriptedServer(): Promise<ScriptedServer> {
   };
 }
 
-/** Creates a dispatcher that responds to every request at once, without a server. */
+/** Creates a dispatcher that replaces the network: it responds to every request at once, without a server. */
 export function answering(
   respond: () => { readonly status: number; readonly headers?: Headers },
 ): Dispatcher {
@@ -97,7 +97,7 @@ export function answering(
   });
 }
 
-/** Creates a clock that moves only in `sleep` and `advance`. */
+/** Creates a simulated clock, which advances only in `sleep` and `advance`. */
 export function fakeTiming(start = Date.UTC(2030, 0, 1)) {
   let now = start;
   const slept: number[] = [];

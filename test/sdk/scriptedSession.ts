@@ -2,10 +2,10 @@ import { onTestFinished } from "vitest";
 import { type ClientOptions, type Credential, createClient, passwordCredential } from "../../sdk/index.ts";
 import { fakeTiming, fakeToken, OTHER, scriptedServer, TENANT } from "./scriptedServer.ts";
 
-/** A credential whose login is one request (no MFA). */
+/** A credential for which a login needs one request, since the user has no MFA. */
 export const user = passwordCredential({ username: "ann", password: "hunter2" });
 
-/** Starts a scripted server and clients that share one clock. */
+/** Starts a scripted server, and clients that share one simulated clock. */
 export async function startSession(credential?: Credential, options: Partial<ClientOptions> = {}) {
   const server = await scriptedServer();
   const clock = fakeTiming();

@@ -15,7 +15,7 @@ const TOTP = "JBSWY3DPEHPK3PXP";
 const TOKEN = fakeToken({ tenant: "t", jti: HIDDEN });
 const signature = TOKEN.split(".")[1] as string;
 
-/** All text of a value that a log, a debugger or a state file could contain. */
+/** Returns all text of a value that a log, a debugger or a state file could contain. */
 function shown(value: unknown): string {
   const options = { depth: 20, showHidden: true, getters: false, maxStringLength: null } as const;
   const error = value instanceof Error ? `${value.message}\n${value.stack}\n${shown(value.cause)}` : "";
@@ -74,7 +74,8 @@ test.each(Object.entries(credentials))(
     });
     const error = await client.getTags().catch((reason: unknown) => reason);
     expect(error).toMatchObject({ name: "PermissionError" });
-    // A server can only repeat the secrets of its requests.
+    // The test uses the secrets of the credential, since a server's message can only repeat secrets that the client
+    // sends.
     const own = { apiKey: [HIDDEN], token: [signature], password: [HIDDEN, TOTP, signature] }[
       credential.kind
     ];

@@ -49,7 +49,7 @@ it("iterates a list of several pages in a stable order", async () => {
   ]);
 });
 
-it("returns the session token of its namespace, and rejects this for an API key", async () => {
+it("returns the session token for its namespace, and rejects the call with an API key", async () => {
   const { tenantId } = await fleet.client.createNamespace({ body: { name: "elsewhere" } });
   const token = await fleet.client.forTenant(tenantId).sessionToken();
   const other = connect(tokenCredential(token));
@@ -77,7 +77,7 @@ it("creates one object if a creation is repeated with its idempotency key", asyn
   expect((await client.getFirewallRules()).map(({ id }) => id)).toEqual([rule.id, other.id]);
 });
 
-it("removes a tag from a rule's filter with a request body", async () => {
+it("removes a tag from a rule's filter with a DELETE request that has a body", async () => {
   const uid = await fleet.enroll("tagged");
   await fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["edge", "core"] } });
   const filter = { tags: ["edge", "core"] };
@@ -126,7 +126,7 @@ it("logs in a user with MFA, and uses another namespace without changing the use
   });
 });
 
-it("distinguishes errors and keeps the service's message", async () => {
+it("throws different error classes, and keeps the service's message", async () => {
   const missing = "0".repeat(64);
   await expect(fleet.client.getDevice({ params: { uid: missing } })).rejects.toThrow(NotFoundError);
   const refused = fleet.client.createNamespace({ body: { name: "not.a.label" } });

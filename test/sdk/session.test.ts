@@ -15,7 +15,7 @@ import {
 import { fakeToken, OTHER, type Recorded, TENANT } from "./scriptedServer.ts";
 import { bearer, LOGIN, startSession, TAGS, tokens, user } from "./scriptedSession.ts";
 
-test("uses one login for all calls, including calls of another client of the process", async () => {
+test("uses one login for all calls, including calls of another client in the same process", async () => {
   const { server, client, connect, paths } = await startSession(user);
   const token = fakeToken({ tenant: TENANT });
   server.always(({ path }) => (path === "/api/login" ? { body: { token } } : { body: [] }));
@@ -97,7 +97,7 @@ test("MFA: sends the code with the token of the login", async () => {
 });
 
 test("MFA: uses each code once, and waits for a new code before the next login", async () => {
-  // The next codes of this secret differ; a few random secrets in a million have equal ones.
+  // A fixed secret whose next codes differ from each other. With a random secret, equal codes are possible, but rare.
   const totpSecret = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
   const { server, clock, client, connect } = await startSession(
     passwordCredential({ username: "ann", password: "a1", totpSecret }),
@@ -129,7 +129,10 @@ test("MFA: reports the variable of a missing TOTP secret, and does not repeat a 
   expect(other.server.requests).toHaveLength(2);
 });
 
-/** Responds to logins and exchanges with tokens, and to other requests with the tenant of their token. */
+/**
+ * Responds to logins and token exchanges with tokens, and to all other requests with the namespace of the request's
+ * token.
+ */
 function twoNamespaces({ path, headers }: Recorded) {
   if (path === "/api/login") {
     return { body: { token: tokens[TENANT] } };
@@ -155,7 +158,7 @@ test("forTenant exchanges the token once for another namespace, and never for th
   expect(client.forTenant(TENANT)).toBe(client);
   expect(other.forTenant(OTHER)).toBe(other);
   expect(await other.forTenant(TENANT).getTags()).toEqual([TENANT]);
-  // The second exchange restores the preferred namespace of the first login.
+  // The client exchanges the token twice. The second exchange restores the namespace that the user preferred before.
   expect(paths().filter((path) => path !== TAGS)).toEqual([
     LOGIN,
     `GET /api/auth/token/${OTHER}`,
@@ -163,7 +166,7 @@ test("forTenant exchanges the token once for another namespace, and never for th
   ]);
 });
 
-test("ignores a 404 when it restores the preferred namespace, and reports other errors", async () => {
+test("ignores a 404 when the client restores the preferred namespace, and reports other errors", async () => {
   const { server, client } = await startSession(user);
   server.script({ body: { token: tokens[TENANT] } }, { body: { token: tokens[OTHER] } }, { status: 404 });
   server.script({ body: ["x"] });
@@ -207,13 +210,13 @@ test("sends no request for the namespace of an API key without forTenant", async
   expect(paths()).toEqual([TAGS]);
 });
 
-test("finds the namespace of an API key without permission to list namespaces by its objects", async () => {
+test("determines the namespace of an API key from objects if the key cannot list namespaces", async () => {
   const { server, client } = await startSession(key);
   server.script({ status: 403 }, { body: [{ tenant_id: TENANT }] }, { body: ["x"] });
   expect(await client.forTenant(TENANT).getTags()).toEqual(["x"]);
 });
 
-test("finds the namespace of an API key without objects by its members", async () => {
+test("determines the namespace of an API key from members if the namespace has no objects", async () => {
   const { server, client } = await startSession(key);
   server.script({ status: 403 }, { body: [] }, { body: [] });
   server.script({ body: { tenant_id: TENANT, members: [{}] } }, { body: ["x"] });
@@ -253,7 +256,7 @@ test("requests the identity of an API key once", async () => {
   expect(server.requests).toHaveLength(1);
 });
 
-test("sends no request that requires a credential without one", async () => {
+test("without a credential, sends no request that requires a credential", async () => {
   const { client, server } = await startSession();
   await expect(client.getTags()).rejects.toThrow(/a credential is required: set GATEHOUSE_API_KEY/);
   expect(server.requests).toEqual([]);
@@ -290,7 +293,7 @@ test("starts no login for a caller that has already aborted, so no rejection is 
   const signal = AbortSignal.abort();
   await expect(client.getTags({}, { signal })).rejects.toMatchObject({ reason: "aborted", outcome: "none" });
   await expect(client.identity({ signal })).rejects.toBe(signal.reason);
-  // Requests of the aborted calls would arrive before these.
+  // If the aborted calls had sent requests, these would arrive before the requests of the next two calls.
   await client.getInfo();
   await client.getInfo();
   expect(paths()).toEqual(["GET /info", "GET /info"]);

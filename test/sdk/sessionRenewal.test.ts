@@ -6,7 +6,7 @@ import { bearer, LOGIN, startSession, TAGS, tokens, user } from "./scriptedSessi
 
 const inAnHour = (now: number) => new Date(now + 3_600_000);
 
-test("renews an expired token once after a 401, for all calls", async () => {
+test("renews an expired token once after a 401, and uses the new token for all calls", async () => {
   const { server, clock, client, paths } = await startSession(user);
   const old = fakeToken({ tenant: TENANT, exp: inAnHour(clock.timing.now()), jti: "old" });
   const fresh = fakeToken({ tenant: TENANT, jti: "fresh" });
@@ -27,7 +27,10 @@ test("renews an expired token once after a 401, for all calls", async () => {
   expect(paths().filter((path) => path === TAGS)).toHaveLength(5);
 });
 
-/** Accepts only one token, which `accept` changes, and responds to logins with the tokens of `logins` in turn. */
+/**
+ * Responds to logins with the tokens of `logins`, in order. Accepts only one token in other requests; `accept` changes
+ * it.
+ */
 function rotating(server: ScriptedServer, logins: readonly string[]) {
   let valid: string | undefined = logins[0];
   const remaining = [...logins];
@@ -44,7 +47,7 @@ function rotating(server: ScriptedServer, logins: readonly string[]) {
   };
 }
 
-/** Unexpired tokens of three logins. */
+/** Tokens of three logins, none of which has expired. */
 const [first = "", second = "", third = ""] = ["1", "2", "3"].map((jti) =>
   fakeToken({ tenant: TENANT, jti }),
 );
@@ -89,7 +92,7 @@ test("sends only two logins to a server that accepts no token", async () => {
   await expect(client.forTenant(OTHER).getTags()).rejects.toThrow(AuthenticationError);
   const exchange = `GET /api/auth/token/${OTHER}`;
   expect(paths()).toEqual([LOGIN, TAGS, LOGIN, TAGS, TAGS, exchange]);
-  // The server starts to accept the last token; no further login is needed.
+  // The server now accepts the last token, so the client needs no further login.
   service.accept(second);
   expect(await client.getTags()).toEqual(["x"]);
 });
@@ -122,7 +125,7 @@ test("exchanges a revoked token of another namespace again", async () => {
   expect(paths().filter((path) => path === LOGIN)).toHaveLength(2);
 });
 
-test("does not repeat a wrong code, since its 401 is not about the token", async () => {
+test("does not repeat a request with a wrong code, since the 401 does not refer to the token", async () => {
   const { server, client, paths } = await startSession(user);
   server.script({ body: { token: first } }, { status: 401 });
   const body = { code: "123456", secret: "ABCDEFGHIJKLMNOP", recoveryCodes: ["AAAABBBB"] };
@@ -130,7 +133,7 @@ test("does not repeat a wrong code, since its 401 is not about the token", async
   expect(paths()).toEqual([LOGIN, "PUT /api/user/mfa/enable"]);
 });
 
-test("lists the operations whose 401 can refer to a code according to the contract", () => {
+test("the list of operations whose 401 can refer to a code matches the contract", () => {
   const common = publicOperations.getTags.errors[401];
   const special = Object.values(publicOperations).filter(
     ({ auth, errors }) => !(auth as readonly string[]).includes("none") && errors[401] !== common,
@@ -157,11 +160,12 @@ test("reports the expiry of a configured token and the remedy", async () => {
   expect(server.requests).toHaveLength(1);
 });
 
-test("keeps its first namespace after another login", async () => {
+test("keeps the namespace of the first login after another login", async () => {
   const { server, clock, client, paths } = await startSession(user);
   const old = fakeToken({ tenant: TENANT, exp: inAnHour(clock.timing.now()) });
   server.script({ body: { token: old } }, { body: ["before"] }, { status: 401 });
-  // The exchange in between changed the preferred namespace.
+  // Meanwhile a token exchange has changed the user's preferred namespace, so the login returns a token for that
+  // namespace.
   server.script({ body: { token: tokens[OTHER] } }, { body: { token: tokens[TENANT] } }, { body: ["after"] });
   await client.getTags();
   clock.advance(3_700_000);

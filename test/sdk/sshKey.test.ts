@@ -9,14 +9,14 @@ const field = (data: Buffer) => {
 };
 const text = (value: string) => Buffer.from(value);
 
-/** An OpenSSH line of a key of `type` whose blob holds `parts`. */
+/** Returns an OpenSSH public key line of this type. Its binary data consists of `parts`. */
 const line = (type: string, ...parts: Buffer[]) =>
   `${type} ${Buffer.concat([text(type), ...parts].map(field)).toString("base64")}`;
 
-/** A positive number on the wire (RFC 4251, section 5). */
+/** Encodes a positive number in the SSH format mpint (RFC 4251, section 5). */
 const mpint = (bytes: Buffer) => ((bytes[0] ?? 0) >= 0x80 ? Buffer.concat([Buffer.alloc(1), bytes]) : bytes);
 
-/** An odd number of `bits` bits. */
+/** Returns an odd number with exactly `bits` bits. */
 const number = (bits: number) => {
   const bytes = Buffer.alloc(Math.ceil(bits / 8), 0xff);
   bytes[0] = 2 ** (bits % 8 || 8) - 1;
@@ -36,7 +36,7 @@ const P521 = ecPoint("P-521");
 const E = Buffer.from([1, 0, 1]);
 const ED = Buffer.alloc(32, 7);
 
-/** Keys of `ssh-keygen` (OpenSSH 9.2) with the MD5 fingerprints that it prints. */
+/** Keys that `ssh-keygen` of OpenSSH 9.2 created, with the MD5 fingerprints that `ssh-keygen` prints for them. */
 const SSH_KEYGEN_KEYS = [
   [
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILihyRlnpu5QKDZ2JY5V44kBhuNRw34QZghPxtaUmqCI",
@@ -65,7 +65,7 @@ const SSH_KEYGEN_KEYS = [
 ] as const;
 
 describe("a public key line", () => {
-  test.each(SSH_KEYGEN_KEYS)("of ssh-keygen is accepted: %s", (key, fingerprint) => {
+  test.each(SSH_KEYGEN_KEYS)("that ssh-keygen created is accepted: %s", (key, fingerprint) => {
     const parsed = parseSshPublicKey(`${key} ana@laptop\n`);
     expect(parsed.fingerprint).toBe(fingerprint);
     expect(sshPublicKeyLine(parsed)).toBe(key);
@@ -130,14 +130,14 @@ describe("a public key line", () => {
     "another type inside": `ssh-rsa ${line("ssh-ed25519", ED).split(" ")[1]}`,
     "a cut blob": line("ssh-ed25519", ED).slice(0, -8),
   };
-  test.each(Object.entries(broken))("is rejected with the requirement in the message: %s", (_, key) => {
+  test.each(Object.entries(broken))("is rejected, and the message contains the requirement: %s", (_, key) => {
     const [type, blob = ""] = key.split(" ");
     expect(() => parseSshPublicKey(key)).toThrow(`must contain a complete ${type} key after its type: `);
     expect(() => parseSshPublicKey(key)).not.toThrow(blob);
   });
 
   test.each(["A", "AAAA===", "====", "AA=A", "AA-_", "AAAA*"])(
-    "is rejected with %j for its base64",
+    "is rejected with %j in place of its base64 part",
     (blob) => {
       expect(() => parseSshPublicKey(`ssh-ed25519 ${blob}`)).toThrow("must contain the key in base64");
     },

@@ -14,7 +14,7 @@ import {
 
 const client: Client = createClient({ url: "http://127.0.0.1:9" });
 
-/** Only type-checks the calls: a request would need a server. */
+/** The compiler only checks the types of the calls. The calls do not run, since a request would need a server. */
 const never = (_calls: () => unknown) => {};
 
 test("uses the keys of the contract as operation ids", () => {
@@ -38,11 +38,11 @@ test("types requests in camelCase and requires the fields that the contract requ
   never(() => client.getDevices());
   never(() => client.getDevices({ query: { filter: where("online").eq(true), perPage: 5, sortBy: "name" } }));
   never(() => client.setSessionRecord({ params: { tenant: "t" }, body: { sessionRecord: true } }));
-  // @ts-expect-error params are required
+  // @ts-expect-error the operation requires params
   never(() => client.getNamespace());
   // @ts-expect-error the client uses camelCase
   never(() => client.getDevices({ query: { per_page: 5 } }));
-  // @ts-expect-error body is required
+  // @ts-expect-error the operation requires a body
   never(() => client.updateMember({ params: { tenant: "t" } }));
   // @ts-expect-error getNamespace has no body
   never(() => client.getNamespace({ params: { tenant: "t" }, body: {} }));
@@ -84,7 +84,7 @@ test("iterates only list operations", () => {
     | "listAnnouncements"
   >();
   expectTypeOf<ItemOf<"getPublicKeys">["createdAt"]>().toEqualTypeOf<string>();
-  // @ts-expect-error not a list
+  // @ts-expect-error the operation does not return a list
   never(() => client.iterate("getNamespace", { params: { tenant: "t" } }));
 });
 

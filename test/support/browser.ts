@@ -6,23 +6,26 @@ import { type Browser, chromium } from "playwright-core";
 
 const MODULES = fileURLToPath(new URL("../../node_modules/", import.meta.url));
 
-/** A browser, or the reason why none is available. */
+/** A browser, or the reason why no browser is available. */
 export type Started = { readonly browser: Browser } | { readonly reason: string };
 
-/** Starts the browser of the npm package. Downloads nothing, and uses no other browser of the machine. */
+/**
+ * Starts the browser in the npm package. Downloads no browser, and uses no browser that is installed on the machine.
+ */
 export async function startBrowser(): Promise<Started> {
   try {
     const folder = await unpack();
     const env = { ...process.env, FONTCONFIG_FILE: join(folder, "fonts.conf") } as Record<string, string>;
     const executablePath = join(folder, "chromium");
-    // Without a sandbox it also runs as root and in containers. It only opens files of the tests.
+    // Without the sandbox, the browser also runs as root and in containers. The browser only opens files that tests
+    // write.
     return { browser: await chromium.launch({ executablePath, env, args: ["--no-sandbox"] }) };
   } catch (error) {
     return { reason: `no browser starts here: ${error instanceof Error ? error.message : String(error)}` };
   }
 }
 
-/** Unpacks the browser once for each version, atomically. */
+/** Unpacks the browser once for each version of the package. Other processes never find an incomplete browser. */
 async function unpack(): Promise<string> {
   const { version } = JSON.parse(readFileSync(join(MODULES, "@sparticuz/chromium/package.json"), "utf8"));
   const folder = join(MODULES, ".cache", `chromium-${version}`);
@@ -38,18 +41,18 @@ async function unpack(): Promise<string> {
       renameSync(unpacking, folder);
     } catch (error) {
       rmSync(unpacking, { recursive: true });
-      // Another run has finished first.
+      // Another test run has unpacked the same version first.
       if (!existsSync(folder)) throw error;
     }
   }
   return folder;
 }
 
-/** Uses only the package's own fonts, so that pictures are the same on every machine. */
+/** Uses only the fonts in the package, so that pictures are the same on every machine. */
 const fontSettings = (fonts: string, cache: string) =>
   `<?xml version="1.0"?><fontconfig><dir>${fonts}</dir><cachedir>${cache}</cachedir></fontconfig>\n`;
 
-/** Unpacks to a folder. The package only reads it from TMPDIR. */
+/** Unpacks the browser to a folder. Sets TMPDIR for this, since the package reads the folder only from TMPDIR. */
 async function unpackTo(folder: string): Promise<void> {
   const { TMPDIR } = process.env;
   process.env.TMPDIR = folder;

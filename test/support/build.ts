@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 
-/** Builds changed code before tests that start processes of it. */
+/** Builds the changed code, before tests start processes of the build. */
 export default function setup(): void {
   const run = (...args: readonly string[]) =>
     execFileSync(process.execPath, args, { cwd: ROOT, stdio: ["ignore", "inherit", "inherit"] });

@@ -12,15 +12,15 @@ export interface CommandResult {
 
 /** Environment and input of a command. */
 export interface CommandOptions {
-  /** The complete environment. */
+  /** The complete environment of the command. */
   readonly env?: NodeJS.ProcessEnv;
   readonly cwd?: string;
   readonly stdin?: string;
-  /** Maximum size of files that the command writes, in bytes, like a full disk. Not on Windows. */
+  /** Maximum size of each file that the command writes, in bytes. Simulates a full disk. Not supported on Windows. */
   readonly fileLimit?: number | undefined;
 }
 
-/** Returns the program and arguments that run a Node.js program. */
+/** Returns the program and the arguments with which a Node.js program starts. */
 export function nodeWith(
   args: readonly string[],
   { fileLimit }: Pick<CommandOptions, "fileLimit">,
@@ -38,7 +38,7 @@ export async function runCommand(
 ): Promise<CommandResult> {
   const child = spawn(...nodeWith(args, { fileLimit }), options);
   const ended = once(child, "close") as Promise<[number | null]>;
-  // A command that does not read its input can end before the input is written.
+  // Ignores write errors, since a command that reads no input can end before the input is written.
   child.stdin.on("error", () => {});
   child.stdin.end(stdin);
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
@@ -64,7 +64,7 @@ export async function callCommand(
   return { code, stdout: stdout.text, stderr: stderr.text };
 }
 
-/** Collects written text. */
+/** A stream that collects the text written to it. */
 class Written extends Writable {
   readonly #chunks: string[] = [];
 
@@ -82,7 +82,7 @@ class Written extends Writable {
   }
 }
 
-/** Returns the environment without settings of these prefixes, which would change a test's result. */
+/** Returns the environment without variables of these prefixes, since such variables would change a test's result. */
 export function environmentWithout(...prefixes: readonly string[]): Record<string, string> {
   const entries = Object.entries(process.env).filter(
     (entry): entry is [string, string] =>

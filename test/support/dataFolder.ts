@@ -3,14 +3,14 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Linux's folder for files in memory. */
+/** The folder in which Linux keeps files in memory. */
 const MEMORY = "/dev/shm";
-/** Bytes that must be free there: the most that a run's services store at once. */
+/** Minimum free space in this folder, in bytes: the maximum that the services of a test run store at the same time. */
 const FREE_BYTES = 1024 ** 3;
 
 /**
- * Returns the folder for data that may be lost with the machine. Prefers memory, which needs no disk.
- * @param freeBytes bytes that must be free
+ * Returns the parent folder for data that a test run may lose. Prefers a folder in memory, which is faster than a disk.
+ * @param freeBytes minimum free space, in bytes
  */
 export function folderForData(freeBytes: number): string {
   if (!existsSync(MEMORY)) return tmpdir();

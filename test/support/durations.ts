@@ -5,7 +5,7 @@ const SLOWEST = 20;
 
 const seconds = (milliseconds: number) => `${(milliseconds / 1000).toFixed(1).padStart(8)} s`;
 
-/** Returns the time of a file's imports, hooks and tests, in milliseconds of one worker. */
+/** Returns the total time of a test file's imports, hooks and tests, in milliseconds. */
 function durationOf(module: TestModule): number {
   const { setupDuration, collectDuration, duration } = module.diagnostic();
   return setupDuration + collectDuration + duration;
@@ -13,7 +13,7 @@ function durationOf(module: TestModule): number {
 
 const nameOf = (test: TestCase) => `${test.module.relativeModuleId}: ${test.fullName}`;
 
-/** Prints a run's time by folder, which reveals growth, and the slowest tests. */
+/** Prints the test time of each folder, so that increases are visible, and the slowest tests. */
 export default class Durations implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
     const folders = new Map<string, { total: number; tests: number }>();
@@ -21,7 +21,7 @@ export default class Durations implements Reporter {
     for (const module of modules) {
       const folder = `${dirname(module.relativeModuleId)} (${module.project.name})`;
       const all = [...module.children.allTests()].filter((test) => test.result().state !== "skipped");
-      // A file whose tests are all skipped takes no time in this run.
+      // Omits files in which all tests are skipped.
       if (all.length === 0) continue;
       const known = folders.get(folder) ?? { total: 0, tests: 0 };
       folders.set(folder, { total: known.total + durationOf(module), tests: known.tests + all.length });

@@ -10,29 +10,36 @@ export interface Fleet {
   readonly service: TestService;
   readonly client: Client;
   readonly tenant: string;
-  /** The environment of a program that acts as the first user. With sparse tests its service is a sparse one. */
+  /**
+   * Environment variables for a program that acts as the first user. In runs of the sparse tests, the program uses a
+   * sparse service.
+   */
   readonly env: Record<string, string>;
-  /** Enrolls and accepts a device. Default namespace: the user's own. */
+  /** Enrolls a device and accepts it. By default, the device is in the user's own namespace. */
   enroll(hostname: string, mac?: string, tenant?: string): Promise<string>;
   /** Enrolls a pending device. */
   enrollPending(hostname: string): Promise<string>;
-  /** Enrolls pending devices. `report` accepts their numbers. */
+  /** Enrolls many pending devices. `report` selects one of these devices by its number. */
   enrollMany(count: number): Promise<void>;
-  /** Sends a report of a device of `enrollMany`, as agents do regularly. */
+  /** Sends a report of one device that `enrollMany` enrolled. Agents send such reports regularly. */
   report(index: number): Promise<void>;
-  /** Deletes keys, rules, API keys and tags of the user's own namespace, faster than a run. Keeps the given tags. */
+  /**
+   * Deletes the keys, rules, API keys and tags in the user's own namespace. It is faster than a run. Keeps the given
+   * tags.
+   */
   clear(...keptTags: readonly string[]): Promise<void>;
   stop(): Promise<void>;
 }
 
-// All devices share one key: enrollment distinguishes MACs, and generating keys takes most of a test's time.
+// All devices use the same key. The service distinguishes devices by MAC address, and the generation of keys would take
+// most of a test's time.
 const { publicKey: AGENT_KEY } = generateKeyPairSync("rsa", {
   modulusLength: 2048,
   publicKeyEncoding: { type: "pkcs1", format: "pem" },
   privateKeyEncoding: { type: "pkcs1", format: "pem" },
 });
 
-/** Disables limits. A test runs more commands per minute, each with a login, and more agents than one user. */
+/** Settings that disable the rate limits. Tests send more logins and device reports in a minute than real users. */
 const UNLIMITED = {
   GATEHOUSE_LOGINS_PER_ADDRESS: "0",
   GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
@@ -124,7 +131,7 @@ export async function startFleet(
       GATEHOUSE_USERNAME: login.username,
       GATEHOUSE_PASSWORD: login.password,
       GATEHOUSE_TENANT: tenant,
-      // Tests lose answers permanently, and would wait a minute for each.
+      // Limits retries to two seconds. In these tests no retry succeeds, and each would wait for a minute.
       GATEHOUSE_RETRY_TIMEOUT: "2",
     },
     async enrollPending(hostname) {

@@ -14,7 +14,7 @@ export const pulumiOnPath = (process.env.PATH ?? "")
 
 export type Engine = "embedded" | "cli";
 
-/** Both engines, with labels for test names. The label of a missing one has the reason. */
+/** Both engines, each with a label for test titles. If an engine is not installed, its label contains the reason. */
 export const engines: readonly { engine: Engine; available: boolean; label: string }[] = [
   { engine: "embedded", available: true, label: "embedded engine" },
   {
@@ -26,17 +26,19 @@ export const engines: readonly { engine: Engine; available: boolean; label: stri
 
 export interface StackOptions {
   readonly program: string;
-  /** Folder of the states. */
+  /** The folder in which the stack's backend stores states. */
   readonly folder: string;
   readonly engine: Engine;
   readonly env: Record<string, string>;
-  /** Default: a random name. */
+  /** Name of the stack. Default: a random name. */
   readonly name?: string;
-  /** True if commands run as processes, which policy tests require. Commands of the Pulumi CLI always do. */
+  /**
+   * True if commands run as separate processes, which policy tests require. With the Pulumi CLI, commands always do so.
+   */
   readonly spawned?: boolean;
 }
 
-/** Commands of tests only have the settings in `env`. */
+/** Replaces the environment, so that a command has only the settings in `env`. */
 const settings = (env: Record<string, string>) => ({
   ...environmentWithout("GATEHOUSE_", "PULUMI_"),
   ...env,
@@ -44,8 +46,9 @@ const settings = (env: Record<string, string>) => ({
 
 /**
  * Runs `gatehouse` to its end in this process, which takes half the time of a separate process. Policy tests require
- * {@link spawnGatehouse}: Node.js would load their files once for all tests, with another copy of the package than the
- * test runner's sources. The Pulumi CLI requires it too, since it also has this process's settings.
+ * {@link spawnGatehouse}: in this process, Node.js would load policy files only once for all tests, and with a second
+ * copy of the package. The Pulumi CLI also requires a separate process, since it inherits the environment of this
+ * process.
  */
 export function gatehouse(args: readonly string[], env: Record<string, string> = {}): Promise<CommandResult> {
   return callCommand(main, args, { env: settings(env) });
@@ -64,12 +67,12 @@ export function spawnGatehouse(
 export const gatehouseBy = (engine: Engine) => (engine === "cli" ? spawnGatehouse : gatehouse);
 
 /**
- * Excludes settings files when a program's folder is copied. Stacks of other tests create and delete these files, and
- * temporary ones, at any time.
+ * False for settings files, which copies of a program's folder must omit. Stacks of other tests create and delete
+ * settings files and temporary files at any time.
  */
 export const isNoSettings = (file: string): boolean => !/Pulumi\.[^/\\]+\.yaml(\.|$)/.test(file);
 
-/** A stack of one program, with its own state folder. */
+/** A stack of one program, with a separate folder for its state. */
 export class Stack {
   readonly #options: StackOptions;
   readonly name: string;
@@ -92,7 +95,7 @@ export class Stack {
     });
   }
 
-  /** Runs a command with `--json`. Throws an error unless it ends with `expected`. */
+  /** Runs a command with `--json` and returns the result. Throws an error unless the exit code is `expected`. */
   async result(args: readonly string[], env: Record<string, string> = {}, expected = 0): Promise<Result> {
     const run = await this.run([...args, "--json"], env);
     if (run.code !== expected) {
@@ -115,7 +118,7 @@ export class Stack {
   }
 }
 
-/** Returns the steps other than "same" as short lines: `update key username`. */
+/** Returns each step other than "same" as a short line, for example `update key username`. */
 export function changesOf(result: Result): string[] {
   return result.steps
     .filter((step) => step.op !== "same")

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 /** True if git is installed. */
 export const gitOnPath = spawnSync("git", ["--version"]).status === 0;
 
-/** A label for test names, with the reason if git is missing. */
+/** A label for test titles. If git is not installed, the label contains the reason. */
 export const gitLabel = gitOnPath ? "git" : "git (skipped: git is not on the PATH)";
 
 const SETTINGS = [
@@ -13,7 +13,7 @@ const SETTINGS = [
   "user.email=test@example.org",
   "commit.gpgSign=false",
   "tag.gpgSign=false",
-  // A commit starts maintenance, and newer versions of git continue it after the commit.
+  // Turns off git's automatic maintenance. Newer versions continue it in the background after a commit.
   "maintenance.auto=false",
 ];
 
@@ -26,7 +26,7 @@ export class TestRepository {
     this.git("-c", "init.defaultBranch=main", "init", "--quiet");
   }
 
-  /** Runs git. Returns its output, trimmed. */
+  /** Runs git, and returns its output without surrounding white space. */
   git(...args: readonly string[]): string {
     const settings = SETTINGS.flatMap((setting) => ["-c", setting]);
     return execFileSync("git", ["-C", this.root, ...settings, ...args], { encoding: "utf8" }).trim();
@@ -46,7 +46,7 @@ export class TestRepository {
     return this.git("rev-parse", "HEAD");
   }
 
-  /** Returns git's own files by path. They reveal changes by a command. */
+  /** Returns the content of git's own files, by path. Tests compare it to detect changes by a command. */
   files(): Record<string, string> {
     const folder = join(this.root, ".git");
     const paths = readdirSync(folder, { recursive: true, withFileTypes: true })

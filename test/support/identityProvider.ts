@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as samlify from "samlify";
 
-// Tests send invalid messages on purpose, and check the service's requests themselves.
+// Turns off the library's validation: tests send invalid messages on purpose, and check the service's requests
+// themselves.
 samlify.setSchemaValidator({ validate: async () => "not validated" });
 
 export interface KeyAndCertificate {
@@ -13,7 +14,7 @@ export interface KeyAndCertificate {
   readonly cert: string;
 }
 
-/** Creates a key with its certificate, both as PEM. */
+/** Creates a private key and a certificate for it. Returns both as PEM. */
 export function newCertificate(bits = 2048): KeyAndCertificate {
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-test-"));
   const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
@@ -26,7 +27,7 @@ export function newCertificate(bits = 2048): KeyAndCertificate {
   }
 }
 
-/** Content of a response. Omitted fields have valid values. */
+/** The content of a SAML response. Omitted fields get valid values. */
 export interface ResponseContent {
   readonly inResponseTo: string;
   readonly now: Date;
@@ -39,12 +40,12 @@ export interface ResponseContent {
   readonly recipient?: string;
   readonly destination?: string;
   readonly status?: string;
-  /** Seconds from `now`. */
+  /** Time in the response, in seconds from `now`. */
   readonly notBefore?: number;
   readonly notOnOrAfter?: number;
   readonly confirmedUntil?: number;
   readonly assertionId?: string;
-  /** Changes the text before it is signed. */
+  /** Changes the text of the response before it is signed. */
   readonly unsigned?: (xml: string) => string;
 }
 
@@ -53,18 +54,21 @@ export const SSO_URL = "https://idp.example.org/sso";
 
 type Options = {
   readonly signature?: string;
-  /** Signs the response around the assertion, instead of the assertion. */
+  /** Signs the whole response instead of the assertion in it. */
   readonly signsResponse?: true;
 };
 
-/** An identity provider with a service's metadata. samlify signs its responses. */
+/**
+ * An identity provider for one service, configured with the service's metadata. The library samlify signs the
+ * responses.
+ */
 export function identityProvider(metadata: string, { key, cert }: KeyAndCertificate, options: Options = {}) {
   const provider = samlify.IdentityProvider({
     entityID: IDP_ENTITY_ID,
     privateKey: key,
     signingCert: cert,
     requestSignatureAlgorithm: options.signature ?? "http://www.w3.org/2001/04/xmldsig-more#rsa-sha256",
-    // Unused. The library warns without it.
+    // Has no effect, but the library prints a warning without it.
     singleLogoutService: [
       { Binding: "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect", Location: SSO_URL },
     ],
@@ -82,7 +86,7 @@ export function identityProvider(metadata: string, { key, cert }: KeyAndCertific
   const audience = service.entityMeta.getEntityID();
   return {
     consumer,
-    /** Reads the request in a redirect's address. */
+    /** Returns the SAML request that the address of a redirect contains. */
     async readRequest(url: string) {
       const query = Object.fromEntries(new URL(url).searchParams);
       const { extract } = await provider.parseLoginRequest(service, "redirect", { query });

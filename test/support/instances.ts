@@ -16,9 +16,10 @@ export interface Instances {
 }
 
 /**
- * Starts instances concurrently on a new, empty database.
- * @param address of a PostgreSQL server
- * @param more environment variables; a function returns them for each instance, from 0
+ * Starts several instances concurrently on a new, empty database.
+ * @param address address of a PostgreSQL server
+ * @param more additional environment variables. A function receives the index of each instance and returns its
+ * variables.
  */
 export async function startInstances(
   address: string,
@@ -30,7 +31,7 @@ export async function startInstances(
   const env = {
     GATEHOUSE_DATABASE_URL: database.url,
     GATEHOUSE_SECRET: INSTANCE_SECRET,
-    // Tests log in from one address more often than users do.
+    // Disables this rate limit, since tests log in from one address more often than users.
     GATEHOUSE_LOGINS_PER_ADDRESS: "0",
   };
   const starts = await Promise.allSettled(
@@ -50,8 +51,8 @@ export async function startInstances(
 }
 
 /**
- * Starts instances that forward connections to devices to each other, see {@link startInstances}. Each is reachable
- * through a relay, since an instance announces its address before it has a port.
+ * Starts instances that forward connections to each other's devices, see {@link startInstances}. A relay in front of
+ * each instance has a fixed address, since an instance announces its address before it has a port.
  */
 export async function startPeers(
   address: string,

@@ -9,13 +9,13 @@ export interface Listening {
   stop(): Promise<void>;
 }
 
-/** The ports of all services of this process so far. */
+/** The ports that services of this process have used so far. */
 const usedPorts = new Set<number>();
 
 /**
- * Returns true if no service of this process has used the port, and marks it as used. Test files share their modules,
- * and the SDK keeps one session for each user and address during a process's life. A service at an earlier one's
- * address would meet that one's login, namespace and refusals.
+ * Returns true if no service of this process has used the port, and marks the port as used. Test files share modules,
+ * and the SDK keeps one session for each user and address until the process ends. On a reused port, tests of a new
+ * service would get the login, the namespace and the errors of an earlier service.
  */
 export function isNewPort(port: number): boolean {
   if (usedPorts.has(port)) return false;
@@ -34,7 +34,7 @@ export async function listenOnNewPort(server: TcpServer): Promise<number> {
   }
 }
 
-/** Returns a free port of this machine that no service of this process had before. */
+/** Returns a free port of this machine that no service of this process has used. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   const port = await listenOnNewPort(server);

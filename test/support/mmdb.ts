@@ -16,7 +16,7 @@ const DOUBLE = 3;
 const UINT16 = 5;
 const ARRAY = 11;
 
-/** Encodes type and size of a value. Types above seven take an additional byte. */
+/** Encodes the type and the size of a value. A type number above seven takes an additional byte. */
 function control(type: number, size: number): Buffer {
   if (size > 28) throw new Error("values of this writer have at most 28 bytes or items");
   return type <= 7 ? Buffer.from([(type << 5) | size]) : Buffer.from([size, type - 7]);
@@ -49,13 +49,13 @@ interface Node {
 
 const newNode = (): Node => ({ children: [undefined, undefined] });
 
-/** Returns the bits of an IPv4 address in the tree of IPv6, below ::/96. */
+/** Returns the path of an IPv4 address in the IPv6 search tree, as bits. IPv4 addresses are below ::/96. */
 const bitsOf = (address: string): number[] => [
   ...Array<number>(96).fill(0),
   ...address.split(".").flatMap((part) => [...Number(part).toString(2).padStart(8, "0")].map(Number)),
 ];
 
-/** Returns a database with the values of IPv4 addresses. */
+/** Returns the bytes of a database that maps IPv4 addresses to values. */
 export function mmdbOf(records: Readonly<Record<string, Value>>): Buffer {
   const root = newNode();
   const nodes = [root];
@@ -105,5 +105,5 @@ export function mmdbOf(records: Readonly<Record<string, Value>>): Buffer {
   return Buffer.concat([tree, Buffer.alloc(16), ...data, marker, metadata]);
 }
 
-/** Returns the value of an address at a position. */
+/** Returns the database value of a location with these coordinates. */
 export const at = (latitude: number, longitude: number): Value => ({ location: { latitude, longitude } });

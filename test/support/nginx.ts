@@ -3,10 +3,10 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { freePort } from "./listening.ts";
 
-/** Debian's path of the TCP module. */
+/** The path of nginx's TCP module on Debian. */
 const STREAM = "/usr/lib/nginx/modules/ngx_stream_module.so";
 
-/** The reason why tests with nginx cannot run; undefined if they can. */
+/** The reason why tests with nginx cannot run. Undefined if they can run. */
 export const withoutNginx: string | undefined = (() => {
   const { error, stderr } = spawnSync("nginx", ["-V"], { encoding: "utf8" });
   if (error) return "nginx is not on the PATH";
@@ -14,14 +14,14 @@ export const withoutNginx: string | undefined = (() => {
   return isBuiltIn || existsSync(STREAM) ? undefined : "nginx has no stream module";
 })();
 
-/** Folder and configuration of an nginx. */
+/** The folder and the configuration of an nginx process. */
 export interface NginxOptions {
-  /** Folder of its files. Other users must not be able to write there. */
+  /** The folder of nginx's files. Other users must not have write access to this folder. */
   readonly folder: string;
-  /** Configuration files within `http` and within `stream`. */
+  /** Names of the configuration files for the sections `http` and `stream`. */
   readonly http: string;
   readonly stream: string;
-  /** Replacements in these files; `ports` are those of nginx itself. */
+  /** Returns replacements for texts in the configuration files. `ports` are the ports on which nginx listens. */
   readonly substitutes: (ports: readonly number[]) => readonly (readonly [RegExp, string])[];
   /** Number of ports that nginx listens on. */
   readonly ports: number;
@@ -33,10 +33,12 @@ export interface TestNginx {
   stop(): Promise<void>;
 }
 
-/** Maximum number of attempts if another process takes a port. */
+/** Maximum number of attempts to start nginx, since another process can take a port before nginx does. */
 const ATTEMPTS = 5;
 
-/** Starts nginx with configuration files of the project, with replaced names, files and ports. */
+/**
+ * Starts nginx with configuration files of the project. Replaces the host names, file paths and ports in these files.
+ */
 export async function startNginx(options: NginxOptions): Promise<TestNginx> {
   for (let attempt = 1; ; attempt += 1) {
     const ports = await Promise.all(Array.from({ length: options.ports }, freePort));
@@ -46,7 +48,7 @@ export async function startNginx(options: NginxOptions): Promise<TestNginx> {
   }
 }
 
-/** Returns the process once it serves, or its output if it has ended. */
+/** Returns the process when it accepts connections, or its output if it has ended. */
 async function start(options: NginxOptions, ports: readonly number[]): Promise<ChildProcess | string> {
   const { folder, substitutes } = options;
   const written = (name: "http" | "stream") => {

@@ -5,18 +5,18 @@ import statusProto from "@pulumi/pulumi/proto/status_pb.js";
 import structProto from "google-protobuf/google/protobuf/struct_pb.js";
 
 /**
- * A message as JSON: fields with a value, by their names in Pulumi's generated code (`oldInputs`, `failuresList`,
- * `detaileddiffMap`), structs as their values, bytes as base64.
+ * A message in JSON. It has only fields with a value, under their names in Pulumi's generated code (`oldInputs`,
+ * `failuresList`, `detaileddiffMap`). A struct is the value that it represents, and bytes are in base64.
  */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into responses, whose shapes the protocol has
 export type Message = Readonly<Record<string, any>>;
 
-/** The result of a plugin's call. */
+/** The outcome of a call of the plugin. */
 export type Outcome =
   | { readonly response: Message }
   | { readonly error: { readonly code: string; readonly message: string; readonly initFailed?: Message } };
 
-/** A class of google-protobuf's generated code. Only its accessors show its fields. */
+/** A message class in the generated code of google-protobuf. The fields are accessible only through methods. */
 interface MessageClass {
   new (): object;
   readonly prototype: object;
@@ -24,17 +24,17 @@ interface MessageClass {
 type Accessors = Readonly<Record<string, ((value?: unknown) => unknown) | undefined>>;
 type StructMap = Map<string, unknown>;
 
-/** The methods of `pulumirpc.ResourceProvider` by their names in clients, for example `checkConfig`. */
+/** The methods of `pulumirpc.ResourceProvider`, by their names in client code, for example `checkConfig`. */
 export const methods = rpc.ResourceProviderService as unknown as Readonly<
   Record<string, { readonly requestType: MessageClass }>
 >;
 
-/** Messages in requests, other than structs. */
+/** Classes of the messages inside requests, except structs. */
 const NESTED: Readonly<Record<string, MessageClass>> = {
   Autonaming: proto.CheckRequest.AutonamingOptions as unknown as MessageClass,
 };
 
-/** A plugin's client that calls it like an engine. */
+/** A client that calls a plugin in the same way as an engine. */
 export class PluginClient {
   readonly #client: InstanceType<typeof rpc.ResourceProviderClient>;
 
@@ -55,7 +55,7 @@ export class PluginClient {
     return toJson(await this.pass(method, message)) as Message;
   }
 
-  /** Calls a method with messages of the generated code. */
+  /** Calls a method. The request and the response are message objects of the generated code. */
   pass(method: string, request: unknown): Promise<unknown> {
     type Method = (request: unknown, done: (error: Error | null, answer: unknown) => void) => unknown;
     return new Promise((resolve, reject) => {
@@ -70,7 +70,7 @@ export class PluginClient {
   }
 }
 
-/** Converts a message, or a value in one, to JSON. */
+/** Converts a message, or a value in a message, to JSON. */
 export function toJson(value: unknown): unknown {
   if (value instanceof structProto.Struct || value instanceof structProto.Value) return value.toJavaScript();
   if (Array.isArray(value)) return value.map(toJson);
@@ -79,7 +79,7 @@ export function toJson(value: unknown): unknown {
   const fields = fieldsOf(Object.getPrototypeOf(value)).flatMap((field): [string, unknown][] => {
     const isThere = message[`has${field}`]?.();
     const fieldValue = message[`get${field}_asB64`]?.() ?? message[`get${field}`]?.();
-    // Fields without presence are not sent if they have their default.
+    // Omits a field without presence if it has the default value, since protobuf does not transmit such a field.
     if (isThere === false || (isThere === undefined && !fieldValue)) return [];
     const json = isMap(field)
       ? Object.fromEntries(
@@ -92,7 +92,7 @@ export function toJson(value: unknown): unknown {
   return Object.fromEntries(fields);
 }
 
-/** Converts JSON to a message of a class: the inverse of {@link toJson}. */
+/** Converts JSON to a message of this class. It is the inverse of {@link toJson}. */
 function fromJson(of: MessageClass, json: Message): object {
   const message = new of();
   const accessors = message as Accessors;
@@ -116,7 +116,9 @@ function fromJson(of: MessageClass, json: Message): object {
 const nested = (field: string, value: Message): object =>
   NESTED[field] ? fromJson(NESTED[field], value) : structProto.Struct.fromJavaScript(value);
 
-/** Returns the outcome of a failed call. `initFailed`: the object that was created but not completed. */
+/**
+ * Returns the outcome of a call that failed. Its field `initFailed` contains an object that was created incompletely.
+ */
 export function failureOf(error: unknown): Extract<Outcome, { error: unknown }> {
   const { code, details, metadata } = error as grpc.ServiceError;
   const [bytes] = metadata?.get("grpc-status-details-bin") ?? [];
@@ -128,7 +130,7 @@ export function failureOf(error: unknown): Extract<Outcome, { error: unknown }> 
   return { error: { code: String(grpc.status[code]), message: details, ...initFailed } };
 }
 
-/** The fields of a message as its accessors name them: `OldInputs`, `DiffsList`, `VariablesMap`. */
+/** Returns the field names of a message, in the spelling of its accessors: `OldInputs`, `DiffsList`, `VariablesMap`. */
 const fieldsOf = (prototype: object): string[] =>
   Object.getOwnPropertyNames(prototype)
     .filter((name) => name.startsWith("get") && !/_as(U8|B64)$/.test(name))

@@ -1,6 +1,8 @@
 import { sshKeyLine } from "../provider/support/programs.ts";
 
-/** Declarations of the program in `endToEnd/fixtures/commonjs`: classes and arguments, by the resources' names. */
+/**
+ * The resources that the program in `endToEnd/fixtures/commonjs` declares: class and arguments, by the resource's name.
+ */
 export type Policy = Record<
   string,
   {
@@ -10,12 +12,12 @@ export type Policy = Record<
   }
 >;
 
-/** Returns the environment variable for the program. */
+/** Returns the environment variable from which the program reads its resources. */
 export const policyEnv = (policy: Policy) => ({ POLICY: JSON.stringify(policy) });
 
 const data = new Map<string, string>();
 
-/** Returns an OpenSSH line for a name, always the same one. */
+/** Returns an OpenSSH public key line. Each name always gets the same key. */
 export function keyData(name: string): string {
   const line = data.get(name) ?? sshKeyLine(name);
   data.set(name, line);
@@ -24,7 +26,7 @@ export function keyData(name: string): string {
 
 type Args = Record<string, unknown>;
 
-/** Returns a public key, by default for root on every device. */
+/** Returns the declaration of a public key. By default the key allows root on every device. */
 export const publicKey = (
   name: string,
   username = "^root$",
@@ -32,7 +34,7 @@ export const publicKey = (
   more: Args = {},
 ) => ({ type: "PublicKey", args: { name, data: keyData(name), username, filter, ...more } });
 
-/** Returns a firewall rule, by default for every login. */
+/** Returns the declaration of a firewall rule. By default the rule matches every login. */
 export const firewallRule = (action: "allow" | "deny", priority: number, more: Args = {}) => ({
   type: "FirewallRule",
   args: { action, priority, sourceIp: ".*", username: ".*", filter: { hostname: ".*" }, ...more },

@@ -8,7 +8,10 @@ import { isNoSettings, Stack, type StackOptions } from "./gatehouse.ts";
 const PROGRAM = fileURLToPath(new URL("../endToEnd/fixtures/commonjs", import.meta.url));
 const MODULES = fileURLToPath(new URL("../../node_modules", import.meta.url));
 
-/** A program in its own folder that declares the content of POLICY, with a folder for states. */
+/**
+ * A program in a separate folder, and a folder for its states. The program declares the resources in the variable
+ * POLICY.
+ */
 export class PolicyProgram {
   readonly #root = mkdtempSync(join(tmpdir(), "gatehouse-program-"));
   readonly folder = join(this.#root, "program");
@@ -30,13 +33,13 @@ export class PolicyProgram {
     writeFileSync(join(this.folder, name), text);
   }
 
-  /** Writes the configuration of a stack, completely encrypted. */
+  /** Writes the configuration file of a stack. All values are encrypted. */
   async configure(stack: string, values: Record<string, string>, passphrase: string): Promise<void> {
     const crypter = await newCrypter(passphrase);
     const config = Object.fromEntries(
       Object.entries(values).map(([key, value]) => [key, { secure: crypter.encrypt(value) }]),
     );
-    // JSON is valid YAML.
+    // The file has YAML in its name, and JSON is valid YAML.
     this.write(
       `Pulumi.${stack}.yaml`,
       `encryptionsalt: ${crypter.saltText}\nconfig: ${JSON.stringify(config)}\n`,

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect } from "vitest";
 import { SEED } from "./seed.ts";
 
-/** Reports how to repeat a failed random test with the same values. */
+/** Prints how to repeat a failed random test with the same values. */
 function report(details: fc.RunDetails<unknown>): void {
   if (!details.failed) return;
   const { currentTestName, testPath } = expect.getState();

@@ -10,15 +10,16 @@ import { type Listening, listening, listenOnNewPort } from "./listening.ts";
 
 type Matches = (method: string, path: string) => boolean;
 
-/** A proxy in front of a service that loses answers. */
+/** A proxy in front of a service. Tests can let the proxy lose responses. */
 export interface LossyProxy extends Listening {
-  /** Loses the answer of the next request that matches. The request reaches the service. */
+  /** Loses the response to the next request that matches. The service still receives the request. */
   loseAnswer(matches: Matches): void;
   /**
-   * From the first request that matches `first`, loses all answers of requests that match `then`. Undefined stops this.
+   * After the first request that matches `first`, loses all responses to requests that match `then`. Call it with
+   * undefined to stop the losses.
    */
   loseAnswers(first: Matches | undefined, then?: Matches): void;
-  /** Returns the number of lost answers. */
+  /** Returns the number of responses that the proxy has lost. */
   lost(): number;
 }
 
@@ -47,7 +48,7 @@ export async function startLossyProxy(target: string): Promise<LossyProxy> {
         answer.pipe(outgoing);
         return;
       }
-      // Reads the answer to its end first, so that the service has committed.
+      // Reads the complete response before it closes the connection, so that the service has committed its changes.
       answer.resume().on("end", () => {
         lost += 1;
         incoming.socket.destroy();
@@ -69,12 +70,12 @@ export async function startLossyProxy(target: string): Promise<LossyProxy> {
   };
 }
 
-/** A proxy in front of a server of any kind. It can stop forwarding bytes, as if the server hung. */
+/** A proxy in front of any TCP server. The proxy can stop forwarding bytes, to simulate a server that hangs. */
 export interface StallingProxy {
   readonly port: number;
-  /** From now on, accepts connections and bytes, and forwards nothing. */
+  /** From now on, the proxy accepts connections and bytes, but forwards nothing. */
   stall(): void;
-  /** Forwards new connections again, and closes earlier ones. */
+  /** From now on, the proxy forwards new connections again. Closes the connections that were open before. */
   recover(): void;
   stop(): Promise<void>;
 }
@@ -119,8 +120,8 @@ export async function startStallingProxy(target: number): Promise<StallingProxy>
 }
 
 /**
- * Starts a proxy that adds headers to requests to the service at `target`, also to WebSocket requests. A proxy does
- * this in front of the internal listener for a service that sends no token.
+ * Starts a proxy that adds headers to each request to the service at `target`, including WebSocket requests. For
+ * example, a service without the token for the internal listener can connect through a proxy that adds the token.
  */
 export async function startAddingProxy(
   target: string,
@@ -162,13 +163,16 @@ function passOn(
 
 /** A proxy in front of a service that can delay a request. */
 export interface HoldingProxy extends Listening {
-  /** Delays the next request of this method and path, for example `POST /api/namespaces`. Ignores its query. */
+  /**
+   * Delays the next request with this method and path, for example `POST /api/namespaces`. Ignores the query of
+   * requests.
+   */
   hold(request: string): HeldRequest;
 }
 
-/** A request that a proxy delays. */
+/** A request that the proxy delays. */
 export interface HeldRequest {
-  /** Resolves once the request has arrived. */
+  /** Resolves when the request has arrived at the proxy. */
   readonly arrived: Promise<void>;
   /** Forwards the request to the service. */
   release(): void;

@@ -1,7 +1,7 @@
 import { connect, createServer, type Socket } from "node:net";
 import { listenOnNewPort } from "./listening.ts";
 
-/** A fixed address in front of services. */
+/** A relay with a fixed address, which forwards connections to services. */
 export interface Relay {
   readonly url: string;
   /** Closes the relay and its connections. */
@@ -9,8 +9,8 @@ export interface Relay {
 }
 
 /**
- * Forwards connections.
- * @param portFor returns the port on this machine for a connection, by the first bytes of its client
+ * Forwards connections from a fixed address.
+ * @param portFor returns the target port on this machine for a connection, from the first bytes that the client sends
  */
 export async function startRelay(portFor: (begin: string) => number): Promise<Relay> {
   const sockets = new Set<Socket>();

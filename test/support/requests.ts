@@ -1,7 +1,7 @@
 import { vi } from "vitest";
 import type { TestService } from "./service.ts";
 
-/** Returns the service's requests during `work`, as `METHOD /path` without the query. */
+/** Returns the requests that the service receives while `work` runs, as `METHOD /path` without the query. */
 export async function requestsDuring(service: TestService, work: () => Promise<unknown>): Promise<string[]> {
   const from = await mark(service);
   await work();
@@ -15,8 +15,8 @@ export async function requestsDuring(service: TestService, work: () => Promise<u
 const requestsOf = (service: TestService) => service.logs().filter((line) => line.msg === "request");
 
 /**
- * Sends a request and returns its position in the log. The log arrives through a pipe, in order. So the log has all
- * requests that the service answered before this one.
+ * Sends a request and returns its position in the service's log. The test receives the log through a pipe, in order. So
+ * the log then contains all requests that the service answered before this request.
  */
 async function mark(service: TestService): Promise<number> {
   const { headers } = await fetch(`${service.url}/healthcheck`);

@@ -1,4 +1,4 @@
 import { randomInt } from "node:crypto";
 
-/** The seed of random tests: GATEHOUSE_SEED, or a new one. */
+/** The seed of all random tests in a run: the value of GATEHOUSE_SEED, or a new random seed. */
 export const SEED = Number(process.env.GATEHOUSE_SEED ?? randomInt(2 ** 31));

@@ -24,13 +24,13 @@ import { newSqlite } from "./sqlite.ts";
 const command = fileURLToPath(new URL("../../server/bin/gatehouse-server.js", import.meta.url));
 
 export interface ServiceOptions {
-  /** Data folder. Default: a new one, removed by `stop()`. */
+  /** Data folder of the service. Default: a new folder, which `stop()` removes. */
   readonly dataDir?: string;
-  /** More settings, as environment variables. */
+  /** Additional settings, as environment variables. */
   readonly env?: Readonly<Record<string, string>>;
-  /** More flags of `serve`. */
+  /** Additional flags of `serve`. */
   readonly flags?: readonly string[];
-  /** See {@link CommandOptions}. */
+  /** Maximum file size, see {@link CommandOptions}. */
   readonly fileLimit?: number;
 }
 
@@ -48,25 +48,25 @@ export interface NewUser {
   readonly maxNamespaces?: number;
 }
 
-/** A service that runs as a separate process. */
+/** A running service in a separate process. */
 export interface TestService {
-  /** `http://127.0.0.1:<port>` */
+  /** Base URL of the service: `http://127.0.0.1:<port>` */
   readonly url: string;
   readonly dataDir: string;
   readonly pid: number;
-  /** Runs `gatehouse-server admin …` for this service, in this process. */
+  /** Runs `gatehouse-server admin …` for this service. The command runs in this process. */
   admin(args: readonly string[], stdin?: string): Promise<CommandResult>;
-  /** Creates a confirmed user. Throws an error if the service refuses. */
+  /** Creates a user whose e-mail address is confirmed. Throws an error if the service rejects the user. */
   createUser(user: NewUser): Promise<{ id: string }>;
-  /** Creates the first user and its namespace by `POST /api/setup`. Returns the user's login. */
+  /** Creates the first user and the user's namespace with `POST /api/setup`. Returns the login of this user. */
   setup(user?: Partial<NewUser>): Promise<{ username: string; password: string }>;
-  /** Lines logged so far. */
+  /** The log lines of the service so far, parsed. */
   logs(): readonly LogLine[];
-  /** All output to stdout and stderr so far. */
+  /** Everything that the service has written to stdout and stderr so far. */
   output(): string;
-  /** The exit code, once the process has ended. */
+  /** Resolves with the exit code when the process has ended. */
   readonly ended: Promise<number | null>;
-  /** Ends the process with SIGTERM. Removes the data folder if it was created here. */
+  /** Ends the process with SIGTERM. Removes the data folder if the caller did not set one. */
   stop(): Promise<number | null>;
   /** Ends the process with SIGKILL and keeps the data folder. */
   kill(): Promise<void>;
@@ -80,10 +80,13 @@ export function runServerCommand(
   return runCommand([command, ...args], { ...options, env: { ...environmentWithout(SETTINGS), ...env } });
 }
 
-/** The databases of data folders, if the tests run on PostgreSQL. */
+/** The PostgreSQL database of each data folder. Empty if the tests run on SQLite. */
 const databases = new Map<string, Promise<TestPostgresql>>();
 
-/** Returns the PostgreSQL database of a data folder, and creates it at the first call; undefined on SQLite. */
+/**
+ * Returns the PostgreSQL database of a data folder, and creates it at the first call. Returns undefined if the tests
+ * run on SQLite.
+ */
 function databaseOf(dataDir: string): Promise<TestPostgresql> | undefined {
   const address = postgresqlAddress();
   if (address === undefined) return undefined;
@@ -95,10 +98,10 @@ function databaseOf(dataDir: string): Promise<TestPostgresql> | undefined {
 /** Starts `gatehouse-server serve` on a free port, see {@link isNewPort}, and waits until it listens. */
 export async function startService(options: ServiceOptions = {}): Promise<TestService> {
   const dataDir = options.dataDir ?? (await makeDataDir());
-  // A test that sets the database creates and drops it.
+  // If a test sets a database, the test itself creates and drops the database.
   const ours = options.env?.GATEHOUSE_DATABASE_URL === undefined;
   const database = ours ? await databaseOf(dataDir) : undefined;
-  // A test's own folder is not changed: the test may check the service's changes to it.
+  // Adds no database to a folder that the test provides, since the test may check the service's changes in this folder.
   if (ours && !database && options.dataDir === undefined) await newSqlite(join(dataDir, "gatehouse.db"));
   const env = { ...(database && { GATEHOUSE_DATABASE_URL: database.url }), ...options.env };
   let running = await serve(dataDir, options, env);
@@ -162,7 +165,7 @@ async function serve(
     env: { ...environmentWithout(SETTINGS), ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  // At "close", unlike "exit", all output has been read.
+  // At the event "close", all output has been read. At the event "exit", output may be missing.
   const ended = once(child, "close").then(([code]: (number | null)[]) => code ?? null);
   const lines: string[] = [];
   const logs: LogLine[] = [];
@@ -191,7 +194,8 @@ function parseLog(line: string): LogLine | undefined {
   return line.startsWith("{") && line.endsWith("}") ? (JSON.parse(line) as LogLine) : undefined;
 }
 
-// Uses the administration socket like the command. A process for each user would take longer than most tests.
+// Creates users through the administration socket, like the admin command. A process for each user would take longer
+// than most tests.
 function createUser(dataDir: string, user: NewUser): Promise<{ id: string }> {
   const { username, password, name = username, email = `${username}@example.com`, maxNamespaces = -1 } = user;
   return callAdmin(dataDir, "POST", "/users", { username, password, name, email, maxNamespaces });
@@ -214,5 +218,5 @@ async function setup(
   return { username, password };
 }
 
-/** Files of a data folder after its service has ended. */
+/** Names of the files that remain in a data folder after its service has ended. */
 export const KEPT_FILES = postgresqlAddress() === undefined ? ["gatehouse.db", "secret"] : ["secret"];

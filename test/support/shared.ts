@@ -1,7 +1,10 @@
 import { afterAll, beforeAll } from "vitest";
 import { type Fleet, startFleet } from "./fleet.ts";
 
-/** Starts a resource for the surrounding tests, and stops it after them. Its members exist in hooks and tests. */
+/**
+ * Starts a resource before the surrounding tests, and stops it after them. Its members are available in hooks and
+ * tests.
+ */
 export function shared<T extends { stop(): Promise<unknown> }>(start: () => Promise<T>): T {
   const members = {} as T;
   beforeAll(async () => {

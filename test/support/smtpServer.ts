@@ -1,17 +1,17 @@
 import type { AddressInfo } from "node:net";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 
-/** A mail that a server received. */
+/** A mail that the test's server received. */
 export interface ReceivedMail {
   readonly from: string;
   readonly to: readonly string[];
-  /** Unchanged headers and text. */
+  /** The headers and the text, unchanged. */
   readonly raw: string;
   readonly encrypted: boolean;
   readonly user: unknown;
 }
 
-/** A mail server in this process, with an untrusted certificate. */
+/** A mail server in this process. Clients do not trust its certificate. */
 export interface TestSmtpServer {
   readonly port: number;
   readonly received: readonly ReceivedMail[];
@@ -20,7 +20,7 @@ export interface TestSmtpServer {
 
 export const SMTP_LOGIN = { user: "gate", password: "s3cret-of-mails" };
 
-/** @param options of the library, for example without STARTTLS or with another answer to a recipient */
+/** @param options options of the library, for example to disable STARTTLS or to change the response to a recipient */
 export async function startSmtpServer(options: SMTPServerOptions = {}): Promise<TestSmtpServer> {
   const received: ReceivedMail[] = [];
   const server = new SMTPServer({

@@ -2,13 +2,13 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, request }
 import { type Listed, listed } from "../contract/listed.ts";
 import { listening } from "./listening.ts";
 
-/** Variations of answers that the specification allows. */
+/** Differences between responses that the specification allows. */
 export interface SparseOptions {
-  /** Errors have no body, like most errors of real servers. */
+  /** Error responses have no body, like most error responses of real servers. */
   readonly emptyErrors?: boolean;
-  /** Lists have no total, since the specification has none (rules D45). */
+  /** Lists have no total number of items, since the specification does not define one (rules D45). */
   readonly withoutTotals?: boolean;
-  /** Namespaces in lists have no members, as in newer services. A single namespace has them. */
+  /** Lists omit the members of namespaces, as newer services do. The response for a single namespace contains them. */
   readonly withoutListedMembers?: boolean;
 }
 
@@ -17,7 +17,7 @@ export interface SparseService {
   stop(): Promise<void>;
 }
 
-/** Fields of an object, and of objects inside it. */
+/** The fields of an object. The value of a field is true, or contains the fields of the object in it. */
 type Fields = { readonly [field: string]: true | Fields };
 
 const fields = (names: string, inner: Fields = {}): Fields => ({
@@ -26,8 +26,9 @@ const fields = (names: string, inner: Fields = {}): Fields => ({
 });
 
 /**
- * The fields of the 0.19.0 specification, by model name in the list of operations. If its servers send another name than
- * the specification has, the field has the servers' name (rules section 21: D2, D3, D4, D5, D6).
+ * The fields of each model in the 0.19.0 specification, by the model's name in the operation list. If servers of 0.19.0
+ * send another field name than the specification has, this table has the servers' name (rules section 21: D2, D3, D4,
+ * D5, D6).
  */
 const MODELS: Readonly<Record<string, Fields | true>> = {
   string: true,
@@ -63,10 +64,10 @@ const MODELS: Readonly<Record<string, Fields | true>> = {
   ApiKeyCreated: fields("id tenant_id user_id role name expires_in created_at updated_at"),
 };
 
-/** Fields that real servers omit from single answers (models section 5). */
+/** Fields that real servers omit from some responses (models section 5). */
 const OMITTED: Readonly<Record<string, readonly string[]>> = { createPublicKey: ["created_at"] };
 
-/** Headers of the specification's operations, and of HTTP itself. */
+/** Names of the request and response headers that the specification or HTTP itself defines. */
 const REQUEST_HEADERS = ["authorization", "x-api-key", "content-type", "accept", "user-agent"];
 const ANSWER_HEADERS = ["content-type", "x-account-lockout", "x-mfa-token", "x-expires-at", "x-total-count"];
 
@@ -78,13 +79,13 @@ const operations = [...listed.values()]
       parameters: path.split("{").length,
     })),
   )
-  // Order: `/accept` before `/{status}`.
+  // Tries paths with fewer parameters first: `/accept` before `/{status}`.
   .sort((left, right) => left.parameters - right.parameters);
 
 /**
- * Starts a service with the answers of the real service at `target`, without the parts that only the real service has:
- * the minimum for programs. It has only the operations of the list, and no revisions or idempotency keys. Like servers
- * of 0.19, it ignores the filter of public keys (rules D41), and reads the tag to remove from a device in a body (D17).
+ * Starts a proxy that reduces the service at `target` to the minimum that programs require. It has only the operations
+ * of the operation list, no revisions and no idempotency keys. Like servers of 0.19, it ignores the filter of public
+ * keys (rules D41), and reads the tag to remove from a device in the request body (D17).
  */
 export async function startSparseService(
   target: string,

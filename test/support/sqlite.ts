@@ -3,14 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openDatabase } from "../../server/db/openDatabase.ts";
 
-/** The template of {@link newSqlite}: with the service's schema, and without rows. */
+/** The path of the template database for {@link newSqlite}. The template has the service's schema and no rows. */
 let prepared: Promise<Buffer> | undefined;
 
 async function prepare(): Promise<Buffer> {
   const folder = await mkdtemp(join(tmpdir(), "gatehouse-test-"));
   try {
     const file = join(folder, "prepared.db");
-    // Closing the database leaves all data in one file.
+    // After it is closed, the database consists of one file.
     await (await openDatabase({ file })).close();
     return await readFile(file);
   } finally {
@@ -18,7 +18,7 @@ async function prepare(): Promise<Buffer> {
   }
 }
 
-/** Creates a database in the state before the service's second start. */
+/** Creates a database that is in the same state as after the service's first start. */
 export async function newSqlite(file: string): Promise<void> {
   prepared ??= prepare();
   await writeFile(file, await prepared, { mode: 0o600, flag: "wx" });

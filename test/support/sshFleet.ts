@@ -13,10 +13,10 @@ import { type ServiceOptions, startService, type TestService } from "./service.t
 
 /** The agent command of the installed package. */
 const AGENT = fileURLToPath(new URL("../../agent/bin/gatehouse-agent.js", import.meta.url));
-/** The user of agents if root runs the tests. */
+/** The user under which agents run if root runs the tests. */
 const UNPRIVILEGED = "nobody";
 
-/** The reason why tests with OpenSSH cannot run; undefined if they can. */
+/** The reason why tests with OpenSSH cannot run. Undefined if they can run. */
 export const withoutSsh: string | undefined = (() => {
   try {
     execFileSync("ssh", ["-V"], { stdio: "ignore" });
@@ -27,7 +27,9 @@ export const withoutSsh: string | undefined = (() => {
   return undefined;
 })();
 
-/** A folder that the agents' user may enter. Created at first use, and removed by `remove`. */
+/**
+ * Returns a folder that the agents' user may enter. The folder is created at its first use, and `remove` deletes it.
+ */
 export function openFolder(): { readonly path: string; remove(): void } {
   let created: string | undefined;
   return {
@@ -44,10 +46,10 @@ export function openFolder(): { readonly path: string; remove(): void } {
   };
 }
 
-/** A service with an SSH entry, and the namespace of its first user. */
+/** A service with an SSH gateway, and the first user's namespace. */
 export interface SshService {
   readonly service: TestService;
-  /** The first user, and its client. */
+  /** The first user, and an API client of this user. */
   readonly user: { readonly username: string; readonly password: string };
   readonly client: Client;
   readonly tenant: string;
@@ -63,7 +65,10 @@ export function sshPortOf(service: TestService): number {
   return Number(line.port);
 }
 
-/** Returns the id of the service's latest gateway process; undefined if it has started none. */
+/**
+ * Returns the process id of the newest gateway process. Returns undefined if the service has started no gateway
+ * process.
+ */
 export function gatewayPidOf(service: TestService): number | undefined {
   const line = service.logs().findLast(({ gateway, level }) => gateway !== undefined && level < 40);
   return line && Number(line.gateway);
@@ -72,7 +77,7 @@ export function gatewayPidOf(service: TestService): number | undefined {
 /** Disables limits by address, since all logins of a test come from one address. */
 export const UNLIMITED = ["--ssh-refusals-per-address", "0", "--ssh-startups-per-address", "0"];
 
-/** Starts a service with an SSH entry on a free port, and creates its first user. */
+/** Starts a service with an SSH gateway on a free port, and creates the first user. */
 export async function startSshService(options: ServiceOptions = {}): Promise<SshService> {
   const service = await startService({
     ...options,
@@ -101,7 +106,7 @@ export interface AgentOptions {
   readonly tenant: string;
   /** Name of the device. */
   readonly hostname: string;
-  /** Folder of the agents' data; see {@link openFolder}. */
+  /** Parent folder of the agents' data folders, see {@link openFolder}. */
   readonly folder: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly flags?: readonly string[];
@@ -110,22 +115,27 @@ export interface AgentOptions {
 /** An agent that runs as a separate process. */
 export interface TestAgent {
   readonly hostname: string;
-  /** The uid of its device. */
+  /** The uid of the agent's device. */
   readonly uid: string;
-  /** Resolves once the agent has opened this number of tunnels since its start. */
+  /** Resolves when the agent has opened this number of tunnels since it started. */
   tunnels(count: number): Promise<void>;
   output(): string;
   stop(): Promise<void>;
   kill(): Promise<void>;
-  /** Stops the process, so that it no longer answers. Its connections stay. */
+  /** Pauses the process, so that it no longer answers. Its connections stay open. */
   freeze(): void;
 }
 
-/** Returns a different MAC for each name. The agents of one machine would otherwise share one. */
+/**
+ * Returns a different MAC address for each name. Otherwise all agents of one machine would have the same MAC address.
+ */
 const macOf = (name: string): string =>
   `02:${(Buffer.from(name).toString("hex").padEnd(10, "0").slice(-10).match(/../g) ?? []).join(":")}`;
 
-/** Starts an agent, and waits until it has a tunnel. It accepts every login name, as the agent's user. */
+/**
+ * Starts an agent, and waits until the agent has a tunnel. The device accepts every login name, and runs sessions as
+ * the agent's user.
+ */
 export async function startAgent(options: AgentOptions): Promise<TestAgent> {
   const { url, tenant, hostname, folder, env = {}, flags = [] } = options;
   const dataDir = join(folder, hostname);
@@ -172,7 +182,7 @@ async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<void>
   await exit;
 }
 
-/** Creates a key pair. Returns the path of the private key. */
+/** Creates an SSH key pair. Returns the path of the private key. */
 export function newKey(folder: string, name: string, type = "ed25519", bits?: number): string {
   const path = join(folder, name);
   const size = bits === undefined ? [] : ["-b", String(bits)];
@@ -184,9 +194,9 @@ export function newKey(folder: string, name: string, type = "ed25519", bits?: nu
 export const publicHalf = (key: string): string => readFileSync(`${key}.pub`).toString("base64");
 
 /**
- * Accepts a device, and adds a key that admits every login name to every device.
+ * Accepts a device, and creates a key that admits every login name to every device.
  * @param key path of the private key
- * @returns the key's fingerprint
+ * @returns the fingerprint of the key
  */
 export async function acceptWithKey({ client }: SshService, uid: string, key: string): Promise<string> {
   await client.acceptDevice({ params: { uid } });
@@ -195,23 +205,23 @@ export async function acceptWithKey({ client }: SshService, uid: string, key: st
   return (await client.createPublicKey({ body })).fingerprint;
 }
 
-/** An SSH client's login. */
+/** Options of a login with OpenSSH's client. */
 export interface Login {
   /** `login@namespace.device` */
   readonly to: string;
   readonly port: number;
-  /** Path of the private key; undefined: none. */
+  /** Path of the private key. Undefined for a login without a key. */
   readonly key?: string;
-  /** Command to run. Default: a shell. */
+  /** Command to run on the device. Default: a shell. */
   readonly command?: string;
   /** Source address of the client. @default 127.0.0.1 */
   readonly from?: string;
-  /** More arguments of `ssh`. */
+  /** Additional arguments of `ssh`. */
   readonly flags?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Options of every client: no known hosts, no prompts, and no other keys. */
+/** Options of every OpenSSH client: no known hosts, no prompts, and no keys other than the given key. */
 export const CLIENT = [
   ["StrictHostKeyChecking", "no"],
   ["UserKnownHostsFile", "/dev/null"],
@@ -225,7 +235,7 @@ export const CLIENT = [
 /** Starts OpenSSH's client. */
 export function spawnSsh({ to, port, key, command, from = "127.0.0.1", flags = [], env = {} }: Login) {
   const identity = key === undefined ? [] : ["-i", key];
-  // OpenSSH uses the first value of an option that is given twice.
+  // The caller's arguments come first, since OpenSSH uses the first value of an option that occurs twice.
   const args = ["-F", "none", ...flags, ...CLIENT, "-b", from, "-p", String(port), ...identity];
   return spawn("ssh", [...args, `${to}@127.0.0.1`, ...(command === undefined ? [] : [command])], {
     env: { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...env },
@@ -233,7 +243,7 @@ export function spawnSsh({ to, port, key, command, from = "127.0.0.1", flags = [
   });
 }
 
-/** The output and exit code of a client's login. */
+/** The output and exit code of an OpenSSH client. */
 export interface LoginResult {
   readonly code: number | null;
   readonly stdout: string;
@@ -269,7 +279,7 @@ export async function scp(
   return code;
 }
 
-/** True while a process has the id. */
+/** Returns true while a process with this id exists. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -279,7 +289,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Runs work on all items, with limited concurrency. */
+/** Runs a function on all items. Limits the number of concurrent calls. */
 export async function someAtATime<T>(items: readonly T[], most: number, work: (item: T) => Promise<void>) {
   const remaining = [...items];
   const worker = async () => {

@@ -2,15 +2,15 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 interface SshProxyOptions {
-  /** Port of the SSH entry. */
+  /** Port of the SSH gateway. */
   readonly port: number;
-  /** Address that the proxy connects from. */
+  /** Source address of the proxy's connections to the SSH gateway. */
   readonly from: string;
-  /** The header of the PROXY protocol, with the client's address. */
+  /** The header of the PROXY protocol, which contains the client's address. */
   readonly header: string | Buffer;
 }
 
-/** A proxy in front of the SSH entry. Its clients have the address of the header. */
+/** A proxy in front of the SSH gateway. Its header gives the SSH gateway the client's address. */
 export interface SshProxy {
   readonly port: number;
   stop(): void;
@@ -45,11 +45,11 @@ export async function startSshProxy({ port, from, header }: SshProxyOptions): Pr
   };
 }
 
-/** Returns a header of version 1. */
+/** Returns a header of PROXY protocol version 1. */
 export const proxyHeader1 = (address: string): string =>
   `PROXY ${address.includes(":") ? "TCP6" : "TCP4"} ${address} 127.0.0.1 12345 22\r\n`;
 
-/** Returns a header of version 2 with an IPv6 address. */
+/** Returns a header of PROXY protocol version 2 with an IPv6 address. */
 export function proxyHeader2(address: string): Buffer {
   const [begin = "", end = ""] = address.split("::");
   const groups = (text: string) => (text === "" ? [] : text.split(":"));
@@ -58,7 +58,7 @@ export function proxyHeader2(address: string): Buffer {
   const hex = [...first, ...zeros, ...last].map((group) => group.padStart(4, "0")).join("");
   return Buffer.concat([
     Buffer.from("\r\n\r\n\0\r\nQUIT\n", "latin1"),
-    // Version 2 with a client's connection, TCP over IPv6, and the number of remaining bytes.
+    // Version 2, connection of a client, TCP over IPv6, and the number of bytes that follow.
     Buffer.from([0x21, 0x21, 0, 36]),
     Buffer.from(hex, "hex"),
     Buffer.alloc(16),

@@ -7,10 +7,10 @@ import { freePort } from "./listening.ts";
 import { isRoot } from "./nobody.ts";
 import { newKey } from "./sshFleet.ts";
 
-/** Path of the program. */
+/** Path of OpenSSH's server program. */
 export const SSHD = "/usr/sbin/sshd";
 
-/** OpenSSH's server, a reference for the gateway. */
+/** A running OpenSSH server, to which tests compare the gateway. */
 export interface Sshd {
   readonly port: number;
   /** The user that may log in: the user of this process. */
@@ -26,7 +26,7 @@ export interface Sshd {
  */
 export async function startSshd(folder: string, ...keys: readonly string[]): Promise<Sshd | undefined> {
   if (!existsSync(SSHD)) return undefined;
-  // Packages create this directory when the system's sshd starts.
+  // This directory must exist. Usually the system's service for sshd creates it.
   if (isRoot) mkdirSync("/run/sshd", { recursive: true, mode: 0o755 });
   const port = await freePort();
   const config = join(folder, "sshd_config");

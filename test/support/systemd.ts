@@ -8,13 +8,13 @@ const analyze = (...args: readonly string[]) => {
 
 const version = Number(/^systemd (\d+)/.exec(analyze("--version").output)?.[1] ?? 0);
 
-/** The reason why systemd cannot check units; undefined if it can. */
+/** The reason why systemd cannot check units. Undefined if it can check them. */
 export const withoutSystemd: string | undefined =
   version < 250 ? "skipped: systemd-analyze 250 or newer is not installed" : undefined;
 
-/** Expects systemd to accept unit files. The programs that they start must exist. */
+/** Expects systemd to accept unit files. The programs that the units start must exist. */
 export function expectUnderstood(...units: readonly string[]): void {
-  // Other units of this machine that they need may have faults.
+  // Ignores errors in other units of this machine that the tested units depend on.
   const { status, output } = analyze("verify", "--man=no", "--recursive-errors=no", ...units);
   expect(output.split("\n").filter((line) => line.includes("gatehouse"))).toEqual([]);
   expect(status, output).toBe(0);

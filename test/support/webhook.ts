@@ -2,15 +2,15 @@ import { createServer } from "node:http";
 import { json } from "node:stream/consumers";
 import { listening } from "./listening.ts";
 
-/** A receiver of messages of `gatehouse drift --notify`. */
+/** A server that receives the messages of `gatehouse drift --notify`. */
 export interface TestWebhook {
   /** The address, which is a secret. */
   readonly url: string;
-  /** The part of the address that no output may contain. */
+  /** The part of the address that must not occur in any output. */
   readonly secret: string;
-  /** All received messages, also rejected ones. */
+  /** All messages that were received, including those that the receiver rejected. */
   readonly messages: readonly unknown[];
-  /** Sets the answers to the next messages. Later messages are answered with 200 again. */
+  /** Sets the responses to the next messages. The receiver responds to later messages with status 200. */
   answer(...answers: readonly { readonly status: number; readonly headers?: Record<string, string> }[]): void;
   stop(): Promise<void>;
 }

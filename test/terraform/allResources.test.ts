@@ -31,7 +31,10 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
   const withAll = (configurations: ReadonlyMap<string, object>) => ({
     resource: Object.fromEntries([...configurations].map(([type, one]) => [type, { one }])),
   });
-  /** All definitions for one root module. The two resources that tag a device use different devices. */
+  /**
+   * Definitions of all resources, in one root module. The two resources that add tags to a device use different
+   * devices.
+   */
   const samples = () => new Map(definitions.map((each) => [typeOf(each), sampleConfiguration(each, world)]));
 
   it("are created, changed, replaced, imported and destroyed, with an empty plan after each apply", async () => {
@@ -67,7 +70,8 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     other.write({ ...withAll(changed), import: imports });
     const importPlan = await other.plan();
     const wrong = changesIn(importPlan).filter((line) => !/: (no-op\+import)$/.test(line));
-    // No object contains the settings of later runs: when to rotate a key, and what a destroy does.
+    // These resources are updated, since an import cannot read settings of later runs from the object: when to rotate a
+    // key, and what a destroy does.
     const ofRuns = ["api_key", "device", "namespace"];
     expect(wrong.sort()).toEqual(ofRuns.map((kind) => `gatehouse_${kind}.one: update+import`));
 
@@ -85,7 +89,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     expect(await world.client.listApiKeys()).toEqual([]);
   });
 
-  it("are imported and updated in place, and the values that an update does not change stay known, as planned", async () => {
+  it("are imported and updated in place, and values that an update does not change stay known in the plan", async () => {
     await world.restoreDevices();
     const all = samples();
     const bases = new Map([...all].map(([type, { base }]) => [type, base]));
@@ -100,7 +104,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     await root.apply();
     expect(await root.changes()).toEqual([]);
 
-    // Options of a run do not change an object.
+    // Options that only control runs do not change an object.
     for (const adopt of [true, "overwrite", false, undefined]) {
       const adopting = definitions.map((each): [string, object] => {
         const base = bases.get(typeOf(each)) ?? {};
@@ -118,7 +122,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     root.write(withAll(new Map(edited)));
     const plan = await root.plan();
     expect(changesIn(plan).filter((line) => !line.endsWith(": update"))).toEqual([]);
-    // All resources except the tag attachment, where every input forces a replacement.
+    // All resources are updated except the tag attachment, whose inputs all force a replacement.
     expect(changesIn(plan)).toHaveLength(definitions.length - 1);
     for (const { address, change } of plan.resource_changes ?? []) {
       expect(JSON.stringify(change.after_unknown), address).not.toContain("true");

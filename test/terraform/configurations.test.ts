@@ -31,7 +31,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
   beforeEach(() => {
     root = newModule();
   });
-  // Objects of a failed test must not make other tests fail.
+  // Deletes objects that a failed test left, so that they do not affect other tests.
   afterEach(async () => {
     const { client } = fleet;
     for (const { fingerprint } of await client.getPublicKeys())
@@ -56,13 +56,13 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     filter: { hostname: ".*" },
     ...more,
   });
-  /** An expression in a JSON configuration. */
+  /** Returns an expression in the form of a JSON configuration. */
   const ref = (expression: string) => `\${${expression}}`;
-  /** The output of Terraform without line breaks and frames. */
+  /** Returns the output of Terraform without line breaks and frames. */
   const wordsIn = (output: string) => output.replaceAll(/[│\s]+/g, " ");
   const one = (type: string, values: object) => ({ resource: { [`gatehouse_${type}`]: { one: values } } });
 
-  it("upgrade states of older versions, whose nested objects lack members, without a diff", async () => {
+  it("upgrade states of older versions, in which nested objects lack members, without a change in the plan", async () => {
     const rule = { login: "^deploy$", target: "^db-1:5432$" };
     const settings = { session_record: false, session_idle_minutes: 15, ssh_forwarding: [rule] };
     const configuration = (one: object) => ({ resource: { gatehouse_namespace: { one } } });
@@ -137,14 +137,14 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     root.write(configured(one("public_key", key()).resource));
     await root.apply();
     expect(await root.changes()).toEqual([]);
-    // The dependency is recreated: the plan cannot read the object, but does not lose it.
+    // The URL is unknown in this plan, so the provider cannot read the object. The object must stay in the state.
     const { output } = await root.run("plan", "-replace=terraform_data.url");
     expect(output).toContain("Not refreshed");
     expect(output).not.toContain("gatehouse_public_key.one will be");
     await root.must("destroy", "-auto-approve");
   });
 
-  it("get errors with the place and the allowed values before an apply", async () => {
+  it("with errors are rejected before an apply, with the location and the allowed values", async () => {
     root.write({
       resource: {
         gatehouse_public_key: {
@@ -173,7 +173,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect(words).not.toContain("sourceIp");
   });
 
-  it("declare an object once: the plan rejects duplicates", async () => {
+  it("that declare an object twice are rejected in the plan", async () => {
     const email = "ana@example.com";
     root.write({
       resource: { gatehouse_member: { one: { email, role: "observer" }, two: { email, role: "operator" } } },
@@ -183,7 +183,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect(wordsIn(output)).toContain("manage the same object; remove one of the two");
   });
 
-  it("never remove an object that another resource declares: the plan is rejected", async () => {
+  it("that would remove an object of another resource are rejected in the plan", async () => {
     const declared = key();
     const namespace = { name: "trial" };
     root.write({
@@ -194,7 +194,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
       },
     });
     await root.apply();
-    // The resources are renamed without a moved block.
+    // The second configuration renames the resources without a moved block.
     const renamed = {
       resource: {
         gatehouse_public_key: { b: { ...declared, adopt: true } },
@@ -211,7 +211,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     root.write({ ...renamed, moved: types.map((type) => ({ from: `${type}.a`, to: `${type}.b` })) });
     await root.apply();
     expect(await root.changes()).toEqual([]);
-    // Two resources have one object, and one of the resources is removed.
+    // The state has two resources for one object, and the configuration removes one of these resources.
     const twice = { ...renamed.resource, gatehouse_public_key: { b: declared, c: declared } };
     const [found] = await fleet.client.getPublicKeys();
     root.write({ resource: twice, import: [{ to: "gatehouse_public_key.c", id: found?.fingerprint }] });
@@ -222,7 +222,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect(await fleet.client.getNamespaces()).toHaveLength(1);
   });
 
-  it("are replaced with the flag -replace", async () => {
+  it("replace objects with the flag -replace", async () => {
     root.write({
       resource: {
         gatehouse_public_key: { one: key() },
@@ -265,14 +265,14 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
       `adopted the existing object ${fleet.tenant}/${existing?.id}`,
     );
     expect(await root.changes()).toEqual([]);
-    // Removing adopt changes nothing.
+    // If the configuration no longer sets adopt, nothing changes.
     root.write(one("firewall_rule", rule()));
     expect(await root.changes()).toEqual([]);
     await destroy();
     expect(await client.getFirewallRules()).toEqual([]);
   });
 
-  it("get the service's cause if an overwrite fails, and errors with their unmodified values", async () => {
+  it("report the service's cause if an overwrite fails, and errors with unmodified values", async () => {
     const { client } = fleet;
     await client.inviteMember({
       params: { tenant: fleet.tenant },
@@ -308,7 +308,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     await client.removeMember({ params: { tenant: fleet.tenant, uid: member?.id ?? "" } });
   });
 
-  it("import by natural names, in every namespace", async () => {
+  it("import objects by natural names, in every namespace", async () => {
     root.write({
       resource: {
         gatehouse_public_key: { one: key() },
@@ -368,12 +368,12 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     root.write(one("public_key", key()));
     await root.apply();
     const [{ declaredBy } = {}] = await fleet.client.getPublicKeys();
-    // The provider runs in the folder that it was started in.
+    // The provider runs in the folder in which the test started it.
     expect(declaredBy).toMatchObject({ stack: "default", resource: "gatehouse_public_key" });
     await destroy();
   });
 
-  it("move and forget resources, and read states of other versions", async () => {
+  it("can move and forget resources, and use states of other versions", async () => {
     root.write(one("public_key", key()));
     await root.apply();
     const file = join(root.folder, "terraform.tfstate");
@@ -419,7 +419,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     root.write(of(secrets[0], 1));
     await root.apply();
     expect(await root.changes()).toEqual([]);
-    // Another secret alone is no change, since Terraform does not store it.
+    // A new secret with the same version is no change, since Terraform does not store the secret.
     root.write(of(secrets[1], 1));
     expect(await root.changes()).toEqual([]);
     root.write(of(secrets[1], 2, { overlap: 2 }));
@@ -430,7 +430,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect([await opens(secrets[0]), await opens(secrets[1])]).toEqual([true, true]);
     root.write(of(secrets[2], 3));
     await root.apply();
-    // Without an overlap the old keys end at once.
+    // Without an overlap, the update revokes the old keys at once.
     expect(await Promise.all(secrets.map(opens))).toEqual([false, false, true]);
     await destroy();
     expect(await fleet.client.listApiKeys()).toEqual([]);
@@ -438,7 +438,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     for (const secret of secrets) expect(written).not.toContain(secret);
   });
 
-  it("reject in the apply an invalid secret that is unknown in the plan, like one of uuid(), and create no key", async () => {
+  it("with an invalid secret that is unknown in the plan, for example from uuid(), fail in the apply and create no key", async () => {
     const secret = "b1946ac9-2e37-1c0e-9f5d-0123456789ab";
     root.write({
       resource: {
@@ -455,7 +455,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect(await fleet.client.listApiKeys()).toEqual([]);
   });
 
-  it("call functions, and read existing objects", async () => {
+  it("can call functions, and read existing objects", async () => {
     const data = sshKeyLine("x");
     await fleet.client.createPublicKey({
       body: {

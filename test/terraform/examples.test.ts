@@ -23,7 +23,7 @@ describe.runIf(hasTerraform)(`the examples of the reference under ${LABEL}`, () 
     provider = await startProvider(fleet.env);
     for (const name of ["edge-01", "edge-02", "web-01"]) await fleet.enroll(name);
     await fleet.enroll("gate-old", "02:00:00:00:0a:01");
-    // The objects that the data sources read.
+    // Creates the objects that the data sources of the examples read.
     const { client, tenant } = fleet;
     const uid = await fleet.enroll("lab-01");
     await client.updateDeviceTags({ params: { uid }, body: { tags: ["lab"] } });
@@ -41,7 +41,7 @@ describe.runIf(hasTerraform)(`the examples of the reference under ${LABEL}`, () 
     await fleet.stop();
   });
 
-  /** All files of examples as one root module, with values for their variables. */
+  /** Writes all example files to one root module, with values for the variables of the examples. */
   function moduleOf(kinds: readonly string[]): RootModule {
     const root = new RootModule(testFolder(), { ...provider.env, ...fleet.env });
     for (const kind of kinds) {
@@ -58,7 +58,7 @@ describe.runIf(hasTerraform)(`the examples of the reference under ${LABEL}`, () 
     return root;
   }
 
-  it("are applied as they are, and the next plan is empty", async () => {
+  it("are applied without changes, and the next plan is empty", async () => {
     const root = moduleOf(KINDS);
     await root.apply();
     expect(await root.changes()).toEqual([]);
@@ -66,13 +66,13 @@ describe.runIf(hasTerraform)(`the examples of the reference under ${LABEL}`, () 
     expect(await fleet.client.getPublicKeys()).toHaveLength(1);
   });
 
-  it("open a session token", async () => {
+  it("provide a session token as an ephemeral value", async () => {
     const root = moduleOf(["provider", "ephemeral-resources"]);
     writeFileSync(join(root.folder, "use.tf"), 'data "gatehouse_tags" "all" {}\n');
     expect(await root.must("plan")).toContain("Opening complete");
   });
 
-  it("are in the canonical format", async () => {
+  it("have the format of terraform fmt", async () => {
     const { code, output } = await new RootModule(EXAMPLES, {}).run("fmt", "-check", "-recursive");
     expect([code, output]).toEqual([0, ""]);
   });

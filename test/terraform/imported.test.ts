@@ -13,7 +13,9 @@ import { requestsDuring } from "../support/requests.ts";
 import { SEED } from "../support/seed.ts";
 import { hasTerraform, LABEL, RootModule, startProvider } from "./support/terraform.ts";
 
-/** Texts that Terraform would interpret if they were not escaped. */
+/**
+ * Texts that Terraform would interpret as expressions or escapes if the generated configuration did not escape them.
+ */
 const NASTY: readonly string[] = [
   // biome-ignore lint/suspicious/noTemplateCurlyInString: it is not a template
   ...["${x}", "$${x}", "%{if}", "%%{ for }", '"', "\\", "\\n", "two\nlines", "tab\there", "#", "//", "/*"],
@@ -22,24 +24,24 @@ const NASTY: readonly string[] = [
   ...["7", "-", "_", "ana", "ana-2", "ana 2", " ", "constructor", "each.key", "x".repeat(200)],
 ];
 
-/** A text that Terraform normalizes. */
+/** A text whose Unicode form Terraform normalizes. */
 const NOT_NORMAL = "ke\u0301y";
 
-/** The end of an API key's name. Such names have no white space and at most 20 characters. */
+/** The end of each API key's name. Names of API keys have no white space and at most 20 characters. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: it is not a template
 const NASTY_NAME = '"\\${x}%{if}';
 
 const isWrite = (request: string) => !/^(GET|POST \/api\/(login|auth))/.test(request);
 
-/** The numbers of objects in a namespace, beside a key that cannot be imported. */
+/** The numbers of objects in a namespace. The namespace also contains a key that Terraform cannot import. */
 interface Contents {
-  /** Public keys, with names of NASTY. */
+  /** Number of public keys. Their names contain the texts of NASTY. */
   readonly keys: number;
-  /** Objects of each other kind. */
+  /** Number of objects of each other kind. */
   readonly others: number;
 }
 
-/** Fills the first user's namespace. */
+/** Creates the objects in the first user's namespace. */
 async function fill({ client, tenant, service }: Fleet, { keys, others }: Contents): Promise<void> {
   const connectionAnnouncement = NASTY.join("\n");
   const settings = {
@@ -103,17 +105,25 @@ describe(`existing objects, imported by ${LABEL}`, { timeout: 60_000 }, () => {
     return existsSync(join(out, "data")) ? readdirSync(join(out, "data")) : [];
   }
 
-  it.runIf(hasTerraform)("give a plan with only imports, and then an empty plan", async () => {
+  it.runIf(hasTerraform)("result in a plan with only imports, and then in an empty plan", async () => {
     expect(await imported({ keys: NASTY.length, others: 4 })).toEqual(["keys.json"]);
   });
 
-  it.runIf(hasTerraform)("give such plans if every kind is a table", { tags: ["long"] }, async () => {
-    expect(await imported({ keys: 13, others: 13 })).toHaveLength(5);
-  });
+  it.runIf(hasTerraform)(
+    "result in the same plans if the configuration contains a table for every kind",
+    { tags: ["long"] },
+    async () => {
+      expect(await imported({ keys: 13, others: 13 })).toHaveLength(5);
+    },
+  );
 
-  it.runIf(hasTerraform)("give such plans if no kind is a table", { tags: ["long"] }, async () => {
-    expect(await imported({ keys: 12, others: 1 })).toEqual([]);
-  });
+  it.runIf(hasTerraform)(
+    "result in the same plans if the configuration contains no table",
+    { tags: ["long"] },
+    async () => {
+      expect(await imported({ keys: 12, others: 1 })).toEqual([]);
+    },
+  );
 });
 
 describe("gatehouse import --format terraform", () => {
@@ -133,7 +143,7 @@ describe("gatehouse import --format terraform", () => {
 });
 
 describe(`texts in a configuration of ${LABEL}`, () => {
-  it.runIf(hasTerraform)("keep their values", async () => {
+  it.runIf(hasTerraform)("keep their values after Terraform has evaluated them", async () => {
     const parts = fc.oneof(fc.constantFrom(...NASTY), fc.string({ unit: "binary", maxLength: 5 }));
     const texts = fc.array(parts, { maxLength: 6 }).map((some) => some.join("").toWellFormed());
     const values = [...NASTY, ...fc.sample(texts, { seed: SEED, numRuns: 300 })];

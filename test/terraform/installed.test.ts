@@ -45,7 +45,7 @@ describe("gatehouse terraform install", () => {
     },
   );
 
-  it("reports a folder that it cannot write", async () => {
+  it("reports a folder without write permission", async () => {
     const file = join(testFolder(), "file");
     writeFileSync(file, "");
     const { code, stderr } = await gatehouse(["terraform", "install", "--mirror", file]);
@@ -56,7 +56,7 @@ describe("gatehouse terraform install", () => {
   });
 });
 
-describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () => {
+describe.runIf(hasTerraform)(`the installed provider with ${LABEL}`, () => {
   let fleet: Fleet;
   beforeAll(async () => {
     fleet = await startFleet(["ana"]);
@@ -64,7 +64,7 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
   });
   afterAll(() => fleet.stop());
 
-  /** A home folder in which `gatehouse` is a command. */
+  /** Returns an environment with a new home folder, in which `gatehouse` is a command. */
   function newHome(): NodeJS.ProcessEnv {
     const home = testFolder();
     const bin = join(home, "bin");
@@ -75,11 +75,11 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
     return { ...environmentWithout("GATEHOUSE_", "TF_"), HOME: home, PATH: path, TF_CLI_ARGS: "-no-color" };
   }
 
-  /** The lines of the shell blocks in a text. */
+  /** Returns the lines of all shell code blocks in a text. */
   const linesIn = (text: string) =>
     [...text.matchAll(/^```sh\n(.*?)^```$/gms)].flatMap(([, block = ""]) => block.trim().split("\n"));
 
-  /** Runs lines one after the other, with the settings of this service in place of the exported ones. */
+  /** Runs lines in order. Replaces the exported settings with the settings of the test's service. */
   async function type(lines: readonly string[], folder: string, before: (line: string) => Promise<void>) {
     const env = newHome();
     const { GATEHOUSE_URL, GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD } = fleet.env;
@@ -95,7 +95,7 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
     return typed;
   }
 
-  it("works as in the README", { tags: ["long"], timeout: 5 * MINUTE }, async () => {
+  it("runs the commands of the README", { tags: ["long"], timeout: 5 * MINUTE }, async () => {
     const readme = readFileSync(join(ROOT, "README.md"), "utf8");
     const section = readme.split("\n## ").find((part) => part.startsWith("Terraform and OpenTofu\n")) ?? "";
     const folder = testFolder();
@@ -108,7 +108,7 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
     await fleet.client.deleteFirewallRule({ params: { id: rule?.id ?? "" } });
   });
 
-  it("works as in the README of the example", { tags: ["long"], timeout: 5 * MINUTE }, async () => {
+  it("runs the commands in the README of the example", { tags: ["long"], timeout: 5 * MINUTE }, async () => {
     const folder = testFolder();
     cpSync(EXAMPLE, folder, { recursive: true });
     const drift = "terraform plan -refresh-only -detailed-exitcode";
@@ -145,7 +145,7 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
     expect(await fleet.client.getPublicKeys()).toEqual([]);
   });
 
-  /** A root module whose provider is in a mirror of its own. */
+  /** Creates a root module whose provider comes from a separate mirror. */
   async function mirrored(env: Readonly<Record<string, string>> = {}): Promise<RootModule> {
     const mirror = testFolder();
     const { stdout } = await gatehouse(["terraform", "install", "--mirror", mirror]);
@@ -156,7 +156,7 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
 
   const rule = { action: "deny", priority: 1, source_ip: ".*", username: ".*", filter: { hostname: ".*" } };
 
-  it("is found in a mirror, and trusts only Terraform", async () => {
+  it("is installed from a provider mirror, and trusts only Terraform", async () => {
     const root = await mirrored(fleet.env);
     root.write({ resource: { gatehouse_firewall_rule: { one: rule } } });
     expect(await root.must("init")).toContain("Installing gatehouse-access/gatehouse");

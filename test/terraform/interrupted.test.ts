@@ -66,14 +66,14 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
       },
     },
   });
-  /** A root module whose provider, a new process, reaches the service through this proxy. */
+  /** Creates a root module with a new provider process, which connects to the service through this proxy. */
   const moduleAt = async ({ url }: { readonly url: string }, folder = testFolder()) => {
     const env = { ...fleet.env, GATEHOUSE_URL: url };
     provider = await startProvider(env);
     return new RootModule(folder, { ...provider.env, ...env });
   };
 
-  it("creates an object once if the answer is lost", async () => {
+  it("creates an object only once if the response is lost", async () => {
     const root = await moduleAt(lossy);
     root.write({ resource: { ...keys().resource, ...rule().resource } });
     for (const path of [KEYS, "/api/firewall/rules"]) {
@@ -86,7 +86,7 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
     expect(await fleet.client.getFirewallRules()).toHaveLength(1);
   });
 
-  it("completes its started operations, and the next apply does the rest", async () => {
+  it("completes the operations that have started, and the next apply performs the remaining operations", async () => {
     const root = await moduleAt(holding);
     root.write(keys());
     const request = holding.hold(`POST ${KEYS}`);
@@ -96,7 +96,7 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
     await expect.poll(apply.output).toContain("Interrupt received");
     request.release();
     expect((await apply.ended).code).toBe(1);
-    // The other key may have started before Terraform stopped. The state contains every existing key.
+    // Terraform may have started a second key before it stopped. The state must contain every key that exists.
     const created = await fleet.client.getPublicKeys();
     const held = root.state().resources.flatMap(({ instances }) => instances);
     expect(held).toHaveLength(created.length);
@@ -118,7 +118,7 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
       1,
     ],
   ])(
-    "creates no second %s after its provider is killed, and prints a remedy",
+    "creates no second %s after the provider is killed, and prints a remedy",
     async (_kind, declared, adopting, request, list, count) => {
       const root = await moduleAt(holding);
       root.write(declared);
@@ -129,7 +129,7 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
       process.kill(provider?.pid ?? 0, "SIGKILL");
       held.release();
       expect((await apply.ended).code).toBe(1);
-      // The service received the request. It creates an object that no state contains.
+      // The service still processes the request, and creates an object that the state does not contain.
       await expect.poll(async () => (await list()).length).toBe(before + 1);
       provider = await startProvider({ ...fleet.env, GATEHOUSE_URL: holding.url });
       const next = new RootModule(root.folder, { ...provider.env, ...fleet.env, GATEHOUSE_URL: holding.url });
@@ -157,7 +157,7 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
       },
     });
     const apiKeys = () => fleet.client.listApiKeys();
-    /** A root module after a rotation of its key that lost all answers to one kind of request. */
+    /** Creates a root module and rotates its key, while the proxy loses all responses to one kind of request. */
     const interrupted = async (lost: string) => {
       const root = await moduleAt(lossy);
       root.write(apiKey(1));
@@ -196,11 +196,11 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
     });
   });
 
-  it("keeps the state of an object that it could not update", async () => {
+  it("keeps the previous state of an object if the update fails", async () => {
     const root = await moduleAt(lossy);
     root.write(keys());
     await root.apply();
-    // The key is deleted between the plan and the apply, so the update fails.
+    // A deletion of the key between the plan and the apply causes the update to fail.
     const [first] = await fleet.client.getPublicKeys();
     root.write(keys({ username: "^ana$" }));
     await root.must("plan", "-out=plan");
@@ -217,7 +217,7 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
   });
 
   it("leaves no provider behind when Terraform is killed", async () => {
-    // Attached providers outlive the commands by design. This one is started as Terraform starts it.
+    // The test starts the provider as Terraform does. A provider that Terraform attaches to keeps running by design.
     const parent = `const { spawn } = require("node:child_process");
       const child = spawn(${JSON.stringify(PROVIDER)}, { env: { ...process.env, PLUGIN_PROTOCOL_VERSIONS: "6",
         TF_PLUGIN_MAGIC_COOKIE: "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2" } });

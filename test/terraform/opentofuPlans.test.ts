@@ -14,7 +14,7 @@ import { changesIn, hasTofu, type PlanJson, RootModule, TOFU_LABEL } from "./sup
 
 const isRecording = Boolean(process.env.GATEHOUSE_RECORD);
 const recordedFile = (name: string) => join(import.meta.dirname, "recorded", `opentofu-${name}.json`);
-/** The service and the namespaces of a plan. Recorded plans contain these values. */
+/** The address of the service and the ids of the namespaces in a plan. A recorded plan contains these values. */
 const RECORDED = {
   url: "https://access.example.org",
   here: "00000000-0000-4000-8000-000000000000",
@@ -22,7 +22,7 @@ const RECORDED = {
 };
 type World = typeof RECORDED;
 
-/** A plan for another service and its namespaces. */
+/** Values of another service and of its namespaces. */
 const movedTo = (plan: string, from: World, to: World): string =>
   (Object.keys(from) as (keyof World)[]).reduce((text, name) => text.replaceAll(from[name], to[name]), plan);
 
@@ -37,7 +37,7 @@ const key = (name: "ana" | "ben", username: string, more: object = {}) => ({
 });
 const keys = (all: object, more: object = {}) => ({ resource: { gatehouse_public_key: all }, ...more });
 
-/** A key in each namespace, by instances of one provider block. */
+/** A key in each namespace. One provider block with for_each configures an instance for each namespace. */
 const eachTenant = ({ here, second }: World, block: object) =>
   keys(
     { ana: key("ana", "^root$", { for_each: `\${local.tenants}`, provider: "gatehouse.each[each.key]" }) },
@@ -56,12 +56,12 @@ interface Review {
 
 const STAYS = "leaves its object unmanaged on the service; the access that the object gives remains";
 
-/** A plan, with the resources applied before it and the expected review. */
+/** A scenario: a plan, the resources that are applied before it, and the expected review. */
 interface Scenario extends Review {
-  /** The name of the recording. */
+  /** The file name of the recorded plan. */
   readonly name: string;
   readonly title: string;
-  /** The keys that are applied before. */
+  /** The keys that are applied before the plan. */
   readonly before: Readonly<Record<string, ReturnType<typeof key>>>;
   readonly after: (world: World) => Readonly<Record<string, unknown>>;
   readonly flags?: readonly string[];
@@ -162,7 +162,7 @@ describe("a plan of OpenTofu", () => {
 
   describe.runIf(hasTofu)(`created by ${TOFU_LABEL}`, { tags: ["long"], timeout: 180_000 }, () => {
     let root: RootModule;
-    // OpenTofu starts the provider, as a process for each instance of a block.
+    // OpenTofu must start the provider itself: it starts a process for each instance of a provider block.
     beforeEach(async () => {
       const mirror = testFolder();
       const settings = join(mirror, "tofurc");
@@ -186,7 +186,7 @@ describe("a plan of OpenTofu", () => {
       await expectReview(text, scenario);
     });
 
-    it("is reviewed if state and plan are encrypted", async () => {
+    it("can be reviewed if the state and the plan are encrypted", async () => {
       const encryption = {
         key_provider: { pbkdf2: { here: { passphrase: "correct-horse-battery", iterations: 200_000 } } },
         method: { aes_gcm: { here: { keys: "key_provider.pbkdf2.here" } } },

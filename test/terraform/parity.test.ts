@@ -16,14 +16,17 @@ import {
 
 type Values = Record<string, unknown>;
 
-/** Inputs that control later runs. No object on the service contains them. */
+/** Inputs that only control later runs. Objects on the service do not contain them. */
 const OF_RUNS = ["adopt", "forceDestroy", "rotateBefore", "overlap", "keepers", "onDestroy"];
 
-/** An estate: at most one object of each kind, in the user's own namespace, as a program declares it. */
+/**
+ * A random estate in the user's own namespace, with at most one object of each kind, in the form of a program's inputs.
+ */
 const estates = fc
   .record(
     Object.fromEntries(definitions.map(({ name }) => [name, programs(name)])),
-    // Only the creator of an API key knows its secret. Pulumi states must contain it, and Terraform states must not.
+    // The service returns the secret of an API key only to its creator. Pulumi states must contain this secret, and
+    // Terraform states must not contain it.
     { requiredKeys: ["PublicKey"] },
   )
   .map(({ ApiKey: _apiKey, ...estate }) => estate as Readonly<Record<string, Values>>)
@@ -34,7 +37,7 @@ const estates = fc
     }),
   );
 
-describe.runIf(hasTerraform)(`one estate by Pulumi and by ${LABEL}`, () => {
+describe.runIf(hasTerraform)(`the same objects with Pulumi and with ${LABEL}`, () => {
   let world: World;
   let provider: AttachedProvider;
   beforeAll(async () => {

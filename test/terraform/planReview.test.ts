@@ -19,10 +19,10 @@ import {
 
 const ROOT = join(import.meta.dirname, "..", "..");
 
-/** The module of the installed package that policy tests import. */
+/** The module in the installed package that policy tests import. */
 const WRITTEN = join(ROOT, "provider", "dist", "policyTests", "written", "index.js");
 
-/** The assertion of a check block. Every plan reads the data source of the check. */
+/** The assertion in a check block. Because of the check, every plan reads the data source again. */
 const ASSERTION = { condition: `\${length(data.gatehouse_devices.all.devices) > 0}`, error_message: "none" };
 
 describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
@@ -68,7 +68,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
   const run = (...args: readonly string[]) =>
     gatehouse([...args, "--terraform", planFile], { ...fleet.env, GATEHOUSE_NOTIFY_URL: hook.url });
 
-  it("is reviewed and evaluated for access before the apply, and manual changes are drift", async () => {
+  it("can be reviewed and evaluated for access before the apply, and reports manual changes as drift", async () => {
     await plan(estate("^root$"));
     const first = await run("review", root.folder);
     expect(first.code).toBe(0);
@@ -171,7 +171,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     await plan(both("^root$"));
     expect(await save()).toMatchObject({ code: 0 });
     const before = readFileSync(planFile, "utf8");
-    // An agent reports a value that it did not report before.
+    // An agent's report changes a value that the data source reads.
     await agentCall(fleet.client, "edge-03", mac, fleet.tenant, "v0.19.9");
     await plan(both("^root$"));
     expect(before).not.toContain("v0.19.9");
@@ -183,7 +183,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
 
     await root.must("destroy", "-auto-approve");
 
-    // The digest contains the expression of a value that is unknown until the apply, and no sensitive value.
+    // For a value that is unknown until the apply, the digest contains the expression. It contains no sensitive value.
     const later = (pattern: string, more: object = {}) => ({
       ...{ ...estate(pattern), variable: { secret: { default: "1234", sensitive: true } }, ...more },
       ...{ check: { now: { data: { gatehouse_devices: { all: {} } }, assert: ASSERTION } } },
@@ -222,13 +222,13 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     const useless = await compare();
     expect([useless.code, useless.stderr]).toEqual([
       1,
-      expect.stringContaining("reviewed: it is not a saved review of a Terraform plan"),
+      expect.stringContaining("reviewed: the file is not a saved review of a Terraform plan"),
     ]);
     const pulumi = await gatehouse(["review", root.folder, "--same-as", kept], fleet.env);
     expect([pulumi.code, pulumi.stderr]).toEqual([1, expect.stringContaining("--same-as")]);
   });
 
-  it("reports values that are unknown before the apply, and does not guess them", async () => {
+  it("has a review that reports values that are unknown before the apply", async () => {
     const data = { resource: { terraform_data: { who: { input: "^root$" } } } };
     const pattern = `\${terraform_data.who.output}`;
     await plan({ resource: { ...data.resource, ...estate(pattern).resource } });
@@ -254,7 +254,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     expect(stdout).not.toContain("Limitations");
   });
 
-  it("keeps the access of a key that it only forgets", async () => {
+  it("keeps the access of a key that the plan only removes from the state", async () => {
     await plan(estate("^root$"));
     await root.must("apply", "plan");
     await plan({ removed: { from: "gatehouse_public_key.ana", lifecycle: { destroy: false } } });
@@ -269,7 +269,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     await fleet.client.deletePublicKey({ params: { fingerprint } });
   });
 
-  it("is checked by the policy tests beside it", async () => {
+  it("is checked by the policy tests in its folder", async () => {
     writeFileSync(
       join(root.folder, "roots.policy.ts"),
       `import { expect, policyTest } from ${JSON.stringify(WRITTEN)};
@@ -318,7 +318,7 @@ policyTest("no root login", ({ access }) => {
         join(root.folder, "roots.policy.ts"),
         `import { policyTest } from ${JSON.stringify(WRITTEN)};\npolicyTest("all is well", () => {});\n`,
       );
-    /** The exit codes of all commands that read the plan, and the output of the review. */
+    /** Returns the exit codes of all commands that read the plan, and the output of the review. */
     async function codes(): Promise<{ readonly all: readonly (number | null)[]; readonly text: string }> {
       policy();
       const run = (...args: readonly string[]) =>
@@ -335,7 +335,7 @@ policyTest("no root login", ({ access }) => {
     const url = () => fleet.service.url;
 
     const UNKNOWN = /provider gatehouse: (url|tenant) is unknown in the plan/;
-    // The review still covers the possible changes.
+    // The review also reports changes that may happen after the apply.
     const GAINED = "key ana gains every login on edge-01";
     it.each<[string, () => object, readonly unknown[], string | RegExp]>([
       [
@@ -360,7 +360,7 @@ policyTest("no root login", ({ access }) => {
         UNKNOWN,
       ],
       [
-        // The plan has the default, whatever value the run used.
+        // The plan contains the default value of the variable, even if the run used another value.
         "an ephemeral variable",
         () => ({
           variable: { url: { default: url(), ephemeral: true } },
@@ -423,7 +423,7 @@ policyTest("no root login", ({ access }) => {
       },
     );
 
-    it("has these exit codes in Terraform's native syntax too", async () => {
+    it("results in the same exit codes if the configuration is in Terraform's native syntax", async () => {
       const native = async (expression: string) => {
         const block = `variable "url" {\n  default = "${url()}"\n}\nprovider "gatehouse" {\n  url = ${expression}\n}\n`;
         writeFileSync(join(root.folder, "service.tf"), block);
@@ -439,7 +439,7 @@ policyTest("no root login", ({ access }) => {
       }
     });
 
-    it("is incomplete if its run failed", async () => {
+    it("is incomplete if the run of the plan failed", async () => {
       await plan(ROOT_ALLOWED);
       writeFileSync(
         planFile,
@@ -450,7 +450,7 @@ policyTest("no root login", ({ access }) => {
       expect(text).toContain("the plan is incomplete, since its run failed");
     });
 
-    it("is read with any local name of the provider", async () => {
+    it("can be read with any local name of the provider", async () => {
       const source = "gatehouse-access/gatehouse";
       const { ana } = ROOT_ALLOWED.resource.gatehouse_public_key;
       const configuration = {
@@ -458,12 +458,13 @@ policyTest("no root login", ({ access }) => {
         variable: { tenant: { default: fleet.tenant } },
         provider: { gh: { url: url(), tenant: `\${var.tenant}` } },
         resource: { gatehouse_public_key: { ana: { ...ana, provider: "gh" } } },
-        // A module with another local name, so that the plan also has a block of that name.
+        // A module that uses another local name for the provider, so that the plan also has a provider block of that
+        // name.
         module: { inner: { source: "./inner", providers: { gatehouse: "gh" } } },
       };
       const inner = new RootModule(join(root.folder, "inner"), root.env);
       inner.write({});
-      // The environment sets neither service nor namespace: only the plan contains them.
+      // The environment contains neither the service nor the namespace, so both must come from the plan.
       const { GATEHOUSE_URL: _url, GATEHOUSE_TENANT: _tenant, ...bare } = fleet.env;
       const run = (...args: readonly string[]) => gatehouse([...args, "--terraform", planFile], bare);
       root.write(configuration);
@@ -502,7 +503,7 @@ policyTest("no root login", ({ access }) => {
       await root.must("destroy", "-auto-approve");
     });
 
-    it("is reviewed with the caller's credential alone if a block has one for another namespace", async () => {
+    it("is reviewed only with the caller's credential, even if a provider block has a credential for another namespace", async () => {
       await fleet.service.createUser({ username: "neighbor", password: "correct-horse" });
       const credential = passwordCredential({ username: "neighbor", password: "correct-horse" });
       await using neighbor = createClient({ url: url(), credential });
@@ -527,7 +528,7 @@ policyTest("no root login", ({ access }) => {
     });
   });
 
-  it("is distinguished from other files", async () => {
+  it("in JSON is distinguished from other files", async () => {
     const of = async (text: string) => {
       writeFileSync(planFile, text);
       return run("review", root.folder);

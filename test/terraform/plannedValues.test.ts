@@ -9,23 +9,23 @@ import { startWorld, type World } from "../provider/support/world.ts";
 
 type Values = Record<string, unknown>;
 
-/** Inputs that control later runs. No object on the service contains them. */
+/** Inputs that only control later runs. Objects on the service do not contain them. */
 const OF_RUNS = ["forceDestroy", "rotateBefore", "overlap", "keepers", "onDestroy"];
 
-/** The spelling of values that have several spellings. */
+/** The spelling of the values for which several spellings are valid. */
 type Spelling = "as it is" | "one way" | "another way";
 
 const pick = (values: Values, names: readonly string[]): Values =>
   Object.fromEntries(names.map((name) => [name, values[name]]));
 
-/** A resource, another configuration of it, and the spelling of the values in that configuration. */
+/** A random resource, a second configuration of it, and the spelling of values in the second configuration. */
 interface Case {
   readonly before: Values;
   readonly other: Values;
-  /** Names of the inputs that the second configuration has from `other`. */
+  /** Names of the inputs for which the second configuration has a different value. */
   readonly changed: readonly string[];
   readonly spelling: Spelling;
-  /** True if the state comes from an import, and not from a create. */
+  /** True if the state comes from an import. False if it comes from a create. */
   readonly isImported: boolean;
 }
 
@@ -34,7 +34,7 @@ const cases = ({ name, inputs }: ResourceDefinition): fc.Arbitrary<Case> =>
     before: programs(name),
     other: programs(name),
     changed: fc.subarray(
-      // An accepted device accepts no other status, and another device cannot have its name.
+      // Inputs that stay the same: an accepted device accepts no other status, and no second device has its name.
       Object.keys(inputs).filter(
         (input) => !(name === "Device" && ["status", "device", "tenant"].includes(input)),
       ),
@@ -44,7 +44,7 @@ const cases = ({ name, inputs }: ResourceDefinition): fc.Arbitrary<Case> =>
     isImported: fc.boolean(),
   });
 
-describe("a plan and the apply after it", () => {
+describe("a plan and the following apply", () => {
   let world: World;
   beforeAll(async () => {
     world = await startWorld();
@@ -60,7 +60,10 @@ describe("a plan and the apply after it", () => {
     }
   }
 
-  /** Equivalent inputs with another spelling. @param now the inputs of the current object */
+  /**
+   * Returns equivalent inputs in another spelling.
+   * @param now the inputs of the existing object
+   */
   async function configured(type: string, inputs: Values, spelling: Spelling, now: Values): Promise<Values> {
     if (spelling === "as it is") return inputs;
     const isFirst = spelling === "one way";
@@ -80,7 +83,7 @@ describe("a plan and the apply after it", () => {
     return Object.fromEntries(await Promise.all(entries));
   }
 
-  /** A device by its uid or its MAC address. */
+  /** Returns another selector of the same device: its uid, or its MAC address in uppercase. */
   async function deviceIn(selector: string, isFirst: boolean, { tenant, name: now }: Values) {
     const client = tenant ? world.client.forTenant(String(tenant)) : world.client;
     const names = [selector.toLowerCase(), String(now).toLowerCase()];
@@ -115,7 +118,7 @@ describe("a plan and the apply after it", () => {
             const now = isImported ? await door.read(resource, created.id, {}) : created;
             if (!now) throw new Error("the object no longer exists");
             const { inputs, failures } = await door.check(resource, created.outputs, next);
-            // Each configuration is valid, but their combination may be invalid.
+            // Each of the two configurations is valid, but a combination of their values may be invalid.
             if (failures.length > 0) return now;
             const replaces = await door.diff(resource, now.id, now.outputs, inputs);
             const isKnown = !isImported || OF_RUNS.every((name) => next[name] === undefined);

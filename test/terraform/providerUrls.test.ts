@@ -9,7 +9,7 @@ import { testFolder } from "../support/folder.ts";
 
 type Files = Readonly<Record<string, string>> | string;
 
-/** A folder with these files. A single text is the content of `main.tf`. */
+/** Creates a folder with these files. If `files` is a text, the folder has only `main.tf` with this content. */
 function folderOf(files: Files): string {
   const folder = testFolder();
   const named = typeof files === "string" ? { "main.tf": files } : files;
@@ -17,7 +17,7 @@ function folderOf(files: Files): string {
   return folder;
 }
 
-/** True if the block `gatehouse` of these files sets its url to `var.url` and nothing else. */
+/** True if the provider block `gatehouse` in these files sets its url to exactly `var.url`. */
 const isAlone = (files: Files, key = "gatehouse"): boolean => isUrlAlone(folderOf(files), key, "url");
 
 const ALONE = 'provider "gatehouse" {\n  url = var.url\n}\n';
@@ -76,7 +76,7 @@ describe("the url of a provider block", () => {
     expect(isAlone(both, "gatehouse.second")).toBe(true);
   });
 
-  it("is read from the files of OpenTofu too, and from all files that set it", () => {
+  it("is read from all files that set it, including files of OpenTofu", () => {
     expect(isAlone({ "main.tofu": ALONE })).toBe(true);
     expect(isAlone({ "main.tf": ALONE, "main.tofu": NOT_ALONE })).toBe(false);
     expect(isAlone({ "main.tf": NOT_ALONE, "main.tofu": ALONE })).toBe(false);
@@ -120,7 +120,7 @@ describe("the value of a variable", () => {
       'variable "url" {\n  validation {\n    condition = true\n  }\n  ephemeral = true\n}',
     ],
     [
-      "with another one in an override file",
+      "with another value in an override file",
       { "main.tf": 'variable "url" {}', "main_override.tf": 'variable "url" {\n  ephemeral = true\n}' },
     ],
     ["that is ephemeral, in JSON", { "main.tf.json": json({ ephemeral: true }) }],
@@ -143,7 +143,7 @@ describe("a provider block of a plan", () => {
   const TENANT = "00000000-0000-4000-8000-000000000000";
   const facts = { isUrlAlone: () => true, isInPlan: () => true };
 
-  /** The known settings of the provider in a plan with one resource. */
+  /** Returns the known settings of the provider in a plan with one resource. */
   function read(
     expressions: Readonly<Record<string, unknown>>,
     variables: Readonly<Record<string, unknown>>,
@@ -175,16 +175,16 @@ describe("a provider block of a plan", () => {
   const variable = (name: string) => ({ references: [`var.${name}`] });
   const unknown = { settings: {}, notEvaluated: [expect.stringContaining("url is unknown in the plan")] };
 
-  it("has the url of a plain variable", () => {
+  it("has a known url if the configuration sets it to a variable", () => {
     const known = { settings: { "gatehouse:url": URL }, notEvaluated: [] };
     expect(read({ url: { constant_value: URL } }, {})).toEqual(known);
     expect(read({ url: variable("url") }, { url: URL })).toEqual(known);
-    // Configurations in JSON have this form.
+    // Plans have this form if the configuration is written in JSON.
     expect(read({ url: { constant_value: `\${var.url}` } }, {})).toEqual(unknown);
     expect(read({ url: { constant_value: `\${var.url}`, ...variable("url") } }, { url: URL })).toEqual(known);
   });
 
-  it("has no url if it is not set, or if its variable is null", () => {
+  it("has no url if the configuration does not set it, or sets it to a variable with the value null", () => {
     expect(read({}, {})).toEqual({ settings: {}, notEvaluated: [] });
     expect(read({ url: variable("url") }, { url: null })).toEqual({ settings: {}, notEvaluated: [] });
   });

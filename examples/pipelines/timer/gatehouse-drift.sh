@@ -1,10 +1,10 @@
 #!/bin/sh
-# Checks for drift with the latest main branch in a clone of the policy's repository. For a timer: prints nothing unless
-# the run fails, and notifies the webhook of findings.
+# Checks for drift with the latest main branch in a clone of the policy's repository. The script is for a timer, such as
+# cron: it prints output only if the run fails, and sends findings to the webhook.
 #
-#   gatehouse-drift.sh [<file with settings>]
+#   gatehouse-drift.sh [<settings file>]
 #
-# Exit codes, as of gatehouse drift: 0 = no drift, 2 = drift found, 1 = error.
+# Exit codes, the same as those of gatehouse drift: 0 = no drift, 2 = drift found, 1 = error.
 set -eu
 if [ $# -gt 0 ]; then
   set -a
@@ -15,7 +15,7 @@ fi
 : "${POLICY:?is not set. Set it to the directory of the clone}"
 [ -n "${TERRAFORM:-}" ] || : "${STACK:?is not set. Set it to the name of the stack}"
 
-# systemd sets the directory of the credentials; cron does not.
+# systemd sets CREDENTIALS_DIRECTORY; cron does not set this variable.
 secrets=${CREDENTIALS_DIRECTORY:-/etc/gatehouse-drift/credentials}
 
 umask 077
@@ -31,7 +31,8 @@ with_secrets() {
 
 drift() {
   cd "$POLICY"
-  # An earlier run may have changed files of Terraform, OpenTofu or gatehouse in the repository, which would block a pull.
+  # Reverts files in the repository that Terraform, OpenTofu or gatehouse changed in an earlier run, since they would
+  # block a pull.
   git reset --quiet --hard
   git clean --quiet --force -- .terraform.lock.hcl
   git pull --quiet --ff-only
@@ -44,7 +45,7 @@ drift() {
     npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
     set -- npx --no-install gatehouse drift . --stack "$STACK"
   fi
-  # FLAGS contains several words.
+  # FLAGS is not quoted, since it contains several words.
   # shellcheck disable=SC2086
   with_secrets "$@" --notify "${NOTIFY:-slack}" ${FLAGS:-}
 }

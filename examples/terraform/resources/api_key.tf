@@ -1,5 +1,5 @@
-# You create the secret, which is not stored in state or plan. Store it where the key is used, for example in a vault
-# that accepts write-only values. To rotate it, increase the version.
+# You create the secret. Terraform stores the secret in neither state nor plan. Store the secret where the key is used,
+# for example in a vault that accepts write-only values. To rotate the secret, increase the version.
 variable "pipeline_secret" {
   description = "The secret of the key: a version 4 UUID."
   type        = string

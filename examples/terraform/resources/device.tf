@@ -1,4 +1,4 @@
-# Selected by MAC address because the resource changes the name.
+# The device is selected by its MAC address, because the resource changes the name.
 resource "gatehouse_device" "gate" {
   device = "02:00:00:00:0a:01"
   name   = "gate"

@@ -1,4 +1,4 @@
-# Adds a tag. Other tags of the device do not change.
+# Adds a tag to a device. Other tags of the device do not change.
 resource "gatehouse_device_tag_attachment" "audited" {
   device = "web-01"
   tag    = gatehouse_tag.audited.name

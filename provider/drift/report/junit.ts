@@ -6,7 +6,7 @@ import { driftedSentence, SENTENCES, unmanagedSentence } from "./reports.ts";
 interface Case {
   readonly group: string;
   readonly name: string;
-  /** Omitted if the case passes. */
+  /** Reason for the failure; omitted if the case passes. */
   readonly failure?: string;
 }
 

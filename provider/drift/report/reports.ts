@@ -32,7 +32,7 @@ export function driftText(c: Paint, report: DriftReport): string {
   );
 }
 
-/** The report as a Markdown comment or issue of at most `max` characters. Longer lists are cut. */
+/** The report as a Markdown comment or issue of at most `max` characters. Lists that do not fit are cut. */
 export function driftMarkdown(
   report: DriftReport,
   tests: TestedNamespace | undefined,
@@ -68,7 +68,7 @@ function acceptanceLines(c: Paint, { acceptance }: DriftReport): string[] {
   const lines = [
     ...changes,
     ...snippet.slice(0, SNIPPET_MAX),
-    ...(more > 0 ? [`… and ${more} more lines (--json has all)`] : []),
+    ...(more > 0 ? [`… and ${more} more lines (--json shows all lines)`] : []),
     ...exceptions.map((line) => `access.ignore: ${line}`),
   ];
   if (lines.length === 0) return [];
@@ -108,7 +108,7 @@ export function summaryText(report: DriftReport): string {
 
 const FIELDS_MAX = 4;
 
-/** The style of plain sentences, without marks and policy tests. */
+/** The style of plain sentences, without signs for changes and without policy tests. */
 export const SENTENCES: ReportStyle = { ...PLAIN, change: (_change, sentence) => sentence, test: () => [] };
 
 function driftSections(report: DriftReport, style: ReportStyle): Section[] {
@@ -167,7 +167,7 @@ export function driftedSentence(
   style: ReportStyle,
 ): string {
   const own = changedFields({ type, fields });
-  // Resources of other packages may differ only in outputs.
+  // For resources of other packages, only outputs may have changed.
   const changed = own.length > 0 ? own : fields;
   const shown = changed.slice(0, FIELDS_MAX);
   const more = changed.length - shown.length;

@@ -51,7 +51,7 @@ interface CliEventsOptions {
 
 interface Operation {
   readonly step: Step;
-  /** False for a component, which has no object. */
+  /** False for a component resource, since only custom resources have an object on the service. */
   readonly custom: boolean;
   readonly finish: (error?: string) => void;
 }
@@ -62,7 +62,10 @@ export class CliEvents {
   readonly #refresh: boolean;
   readonly #planning: boolean;
   readonly #values: boolean;
-  /** Steps by URN. The key of an old object that an earlier replacement has not deleted also contains its id. */
+  /**
+   * Steps by the resource's URN. If an earlier replacement has not deleted its old object, the key of that object's
+   * step is the URN and the object's id.
+   */
   readonly #steps = new Map<string, Writable<Step>>();
   readonly #replaced = new Set<string>();
   readonly #running = new Map<string, Operation>();
@@ -70,7 +73,7 @@ export class CliEvents {
   readonly #errors = new Map<string, string>();
   /** Warnings without a resource. The CLI repeats some of them whenever it starts a plugin. */
   readonly #warned = new Set<string>();
-  /** Inputs of provider instances by reference; empty until the CLI reports the instance. */
+  /** Inputs of provider instances, by the reference `urn::id`. Inputs are empty until the CLI reports the instance. */
   readonly #providers = new Map<string, Record<string, Shown>>();
 
   /** The outputs of the stack's root resource; undefined if no event contained them. */
@@ -90,7 +93,10 @@ export class CliEvents {
     if (event.resOpFailedEvent) this.#failed(event.resOpFailedEvent.metadata);
   }
 
-  /** Returns all steps, including failures. For an unfinished run, without steps that only started. */
+  /**
+   * Returns all steps, including failed steps. If the run did not finish, the result contains no steps that started but
+   * did not end.
+   */
   steps(finished: boolean): Step[] {
     const steps = [...this.#steps.values()];
     if (finished) return steps;
@@ -102,11 +108,11 @@ export class CliEvents {
   #diagnostic(event: NonNullable<CliEvent["diagnosticEvent"]>): void {
     if (event.ephemeral) return;
     const severity = event.severity === "info#err" ? "info" : event.severity;
-    // The URN identifies the resource, so the text need not repeat it.
+    // Removes the resource's name from the message, since the message has the URN in a separate field.
     const own = event.urn ? /^\S+ resource '[^']*'(:| has a problem:) / : /^$/;
     const message = plainText(event.message).trimEnd().replace(own, "");
     if (message === "" || (severity as string) === "debug") return;
-    // The errors of single resources already report this failure.
+    // Skips the CLI's summary of a failed run, since the errors of single resources report the failure.
     if (severity === "error" && !event.urn && /^\w+ failed$/.test(message) && this.#errors.size > 0) return;
     if (event.urn && severity === "error") this.#errors.set(event.urn, message);
     if (!event.urn && severity === "warning") {
@@ -118,7 +124,7 @@ export class CliEvents {
 
   #begin(metadata: StepEventMetadata): void {
     const step = this.#step(metadata, false);
-    // The CLI reports a replacement with three events; the second event does nothing.
+    // The CLI reports a replacement with three events. The second event, `replace`, changes no object.
     if (!step || this.#planning || metadata.op === "same" || metadata.op === "replace") return;
     const op = this.#refresh ? "refresh" : metadata.op === "delete-replaced" ? "delete" : step.op;
     const custom = (metadata.new ?? metadata.old)?.custom === true;
@@ -132,7 +138,7 @@ export class CliEvents {
     if (this.#values) this.#addValues(step, metadata);
     const id = metadata.new?.id || metadata.old?.id;
     if (id) step.id = id;
-    // The CLI reports a new resource that is not a target as unchanged, although it has no object.
+    // The CLI reports a new resource that is not a target as unchanged, although the resource has no object yet.
     else if (metadata.op === "same" && metadata.new?.custom) this.#steps.delete(step.urn);
     if (step.type === STACK_TYPE && metadata.new) this.outputs = shownProps(metadata.new.outputs as Props);
     this.#end(metadata, step, undefined);
@@ -155,7 +161,8 @@ export class CliEvents {
     for (const state of [old, now]) {
       if (!state) continue;
       const inputs = Object.entries(shownProps(state.inputs as Props));
-      // A default instance uses the credential of the stack, which gatehouse also has.
+      // The credential of a default instance is omitted: it is the credential of the stack, which gatehouse already
+      // has.
       const relevant = inputs.filter(([, value]) => !(isDefaultInstance(urn) && holds(value, "[secret]")));
       Object.assign(this.#provider(`${urn}::${state.id}`), Object.fromEntries(relevant));
     }
@@ -168,8 +175,8 @@ export class CliEvents {
   }
 
   /**
-   * The deletion event of a replacement has only the old object. The event of an import has the object it read as
-   * old.
+   * Adds the values before and after to a step. The deletion event of a replacement contains only the old object. The
+   * event of an import contains the imported object as `old`.
    */
   #addValues(step: Writable<Step>, { op, old, new: now }: StepEventMetadata): void {
     if (old && op !== "import") step.before ??= this.#valuesOf(old);
@@ -179,15 +186,18 @@ export class CliEvents {
   #valuesOf(state: NonNullable<StepEventMetadata["old"]>): ResourceValues {
     const values = shownValues({ ...propsOf(state), retainOnDelete: state.retainOnDelete === true });
     const { provider = "" } = state;
-    // All dynamic resources share one instance, whose inputs are irrelevant.
+    // All dynamic resources share one provider instance, and its inputs are not needed.
     const isRelevant = provider !== "" && urnType(urnOfProvider(provider)) !== DYNAMIC_PROVIDER_TYPE;
     return isRelevant ? { ...values, provider: this.#provider(provider) } : values;
   }
 
-  /** Returns the step that an event belongs to; undefined for default providers, which are not shown. */
+  /**
+   * Returns the step for an event. Undefined for events of default providers, since commands do not show default
+   * providers.
+   */
   #step(metadata: StepEventMetadata, isRead = true): Writable<Step> | undefined {
     if (isProviderState(metadata) && isDefaultInstance(metadata.urn)) return undefined;
-    // The steps of an update include the changes of a refresh before it.
+    // If the CLI refreshes the state before an update, the steps of the update include the changes of the refresh.
     let op = this.#refresh ? refreshOp(metadata, isRead) : OPS[metadata.op];
     if (!op) return undefined;
     let key = metadata.urn;
@@ -196,13 +206,14 @@ export class CliEvents {
       key = objectKey(metadata);
     }
     let step = this.#steps.get(key);
-    // If the CLI runs the program for the settings of its providers, it reports the resources again.
+    // During a refresh, the CLI may also run the program to read the provider settings, and then reports the resources
+    // a second time.
     if (step && this.#refresh && this.#ended.has(step)) return undefined;
     if (!step) {
       step = { op, urn: metadata.urn, type: metadata.type, name: urnName(metadata.urn), fields: [] };
       this.#steps.set(key, step);
     }
-    // One resource has several events. A replacement is shown as one step.
+    // The CLI sends several events for one resource. All events of a replacement belong to one step.
     if (step.op === "same" || op === "replace") step.op = op;
     if (step.op !== "same") step.fields = fieldsOf(metadata, step.op, this.#refresh, step.fields);
     if (step.op === "replace" && metadata.keys?.length) step.replaceKeys = metadata.keys;
@@ -215,7 +226,10 @@ export class CliEvents {
     return this.#refresh ? urn : `${op} ${urn}`;
   }
 
-  /** True for an old object that an earlier run replaced. It is deleted even if the new object does not change. */
+  /**
+   * Returns true for an old object that an earlier run replaced but did not delete. This run deletes the old object,
+   * even if the new object does not change.
+   */
   #isLeftOver(metadata: StepEventMetadata): boolean {
     if (metadata.op !== "delete-replaced") {
       if (OPS[metadata.op] === "replace") this.#replaced.add(objectKey(metadata));
@@ -229,7 +243,7 @@ const objectKey = ({ urn, old }: StepEventMetadata) => `${urn} ${old?.id ?? ""}`
 
 /**
  * Returns the operation of a refresh; undefined for a resource that is not in the state.
- * @param isRead false before the object was read
+ * @param isRead false if the CLI has not read the object yet
  */
 function refreshOp(metadata: StepEventMetadata, isRead: boolean): StepOp | undefined {
   if (!metadata.old) return undefined;
@@ -251,7 +265,7 @@ function fieldsOf(
   if (metadata.op === "delete-replaced") return known;
   const fields = changedFields(metadata.old ? old : undefined, now.inputs);
   if (fields.length > 0 || known.length > 0 || op !== "update") return fields.length > 0 ? fields : known;
-  // The CLI masks secrets in events. If nothing else differs, a secret differs.
+  // The CLI masks secrets in events. If an update has no visible difference, a secret differs.
   return Object.entries(now.inputs)
     .filter(([, value]) => value === "[secret]")
     .map(([path]) => ({ path, old: "[secret]", new: "[secret]" }));
@@ -261,7 +275,7 @@ function propsOf(state: StepEventMetadata["old"]): { inputs: Props; outputs: Pro
   return { inputs: (state?.inputs ?? {}) as Props, outputs: (state?.outputs ?? {}) as Props };
 }
 
-/** Removes colors, which are tags like <{%fg 1%}>. */
+/** Removes the CLI's color tags, such as `<{%fg 1%}>`. */
 const plainText = (text: string) => text.replace(/<\{%[^%]*%\}>/g, "");
 
 /** Returns the stack's outputs from the CLI, with secrets masked. */
@@ -293,12 +307,16 @@ interface SavedPlan {
   >;
 }
 
-/** Settings for a CLI preview as JSON with unchanged resources. CLIs that do not support these settings print text. */
+/**
+ * Environment variables with which a CLI preview prints JSON that includes unchanged resources. CLIs that do not
+ * support these variables print text.
+ */
 export const PRINT_ALL = { PULUMI_OPTION_JSON: "true", PULUMI_OPTION_SHOW_SAMES: "true" };
 
 /**
- * Returns true if a preview found nothing to do and nothing to write to the state, such as a changed resource option.
- * @param plan the plan file of the preview, which also compares secrets
+ * Returns true if the run after a preview would change neither objects nor the state. A changed resource option, for
+ * example, changes the state.
+ * @param plan content of the preview's plan file, which also shows changed secrets
  */
 export function isNothingToDo(printed: string, plan: string): boolean {
   if (!printed.startsWith("{")) return false;
@@ -315,7 +333,10 @@ export function isNothingToDo(printed: string, plan: string): boolean {
   );
 }
 
-/** Returns false if a secret was read, since the CLI masks all secrets and changes of secrets are invisible. */
+/**
+ * Returns true if the CLI read an object without changes. Returns false if the object has a secret: the CLI masks
+ * secrets, so a changed secret would be invisible.
+ */
 const isReadAsKnown = (before: PrintedState, now: PrintedState): boolean =>
   !holds(now, "[secret]") &&
   isDeepStrictEqual(options(before), options(now)) &&

@@ -11,16 +11,16 @@ export interface CliTarget {
   readonly env: NodeJS.ProcessEnv;
   readonly projectFolder: string;
   readonly stack: string;
-  /** Pulumi.<stack>.yaml, which contains the secrets provider and its keys. */
+  /** Path of Pulumi.<stack>.yaml, which contains the secrets provider and the encryption keys. */
   readonly stackFile: string;
 }
 
-/** The key of the text in the temporary configuration file. */
+/** The configuration key under which the temporary file contains the text. */
 const KEY = "gatehouse:text";
 
 /**
- * Encrypts a text like the stack's secrets. The CLI has no command for this purpose, so the text becomes a secret
- * value in a temporary configuration file.
+ * Encrypts a text with the key of the stack's secrets. The CLI has no command for this purpose, so the function stores
+ * the text as a secret in a temporary configuration file.
  * @throws EngineError (`cli`) if the CLI fails
  */
 export function encryptByCli(target: CliTarget, plain: string): Promise<string> {
@@ -41,7 +41,7 @@ export function encryptByCli(target: CliTarget, plain: string): Promise<string> 
   });
 }
 
-/** Decrypts a text of `encryptByCli`. @throws PassphraseError if the CLI cannot decrypt the text */
+/** Decrypts a text that `encryptByCli` has encrypted. @throws PassphraseError if the CLI cannot decrypt the text */
 export function decryptByCli(target: CliTarget, encrypted: string): Promise<string> {
   return withConfigFile(target, encrypted, async (file) => {
     try {
@@ -54,8 +54,8 @@ export function decryptByCli(target: CliTarget, encrypted: string): Promise<stri
 }
 
 /**
- * Works with a temporary configuration file that has the stack's keys but none of its values. Only the user can
- * access its directory.
+ * Calls a function with a temporary configuration file. The file contains the stack's encryption keys but not the
+ * stack's configuration values. Only the user can access the directory of the file.
  */
 async function withConfigFile<T>(
   { stackFile }: CliTarget,
@@ -66,7 +66,7 @@ async function withConfigFile<T>(
   try {
     const file = join(folder, "Pulumi.yaml");
     const config = secure === undefined ? {} : { config: { [KEY]: { secure } } };
-    // JSON is a subset of YAML.
+    // The file can contain JSON, since JSON is a subset of YAML.
     await writeFile(file, JSON.stringify({ ...(await keysOf(stackFile)), ...config }), { mode: 0o600 });
     return await work(file);
   } finally {
@@ -81,7 +81,7 @@ async function keysOf(stackFile: string): Promise<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(keys).filter(([, value]) => value !== undefined));
 }
 
-/** Runs a command of the CLI. Passes the text by standard input, which other processes cannot see. */
+/** Runs a command of the CLI. Passes the text through standard input, since other processes can read arguments. */
 async function pulumi(target: CliTarget, args: readonly string[], input: string): Promise<string> {
   const { command, env, projectFolder, stack } = target;
   const child = spawn(command, [...args, "--stack", stack, "--non-interactive"], { cwd: projectFolder, env });

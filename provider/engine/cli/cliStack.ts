@@ -64,7 +64,7 @@ export class CliStack implements Stack {
   readonly #configFolder: string;
   readonly #notes: string[];
   #created = false;
-  /** Number of pending operations and undeleted old objects of earlier runs; undefined before the state was read. */
+  /** Number of pending operations and undeleted old objects of earlier runs; undefined until the state is read. */
   #undone: number | undefined;
 
   private constructor(
@@ -104,7 +104,8 @@ export class CliStack implements Stack {
     if (skipPreview) return update(more);
     const folder = await mkdtemp(join(tmpdir(), "gatehouse-"));
     try {
-      // The CLI encrypts its plan file like the state, and stops a program that deviates from the plan.
+      // The CLI encrypts the secrets in the plan file like in the state. The CLI stops a program that deviates from the
+      // plan.
       const file = join(folder, "plan.json");
       let isEmpty = false;
       // As in the embedded engine, an error in the preview prevents all writes.
@@ -137,7 +138,7 @@ export class CliStack implements Stack {
 
   async destroy(options: DestroyOptions = {}): Promise<Result> {
     const more = { ...targetOptions(options), refresh: options.refresh ?? false };
-    // Without a plan, the run would delete other resources before it finds a protected resource.
+    // A preview always runs first. Otherwise the run would delete other resources before it finds a protected resource.
     const preview = (handle: CliHandle, run: CliRun) => handle.previewDestroy({ ...run, ...more });
     await requireConfirmation(options, await this.#run("destroy", false, preview, { planned: true }));
     return this.#run("destroy", false, (handle, run) => handle.destroy({ ...run, ...more }));
@@ -184,8 +185,9 @@ export class CliStack implements Stack {
     const urns = (await this.resources()).map(({ urn }) => urn);
     const patterns = new UrnPatterns(replace);
     const own = new Set(urns.filter((urn) => ownTypeName(urnType(urn)) !== undefined));
-    // The CLI does not call the provider for a resource that it must replace, so this package's provider would not know
-    // the object. The variable makes the provider request the replacement of its own resources.
+    // If the CLI must replace a resource, it does not call the provider's `diff`. This package's provider needs this
+    // call to receive the old object. With this variable, the provider itself requests the replacement of its
+    // resources.
     this.#workspace.envVars.GATEHOUSE_REPLACE = JSON.stringify(replace);
     const others = [...patterns.urns, ...urns.filter((urn) => patterns.has(urn))].filter(
       (urn) => !own.has(urn),
@@ -247,12 +249,13 @@ export class CliStack implements Stack {
   }
 
   /**
-   * Reports pending operations of an earlier run, once, since the CLI reports them too late for an inspection. If a
-   * provider instance in the state has a credential, lets the CLI use the program's credential, which may be newer.
+   * Reports the pending operations of an earlier run, but only once. The CLI itself reports them after the preview,
+   * which is too late for the user to inspect them. If a provider instance in the state has a credential, configures
+   * the CLI to use the credential in the program, which may be newer.
    */
   async #inspectState(handle: CliHandle, log: RunLog): Promise<void> {
     if (this.#undone !== undefined) return;
-    // If the CLI cannot read the state, the following run reports the error.
+    // Ignores an error here: if the CLI cannot read the state, the following run reports the error.
     const exported = await handle.exportStack().catch(() => undefined);
     if (!exported) return;
     const { deployment = {} } = exported as { deployment?: StoredDeployment };
@@ -276,7 +279,7 @@ export class CliStack implements Stack {
   }
 }
 
-/** Returns true for a provider instance of this package that has its credential in the state. */
+/** Returns true for a provider instance of this package whose credential is in the state. */
 const hasOwnCredential = ({ urn, inputs = {} }: StoredResource): boolean =>
   urnType(String(urn)) === OWN_PROVIDER_TYPE && Object.values(inputs as Props).some(isSecret);
 
@@ -295,8 +298,8 @@ interface CliUpdate extends ReturnType<typeof targetOptions> {
 }
 
 /**
- * Returns the Automation API's options that limit a run.
- * @throws EngineError (`usage`) if options contradict each other
+ * Returns the options of the Automation API that limit a run to some resources.
+ * @throws EngineError (`usage`) if the options contradict each other
  */
 function targetOptions(options: TargetOptions) {
   checkTargetOptions(options);
@@ -318,14 +321,20 @@ function runFailure(failure: unknown, result: Result, log: RunLog, isAborted: bo
   return new UpdateFailedError(failedSteps(steps) ?? `pulumi ${verb} failed.`, result);
 }
 
-/** Creates the error from the CLI's text, which repeats the message and has a line for each lock of a file backend. */
+/**
+ * Creates a LockedError from the CLI's output. The output has a line for each lock of a file backend, and may repeat
+ * the lines.
+ */
 function lockedError(text: string): LockedError {
   const locks = [...text.matchAll(/^ +(?:file:\/\/)?([^\s?]+)\S*: created by (.+) at (\S+)$/gm)];
   const holders = locks.map(([, path, who, since]) => `${path}: ${who} since ${since}`);
   return LockedError.heldBy([...new Set(holders)]);
 }
 
-/** Creates an error that quotes only the CLI's error lines, since other lines may contain the configuration. */
+/**
+ * Creates an error that quotes only the error lines of the CLI's output, since other lines may contain configuration
+ * values.
+ */
 function configFailure(error: unknown): EngineError {
   const { stderr = "" } = (error as { commandResult?: { stderr?: string } }).commandResult ?? {};
   if (/incorrect passphrase/.test(stderr)) return PassphraseError.wrong();

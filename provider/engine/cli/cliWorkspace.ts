@@ -9,11 +9,11 @@ import { chooseBackend, type Project } from "../project.ts";
 
 export interface CliWorkspace {
   readonly workspace: LocalWorkspace;
-  /** The location of the state, as a message for the user. */
+  /** A message for the user with the location of the state. */
   readonly note: string;
 }
 
-/** Opens a project with the CLI on the PATH. @throws BackendError if no backend is configured */
+/** Opens a project with the Pulumi CLI that is on the PATH. @throws BackendError if no backend is configured */
 export async function openWorkspace(project: Project, env: NodeJS.ProcessEnv): Promise<CliWorkspace> {
   const { url, source } = await chooseBackend(project, env);
   const given = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
@@ -24,7 +24,10 @@ export async function openWorkspace(project: Project, env: NodeJS.ProcessEnv): P
   return { workspace, note: `State backend: ${url} (${source}).` };
 }
 
-/** Finds the CLI on the PATH of `env`. The SDK accepts only a directory with `bin`, and otherwise uses its own PATH. */
+/**
+ * Finds the Pulumi CLI on the PATH in `env`. The SDK accepts only a CLI in a directory named `bin`. For other
+ * directories, the SDK searches the PATH of this process.
+ */
 async function commandOf(env: NodeJS.ProcessEnv): Promise<PulumiCommand> {
   const path = findOnPath("pulumi", env);
   const skipVersionCheck = Boolean(env.PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK);
@@ -56,14 +59,14 @@ const { createCommandError } = sdkErrors as unknown as {
   createCommandError(result: CommandResult & { toString(): string }): Error;
 };
 
-/** The commands that run the program or change the state. */
+/** The CLI commands that run the program or change the state. */
 const RUNS: ReadonlySet<string | undefined> = new Set(["preview", "up", "refresh", "destroy"]);
 
 /**
- * Makes the Automation API start runs in separate process groups. A run then ends in order, together with its plugins,
- * and releases the stack's lock, even if this process ends earlier. Signals of the terminal do not reach the run. Its
- * output goes to files, since a pipe without a reader would kill the CLI. When this process exits before the run ends,
- * the CLI is cancelled, or terminated if it was already cancelled.
+ * Changes the Automation API so that each CLI run starts in a separate process group. If this process exits first, it
+ * sends a cancel signal to the CLI, or terminates the CLI if the run was already cancelled. The CLI and its plugins
+ * then exit cleanly and release the stack's lock. Signals of the terminal do not reach the CLI. The CLI's output goes
+ * to files, since a write to a pipe without a reader would kill the CLI.
  */
 function withOwnRuns(command: PulumiCommand): PulumiCommand {
   const sdk = command as unknown as { run: Run };
@@ -113,7 +116,8 @@ async function runPulumi(
 }
 
 /**
- * Creates the same environment as the Automation API. The CLI's directory is first on the PATH, for its own plugins.
+ * Creates the same environment variables as the Automation API. The directory of the CLI is first on the PATH, so that
+ * the CLI finds the plugins in this directory.
  */
 function environmentOf(command: string, env: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
   const all: NodeJS.ProcessEnv = { ...process.env, ...env, PULUMI_AUTOMATION_API: "true" };

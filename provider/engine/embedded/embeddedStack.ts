@@ -41,12 +41,12 @@ import {
 } from "./passes.ts";
 import { StackFiles } from "./stackFiles.ts";
 
-// As in the Pulumi CLI, all stacks of a file backend belong to this organization.
+// The organization of all stacks in a file backend, as in the Pulumi CLI.
 const ORGANIZATION = "organization";
 
 /**
  * Returns the name of a stack in a file backend.
- * @throws StackSelectionError if the stack cannot be one of this project
+ * @throws StackSelectionError if the organization or the project of the stack does not match
  */
 function ownName({ name: own }: Project, stack: string): string {
   const { organization = ORGANIZATION, project = own, name } = parseStackName(stack);
@@ -190,7 +190,7 @@ function dryRun(settings: RunSettings, options: PreviewOptions): Promise<{ plan:
   return planned(settings, (pass) => deployPass(settings, pass, true, options));
 }
 
-/** Returns the result of work that changes neither the state nor objects. */
+/** Runs a function that changes neither the state nor objects, and returns the plan. */
 async function planned(
   settings: RunSettings,
   work: (pass: Pass) => Promise<Outcome>,
@@ -218,10 +218,11 @@ const destroying =
   };
 
 /**
- * Runs work that changes a stack. Holds the stack's lock, journals the work, and then writes the state, even if the
- * work fails.
- * @param prepare returns the work, or the result if there is nothing to do
- * @throws LockedError; BackendError if the state cannot be written; the errors of `prepare`, the work and `conclude`
+ * Runs a function that changes a stack. Locks the stack, records each step in the journal, and then writes the state,
+ * even if the function fails.
+ * @param prepare returns the function to run, or the result if there is nothing to do
+ * @throws LockedError; BackendError if the state cannot be written; the errors of `prepare`, of the function and of
+ * `conclude`
  */
 async function lockedRun(
   settings: RunSettings,
@@ -259,14 +260,14 @@ async function lockedRun(
   }
 }
 
-/** Writes the state. If that fails, the journal remains for the next run. */
+/** Writes the state. If the state cannot be written, the journal remains for the next run. */
 async function save(
   { backend, crypter }: RunSettings,
   { snapshot, metadata }: Pass,
   journal: Journal,
 ): Promise<void> {
   const { text, hash } = backend.render({ salt: crypter.saltText, metadata, ...snapshot.stored() });
-  // Even without this line, the journal is removed after the state is written.
+  // An error is ignored here, since the journal is removed after the state is written.
   await journal.append({ line: "commit", hash }).catch(() => {});
   await journal.close();
   try {
@@ -282,7 +283,7 @@ async function save(
   await removeIfThere(backend.journalFile);
 }
 
-/** Adds the run to the history. A failure is only a warning. */
+/** Adds the run to the history of the stack. If the history cannot be written, reports a warning. */
 async function record(
   { backend, config }: RunSettings,
   { log }: Pass,

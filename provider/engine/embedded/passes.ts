@@ -57,10 +57,11 @@ export interface RunSettings extends OpenedStack, ProcessSettings {
   readonly parallel: number;
   readonly emit: (event: EngineEvent) => void;
   readonly signal: AbortSignal | undefined;
-  /** Start of the command, in milliseconds. */
+  /** Start time of the command, as Unix time in milliseconds. */
   readonly started: number;
   /**
-   * True after a pass has reported the notes and the pending operations. Later passes only add them to their results.
+   * True after a pass has reported the notes and the pending operations as events. Later passes only add the notes and
+   * operations to their results.
    */
   notesReported?: boolean;
 }
@@ -70,7 +71,7 @@ export interface Pass {
   readonly stop: StopSwitch;
   readonly snapshot: Snapshot;
   readonly metadata: unknown;
-  /** Hash of the state that was read; empty if there was no state. */
+  /** Hash of the state that the pass read; empty if there was no state. */
   readonly base: string;
 }
 
@@ -78,11 +79,14 @@ export interface Outcome {
   readonly steps: readonly Step[];
   readonly outputs: Props;
   readonly programFailed?: string;
-  /** The error of the pass, if it is neither an error of a step nor of the program. */
+  /** The error of the pass; undefined if the error belongs to a step or to the program. */
   readonly failed?: string;
 }
 
-/** Reads the state for one pass over it. @throws BackendError, PassphraseError, UnsupportedError */
+/**
+ * Reads the state for one pass, such as a preview or an update.
+ * @throws BackendError, PassphraseError, UnsupportedError
+ */
 export async function openPass(settings: RunSettings): Promise<Pass> {
   const { backend, crypter, config, emit, notes, signal } = settings;
   const { resources = [], pendingOperations = [], metadata = {}, hash = "" } = (await backend.read()) ?? {};
@@ -156,10 +160,11 @@ export function conclude(settings: RunSettings, pass: Pass, outcome: Outcome, pl
 }
 
 /**
- * Runs the program and applies its resources. A dry run only plans the changes. Before that, reads all objects with the
- * option `refresh`, and otherwise only the objects of pending operations of an earlier run.
+ * Runs the program and applies the program's resources. A dry run only plans the changes. Before the program starts,
+ * reads the live objects: all objects with the option `refresh`, otherwise only the objects of an earlier run's pending
+ * operations.
  * @throws UnsupportedError, ProjectError; EngineError if targets match no resource, the run deviates from a held plan,
- *   or the provider does not start
+ * or the provider does not start
  */
 export async function deployPass(
   settings: RunSettings,
@@ -179,7 +184,7 @@ export async function deployPass(
     const program = startProgram({ ...settings, dryRun }, server.address, log);
     let programFailed: string | undefined;
     try {
-      // The program cannot register resources before its provider runs.
+      // The program cannot register resources before the provider's process is ready.
       await ready;
       const code = await Promise.race([program.exited, stop.stopped.then(() => undefined)]);
       await stop.settled();
@@ -209,7 +214,7 @@ const unique = (uses: readonly UnsupportedUse[]): UnsupportedUse[] => [
 
 /**
  * Reads the live objects into the pass's snapshot.
- * @param failed handles a failed read; by default, it stops the run
+ * @param failed handles a failed read; by default, a failed read stops the run
  */
 export async function refreshPass(
   settings: RunSettings,
@@ -277,7 +282,8 @@ export function requireTargets({ snapshot }: Pass, targets: TargetOptions): void
 }
 
 /**
- * Runs work with the provider's process, which starts on demand, and the server that provider and program connect to.
+ * Calls a function with the provider's process and the monitor server. The provider's process starts on demand. The
+ * program and the provider connect to the monitor server.
  */
 async function withProvider<T>(
   settings: RunSettings,
@@ -298,13 +304,13 @@ interface RefreshOptions extends Pass {
   readonly provider: ProviderProcess;
   readonly parallel: number;
   readonly participants: Participants;
-  /** Called for a failed read. The resource in the state does not change. */
+  /** A function that is called when an object cannot be read. The resource in the state then does not change. */
   readonly failed: (step: Writable<Step>, error: Error) => void;
 }
 
 /**
- * Reads the objects of all participating resources into the snapshot, and removes resources whose object no longer
- * exists. This resolves pending operations of an earlier run, except creations.
+ * Reads the objects of all participating resources into the snapshot. Removes resources whose object no longer exists.
+ * Resolves the pending operations of an earlier run, except pending creations.
  */
 async function refreshState(options: RefreshOptions): Promise<Step[]> {
   const { snapshot, log, stop, participants, failed } = options;
@@ -350,7 +356,7 @@ async function refreshState(options: RefreshOptions): Promise<Step[]> {
 const isSelected = (participants: Participants, state: ResourceState): boolean =>
   participants.includes(state.urn, references(state));
 
-/** Reads one object. Returns false if it no longer exists. */
+/** Reads one object. Returns false if the object no longer exists. */
 async function refreshOne(options: RefreshOptions, entry: Entry, step: Writable<Step>): Promise<boolean> {
   const { provider, snapshot, log } = options;
   const { key, state } = entry;
@@ -380,7 +386,10 @@ async function refreshOne(options: RefreshOptions, entry: Entry, step: Writable<
   return true;
 }
 
-/** Removes references to missing resources. The children of a missing parent get the nearest existing ancestor. */
+/**
+ * Removes references to missing resources. The nearest existing ancestor becomes the parent of a missing parent's
+ * children.
+ */
 function removeReferences(snapshot: Snapshot, missing: ReadonlyMap<string, ResourceState>): void {
   for (const { key, state } of snapshot.entries()) {
     if (!references(state).some((urn) => missing.has(urn))) continue;

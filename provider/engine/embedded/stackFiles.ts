@@ -20,7 +20,10 @@ export interface OpenedStack {
   readonly notes: readonly string[];
 }
 
-/** The files of one stack: its settings (Pulumi.<stack>.yaml) and its state, and the key that decrypts both. */
+/**
+ * The files of one stack: the settings (Pulumi.<stack>.yaml) and the state. Also opens the key that decrypts the
+ * secrets in both files.
+ */
 export class StackFiles {
   readonly backend: FileBackend;
   readonly #project: Project;
@@ -35,7 +38,7 @@ export class StackFiles {
   }
 
   /**
-   * Opens the files for a run, and merges the journal of a dead process.
+   * Opens the files for a run. If an earlier process was killed, merges the journal of that process into the state.
    * @param create true to create a missing stack
    * @param changes true if the run changes the state
    * @throws StackSelectionError, PassphraseError, ProjectError, BackendError, UnsupportedError, LockedError or
@@ -61,9 +64,9 @@ export class StackFiles {
   }
 
   /**
-   * Returns the configuration as plain text by `namespace:key`. Creates neither a stack nor a salt.
-   * @throws StackSelectionError if state and settings are missing; PassphraseError, ProjectError, BackendError,
-   *   UnsupportedError
+   * Returns the configuration values in plaintext, by `namespace:key`. Creates neither a stack nor an encryption salt.
+   * @throws StackSelectionError if the state and the settings are both missing; PassphraseError, ProjectError,
+   * BackendError, UnsupportedError
    */
   async config(): Promise<ReadonlyMap<string, string>> {
     const { file, state } = await this.#read();
@@ -79,7 +82,7 @@ export class StackFiles {
     return new Map([...values].map(([key, { text }]) => [key, text]));
   }
 
-  /** Sets a value of the configuration in plain text. Creates a missing stack. */
+  /** Sets a configuration value in plaintext. Creates the stack if it does not exist. */
   async setConfig(key: string, text: string): Promise<void> {
     await this.backend.prepare();
     await this.#initialize(await readPassphrase(this.#env), (file) => writeConfig(file, key, text));
@@ -105,11 +108,14 @@ export class StackFiles {
     return StackSelectionError.missing(name, this.backend.stack, known);
   }
 
-  /** Writes a missing salt and a missing state. Returns true if it created the stack. @throws LockedError */
+  /**
+   * Creates the encryption salt and the state if they are missing. Returns true if this call created the stack.
+   * @throws LockedError
+   */
   async #initialize(passphrase: string, writeMore?: (file: StackFile) => Promise<void>): Promise<boolean> {
     const lock = await takeLock(this.backend.lockFolder);
     try {
-      // The stack is read again, since another process may have created it before this process had the lock.
+      // Reads the stack again, since another process may have created the stack before this process locked it.
       const { file, state } = await this.#read();
       const { saltText } = await crypterOf(passphrase, state?.salt ?? file.encryptionSalt);
       if (file.encryptionSalt === undefined) await writeSalt(file, saltText);
@@ -134,10 +140,10 @@ const UNSALTED = {
 };
 
 /**
- * Merges the journal of a gatehouse process that died while it held the stack, and removes its lock. Unfinished
- * operations become pending.
- * @returns a message about the merge; undefined if there is no such process, or if another process holds the stack
- * @throws JournalConflictError if another program has changed the state since then; BackendError, LockedError
+ * If a gatehouse process died while it held the lock of the stack, merges the journal of that process into the state
+ * and removes the lock. Unfinished operations become pending.
+ * @returns a message about the merge; undefined if no process died, or if a running process holds the lock
+ * @throws JournalConflictError if another program has changed the state in the meantime; BackendError, LockedError
  */
 export async function recover(backend: FileBackend, crypter: Crypter): Promise<string | undefined> {
   const locks = await findLocks(backend.lockFolder);
@@ -147,7 +153,7 @@ export async function recover(backend: FileBackend, crypter: Crypter): Promise<s
   if (locks.length > dead.length) return undefined;
   const lock = await takeLock(backend.lockFolder);
   try {
-    // The journal is read again, since another process may have merged it before this process had the lock.
+    // Reads the journal again, since another process may have merged the journal before this process locked the stack.
     const current = await readJournal(backend.journalFile);
     const recovery = current ? await merge(backend, crypter, current) : "No steps were lost.";
     await removeIfThere(backend.journalFile);
@@ -164,15 +170,15 @@ export async function recover(backend: FileBackend, crypter: Crypter): Promise<s
 
 async function merge(backend: FileBackend, crypter: Crypter, lines: readonly JournalLine[]): Promise<string> {
   const head = lines[0];
-  // The process was killed before the first line was on disk, so it had not started any step.
-  if (!head) return "It had started no steps.";
+  // The earlier process was killed before the first line of the journal was on disk, so it had started no steps.
+  if (!head) return "The earlier run had started no steps.";
   if (head.line !== "head" || head.version !== 1) {
     throw new BackendError(`${backend.journalFile} has a format that this version does not support.`);
   }
   const checkpoint = await backend.read();
   const committed = lines.findLast((line) => line.line === "commit");
   if (committed?.line === "commit" && committed.hash === checkpoint?.hash)
-    return "It had already written its state.";
+    return "The earlier run had already written the state.";
   if (!checkpoint || checkpoint.hash !== head.base) {
     throw new JournalConflictError(
       `${backend.journalFile} contains the steps of a killed run, but another program has changed the state since ` +
@@ -186,6 +192,6 @@ async function merge(backend: FileBackend, crypter: Crypter, lines: readonly Jou
   const rendered = backend.render({ salt: crypter.saltText, metadata, ...snapshot.stored() });
   await appendCommit(backend.journalFile, rendered.hash);
   await backend.write(rendered.text);
-  const pending = inFlight > 0 ? ` ${inFlight} more were in flight and are now pending.` : "";
-  return `Its ${finished} finished steps were merged into the state.${pending}`;
+  const pending = inFlight > 0 ? ` ${inFlight} more steps were in flight and are now pending.` : "";
+  return `${finished} finished steps of the earlier run were merged into the state.${pending}`;
 }

@@ -12,7 +12,8 @@ const ROUNDS = 1_000_000;
 const PROBE = "pulumi";
 const TAG_LENGTH = 16;
 
-// The derivation of a key takes most of a second, so a process derives each pair of passphrase and salt only once.
+// Cache of derived keys. A process derives the key for each pair of passphrase and salt only once, since a derivation
+// takes almost a second.
 const derivedKeys = new Map<string, Promise<Buffer>>();
 
 function deriveKey(passphrase: string, salt: Buffer): Promise<Buffer> {
@@ -25,9 +26,12 @@ function deriveKey(passphrase: string, salt: Buffer): Promise<Buffer> {
   return key;
 }
 
-/** Encrypts and decrypts with a key derived from the stack's passphrase, like Pulumi's passphrase provider. */
+/**
+ * Encrypts and decrypts texts with a key that is derived from the stack's passphrase. The format is the same as in
+ * Pulumi's passphrase provider.
+ */
 export interface Crypter {
-  /** The value of `encryptionsalt` in the stack's settings, and of `salt` in its state. */
+  /** The encryption salt as text: the value of `encryptionsalt` in the stack's settings and of `salt` in the state. */
   readonly saltText: string;
   encrypt(plaintext: string): string;
   /** @throws PassphraseError if the text was not encrypted with this key */
@@ -63,7 +67,8 @@ function crypterFor(key: Buffer, saltText: string): Crypter {
 }
 
 /**
- * Returns PULUMI_CONFIG_PASSPHRASE (which may be empty), or the content of PULUMI_CONFIG_PASSPHRASE_FILE.
+ * Returns the passphrase: the value of PULUMI_CONFIG_PASSPHRASE, which may be empty, or the content of the file
+ * PULUMI_CONFIG_PASSPHRASE_FILE.
  * @throws PassphraseError if neither variable is set, or the file cannot be read
  */
 export async function readPassphrase(env: NodeJS.ProcessEnv): Promise<string> {
@@ -93,7 +98,7 @@ export async function openCrypter(passphrase: string, saltText: string): Promise
   try {
     opened = crypter.decrypt(probe.join(":"));
   } catch {
-    // The probe was encrypted with another key.
+    // The test text in the salt was encrypted with another key, so the passphrase is wrong.
   }
   if (opened !== PROBE) throw PassphraseError.wrong();
   return crypter;
@@ -115,8 +120,8 @@ export interface StoredOperation {
 }
 
 /**
- * Converts resources to and from the format of the state file and the journal. A secret that was read and not changed
- * keeps its ciphertext, so that the file of an unchanged stack does not change.
+ * Converts resources to and from the format of the state file and the journal. An unchanged secret keeps its
+ * ciphertext, so that the state file of an unchanged stack does not change.
  */
 export class StateCodec {
   readonly #crypter: Crypter;
@@ -133,7 +138,7 @@ export class StateCodec {
     );
   }
 
-  /** @throws PassphraseError if a secret has another key; BackendError if the value is not a resource */
+  /** @throws PassphraseError if a secret was encrypted with another key; BackendError if the value is not a resource */
   decode(stored: StoredResource): ResourceState {
     if (typeof stored.urn !== "string" || typeof stored.type !== "string") {
       throw new BackendError("The state contains a resource without urn or type.");
@@ -175,7 +180,7 @@ export class StateCodec {
   };
 }
 
-/** Replaces all secrets in a value. */
+/** Returns a copy of a value in which `replace` has replaced all secrets. */
 function replaceSecrets(value: Value, replace: (marked: Props) => Value): Value {
   if (Array.isArray(value)) return value.map((item) => replaceSecrets(item, replace));
   if (!isObject(value)) return value;
@@ -184,7 +189,7 @@ function replaceSecrets(value: Value, replace: (marked: Props) => Value): Value 
 
 const isProps = (key: string) => key === "inputs" || key === "outputs";
 
-/** Returns false for a value that a state file omits: false, "", null, and empty objects and lists. */
+/** Returns false for values that the state file omits: false, "", null, and empty objects and lists. */
 export function isStored(key: string, value: unknown): boolean {
   if (key === "custom") return true;
   if (value === undefined || value === null || value === false || value === "") return false;

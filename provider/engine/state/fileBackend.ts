@@ -24,13 +24,13 @@ export interface Checkpoint {
   readonly resources: readonly StoredResource[];
   readonly pendingOperations: readonly StoredOperation[];
   readonly metadata: unknown;
-  /** SHA-256 of the file's bytes, which identifies the state. */
+  /** SHA-256 hash of the state file. The hash identifies the version of the state. */
   readonly hash: string;
 }
 
 export interface HistoryEntry {
   readonly kind: "update" | "refresh" | "destroy";
-  /** Unix time in seconds, like `endTime`. */
+  /** Start of the run, as Unix time in seconds. `endTime` has the same unit. */
   readonly startTime: number;
   readonly endTime: number;
   readonly result: "succeeded" | "failed";
@@ -69,7 +69,10 @@ export class FileBackend {
       .sort();
   }
 
-  /** Creates missing directories and meta.yaml. @throws UnsupportedError; BackendError for a newer layout */
+  /**
+   * Creates the directories and meta.yaml if they are missing.
+   * @throws UnsupportedError if the backend has an old layout; BackendError if the backend has a newer layout
+   */
   async prepare(): Promise<void> {
     const meta = join(this.root, "meta.yaml");
     const text = await ifThere(readFile(meta, "utf8"));
@@ -99,8 +102,8 @@ export class FileBackend {
   }
 
   /**
-   * Reads the state; undefined if the stack does not exist.
-   * @throws BackendError if the state cannot be read; UnsupportedError if it has another secrets provider
+   * Reads the state. Returns undefined if the stack does not exist.
+   * @throws BackendError if the state cannot be read; UnsupportedError if the secrets provider is not a passphrase
    */
   async read(): Promise<Checkpoint | undefined> {
     const text = await readIfThere(this.stateFile, BackendError);
@@ -147,18 +150,18 @@ export class FileBackend {
     return { text, hash: hashOf(text) };
   }
 
-  /** Writes the text of a state file. Keeps the former file as `.bak` if there is enough disk space. */
+  /** Writes the state file. Keeps the previous file as `.bak` if there is enough disk space. */
   async write(text: string): Promise<void> {
     const former = `${this.stateFile}.bak`;
     await writeDurably(this.stateFile, text, async () => {
       if (existsSync(this.stateFile))
         await copyFile(this.stateFile, former).catch(() => removeIfThere(former));
     });
-    // The CLI's file with size and checksum would now describe the former content.
+    // Removes the file in which the CLI stores the size and checksum of the previous state file.
     await removeIfThere(`${this.stateFile}.attrs`);
   }
 
-  /** Adds a finished run to the history, and a copy of the state to the backups. */
+  /** Adds a finished run to the history of the stack, and a copy of the state to the backups. */
   async record(entry: HistoryEntry): Promise<void> {
     const now = `${BigInt(Date.now()) * 1_000_000n + (process.hrtime.bigint() % 1_000_000n)}`;
     const history = join(this.root, "history", this.project, this.stack);
@@ -175,7 +178,7 @@ export class FileBackend {
   }
 }
 
-/** A stack's state in the format of the state file and of the CLI's export. */
+/** The state of a stack in the format of the state file and of `pulumi stack export`. */
 export interface StoredDeployment {
   readonly secrets_providers?: { readonly type: string; readonly state?: { readonly salt?: string } };
   readonly resources?: readonly StoredResource[];
@@ -193,32 +196,38 @@ const hashOf = (text: string) => createHash("sha256").update(text).digest("hex")
 
 const PROGRAM = "gatehouse";
 
-/** Identifies a process. On systems other than Linux, only the id is known. */
+/** The identity of a process. On systems other than Linux, only the process id is known. */
 interface ProcessIdentity {
   readonly pid: number;
-  /** Start time in the system's format, since a later process may have the same id. */
+  /**
+   * Start time of the process, in the format of the operating system. A later process may have the same process id, but
+   * has another start time.
+   */
   readonly started?: string;
-  /** Boot id of the machine. The process id is unique only within a boot and a PID namespace. */
+  /** Boot id of the machine. A process id is unique only until the next restart and within one PID namespace. */
   readonly boot?: string;
   readonly pidNamespace?: string;
 }
 
-/** The content of a lock file. Lock files of other programs identify the process only by its id. */
+/**
+ * The content of a lock file. The lock files of other programs, such as the Pulumi CLI, contain only the process id.
+ */
 interface LockContent extends ProcessIdentity {
   readonly username: string;
   readonly hostname: string;
   readonly timestamp: string;
-  /** The program that created the lock; omitted by other programs. */
+  /** The value `gatehouse` in locks of this program; undefined in locks of other programs, such as the Pulumi CLI. */
   readonly program?: string;
 }
 
 interface LockFile {
   readonly path: string;
   readonly content: LockContent;
-  /** True if the lock belongs to a gatehouse process of this machine that has ended. */
+  /** True if a gatehouse process on this machine created the lock and has ended. */
   readonly deadOwn: boolean;
   /**
-   * True if the lock belongs to a gatehouse process on a host with the same name that is not visible to this process.
+   * True if a gatehouse process created the lock on a host with the same name, but this process cannot check whether
+   * that process is alive.
    */
   readonly hiddenOwn: boolean;
 }
@@ -246,14 +255,14 @@ function userName(): string {
   try {
     return userInfo().username;
   } catch {
-    // In containers, the user id may have no entry in the user database.
+    // Uses the user id if the user database has no entry for the user, for example in containers.
     return `${process.getuid?.()}`;
   }
 }
 
 /**
- * Locks a stack. Ignores locks of dead gatehouse processes, which remain until `removeLocks`.
- * @throws LockedError if another process holds the stack
+ * Locks a stack. Ignores the locks of dead gatehouse processes; `removeLocks` removes these locks.
+ * @throws LockedError if another process holds the lock of the stack
  */
 export async function takeLock(folder: string): Promise<{ release(): Promise<void> }> {
   await refuseForeign(folder, undefined);
@@ -307,8 +316,8 @@ function ownIdentity(): ProcessIdentity {
 }
 
 /**
- * Returns true if the process id refers to the same process in this PID namespace. On Linux, containers may share a
- * host name, so a process without boot id and namespace counts as not visible.
+ * Returns true if this process can check whether the other process is alive: both have the same boot id and PID
+ * namespace. Returns false on Linux if these ids are unknown, since several containers can share a host name.
  */
 function isVisible(other: ProcessIdentity): boolean {
   const { boot, pidNamespace } = ownIdentity();
@@ -316,7 +325,10 @@ function isVisible(other: ProcessIdentity): boolean {
   return other.boot === boot && other.pidNamespace === pidNamespace;
 }
 
-/** Returns true if no process has this id, or if the process with this id was started at another time. */
+/**
+ * Returns true if the process has ended: no process has this process id, or the process with this id started at another
+ * time.
+ */
 function isDead({ pid, started }: ProcessIdentity): boolean {
   try {
     process.kill(pid, 0);
@@ -329,7 +341,8 @@ function isDead({ pid, started }: ProcessIdentity): boolean {
 
 function processStart(pid: number): string | undefined {
   const stat = ifReadable(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
-  // The command's name, in brackets, may contain spaces. The start time is the 20th field after it.
+  // The command name in brackets may contain spaces, so the text is split after the closing bracket. The start time is
+  // the 20th field after the command name.
   return stat?.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
 }
 

@@ -2,7 +2,10 @@ import { makeUrn, typeName, urnName, urnOfProvider, urnQualifiedType, urnScope, 
 import type { Diagnostic } from "../model.ts";
 import type { Props } from "../value.ts";
 
-/** One resource in the state, with secrets in plaintext but marked (see value.ts). Keeps fields of newer versions. */
+/**
+ * A resource in the state. Secrets are in plaintext but marked (see value.ts). The type allows fields of newer Pulumi
+ * versions.
+ */
 export interface ResourceState {
   readonly urn: string;
   readonly custom: boolean;
@@ -22,7 +25,7 @@ export interface ResourceState {
   readonly initErrors?: readonly string[];
   readonly additionalSecretOutputs?: readonly string[];
   readonly aliases?: readonly string[];
-  /** The id with which the program imported the object. */
+  /** The id in the option `import` with which the program imported the object. */
   readonly importID?: string;
   readonly retainOnDelete?: boolean;
   readonly deletedWith?: string;
@@ -36,7 +39,7 @@ export interface ResourceState {
   readonly [other: string]: unknown;
 }
 
-/** Timeouts of operations on a resource, as texts from the program. */
+/** Timeouts for operations on a resource, in the text format of the program. */
 export interface CustomTimeouts {
   readonly create?: string;
   readonly update?: string;
@@ -44,7 +47,7 @@ export interface CustomTimeouts {
   readonly read?: string;
 }
 
-/** An operation that was in flight when a run stopped. `type` has Pulumi's value. */
+/** An operation that was in flight when a run stopped. `type` is a value that Pulumi defines, such as `creating`. */
 export interface PendingOperation {
   readonly resource: ResourceState;
   readonly type: "creating" | "updating" | "deleting" | "reading" | "importing";
@@ -70,10 +73,10 @@ export function references(state: ResourceState): string[] {
 }
 
 /**
- * Changes the URNs of resources and the references to them. A URN contains the types of the parents, so the children
- * of a renamed resource also get new URNs, even before the program registers them.
- * @param states parents before their children
- * @param renamed new URNs by old URNs
+ * Changes the URNs of resources and the references to them. The URN of a child contains the types of its parents. So
+ * the children of a renamed resource get new URNs too, even before the program registers the children.
+ * @param states the resources; each parent must precede its children
+ * @param renamed the new URNs, by the old URNs
  */
 export function renameAll(
   states: readonly ResourceState[],
@@ -96,7 +99,10 @@ export function renameAll(
   );
 }
 
-/** Replaces the references of a resource. Removes undefined references, except the provider. */
+/**
+ * Replaces all URNs in the references of a resource. Removes a reference if the new URN is undefined, except the
+ * reference to the provider.
+ */
 export function withReferences(state: ResourceState, to: (urn: string) => string | undefined): ResourceState {
   const each = (urns: readonly string[]): string[] => urns.flatMap((urn) => to(urn) ?? []);
   const { parent, deletedWith, dependencies, replaceWith, propertyDependencies, provider } = state;
@@ -117,8 +123,8 @@ export function withReferences(state: ResourceState, to: (urn: string) => string
 }
 
 /**
- * Orders resources so that each comes after the resources that it refers to, including objects that are marked for
- * deletion. Otherwise keeps the given order. Resources in a cycle also keep the given order.
+ * Sorts resources so that each resource comes after the resources that it refers to. The result includes objects that
+ * are marked for deletion. Independent resources and resources in a cycle keep their order.
  */
 export function topologicalOrder(states: readonly ResourceState[]): ResourceState[] {
   const byUrn = Map.groupBy(states, ({ urn }) => urn);
@@ -161,11 +167,11 @@ export function withDependents(
   return reached;
 }
 
-/** The remedy for a pending operation that no run can resolve. */
+/** The remedy for a pending creation that no run can resolve. */
 export const REMEDY =
   "check whether the object exists, then run `gatehouse refresh --clear-pending-creates` to remove the pending operation";
 
-/** Returns the warning that a run was stopped while an operation was in flight, with the remedy. */
+/** Returns the warning about an operation that was in flight when a run stopped. The warning contains the remedy. */
 export function pendingWarning(type: PendingOperation["type"], urn: string): Diagnostic {
   const advice =
     type === "creating"

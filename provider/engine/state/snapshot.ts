@@ -6,13 +6,13 @@ import { ifThere, removeIfThere, syncFolder } from "../files.ts";
 import type { StateCodec, StoredOperation, StoredResource } from "./crypter.ts";
 import { type PendingOperation, type ResourceState, renameAll, topologicalOrder } from "./resourceState.ts";
 
-/** A resource in the state, with a key that identifies it during a run. */
+/** A resource in the state, with a key that identifies the entry during a run. */
 export interface Entry {
   readonly key: string;
   readonly state: ResourceState;
 }
 
-/** One change of the state: sets or removes the entry of a key. */
+/** A change of the state: sets or removes the entry with a key. */
 type Change<State> = { readonly put: string; readonly state: State } | { readonly drop: string };
 export type Mutation = Change<ResourceState>;
 type StoredMutation = Change<StoredResource>;
@@ -44,7 +44,7 @@ export class Snapshot {
     this.#onFailure = onFailure;
   }
 
-  /** Resources with changes that are not in the journal. */
+  /** The resources whose changes are not in the journal, because a write failed. */
   get unsaved(): ResourceState[] {
     return [...this.#unsaved.values()];
   }
@@ -65,12 +65,12 @@ export class Snapshot {
     return this.#earlierPending;
   }
 
-  /** True if the state differs, or would differ, from the state that was read. */
+  /** True if the run has changed the state since it was read. In a dry run: true if the run would change the state. */
   get changed(): boolean {
     return this.#changed;
   }
 
-  /** Records in a dry run that the state would change. */
+  /** Call this in a dry run if the real run would change the state. */
   wouldChange(): void {
     this.#changed = true;
   }
@@ -81,14 +81,17 @@ export class Snapshot {
     this.#earlierPending = left;
   }
 
-  /** Renames a resource. Later references to the old URN refer to the new URN. */
+  /** Changes the URN of a resource. The new URN also replaces the old URN in all references. */
   rename(oldUrn: string, newUrn: string): void {
     this.#renamed.set(oldUrn, newUrn);
     this.#changed = true;
     this.#journal?.appendLater({ line: "rename", from: oldUrn, to: newUrn });
   }
 
-  /** Records an operation before the call of the provider. @throws BackendError if the journal cannot be written */
+  /**
+   * Records an operation in the journal before the provider is called.
+   * @throws BackendError if the journal cannot be written
+   */
   async begin(type: PendingOperation["type"], resource: ResourceState): Promise<number> {
     const id = this.#nextOperation++;
     const operation = { type, resource };
@@ -103,8 +106,8 @@ export class Snapshot {
   }
 
   /**
-   * Records the finished changes of an operation. Resolves when the journal is on disk, or after `onFailure` was
-   * called.
+   * Records the changes of a finished operation. Resolves when the journal is on disk, or after a failed write was
+   * reported to `onFailure`.
    */
   async end(id: number | undefined, mutations: readonly Mutation[]): Promise<void> {
     const touched = mutations.flatMap((mutation) =>
@@ -130,14 +133,17 @@ export class Snapshot {
     }
   }
 
-  /** Makes changes without a call of a provider. The journal may write them together with a later step. */
+  /** Changes the state without calling a provider. The journal may write these changes together with a later step. */
   change(mutations: readonly Mutation[]): void {
     this.#apply(mutations);
     const stored = mutations.map((mutation) => this.#encode(mutation));
     this.#journal?.appendLater({ line: "end", mutations: stored });
   }
 
-  /** Applies the journal of another run. Returns the numbers of its finished steps and its operations in flight. */
+  /**
+   * Applies the journal of an earlier run. Returns the number of finished steps and the number of operations in flight
+   * in that journal.
+   */
   replay(lines: readonly JournalLine[]): { finished: number; inFlight: number } {
     let finished = 0;
     for (const line of lines) {
@@ -152,7 +158,7 @@ export class Snapshot {
     return { finished, inFlight: this.#pending.size };
   }
 
-  /** Returns the content of the state file: ordered resources, and operations that are still in flight. */
+  /** Returns the content for the state file: the sorted resources, and the operations that are still in flight. */
   stored(): { resources: StoredResource[]; pendingOperations: StoredOperation[] } {
     const states = renameAll([...this.#entries.values()], this.#renamed);
     const pending = [...this.#earlierPending, ...this.#pending.values()];
@@ -163,8 +169,8 @@ export class Snapshot {
   }
 
   /**
-   * Applies changes. A new entry resolves a pending creation of its resource. A removed entry resolves all other
-   * pending operations of its resource.
+   * Applies changes. A new entry resolves a pending creation of the same resource. A removed entry resolves all other
+   * pending operations of the same resource.
    */
   #apply(mutations: readonly Mutation[]): void {
     this.#changed ||= mutations.length > 0;
@@ -197,9 +203,9 @@ export type JournalLine =
   | { readonly line: "commit"; readonly hash: string };
 
 /**
- * The journal of a run: one JSON line for each finished step, which is immediately durable. Concurrent lines share
- * one sync to disk. A line that cannot be written ends the journal, since a reader could not parse lines after a
- * partial line.
+ * The journal of a run. It contains a JSON line for each finished step, and each line is written to disk immediately.
+ * Concurrent lines share one sync to disk. If a line cannot be written, the journal accepts no more lines, since no
+ * reader could parse lines after a partial line.
  */
 export class Journal {
   readonly #path: string;
@@ -239,7 +245,7 @@ export class Journal {
   }
 
   /**
-   * Adds a line. Resolves when it is on disk.
+   * Adds a line. Resolves when the line is on disk.
    * @throws BackendError if this line or an earlier line cannot be written
    */
   append(line: JournalLine): Promise<void> {
@@ -250,13 +256,13 @@ export class Journal {
     });
   }
 
-  /** Adds a line that is written together with the next line of `append`. */
+  /** Adds a line. The journal writes this line together with the next line of `append`. */
   appendLater(line: JournalLine): void {
     this.#queue.push(`${JSON.stringify(line)}\n`);
   }
 
   async #flush(): Promise<void> {
-    // Waiting one turn of the event loop lets concurrent lines share the sync.
+    // Waits one turn of the event loop, so that concurrent lines share one sync to disk.
     await new Promise((resolve) => setImmediate(resolve));
     while (this.#waiting.length > 0) {
       const text = this.#queue.join("");
@@ -291,13 +297,13 @@ export class Journal {
   }
 }
 
-/** Adds the hash of the merged state to the journal of a dead process, before the merged state is written. */
+/** Adds the hash of the merged state to the journal of a dead process. Call this before the merged state is written. */
 export async function appendCommit(path: string, hash: string): Promise<void> {
   const file = await open(path, "r+");
   try {
     const text = await file.readFile("utf8");
     const whole = text.lastIndexOf("\n") + 1;
-    // A truncated line of a crash would make the next line unreadable.
+    // Removes a last line that a crash truncated, since it would make the new line unreadable.
     await file.truncate(Buffer.byteLength(text.slice(0, whole)));
     const line: JournalLine = { line: "commit", hash };
     await file.write(`${JSON.stringify(line)}\n`, Buffer.byteLength(text.slice(0, whole)));
@@ -308,7 +314,8 @@ export async function appendCommit(path: string, hash: string): Promise<void> {
 }
 
 /**
- * Reads a journal. Ignores a last line that a crash truncated, since its step was never reported as finished.
+ * Reads a journal. Ignores a truncated last line: the run crashed while it wrote this line, and never reported the step
+ * as finished.
  * @throws BackendError if another line cannot be parsed
  */
 export async function readJournal(path: string): Promise<JournalLine[] | undefined> {

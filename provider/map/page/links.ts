@@ -2,7 +2,7 @@
 const BEYOND = 28;
 /** Vertical offset of links in pixels, so that gained and lost links between the same lines do not overlap. */
 const APART: Readonly<Record<Change, number>> = { gained: -9, lost: 9, kept: 0 };
-/** Drawing order. The most saturated changes are last, on top. */
+/** Drawing order of changes. The change with the most saturated color comes last, on top of the other changes. */
 const DRAWN = ["kept", "lost", "gained"] as const;
 
 type Weight = "faint" | "plain" | "strong";
@@ -10,7 +10,10 @@ type Weight = "faint" | "plain" | "strong";
 const picture = byId("links") as HTMLElement & SVGSVGElement;
 const curve = d3.linkHorizontal();
 
-/** Draws the links of all visible lines. Each kind of link is one path, which is fast for any number of links. */
+/**
+ * Draws the links of all visible lines. Each kind of link is one path, which keeps drawing fast for any number of
+ * links.
+ */
 function drawLinks(state: Shown): void {
   const { width, height } = picture.getBoundingClientRect();
   const ends = {

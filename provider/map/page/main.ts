@@ -170,7 +170,7 @@ byId("details").addEventListener("keydown", (event) => {
   if (event.key === "Escape") byId("details-close").click();
 });
 byId("list-more").addEventListener("click", () => drawList(state, listedLines + PAGE));
-// A printed page has no button that shows more lines.
+// A printed page cannot show more lines on demand, so it contains all lines up to the limit.
 addEventListener("beforeprint", () => drawList(state, PRINTED_MAX));
 new ResizeObserver(drawLinksSoon).observe(picture);
 labelTheme();

@@ -7,7 +7,7 @@ type Side = "keys" | "devices";
 
 declare const d3: typeof import("d3-selection") & typeof import("d3-shape");
 
-/** Changes as bits, so that one number can contain several changes. */
+/** The bit of each change, so that one number can contain several changes. */
 const BIT = { gained: 1, lost: 2, kept: 4 } as const;
 const CHANGES = ["gained", "lost", "kept"] as const;
 const SIGN: Readonly<Record<Change, string>> = { gained: "+", lost: "−", kept: "=" };
@@ -65,7 +65,7 @@ type Filters = Readonly<Record<(typeof FILTERS)[number], string>> & {
 
 interface View {
   readonly filtered: boolean;
-  /** A table in row-major order with one row for each key: the bits of the changes between a key and a device. */
+  /** The changes between each key and each device as bits, in row-major order with one row for each key. */
   readonly pairs: Uint8Array;
   /** Edges that match the filters, with their matching devices. */
   readonly edges: readonly VisibleEdge[];

@@ -3,7 +3,7 @@ const GROUPS_MAX = 400;
 
 type Counts = Readonly<Record<Change, number>>;
 
-/** One line of a list: a key or device, a group of them, or the remaining items of a truncated list. */
+/** One line of a list: a key, a device, a group of keys or devices, or the remaining items of a truncated list. */
 interface Row {
   readonly id: string;
   readonly side: Side;
@@ -18,7 +18,7 @@ interface Row {
   readonly counts: Counts;
 }
 
-/** Returns for each key or device of a side the bits of its changes with all items of the other side. */
+/** Returns, for each key or device of one side, the bits of all changes between this item and the other side. */
 function bitsOfAll(view: View, side: Side): Uint8Array {
   const bits = new Uint8Array(data[side].length);
   eachPair(view, (key, device, bit) => {
@@ -35,7 +35,10 @@ function eachPair({ pairs }: View, visit: (key: number, device: number, bits: nu
     if (bits !== 0) visit(Math.floor(place / width), place % width, bits);
 }
 
-/** Counts for each change the items of the other side that have this change with at least one of the members. */
+/**
+ * Counts the items of the other side by kind of change. An item counts if this change exists between the item and at
+ * least one member.
+ */
 function countsOf(view: View, side: Side, members: readonly number[]): Counts {
   const width = data.devices.length;
   const others = data[side === "keys" ? "devices" : "keys"].length;
@@ -56,7 +59,9 @@ interface LiveGroup {
   readonly changed: boolean;
 }
 
-/** Returns the lines of a list, with changed lines first. If filters are set, only lines with matching access. */
+/**
+ * Returns the lines of a list, with changed lines first. If filters are set, returns only lines with matching access.
+ */
 function rowsOf(view: View, side: Side, open: ReadonlySet<string>): Row[] {
   const bits = bitsOfAll(view, side);
   const isChanged = (index: number) => ((bits[index] ?? 0) & (BIT.gained | BIT.lost)) !== 0;
@@ -109,12 +114,15 @@ function restRow(view: View, side: Side, id: string, members: readonly number[],
   return {
     ...{ id, side, kind: "rest", level, open: false, state: undefined, members },
     name: plural(members.length, side === "keys" ? "more key" : "more device"),
-    detail: "hidden; use a filter to find them",
+    detail: "hidden; use a filter to find hidden items",
     counts: countsOf(view, side, members),
   };
 }
 
-/** Returns for each key or device the index of the line at which its links end: its own line, or its closed group. */
+/**
+ * Returns, for each key or device, the index of the line where its links end. This is the line of the item, or of its
+ * group if the group is closed.
+ */
 function rowPlaces(side: Side, rows: readonly Row[]): Int32Array {
   const places = new Int32Array(data[side].length).fill(-1);
   for (const [place, { kind, open, members }] of rows.entries()) {
@@ -124,7 +132,7 @@ function rowPlaces(side: Side, rows: readonly Row[]): Int32Array {
   return places;
 }
 
-/** Returns the bits of the changes between the lines of both lists: a table with one row for each line of the keys. */
+/** Returns the change bits between the lines of both lists, as a table with one row for each line of the key list. */
 function bitsBetween(view: View, keyRows: readonly Row[], deviceRows: readonly Row[]): Uint8Array {
   const [ofKey, ofDevice] = [rowPlaces("keys", keyRows), rowPlaces("devices", deviceRows)];
   const bits = new Uint8Array(keyRows.length * deviceRows.length);
@@ -162,7 +170,7 @@ interface Shown {
 
 const otherSide = (side: Side): Side => (side === "keys" ? "devices" : "keys");
 
-/** Returns the bits of the changes between a line and a line of the other side. */
+/** Returns the change bits between a line of one side and a line of the other side. */
 function bitsAt({ between, rows }: Shown, side: Side, place: number, other: number): number {
   const [key, device] = side === "keys" ? [place, other] : [other, place];
   return between[key * rows.devices.length + device] ?? 0;
@@ -176,7 +184,7 @@ function selectedPlaces({ rows, selected }: Shown): ReadonlySet<number> {
   return new Set(rows[side].flatMap((row, place) => (inside(row) ? [place] : [])));
 }
 
-/** Returns the indexes of the other side's lines that are connected to the selection, with the bits of the changes. */
+/** Returns the indexes of the lines on the other side that are connected to the selection, with the change bits. */
 function connectedPlaces(state: Shown): ReadonlyMap<number, number> {
   const connected = new Map<number, number>();
   const { selected } = state;

@@ -16,8 +16,8 @@ function newElement<K extends keyof HTMLElementTagNameMap>(
 }
 
 /**
- * The columns of a table of edges. `Key` contains the key and its owner, `Name` only the key. Both have the header
- * "Key".
+ * The columns of a table of edges. `Key` contains the key and its owner, `Name` only the key. Both columns have the
+ * header "Key".
  */
 const COLUMNS = {
   Change: ({ edge }) => ({ text: `${SIGN[edge.change]} ${edge.change}`, change: edge.change }),
@@ -37,7 +37,7 @@ type Column = keyof typeof COLUMNS;
 
 /**
  * Creates a table of edges in a box that scrolls and that the keyboard can focus.
- * @param reasons true to show the reason of each edge below its line, over the width of the table
+ * @param reasons true to show the reason of each edge below the line of the edge, over the width of the table
  */
 function tableOf(
   caption: string,
@@ -76,7 +76,7 @@ function tableOf(
 
 const NAMES_MAX = 4;
 
-/** Lists up to {@link NAMES_MAX} devices by name, and more devices by group. */
+/** Lists devices by name, or by group if there are more than {@link NAMES_MAX} devices. */
 function devicesInWords(devices: readonly number[]): string {
   if (devices.length <= NAMES_MAX) return devices.map(deviceName).join(", ");
   const set = new Set(devices);
@@ -211,7 +211,7 @@ function limited(
   if (edges.length === 0) return [newElement("p", { text: "No access in this view." })];
   const table = tableOf(caption, columns, edges.slice(0, DETAILS_MAX), reasons);
   if (edges.length <= DETAILS_MAX) return [table];
-  const text = `Hidden: ${plural(edges.length - DETAILS_MAX, "more line")}. Use a filter to see them.`;
+  const text = `Hidden: ${plural(edges.length - DETAILS_MAX, "more line")}. Use a filter to see hidden lines.`;
   return [table, newElement("p", { className: "hint", text })];
 }
 

@@ -7,7 +7,9 @@ import { canonicalInputs } from "../../resources/values.ts";
 import { isHidden, type PlannedStep } from "../steps.ts";
 import type { Draft } from "./draft.ts";
 
-/** Two or more resources that declare the same object. Each would revert the changes of the others. */
+/**
+ * Two or more resources that declare the same object. Each resource would revert the changes of the other resources.
+ */
 export interface DuplicateDeclarations {
   /** Description of the object. */
   readonly object: string;
@@ -23,8 +25,8 @@ export interface Declared {
 }
 
 /**
- * Finds duplicate declarations with the claims that the provider checks during a run. Unlike the provider, it also
- * finds different selectors that match the same device.
+ * Finds resources that declare the same object, by the claims that the provider also checks during a run. Unlike the
+ * provider, the function also finds different selectors that match the same device.
  */
 export function duplicateDeclarations(draft: Draft, declared: readonly Declared[]): DuplicateDeclarations[] {
   const claims = declared.flatMap((one) =>
@@ -56,21 +58,26 @@ function claimsOf(draft: Draft, { planned, id }: Declared): readonly Claim[] {
   return [...identity.ofInputs(inputs), ...ofId];
 }
 
-/** The key of a claim without the tenant, and with the device's name instead of its uid. */
+/** Returns the key of a claim as text for messages: without the tenant, and with device names instead of uids. */
 function inWords({ estate }: Draft, key: string): string {
   const text = key.replace(`${estate.tenant}/`, "").replace(`${estate.tenant} `, "");
   const device = estate.devices.find(({ uid }) => text.includes(uid));
   return device ? text.replace(device.uid, `the device ${device.name}`) : text;
 }
 
-/** Two rules of the same priority: one allows and the other denies logins that both match. */
+/**
+ * Two rules of the same priority that match the same login. One rule allows the login, and the other rule denies it.
+ */
 export interface Contradiction {
   readonly text: string;
-  /** True if the plan creates both rules. The order of their creation decides, and it is unknown before the apply. */
+  /**
+   * True if the plan creates both rules. The rule that is created last decides, and the order is unknown before the
+   * apply.
+   */
   readonly isUndecided: boolean;
 }
 
-/** Maximum number of pairs of rules that are compared. A comparison takes up to one millisecond. */
+/** Maximum number of pairs of rules that are compared. The comparison of one pair takes up to one millisecond. */
 const PAIRS_MAX = 10_000;
 
 /** Finds contradictions of rules that a plan creates or changes. The rule that was created last decides. */
@@ -96,7 +103,7 @@ export function contradictions({ rules, estate, devices }: Draft): Contradiction
       if (device === undefined) continue;
       const isUndecided = !known.has(rule.id) && !known.has(other.id);
       const order = isUndecided ? " (unknown before the apply)" : "";
-      const text = `FirewallRule "${rule.id}" and "${other.id}" have the same priority ${rule.priority}; one allows and the other denies logins on ${device}, and the rule created last decides${order}; give the rules different priorities`;
+      const text = `FirewallRule "${rule.id}" and "${other.id}" have the same priority ${rule.priority}; one rule allows and the other rule denies logins on ${device}, and the rule created last decides${order}; give the rules different priorities`;
       conflicts.push({ text, isUndecided });
     }
   }

@@ -5,7 +5,7 @@ import { type ApiKey, apiKeyIdentity, type Device, deviceKey, devicesByKey } fro
 
 /** An API key after the plan. */
 export interface PlannedApiKey extends Omit<ApiKey, "role"> {
-  /** Role of the key; undefined if it is the role of an unknown creator. */
+  /** Role of the key; undefined if the key gets the role of its creator and this role is unknown. */
   readonly role: Role | undefined;
 }
 
@@ -34,7 +34,7 @@ export class Draft {
   /** A cache of {@link devices} by key; undefined after a change of a name or status. */
   #planned: ReadonlyMap<string, Device> | undefined;
 
-  /** All devices, by uid. {@link changeDevice} and {@link removeDevice} change them. */
+  /** All devices, by uid. {@link changeDevice} and {@link removeDevice} change this map. */
   get devices(): ReadonlyMap<string, Device> {
     return this.#devices;
   }
@@ -52,7 +52,7 @@ export class Draft {
     this.#live = devicesByKey(devices);
   }
 
-  /** The uid of the device that a selector matches now, or by the device's planned name. */
+  /** Returns the uid of the device that a selector matches, by its live data or by its planned name. */
   findUid(selector: string): string | undefined {
     const key = deviceKey(selector);
     const live = this.#live.get(key);
@@ -61,14 +61,14 @@ export class Draft {
     return this.#planned.get(key)?.uid;
   }
 
-  /** The same as {@link findUid}. @throws UnpredictableError if no device matches */
+  /** Returns the uid of the device that a selector matches. @throws UnpredictableError if no device matches */
   uidOf(selector: string): string {
     const uid = this.findUid(selector);
     if (uid === undefined) throw new UnpredictableError(`there is no device "${selector}" yet`);
     return uid;
   }
 
-  /** The device with a uid. @throws UnpredictableError if it no longer exists */
+  /** The device with a uid. @throws UnpredictableError if the device no longer exists */
   device(uid: string): Device {
     const device = this.#devices.get(uid);
     if (!device) throw new UnpredictableError(`its device ${uid} no longer exists, or this plan removes it`);

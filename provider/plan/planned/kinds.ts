@@ -26,7 +26,7 @@ export interface Kind {
   isLive?(draft: Draft, id: string): boolean;
   /**
    * Removes the object of a resource.
-   * @param isClaimed true if a resource of the program claims this key exclusively
+   * @param isClaimed returns true if a resource of the program claims a key exclusively
    */
   remove?(draft: Draft, step: PlannedStep, before: ResourceValues, isClaimed: (key: string) => boolean): void;
   createOrAdopt?(draft: Draft, step: PlannedStep, after: ResourceValues): void;
@@ -41,13 +41,13 @@ function inputsOf<I extends ResourceDefinition["inputs"]>(
   return canonicalInputs(definition.inputs, inputs) as InputValues<I>;
 }
 
-/** An output of the state if it is a string, otherwise an empty string. */
+/** Returns an output of the state if the output is a string, otherwise an empty string. */
 function outputOf({ outputs }: ResourceValues, name: string): string {
   const value = outputs[name];
   return typeof value === "string" ? value : "";
 }
 
-/** The object with an id. @throws UnpredictableError if it no longer exists */
+/** Returns the object with an id. @throws UnpredictableError if the object no longer exists */
 function existing<T>(objects: ReadonlyMap<string, T>, id: string): T {
   const object = objects.get(id);
   if (!object) throw new UnpredictableError("its object no longer exists; refresh the state and plan again");
@@ -113,7 +113,10 @@ const deviceTagsKind: Kind = {
   update: (draft, _step, before, after) => setTags(draft, outputOf(before, "uid"), after),
 };
 
-/** One tag of a device. An update only changes the selector of the same device. Other changes replace the resource. */
+/**
+ * One tag of a device. An update only changes the selector, which still matches the same device. Other changes replace
+ * the resource.
+ */
 const attachmentKind: Kind = {
   decisive: ["device", "tag"],
   idOf(draft, after) {
@@ -137,7 +140,7 @@ const attachmentKind: Kind = {
 
 /**
  * Renames tags on every device, key and rule. All renames are applied at once, since one tag may take the old name of
- * another.
+ * another tag.
  * @param renames steps that update a Tag
  */
 export function renameTags(draft: Draft, renames: readonly PlannedStep[]): void {
@@ -177,7 +180,7 @@ function ruleOf(after: ResourceValues, id: string): AccessRule {
   return { id, action, active, priority, sourceIp, username, filter };
 }
 
-/** The id of the equal rule that a resource adopts; undefined if it adopts none. */
+/** Returns the id of the identical live rule that a resource adopts; undefined if the resource adopts no rule. */
 function adopted({ estate }: Draft, after: ResourceValues): string | undefined {
   if (!after.inputs.adopt) return undefined;
   const comparable = (rule: AccessRule) => ({
@@ -220,7 +223,7 @@ const userOf = ({ members }: Draft, email: string) =>
 
 /**
  * Members of the namespace. A new member counts as pending, since some services send an invitation first. Fields that
- * the service sets get the current values, or are empty if only the service knows them.
+ * the service sets keep their live values, and get default values for a new member.
  */
 const memberKind: Kind = {
   decisive: ["email", "role"],
@@ -248,7 +251,7 @@ const memberKind: Kind = {
 const identityOf = ({ createdAt, createdBy }: ResourceValues["outputs"]) =>
   apiKeyIdentity({ createdAt: String(createdAt), createdBy: String(createdBy) });
 
-/** Identities of replaced keys, and the times until which they stay valid. */
+/** Returns the identities of replaced API keys, and the time until which each key stays valid. */
 const previousOf = ({ outputs }: ResourceValues) =>
   [outputs.previous ?? []]
     .flat()
@@ -280,7 +283,7 @@ const apiKeyKind: Kind = {
     apiKeys?.set(step.urn, {
       name: name === undefined || isHidden(name) ? `${step.name} (new)` : name,
       role,
-      // The service uses seconds since 1970.
+      // The service returns the expiry in seconds since 1970.
       expiresIn: validDays === -1 ? -1 : Math.floor((now.getTime() + validDays * DAY_MS) / 1000),
       ...{ createdAt, updatedAt: createdAt, createdBy: "", tenantId: estate.tenant },
     });
@@ -297,7 +300,8 @@ const apiKeyKind: Kind = {
 };
 
 /**
- * The current name of an API key of the state: its name on the service, or in the state if the key no longer exists.
+ * Returns the current name of an API key in the state: the name on the service, or the name in the state if the key no
+ * longer exists.
  */
 export function apiKeyNameToday({ estate }: Draft, before: ResourceValues): string {
   const own = identityOf(before.outputs);

@@ -32,9 +32,9 @@ export interface PlannedEstate extends NamespaceState {
   /** Live objects that resources of the stack manage or adopt. */
   readonly managed: readonly ManagedObject[];
   readonly duplicates: readonly DuplicateDeclarations[];
-  /** Contradictions of changed rules, where the order of creation decides, as sentences. */
+  /** Contradictions between changed rules of the same priority, as sentences. */
   readonly contradictions: readonly string[];
-  /** Resources of namespaces that the plan creates, as sentences. */
+  /** Notes about resources in namespaces that the plan creates, as sentences. */
   readonly notes: readonly string[];
   readonly steps: readonly PlannedStep[];
   /** The steps in namespaces that the plan creates. */
@@ -44,7 +44,7 @@ export interface PlannedEstate extends NamespaceState {
 interface PlannedEstateOptions {
   /** The namespace of resources without a tenant. @default the estate's namespace */
   readonly home?: string;
-  /** Time at which the plan is applied. The expiry of new API keys depends on it. @default now */
+  /** Time at which the plan is applied. The expiry of new API keys depends on this time. @default now */
   readonly now?: Date;
   /** The role of the user or API key that applies the plan: the default role of new API keys. Undefined if unknown. */
   readonly creatorRole?: Role | undefined;
@@ -54,8 +54,8 @@ interface PlannedEstateOptions {
  * Applies a plan to a copy of a namespace.
  *
  * Objects of unchanged resources keep their live values, even if the state differs. A resource is unpredictable if a
- * decisive input is secret or unknown, or if its device is missing. Then an existing object stays unchanged, a new
- * object is omitted, and `notEvaluated` reports the resource.
+ * decisive input is secret or unknown, or if its device is missing. For an unpredictable resource, an existing object
+ * stays unchanged, a new object is omitted, and `notEvaluated` reports the resource.
  * @param plan a preview with values
  * @throws Error if the plan has no values
  */
@@ -104,13 +104,15 @@ const leavesObject = ({ step, before }: PlannedStep) => losesObject(step) && bef
 const leftNote = ({ title }: PlannedStep) =>
   `${title} leaves its object unmanaged on the service; the access that the object gives remains`;
 
-/** Reports new members. It is unknown before the invitation whether the service knows an address. */
+/**
+ * Reports new members. Before the invitation, it is unknown whether an e-mail address has an account on the service.
+ */
 function invitedNote({ estate, members }: Draft): string[] {
   const known = new Set(estate.members?.map(({ id }) => id));
   const invited = [...(members?.values() ?? [])].filter(({ id }) => !known.has(id)).map(({ email }) => email);
   if (invited.length === 0) return [];
   return [
-    `the service reports only at the invitation whether it knows ${firstOf(invited.toSorted(), NAMED_MAX)}`,
+    `only the invitation shows whether these addresses have an account: ${firstOf(invited.toSorted(), NAMED_MAX)}`,
   ];
 }
 
@@ -128,7 +130,7 @@ function pendingNote(draft: Draft, planned: PlannedStep): string[] {
   return [`${title}: ${pendingText(selector)}`];
 }
 
-/** Namespaces that a plan creates, and resources in them, as sorted sentences. */
+/** Namespaces that a plan creates, and resources in these namespaces, as sorted sentences. */
 export const newNamespaceNotes = (plan: Plan): string[] =>
   stepsOf(plan, "", "").inNewNamespaces.map(newNamespaceNote).sort(byText);
 
@@ -165,8 +167,8 @@ interface Work {
 }
 
 /**
- * Applies steps to a draft. As in the provider, removals come first. An object that passes from one resource to
- * another is not removed.
+ * Applies steps to a draft. As in the provider, removals come first. An object that passes from one resource to another
+ * resource is not removed.
  */
 function carryOut(draft: Draft, steps: readonly PlannedStep[]): Work {
   const work: Work = { draft, claims: new Claims(), declared: [], notEvaluated: [] };
@@ -199,13 +201,14 @@ function carryOutTogether(work: Work, steps: readonly PlannedStep[]): void {
   }
 }
 
-// A replacement that moves an object to another namespace removes the object here and creates it there.
+// A replacement that moves an object to another namespace removes the object in the old namespace and creates it in the
+// new namespace.
 const removesObject = (planned: PlannedStep) => losesObject(planned.step) && !leavesObject(planned);
 const createsObject = ({ step: { op } }: PlannedStep) => op === "create" || op === "replace";
 
 /**
- * Records the object that a resource will have. If the object is unpredictable, the resource keeps its current object
- * and the function returns false.
+ * Records the object that a resource will have. Returns false if the object is unpredictable; the resource then keeps
+ * its current object.
  */
 function declare(work: Work, planned: PlannedStep): boolean {
   const { draft, claims, declared } = work;

@@ -9,9 +9,9 @@ import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } fr
 /** The scope of a reviewed plan: service, namespaces, and their live state. */
 export interface PlanScope {
   readonly service: string;
-  /** The namespace of resources without a tenant; undefined if all resources have one. */
+  /** The namespace of resources without a tenant; undefined if all resources have a tenant. */
   readonly home: string | undefined;
-  /** True if the plan was made with a refresh of the live objects. */
+  /** True if the plan was created after a refresh of the live objects. */
   readonly refresh: boolean;
   readonly estates: readonly Estate[];
 }
@@ -36,7 +36,10 @@ export function capturePlan(plan: Plan, { estates, ...scope }: PlanScope): Revie
   };
 }
 
-/** Steps by URN. An old object of an unfinished replacement has the URN of the new object, so its key is URN and id. */
+/**
+ * Steps by URN. An old object of an unfinished replacement has the URN of the new object, so the key of the old object
+ * is its URN and id.
+ */
 function keyed(steps: readonly Step[], reviewed: (step: Step) => ReviewedStep): Record<string, ReviewedStep> {
   const byKey = new Map<string, ReviewedStep>();
   const deletionsLast = (step: Step) => Number(step.op === "delete");

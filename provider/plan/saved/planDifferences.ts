@@ -3,19 +3,22 @@ import { EngineError } from "../../engine/index.ts";
 import { firstOf, printable } from "../../words.ts";
 import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./planFile.ts";
 
-/** A difference between the reviewed plan and the current one. */
+/** A difference between the reviewed plan and the current plan. */
 export interface PlanDifference {
   readonly in: "program" | "state" | "service";
   /** Title of the object: `PublicKey "ana"`. */
   readonly object: string;
-  /** Name of the field; undefined if the object was added or removed, or if the plan has another operation for it. */
+  /**
+   * Name of the field; undefined if the object was added or removed, or if the plan has another operation for the
+   * object.
+   */
   readonly field?: string;
   readonly message: string;
 }
 
 /**
- * Compares the reviewed plan with the current one, field by field. `differences` block an apply. `notes` reports
- * added and removed devices, which do not block, since devices enroll without a plan.
+ * Compares the reviewed plan with the current plan, field by field. `differences` block an apply. `notes` reports added
+ * and removed devices, which do not block, since devices enroll without a plan.
  */
 export function planDifferences(reviewed: ReviewedContent, now: ReviewedContent) {
   const differences: PlanDifference[] = [];
@@ -30,7 +33,7 @@ export function planDifferences(reviewed: ReviewedContent, now: ReviewedContent)
     }
     const unread = [...new Set([...was.unread, ...is.unread])];
     if (!isDeepStrictEqual(was.unread, is.unread)) {
-      const message = `${unread.join(" and ")} of ${is.name} could be read either only at the review or only now`;
+      const message = `the permission to read ${unread.join(" and ")} of ${is.name} has changed since the review`;
       differences.push({ in: "service", object: tenant, message });
     } else differences.push(...objectDifferences(was.objects, is.objects));
     for (const [, [old, now]] of both(was.devices, is.devices))
@@ -125,7 +128,7 @@ function movements(
   return [...sentence(of(now, old), "added"), ...sentence(of(old, now), "removed")];
 }
 
-/** Maximum number of differences in the message. */
+/** Maximum number of differences that the error message lists. */
 const NAMED_MAX = 20;
 
 /** Thrown if the current plan of `up --plan` differs from the reviewed plan. Nothing was changed. */

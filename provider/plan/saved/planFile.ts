@@ -14,9 +14,9 @@ const step = z.strictObject({
   title: z.string(),
   /** The declared inputs; null if the program does not declare the resource. */
   declared: fields.nullable(),
-  /** Id of the object, and uid of the device that its selector matches, if known. */
+  /** Id of the object, and uid of the device that the selector of the resource matches, if known. */
   about: fields,
-  /** The same fields in the state, or the live ones after a refresh; null if the resource is not in the state. */
+  /** The input fields in the state, or on the service after a refresh; null if the resource is not in the state. */
   found: fields.nullable(),
 });
 
@@ -35,11 +35,11 @@ const reviewedContent = z.strictObject({
   project: z.string(),
   stack: z.string(),
   service: z.string(),
-  /** The namespace of resources without a tenant; omitted if all resources have one. */
+  /** The namespace of resources without a tenant; omitted if all resources have a tenant. */
   home: z.string().optional(),
   /** Time of the review, RFC 3339. */
   at: z.string(),
-  /** True if the plan was made with a refresh of the live objects. */
+  /** True if the plan was created after a refresh of the live objects. */
   refresh: z.boolean(),
   /** Steps by URN; old objects of an unfinished replacement by URN and id. */
   steps: z.record(z.string(), step),
@@ -58,7 +58,10 @@ const [compress, decompress] = [promisify(gzip), promisify(gunzip)];
 /** Maximum size of a plan in bytes: five times the size for 100,000 devices and 10,000 resources. */
 const CONTENT_MAX = 256 * 1024 * 1024;
 
-/** Prefix of the encrypted content. A secret of a state begins with JSON, so it cannot be used as a plan. */
+/**
+ * Prefix of the encrypted content. An encrypted secret of a state begins with JSON, so `up --plan` rejects such a
+ * secret as a plan.
+ */
 const MARK = "gatehouse reviewed plan 1 ";
 
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
@@ -87,8 +90,8 @@ export async function savePlan(file: string, stack: Sealing, reviewed: ReviewedC
 
 /**
  * Reads a reviewed plan from its file.
- * @throws EngineError (`plan_file`) if the file is not a plan, or is a plan of another stack; PassphraseError if it was
- * modified, or encrypted with another key
+ * @throws EngineError (`plan_file`) if the file is not a plan, or is a plan of another stack; PassphraseError if the
+ * content was modified, or encrypted with another key
  */
 export async function readPlan(file: string, stack: Sealing): Promise<ReviewedContent> {
   const { project, stack: name, content } = await readEnvelope(file);
@@ -106,9 +109,9 @@ export async function readPlan(file: string, stack: Sealing): Promise<ReviewedCo
   );
   const reviewed = parsedAs(reviewedContent, text.toString());
   if (!reviewed) throw broken(file, "its content does not have the format of this version of gatehouse");
-  // Only the encrypted content is authenticated.
+  // Only the encrypted content is authenticated, so the header may have been modified.
   if (reviewed.project !== project || reviewed.stack !== name) {
-    throw broken(file, "its content is for another stack than its header");
+    throw broken(file, "its content and its header are for different stacks");
   }
   return reviewed;
 }
@@ -116,7 +119,7 @@ export async function readPlan(file: string, stack: Sealing): Promise<ReviewedCo
 async function readEnvelope(file: string): Promise<z.output<typeof envelope>> {
   const text = await readFile(file, "utf8").catch(fileError("plan_file", "read", `the plan ${file}`));
   const parsed = parsedAs(envelope, text);
-  if (!parsed) throw broken(file, "it was not written by gatehouse review --save");
+  if (!parsed) throw broken(file, "gatehouse review --save did not write this file");
   return parsed;
 }
 

@@ -154,8 +154,8 @@ export function parsePlan(text: string, name: string): PlanJson {
 }
 
 /**
- * Returns the resources that a plan with `-refresh-only` or `-target` omits, as changes. The declaration of a drifted
- * resource is its former state. Other resources are unchanged.
+ * Returns the resources that a plan with `-refresh-only` or `-target` omits, as changes. A drifted resource becomes a
+ * change back to its former state. Other resources become changes without an effect.
  */
 export function omittedResources({
   prior_state: state,

@@ -5,7 +5,7 @@ import { EngineError } from "../../engine/index.ts";
 import type { Attribute } from "../../terraform/attributes.ts";
 import type { PlanJson, ResourceChange } from "./planJson.ts";
 
-/** A summary of a plan for comparisons. It contains no values, and the digest covers no sensitive values. */
+/** A summary of a plan for comparisons. The summary contains no values, and the digest covers no sensitive values. */
 const plannedWork = z.strictObject({
   version: z.literal(1),
   /** Digest of the plan, without sensitive values and values that are unknown before the apply. */
@@ -18,10 +18,10 @@ const plannedWork = z.strictObject({
 export type PlannedWork = z.output<typeof plannedWork>;
 
 /**
- * Summarizes a plan. Plans of one configuration with the same changes have equal summaries. Unchanged objects do not
- * count, and neither do fields that only the service changes, such as the last use of a key.
+ * Summarizes a plan. Plans of one configuration with the same changes have equal summaries. The summary ignores
+ * unchanged objects, and fields that only the service changes, such as the last use of a key.
  * @param settings the settings of the provider in the configuration
- * @param attributesOf returns the attributes of a resource type; none for other providers
+ * @param attributesOf returns the attributes of a resource type; an empty list for types of other providers
  */
 export function workOf(
   plan: PlanJson,
@@ -43,7 +43,7 @@ export function workOf(
     .map(([name, { before, after, before_sensitive: beforeMask, after_sensitive: afterMask }]) => ({
       ...{ name, before: masked(before, beforeMask), after: masked(after, afterMask) },
     }));
-  // The configuration represents values that are unknown before the apply.
+  // The digest includes the configuration, which determines the values that are unknown before the apply.
   const all = [resources, outputs, plan.action_invocations, plan.configuration, [...settings].sort()];
   return {
     version: 1,
@@ -52,7 +52,7 @@ export function workOf(
   };
 }
 
-/** Compares a plan with the reviewed one. */
+/** Compares a plan with the reviewed plan. */
 export function workDifferences(reviewed: PlannedWork, now: PlannedWork) {
   if (reviewed.digest === now.digest) return [];
   const [was, is] = [new Set(reviewed.changes), new Set(now.changes)];
@@ -72,13 +72,13 @@ export function parseWork(text: string, name: string): PlannedWork {
   try {
     return plannedWork.parse(parseJson(text));
   } catch (cause) {
-    const message = `Cannot read ${name}: it is not a saved review of a Terraform plan. Create the file with: review --terraform --save`;
+    const message = `Cannot read ${name}: the file is not a saved review of a Terraform plan. Create the file with: review --terraform --save`;
     throw new EngineError("plan_file", message, { cause });
   }
 }
 
 function isDone({ change, previous_address: previous, action_reason: reason }: ResourceChange): boolean {
-  // Every plan reads the data sources of checks.
+  // Every plan contains reads of the data sources in checks. Such a read is not a change.
   if (reason === "read_because_check_nested") return false;
   return change.actions.join() !== "no-op" || change.importing != null || previous !== undefined;
 }

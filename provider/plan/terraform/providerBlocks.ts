@@ -6,22 +6,22 @@ import { isOwnSource } from "../../terraform/source.ts";
 import { terraformName } from "../../terraform/types.ts";
 import { type ConfiguredResource, expression, type PlanJson } from "./planJson.ts";
 
-/** The prefix of the types of resources, which is Terraform's default for the provider's name. */
+/** The prefix of resource types. Terraform uses this prefix as the default local name of the provider. */
 const DEFAULT_KEY = "gatehouse";
 
 type Block = PlanJson["configuration"]["provider_config"][string];
 
-/** The block of a key: `gh`, `gh.alias`, or `module.a:gh` for a module's own block. */
+/** Returns the provider block for a key of a plan: `gh`, `gh.alias`, or `module.a:gh` for a module's own block. */
 const blockOf = ({ configuration: { provider_config: all } }: PlanJson, key: string): Block | undefined =>
   all[key] ?? all[key.split(":").at(-1) ?? ""];
 
-/** True if the block of a key configures this provider, under any local name. */
+/** True if the provider block for a key configures the Gatehouse provider, under any local name. */
 export function isOwnBlock(json: PlanJson, key: string): boolean {
   const source = blockOf(json, key)?.full_name;
   return source === undefined ? key.split(":").at(-1)?.split(".")[0] === DEFAULT_KEY : isOwnSource(source);
 }
 
-/** The location that a setting selects, and its environment variable. */
+/** For each setting: the possible place of resources if the setting is unknown, and the environment variable. */
 const SETTINGS = {
   url: { place: "on another service", variable: "GATEHOUSE_URL" },
   tenant: { place: "in another namespace", variable: "GATEHOUSE_TENANT" },
@@ -37,11 +37,11 @@ interface PlannedTenant {
   readonly tenant: unknown;
 }
 
-/** Facts about a root module that only its files contain, and not its plan. */
+/** Facts about a root module that the files of the module contain and the plan does not contain. */
 export interface ConfigurationFacts {
   /** True if the provider block with this key sets `url` to exactly this variable. */
   readonly isUrlAlone: (key: string, variable: string) => boolean;
-  /** True if the plan contains the value of this variable that its run used. */
+  /** True if the plan contains the value that the plan run used for this variable. */
   readonly isInPlan: (variable: string) => boolean;
 }
 
@@ -52,11 +52,12 @@ export class ProviderBlocks {
   readonly #tenants: readonly PlannedTenant[];
   /** The keys of this provider's blocks that are in use, default blocks first. */
   readonly #keys: readonly string[];
-  /** The key of the root module's block without an alias; undefined if there is none, or several. */
+  /** The key of the root module's block without an alias; undefined if the module has no such block, or several. */
   readonly #default: string | undefined;
   readonly #settings = new Map<string, Settings>();
 
   /**
+   * Finds the provider blocks of a plan.
    * @param own the resources of this provider
    * @param tenants the planned namespaces of resources that get their namespace from a block
    */
@@ -161,8 +162,8 @@ export class ProviderBlocks {
   }
 
   /**
-   * The planned namespace of a block's resources. The plan contains it even if the value of the expression is unknown.
-   * Undefined if the namespace differs between instances of the block (`for_each`).
+   * The planned namespace of a block's resources. The plan contains this namespace even if the value of the expression
+   * is unknown. Undefined if the namespace differs between instances of the block (`for_each`).
    */
   #plannedTenant(key: string): unknown {
     const own = this.#tenants.filter(({ resource }) => this.#keyOf(resource) === key);
@@ -174,9 +175,11 @@ export class ProviderBlocks {
 }
 
 /**
- * The value of an expression that is a constant or a variable. Other expressions are unknown, and null is undefined.
+ * Returns the value of an expression that is a constant or a variable. The value of any other expression is unknown.
+ * Null becomes undefined.
  * @param variableOf returns a variable; undefined if the plan does not contain its value
- * @param isAlone true if an expression with a reference to only this variable is the variable itself, given its value
+ * @param isAlone returns true if an expression that refers only to this variable consists of only the variable. The
+ * second argument is the value of the variable.
  */
 function expressionValue(
   written: unknown,
@@ -186,7 +189,7 @@ function expressionValue(
   const parsed = expression.safeParse(written);
   if (!parsed.success) return undefined;
   const { constant_value: constant, references = [] } = parsed.data;
-  // In JSON configurations, templates appear as constants.
+  // A plan of a JSON configuration contains templates as constants.
   const isTemplate = typeof constant === "string" && /[$%]\{/.test(constant);
   if (constant !== undefined && !isTemplate) return constant;
   const [, name] = (references.length === 1 && /^var\.([\w-]+)$/.exec(references[0] ?? "")) || [];

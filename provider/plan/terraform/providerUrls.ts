@@ -19,9 +19,9 @@ export function isUrlAlone(folder: string, key: string, variable: string): boole
 }
 
 /**
- * True if a plan contains the value of this variable that its run used: the root module declares the variable, and it
- * is not ephemeral. For an ephemeral variable, the JSON of a plan contains the default instead of the used value,
- * without a mark.
+ * True if a plan contains the value that the plan run used for this variable: the root module declares the variable,
+ * and the variable is not ephemeral. For an ephemeral variable, the JSON of a plan contains the default instead of the
+ * used value, without a mark.
  * @throws EngineError (`plan_file`) if the folder or a file cannot be read
  */
 export function isInPlan(folder: string, variable: string): boolean {
@@ -50,7 +50,9 @@ function configurationFiles(folder: string, name: RegExp): string[] {
   }
 }
 
-/** The `ephemeral` of each declaration of a variable in a JSON file; none in a file that is not JSON. */
+/**
+ * Returns the value of `ephemeral` in each declaration of a variable in a JSON file; an empty list for invalid JSON.
+ */
 function ephemeralInJson(text: string, variable: string): unknown[] {
   let json: unknown;
   try {
@@ -81,7 +83,7 @@ function labelOf(head: string, type: string): string | undefined {
   return quoted ?? plain;
 }
 
-/** The key of a provider block in a plan; undefined for another block. */
+/** The key of a provider block in a plan; undefined for a block of another type. */
 function providerKey({ head, given }: Block): string | undefined {
   const name = labelOf(head, "provider");
   const [, alias] = /^"([\w-]+)"$/.exec(given.get("alias") ?? "") ?? [];
@@ -122,7 +124,7 @@ const HEREDOC = /\$\$\{|%%\{|[$%]\{|./sy;
  */
 function codeOf(text: string): string {
   const shown: string[] = [];
-  /** The open delimiters: `"`, the end marker of a heredoc, and `{` inside either. */
+  /** The open delimiters: `"`, the end marker of a heredoc, and `{` inside a quoted text or a heredoc. */
   const open: string[] = [];
   for (let at = 0; at < text.length; ) {
     const inside = open.at(-1) ?? "{";
@@ -154,7 +156,7 @@ function codeOf(text: string): string {
   return shown.join("");
 }
 
-/** The index of a part in a text; the length of the text if there is none. */
+/** Returns the index of a part in a text; the length of the text if the text does not contain the part. */
 function indexOf(text: string, part: string, from: number): number {
   const index = text.indexOf(part, from);
   return index < 0 ? text.length : index;

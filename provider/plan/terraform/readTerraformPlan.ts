@@ -35,7 +35,7 @@ export interface TerraformPlan {
   readonly resources: readonly StateResource[];
   /** The known settings of the provider: `gatehouse:url`, `gatehouse:tenant`. */
   readonly settings: ReadonlyMap<string, string>;
-  /** The `provider` argument of resources with these settings; omitted for the default block. */
+  /** The `provider` argument of resources with {@link settings}; omitted for the default block. */
   readonly provider?: string;
   /** Parts of the plan that cannot be evaluated, as sentences. */
   readonly notEvaluated: readonly string[];
@@ -50,7 +50,7 @@ const kinds = new Map(
   ]),
 );
 
-/** The origin of a plan. */
+/** The origin of a plan: its name, its workspace, and its root module. */
 export interface PlanOrigin extends ConfigurationFacts {
   /** Name of the plan in errors. */
   readonly name: string;
@@ -101,7 +101,7 @@ const ofOthers = (changes: readonly ResourceChange[]): string[] =>
         `${address}: not evaluated, since it belongs to the provider ${source}`,
     );
 
-/** Reports that a plan is incomplete, if the plan itself contains this fact. */
+/** Reports a plan whose run failed, and changes that are deferred to a later plan. */
 function incomplete({ errored, deferred_changes: deferred }: PlanJson): string[] {
   const own = deferred.filter(({ resource_change: { type } }) => kinds.has(type));
   return [
@@ -202,7 +202,7 @@ class PlanReader {
     const values = this.#values(address, type, markedRow(planned), true);
     const wanted = fieldDiff(propsOf(live).inputs, propsOf(values).inputs);
     const paths = new Set(wanted.map(({ path }) => path));
-    // The plan does not contain omitted arguments. Their changes are drift.
+    // A plan does not contain arguments that the configuration omits. A manual change of such an argument is drift.
     const declared = this.#configured.get(withoutKeys(address))?.expressions ?? {};
     const isDeclared = (path: string) => terraformName(path.split(".", 1)[0] ?? "") in declared;
     return ({ path, outputOnly }) => outputOnly === true || paths.has(path) || !isDeclared(path);
@@ -223,9 +223,9 @@ class PlanReader {
   }
 
   /**
-   * The inputs and outputs in a row.
-   * @param planned true for future values. Unknown values that the configuration does not set are then omitted, since
-   * the service sets them.
+   * Returns the inputs and outputs from the attributes of a resource.
+   * @param planned true for values after the apply. Unknown values that the configuration does not set are then
+   * omitted, since the service sets these values.
    */
   #values(address: string, type: string, row: Row, planned = false): RowValues {
     const attributes = kinds.get(type)?.attributes ?? [];

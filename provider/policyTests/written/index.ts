@@ -20,7 +20,7 @@ export const TIME_LIMIT = 10;
 /** Options of a policy test. */
 export interface PolicyTestOptions {
   /**
-   * Time limit in seconds. A test that is still waiting after this time fails.
+   * Time limit in seconds. A test that has not ended after this time fails.
    * @default {@link TIME_LIMIT}
    */
   readonly timeLimit?: number;
@@ -51,8 +51,8 @@ export function policyTest(name: string, body: PolicyTestBody, options: PolicyTe
 }
 
 /**
- * Asserts a fact about a value; `.not` asserts the opposite. A failed or invalid assertion fails its test but does not
- * end it, so that one run reports all failures.
+ * Asserts a fact about a value; `.not` asserts the opposite. A failed or invalid assertion fails the test but does not
+ * end the test, so that one run reports all failures.
  * @example expect(access).not.toAllow({ login: "root", from: "0.0.0.0/0" });
  * @throws Error if a matcher is called outside of a running policy test
  */

@@ -12,11 +12,11 @@ export const MATCHERS = [
 
 export type MatcherName = (typeof MATCHERS)[number];
 
-/** A test as its file declares it. */
+/** A policy test, as declared in its file. */
 export interface DeclaredTest {
   readonly name: string;
   readonly body: PolicyTestBody;
-  /** Seconds. */
+  /** Time limit of the test, in seconds. */
   readonly timeLimit: number;
   readonly stack: string;
 }
@@ -30,7 +30,7 @@ export interface CalledMatcher {
   readonly stack: string;
 }
 
-/** Receives the declarations of the file that is being loaded. */
+/** The function that receives the declared tests of the file that is being loaded. */
 export const loading: { declare: ((test: DeclaredTest) => void) | undefined } = { declare: undefined };
 
 /** Evaluates the matchers that the running test calls. */

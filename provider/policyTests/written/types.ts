@@ -31,7 +31,7 @@ export interface PolicySubjects {
   readonly evaluated: EvaluatedLogins;
 }
 
-/** The function of a test. If it returns a promise, the test ends when the promise settles. */
+/** The function of a test. If the function returns a promise, the test ends when the promise settles. */
 export type PolicyTestBody = (subjects: PolicySubjects) => void | Promise<void>;
 
 /** One login that is allowed. */
@@ -60,9 +60,9 @@ export interface AccessQuery {
   /** Login name; `*` matches any text, `?` matches one character. */
   readonly login?: string;
   readonly device?: DeviceQuery;
-  /** Client addresses: an address, a network like `10.0.0.0/8`, or a list of them. */
+  /** Client addresses: an address, a network like `10.0.0.0/8`, or a list of addresses and networks. */
   readonly from?: string | readonly string[];
-  /** Your own condition. It is called for allowed logins that match all other fields. */
+  /** Your own condition. The function is called for allowed logins that match all other fields. */
   readonly where?: (decision: Decision) => boolean;
 }
 
@@ -85,7 +85,8 @@ export interface ValueMatchers<Value> {
 /** Matchers for lists. */
 export interface ListMatchers<Item> extends ValueMatchers<readonly Item[]> {
   /**
-   * Asserts that the predicate returns true for each element. The report lists the other elements.
+   * Asserts that the predicate returns true for each element. The report lists the elements for which the predicate
+   * returns false.
    * @param what description of the predicate for the report
    * @example expect(policy.keys).toAllSatisfy(({ username }) => username.startsWith("^"), "login patterns are
    * anchored");
@@ -96,7 +97,8 @@ export interface ListMatchers<Item> extends ValueMatchers<readonly Item[]> {
 /** Matchers for `access`. */
 export interface AccessMatchers extends ValueMatchers<Access> {
   /**
-   * Asserts that at least one login that matches the query is allowed. With `not`: that no such login is allowed.
+   * Asserts that at least one login that matches the query is allowed. With `not`: asserts that no such login is
+   * allowed.
    * @example expect(access).not.toAllow({ key: "contractor-*", device: { tag: "prod" } });
    * @example expect(access).toAllow({ key: "deploy", login: "deploy", device: { name: "web-*" } });
    */

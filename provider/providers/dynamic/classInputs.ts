@@ -4,14 +4,15 @@ import { LOGICAL_ID, providerText, STATE_ID } from "../../engineMarks.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 
-/** Returns the inputs that every class adds: the identities of the resource and of its state. */
+/** Returns the inputs that every Pulumi class adds: the URN of the resource and the id of its state. */
 export function identifying(
   type: string,
   name: string,
   options: pulumi.CustomResourceOptions | undefined,
 ): Args {
   rejectProvider(type, name, options);
-  // Pulumi's SDK creates a stack trace for each output, and without a parent no output is needed.
+  // Pulumi's SDK creates a stack trace for each output. A resource without a parent needs no output, because a plain
+  // text contains its URN.
   const urn = options?.parent
     ? withoutDependency(pulumi.createUrn(name, type, options.parent))
     : `urn:pulumi:${pulumi.getStack()}::${pulumi.getProject()}::${type}::${name}`;
@@ -54,7 +55,8 @@ export function givesTags(
   options: pulumi.CustomResourceOptions | undefined,
 ): void {
   const { tenant, ...rest } = args;
-  // A resource that waits for others could create a circle with the resource that waits for its tags.
+  // A resource with dependencies is not recorded. A dependency on such a resource could form a cycle with the resource
+  // that waits for the tags.
   const waits = options?.dependsOn !== undefined || Object.values(rest).some((value) => !isLiteral(value));
   if (waits) return;
   const given = [args[input]].flat().filter((tag) => typeof tag === "string");
@@ -108,8 +110,8 @@ function isLiteral(value: unknown): boolean {
 const NAME = "StateIdentity";
 
 /**
- * Distinguishes the states of one program. The resource has no object on the service. Its random id is in the state
- * before any other resource of this package is created.
+ * A resource whose random id distinguishes the states of one program. The resource has no object on the service. The
+ * state contains this id before any other resource of this package is created.
  */
 class StateIdentity extends pulumi.CustomResource {
   constructor() {
@@ -119,16 +121,16 @@ class StateIdentity extends pulumi.CustomResource {
 
 const identityOfRun = perRun("stateIdentity", () => withoutDependency(new StateIdentity().id));
 
-/** Returns the input that contains the id of the resource's state. It is not part of any diff. */
+/** Returns the input {@link STATE_ID} with the id of the resource's state. Diffs ignore this input. */
 function stateIdentity(): Readonly<Record<string, unknown>> {
   const id = identityOfRun();
   return id ? { [STATE_ID]: id } : {};
 }
 
 /**
- * Returns the value without the dependency on its resource. A dependency on the resource of the state's id would add
- * a line to every resource in the state, and every targeted run would have to include that resource. With a
- * dependency on a component, each of its children would wait for all others.
+ * Returns the output's value without a dependency on the resource that provides the output. With a dependency on
+ * `StateIdentity`, every resource in the state would have an additional line, and every targeted run would have to
+ * include `StateIdentity`. With a dependency on a component, each of its children would wait for all other children.
  */
 function withoutDependency(output: pulumi.Output<string>): pulumi.Output<unknown> {
   const { promise, isKnown } = output as unknown as {
@@ -141,7 +143,7 @@ function withoutDependency(output: pulumi.Output<string>): pulumi.Output<unknown
 
 type Values = Record<string, unknown>;
 
-/** The provider of the resource. It creates an id and never changes it. */
+/** The dynamic provider of `StateIdentity`. It creates a random id and never changes the id. */
 export const stateIdentityProvider: pulumi.dynamic.ResourceProvider = {
   check: async (_olds: Values, inputs: Values) => ({ inputs, failures: [] }),
   diff: async () => ({ changes: false }),
@@ -151,9 +153,9 @@ export const stateIdentityProvider: pulumi.dynamic.ResourceProvider = {
 };
 
 /**
- * Returns a function that returns one value for each run of a program. A process may run several programs, as the
- * Automation API does. A program may load several copies of this package, which share the value. The function returns
- * undefined outside of a run, as in unit tests with mocks.
+ * Returns a function that returns the same value throughout one run of a program. A process may run several programs,
+ * as the Automation API does. If a program loads several copies of this package, all copies share the value. The
+ * function returns undefined outside of a run, as in unit tests with mocks.
  * @param name identifies the value in all copies of this package
  */
 export function perRun<T>(name: string, make: () => T): () => T | undefined {

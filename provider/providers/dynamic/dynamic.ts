@@ -9,7 +9,7 @@ let configuration: Lookup = () => undefined;
 let opened: Connection | undefined;
 let tenant: { readonly id: string | undefined } | undefined;
 
-/** The state that the providers share in this process, which serves one run. */
+/** The data that all dynamic providers in this process share. The process serves one run. */
 const runtime: DynamicRuntime = {
   ...pulumiRun(),
   configure(lookup) {
@@ -17,7 +17,7 @@ const runtime: DynamicRuntime = {
     tenant = undefined;
   },
   defaultTenant() {
-    // Every check needs the namespace, and its setting may be in a file.
+    // The namespace is cached, because every check needs the namespace and its setting may be in a file.
     tenant ??= { id: defaultTenant(configuration) };
     return tenant.id;
   },
@@ -30,8 +30,8 @@ const runtime: DynamicRuntime = {
 };
 
 /**
- * The dynamic providers, one for each resource. The code in a state loads them by these names, so the names must
- * never change.
+ * The dynamic providers, one for each resource type. The code in a state loads each provider by its name, so the names
+ * must never change.
  */
 const providers = Object.fromEntries(
   definitions.map((definition) => [definition.name, dynamicProvider(definition, runtime)]),

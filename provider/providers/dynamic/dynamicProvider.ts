@@ -18,13 +18,13 @@ import type { Lookup } from "../../service/newConnection.ts";
 
 type Values = Record<string, unknown>;
 
-/** The state that the dynamic providers of one run share. */
+/** The data that the dynamic providers of one run share. */
 export interface DynamicRuntime extends Runtime {
-  /** Sets the stack's configuration. An engine calls it first. */
+  /** Sets the stack's configuration. Engines call this function before all other functions. */
   configure(lookup: Lookup): void;
 }
 
-/** Returns the dynamic provider of a declarative resource. Its check and diff send no request. */
+/** Returns the dynamic provider of a declarative resource. Its functions `check` and `diff` send no request. */
 export function dynamicProvider(
   definition: ResourceDefinition,
   runtime: DynamicRuntime,
@@ -37,7 +37,7 @@ export function dynamicProvider(
 
     async check(olds: Values, news: Values) {
       const { inputs, failures } = lifecycle.check(logicalId(news), olds, ownValues(news));
-      // The reason already contains the property, and engines would add it again.
+      // The property is empty: the reason already contains the property's name, and engines would print the name again.
       const reasons = failures.map((failure) => ({ property: "", reason: printedError(failure) }));
       return { inputs: { ...inputs, ...dynamicValues(news) }, failures: reasons };
     },
@@ -76,7 +76,7 @@ export function dynamicProvider(
       return {
         id: found.id,
         props: outputs(definition, code, state, open),
-        // The program's next run sets the other inputs of dynamic resources.
+        // The other inputs of dynamic resources are omitted: the program's next run sets them.
         ...(inputs && { inputs: { ...inputs, [PROVIDER_KEY]: code } }),
       };
     },
@@ -102,7 +102,7 @@ function logicalId(values: Values): string | undefined {
 
 function creatorOf(values: Values): Creator {
   const { [STATE_ID]: state } = values;
-  // The value is unknown if a targeted run excludes the resource with the state's id.
+  // The id of the state is unknown if a targeted run excludes the resource `StateIdentity`.
   const isKnown = typeof state === "string" && !hasUnknown(state);
   return { resource: logicalId(values), state: isKnown ? state : undefined };
 }
@@ -112,13 +112,13 @@ const secretMark = (value: unknown) => ({ [SIGNATURE]: SECRET, value });
 
 /**
  * Returns the outputs that the engine stores after a write.
- * @param inputs the engine's inputs
+ * @param inputs the inputs that the engine passed
  */
 const outputsAfter = (definition: ResourceDefinition, inputs: Values, state: Readonly<Values>): Values =>
   outputs(definition, inputs[PROVIDER_KEY], state, openInputs(definition, inputs));
 
-// An undefined value would make the engine reject the outputs after the object was created, and the object would be
-// lost.
+// Omits undefined values: an engine would reject them after the object was created, and the state would not contain the
+// object.
 function outputs(
   definition: ResourceDefinition,
   code: unknown,
@@ -131,7 +131,7 @@ function outputs(
   return { ...Object.fromEntries(defined), ...(open && { [OPEN_INPUTS]: open }), [PROVIDER_KEY]: code };
 }
 
-/** Thrown for an object that was created but not completed, in the form that engines expect. */
+/** Thrown for an object that was created but not completed. The error has the form that engines expect. */
 class ResourceInitError extends Error {
   readonly id: string;
   readonly properties: Values;

@@ -1,10 +1,13 @@
 import { providerText } from "../../engineMarks.ts";
 import { jsonSchema, type ResourceDefinition, type Schema } from "../../resources/definition.ts";
 
-/** The module with the functions that the classes call, relative to the generated file. */
+/** The path of the module with the functions that the classes call, relative to the generated file. */
 const CLASS_INPUTS = "../classInputs.ts";
 
-/** The form of a generated field. A program's value may be an output, and may be omitted for its default. */
+/**
+ * The form of a generated field: input or output. The value of an input may be a Pulumi output. An input with a default
+ * may be omitted.
+ */
 interface Form {
   readonly wrap: (type: string) => string;
   readonly withDefaults: boolean;
@@ -56,7 +59,7 @@ function objectType(schema: Schema, form: Form, indent: string, fallback: unknow
 
 /**
  * Returns the doc comment of a field.
- * @throws Error if the field has no description, which the classes and the reference need
+ * @throws Error if the field has no description
  */
 function fieldComment(
   field: string,
@@ -117,7 +120,8 @@ function resourceClass(definition: ResourceDefinition, example: string): string 
     ([property, field]) =>
       `${fieldComment(`${name}.${property}`, field.description, OUTPUT, "  ")}  declare readonly ${property}: pulumi.Output<${typeOf(jsonSchema(field.schema), OUTPUT, "  ")}>;`,
   );
-  // An output exists only if the registration contains its name. Required inputs are always included.
+  // Pulumi creates an output only if the registration contains its name. The arguments always contain the required
+  // inputs.
   const unset = Object.entries({ ...kept, ...outputs })
     .filter(([property]) => !inputs[property]?.required)
     .map(([property]) => `${property}: undefined`)
@@ -161,7 +165,7 @@ function optionsText({ name, tags }: ResourceDefinition, secrets: readonly strin
 }
 
 /**
- * Returns the source of the Pulumi classes of these resources.
+ * Returns the source of the Pulumi classes for resource definitions.
  * @param exampleOf returns an example program for the resource with this name
  * @throws Error with the name of a field that has no description
  */

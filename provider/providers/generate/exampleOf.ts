@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 
 /**
- * Returns the program in `examples/resources` for a resource, or for `helpers`. It exists only in the repository,
- * because the package does not contain the examples.
+ * Returns the program in `examples/resources` for a resource, or for `helpers`. The program exists only in the
+ * repository, because the package does not contain the examples.
  */
 export function exampleOf(name: string): string {
   const file = `${name.charAt(0).toLowerCase()}${name.slice(1)}.ts`;

@@ -1,4 +1,4 @@
-// Writes the Pulumi classes from the resource definitions. It runs before the build, on the sources.
+// Writes the Pulumi classes from the resource definitions. The build runs this script on the sources first.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { definitions } from "../../resources/index.ts";
 import { classSource } from "./classSource.ts";

@@ -18,10 +18,10 @@ interface Property {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Example programs for a resource or function, by the language names of the documentation. */
+/** Example programs for a resource or function. The keys are the language names that the Pulumi documentation uses. */
 export type Examples = Readonly<Record<string, string>>;
 
-/** The sources of the schema. */
+/** The data from which the schema is created. */
 export interface SchemaSources {
   readonly version: string;
   readonly definitions: readonly ResourceDefinition[];
@@ -74,8 +74,9 @@ export function pulumiSchema({
 }
 
 /**
- * Returns the settings, without defaults from the environment. With such defaults, the SDKs would send a credential
- * of the environment to any address that a program sets. The plugin adds the permitted settings itself.
+ * Returns the settings, without defaults from the environment. With such defaults, the SDKs would send a credential of
+ * the environment to any address that a program sets. The plugin itself adds the permitted settings from the
+ * environment.
  */
 function settingProperties(): Json {
   return Object.fromEntries(
@@ -181,7 +182,9 @@ const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 /** Returns the singular of a name. */
 const singular = (name: string) => (/[^us]s$/.test(name) ? name.slice(0, -1) : name);
 
-/** The types of properties. Objects and enumerations get names from their paths: `PublicKeyFilter`. */
+/**
+ * The named types of the schema. The name of an object or enumeration derives from its path, as in `PublicKeyFilter`.
+ */
 class Types {
   readonly #named = new Map<string, Json>();
   #definitions: Readonly<Record<string, Schema>> = {};
@@ -217,7 +220,7 @@ class Types {
     }
   }
 
-  /** Returns the members of an object, and the names of the required ones. */
+  /** Returns the members of an object, and the names of the required members. */
   membersOf(given: Schema, path: string): Json {
     this.#definitions = { ...this.#definitions, ...given.definitions };
     const { properties = {}, required = [] } = this.#resolved(given);
@@ -245,7 +248,8 @@ class Types {
     const [first, ...others] = parts;
     if (!first) throw new Error(`${path}: no type`);
     if (others.length === 0) return this.of(first, path);
-    // Several forms of an object become one object with all members. The plugin checks which members go together.
+    // A union of objects becomes one object with the members of all variants. The plugin checks which members can be
+    // combined.
     if (parts.every(({ type }) => type === "object")) {
       const members = parts.flatMap(({ properties = {} }) =>
         Object.entries(properties).filter(([, { not }]) => !not),
@@ -278,14 +282,14 @@ class Types {
   }
 }
 
-/** Returns the types of a value. Nullable values have several. */
+/** Returns the types of a value. A nullable value has several types. */
 const typesIn = ({ type = [] }: { readonly type?: string | readonly string[] }): readonly string[] =>
   [type].flat();
 
 const isNullable = (schema: Schema): boolean =>
   typesIn(schema).includes("null") || (schema.anyOf ?? []).some(isNullable);
 
-/** Returns an enumeration. Numbers get names because some languages need them. */
+/** Returns an enumeration. The values of a numeric enumeration get names, because some languages need names. */
 function enumeration({ enum: values = [] }: Schema): Json {
   const nameOf = (value: string | number) => {
     if (typeof value === "number") return value < 0 ? "Never" : `Days${value}`;

@@ -2,7 +2,7 @@ import grpc from "@grpc/grpc-js";
 import rpc from "@pulumi/pulumi/proto/engine_grpc_pb.js";
 import proto from "@pulumi/pulumi/proto/engine_pb.js";
 
-/** The period after which an unreachable engine counts as ended, in milliseconds. */
+/** Time, in milliseconds, after which an unreachable engine counts as ended. */
 const ENDED_AFTER = 3_000;
 
 /** The engine that a plugin serves. It prints the plugin's messages to the user. */
@@ -11,13 +11,13 @@ export interface EngineLink {
   log(message: string, urn: string | undefined): void;
 }
 
-/** The replacement for a missing engine, as in a manually started plugin: messages go to standard error. */
+/** The link of a plugin without an engine, such as a manually started plugin. Messages go to standard error. */
 export const noEngine: EngineLink = { log: (message) => console.error(message) };
 
 /**
  * Connects to an engine.
- * @param address host and port
- * @param ended called when the engine can no longer be reached, for example after it was killed
+ * @param address host and port of the engine
+ * @param ended called when the engine can no longer be reached, for example after the engine was killed
  */
 export function linkToEngine(address: string, ended: () => void): EngineLink {
   // The engine runs on this machine, so no proxy is needed.

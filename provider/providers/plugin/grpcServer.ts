@@ -6,7 +6,7 @@ import type { PulumiProvider } from "./pulumiProvider.ts";
 import { statusOf } from "./status.ts";
 import { propsIn, secretTexts } from "./values.ts";
 
-/** The maximum message size in bytes, which equals the engines'. */
+/** The maximum message size, in bytes. Pulumi's engines have the same maximum. */
 const LARGEST = 400 * 1024 * 1024;
 
 interface Call<Request> {
@@ -22,8 +22,8 @@ export interface ProviderServer {
 }
 
 /**
- * Serves a provider instance on a free port of the loopback interface. Unimplemented methods get the status
- * UNIMPLEMENTED: Parameterize, Call, Construct and List are for other kinds of providers.
+ * Serves a provider instance on a free port of the loopback interface. Methods that this plugin does not implement
+ * return the status UNIMPLEMENTED. Parameterize, Call, Construct and List are for other kinds of providers.
  * @param attach called with the address of an engine that attaches to a manually started plugin
  */
 export async function serveProvider(
@@ -73,7 +73,7 @@ function methodsOf(service: PulumiProvider, attach: (address: string) => void): 
   };
 }
 
-/** The properties of requests. */
+/** A request message, with accessors for all fields that may contain properties. */
 interface WithProps {
   getProperties?(): Parameters<typeof propsIn>[0];
   getArgs?(): Parameters<typeof propsIn>[0];
@@ -87,7 +87,7 @@ function secretsIn(request: WithProps): string[] {
   return all.flatMap((struct) => secretTexts(propsIn(struct)));
 }
 
-/** Wraps the methods of a service. Errors become a gRPC status. */
+/** Wraps the methods of a service, and converts their errors to gRPC statuses. */
 const answeringFor =
   (service: PulumiProvider) =>
   <Request extends object, Answer>(work: (request: Request) => Answer | Promise<Answer>) =>

@@ -5,15 +5,16 @@ import { packageFile, packageVersion } from "../../packageFile.ts";
 
 export interface InstalledPlugin {
   readonly version: string;
-  /** The file that the CLI starts. */
+  /** The name of the plugin file that the Pulumi CLI starts. */
   readonly file: string;
 }
 
 /**
- * Installs the plugin for the Pulumi CLI. The installed file starts this installation with the current Node.js. A
- * repeated installation replaces the file.
- * @param env may contain PULUMI_HOME, the CLI's folder; default: `.pulumi` in the home folder of the user database
- * @throws Error if the folder cannot be written
+ * Installs the plugin for the Pulumi CLI. The installed file starts this copy of the package with the Node.js
+ * executable of this process. A repeated installation replaces the file.
+ * @param env may contain PULUMI_HOME, the CLI's directory; default: `.pulumi` in the home directory of the user
+ * database
+ * @throws Error if the directory cannot be written
  */
 export async function installPlugin(env: NodeJS.ProcessEnv): Promise<InstalledPlugin> {
   const version = packageVersion();

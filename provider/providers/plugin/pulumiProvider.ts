@@ -132,7 +132,8 @@ export class PulumiProvider {
 
   configure(request: proto.ConfigureRequest): proto.ConfigureResponse {
     const inputs = plainValues(propsIn(request.getArgs()));
-    // If the engine does not pass the URN, the instance counts as explicit, which trusts the environment less.
+    // If the engine does not pass the URN, the instance counts as explicit. An explicit instance uses fewer settings
+    // from the environment.
     const instance = { isDefault: isDefaultInstance(request.getUrn() ?? ""), inputs };
     const { failures } = checkInstance(instance, {}, this.#env);
     const [first, ...others] = failures;
@@ -140,7 +141,7 @@ export class PulumiProvider {
     if (first) throw new ConfigurationError(failures.map(({ message }) => message).join("; "));
     const name = urnName(request.getUrn() ?? "");
     this.#configured = { instance, name, id: request.getId() || undefined };
-    // A plugin that engines attach to serves several runs in sequence.
+    // A plugin that was started manually serves several runs in sequence, because each engine attaches to it.
     this.#lifecycles = this.#lifecyclesOfRun();
     this.#connection = undefined;
     this.#cancelled = new AbortController();
@@ -265,8 +266,8 @@ export class PulumiProvider {
   }
 
   /**
-   * Cancels the run. Running operations finish, so that every created object gets into the state, but they no longer
-   * wait for the service. No new operation starts.
+   * Cancels the run. No new operation starts. Running operations finish, so that the state contains every created
+   * object. Their requests fail instead of waiting for an unavailable service.
    */
   cancel(): emptyProto.Empty {
     this.#cancelled.abort();
@@ -334,8 +335,8 @@ function checked(inputs: ReturnType<typeof structOf>, reasons: readonly string[]
 }
 
 /**
- * Converts a failure to a message. The reason already contains the property. Otherwise engines would add the property
- * and its value.
+ * Converts the reason of a failed check to a message. The message has no property: the reason already contains the
+ * property's name, and engines would print the name again, with the value.
  */
 function failureOf(reason: string): proto.CheckFailure {
   const failure = new proto.CheckFailure();

@@ -28,7 +28,7 @@ export class InitFailedError extends Error {
   }
 }
 
-/** Thrown for operations that would start after the run was cancelled. */
+/** Thrown for operations that would start after the cancellation of the run. */
 export class CancelledError extends Error {
   override readonly name = "CancelledError";
 

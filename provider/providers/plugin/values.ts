@@ -19,12 +19,15 @@ import { hasUnknown } from "../../resources/values.ts";
 
 type Struct = structProto.Struct;
 
-/** Returns the properties in a message, with the engine's marks. Empty if there are none. */
+/** Returns the properties in a message, with the engine's marks. Empty if the message has no properties. */
 export function propsIn(struct: Struct | undefined): Props {
   return mapProps((struct?.toJavaScript() ?? {}) as Props, withoutOutputs);
 }
 
-/** Converts the unknown marks of each type to one mark, and outputs with metadata to plain or secret values. */
+/**
+ * Converts the marks for unknown values of all types to {@link UNKNOWN}, and outputs with metadata to plain or secret
+ * values.
+ */
 function withoutOutputs(value: Value): Value {
   if (typeof value === "string") return UNKNOWNS.includes(value) ? UNKNOWN : value;
   if (Array.isArray(value)) return value.map(withoutOutputs);
@@ -35,14 +38,14 @@ function withoutOutputs(value: Value): Value {
 }
 
 /**
- * Returns the values in the form that resources accept: secrets without marks, references as ids. Unknown values keep
- * their mark.
+ * Returns the values in the form that resources accept: secrets become plain values, and references become ids. Unknown
+ * values keep their mark.
  */
 export const plainValues = (props: Props): Record<string, unknown> => plainProps(props);
 
 /**
- * Returns the values, with an unknown mark for each list that contains an unknown value. The order and the duplicates
- * of such a list cannot be determined.
+ * Replaces each list that contains an unknown value with the mark for unknown values. The order and the duplicates of
+ * such a list cannot be determined.
  */
 export function knownLists(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const known = (value: unknown): unknown => {
@@ -73,7 +76,7 @@ export function secretTexts(props: Props): string[] {
 
 /**
  * Converts values to a message, without undefined values.
- * @param like properties whose secrets are secret in the message too
+ * @param like properties whose secrets are also secret in the message
  * @param secrets names of values that are always secret
  */
 export function structOf(
@@ -89,7 +92,7 @@ export function structOf(
 
 const { ADD, ADD_REPLACE, DELETE, DELETE_REPLACE, UPDATE, UPDATE_REPLACE } = proto.PropertyDiff.Kind;
 
-/** The kinds without and with a replacement. */
+/** For each kind of change: the engine's kind without a replacement, and with a replacement. */
 const KINDS = {
   ADD: [ADD, ADD_REPLACE],
   DELETE: [DELETE, DELETE_REPLACE],
@@ -103,7 +106,10 @@ interface Difference {
   readonly kind: keyof typeof KINDS;
 }
 
-/** Adds the changes to a diff, for each field inside objects. Each change has a replacement flag. */
+/**
+ * Adds the changes to a diff: one entry for each changed path inside an object. Each entry states whether the change
+ * replaces the resource.
+ */
 export function addDetails(
   response: InstanceType<typeof proto.DiffResponse>,
   changes: readonly InputChange[],
@@ -118,7 +124,9 @@ export function addDetails(
   }
 }
 
-/** Returns the paths where two values differ. A list counts as one value because its order has no meaning. */
+/**
+ * Returns the paths where two values differ. Lists are not compared item by item, because their order has no meaning.
+ */
 function differences(path: string, before: unknown, after: unknown): Difference[] {
   if (isObject(before) && isObject(after)) {
     const inside = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
@@ -138,9 +146,9 @@ const member = (path: string, key: string) =>
 type Values = Readonly<Record<string, unknown>>;
 
 /**
- * Returns the inputs, with the state's values at the paths whose changes are ignored. The engine uses the program's
- * last values there, which differ from the object after an out-of-band change.
- * @param paths in the engine's notation: `filter.tags`, `keepers["a key"]`; `*` matches all members
+ * Returns the inputs, but takes the values at ignored paths from the state. At these paths, the engine passes the
+ * values of the last run. After an out-of-band change, these values differ from the object.
+ * @param paths the ignored paths, in the engine's notation: `filter.tags`, `keepers["a key"]`; `*` matches all members
  */
 export function keepIgnored(
   inputs: Values,

@@ -32,7 +32,10 @@ export const configurationSchema = (): object =>
     [],
   );
 
-/** The configuration of a provider block, completed with the environment. No request is sent before it is needed. */
+/**
+ * The configuration of a provider block, completed with settings from the environment. Sends no request until a call
+ * needs the service.
+ */
 export class Configuration {
   readonly #env: NodeJS.ProcessEnv;
   readonly #instance: Instance | undefined;
@@ -40,11 +43,11 @@ export class Configuration {
   #reading: Connection | undefined;
   #workspace: Workspace | undefined;
   readonly #stop = new AbortController();
-  /** Calls that already have a message about a wait. */
+  /** The notices of the calls that already contain a message about a wait. */
   readonly #waited = new WeakSet<Notice[]>();
-  /** The notices of the current call. Its answer contains them as warnings. */
+  /** The notices of the current call. The response to the call contains the notices as warnings. */
   readonly notices = new AsyncLocalStorage<Notice[]>();
-  /** The faults of the configuration, as far as it is known. */
+  /** The errors in the known values of the configuration. */
   readonly errors: readonly Diagnostic[];
   /** True if a part of the configuration is unknown. */
   readonly isUnknown: boolean;
@@ -63,7 +66,7 @@ export class Configuration {
     this.tenant = isSettled ? tenantOf(instance, env) : undefined;
   }
 
-  /** The workspace of the root module. Terraform starts providers in the module's folder. */
+  /** The workspace of the root module. Terraform starts providers in the root module's directory. */
   get workspace(): Workspace {
     this.#workspace ??= workspaceIn(".", this.#env);
     return this.#workspace;
@@ -78,7 +81,10 @@ export class Configuration {
     if (this.isUnknown) {
       throw new ConfigurationError(
         "cannot connect to the service: a part of the provider configuration is not known before apply",
-        { remedy: "apply its dependencies first (with -target), or set a known value" },
+        {
+          remedy:
+            "apply the resources that the provider configuration depends on first (with -target), or set known values",
+        },
       );
     }
     const waiting = { tell: (line: string) => this.#reportWait(line), stop: this.#stop.signal };
@@ -88,7 +94,7 @@ export class Configuration {
 
   /**
    * Returns a connection without the reads that were cached before the last write.
-   * @throws as {@link service}
+   * @throws ConfigurationError in the same cases as {@link service}
    */
   reading(): Connection {
     this.#reading ??= this.service().fresh();
@@ -96,8 +102,8 @@ export class Configuration {
   }
 
   /**
-   * Reports a wait. Terraform shows nothing while a call is running, so each line goes to its log, and the answer of
-   * the call contains the first line.
+   * Reports a wait. Terraform prints nothing while a call is running. Each line is therefore written to Terraform's
+   * log, and the response to the call contains the first line.
    */
   #reportWait(line: string): void {
     console.error(`[WARN] ${line}`);
@@ -107,12 +113,12 @@ export class Configuration {
     notices.push({ text: line });
   }
 
-  /** Ends all waits for the service. Their requests fail immediately. */
+  /** Ends all waits for the service: the waiting requests fail immediately. */
   stopWaiting(): void {
     this.#stop.abort();
   }
 
-  /** Records a write. */
+  /** Records a write. Later reads do not use results that were cached before the write. */
   written(): void {
     this.#reading = undefined;
   }
@@ -125,7 +131,8 @@ export class Configuration {
 
 function errorsOf(instance: Instance, env: NodeJS.ProcessEnv): Diagnostic[] {
   const { failures } = checkInstance(instance, {}, env);
-  // Terraform prints the source line of an attribute, and an address may contain a password.
+  // Terraform prints the source line of an attribute. An error about the address therefore has no attribute, because an
+  // address may contain a password.
   const isShown = (name: string) => name !== "url" && name in PUBLIC_SETTINGS;
   return failures.map((failure) => {
     const [name] = failure.field ?? [];

@@ -26,11 +26,17 @@ export interface DataSource {
   readonly description: string;
   readonly args: readonly Member[];
   readonly results: readonly Member[];
-  /** @returns the row, or the errors */
+  /**
+   * Reads the data source.
+   * @returns the row, or the errors
+   */
   read(service: () => Connection, config: Row): Promise<Row | readonly Diagnostic[]>;
 }
 
-/** Returns the schema of a data source. An argument can also be a result: it is set or filled in. */
+/**
+ * Returns the schema of a data source. An argument can also be a result (optional and computed): the user sets the
+ * argument, or the provider fills it in.
+ */
 export function dataSourceSchema({ description, args, results }: DataSource): object {
   const isResult = ({ name }: Member) => results.some((result) => result.name === name);
   const isArgument = ({ name }: Member) => args.some((arg) => arg.name === name);
@@ -42,7 +48,8 @@ export function dataSourceSchema({ description, args, results }: DataSource): ob
 }
 
 /**
- * Returns all data sources: one for a single object of each kind, and one for each function of the other front ends.
+ * Returns all data sources. Each function of the plugin has a data source. Each other resource type has a data source
+ * that returns a single object.
  */
 export function dataSourcesOf(resources: readonly TerraformResource[]): DataSource[] {
   const lookups = functions.map(ofFunction);
@@ -112,7 +119,10 @@ function ofResource(resource: TerraformResource): DataSource {
   };
 }
 
-/** Returns the row with the given arguments. Omitted arguments get the value that was found. */
+/**
+ * Returns the row, in which each given argument keeps its value. An omitted argument gets the value of the object that
+ * was read.
+ */
 const withGiven = (row: Row, args: readonly Member[], config: Row): Row => ({
   ...row,
   ...Object.fromEntries(args.map(({ name }) => [name, config[name] ?? row[name] ?? null])),

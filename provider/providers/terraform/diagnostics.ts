@@ -48,8 +48,8 @@ export function failureDiagnostic(definition: ResourceDefinition, failure: Resou
 
 /**
  * Converts the error of a failed operation on a resource to a diagnostic.
- * @param what the failed operation, as in `could not be created`
- * @param secrets texts to mask, the longest first
+ * @param what the result of the operation, as in `could not be created`
+ * @param secrets texts to mask, the longest text first
  */
 export function errorDiagnostic(
   definition: ResourceDefinition,
@@ -67,8 +67,8 @@ export function errorDiagnostic(
 }
 
 /**
- * Returns the attribute that the service rejected. Its answer must contain exactly one field, and the resource must
- * have an input with that name.
+ * Returns the attribute that the service rejected. Returns an empty path unless the response contains exactly one
+ * field, and the resource has an input with the field's name.
  */
 function atInput({ inputs }: ResourceDefinition, error: unknown): string[] {
   const [name, ...inside] = error instanceof RequestError ? (error.field ?? []) : [];
@@ -85,10 +85,11 @@ function written({ inputs, outputs }: ResourceDefinition, error: ResourceError) 
   const text = error.textIn(terraformTerms);
   const [first = "", ...inside] = error.field ?? [];
   const input = String(first);
-  // Lists are sets in Terraform, and the items of a set have no path.
+  // Terraform stores lists as sets, and the items of a set have no path.
   const member = inside.slice(0, 1).filter((step) => typeof step === "string");
   const isSecret = outputs[input]?.choice !== undefined;
-  // A secret has a name but no path: Terraform would print the source line, which may contain the secret.
+  // An error about a secret contains the attribute's name, but no path. With a path, Terraform would print the source
+  // line, which may contain the secret.
   const path = input in inputs && !isSecret ? [input, ...member].map(terraformName) : [];
   const name = isSecret ? secretName(input) : path.join(".");
   return { path, name, detail: name === "" ? text : `${name}: ${text}` };

@@ -11,7 +11,7 @@ const COOKIE = "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2
 /** The version of the provider protocol, and the version of the handshake. */
 const [PROTOCOL, CORE] = [6, 1];
 
-/** The maximum message size in bytes, which equals Terraform's. */
+/** The maximum message size, in bytes. Terraform has the same maximum. */
 const LARGEST = 256 * 1024 * 1024;
 
 /** The interval between checks of the parent process, in milliseconds. */
@@ -32,7 +32,7 @@ export const isStartedByTerraform = (env: NodeJS.ProcessEnv): boolean =>
   env.TF_PLUGIN_MAGIC_COOKIE === COOKIE;
 
 /**
- * Serves a provider on a Unix socket until Terraform or the attached client ends it.
+ * Serves a provider on a Unix socket until Terraform or the attached client ends the process.
  * @returns the text to print: the handshake line for Terraform, or the value of TF_REATTACH_PROVIDERS for attaching
  * clients
  * @throws Error if Terraform does not support this protocol version
@@ -62,7 +62,8 @@ export async function servePlugin(
         )
       : grpc.ServerCredentials.createInsecure();
   await listen(methods, socket, credentials);
-  // The signal reaches the whole process group. Terraform stops its plugins with a request instead.
+  // The plugin ignores an interrupt signal, which reaches the whole process group. Terraform stops its plugins with a
+  // request instead.
   process.on("SIGINT", () => {});
   if (attachable) {
     const address = { Network: "unix", String: socket };
@@ -74,7 +75,10 @@ export async function servePlugin(
   return [CORE, PROTOCOL, "unix", socket, "grpc", certificate].join("|");
 }
 
-/** Exits when the parent process ends. A killed Terraform does not notify its plugins, so they would run forever. */
+/**
+ * Exits when the parent process ends. Without this exit, the plugin would run forever after Terraform was killed,
+ * because a killed Terraform does not notify its plugins.
+ */
 function exitWithParent(): void {
   const parent = process.ppid;
   setInterval(() => {
@@ -101,7 +105,8 @@ async function listen(
       setImmediate(() => process.exit(0));
     },
   });
-  // These streams stay open and empty: logs go to standard error, and there are no further connections.
+  // These two streams stay open and carry no messages: logs go to standard error, and the plugin opens no further
+  // connections.
   add("plugin.GRPCStdio", { StreamStdio: () => {} });
   add("plugin.GRPCBroker", { StartStream: () => {} });
   const SERVING = 1;
@@ -125,7 +130,10 @@ function answering([name, method]: [string, ProviderMethods[string]]): [string, 
   return [name, handle as grpc.UntypedHandleCall];
 }
 
-/** Creates a certificate for one run. With it, Terraform verifies that it talks to the process that it started. */
+/**
+ * Creates a certificate for one run. With the certificate, Terraform verifies that it is connected to the process that
+ * it started.
+ */
 async function selfSigned(): Promise<{ key: string; certificate: string; der: Buffer }> {
   await import("reflect-metadata");
   const x509 = await import("@peculiar/x509");

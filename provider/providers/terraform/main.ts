@@ -3,8 +3,8 @@ import { isStartedByTerraform, servePlugin } from "./goPlugin.ts";
 import { TerraformProvider } from "./terraformProvider.ts";
 
 const HELP = `terraform-provider-gatehouse is the Gatehouse provider for Terraform. Terraform starts it automatically.
-Install it with "gatehouse terraform install". With -debug, it prints the variable TF_REATTACH_PROVIDERS, with which
-Terraform attaches to it, and serves until it is stopped.`;
+Install it with "gatehouse terraform install". With -debug, it prints the variable TF_REATTACH_PROVIDERS and runs until
+you stop it. With this variable set, Terraform attaches to the running provider.`;
 
 /** Runs the provider until Terraform or the user ends it. */
 async function main(args: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {

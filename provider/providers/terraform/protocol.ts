@@ -1,13 +1,13 @@
 import { fromJSON, type PackageDefinition } from "@grpc/proto-loader";
 
-/** A field of a message: its number, its type, and its multiplicity if it can occur more than once. */
+/** A field of a message: its number, its type, and `repeated` or `map` if the field can occur more than once. */
 type Field = readonly [number: number, type: string, often?: "repeated" | "map"];
 
 type Messages = Readonly<Record<string, Readonly<Record<string, Field>>>>;
 
 /**
- * Request and answer types by method. The messages are named after their content, because only numbers and types are
- * sent.
+ * Request and response types by method. Each type is named after its content. The names can differ from Terraform's
+ * names, because only field numbers and types are sent.
  */
 type Methods = Readonly<Record<string, readonly [request: string, answer: string]>>;
 

@@ -2,15 +2,18 @@ import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
 import { cidr, hostname, login } from "../../helpers/patterns.ts";
 import { decoded, encoded, type WireValue } from "./wireValues.ts";
 
-/** A function for configurations, as in `provider::gatehouse::login("root")`. It sends no request. */
+/** A function for configurations, as in `provider::gatehouse::login("root")`. The function sends no request. */
 export interface ProviderFunction {
   readonly name: string;
   readonly summary: string;
   readonly description: string;
   readonly parameter: { readonly name: string; readonly description: string };
-  /** True if it accepts one or more strings. */
+  /** True if the function accepts one or more strings. False if it accepts exactly one string. */
   readonly variadic: boolean;
-  /** @throws Error with the allowed values */
+  /**
+   * Returns the result of the function.
+   * @throws Error with the allowed values
+   */
   call(...args: readonly string[]): string;
 }
 
@@ -26,7 +29,7 @@ export const providerFunctions: readonly ProviderFunction[] = [
   },
   {
     name: "login",
-    summary: "A pattern that matches exactly these login names",
+    summary: "A pattern that matches exactly the given login names",
     description:
       'Returns an anchored RE2 pattern: `login("root", "ana")` is `^(ana|root)$`. Patterns of the service are not anchored, so `root` alone also matches `notroot`.',
     parameter: { name: "names", description: "A login name." },
@@ -35,7 +38,7 @@ export const providerFunctions: readonly ProviderFunction[] = [
   },
   {
     name: "hostname",
-    summary: "A pattern that matches exactly these device names",
+    summary: "A pattern that matches exactly the given device names",
     description:
       "Returns an anchored RE2 pattern. The pattern is in lowercase because device names are in lowercase.",
     parameter: { name: "names", description: "The name of a device." },
@@ -44,7 +47,7 @@ export const providerFunctions: readonly ProviderFunction[] = [
   },
   {
     name: "cidr",
-    summary: "A pattern that matches exactly the addresses of these ranges, IPv4 or IPv6",
+    summary: "A pattern that matches exactly the addresses in the given IPv4 or IPv6 ranges",
     description:
       "Returns an anchored RE2 pattern for `source_ip`. The ranges must be in CIDR notation. A single address is also valid.",
     parameter: { name: "ranges", description: "A range such as `10.0.0.0/8`, or a single address." },

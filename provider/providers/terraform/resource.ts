@@ -19,8 +19,9 @@ import { type Diagnostic, errorAt, failureDiagnostic } from "./diagnostics.ts";
 type Values = Readonly<Record<string, unknown>>;
 
 /**
- * The state's value for an omitted instruction. Terraform lets a provider plan the state's value instead of the
- * configuration's only if it is not null. With this value, an instruction is never a change of an object.
+ * The value in the state for an omitted instruction. Terraform allows a provider to plan the state's value instead of
+ * the configured value only if the state's value is not null. With this value, a change of an instruction is never a
+ * change of an object.
  */
 const NO_INSTRUCTION = "false";
 
@@ -32,7 +33,7 @@ export interface PlannedChange {
   readonly errors: readonly Diagnostic[];
 }
 
-/** A resource type in Terraform: its rows, and the operations of its lifecycle on them. */
+/** A resource type in Terraform. It plans and runs the lifecycle operations on rows of this type. */
 export class TerraformResource {
   readonly definition: ResourceDefinition;
   readonly typeName: string;
@@ -44,13 +45,16 @@ export class TerraformResource {
     this.attributes = attributesOf(definition);
   }
 
-  /** Returns the faults of a configuration, as far as it is known. No request is sent. */
+  /** Validates the known values of a configuration and returns the errors. Sends no request. */
   validate(lifecycle: ResourceLifecycle, config: Row): Diagnostic[] {
     const { failures } = lifecycle.check(undefined, {}, this.#declared(config));
     return this.#diagnostics(this.#failures(config, failures));
   }
 
-  /** @param ofModel the faults that the declarative model found */
+  /**
+   * Returns all failures in a configuration.
+   * @param ofModel the failures that the declarative model found
+   */
   #failures(config: Row, ofModel: readonly ResourceError[]): ResourceError[] {
     const faults = this.attributes.flatMap((attribute) => ownFaults(attribute, config));
     return [...faults.map((fault) => new ResourceError(this.definition.name, fault)), ...ofModel];
@@ -61,8 +65,8 @@ export class TerraformResource {
   }
 
   /**
-   * Plans the change to a configuration. No request is sent.
-   * @param name the resource's name for errors about two resources with one object; the same in all calls for one
+   * Plans the change from the state to a configuration. Sends no request.
+   * @param name the resource's name in errors about two resources with one object; the same in all calls for one
    * resource
    * @param prior the state; undefined for a new resource
    */
@@ -91,7 +95,10 @@ export class TerraformResource {
     };
   }
 
-  /** Returns the values of a state's row in the declarative model. The row keeps the notation of the configuration. */
+  /**
+   * Returns the values of a state's row in the declarative model, in canonical form. The row itself keeps the notation
+   * of the configuration.
+   */
   valuesIn(row: Row): Record<string, unknown> {
     const values = this.#valuesOf(row, "input", "output");
     const inCanonicalForm = this.attributes.flatMap((attribute) => {
@@ -115,8 +122,8 @@ export class TerraformResource {
   }
 
   /**
-   * Returns the keys that distinguish the objects of this resource type, for a planned row or a row of the state.
-   * Empty if the keys are unknown, or if the type has no objects.
+   * Returns the keys that distinguish the objects of this resource type, for a planned row or a row of the state. Empty
+   * if the keys are unknown, or if resources of this type have no object on the service.
    */
   objectKeys(row: Row): readonly string[] {
     const { identity, outputs } = this.definition;
@@ -135,7 +142,7 @@ export class TerraformResource {
 
   /**
    * Creates an object.
-   * @throws UnfinishedError if the object exists, but not as declared
+   * @throws UnfinishedError if the object exists, but could not be updated to match the configuration
    */
   async create(lifecycle: ResourceLifecycle, config: Row, planned: Row): Promise<Row> {
     const created = await lifecycle.create(this.#creator(config), this.#inputs(lifecycle, config));
@@ -143,8 +150,9 @@ export class TerraformResource {
   }
 
   /**
-   * Updates an object, or creates the object that continues it. Returns the state. `left` is the error of an
-   * unfinished part.
+   * Updates an object, or creates its successor if the plan replaces an object of a type with {@link
+   * ResourceDefinition.withReplaced}. Returns the row for the state. `left` is the error of a step that failed after
+   * the successor was created.
    */
   async update(
     lifecycle: ResourceLifecycle,
@@ -177,7 +185,7 @@ export class TerraformResource {
 
   /**
    * Converts an object to a row of the state.
-   * @param like the planned row or the row of the state: equal values keep its notation
+   * @param like the planned row or the row of the state; unchanged values keep the notation of this row
    */
   row({ id, state }: Existing<Values>, like: Row): Row {
     return this.#each((attribute) => {
@@ -203,7 +211,7 @@ export class TerraformResource {
     });
   }
 
-  /** Converts the state of another version to the attributes, members and defaults of this version. */
+  /** Converts a state that another provider version wrote to the attributes, members and defaults of this version. */
   upgraded(state: Row): Row {
     return this.#each((attribute) => {
       const { role, name, type } = attribute;
@@ -213,12 +221,12 @@ export class TerraformResource {
     });
   }
 
-  /** Returns a row that contains only the id, as for an import before the object is read. */
+  /** Returns a row that contains only the id. An import returns such a row, and a read then adds the other values. */
   rowOfId(id: string): Row {
     return this.#each(({ role }) => (role === "id" ? id : null));
   }
 
-  /** Returns the secrets in a configuration, the longest first. */
+  /** Returns the secrets in a configuration, the longest secret first. */
   secretsIn(config: Row): string[] {
     return this.attributes
       .filter(({ role }) => role === "secret")
@@ -304,12 +312,13 @@ function filled(type: Type, value: unknown, fallback: unknown): unknown {
   return Object.fromEntries(entries);
 }
 
-/** Returns the faults of an attribute that the declarative model does not check, as far as the value is known. */
+/** Returns the errors in an attribute that the declarative model does not detect. An unknown value has no errors. */
 function ownFaults(attribute: Attribute, config: Row): ResourceFault[] {
   const { role, name, property } = attribute;
   const value = config[name] ?? UNKNOWN;
   const invalid = { code: "invalid_input", field: [property] } as const;
-  // The service would replace an empty string with its own value, which Terraform reports as a provider bug.
+  // The service would replace an empty string with the service's own value. Terraform would report this replacement as
+  // a provider bug.
   if (role === "input" && value === "" && !attribute.field.required && canonical(attribute.field, "") !== "")
     return [{ ...invalid, detail: said`must not be empty; omit it, or set null` }];
   if (role !== "secret" || value === UNKNOWN) return [];
@@ -318,12 +327,12 @@ function ownFaults(attribute: Attribute, config: Row): ResourceFault[] {
 }
 
 /**
- * The remedy for an invalid secret. Terraform's function `uuid()` is known only at apply, sets no UUID version, and
- * does not show its result.
+ * The remedy for an invalid secret. Terraform's function `uuid()` is unsuitable: its result is known only at apply, is
+ * not a UUID of version 4, and is not shown.
  */
 const CHOOSE = said`create one with the command uuidgen, and set it from an ephemeral variable or a secret store (Terraform's uuid() does not create version 4 UUIDs)`;
 
-/** Returns errors for secrets that a new object needs and the configuration omits. */
+/** Returns errors for secrets that a new object needs but the configuration omits. */
 const missingSecrets = (attributes: readonly Attribute[], config: Row): Diagnostic[] =>
   attributes
     .filter(({ role, name }) => role === "secret" && (config[name] ?? null) === null)

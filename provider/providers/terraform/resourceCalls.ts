@@ -18,7 +18,7 @@ import {
 import { idIn, TerraformResource } from "./resource.ts";
 import { decodedRow, encoded, parsed, rowIn, type WireValue } from "./wireValues.ts";
 
-/** A call that concerns a resource, data source or other typed item. */
+/** A call that concerns a resource, a data source or another item with a type name. */
 export interface OfType {
   readonly typeName: string;
 }
@@ -33,7 +33,7 @@ export interface RawState {
   readonly json?: Uint8Array;
 }
 
-/** An answer to Terraform. */
+/** A response to Terraform. */
 interface Answer {
   readonly [field: string]: unknown;
   readonly diagnostics?: readonly Diagnostic[];
@@ -82,8 +82,8 @@ export class ResourceCalls {
   }
 
   /**
-   * Stops the calls. Running operations finish, so that every created object gets into the state, but they no longer
-   * wait for the service. No new operation starts.
+   * Stops the calls. No new operation starts. Running operations finish, so that the state contains every created
+   * object. Their requests fail instead of waiting for an unavailable service.
    */
   stop(): void {
     this.#isStopped = true;
@@ -188,8 +188,8 @@ export class ResourceCalls {
       return {
         plannedState: encoded(planned),
         requiresReplace: replaces.map((attribute) => attributePath(attribute)),
-        // If the object is replaced, even on the user's request, Terraform plans the create of the new object next,
-        // without a state.
+        // If the object is replaced, for example because of `-replace`, Terraform next plans the create of the new
+        // object. It passes no state to that call. The private data passes the resource's name.
         ...(prior && { plannedPrivate: Buffer.from(JSON.stringify({ replaces: name })) }),
         diagnostics: conflict ? [...errors, conflict] : errors,
       };
@@ -230,7 +230,7 @@ export class ResourceCalls {
     });
   }
 
-  /** Handles a call for a resource. Errors outside the lifecycle are also reported. */
+  /** Handles a call for a resource. Errors outside the lifecycle also become diagnostics. */
   #answer(
     { typeName }: OfType,
     work: (resource: TerraformResource, lifecycle: ResourceLifecycle) => Answer | Promise<Answer>,
@@ -248,7 +248,7 @@ export class ResourceCalls {
   }
 }
 
-/** Returns the name of the resource whose object is replaced. Undefined if no object is replaced. */
+/** Returns the name of the resource whose object is replaced. Undefined if the call does not replace an object. */
 const replacedIn = (marked: Uint8Array | undefined): string | undefined =>
   marked?.length ? (parsed(marked) as { readonly replaces?: string }).replaces : undefined;
 
@@ -267,17 +267,17 @@ const upgraded = (resource: TerraformResource, raw: RawState | undefined): Row =
   resource.upgraded((raw?.json?.length ? parsed(raw.json) : {}) as Row);
 
 /**
- * The objects of one plan. Terraform passes no resource addresses to providers, and deletes and creates objects in
- * any order. Two resources with one object would overwrite each other's changes.
+ * The objects of one plan. This class detects two resources with one object, which would overwrite each other's
+ * changes. Terraform passes no resource addresses to providers, and deletes and creates objects in any order.
  */
 class PlannedObjects {
-  /** Types and ids of the objects that stay in the state. */
+  /** Types and ids of the objects that the plan keeps in the state. */
   readonly #staying = new Set<string>();
-  /** The objects that the plan deletes, by type and id, and by {@link TerraformResource.objectKeys}. */
+  /** The objects that the plan deletes, each by its type and id and by its {@link TerraformResource.objectKeys}. */
   readonly #deleted = new Set<string>();
   /** The objects that the plan creates, by {@link TerraformResource.objectKeys}. */
   readonly #created = new Set<string>();
-  /** The number of resources without a state. */
+  /** The number of new resources so far, which have no state. */
   #newCount = 0;
 
   /** Returns the name of a resource for errors about two resources with one object. */
@@ -288,8 +288,8 @@ class PlannedObjects {
   }
 
   /**
-   * Records an object that stays.
-   * @returns the error if another resource of the state has it too
+   * Records an object that the plan keeps.
+   * @returns the error if another resource in the state has the same object
    */
   keeps(resource: TerraformResource, prior: Row): Diagnostic | undefined {
     const object = objectOf(resource, prior);
@@ -299,8 +299,8 @@ class PlannedObjects {
   }
 
   /**
-   * Records an object that is deleted.
-   * @returns the error if another resource has it or declares it
+   * Records an object that the plan deletes.
+   * @returns the error if another resource has or declares the same object
    */
   deletes(resource: TerraformResource, prior: Row): Diagnostic | undefined {
     const object = objectOf(resource, prior);
@@ -311,7 +311,7 @@ class PlannedObjects {
   }
 
   /**
-   * Records an object that is created.
+   * Records an object that the plan creates.
    * @returns the error if the plan deletes the same object
    */
   creates(resource: TerraformResource, planned: Row): Diagnostic | undefined {
@@ -327,7 +327,7 @@ const alreadyManaged = (object: string): Diagnostic =>
   errorAt(
     [],
     "Two resources with one object",
-    `${object} is in the state of two resources of this configuration; remove one of the two from the state (with a removed block with destroy = false, or with the command state rm)`,
+    `${object} is in the state of two resources of this configuration; remove one of the two resources from the state (with a removed block with destroy = false, or with the command state rm)`,
   );
 
 const notMoved = (object: string): Diagnostic =>

@@ -17,7 +17,10 @@ const TENANT = memberOf(
 
 let known: ReadonlyMap<string, DataSource> | undefined;
 
-/** Returns all data sources. They are created on first use, because most processes that Terraform starts need none. */
+/**
+ * Returns all data sources. They are created on first use, because most processes that Terraform starts need no data
+ * sources.
+ */
 function dataSources(): ReadonlyMap<string, DataSource> {
   known ??= new Map(dataSourcesOf([...resources.values()]).map((source) => [source.typeName, source]));
   return known;
@@ -93,7 +96,9 @@ export class TerraformProvider {
     };
   }
 
-  /** Configures the provider. A provider that Terraform attaches to is configured again by every command. */
+  /**
+   * Configures the provider. If Terraform attaches to a running provider, every command configures the provider again.
+   */
   #configure(row: Row): readonly Diagnostic[] {
     const configuration = new Configuration(this.#env, row);
     if (configuration.errors.length > 0) return configuration.errors;
@@ -112,7 +117,10 @@ export class TerraformProvider {
     });
   }
 
-  /** Opens the session token, at plan and at apply. Both times it is the token of the provider's own session. */
+  /**
+   * Opens the session token. Terraform opens the token at plan and again at apply. Both times, the result is the token
+   * of the provider's own session.
+   */
   #openToken({ typeName, config }: WithConfig): Promise<object> {
     return withDiagnostics("No session token", async () => {
       if (typeName !== TOKEN) throw new Error(`${typeName} is not an ephemeral resource of this provider`);

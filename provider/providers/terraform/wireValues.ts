@@ -10,17 +10,17 @@ export interface WireValue {
 
 const NOT_KNOWN = new ExtData(0, new Uint8Array());
 
-/** Decodes the value in a message. Undefined if there is none. */
+/** Decodes the value in a message. Undefined if the message contains no value. */
 export function decoded(value: WireValue | undefined): unknown {
   if (value?.msgpack?.length) return known(decode(value.msgpack, { useBigInt64: true }));
   return value?.json?.length ? parsed(value.json) : undefined;
 }
 
-/** Decodes the object in a message. Undefined for null or a missing value. */
+/** Decodes the object in a message. Undefined if the object is null or missing. */
 export const decodedRow = (value: WireValue | undefined): Row | undefined =>
   (decoded(value) as Row | null | undefined) ?? undefined;
 
-/** Decodes the object in a message. Empty if there is none. */
+/** Decodes the object in a message. Empty if the object is null or missing. */
 export const rowIn = (value: WireValue | undefined): Row => decodedRow(value) ?? {};
 
 /**
@@ -41,7 +41,7 @@ export function parsed(json: Uint8Array): unknown {
 /** Encodes a value for a message. Undefined becomes null. */
 export const encoded = (value: unknown): WireValue => ({ msgpack: encode(unmarked(value) ?? null) });
 
-/** Converts each kind of unknown value to the mark, and integers in the safe range to numbers. */
+/** Converts each kind of unknown value to {@link UNKNOWN}, and integers in the safe range to numbers. */
 function known(value: unknown): unknown {
   if (value instanceof ExtData) return UNKNOWN;
   if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
@@ -51,8 +51,8 @@ function known(value: unknown): unknown {
 
 function unmarked(value: unknown): unknown {
   if (value === UNKNOWN) return NOT_KNOWN;
-  // Terraform reads a string with the same precision as the number in its state. Other forms are equal, but count as
-  // a change in plan -refresh-only -detailed-exitcode.
+  // Numbers are sent as strings, because Terraform reads a string with the same precision as the number in its state.
+  // With any other encoding, `plan -refresh-only -detailed-exitcode` reports a change of an equal number.
   if (typeof value === "number") return String(value);
   if (Array.isArray(value)) return value.map(unmarked);
   return isObject(value) ? each(value, unmarked) : value;

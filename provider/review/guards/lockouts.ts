@@ -30,7 +30,7 @@ export function protectedGroup(label: string): ProtectedGroup {
   };
 }
 
-/** Members who can revert a change. Pending members cannot. */
+/** Returns the members who can revert a change: accepted members with at least the role administrator. */
 const administrators = (seats: readonly Seat[]): Seat[] =>
   seats.filter(({ role, status }) => status === "accepted" && roleAtLeast(role, "administrator"));
 
@@ -47,7 +47,7 @@ export function memberLockouts(
   const left = administrators(after);
   const others = (seats: readonly Seat[]) => seats.filter(({ role }) => role !== "owner");
   const own = (seats: readonly Seat[]) => seats.find(({ id }) => id === runningUser);
-  // An owner who applies the change can revert it.
+  // An owner who applies the change can revert the change.
   const isOwner = own(before)?.role === "owner";
   if (!isOwner && others(administrators(before)).length > 0 && others(left).length === 0) {
     lockouts.push({
@@ -68,7 +68,7 @@ export function memberLockouts(
   return lockouts;
 }
 
-/** Finds lockouts of protected groups: devices that are reachable before a change, but not after it. */
+/** Finds lockouts of protected groups: devices that are reachable before a change, but not after the change. */
 export function deviceLockouts(before: Access, after: Access, groups: readonly ProtectedGroup[]): Lockout[] {
   const lost = groups.length === 0 ? [] : unreachable(before, after);
   return groups.flatMap((group) => {
@@ -79,7 +79,10 @@ export function deviceLockouts(before: Access, after: Access, groups: readonly P
   });
 }
 
-/** Devices that a key reaches before a change and no key reaches after it. Removed devices do not count. */
+/**
+ * Returns the devices that a key reaches before a change and that no key reaches after the change. Omits removed
+ * devices.
+ */
 function unreachable(before: Access, after: Access): AccessDevice[] {
   const lost = new Set(after.uidsOf(before.reached().new_difference(after.reached())));
   return after.policy.devices.filter(({ uid }) => lost.has(uid));

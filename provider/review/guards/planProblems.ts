@@ -24,7 +24,7 @@ import { deviceKey, isUnreadable, macOf, type Namespace } from "../../service/li
 import { isNewer } from "../../service/release.ts";
 import { byText, byTexts, counted } from "../../words.ts";
 
-/** A reason why a part of a plan cannot be applied, or would have another effect than declared. */
+/** A reason why a part of a plan cannot be applied, or would have an effect that differs from the declarations. */
 export interface PlanProblem {
   readonly about: "namespace" | "permissions" | "quota" | "device" | "tag" | "existing" | "order";
   /** A sentence with the resources, the problem and a remedy. */
@@ -54,7 +54,7 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
     const coming = steps.filter(({ after }) => after !== undefined);
     const namespace = await readable(connection, tenant);
     if (typeof namespace === "string") {
-      // Deleted objects need no namespace.
+      // Only objects that exist after the plan need a namespace.
       const lost = coming.filter(({ step }) => !hasOwnCredential(step)).map(({ title }) => title);
       if (lost.length > 0) add("namespace", [`${listed(lost)}: ${namespace}`]);
       continue;
@@ -83,7 +83,7 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
   return problems.sort(byTexts(({ text }) => text));
 }
 
-/** True for a step with `adopt`: it may adopt an equal object without a write request. */
+/** True for a step with `adopt`. Such a step may adopt an identical object without a write request. */
 const mayAdopt = ({ step, after }: PlannedStep) => step.op === "create" && Boolean(after?.inputs.adopt);
 
 function tenantsOf({ steps }: Plan, home: string | undefined): string[] {
@@ -93,7 +93,7 @@ function tenantsOf({ steps }: Plan, home: string | undefined): string[] {
   return [...new Set([...(home === undefined ? [] : [home]), ...named])];
 }
 
-/** The namespace, or the reason why it cannot be used. */
+/** Returns the namespace, or the reason why the plan cannot use the namespace. */
 async function readable({ namespaces }: Connection, tenant: string): Promise<Namespace | string> {
   try {
     return (
@@ -112,7 +112,7 @@ const textsOf = (value: Shown | undefined): string[] =>
 const inputs = ({ after }: PlannedStep): ResourceValues["inputs"] => after?.inputs ?? {};
 
 async function missingDevices({ devices, tenant }: TenantClient, steps: readonly PlannedStep[]) {
-  // Resources may select a device by the name that the plan gives it.
+  // Resources may select a device by the name that the plan gives the device.
   const given = new Set(steps.filter(isDevice).flatMap((step) => textsOf(inputs(step).name)));
   const selecting = steps.filter(({ step, definition }) => definition.inputs.device && step.op !== "update");
   const missing = selecting.flatMap((step) =>
@@ -139,7 +139,7 @@ async function missingTags(
     const isKnown = typeof filter === "object" && filter !== null && !Array.isArray(filter);
     return isKnown ? textsOf(filter.tags).map((tag) => ({ title: step.title, tag })) : [];
   });
-  // Newer services list tags in pages and create them differently.
+  // Newer services list tags in pages and create tags differently, so this check is skipped.
   if (wanting.length === 0 || (await isOfNewer(connection))) return [];
   const given = steps.flatMap((step) => [...textsOf(inputs(step).tags), ...textsOf(inputs(step).tag)]);
   const renamed = steps
@@ -184,7 +184,7 @@ async function mayContradict({ rules }: TenantClient, steps: readonly PlannedSte
   if (changed.length === 0) return false;
   if (changed.some(({ action, priority }) => isHidden(action) || isHidden(priority))) return true;
   const live = await rules.all().catch((error: unknown) => {
-    // Services without a firewall return 404.
+    // Services without a firewall return 404, so they have no rules.
     if (isNotFound(error)) return [];
     throw error;
   });
@@ -245,7 +245,7 @@ const NEEDS: Readonly<Record<string, ReturnType<typeof needs>>> = {
   Device: needs(["updateDevice", "acceptDevice"], ["updateDevice", "updateDeviceStatus"], ["deleteDevice"]),
 };
 
-/** Inputs that are not sent to the service. A change of them calls no operation. */
+/** Inputs that are not sent to the service. A change of such an input calls no operation. */
 const UNSENT: Readonly<Record<string, readonly string[]>> = {
   Namespace: ["forceDestroy"],
   ApiKey: ["overlap", "rotateBefore"],
@@ -261,7 +261,8 @@ export interface Actor {
 }
 
 /**
- * The owner of a credential in a namespace. The role of an API key is unknown, since the service does not return it.
+ * Returns the user or API key of a credential, with its role in a namespace. The role of an API key is unknown, since
+ * the service does not return this role.
  */
 export function actorOf({ kind, userId }: Identity, { members }: Pick<Estate, "members">): Actor {
   if (kind === "apiKey") return { kind: "apikey", role: undefined };
@@ -279,9 +280,10 @@ export interface MissingPermission {
 }
 
 /**
- * Returns the operations of a plan that the service will deny by its contract, each operation once.
+ * Returns the operations of a plan that the service will deny, according to its contract. Each operation is listed
+ * once.
  * @param steps steps in the namespace in which the actor has the role
- * @param inNewNamespaces steps in namespaces that the plan creates: the actor will own them
+ * @param inNewNamespaces steps in namespaces that the plan creates: the actor will own these namespaces
  */
 export function missingPermissions(
   actor: Actor,
@@ -408,7 +410,7 @@ type ListOnce = (definition: ResourceDefinition, tenant: string) => Promise<read
 /** The new objects of one kind and namespace that share a claim with an existing object. */
 async function knownAmong(group: readonly NewObject[], listOnce: ListOnce): Promise<readonly NewObject[]> {
   const [{ definition, inputs: first } = {}] = group;
-  // Namespaces have no tenant, and a program creates few of them.
+  // Namespaces have no tenant, and a program creates few namespaces.
   if (typeof first?.tenant !== "string" || !definition?.identity) return group;
   const { identity, inputs: fields } = definition;
   const claimsOf = (inputs: Readonly<Record<string, unknown>>) =>

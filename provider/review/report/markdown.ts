@@ -18,7 +18,8 @@ export const COMMENT_MAX = 65_000;
 const OPEN_MAX = 20;
 
 /**
- * The review as a Markdown comment on a change. A later review finds the comment by its first line and replaces it.
+ * Returns the review as a Markdown comment on a change. A later review finds the comment by its first line and replaces
+ * the comment.
  * @param options.max maximum length in characters. Longer lists are cut, and end with the number of omitted items.
  */
 export function reviewMarkdown(
@@ -48,7 +49,7 @@ export function reviewMarkdown(
   return `${head}\n${fittedSections(sections, max - head.length - foot.length - 2)}${foot}\n`;
 }
 
-/** Maximum number of blocking findings in the head of the comment, and maximum length of each in characters. */
+/** Maximum number of blocking findings in the head of the comment, and maximum length of a finding in characters. */
 const [REASONS_MAX, REASON_MAX] = [20, 300];
 
 function shortened(reasons: readonly string[]): string[] {
@@ -70,7 +71,9 @@ function failuresOf({ failures, file, line }: PolicyTestResult): string {
   return ` (${code(`${file}:${line}`)}): ${texts}`;
 }
 
-/** Sections of a comment of at most `space` characters. Each section leaves space for the titles of the next ones. */
+/**
+ * Sections of a comment of at most `space` characters. Each section leaves space for the titles of the next sections.
+ */
 export function fittedSections(sections: readonly Section[], space: number): string {
   const least = sections.map((section) => sectionText(section, 0).length + 1);
   let left = space - least.reduce((sum, length) => sum + length, 0);

@@ -11,10 +11,10 @@ export interface ReviewedAccess {
   readonly change: AccessChange["change"];
   readonly keys: readonly { readonly fingerprint: string; readonly name: string }[];
   readonly logins: readonly string[];
-  /** True if the list contains all evaluated login names. */
+  /** True if `logins` contains all evaluated login names. */
   readonly anyLogin: boolean;
   readonly addresses: readonly string[];
-  /** True if the list contains all evaluated addresses. */
+  /** True if `addresses` contains all evaluated addresses. */
   readonly anyAddress: boolean;
   /** Uids of the devices. */
   readonly devices: readonly string[];
@@ -41,15 +41,15 @@ export interface EstateObject {
 
 /** An unmanaged object. */
 export interface UndeclaredObject extends EstateObject {
-  /** Access that the object gives after the change, as sentences; empty if it gives none. */
+  /** Access that the object gives after the change, as sentences; empty if the object gives no access. */
   readonly widens: readonly string[];
-  /** The exception for the object in access.ignore; omitted if there is none or it has ended. */
+  /** The exception for the object in access.ignore; omitted if there is no exception, or if the exception has ended. */
   readonly exception?: { readonly until: string; readonly reason: string };
 }
 
-/** Coverage of a namespace by the reviewed program and by the given other stacks. */
+/** Coverage of a namespace by the reviewed program and by the stacks of `--with-stack`. */
 export interface Coverage {
-  /** Number of objects that these programs declare. */
+  /** Number of objects that the reviewed program and the stacks of `--with-stack` declare. */
   readonly managed: number;
   /** Number of objects in the namespace that a program can declare. */
   readonly total: number;
@@ -90,14 +90,14 @@ export interface NamespaceReview {
   readonly lockouts: readonly Lockout[];
   /** Missing permissions of the credential, each operation once. */
   readonly missingPermissions: readonly MissingPermission[];
-  /** Lint findings after the change, including those that existed before. */
+  /** Lint findings after the change, including findings that existed before the change. */
   readonly lint: readonly ReviewedFinding[];
   readonly coverage: Coverage;
-  /** Results of the policy tests; empty except for the namespace that they test. */
+  /** Results of the policy tests; empty for namespaces that the tests do not check. */
   readonly tests: readonly PolicyTestResult[];
-  /** Parts that could not be evaluated, as sentences. They block the change. */
+  /** Parts that could not be evaluated, as sentences. Such parts block the change. */
   readonly notEvaluated: readonly string[];
-  /** Further unknown facts, as sentences. They do not block the change. */
+  /** Other facts that could not be determined, as sentences. Such facts do not block the change. */
   readonly unknown: readonly string[];
 }
 
@@ -117,7 +117,7 @@ export interface Revisions {
 
 /** Output of `gatehouse review --json`: the effect of a change before it is applied. */
 export interface Review {
-  /** Version of this format. A change that breaks readers raises it (docs/review-json.md). */
+  /** Version of this format. A breaking change increases the version (docs/review-json.md). */
   readonly version: 1;
   readonly project: string;
   readonly stack: string;
@@ -127,7 +127,7 @@ export interface Review {
   /** The compared revisions; omitted if the program is compared with the live namespace. */
   readonly revisions?: Revisions;
   readonly summary: Summary;
-  /** Resources that the plan changes; for two revisions, the differences between them. */
+  /** Resources that the plan changes. For a review of two revisions: the differences between the revisions. */
   readonly changes: readonly ShownStep[];
   /** The stack's own namespace, and all other namespaces of the plan. */
   readonly namespaces: readonly NamespaceReview[];
@@ -135,8 +135,10 @@ export interface Review {
   readonly duplicateDeclarations: readonly DuplicateDeclarations[];
   /** Parts of the plan that the service would reject, as sentences. */
   readonly preflightFailures: readonly string[];
-  /** Parts outside of `namespaces` that could not be evaluated, as sentences. They block the change. */
+  /** Parts outside of `namespaces` that could not be evaluated, as sentences. Such parts block the change. */
   readonly notEvaluated: readonly string[];
-  /** Further unknown facts outside of `namespaces`, as sentences. They do not block the change. */
+  /**
+   * Other facts outside of `namespaces` that could not be determined, as sentences. Such facts do not block the change.
+   */
   readonly unknown: readonly string[];
 }

@@ -16,7 +16,7 @@ import type {
 export interface Style {
   /** Formats a name: in backticks, bold, or plain. */
   readonly name: (name: string) => string;
-  /** Escapes other text. */
+  /** Escapes text that is not a name. */
   readonly text: (text: string) => string;
 }
 
@@ -24,7 +24,7 @@ export interface Style {
 export interface ReportStyle extends Style {
   /** Formats a sentence about gained or lost access. */
   readonly change: (change: ReviewedAccess["change"], sentence: string) => string;
-  /** The lines of a policy test; an empty list if the report omits it. */
+  /** The lines of a policy test; an empty list if the report omits the test. */
   readonly test: (test: PolicyTestResult) => readonly string[];
 }
 
@@ -106,7 +106,7 @@ export function planSections({ summary, changes, notEvaluated, unknown }: Review
 export interface Allowed {
   readonly allowLockout: boolean;
   readonly allowUnmanaged: boolean;
-  /** For reviews with another credential than that of the apply. */
+  /** True if missing permissions do not block the change, because another credential applies the plan. */
   readonly allowMissingPermissions: boolean;
   readonly allowFindings: boolean;
   readonly allowIncomplete: boolean;
@@ -114,7 +114,7 @@ export interface Allowed {
 
 /** The blocking findings of a review, as sentences. */
 export function objections(review: Review, allowed: Allowed): string[] {
-  // Unmanaged objects do not depend on the revision.
+  // Unmanaged objects are the same in both revisions, so they do not block a review of two revisions.
   const allowUnmanaged = allowed.allowUnmanaged || review.revisions !== undefined;
   const ofNamespaces = review.namespaces.flatMap((namespace) => {
     const { name, lockouts, missingPermissions, tests, coverage, notEvaluated } = namespace;
@@ -145,7 +145,7 @@ export function objections(review: Review, allowed: Allowed): string[] {
   ];
 }
 
-/** The sentences, each with the flag that allows it; an empty list if the flag is set. */
+/** Returns blocking findings, each with the flag that allows the finding; an empty list if this flag is set. */
 const unless = (isAllowed: boolean, flag: string, sentences: readonly string[]): string[] =>
   isAllowed ? [] : sentences.map((sentence) => `${sentence} (allow with ${flag})`);
 
@@ -188,7 +188,7 @@ function listed(names: readonly string[], style: Style): string {
   return shown.length === 0 ? last : `${shown.join(", ")} and ${last}`;
 }
 
-/** The same list, in which a placeholder comes last and replaces the name that represents all other names. */
+/** Returns a list of names in a sentence. The name that represents all other names becomes a placeholder at the end. */
 function withOthers(
   names: readonly string[],
   representative: string,
@@ -240,7 +240,8 @@ export function evaluatedSentence({ evaluated }: NamespaceReview, style: Style):
   const places = addresses.some((address) => address !== ANY_ADDRESS)
     ? `addresses ${withOthers(addresses, ANY_ADDRESS, "<any other address>", style)}`
     : "any address";
-  const seen = sessions > 0 ? `, including those of the latest ${counted(sessions, "session")}` : "";
+  const seen =
+    sessions > 0 ? `, including logins and addresses of the latest ${counted(sessions, "session")}` : "";
   return `Evaluated for ${counts}; logins ${names}; ${places}${seen}.`;
 }
 

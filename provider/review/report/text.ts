@@ -23,7 +23,10 @@ export interface Paint {
 
 const SHOWN_MAX = 50;
 
-/** The review for a terminal. It omits existing findings, and the resources, which `preview` shows. */
+/**
+ * Returns the review for a terminal. Omits findings that existed before the change, and resources, which `preview`
+ * shows.
+ */
 export function reviewText(c: Paint, review: Review, options: Allowed): string {
   const reasons = objections(review, options);
   const style = terminalStyle(c);
@@ -63,13 +66,13 @@ export const terminalStyle = (c: Paint): ReportStyle => ({
         ],
 });
 
-/** The lines of a section in a terminal; an empty list for details. */
+/** Returns the lines of a section for a terminal; an empty list for sections that terminal reports omit. */
 export function sectionLines(c: Paint, { title, items, isDetail }: Section): string[] {
   if (items.length === 0 || isDetail) return [];
   const more = items.length - SHOWN_MAX;
   return [
     c.bold(title),
     ...items.slice(0, SHOWN_MAX).map((line) => `  ${line}`),
-    ...(more > 0 ? [c.dim(`  … and ${more} more (--json has all)`)] : []),
+    ...(more > 0 ? [c.dim(`  … and ${more} more (--json lists all)`)] : []),
   ];
 }

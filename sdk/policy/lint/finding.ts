@@ -1,23 +1,25 @@
 import type { AccessKey, AccessRule, DeviceFilter } from "../decisions.ts";
 
-/** The object of a finding. */
+/** The key, rule, API key or invitation to which a finding refers. */
 export interface FindingObject {
   readonly kind: "key" | "rule" | "apiKey" | "invitation" | "policy";
-  /** A key's fingerprint, a rule's id, an API key's name, or an invited user's e-mail address. */
+  /**
+   * Identifier of the object: a key's fingerprint, a rule's id, an API key's name, or an invited user's e-mail address.
+   */
   readonly id: string;
-  /** The display name of the object. Rules have no name except their id. */
+  /** The display name of the object. The display name of a rule is its id. */
   readonly name: string;
 }
 
-/** A login that shows the problem. Fields that make no difference are absent. */
+/** A login that demonstrates the problem. Fields without influence on the problem are absent. */
 export interface Counterexample {
   readonly login?: string;
   readonly address?: string;
-  /** A device's name. */
+  /** Name of the device. */
   readonly device?: string;
 }
 
-/** The facts behind a finding. */
+/** Data that supports a finding. */
 export interface Evidence {
   readonly counterexample?: Counterexample;
   /** Ids of other affected rules. */
@@ -32,11 +34,11 @@ export interface Evidence {
 export interface Finding {
   readonly rule: LintCode;
   readonly severity: Severity;
-  /** One sentence with the object, the field and the value. */
+  /** The problem as one sentence with the object, the field and the value. */
   readonly message: string;
   readonly object: FindingObject;
   readonly field?: Field;
-  /** One sentence with the fix. */
+  /** The remedy as one sentence. */
   readonly suggestion?: string;
   readonly evidence?: Evidence;
 }
@@ -54,7 +56,7 @@ export type Field =
 /**
  * The severity of a finding:
  * - `error`: the policy contains a mistake;
- * - `warning`: the policy admits more, or has less effect, than it seems to;
+ * - `warning`: the policy admits more logins, or has less effect, than its text suggests;
  * - `info`: the policy could be simpler or clearer.
  */
 export type Severity = "error" | "warning" | "info";
@@ -69,15 +71,15 @@ export interface LintRule {
   readonly mend: string;
 }
 
-/** All kinds of findings by their codes, which never change. */
+/** All kinds of findings, by code. A code never changes. */
 export const lintRules = {
   "broken-pattern": {
     title: "A pattern does not compile",
     severities: ["error"],
     means:
-      "A pattern of a public key or an active rule is not a regular expression in RE2 syntax. Servers reject such a pattern today; older servers stored it.",
+      "A pattern of a public key or an active rule is not a regular expression in RE2 syntax. Current servers reject such a pattern, but older servers stored it.",
     matters:
-      "To prevent accidental access, the pattern matches no text in a key or in a rule that allows, and every text in a rule that denies. The key then admits no login, a rule that allows has no effect, and a rule that denies may deny more than intended.",
+      "To prevent accidental access, an invalid pattern matches no text in a key or in a rule that allows, and every text in a rule that denies. As a result, the key admits no login, the rule that allows has no effect, and the rule that denies may deny more than intended.",
     mend: "Rewrite the pattern, preferably with `login()`, `hostname()` or `cidr()`.",
   },
   "mistaken-pattern": {
@@ -86,74 +88,75 @@ export const lintRules = {
     means:
       "A pattern of a public key or an active rule is in CIDR notation (`198.51.100.0/24`), a range of addresses (`10.0.0.1-10.0.0.9`) or a glob (`web-*`). The service interprets it as a regular expression.",
     matters:
-      "As a regular expression, the pattern matches other texts than intended, and often none: a rule that denies `198.51.100.0/24` denies no login.",
+      "As a regular expression, the pattern matches other texts than intended, and often no text. Example: a rule that denies `198.51.100.0/24` denies no login.",
     mend: 'Write `cidr("198.51.100.0/24")`, or a regular expression such as `^web-.*$`.',
   },
   "unanchored-pattern": {
-    title: "A pattern matches more than it spells out",
+    title: "A pattern is not anchored and matches unintended texts",
     severities: ["warning", "info"],
     means:
-      "A pattern matches any part of a text: `root` also admits `notroot`, and `10.0.0.1` also admits `110.0.0.12`. The finding contains such a text, either an evaluated one or an invented one, on which the pattern was tested. For source addresses, only valid addresses count. Patterns that match everything (`.*` or an empty pattern) and explicit open ends (`^web-.*$`) are not reported. The severity is `info` in a rule that denies. It is also `info` for a pattern that begins with `^` and ends with `.`, `:`, `-` or `_`, because such a pattern is usually intended as a prefix.",
+      "A pattern without anchors matches any part of a text: `root` also admits `notroot`, and `10.0.0.1` also admits `110.0.0.12`. The finding contains an example of an unintended text that the pattern matches: an evaluated login name, address or device name, or an invented text. For source addresses, the example is a valid address. Patterns that match everything (`.*` or an empty pattern) and explicit open ends (`^web-.*$`) are not reported. The severity is `info` for a pattern in a rule that denies, and for a pattern that begins with `^` and ends with `.`, `:`, `-` or `_`, because such a pattern is usually intended as a prefix.",
     matters:
-      "A key or a rule that allows admits unintended logins or addresses, under names that other users may choose.",
-    mend: 'Use `login("root")`, `hostname("web-1")` or `cidr("10.0.0.1")`, or anchor the pattern with `^` and `$`. Write `.*` at an end that should stay open.',
+      "A key, or a rule that allows, admits unintended logins or addresses. Other users may be able to choose such a name.",
+    mend: 'Use `login("root")`, `hostname("web-1")` or `cidr("10.0.0.1")`, or anchor the pattern with `^` and `$`. Add `.*` where the pattern should match any text.',
   },
   "no-default-deny": {
     title: "The policy has no default deny rule",
     severities: ["warning", "info"],
     means:
-      "There are public keys, and no active rule denies every login from every address on every device. A rule counts by its patterns, not by the evaluated logins and addresses. The severity is `info` if there are no active rules at all, as on servers without a firewall.",
+      "The policy has public keys, but no active rule denies every login from every address on every device. The check uses the patterns of the rules, not the evaluated logins and addresses. The severity is `info` if the policy has no active rules, as on servers without a firewall.",
     matters:
-      "The firewall allows logins that no rule matches. Rules that allow then change little, and a new device or login is open until a rule denies it.",
+      "The firewall allows logins that no rule matches. Rules that allow therefore have little effect, and access to a new device or login name is allowed until a rule denies it.",
     mend: 'Add a rule with the lowest priority: `{ action: "deny", priority: 0, sourceIp: ".*", username: ".*", filter: { hostname: ".*" } }`. Add rules with a higher priority that allow the intended logins.',
   },
   contradiction: {
     title: "Two rules of equal priority disagree",
     severities: ["error"],
     means:
-      "Two active rules of the same priority match the same evaluated login. One rule allows it and the other denies it, and no stronger rule decides it. The finding contains the login.",
+      "Two active rules of the same priority match the same evaluated login. One rule allows the login and the other rule denies it, and no stronger rule decides the login. The finding contains the login.",
     matters:
-      "The rule that was created last wins. If the same rules are recreated, in another namespace or after a deletion, the decision may change.",
-    mend: "Give a higher priority to the rule that should win.",
+      "The rule that was created last decides. If the rules are created in another order, in another namespace or after a deletion, the decision changes.",
+    mend: "Give a higher priority to the rule that should decide.",
   },
   "unreachable-rule": {
     title: "A rule never decides",
     severities: ["warning"],
     means:
       "An active rule matches evaluated logins, but a stronger rule decides each of them. The finding lists the stronger rules. Of rules with the same priority, the rule that was created last is stronger.",
-    matters: "The rule has no effect. If it denies, it may not keep out the logins that it was written for.",
-    mend: "Raise its priority above the listed rules, or remove it.",
+    matters: "The rule has no effect. If the rule denies, logins that it should deny may be allowed.",
+    mend: "Raise the priority of the rule above the listed rules, or remove the rule.",
   },
   "redundant-rule": {
     title: "A rule changes no decision",
     severities: ["info"],
     means:
-      "An active rule decides evaluated logins, but all of these decisions would be the same without it. Weaker rules decide the same, or no other rule matches and the firewall allows the login. Each rule is checked separately: either of two equal rules can be removed, but not both.",
-    matters: "The rule has no effect, but readers must understand it.",
+      "An active rule decides evaluated logins, but all of these decisions would be the same without the rule: a weaker rule makes the same decision, or no other rule matches and the firewall allows the login. The check tests the removal of one rule at a time. Of two equal rules, you can remove either rule, but not both.",
+    matters: "The rule has no effect, but makes the policy harder to read.",
     mend: "Remove the rule, then run lint again. Keep the rule if it is for future logins or devices.",
   },
   "never-matches": {
     title: "A key or rule matches nothing",
     severities: ["error", "warning", "info"],
     means:
-      "There are three cases. `error`: a pattern of a public key or an active rule matches no possible login name, IP address or device name. `warning`: the filter matches no device of the namespace. `info`: a rule's patterns match no evaluated login name or address. The pattern may be for a login or address that was not evaluated.",
-    matters: "The name of a device or a tag may be misspelled, or the intended object no longer exists.",
-    mend: "Correct the filter or the pattern, or remove the object. If the login or address was not evaluated, add it.",
+      "There are three cases. `error`: a pattern of a public key or an active rule matches no possible login name, IP address or device name. `warning`: the filter matches no device of the namespace. `info`: a rule's patterns match no evaluated login name or address. In the last case, the rule may be intended for a login or address that was not evaluated.",
+    matters:
+      "The name of a device or a tag may be misspelled, or the intended object may no longer exist. The key or rule then has no effect.",
+    mend: "Correct the filter or the pattern, or remove the object. If the intended login or address was not evaluated, add it to the evaluated logins and addresses.",
   },
   "tag-nowhere": {
     title: "A filter contains a tag that no device has",
     severities: ["warning"],
     means:
-      "No device has some of the tags of a filter. If no device has any of the tags, the filter matches nothing, and the finding is `never-matches`.",
+      "A filter contains at least one tag that no device has, and at least one tag that a device has. If no device has any of the tags, the filter matches nothing, and the finding is `never-matches`.",
     matters:
-      "The tag may be misspelled, so that the filter misses devices. A user who adds the tag to a device also opens the device to the key.",
+      "The tag may be misspelled, so that the filter does not match all intended devices. A user who adds the tag to a device also gives the key access to the device.",
     mend: "Correct the tag, or remove it from the filter.",
   },
   "matches-everything": {
     title: "A key admits every login on every device",
     severities: ["warning"],
     means:
-      "The username and the filter of a public key exclude no login and no device. They are checked by themselves, not by the evaluated logins and devices.",
+      "The username and the filter of a public key exclude no login and no device. The check uses the patterns and tags themselves, not the evaluated logins and the existing devices.",
     matters:
       "The holder of the private key can log in to every device, also as root, and to every future device.",
     mend: "Restrict the logins with `login()`, and the devices by tags or with `hostname()`.",
@@ -163,8 +166,8 @@ export const lintRules = {
     severities: ["warning"],
     means: "An API key with the role administrator or owner has no expiry.",
     matters:
-      "The key can change access. A leaked key stays valid until an administrator revokes it, and a key stays valid after its creator has left the namespace.",
-    mend: "Replace it with a key that expires, or give it a lower role.",
+      "The API key can change access. A leaked API key stays valid until an administrator revokes it. An API key also stays valid after its creator has left the namespace.",
+    mend: "Replace the API key with a key that expires, or give it a lower role.",
   },
   "expires-soon": {
     title: "An API key or invitation expires soon",
@@ -181,7 +184,7 @@ export type LintCode = keyof typeof lintRules;
 
 const NAMES_MAX = 3;
 
-/** Quotes a text of a user for a sentence. */
+/** Returns a text from a user in quotes, for use in a sentence. */
 export const quoted = (text: string): string => JSON.stringify(text);
 
 export function listed(names: readonly string[]): string {
@@ -195,7 +198,7 @@ export const keyObject = ({ fingerprint: id, name }: AccessKey): FindingObject =
 export const ruleObject = ({ id }: AccessRule): FindingObject => ({ kind: "rule", id, name: id });
 export const objectId = ({ kind, id }: FindingObject): string => `${kind} ${id}`;
 
-// These functions name an object at the start of a sentence.
+// The functions below return the description of an object for the start of a sentence.
 export const keyName = ({ name }: AccessKey): string => `Key ${quoted(name)}`;
 export const ruleName = (rule: AccessRule): string => `Rule ${ruleText(rule)}`;
 
@@ -207,7 +210,7 @@ export function filterText({ hostname, tags = [] }: DeviceFilter): string {
   return tags.length > 0 ? `filter.tags ${listed(tags)}` : "empty filter";
 }
 
-/** The field of a filter that selects the devices. */
+/** Returns the path of the field with which a filter selects devices. */
 export function fieldOf({ hostname, tags = [] }: DeviceFilter) {
   if (hostname) return "filter.hostname";
   return tags.length > 0 ? "filter.tags" : "filter";

@@ -25,8 +25,8 @@ import {
 import { ruleFindings } from "./rules.ts";
 
 /**
- * Finds problems in a policy; `lintRules` describes each kind of finding. The effects of rules and keys are evaluated
- * over the logins and addresses of the access's domain. Inactive rules are skipped.
+ * Finds problems in a policy; `lintRules` describes each kind of finding. The function evaluates the effects of rules
+ * and keys for the login names and addresses of the domain of `access`. It skips inactive rules.
  */
 export function lint(access: Access, options: LintOptions = {}): Finding[] {
   const uses = patternUses(access);
@@ -84,7 +84,10 @@ function keyFilters(access: Access, explained: ReadonlySet<string>): Finding[] {
   });
 }
 
-/** Findings for filters in which some tags are on no device. Filters with no used tag at all are `never-matches`. */
+/**
+ * Returns findings for filters with tags that no device has. A filter without any tag of a device gets the finding
+ * `never-matches` instead.
+ */
 function tagsNowhere({ policy, rules }: Access): Finding[] {
   const known = new Set(policy.devices.flatMap(({ tags }) => tags));
   const check = (
@@ -129,7 +132,7 @@ function defaultDeny({ policy, rules }: Access): Finding[] {
   ];
 }
 
-// A pattern that does not compile matches everything in a rule that denies.
+// In a rule that denies, a pattern that does not compile matches everything.
 const deniesEverything = ({ action, username, sourceIp, filter }: AccessRule): boolean =>
   action === "deny" &&
   isEverything(username, "login", true) &&
@@ -140,7 +143,7 @@ const deniesEverything = ({ action, username, sourceIp, filter }: AccessRule): b
 export interface LintedApiKey {
   readonly name: string;
   readonly role: string;
-  /** Null if the key never expires; {@link expiryOf} converts the value of servers. */
+  /** Expiry of the key; null if the key never expires. {@link expiryOf} converts the value that servers return. */
   readonly expiresAt: Date | null;
 }
 
@@ -148,19 +151,22 @@ export interface LintedApiKey {
 export interface LintedInvitation {
   readonly email: string;
   readonly role: string;
-  /** Null if the invitation never expires; {@link expiryOf} converts the value of servers. */
+  /**
+   * Expiry of the invitation; null if the invitation never expires. {@link expiryOf} converts the value that servers
+   * return.
+   */
   readonly expiresAt: Date | null;
 }
 
-/** Objects that `lint` checks in addition to the policy, and its settings. */
+/** Options of `lint`: objects to check in addition to the policy, and settings. */
 export interface LintOptions {
   /** API keys of the namespace. @default [] */
   readonly apiKeys?: readonly LintedApiKey[];
   /** Pending invitations. @default [] */
   readonly invitations?: readonly LintedInvitation[];
-  /** Number of days. Objects that expire within these days are reported. @default 14 */
+  /** Period for findings about expiry, in days: `lint` reports objects that expire within this period. @default 14 */
   readonly expiresWithin?: number;
-  /** Start of the `expiresWithin`. @default new Date() */
+  /** Time at which the period `expiresWithin` begins. @default new Date() */
   readonly now?: Date;
 }
 
@@ -169,9 +175,10 @@ export const SOON_DAYS = 14;
 const DAY = 24 * 60 * 60 * 1000;
 
 /**
- * Converts an expiry; null if the object never expires (rules section 15, models section 0).
- * @param expires as in responses of servers. For API keys: seconds since 1970, or -1 for never. For invitations: RFC
- * 3339, or the first day of year 1 for never
+ * Converts the expiry that servers return. Returns null if the object never expires (rules section 15, models section
+ * 0).
+ * @param expires the value in a server's response. For API keys: seconds since 1970, or -1 for no expiry. For
+ * invitations: a time in RFC 3339 format, or the first day of year 1 for no expiry
  * @throws RangeError when the text is not a date
  */
 export function expiryOf(expires: number | string): Date | null {
@@ -192,13 +199,19 @@ function expiryFindings(options: LintOptions): Finding[] {
       const object = { kind: "invitation", id: email, name: email } as const;
       const what = `The invitation of ${quoted(email)} as ${role}`;
       return expiresAt
-        ? soon(object, what, expiresAt, "Remind the user to accept it, or invite the user again.", options)
+        ? soon(
+            object,
+            what,
+            expiresAt,
+            "Remind the user to accept the invitation, or invite the user again.",
+            options,
+          )
         : [];
     }),
   ];
 }
 
-/** True for roles from administrator upward (rules section 4). */
+/** Returns true for the roles administrator and owner (rules section 4). */
 const mayChangePolicy = (role: string) => role === "administrator" || role === "owner";
 
 const endless = (object: FindingObject, role: string): Finding => ({
@@ -207,7 +220,7 @@ const endless = (object: FindingObject, role: string): Finding => ({
   message: `API key ${quoted(object.name)} has the role ${role} and no expiry.`,
   object,
   field: "expiresAt",
-  suggestion: "Replace it with a key that expires, or give it a lower role.",
+  suggestion: "Replace the API key with a key that expires, or give it a lower role.",
 });
 
 function soon(

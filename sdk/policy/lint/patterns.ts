@@ -15,7 +15,7 @@ import {
   ruleObject,
 } from "./finding.ts";
 
-/** A pattern, and the key or rule that contains it. */
+/** A pattern in a key or rule. */
 interface PatternUse {
   readonly object: FindingObject;
   readonly objectName: string;
@@ -25,7 +25,7 @@ interface PatternUse {
   readonly pattern: string;
 }
 
-/** The patterns of all keys and active rules, except empty ones, which match everything. */
+/** Returns the patterns of all keys and active rules, without empty patterns, which match everything. */
 export function patternUses({ policy, rules }: Access): PatternUse[] {
   const uses = [
     ...policy.keys.flatMap((key) => {
@@ -52,7 +52,7 @@ const address = (pattern: string) => ({ field: "sourceIp", subject: "address", p
 const device = ({ hostname = "" }: DeviceFilter) =>
   ({ field: "filter.hostname", subject: "device", pattern: hostname }) as const;
 
-/** Ends of sentences about patterns that do not compile. */
+/** The consequence of a pattern that does not compile, as the end of a sentence. */
 const BROKEN = {
   admit: () => "so the key admits no login",
   allow: () => "so the rule allows nothing",
@@ -67,7 +67,10 @@ const IMPOSSIBLE = {
 
 const SUBJECTS = { login: "login name", address: "IP address", device: "device name" } as const;
 
-/** At most one finding for each pattern: it does not compile, is in another notation, or matches no possible text. */
+/**
+ * Returns findings for patterns that do not compile, are in another notation, or match no possible text. Each pattern
+ * has at most one finding.
+ */
 export function wrongPatterns(uses: readonly PatternUse[]): Finding[] {
   return uses.flatMap((use): Finding[] => {
     const { objectName, field, pattern, object, effect, subject } = use;
@@ -88,13 +91,13 @@ export function wrongPatterns(uses: readonly PatternUse[]): Finding[] {
   });
 }
 
-/** True for a pattern that prevents its key or rule from matching. */
+/** Returns true for a pattern with which a key or rule matches nothing. */
 export const matchesNothing = ({ pattern, subject, effect }: PatternUse): boolean =>
   patternOf(pattern) === undefined ? effect !== "deny" : areDisjoint([pattern], subject);
 
 const LETTERS = [..."abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"];
 
-/** Texts with nothing in common: a pattern that matches all of them matches every text. */
+/** Texts that have no character in common. A pattern that matches all these texts is assumed to match every text. */
 const PROBES: Readonly<Record<Subject, readonly string[]>> = {
   login: [...LETTERS, ".", "@", "root", "ana.reis@example.com"],
   address: [
@@ -110,7 +113,7 @@ const PROBES: Readonly<Record<Subject, readonly string[]>> = {
 };
 
 /**
- * True if the pattern matches every text.
+ * Returns true if the pattern matches every text.
  * @param broken the result for a pattern that does not compile
  */
 export function isEverything(pattern: string, subject: Subject, broken: boolean): boolean {
@@ -119,7 +122,7 @@ export function isEverything(pattern: string, subject: Subject, broken: boolean)
 }
 
 /**
- * True if the filter matches every device.
+ * Returns true if the filter matches every device.
  * @param broken the result for a pattern that does not compile
  */
 export function isEveryDevice({ hostname, tags }: DeviceFilter, broken: boolean): boolean {
@@ -128,7 +131,7 @@ export function isEveryDevice({ hostname, tags }: DeviceFilter, broken: boolean)
 
 const ADMITS = { admit: "admits", allow: "allows", deny: "denies" } as const;
 
-/** Findings for patterns that match longer texts than they spell. */
+/** Returns findings for patterns that match longer texts than the literals of the pattern. */
 export function unanchoredPatterns(access: Access, uses: readonly PatternUse[]): Finding[] {
   const { logins, addresses } = access.evaluated;
   const nameOf = new Map(access.policy.devices.map(({ uid, name }) => [uid, name]));
@@ -136,7 +139,7 @@ export function unanchoredPatterns(access: Access, uses: readonly PatternUse[]):
   const known: Readonly<Record<Subject, (pattern: string) => readonly string[]>> = {
     login: () => logins,
     address: () => addresses,
-    // The access caches its results, so each pattern is tested only once on 10,000 names.
+    // `access` caches the devices of a filter, so each pattern is tested only once, even on 10,000 device names.
     device: (hostname) =>
       access.uidsOf(access.devicesOf({ hostname }, false)).flatMap((uid) => nameOf.get(uid) ?? []),
   };
@@ -175,20 +178,21 @@ const AFFIXES: Readonly<Record<Subject, readonly (readonly [before: string, afte
 const POSSIBLE = { login: /^[\w.@-]+$/, device: /^[\w-]+$/ } as const;
 
 /**
- * Finds a text that a pattern matches although the pattern spells only a part of it. Returns undefined if there seems
- * to be none. Only valid addresses count.
- * @param known texts of the domain that the pattern may match
+ * Finds a text that a pattern matches, although the anchored pattern does not match it. For a pattern on addresses, the
+ * text is a valid address. Returns undefined if the search finds no such text.
+ * @param known evaluated login names, addresses or device names to try first
  */
 function counterexampleOf(pattern: string, subject: Subject, known: readonly string[]): string | undefined {
   const kind = literalsOf(pattern)?.kind;
   if (kind === "whole" || kind === "line") return undefined;
   const finds = patternOf(pattern)?.test;
-  // A pattern that ends inside a quotation (`\Q`) cannot be wrapped.
+  // The anchored pattern does not compile if the pattern ends inside a quotation (`\Q`).
   const spells = patternOf(`^(?:${pattern})$`)?.test;
   if (!finds || !spells) return undefined;
   const found = firstFew(known, finds);
   const invented = () => longer(pattern, subject, found);
-  // The addresses of a domain come from the same patterns, so invented addresses are better examples.
+  // Invented addresses come first, because the addresses of a domain are derived from the same patterns and are worse
+  // examples.
   const texts = subject === "address" ? [...invented(), ...found] : [...found, ...invented()];
   return texts.find((text) => finds(text) && !spells(text));
 }
@@ -208,7 +212,8 @@ function longer(pattern: string, subject: Subject, found: readonly string[]): st
     .replace(/^\^/, "")
     .replace(/\$$/, "")
     .replaceAll(/\\[QE]?/g, "");
-  // Dots of addresses are often not escaped; samples contain other characters in their place.
+  // For an address, the plain text comes first: dots are often not escaped in patterns, and samples then contain other
+  // characters instead of the dots.
   const samples = subject === "address" ? [plain, ...samplesOf(flagless)] : [...samplesOf(flagless), plain];
   const texts = [...new Set([...samples, ...found.slice(0, 1)])];
   const candidates = AFFIXES[subject].flatMap(([before, after]) =>
@@ -227,14 +232,14 @@ function around(affixes: readonly string[]): [before: string, after: string][] {
   ]);
 }
 
-/** True for a pattern that is probably intended as a prefix, such as `^web-` and `^10\.0\.`. */
+/** Returns true for a pattern that is probably intended as a prefix, such as `^web-` and `^10\.0\.`. */
 function isBeginning(pattern: string): boolean {
   const literals = literalsOf(pattern);
   return literals?.kind === "start" && literals.texts.every((text) => /[.:_-]$/.test(text));
 }
 
 /**
- * The suggestion to anchor both ends of a pattern.
+ * Returns a suggestion to anchor both ends of a pattern.
  * @param isDevice whether a device has this name
  */
 function anchored(pattern: string, subject: Subject, isDevice: (name: string) => boolean): string {
@@ -244,22 +249,22 @@ function anchored(pattern: string, subject: Subject, isDevice: (name: string) =>
   if (texts.length === 0) return `Write ${closed(pattern)}.`;
   const args = texts.map(quoted).join(", ");
   if (subject === "login") return `Write login(${args}).`;
-  // The helper writes names in lower case.
+  // `hostname()` converts names to lower case, so the suggestion contains it only for names in lower case.
   const exact = texts.every((text) => text === text.toLowerCase()) ? `hostname(${args})` : closed(pattern);
   return texts.every(isDevice)
     ? `Write ${exact}.`
     : `Write ${exact} for only that name, or ${opened(pattern)} for all names that it matches now.`;
 }
 
-/** The texts that a pattern spells, without its anchors; empty if the pattern contains more than literals. */
+/** Returns the literal texts of a pattern, without anchors; empty if the pattern does not consist of literals. */
 function spelled(pattern: string): readonly string[] {
   const literals = pattern.includes(".*") ? undefined : literalsOf(pattern);
   return !literals || literals.kind === "needs" ? [] : literals.texts.filter((text) => text !== "");
 }
 
 /**
- * The suggestion for a pattern on addresses. A pattern that spells an address or its beginning becomes a network,
- * even if its dots are not escaped.
+ * Returns a suggestion for a pattern on addresses. If the pattern is an address or the beginning of an address, the
+ * suggestion is a network, even if the dots in the pattern are not escaped.
  */
 function anchoredAddress(pattern: string): string {
   const text = withoutAnchors(pattern).replaceAll("\\.", ".");
@@ -276,7 +281,7 @@ function closed(pattern: string): string {
   return isAlternation(pattern) ? `^(?:${pattern})$` : `^${withoutAnchors(pattern)}$`;
 }
 
-/** A pattern that matches the same texts, with its open ends written out. */
+/** Returns a pattern that matches the same texts, with an explicit `.*` at each open end. */
 function opened(pattern: string): string {
   if (isAlternation(pattern)) return `^.*(?:${pattern}).*$`;
   const before = pattern.startsWith("^") ? "" : ".*";

@@ -14,7 +14,7 @@ import {
 } from "./finding.ts";
 
 /**
- * Findings about the effects of rules.
+ * Returns findings about the effects of rules.
  * @param explained ids of objects with a wrong pattern. Their finding already explains why they match nothing
  */
 export function ruleFindings(access: Access, explained: ReadonlySet<string>): Finding[] {
@@ -48,7 +48,7 @@ function unreachable(rule: AccessRule, by: readonly string[]): Finding {
     message: `${ruleName(rule)} decides no evaluated login: where it matches, ${others}.`,
     object: ruleObject(rule),
     field: "priority",
-    suggestion: `Raise its priority above ${by.length === 1 ? "that rule" : "those rules"}, or remove it.`,
+    suggestion: `Raise the priority of this rule above ${by.length === 1 ? "the stronger rule" : "the stronger rules"}, or remove this rule.`,
     evidence: { rules: by },
   };
 }
@@ -63,7 +63,7 @@ function redundant(rule: AccessRule, by: readonly string[]): Finding {
     severity: "info",
     message: `${ruleName(rule)} changes no decision about an evaluated login: ${otherwise}.`,
     object: ruleObject(rule),
-    suggestion: "Remove it, unless it is for future logins or devices.",
+    suggestion: "Remove the rule, unless it is for future logins or devices.",
     evidence: { rules: by },
   };
 }
@@ -107,10 +107,10 @@ function contradictions({ policy, rules }: Access, disagreements: readonly Disag
       {
         rule: "contradiction",
         severity: "error",
-        message: `${ruleName(later)} and rule ${ruleText(earlier)} both match the login ${quoted(login)} from ${address} on ${quoted(device)}. The first rule wins only because it was created later.`,
+        message: `${ruleName(later)} and rule ${ruleText(earlier)} both match the login ${quoted(login)} from ${address} on ${quoted(device)}. The first rule decides only because it was created later.`,
         object: ruleObject(later),
         field: "priority",
-        suggestion: "Give a higher priority to the rule that should win.",
+        suggestion: "Give a higher priority to the rule that should decide.",
         evidence: { rules: [earlier.id], counterexample: { login, address, device } },
       },
     ];
@@ -132,15 +132,18 @@ interface Disagreement {
   readonly uid: string;
 }
 
-/** The decisions of rules over a domain, and the decisions without each rule. Rules are identified by their indexes. */
+/**
+ * The decisions of the rules about a domain, and the changes if a rule did not exist. Each rule is represented by its
+ * index in {@link Access.rules}.
+ */
 class Decisions {
   readonly matching = new Set<number>();
   readonly deciding = new Set<number>();
-  /** Rules without which the decision about some login would change. */
+  /** Rules that change at least one decision: without the rule, the decision about a login would be different. */
   readonly needed = new Set<number>();
-  /** For a rule that never decides: the rules that decide the logins that it matches. */
+  /** For each rule that never decides a login: the rules that decide the logins that it matches. */
   readonly stronger = new Map<number, Set<number>>();
-  /** For a rule that is not needed: the rules that would decide without it. */
+  /** For each rule that changes no decision: the rules that would decide the same logins if it did not exist. */
   readonly weaker = new Map<number, Set<number>>();
   readonly #disagreements = new Map<string, Disagreement>();
   readonly #access: Access;
@@ -234,15 +237,15 @@ interface TextClass {
   readonly rules: RuleSet;
 }
 
-/** A login name and an address. They represent all others that the same rules match. */
+/** A login name and an address, which represent all login names and addresses that the same rules match. */
 interface Situation {
   readonly login: string;
   readonly address: string;
-  /** Indexes of the access's list of rules, strongest first. */
+  /** Indexes of the matching rules in {@link Access.rules}, strongest first. */
   readonly rules: readonly number[];
 }
 
-/** The login names and addresses of a domain, one for each set of matching rules. */
+/** Representatives of the login names and of the addresses of a domain: one for each set of matching rules. */
 interface Classes {
   readonly logins: readonly TextClass[];
   readonly addresses: readonly TextClass[];

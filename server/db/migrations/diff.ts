@@ -1,8 +1,8 @@
 // Writes the next migration of each database: `node server/db/migrations/diff.ts <name>`, for developers only.
 //
-// It compares the models with those of the last commit that changed a migration, and writes
-// `<database>/<number>_<name>.sql`. Review the SQL before you commit it. A rename appears as a dropped column and a
-// new column, and only you know which rows need a value.
+// The command compares the models with those of the last commit that changed a migration, and writes
+// `<database>/<number>_<name>.sql`. Review the SQL before you commit it. The SQL shows a renamed column as a dropped
+// column and a new column. The SQL does not set the values of new columns in existing rows: add statements for them.
 import { execFileSync } from "node:child_process";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -39,9 +39,9 @@ export interface AppliedMigration {
 }
 
 /**
- * Returns the migrations that a database lacks.
+ * Returns the migrations that were not yet applied to a database.
  * @param database name of the database in messages
- * @throws DatabaseError the database comes from a newer version, or an applied migration has changed
+ * @throws DatabaseError a newer version of the service wrote the database, or an applied migration has changed
  */
 export function pendingMigrations(
   database: string,
@@ -53,13 +53,13 @@ export function pendingMigrations(
     if (known?.name !== name) {
       throw new DatabaseError(
         `${database} was written by a newer version of the service: ` +
-          `this version does not know its migration ${name}. Start the version that wrote it, or a newer one.`,
+          `this version lacks the migration ${name}. Start the version that wrote the database, or a newer version.`,
       );
     }
     if (known.checksum !== checksum) {
       throw new DatabaseError(
-        `The migration ${name} of this version differs from the one that created ${lowerFirst(database)}. ` +
-          "Start the version that wrote it.",
+        `The migration ${name} of this version differs from the migration that created ${lowerFirst(database)}. ` +
+          "Start the version that wrote the database.",
       );
     }
   }

@@ -16,8 +16,8 @@ export type DatabaseName = (typeof databases)[number];
 export const folder = join(import.meta.dirname, "..");
 
 /**
- * Returns the Prisma schema of one database: its client and the models. The path of the client is relative to
- * `folder`.
+ * Returns the Prisma schema of one database, which consists of the client's settings and the models. The path of the
+ * client is relative to `folder`.
  */
 export const schemaOf = (
   database: DatabaseName,
@@ -40,8 +40,9 @@ datasource db {
 ${models}`;
 
 /**
- * Creates the connection that the engine requires at its start, although it compares schemas as text. The connection
- * only answers PostgreSQL's queries for the version and for the existence of the schema.
+ * Creates the fake database connection that Prisma's engine requires at its start. The engine compares schemas as text
+ * and needs no database. The connection only answers the queries for PostgreSQL's version and for the existence of the
+ * schema.
  */
 function connectionOf(database: DatabaseName): object {
   const factory = mockMigrationAwareAdapterFactory(database === "sqlite" ? "sqlite" : "postgres");
@@ -59,8 +60,8 @@ function connectionOf(database: DatabaseName): object {
 }
 
 /**
- * Returns SQL that migrates a database from older models to the present ones; empty if they are equal. The official
- * engine generates the SQL. Its WebAssembly form needs no download, and its version is pinned.
+ * Returns SQL that migrates a database from older models to the present models; empty if the models are equal. Prisma's
+ * official engine generates the SQL. The WebAssembly form of the engine needs no download, and its version is pinned.
  * @param from the older models; undefined: an empty database
  */
 export async function difference(database: DatabaseName, from: string | undefined): Promise<string> {

@@ -11,10 +11,10 @@ import { rowsOf, type SqliteTable, sqliteTables } from "../sqlite/tables.ts";
 import { migratePostgresql } from "./migrate.ts";
 import { SILENCE_TIMEOUT, shownUrl, unusable } from "./openDatabase.ts";
 
-/** Rows per INSERT statement. */
+/** Number of rows in each INSERT statement. */
 const BATCH = 1000;
 
-/** Tables that triggers fill while the rows of the other tables are inserted. */
+/** Tables that are not copied, because triggers fill them while the rows of the other tables are inserted. */
 const DERIVED: ReadonlySet<string> = new Set(["DeviceCount"]);
 
 /** A table that was copied completely, with its number of rows. */
@@ -23,15 +23,15 @@ export interface CopiedTable {
   readonly rows: number;
 }
 
-/** Receives progress after each batch: the number of rows copied so far, and the number in the table. */
+/** Called after each batch of a table, with the number of rows copied so far and the number of rows in the table. */
 export type Progress = (table: string, done: number, total: number) => void;
 
 /**
  * Copies all data of the service from a SQLite database into an empty PostgreSQL database. First creates or migrates
- * the schema. Copies all rows, or none.
+ * the schema. If the copy fails, the PostgreSQL database contains no rows.
  * @param sqlite must not be written to during the copy
- * @throws DatabaseError the SQLite database has another version, or the PostgreSQL database cannot be used, is not
- * empty or rejects a row
+ * @throws DatabaseError another version of the service wrote the SQLite database, or the PostgreSQL database cannot be
+ * used, is not empty or rejects a row
  */
 export async function copyToPostgresql(
   sqlite: Sqlite.Database,
@@ -41,7 +41,7 @@ export async function copyToPostgresql(
   checkVersion(sqlite);
   const config = { connectionString: url, connectionTimeoutMillis: SILENCE_TIMEOUT };
   const client = new Client({ ...config, application_name: "gatehouse" });
-  // A broken connection also fails the running statement, which reports the error.
+  // If the connection breaks, the running statement also fails and reports the error.
   client.on("error", () => {});
   try {
     await migratePostgresql(config, readMigrations(migrationsFolder("postgresql")));
@@ -58,7 +58,7 @@ export async function copyToPostgresql(
   } catch (error) {
     throw unusable(url, error);
   } finally {
-    // The end of the connection rolls back an open transaction.
+    // PostgreSQL rolls back an open transaction when the connection ends.
     await client.end();
   }
 }
@@ -69,7 +69,7 @@ function checkVersion(sqlite: Sqlite.Database): void {
   const pending = pendingMigrations(`The database ${sqlite.name}`, applied as AppliedMigration[], migrations);
   if (pending.length === 0) return;
   throw new DatabaseError(
-    `The database ${sqlite.name} comes from an older version of the service. Start this version on it once to ` +
+    `The database ${sqlite.name} was written by an older version of the service. Start this version on it once to ` +
       "migrate it",
   );
 }
@@ -104,7 +104,7 @@ async function copyTable(
     progress(name, done, total);
   }
   if (sequence) {
-    // Ids are never used again, not even the ids of deleted rows.
+    // The sequences continue after the last assigned ids, so that the ids of deleted rows are not used again.
     const { column, last } = sequence;
     await client.query("SELECT setval(pg_get_serial_sequence($1, $2), $3)", [`"${name}"`, column, last]);
   }

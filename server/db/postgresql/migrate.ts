@@ -3,15 +3,18 @@ import { reasonOf } from "../../OperatorError.ts";
 import { DatabaseError } from "../DatabaseError.ts";
 import { type AppliedMigration, type Migration, pendingMigrations } from "../migrations/migrations.ts";
 
-/** Key of the advisory lock that a migrating process holds; an arbitrary number that no other program uses. */
+/**
+ * Key of the advisory lock that a process holds while it migrates the database. The key is an arbitrary number that no
+ * other program uses.
+ */
 const LOCK = 4_727_466;
 
 /**
- * Applies the migrations that the database lacks, each completely or not at all. If several processes start at once,
- * one applies them, and the others wait.
+ * Applies the outstanding migrations to the database, each in one transaction. If several processes start at once, one
+ * process applies the migrations, and the other processes wait.
  * @returns names of the applied migrations
- * @throws DatabaseError the database comes from a newer version, an applied migration has changed, or a migration
- * fails; the database is then in its state before that migration
+ * @throws DatabaseError a newer version of the service wrote the database, an applied migration has changed, or a
+ * migration fails; the database is then in its state before that migration
  */
 export async function migratePostgresql(
   config: ClientConfig,
@@ -41,7 +44,7 @@ export async function inMigrationTurn<T>(
     await client.query("SELECT pg_advisory_lock($1)", [LOCK]);
     return await work(client);
   } finally {
-    // The end of the session releases the lock.
+    // PostgreSQL releases the lock when the session ends.
     await client.end();
   }
 }
@@ -49,8 +52,8 @@ export async function inMigrationTurn<T>(
 async function apply(client: Client, { name, sql, checksum }: Migration): Promise<void> {
   try {
     await client.query("BEGIN");
-    // This statement comes first. It waits for a running instance's transaction that runs alone, which may use any
-    // other table.
+    // This statement must be the first one. A running instance may have a transaction that runs alone and uses any
+    // other table. This statement waits until that transaction ends.
     await client.query('INSERT INTO "_migration" ("name", "checksum", "appliedAt") VALUES ($1, $2, $3)', [
       name,
       checksum,

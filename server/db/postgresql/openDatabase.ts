@@ -13,15 +13,16 @@ import { endSilence } from "./silence.ts";
 import { beginSerializable, type NameOf, postgresqlSql, WIRE_TYPES } from "./sql.ts";
 
 /**
- * Maximum number of prepared statements per connection. Further statements (with lists of ids of any length) are
- * parsed each time.
+ * Maximum number of prepared statements per connection. PostgreSQL parses further statements, such as statements with
+ * lists of ids of any length, each time.
  */
 const MAXIMUM_PREPARED = 300;
 
 /**
- * Names the prepared statements, so that PostgreSQL parses and plans each once per connection. Statements without
- * values, which begin and end transactions, are parsed faster than they are prepared. A search by a pattern is
- * planned each time: the benefit of the pattern index depends on the number of matching rows in all namespaces.
+ * Creates a function that assigns names to prepared statements, so that PostgreSQL parses and plans each statement once
+ * per connection. Statements without values, which begin and end transactions, have no name: PostgreSQL parses them
+ * faster than it prepares them. Searches by a pattern have no name, because PostgreSQL must plan each search: the
+ * benefit of the pattern index depends on the number of matching rows in all namespaces.
  * @returns a function from a statement to its name; empty for a statement that is not prepared
  */
 function statementNames(): NameOf {
@@ -38,19 +39,21 @@ function statementNames(): NameOf {
 }
 
 /**
- * Time that PostgreSQL may be silent, in milliseconds. After that, connecting fails, and so does every read and write
- * that waits on an open connection.
+ * Maximum time, in milliseconds, for which PostgreSQL may send no data. After this time, connection attempts fail, and
+ * so do reads and writes that wait on an open connection.
  */
 export const SILENCE_TIMEOUT = 10_000;
-/** Time after which the database cancels a statement, in milliseconds. No statement can hold a connection forever. */
+/**
+ * Time after which the database cancels a statement, in milliseconds. So a statement cannot hold a connection forever.
+ */
 const STATEMENT_TIMEOUT = 60_000;
 /** Time after which the database ends an idle transaction, in milliseconds. */
 const IDLE_TRANSACTION_TIMEOUT = 60_000;
 
 /**
  * Makes PostgreSQL use an index instead of a sequential scan if one exists. A serializable transaction that scans a
- * table conflicts with every write to it, in any namespace. By default, PostgreSQL would scan small tables, and also
- * large tables with plans from a time when they were small.
+ * table conflicts with every write to the table, in any namespace. By default, PostgreSQL scans small tables. It would
+ * also scan large tables if it planned a statement when the table was small.
  */
 const PLANNER = "-c enable_seqscan=off";
 
@@ -112,7 +115,7 @@ export async function openPostgresqlDatabase(location: {
   };
 }
 
-/** Returns the URL of a database without password and parameters, for messages. */
+/** Returns the URL of a database without password and parameters, for error messages. */
 export function shownUrl(url: string): string {
   const shown = new URL(url);
   shown.password = "";
@@ -120,7 +123,7 @@ export function shownUrl(url: string): string {
   return shown.toString();
 }
 
-/** Returns the error for the operator when a PostgreSQL database cannot be used. */
+/** Returns the error for a PostgreSQL database that cannot be used, with a message for the operator. */
 export function unusable(url: string, error: unknown): DatabaseError {
   if (error instanceof DatabaseError) return error;
   const text =

@@ -1,18 +1,18 @@
 import type { Socket } from "node:net";
 import { Client, DatabaseError, type Pool, type PoolClient } from "pg";
 
-/** Maximum silence, in milliseconds. */
+/** Maximum times, in milliseconds, without data from the database. */
 interface Bounds {
-  /** Maximum silence of the whole database. */
+  /** Maximum time for which the database may not respond on any connection. */
   readonly database: number;
-  /** Maximum silence of one connection in use while the database itself responds. */
+  /** Maximum time without data on one connection in use, while the database responds on other connections. */
   readonly connection: number;
 }
 
 /**
- * Limits how long statements on a pool's connections wait for a database that hangs because its process is stopped or
- * its packets are lost. A slow statement continues: if no data has arrived for half of the time, the pool's database
- * is checked with another connection. Any response proves that the database is alive.
+ * Limits the time for which statements on a pool's connections wait for a database that hangs. A database hangs if its
+ * process is stopped or if its packets are lost. After half of the maximum time without data, the service checks the
+ * database with another connection. Any response proves that the database is alive, and a slow statement continues.
  * @param url URL of the pool's database
  */
 export function endSilence(pool: Pool, url: string, bounds: Bounds): void {
@@ -43,12 +43,12 @@ export function endSilence(pool: Pool, url: string, bounds: Bounds): void {
   });
 }
 
-// A TCP, TLS or Unix socket, which `pg` declares as a stream.
+// Returns the TCP, TLS or Unix socket of a connection. The types of `pg` declare the socket as a stream.
 const socketOf = (client: PoolClient): Socket => client.connection.stream as Socket;
 
 /**
- * Checks whether the database responds. Returns the error if it does not; undefined if it does, even if it only
- * refuses the connection.
+ * Checks whether the database responds. Returns undefined if the database responds, even if the response rejects the
+ * connection. Returns the error otherwise.
  */
 async function checkAlive(url: string, timeout: number): Promise<Error | undefined> {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: timeout });
@@ -65,7 +65,7 @@ async function checkAlive(url: string, timeout: number): Promise<Error | undefin
   }
 }
 
-/** Makes calls share one result while a call is pending. */
+/** Wraps a check so that calls during a pending call share the result of that call. */
 function together<T>(check: () => Promise<T>): () => Promise<T> {
   let pending: Promise<T> | undefined;
   return () => {

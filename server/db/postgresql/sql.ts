@@ -17,13 +17,13 @@ const typesOf = (parsers: Parsers): CustomTypesConfig => ({
 const wireTime = (text: string): string =>
   `${text.slice(0, 10)}T${text.slice(11, 19)}.${text.slice(20).padEnd(3, "0")}Z`;
 
-/** Parsers that return column values as Prisma's client does. */
+/** Parsers of column values. They return the same JavaScript types as Prisma's client. */
 const TYPES = typesOf({
   [types.builtins.INT8]: BigInt,
   [types.builtins.TIMESTAMP]: (text) => new Date(wireTime(text)),
 });
 
-/** Parsers that return times in the format of the API. */
+/** Parsers of column values that return times in the format of the API. */
 export const WIRE_TYPES = typesOf({ [types.builtins.INT8]: BigInt, [types.builtins.TIMESTAMP]: wireTime });
 
 const toPostgresql = (value: unknown): unknown =>
@@ -53,8 +53,8 @@ export function postgresqlSql(
 }
 
 /**
- * PostgreSQL's error codes that the service distinguishes: a serialization failure, a deadlock, a unique value, a
- * reference.
+ * PostgreSQL's error codes that the service distinguishes: serialization failure, deadlock, unique violation, foreign
+ * key violation.
  */
 const KINDS: Readonly<
   Record<string, "TransactionWriteConflict" | "UniqueConstraintViolation" | "ForeignKeyConstraintViolation">
@@ -65,7 +65,7 @@ const KINDS: Readonly<
   "23503": "ForeignKeyConstraintViolation",
 };
 
-/** Converts an error of PostgreSQL to the adapter's error. An error of the connection stays unchanged. */
+/** Converts an error of PostgreSQL to the adapter's error. Returns an error of the connection unchanged. */
 function adapterError(error: unknown): unknown {
   if (!(error instanceof DatabaseError)) return error;
   const { code = "", severity = "ERROR", message, detail, column, hint } = error;
@@ -78,10 +78,13 @@ function adapterError(error: unknown): unknown {
   );
 }
 
-/** For errors that are reported elsewhere. */
+/** Ignores an error that another promise or listener also reports. */
 const ignore = () => {};
 
-/** Sends the connection's statements of one turn of the event loop to PostgreSQL together. */
+/**
+ * Returns a sender that collects the statements of one turn of the event loop and writes them to the connection
+ * together.
+ */
 function inOneWrite(connection: PoolClient): Pick<PoolClient, "query"> {
   const { stream } = connection.connection;
   return {
@@ -94,8 +97,8 @@ function inOneWrite(connection: PoolClient): Pick<PoolClient, "query"> {
 }
 
 /**
- * Begins a serializable transaction on a connection of the pool, without waiting for it. The first statement follows
- * at once. If the transaction could not begin, nothing is committed.
+ * Sends the BEGIN of a serializable transaction on a connection of the pool. Does not wait for the response, so that
+ * the first statement follows at once. If the BEGIN fails, nothing is committed.
  * @param alone see {@link gate}
  */
 export async function beginSerializable(
@@ -104,7 +107,7 @@ export async function beginSerializable(
   alone: boolean,
 ): Promise<SharedTransaction> {
   const connection = await pool.connect();
-  // A caller that waits for a statement receives the connection's error.
+  // The connection's error is ignored here, because the caller of the running statement receives the error.
   connection.on("error", ignore);
   const release = (broken: boolean) => {
     connection.off("error", ignore);
@@ -127,7 +130,7 @@ export async function beginSerializable(
       committed.catch(ignore);
       await sent.settle();
       const { command } = await committed;
-      // Otherwise a statement had failed, and a job continued regardless.
+      // PostgreSQL returns ROLLBACK for a COMMIT after a failed statement whose error a job has ignored.
       if (command !== "COMMIT") throw new Error(`PostgreSQL returned ${command} for COMMIT`);
       release(false);
     },
@@ -138,7 +141,7 @@ export async function beginSerializable(
         () => true,
       );
       release(broken);
-      // The first failure caused all later failures.
+      // The first failed statement caused all later failures, so its error is thrown.
       await begun;
       await sent.settle();
       throw cause;

@@ -1,22 +1,25 @@
 import { BusyError, isWriteConflict } from "../../errors.ts";
 import type { SqlClient } from "./sql.ts";
 
-/** A transaction that several jobs share. Statements run in sending order. */
+/** A transaction that several jobs share. Statements run in the order in which they were sent. */
 export interface SharedTransaction {
   readonly sql: SqlClient;
   /** Sends a savepoint statement. */
   send(statement: string): void;
   /**
-   * Waits for all statements that were sent or deferred to the COMMIT.
+   * Waits for all statements that were sent, including statements whose wait was deferred to the COMMIT.
    * @throws DriverAdapterError the error of the first statement that failed
    */
   settle(): Promise<void>;
   /**
    * Commits the transaction.
-   * @throws DriverAdapterError nothing is committed, unless the connection was lost during the COMMIT
+   * @throws DriverAdapterError the COMMIT failed. Nothing is committed, unless the connection was lost during the
+   * COMMIT.
    */
   commit(): Promise<void>;
-  /** Undoes all changes, and always throws: an earlier error of the transaction, or else the cause. */
+  /**
+   * Undoes all changes of the transaction. Always throws: an earlier error of the transaction, or otherwise `cause`.
+   */
   rollback(cause: unknown): Promise<never>;
 }
 
@@ -25,7 +28,7 @@ export class Unsettled {
   #sent: Promise<unknown>[] = [];
 
   add(sent: Promise<unknown>): void {
-    // `settle` throws its error.
+    // `settle` throws the statement's error, so the error is ignored here.
     sent.catch(() => {});
     this.#sent.push(sent);
   }
@@ -44,7 +47,7 @@ export class Unsettled {
 /** A job that waits for its transaction. */
 interface Job {
   readonly work: (tx: SqlClient) => Promise<unknown>;
-  /** True if no other transaction may run at the same time. */
+  /** True if no other transaction may run at the same time as the job's transaction. */
   readonly alone: boolean;
   readonly resolve: (value: never) => void;
   readonly reject: (error: unknown) => void;
@@ -57,14 +60,15 @@ type Outcome = () => void;
  * Maximum number of jobs in one transaction. On SQLite, statements of other requests wait until the transaction ends.
  */
 const LARGEST = 64;
-/** Maximum number of jobs that wait in a lane. The last of them waits for all the others. */
+/** Maximum number of jobs that wait in a lane. The last job waits for all earlier jobs. */
 const WAITING = 2000;
 
 /**
- * Runs jobs in shared transactions, since beginning and committing a transaction costs more than most jobs: the
- * COMMIT waits for the disk. Jobs of one lane share the next transaction if they arrive in one turn of the event
- * loop, or during the lane's previous transaction. Each job sees the changes of the jobs before it, so that they
- * never conflict. A job that fails is undone separately. No caller receives a result before the COMMIT.
+ * Runs jobs in shared transactions. Beginning and committing a transaction costs more than most jobs, because the
+ * COMMIT waits for the disk. Jobs of one lane share the next transaction if they arrive in one turn of the event loop,
+ * or during the lane's previous transaction. Each job reads the changes of earlier jobs, so that jobs of one
+ * transaction never conflict. If a job fails, only the changes of that job are undone. No caller receives a result
+ * before the COMMIT.
  */
 export class GroupCommit {
   readonly #begin: (alone: boolean) => Promise<SharedTransaction>;
@@ -74,9 +78,9 @@ export class GroupCommit {
 
   /**
    * Creates a group commit for a database.
-   * @param begin begins a transaction; if `alone`, it waits until all open transactions have ended, and no other
-   * begins
-   * @param oneLane true if the database runs one transaction at a time anyway
+   * @param begin begins a transaction. With `alone`, it waits until all open transactions have ended, and delays later
+   * transactions.
+   * @param oneLane true if the database runs one transaction at a time
    */
   constructor(begin: (alone: boolean) => Promise<SharedTransaction>, { oneLane = false } = {}) {
     this.#begin = begin;
@@ -84,8 +88,8 @@ export class GroupCommit {
   }
 
   /**
-   * Runs a job in a shared transaction of its lane. A job that waits for anything but its own statements delays its
-   * whole lane.
+   * Runs a job in a shared transaction of its lane. Jobs must wait only for their own statements: a job that waits for
+   * anything else delays all jobs of the lane.
    * @param key name of the lane
    * @throws BusyError too many jobs wait already
    * @throws DriverAdapterError the database rejects a statement or the COMMIT
@@ -99,14 +103,14 @@ export class GroupCommit {
         this.#lanes.set(lane, [job]);
         setImmediate(() => void this.#empty(lane));
       } else if (waiting.length < WAITING) waiting.push(job);
-      else reject(new BusyError("too many changes wait; try again", { "Retry-After": "2" }));
+      else reject(new BusyError("too many changes are waiting; try again", { "Retry-After": "2" }));
     });
   }
 
   async #empty(lane: string): Promise<void> {
     for (let jobs = this.#next(lane); jobs.length > 0; jobs = this.#next(lane)) {
       await this.#commit(jobs);
-      // A crowd of jobs must not monopolize the event loop.
+      // Many waiting jobs must not block the event loop.
       await new Promise(setImmediate);
     }
     this.#lanes.delete(lane);
@@ -128,7 +132,7 @@ export class GroupCommit {
 
 /**
  * Runs all jobs and commits.
- * @throws DriverAdapterError, Error the transaction failed, and no job has changed anything
+ * @throws DriverAdapterError, Error the transaction failed, and the database contains no change of any job
  */
 async function runAll(transaction: SharedTransaction, jobs: readonly Job[]): Promise<Outcome[]> {
   try {
@@ -150,7 +154,7 @@ async function runOnly({ sql }: SharedTransaction, jobs: readonly Job[]): Promis
   return outcomes;
 }
 
-/** Runs jobs with savepoints. Each failed job is undone separately. */
+/** Runs jobs with savepoints. If a job fails, only the changes of that job are undone. */
 async function runEach(transaction: SharedTransaction, jobs: readonly Job[]): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
   transaction.send("SAVEPOINT job");
@@ -160,7 +164,7 @@ async function runEach(transaction: SharedTransaction, jobs: readonly Job[]): Pr
       outcomes.push(() => resolve(value as never));
       transaction.send("RELEASE SAVEPOINT job; SAVEPOINT job");
     } catch (error) {
-      // After a conflict, PostgreSQL commits nothing of the transaction.
+      // After a conflict, PostgreSQL cannot commit any part of the transaction.
       if (isWriteConflict(error)) throw error;
       outcomes.push(() => reject(error));
       transaction.send("ROLLBACK TO SAVEPOINT job");

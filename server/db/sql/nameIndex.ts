@@ -2,10 +2,10 @@ import type Sqlite from "better-sqlite3";
 import { type Client, DatabaseError } from "pg";
 
 /**
- * Creates the index of device names by any three of their characters: the table `DeviceName`, and triggers that
- * update it. The index is temporary, and is recreated whenever the database is opened. Neither the file nor a copy of
- * it contains the index, and it needs no migration. For 100,000 devices, it takes 2 MB of memory, and a fifth of a
- * second at the start.
+ * Creates the trigram index of device names on SQLite: the table `DeviceName`, and triggers that update the table. The
+ * index is temporary, and is recreated whenever the database is opened. The database file and its copies do not contain
+ * the index, so the index needs no migration. For 100,000 devices, the index takes 2 MB of memory, and its creation
+ * takes a fifth of a second.
  */
 export function indexNamesOnSqlite(sqlite: Sqlite.Database): void {
   // Inserts in the order of the row ids, which is fastest for FTS5. The plus sign makes SQLite read the names from an
@@ -23,7 +23,7 @@ export function indexNamesOnSqlite(sqlite: Sqlite.Database): void {
     CREATE TEMP TRIGGER "DeviceName_delete" AFTER DELETE ON main."Device" BEGIN
       DELETE FROM "DeviceName" WHERE rowid = OLD.rowid;
     END;`);
-  // The cache is full of pages that were read only for this index.
+  // Frees the memory of SQLite's cache, which is full of pages that were read only to create the index.
   sqlite.pragma("shrink_memory");
 }
 
@@ -32,8 +32,9 @@ const INDEX = "Device_name_trgm_idx";
 
 /**
  * Creates the index of device names on PostgreSQL, if the extension `pg_trgm` is available and permitted. Without the
- * index, a search checks the names one by one. New entries wait in a list of at most a megabyte, which each search
- * reads. Without the list, device reports, which change every index, would take three times as long.
+ * index, a search checks the names one by one. PostgreSQL collects new entries in a pending list of at most a megabyte,
+ * and each search reads this list. Device reports change all indexes of the device. Without the pending list, they
+ * would take three times as long.
  * @returns the reason why no index exists; undefined if it exists
  */
 export async function indexNamesOnPostgresql(client: Client): Promise<string | undefined> {

@@ -1,19 +1,19 @@
 import type { Prisma } from "../generated/sqlite/client.ts";
 import { readRows, type Sql, type SqlClient, sql } from "./sql.ts";
 
-/** A model. Its table has the same name. */
+/** Name of a model; its table has the same name. */
 type Model = Prisma.ModelName;
 
 /** A row of a model's table. */
 export type RowOf<M extends Model> = Prisma.TypeMap["model"][M]["payload"]["scalars"];
 
-/** Columns that identify rows, and their values. At least one column is required, and no value is null. */
+/** Columns that identify rows, with their values. At least one column is required, and no value may be null. */
 type Key<M extends Model> = Partial<RowOf<M>>;
 
 const equalities = (columns: object): Sql[] =>
   Object.entries(columns).map(([name, value]) => sql`${sql.column(name)} = ${value}`);
 
-/** Returns the condition for rows with a key. */
+/** Returns the SQL condition that selects the rows with a key. */
 export const hasKey = <M extends Model>(key: Key<M>): Sql => sql.join(equalities(key), " AND ");
 
 /** Returns the only row with a unique key; null if no such row exists. */
@@ -28,7 +28,7 @@ export async function findRow<M extends Model>(
 
 /**
  * Returns the number of rows that meet a condition.
- * @param most maximum count; counting stops there
+ * @param most maximum result; counting stops at this number
  */
 export async function countRows(
   db: SqlClient,
@@ -54,7 +54,7 @@ export function insertion<M extends Model>(model: M, rows: readonly Partial<RowO
 
 /**
  * Inserts rows with the same columns. Omitted columns have their defaults.
- * @returns false if a unique value of a row is taken; rows without such a value are still inserted
+ * @returns false if some rows have a unique value that another row has; all other rows are inserted
  */
 export async function insertRows<M extends Model>(
   db: SqlClient,
@@ -66,8 +66,8 @@ export async function insertRows<M extends Model>(
 
 /**
  * Updates the row with a key, or inserts it if it does not exist.
- * @param key the columns of a unique key
- * @param inserted columns that only a new row receives
+ * @param key columns of a unique key, with their values
+ * @param inserted columns that are set only if the row is inserted
  */
 export async function putRow<M extends Model>(
   db: SqlClient,
@@ -100,7 +100,7 @@ export async function updateRow<M extends Model>(
 }
 
 /**
- * Deletes the rows with a key, and all rows that belong to them.
+ * Deletes the rows with a key, and all rows that depend on them.
  * @returns false if no such row exists
  */
 export async function deleteRows<M extends Model>(db: SqlClient, model: M, key: Key<M>): Promise<boolean> {

@@ -7,39 +7,43 @@ import {
 } from "@prisma/driver-adapter-utils";
 import { Prisma } from "../generated/sqlite/client.ts";
 
-/** Executes SQL. Database clients, their transactions, and transactions that use only SQL have this interface. */
+/**
+ * Interface that executes SQL. Database clients, their transactions, and transactions that use only SQL implement this
+ * interface.
+ */
 export interface SqlClient {
-  /** Returns the rows of a query. {@link readRows} reads them faster if a faster path exists. */
+  /** Returns the rows of a query. {@link readRows} is a faster way to read rows outside a transaction. */
   $queryRaw<Rows>(query: Sql): Promise<Rows>;
   /** Executes a statement, and returns the number of changed rows. */
   $executeRaw(statement: Sql): Promise<number>;
-  /** Defers the wait for a change to the COMMIT. Absent if this saves no time. */
+  /** Defers the wait for a change to the COMMIT. Undefined for clients for which deferring saves no time. */
   leaveToCommit?(change: Promise<unknown>): void;
 }
 
 /**
- * Defers the wait for a change to the COMMIT, for a change whose outcome decides nothing. If the change fails,
- * nothing is committed.
+ * Defers the wait for a change to the COMMIT. Use it for a change whose result the caller does not need. If the change
+ * fails, nothing is committed.
  */
 export async function leaveToCommit(db: SqlClient, change: Promise<unknown>): Promise<void> {
   if (db.leaveToCommit) db.leaveToCommit(change);
   else await change;
 }
 
-/** The direct access to a client's database, without the client. */
+/** Access to a client's database that bypasses the client. */
 interface DirectReading {
   readonly provider: SqlQueryable["provider"];
   readonly sql: SqlClient;
-  /** Returns times in the format of the API. */
+  /** SQL client that returns times in the format of the API. */
   readonly wire: SqlClient;
 }
 
 /**
- * The direct access to the database of each client. A transaction's client is another object, and never has an entry.
+ * The direct access to the database of each client. The client of a transaction is a different object, and has no
+ * entry.
  */
 const direct = new WeakMap<object, DirectReading>();
 
-/** Lets {@link readRows} and {@link readWireRows} bypass a client. */
+/** Makes {@link readRows} and {@link readWireRows} bypass a client. */
 export function readDirectly(client: object, reading: DirectReading): void {
   direct.set(client, reading);
 }
@@ -48,16 +52,16 @@ export function readDirectly(client: object, reading: DirectReading): void {
 export const providerOf = (db: object): SqlQueryable["provider"] | undefined => direct.get(db)?.provider;
 
 /**
- * Returns the rows of a query, as the client's `$queryRaw` returns them. `$queryRaw` takes 40 µs to find a row by its
- * id, on SQLite seven times the time of the database. So this function bypasses `$queryRaw` outside a transaction.
- * Inside a transaction, it uses the transaction's `$queryRaw`.
+ * Returns the rows of a query, as the client's `$queryRaw` returns them. The client's `$queryRaw` takes 40 µs to find a
+ * row by its id. On SQLite, this is seven times the time of the database itself. So outside a transaction, this
+ * function bypasses `$queryRaw`. Inside a transaction, the function uses the transaction's `$queryRaw`.
  * @throws DriverAdapterError, PrismaClientKnownRequestError the database rejects the query
  */
 export function readRows<Row>(db: SqlClient, query: Sql): Promise<Row[]> {
   return (direct.get(db)?.sql ?? db).$queryRaw<Row[]>(query);
 }
 
-/** Values per statement. Other users of the database wait at most as long as one statement takes. */
+/** Maximum number of values in one statement. Other requests to the database wait for at most one statement. */
 const BATCH = 250;
 
 /** Splits any number of values into lists, one for each statement. */
@@ -72,8 +76,8 @@ export type WireRow<Row> = {
 };
 
 /**
- * Returns rows like {@link readRows}, for long lists. Converting each time to an object and then to text takes as
- * long as reading the rest of the row.
+ * Returns the rows of a query for long lists, with times as text in the format of the API. {@link readRows} would
+ * return times as objects, and converting them to text takes as long as reading the rest of the row.
  * @throws DriverAdapterError, PrismaClientKnownRequestError the database rejects the query
  */
 export async function readWireRows<Row>(db: SqlClient, query: Sql): Promise<Row[]> {
@@ -89,10 +93,13 @@ export async function readWireRows<Row>(db: SqlClient, query: Sql): Promise<Row[
 /** A connection through an adapter of Prisma, or a transaction on it. */
 type Queryable = Pick<SqlQueryable, "provider" | "queryRaw" | "executeRaw">;
 
-// The JavaScript types of the values are sufficient.
+// The adapters need no declared type, because they convert values by their JavaScript type.
 const ARGUMENT: ArgType = { scalarType: "unknown", arity: "scalar" };
 
-/** Conversions of the columns whose values an adapter returns with another type. */
+/**
+ * Conversions of column values, by column type, where an adapter returns a different JavaScript type than Prisma's
+ * client.
+ */
 type Conversions = Partial<Record<ColumnType, (value: never) => unknown>>;
 
 const CONVERSIONS: Conversions = {
@@ -101,7 +108,7 @@ const CONVERSIONS: Conversions = {
   [ColumnTypeEnum.DateTime]: (value: string) => new Date(value),
 };
 
-/** Conversions to times in the format of the API. SQLite stores `2026-01-02T03:04:05.678+00:00`. */
+/** Conversions of column values, with times in the format of the API. SQLite stores `2026-01-02T03:04:05.678+00:00`. */
 const WIRE_CONVERSIONS: Conversions = {
   ...CONVERSIONS,
   [ColumnTypeEnum.DateTime]: (value: string) => value.replace("+00:00", "Z"),
@@ -112,7 +119,8 @@ async function rowsOf<Row>(connection: Queryable, query: Sql, converting: Conver
   const conversions = columnTypes.map((type) => converting[type]);
   let form: Readonly<Record<string, unknown>> = {};
   return rows.map((values) => {
-    // Allocates all columns at once. An object that grows column by column leaves several times its size as garbage.
+    // The copy allocates all columns of the row at once. An object that grows by one column at a time produces garbage
+    // of several times its size.
     const row: Record<string, unknown> = { ...form };
     for (let index = 0; index < columnNames.length; index += 1) {
       const value = values[index];
@@ -131,25 +139,25 @@ const queryFor = ({ provider }: Queryable, query: Sql): SqlQuery => ({
   argTypes: query.values.map(() => ARGUMENT),
 });
 
-/** Returns a client that executes SQL without Prisma's client, through the same adapter. */
+/** Returns an SQL client that bypasses Prisma's client and uses the same adapter. */
 export const directClient = (connection: Queryable, converting = CONVERSIONS): SqlClient => ({
   $queryRaw: async <Rows>(query: Sql) => (await rowsOf(connection, query, converting)) as Rows,
   $executeRaw: (statement) => connection.executeRaw(queryFor(connection, statement)),
 });
 
-/** Returns the direct access through a client's adapter, for {@link readDirectly}. */
+/** Returns the access through a client's adapter that {@link readDirectly} requires. */
 export const readingBy = (adapter: Queryable): DirectReading => ({
   provider: adapter.provider,
   sql: directClient(adapter),
   wire: directClient(adapter, WIRE_CONVERSIONS),
 });
 
-/** A piece of SQL with its values, which are never part of its text. */
+/** A fragment of SQL and its values. The values are never part of the text. */
 export type Sql = Prisma.Sql;
 
 interface SqlTag {
   (strings: TemplateStringsArray, ...values: readonly unknown[]): Sql;
-  /** Joins pieces. At least one piece is required. */
+  /** Joins fragments of SQL. At least one fragment is required. */
   join(parts: readonly Sql[], separator: string): Sql;
   /** Returns values separated by commas, for IN. At least one value is required. */
   list(values: readonly unknown[]): Sql;

@@ -9,9 +9,9 @@ import { passGate } from "./transactionGate.ts";
 export type Transaction = Prisma.TransactionClient;
 
 /**
- * Attempts that run concurrently with other transactions. Later attempts run alone, and conflict with no other
- * transaction. PostgreSQL detects a conflict even if two transactions only touch the same page of an index, so under
- * load all concurrent attempts may fail.
+ * Number of attempts of a transaction that run concurrently with other transactions. Later attempts run alone, so that
+ * no other transaction conflicts with them. PostgreSQL detects a conflict even if two transactions only touch the same
+ * page of an index, so under load all concurrent attempts may fail.
  */
 const TOGETHER = 2;
 
@@ -21,7 +21,10 @@ const open = new WeakSet<object>();
 /** An object with a client of the database, such as the services. */
 type With<Db> = { readonly db: Db };
 
-/** Returns the services for work inside a transaction. All use of their database belongs to the transaction. */
+/**
+ * Returns the services for work inside a transaction. The `db` of the returned services is the client of the
+ * transaction.
+ */
 export function within<S extends With<PrismaClient>>(services: S, tx: Transaction): S;
 export function within<S extends With<SqlClient>>(
   services: S,
@@ -36,9 +39,9 @@ export function within(services: With<SqlClient>, tx: SqlClient): object {
 export const isInTransaction = (services: With<SqlClient>): boolean => open.has(services.db);
 
 /**
- * Runs work in one transaction, isolated from all others, so that its checks are still valid when it writes. The work
- * may run more than once, so it must only use the transaction. Inside a transaction, the work becomes part of that
- * transaction.
+ * Runs work in one serializable transaction, so that the data that the work has checked cannot change before the work
+ * writes. The work may run more than once, so it must not change anything outside the transaction. If the services are
+ * already inside a transaction, the work becomes part of that transaction.
  */
 export async function inTransaction<T>(
   services: With<PrismaClient>,
@@ -49,19 +52,19 @@ export async function inTransaction<T>(
 }
 
 /**
- * The group commit of each client's database, which bypasses the client. The client costs ten times as much as the
- * statements.
+ * The group commit of each client's database. A group commit bypasses the client, because the client takes ten times as
+ * long as the statements.
  */
 const direct = new WeakMap<object, GroupCommit>();
 
-/** Lets {@link inSqlTransaction} bypass a client. */
+/** Makes {@link inSqlTransaction} bypass a client. */
 export function writeDirectly(client: object, groups: GroupCommit): void {
   direct.set(client, groups);
 }
 
 /**
- * Runs work like {@link inTransaction}, with SQL only. It may share its transaction with other work, so it must wait
- * for its own statements only.
+ * Runs work that uses only SQL in a transaction, like {@link inTransaction}. Other work may share the transaction, so
+ * the work must wait only for its own statements.
  * @param lane work of one lane shares transactions, and never conflicts
  */
 export async function inSqlTransaction<T>(
@@ -88,14 +91,17 @@ function begin<T>(
 
 /** Maximum number of attempts for conflicting transactions. */
 const ATTEMPTS = 12;
-/** Maximum wait before the second attempt, in milliseconds; it doubles with each attempt. */
+/**
+ * Maximum wait before the second attempt, in milliseconds. The maximum doubles with each attempt, up to `LONGEST_WAIT`.
+ */
 const FIRST_WAIT = 4;
 const LONGEST_WAIT = 400;
 
 /**
- * Runs a transaction again while it conflicts with others. A single statement is a transaction too. If it changes
- * several rows, PostgreSQL locks them in the order in which it finds them, so that two such statements may deadlock.
- * @param run receives the number of the attempt, from 1
+ * Runs a transaction, and repeats it after a conflict with another transaction. A single statement is a transaction
+ * too. If a statement changes several rows, PostgreSQL locks the rows in the order in which it finds them, so that two
+ * statements may deadlock.
+ * @param run runs the transaction; receives the number of the attempt, from 1
  */
 export async function retryConflicts<T>(run: (attempt: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
@@ -103,7 +109,7 @@ export async function retryConflicts<T>(run: (attempt: number) => Promise<T>): P
       return await run(attempt);
     } catch (error) {
       if (attempt === ATTEMPTS || !isWriteConflict(error)) throw error;
-      // The wait is random, so that transactions that conflicted do not conflict again.
+      // The wait is random, so that two transactions that conflicted do not retry at the same time.
       await wait(Math.random() * Math.min(FIRST_WAIT * 2 ** (attempt - 1), LONGEST_WAIT));
     }
   }

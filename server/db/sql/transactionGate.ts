@@ -2,13 +2,14 @@ import { Prisma } from "../generated/sqlite/client.ts";
 import { providerOf, type SqlClient } from "./sql.ts";
 
 /**
- * Returns the first statements of a serializable transaction on PostgreSQL. A transaction that runs alone
- * waits until all open transactions have ended. Later transactions, of all instances, wait for it.
+ * Returns the first statements of a serializable transaction on PostgreSQL. A transaction that runs alone waits until
+ * all open transactions have ended. Later transactions of all instances wait until that transaction has ended.
  *
- * PostgreSQL takes no snapshot for LOCK TABLE, so a transaction that waited here sees all changes that were committed
- * meanwhile. An advisory lock needs a SELECT, so a transaction that waited for it would see the earlier state, and
- * fail again. Requests use the table for nothing else. While a transaction waits to run alone, no other begins. The
- * lock timeout prevents a hanging transaction from delaying all of them.
+ * PostgreSQL takes no snapshot for LOCK TABLE, so a transaction that waited for the lock reads all changes that were
+ * committed during the wait. An advisory lock needs a SELECT, which takes a snapshot. A transaction that waited for an
+ * advisory lock would read the earlier state, and fail again. Requests do not use the locked table for anything else.
+ * While a transaction waits to run alone, no other transaction begins. The lock timeout prevents a hanging transaction
+ * from delaying all other transactions.
  */
 export const gate = (alone: boolean): string =>
   alone
@@ -16,8 +17,8 @@ export const gate = (alone: boolean): string =>
     : `LOCK TABLE "_migration" IN ROW SHARE MODE`;
 
 /**
- * Must be awaited as the first statement of every transaction of Prisma's client, see {@link gate}. SQLite runs one
- * transaction at a time anyway.
+ * Runs the statement of {@link gate} on PostgreSQL. Every transaction of Prisma's client must await this call before
+ * its first statement. SQLite needs no such statement, because it runs one transaction at a time.
  * @param client the client that began the transaction
  * @throws PrismaClientKnownRequestError lock timeout: another transaction does not end
  */

@@ -1,12 +1,14 @@
-/** A lock that one caller at a time holds, in the order of their calls. */
+/** A lock that only one caller can hold at a time. Callers receive the lock in the order of their calls. */
 export class Mutex {
   #locked = false;
   readonly #waiting: (() => void)[] = [];
   readonly #overtaking: (() => void)[] = [];
 
   /**
-   * Waits for the lock. The caller releases it with the returned function; later calls of that function do nothing.
-   * @param overtakes true to precede callers that do not overtake; for callers that hold the lock briefly
+   * Waits for the lock. The caller releases the lock with the returned function; later calls of that function do
+   * nothing.
+   * @param overtakes true to receive the lock before waiting callers that do not overtake; for callers that hold the
+   * lock briefly
    */
   async acquire(overtakes = false): Promise<() => void> {
     const queue = overtakes ? this.#overtaking : this.#waiting;

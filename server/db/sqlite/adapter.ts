@@ -17,26 +17,33 @@ import { Mutex } from "./Mutex.ts";
 
 const adapterName = "gatehouse-better-sqlite3";
 
-/** Maximum number of cached prepared statements. Prisma writes the same SQL for the same call, so misses are rare. */
+/**
+ * Maximum number of cached prepared statements. Prisma generates the same SQL for the same call, so the cache contains
+ * almost every statement.
+ */
 const preparedStatements = 200;
 
 /**
- * Statements with more values are not cached. Their lists have any length, and each length results in another text. A
- * statement with 250 values takes 60 kB of memory, but is prepared in a fifth of a millisecond.
+ * Maximum number of values of a cached statement. Statements with more values contain lists of any length, and each
+ * length results in a different text. A statement with 250 values takes 60 kB of memory, but is prepared in a fifth of
+ * a millisecond.
  */
 const mostValues = 120;
 
-/** A statement's columns. They stay the same, since tables do not change while the service runs. */
+/**
+ * Names and declared types of a statement's columns. They never change, because tables do not change while the service
+ * runs.
+ */
 interface Columns {
   readonly names: string[];
   readonly declarations: (string | null)[];
 }
 
-/** One connection with its prepared statements. Every call completes before it returns. */
+/** A connection to the SQLite database, with its prepared statements. All calls are synchronous. */
 class SqliteConnection {
   readonly sqlite: Sqlite.Database;
   readonly #statements = new Map<string, Sqlite.Statement>();
-  // Reading a statement's columns takes twice as long as finding a row.
+  // Cache of each statement's columns, because reading the columns takes twice as long as finding a row.
   readonly #columns = new WeakMap<Sqlite.Statement, Columns>();
 
   constructor(sqlite: Sqlite.Database) {
@@ -91,7 +98,10 @@ class SqliteConnection {
     }
   }
 
-  /** Returns the prepared statement of a text. A new statement replaces the least recently used one. */
+  /**
+   * Returns the prepared statement for an SQL text. If the cache is full, a new statement replaces the least recently
+   * used statement.
+   */
   #prepared(sql: string): Sqlite.Statement {
     const known = this.#statements.get(sql);
     const statement = known ?? this.sqlite.prepare(sql);
@@ -107,11 +117,11 @@ class SqliteConnection {
   }
 }
 
-/** An open transaction. It holds the mutex, so that no other statement runs between its statements. */
+/** An open transaction. The transaction holds the mutex, so that no other statement runs between its statements. */
 class SqliteTransaction implements Transaction {
   readonly provider = "sqlite";
   readonly adapterName = adapterName;
-  // With this option, Prisma leaves COMMIT and ROLLBACK to the methods below.
+  // With this option, Prisma calls the methods below for COMMIT and ROLLBACK, and sends no such statements itself.
   readonly options = { usePhantomQuery: true };
   readonly #connection: SqliteConnection;
   readonly #release: () => void;
@@ -135,7 +145,8 @@ class SqliteTransaction implements Transaction {
     try {
       connection.exec("COMMIT");
     } finally {
-      // A COMMIT that failed (disk full) leaves the transaction open. The next transaction must not inherit it.
+      // A COMMIT that failed (disk full) leaves the transaction open. The next transaction must not continue that
+      // transaction.
       this.#end();
     }
   }
@@ -172,7 +183,7 @@ class SqliteTransaction implements Transaction {
     if (this.#ended) return;
     this.#ended = true;
     try {
-      // SQLite itself rolls back on some errors. No transaction is open then.
+      // On some errors, SQLite itself rolls back the transaction. In that case, no transaction is open here.
       if (this.#connection.sqlite.inTransaction) this.#connection.exec("ROLLBACK");
     } finally {
       this.#release();
@@ -181,8 +192,8 @@ class SqliteTransaction implements Transaction {
 }
 
 /**
- * Executes statements and transactions on one connection. Statements outside a transaction wait for an open
- * transaction, else they would become part of it. They do not wait for transactions that have not begun.
+ * Executes statements and transactions on one connection. Statements outside a transaction wait until an open
+ * transaction ends, because they would otherwise become part of it. They run before transactions that have not begun.
  */
 class SqliteAdapter implements SqlDriverAdapter, SqlQueryable {
   readonly provider = "sqlite";
@@ -264,7 +275,9 @@ function mapped(code: string, message: string): MappedError {
   return { kind: "sqlite", extendedCode: 1, message: `${code}: ${message}` };
 }
 
-/** Converts a SQLite error to the error that Prisma expects (P2002, P2003 and so on). Other errors stay unchanged. */
+/**
+ * Converts a SQLite error to the error that Prisma expects (P2002, P2003 and so on). Returns other errors unchanged.
+ */
 function toPrismaError(error: unknown): unknown {
   if (!(error instanceof Sqlite.SqliteError)) return error;
   return new DriverAdapterError({

@@ -21,17 +21,17 @@ export interface BackupContent {
 }
 
 /**
- * Checks that a file is an intact database of this version or an older one, and that the instance secret opens its
- * secrets.
+ * Checks that a file is an intact database of this version of the service or an older version, and that the instance
+ * secret decrypts the secrets in the database.
  * @param file a copy that no other process uses
  * @param name name of the backup in messages
- * @param openKey throws when the instance secret does not open a key
- * @throws DatabaseError a check fails; the message contains the problem
+ * @param openKey decrypts a signing key; throws if the instance secret does not decrypt the key
+ * @throws DatabaseError a check fails; the error's message contains the problem
  */
 export function checkBackup(file: string, name: string, openKey: (key: SealedKey) => void): BackupContent {
   const sqlite = new Sqlite(file, { fileMustExist: true });
   try {
-    // Otherwise a file in WAL mode would leave `-wal` and `-shm` files behind.
+    // Without this pragma, SQLite would leave `-wal` and `-shm` files next to a file in WAL mode.
     sqlite.pragma("locking_mode = EXCLUSIVE");
     checkWhole(sqlite, name);
     checkOrigin(sqlite, name);
@@ -74,8 +74,8 @@ function checkSecret(sqlite: Sqlite.Database, name: string, openKey: (key: Seale
     for (const key of keys) openKey(key);
   } catch (error) {
     throw new DatabaseError(
-      `${name} was written with another instance secret than the present one. Provide the secret that was stored ` +
-        "with it, as the file `secret` in the data folder or with GATEHOUSE_SECRET_FILE",
+      `${name} was written with a different instance secret. Provide the secret that was stored ` +
+        "with the backup, as the file `secret` in the data folder or with GATEHOUSE_SECRET_FILE",
       { cause: error },
     );
   }

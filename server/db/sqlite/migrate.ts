@@ -6,15 +6,15 @@ import { DatabaseError } from "../DatabaseError.ts";
 import { type AppliedMigration, type Migration, pendingMigrations } from "../migrations/migrations.ts";
 
 /**
- * Applies the migrations that the database lacks, each completely or not at all. First copies a database that
- * contains data to `<file>.before-<first migration>`.
+ * Applies the outstanding migrations to the database, each in one transaction. First copies a database that contains
+ * data to `<file>.before-<first migration>`.
  *
- * Foreign keys are off during the migrations. A migration rebuilds a table by dropping it, which would silently
- * delete the rows that refer to it. SQLite ignores the switch inside a transaction, so the migrations' own `PRAGMA
+ * Foreign keys are off during the migrations. A migration rebuilds a table by dropping it, which would silently delete
+ * the rows that refer to it. SQLite ignores the switch inside a transaction, so the migrations' own `PRAGMA
  * foreign_keys=OFF` has no effect. Foreign keys are therefore switched off here.
  * @returns names of the applied migrations
- * @throws DatabaseError the database comes from a newer version, an applied migration has changed, or a migration
- * fails; the database is then in its state before that migration
+ * @throws DatabaseError a newer version of the service wrote the database, an applied migration has changed, or a
+ * migration fails; the database is then in its state before that migration
  */
 export function migrateSqlite(sqlite: Sqlite.Database, migrations: readonly Migration[]): string[] {
   sqlite.exec(
@@ -59,13 +59,13 @@ function apply(sqlite: Sqlite.Database, { name, sql, checksum }: Migration): voi
 }
 
 /**
- * Copies the database into a file that only its owner can read. The file replaces an older copy once it is complete
- * and on disk. If the copy fails, no file appears.
+ * Copies the database into a file that only its owner can read. The file replaces an older copy only when the new copy
+ * is complete and on disk. If the copy fails, no file is created.
  */
 function copySqlite(sqlite: Sqlite.Database, target: string): void {
   const unfinished = `${target}.unfinished`;
   rmSync(unfinished, { force: true });
-  // Reading the file from within this process would release its locks.
+  // SQLite makes the copy, because reading the file in this process would release SQLite's locks on it.
   sqlite.prepare("VACUUM INTO ?").run(unfinished);
   chmodSync(unfinished, 0o600);
   moveDurably(unfinished, target);

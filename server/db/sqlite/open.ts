@@ -3,14 +3,17 @@ import Sqlite from "better-sqlite3";
 import { reasonOf } from "../../OperatorError.ts";
 import { DatabaseError } from "../DatabaseError.ts";
 
-/** Time to wait for another process to release the file, in milliseconds. */
+/** Maximum time to wait for another process to release the file, in milliseconds. */
 const busyTimeout = 1000;
 
-/** Pragmas that the service relies on. Each is read back after it is set, since SQLite ignores unsupported values. */
+/**
+ * Pragmas that the service relies on. After setting a pragma, the service reads its value, because SQLite ignores
+ * unsupported values.
+ */
 const pragmas: readonly [name: string, set: string, expected: string | number][] = [
-  // Locks are taken once and kept until the file is closed. The file has one owner, and the operating system releases
-  // it however that process ends. No other code in this process may open the file and close it again, since that
-  // would release the locks (POSIX).
+  // Locks are taken once and kept until the file is closed. Only one process can hold the locks, and the operating
+  // system releases them however that process ends. No other code in this process may open and close the file, because
+  // closing it would release the locks (POSIX).
   ["locking_mode", "EXCLUSIVE", "exclusive"],
   ["journal_mode", "WAL", "wal"],
   // With FULL, a transaction is on the disk when it is acknowledged. WAL with NORMAL may lose the last transactions.
@@ -21,7 +24,7 @@ const pragmas: readonly [name: string, set: string, expected: string | number][]
 
 /**
  * Opens a SQLite file for this process only, readable by its owner only. Creates a missing file.
- * @throws DatabaseError another process has opened the file, or it cannot be opened or is not a database
+ * @throws DatabaseError another process has opened the file, or the file cannot be opened or is not a database
  */
 export function openSqlite(file: string): Sqlite.Database {
   let sqlite: Sqlite.Database | undefined;

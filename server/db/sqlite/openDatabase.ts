@@ -22,7 +22,7 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
     const adapter = await factory.connect();
     const client = new PrismaClient({
       adapter: { ...factory, connect: async () => adapter },
-      // The longer formats quote the arguments of a failed call, including secrets, in the message.
+      // Prisma's longer error formats quote the arguments of a failed call, including secrets, in the error's message.
       errorFormat: "minimal",
     });
     readDirectly(client, readingBy(adapter));
@@ -33,8 +33,8 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
       namesUnindexed: undefined,
       snapshots: snapshotsOf(client, file),
       async tryWrite() {
-        // This statement writes a page of the file but no row, which would count as missing from a snapshot. The
-        // number has no other use.
+        // This statement writes a page of the file but no row. A written row would count as a change that a snapshot
+        // lacks. `user_version` has no other use.
         await client.$executeRaw`PRAGMA user_version = 0`;
         await checkFreeSpace(`${file}.room`);
       },
@@ -50,13 +50,13 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
   }
 }
 
-/** Begins a transaction. No other transaction runs at the same time anyway. */
+/** Begins a transaction. SQLite runs one transaction at a time, so every transaction runs alone. */
 export async function beginOnSqlite(adapter: SqlDriverAdapter): Promise<SharedTransaction> {
   const transaction = await adapter.startTransaction();
   const sent = new Unsettled();
   return {
     sql: directClient(transaction),
-    // Each statement runs when it is sent, before the statements of the next job.
+    // SQLite runs each statement when it is sent, before the statements of the next job.
     send(script) {
       for (const sql of script.split("; ")) sent.add(transaction.executeRaw({ sql, args: [], argTypes: [] }));
     },
@@ -69,12 +69,16 @@ export async function beginOnSqlite(adapter: SqlDriverAdapter): Promise<SharedTr
   };
 }
 
-/** Bytes that must be free on the disk. Most requests write less, once to the log and once to the database. */
+/**
+ * Free disk space, in bytes, that the check requires. Most requests write fewer bytes, once to SQLite's log and once to
+ * the database.
+ */
 const FREE_SPACE = 256 * 1024;
 
 /**
- * Checks that the disk has free space, since the space after a failed write often suffices for a small one. The file
- * is removed before it reaches the disk, because file systems report missing space at once.
+ * Checks that the disk has enough free space, by writing a temporary file. After a failed write, the free space often
+ * suffices for a small write, so a small write alone proves nothing. The file is removed before its content is flushed
+ * to disk, because file systems report missing space at once.
  */
 async function checkFreeSpace(file: string): Promise<void> {
   try {

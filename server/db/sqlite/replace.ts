@@ -5,12 +5,15 @@ import { reasonOf } from "../../OperatorError.ts";
 import { DatabaseError } from "../DatabaseError.ts";
 import { openSqlite } from "./open.ts";
 
-/** Files that SQLite keeps next to a database. Next to another database, they would corrupt it. */
+/**
+ * Suffixes of the files that SQLite keeps next to a database. If these files stayed next to a different database, they
+ * would corrupt that database.
+ */
 const COMPANIONS = ["-wal", "-shm", "-journal"];
 
 /**
- * Replaces an unused SQLite database by another file, and keeps the old database under another name. After any
- * failure, one of the two is in place and intact.
+ * Replaces an unused SQLite database with another file, and keeps the old database under another name. After any
+ * failure, the path contains either the old or the new database, intact.
  * @param file the database's path; the file may be missing
  * @param kept new path of the old database
  * @throws DatabaseError a process uses the database, or the files cannot be renamed
@@ -29,14 +32,14 @@ export function replaceSqlite(file: string, replacement: string, kept: string): 
     const reason = reasonOf(error);
     throw new DatabaseError(`Cannot replace the database ${file}: ${reason}`, { cause: error });
   } finally {
-    // The database stays open until now, so that no service can start on the old database and write to it unnoticed.
+    // The old database stays open and locked until this point, so that no service can start on it and write to it.
     owned?.close();
   }
 }
 
 /**
- * Locks a database and removes its companion files. Returns undefined for a damaged database, which no service can
- * use.
+ * Locks a database and removes the files that SQLite keeps next to it. Returns undefined for a damaged database, which
+ * no service can use.
  */
 function lock(file: string): Sqlite.Database | undefined {
   let sqlite: Sqlite.Database | undefined;

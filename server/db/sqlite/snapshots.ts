@@ -6,13 +6,13 @@ import type { PrismaClient } from "../generated/sqlite/client.ts";
 import { adapterErrorOf, outageOf } from "../outage.ts";
 import { Mutex } from "./Mutex.ts";
 
-/** A copy of the database at one moment, as a SQLite file without a name. */
+/** A copy of the database at one moment, as an open SQLite file that no longer has a name. */
 export interface Snapshot {
-  /** The caller must close this file, which frees its disk space. */
+  /** The open file. The caller must close it; closing frees the disk space. */
   readonly file: FileHandle;
   /** Size of the file, in bytes. */
   readonly size: number;
-  /** {@link Snapshots.changes} before the snapshot. The snapshot may lack changes that are counted later. */
+  /** Value of {@link Snapshots.changes} before the snapshot. The snapshot may lack changes that are counted later. */
   readonly changes: number;
 }
 
@@ -28,9 +28,9 @@ export interface Snapshots {
 }
 
 /**
- * Returns the snapshots of an open SQLite database. Other statements wait while a snapshot is taken, at about the
- * speed of the disk.
- * @param file the database's path; a snapshot takes as much space next to it
+ * Returns the snapshots of an open SQLite database. Taking a snapshot takes about as long as writing the database to
+ * disk, and delays other statements.
+ * @param file the database's path; each snapshot needs as much free disk space in the file's folder
  */
 export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
   const copy = `${file}.snapshot`;
@@ -40,18 +40,20 @@ export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
     return Number(rows[0]?.changes);
   };
   const take = async (): Promise<Snapshot> => {
-    // Counted before the snapshot: a row written in between counts as missing although the copy contains it, which is
-    // harmless.
+    // The changes are counted before the snapshot. A row written between the count and the snapshot counts as missing
+    // although the copy contains it, which is harmless.
     const before = await changes();
     try {
-      // Uses the client, so that the copy waits for open transactions. Reading the file would release its locks.
+      // The client runs the copy, so that the copy waits for open transactions. Reading the file directly would release
+      // SQLite's locks on it.
       await client.$executeRaw`VACUUM INTO ${copy}`.catch(async (error: unknown) => {
         throw outageOf(error) === "unwritable" ? await noSpaceError(client, copy, error) : error;
       });
       const handle = await open(copy, "r");
       return { file: handle, size: (await handle.stat()).size, changes: before };
     } finally {
-      // The open file stays readable without its name, and disappears however this process ends.
+      // The file stays readable while it is open, although its name is deleted. The operating system frees it however
+      // this process ends.
       rmSync(copy, { force: true });
     }
   };
@@ -60,7 +62,7 @@ export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
     async take() {
       const release = await mutex.acquire();
       try {
-        // A killed process may have left its copy.
+        // A killed process may have left the file of its copy.
         rmSync(copy, { force: true });
         return await take();
       } finally {

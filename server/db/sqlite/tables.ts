@@ -11,7 +11,7 @@ interface SqliteColumn {
 export interface SqliteTable {
   readonly name: string;
   readonly columns: readonly SqliteColumn[];
-  /** The highest id ever assigned, and its column; undefined if the database does not assign the table's ids. */
+  /** The highest id ever assigned, and its column; undefined if SQLite does not assign the table's ids. */
   readonly sequence: { readonly column: string; readonly last: number } | undefined;
 }
 
@@ -21,8 +21,8 @@ interface TableInfo extends SqliteColumn {
 }
 
 /**
- * Returns all tables of the service, referenced tables before the tables that refer to them. The list comes from the
- * database, so that no new model is missing.
+ * Returns all tables of the service. Referenced tables come before the tables that refer to them. The list is read from
+ * the database, so that it includes the tables of new models.
  */
 export function sqliteTables(sqlite: Sqlite.Database): SqliteTable[] {
   const names = sqlite
@@ -50,8 +50,8 @@ function parentsOf(sqlite: Sqlite.Database, name: string): string[] {
 }
 
 /**
- * Returns the last id that SQLite assigned; undefined for a table whose ids SQLite does not assign, and for one that
- * never had a row.
+ * Returns the last id that SQLite assigned; undefined if SQLite does not assign the table's ids, or if the table never
+ * had a row.
  */
 function lastId(sqlite: Sqlite.Database, name: string): number | undefined {
   return sqlite.prepare("SELECT seq FROM sqlite_sequence WHERE name = ?").pluck().get(name) as
@@ -72,8 +72,8 @@ function inOrder(names: readonly string[], parents: (name: string) => readonly s
 }
 
 /**
- * Returns the rows of a table in batches, with values in the JSON form that PostgreSQL reads: true and false, times
- * in ISO 8601, and 64-bit numbers as text.
+ * Returns the rows of a table in batches, with values in the JSON form that PostgreSQL reads: Boolean values, times in
+ * ISO 8601, and 64-bit numbers as text.
  */
 export function* rowsOf(
   sqlite: Sqlite.Database,

@@ -7,8 +7,7 @@ const LINE_END = 0x0a;
 
 /**
  * Limits of data that an agent may send between two checks, in bytes and in lines. Agents send a keep-alive every 30
- * seconds, and a line for each connection that they could not pick up. Agents of pending devices receive no
- * connections.
+ * seconds, and a line for each failed pickup of a connection. Agents of pending devices receive no connections.
  */
 const PENDING = { bytes: 16 * 1024, lines: 50 };
 const ACCEPTED = { bytes: 1024 * 1024, lines: 5_000 };
@@ -21,11 +20,11 @@ export interface TunneledDevice {
   readonly network: string;
 }
 
-/** A request of a device's agent for a tunnel. */
+/** A request of a device's agent to open a tunnel. */
 export interface TunnelRequest extends TunneledDevice {
   /** Whether the agent has proven that it has the device's private key. */
   readonly proven: boolean;
-  /** Address of the agent and id of its request, for the audit trail. */
+  /** The agent's address and the request's id, for the audit trail. */
   readonly address: string;
   readonly requestId: string;
 }
@@ -39,7 +38,7 @@ interface TunnelStart {
   readonly openedAt: Date;
 }
 
-/** Events of a tunnel, for the object that holds it. */
+/** Callbacks of a tunnel to the object that holds the tunnel. */
 export interface TunnelEvents {
   /** The agent has answered a ping, so the device is online. */
   alive(tunnel: AgentTunnel): void;
@@ -51,8 +50,8 @@ export interface TunnelEvents {
 const KEEP_ALIVE = Buffer.from('{"command":"keep-alive"}\n');
 
 /**
- * The tunnel of a device's agent: an open WebSocket over which the service announces connections to pick up. Ten
- * thousand tunnels may be open, so a tunnel uses little memory and has no timers.
+ * The tunnel of a device's agent: an open WebSocket over which the service announces the connections that the agent
+ * must pick up. Ten thousand tunnels may be open, so a tunnel uses little memory and has no timers.
  */
 export class AgentTunnel {
   readonly id = randomBytes(16).toString("hex");
@@ -64,10 +63,10 @@ export class AgentTunnel {
   proven: boolean;
   readonly #socket: WebSocket;
   readonly #events: TunnelEvents;
-  /** The beginning of an incomplete line. */
+  /** The received beginning of an incomplete line. */
   #rest: Buffer | undefined;
   #answered = true;
-  /** Bytes and lines since the last check. */
+  /** Number of bytes and lines received since the last check. */
   #bytes = 0;
   #lines = 0;
   #isFlooding = false;
@@ -84,16 +83,16 @@ export class AgentTunnel {
       this.#answered = true;
       events.alive(this);
     });
-    // A close follows every error.
+    // Errors are ignored, because the event `close` follows every error.
     socket.on("error", () => {});
     socket.on("close", () => events.closed(this));
     this.check();
   }
 
   /**
-   * Sends a keep-alive, or ends the tunnel if the agent has not answered since the last call or has sent too much.
-   * The holder calls it every 25 seconds, because agents disconnect 35 seconds after the last keep-alive. A flood
-   * ends only here: after an earlier end the agent would reconnect at once.
+   * Sends a keep-alive, or ends the tunnel if the agent has not answered since the last call or has sent too much. The
+   * holder of the tunnel calls this method every 25 seconds, because agents disconnect 35 seconds after the last
+   * keep-alive. A tunnel with too much data ends only here: if it ended earlier, the agent would reconnect at once.
    */
   check(): void {
     this.#bytes = 0;
@@ -103,7 +102,7 @@ export class AgentTunnel {
       return;
     }
     this.#answered = false;
-    // One buffer serves all tunnels: the library copies it for masking and never changes it.
+    // All tunnels can share this buffer, because the library copies it for masking and never changes it.
     this.#socket.send(KEEP_ALIVE);
     this.#socket.ping();
   }
@@ -143,7 +142,7 @@ export class AgentTunnel {
       this.#handleLine(bytes.subarray(0, end).toString());
       bytes = bytes.subarray(end + 1);
     }
-    // A copy does not keep the memory of the whole message.
+    // The remainder is copied, because a slice would keep the whole message in memory.
     this.#rest = bytes.length === 0 ? undefined : Buffer.from(bytes);
     if (bytes.length > liveConnections.TUNNEL_LINE_MAX) this.close();
   }
@@ -157,8 +156,8 @@ export class AgentTunnel {
 }
 
 /**
- * Returns the id of the connection that a line reports as not picked up; undefined for another line, null if the line
- * is not JSON.
+ * Returns the id of the connection that the agent failed to pick up, according to a line. Returns undefined for any
+ * other line, and null if the line is not JSON.
  */
 function failedDial(line: string): string | null | undefined {
   let message: { readonly command?: unknown; readonly connPath?: unknown } | null;

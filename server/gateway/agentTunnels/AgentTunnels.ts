@@ -13,34 +13,37 @@ import { NotConnectedError, UnreachableError } from "../protocol.ts";
 import { AgentTunnel, type TunnelEvents, type TunneledDevice, type TunnelRequest } from "./AgentTunnel.ts";
 import { noteClosed, noteOpened, statesOf } from "./presence.ts";
 
-/** Maximum tunnels of pending devices, for each namespace and for each network. Any client can enroll devices. */
+/**
+ * Maximum number of tunnels of pending devices, per namespace and per network. This limit is necessary because any
+ * client can enroll devices.
+ */
 const PENDING_PER_TENANT = 200;
 const PENDING_PER_NETWORK = 50;
 /** Number of groups of tunnels. One group is checked each second, so each tunnel is checked every 25 seconds. */
 const SLOTS = 25;
 /**
- * Time during which a proven tunnel cannot be replaced by a newer tunnel of its device, in milliseconds. Agents
- * reconnect at once. Two agents of the same device, such as copies of its disk, would otherwise replace each other
- * hundreds of times a second.
+ * Time, in milliseconds, during which a newer tunnel of the same device cannot replace a proven tunnel. Agents
+ * reconnect at once. Without this limit, two agents of the same device, such as copies of its disk, would replace each
+ * other's tunnels hundreds of times a second.
  */
 const SETTLING = 10_000;
 /**
- * Maximum tunnels of a device that wait for their proof, one for each network. An attacker's tunnels therefore do not
- * block the device's own agent.
+ * Maximum number of tunnels of a device that wait for the agent's proof. Each network can have only one of them, so
+ * that an attacker's tunnels do not block the device's own agent.
  */
 const CANDIDATES = 8;
-/** Maximum concurrent proofs, and maximum proofs that wait. Each proof is a key exchange. */
+/** Maximum number of concurrent proofs, and of proofs that wait. Each proof is a key exchange. */
 const PROOFS = { atATime: 16, waiting: 1_000 };
-/** Time that an agent has to prove its private key, in milliseconds. */
+/** Maximum time, in milliseconds, for an agent to prove its private key. */
 const PROOF_TIMEOUT = 20_000;
 /** Minimum interval between two audit entries about refused takeovers of the same device, in milliseconds. */
 const AUDITED = { every: 10 * 60_000, devices: 10_000 };
-/** Time that an agent has to pick up a connection, in milliseconds. */
+/** Maximum time, in milliseconds, for an agent to pick up a connection. */
 const PICK_UP_TIMEOUT = 10_000;
 
 /**
- * Wraps the bytes of a WebSocket in a stream, which ends as a whole: a WebSocket cannot end one direction. An error
- * closes the stream and is otherwise ignored.
+ * Converts a WebSocket to a stream of its bytes. Both directions of the stream end together, because a WebSocket cannot
+ * end only one direction. An error closes the stream and is otherwise ignored.
  */
 export function streamOver(socket: WebSocket): Duplex {
   const stream = createWebSocketStream(socket);
@@ -55,12 +58,12 @@ interface Dial {
 }
 
 /**
- * Has the agent at the other end of a stream prove that it has the device's private key.
+ * Requires the agent at the other end of a stream to prove that it has the device's private key.
  * @returns the reason why the proof failed; undefined if it succeeded
  */
 type Prove = (uid: string, stream: Duplex) => Promise<string | undefined>;
 
-/** Counts by key. A key whose count is zero uses no memory. */
+/** A count for each key. Keys with the count 0 use no memory. */
 class Tally {
   readonly #counts = new Map<string, number>();
 
@@ -73,7 +76,7 @@ class Tally {
   }
 }
 
-/** The agent tunnels that this instance holds, and the connections that agents must pick up. */
+/** The agent tunnels that this instance holds, and the announced connections that agents must pick up. */
 export class AgentTunnels implements TunnelEvents {
   readonly #instanceId: string;
   readonly #services: Services;
@@ -114,11 +117,12 @@ export class AgentTunnels implements TunnelEvents {
   }
 
   /**
-   * Prepares the tunnel of a device. It replaces another tunnel only if its agent proves that it has the device's
-   * private key: every user who can list devices knows the other data of an enrollment.
+   * Prepares the tunnel of a device. A new tunnel replaces another tunnel only if the new tunnel's agent proves that it
+   * has the device's private key. A proof is necessary because every user who can list devices can read the other data
+   * of an enrollment.
    * @throws NotFoundError the device no longer exists
-   * @throws RateLimitedError too many pending devices hold a tunnel, the device opened its present tunnel less than
-   * 10 seconds ago, or too many of its tunnels wait for their proof
+   * @throws RateLimitedError too many pending devices hold a tunnel, the device opened its present tunnel less than 10
+   * seconds ago, or too many of its tunnels wait for their proof
    */
   async open(request: TunnelRequest): Promise<WebSocketHandler> {
     const { uid, tenantId, network, proven } = request;
@@ -164,12 +168,13 @@ export class AgentTunnels implements TunnelEvents {
   }
 
   /**
-   * Returns the handler by which an agent picks up a connection, which is possible once; undefined if no connection
-   * waits.
+   * Returns the handler with which an agent picks up an announced connection; undefined if no such connection waits.
+   * Each connection can be picked up only once.
    */
   pickUp(id: string): WebSocketHandler | undefined {
     if (!this.#dials.has(id)) return undefined;
-    // Take the connection only when the WebSocket is open: a request without an upgrade must not use it up.
+    // The connection is removed only when the WebSocket is open, so that a request without an upgrade does not use up
+    // the connection.
     return webSocketHandler((socket) => {
       const dial = this.#takeDial(id);
       if (dial === undefined) socket.close(1008);
@@ -182,7 +187,7 @@ export class AgentTunnels implements TunnelEvents {
   }
 
   failed(tunnel: AgentTunnel, id: string): void {
-    // An agent cannot end the connection of another device.
+    // The check of the device prevents an agent from ending a connection to another device.
     if (this.#dials.get(id)?.tunnel === tunnel)
       this.#takeDial(id)?.failed("could not pick up the connection");
   }
@@ -200,7 +205,7 @@ export class AgentTunnels implements TunnelEvents {
     noteClosed(this.#services, tunnel).catch((error: unknown) => this.#logLost(error, "the end of a tunnel"));
   }
 
-  /** Stops the checks. The listener closes the tunnels, and `Instances` records the end of all tunnels at once. */
+  /** Stops the checks. The listener closes the tunnels, and `Instances` records the end of all tunnels in one write. */
   stop(): void {
     this.#stopping = true;
     clearInterval(this.#timer);
@@ -208,7 +213,7 @@ export class AgentTunnels implements TunnelEvents {
 
   #refuseTooSoon({ uid }: TunneledDevice): void {
     const held = this.#byDevice.get(uid);
-    // An attacker's tunnel without a proof must not block the device's own agent.
+    // Only a proven tunnel counts, because an attacker's tunnel without a proof must not block the device's own agent.
     if (!held?.proven) return;
     const age = this.#services.now().getTime() - held.openedAt.getTime();
     // A negative age means that the clock was set back.
@@ -237,7 +242,7 @@ export class AgentTunnels implements TunnelEvents {
     });
   }
 
-  /** Adds a tunnel to the counts of pending devices, or removes it. */
+  /** Adds a tunnel to the counts of pending devices' tunnels, or removes it from them. */
   #count({ device, pending }: AgentTunnel, change: 1 | -1): void {
     if (!pending) return;
     this.#pendingOfTenant.add(device.tenantId, change);
@@ -245,8 +250,8 @@ export class AgentTunnels implements TunnelEvents {
   }
 
   /**
-   * Replaces the present tunnel of a device once the new tunnel's agent has proven the private key. Otherwise ends
-   * the new tunnel.
+   * Replaces the present tunnel of a device after the new tunnel's agent has proven its private key. If the proof
+   * fails, ends the new tunnel.
    */
   async #holdProven(tunnel: AgentTunnel, request: TunnelRequest): Promise<void> {
     const { uid } = tunnel.device;
@@ -272,7 +277,7 @@ export class AgentTunnels implements TunnelEvents {
   }
 
   /**
-   * Has the agent of a tunnel prove its private key.
+   * Requires the agent of a tunnel to prove its private key.
    * @returns the reason why the proof failed; undefined if it succeeded
    */
   async #proofOf(tunnel: AgentTunnel): Promise<string | undefined> {
@@ -321,7 +326,7 @@ export class AgentTunnels implements TunnelEvents {
     const before = this.#byDevice.get(uid);
     this.#byDevice.set(uid, tunnel);
     before?.close();
-    // Not the present group, so that the tunnel is not checked again at once.
+    // The tunnel does not join the group that is checked next, so that its first check does not follow at once.
     this.#slots[(this.#slot + SLOTS - 1) % SLOTS]?.add(tunnel);
     this.#log().debug({ device: uid, tenant: tenantId, network }, "tunnel open");
     noteOpened(this.#services, this.#instanceId, tunnel).then(

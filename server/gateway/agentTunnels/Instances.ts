@@ -10,17 +10,20 @@ import { NotConnectedError, UnreachableError } from "../protocol.ts";
 import { streamOver } from "./AgentTunnels.ts";
 
 /**
- * Interval between heartbeats of an instance, and time without a heartbeat after which it counts as ended, in
- * milliseconds.
+ * Interval between heartbeats of an instance, in milliseconds, and time without a heartbeat after which an instance
+ * counts as ended.
  */
 const HEARTBEAT_INTERVAL = 10_000;
 const LIFETIME = 60_000;
-/** The longest interval between two heartbeats of an unbroken series, in milliseconds. */
+/** Maximum interval, in milliseconds, between two heartbeats of an uninterrupted series. */
 const LONGEST_INTERVAL = 3 * HEARTBEAT_INTERVAL;
-/** Time that another instance has to connect to a device, in milliseconds. It exceeds the time that the device has. */
+/**
+ * Maximum time, in milliseconds, for another instance to connect to a device. It is longer than the maximum time for
+ * the device's agent to pick up the connection.
+ */
 const PEER_TIMEOUT = 15_000;
 
-/** The present time of PostgreSQL, in the format of its columns. */
+/** SQL for the present time according to PostgreSQL, in the format of the time columns. */
 const DATABASE_TIME = sql`timezone('utc', clock_timestamp())`;
 
 /** The URL at which other instances reach this instance, and the token that all instances share. */
@@ -37,11 +40,11 @@ export class Instances {
   readonly #access: PeerAccess | undefined;
   readonly #log: () => FastifyBaseLogger;
   #timer: NodeJS.Timeout | undefined;
-  /** The first and the last heartbeat of the present unbroken series, by `performance.now()`. */
+  /** Times of the first and the last heartbeat of the present uninterrupted series, from `performance.now()`. */
   #heartbeats: { readonly first: number; readonly last: number } | undefined;
   #running: Promise<void> = Promise.resolve();
 
-  /** @param access undefined: this instance and the others cannot reach each other */
+  /** @param access undefined if this instance and other instances cannot connect to each other */
   constructor(services: Services, access: PeerAccess | undefined, log: () => FastifyBaseLogger) {
     this.#services = services;
     this.#access = access;
@@ -49,8 +52,8 @@ export class Instances {
   }
 
   /**
-   * Announces this instance, and clears the records of killed instances. If the database cannot be written, as on a
-   * full disk, start succeeds and the next heartbeat tries again.
+   * Announces this instance, and clears the records of killed instances. If the database cannot be written, for example
+   * because the disk is full, the start succeeds and the next heartbeat retries.
    */
   async start(): Promise<void> {
     await this.#trySign();
@@ -88,8 +91,9 @@ export class Instances {
   }
 
   /**
-   * Connects to the instance that has announced a connection, for an agent that picks it up here.
-   * @throws UnreachableError the instance does not exist, or does not know the connection
+   * Connects to the instance that has announced a connection, for an agent that picks up the connection at this
+   * instance.
+   * @throws UnreachableError the instance does not exist, or no longer has the connection
    */
   async passOn(instanceId: string, dial: string): Promise<Duplex> {
     return this.#open(instanceId, `/internal/dials/${encodeURIComponent(dial)}`);
@@ -107,7 +111,7 @@ export class Instances {
       maxPayload: liveConnections.STREAM_MESSAGE_MAX,
       perMessageDeflate: false,
     });
-    // Create the stream at once: the first bytes may arrive together with the handshake's response.
+    // The stream is created at once: the first bytes may arrive together with the handshake's response.
     const stream = streamOver(socket);
     return new Promise((resolve, reject) => {
       const fail = (error: Error) => {
@@ -135,13 +139,14 @@ export class Instances {
   }
 
   /**
-   * Writes the heartbeat of this instance, and clears instances without a heartbeat for a lifetime. It uses the
-   * database's clock, because the clocks of instances differ. After an outage of the database, all heartbeats are
-   * missing. So an instance clears others only after its own heartbeats have worked for a lifetime.
+   * Writes the heartbeat of this instance, and clears the records of instances whose last heartbeat is older than the
+   * lifetime. Times come from the database's clock, because the clocks of instances differ. After an outage of the
+   * database, the heartbeats of all instances are missing. So an instance clears other instances only after its own
+   * heartbeats have succeeded for a lifetime.
    */
   async sign(): Promise<void> {
     const { db } = this.#services;
-    // Only one process at a time uses an SQLite file, so all other instances have ended.
+    // Only one process at a time can use a SQLite file, so all other instances have ended.
     const alone = providerOf(db) === "sqlite";
     const now = alone ? sql`${this.#services.now()}` : DATABASE_TIME;
     const peerUrl = this.#access?.url ?? null;

@@ -3,7 +3,7 @@ import { inSqlTransaction } from "../../db/sql/transaction.ts";
 import type { Services } from "../../services.ts";
 import type { AgentTunnel } from "./AgentTunnel.ts";
 
-/** Writes of the same lane share transactions, because a whole fleet may reconnect at once. */
+/** Name of the lane whose writes share transactions, because a whole fleet may reconnect at once. */
 const LANE = "agentTunnels";
 
 /** The database's state of a device and its tunnel. */
@@ -14,7 +14,7 @@ interface TunnelState {
   readonly tunnelId: string | null;
 }
 
-/** Returns the states of those given devices that exist. */
+/** Returns the states of the given devices. Omits devices that do not exist. */
 export async function statesOf(services: Services, uids: readonly string[]): Promise<TunnelState[]> {
   const states: TunnelState[] = [];
   for (const batch of batchesOf(uids)) {

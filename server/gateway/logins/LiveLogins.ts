@@ -6,9 +6,12 @@ import type { Services } from "../../services.ts";
 import { type LoginFacts, refusedLogins } from "./refusedLogins.ts";
 
 interface LiveLogin extends LoginFacts {
-  /** The policy state that last admitted the login; undefined: the login was not checked since it began. */
+  /**
+   * Identifier of the policy state that last admitted the login; undefined if the login was not checked since its
+   * start.
+   */
   policy: string | undefined;
-  /** Undefined until the device is connected. */
+  /** Connection to the device; undefined until the device is connected. */
   stream: Duplex | undefined;
 }
 
@@ -18,19 +21,22 @@ interface LiveLogin extends LoginFacts {
  */
 const CHECK_INTERVAL = 500;
 /**
- * Interval after which a login is checked against the policy again without a change in the audit trail, in
- * milliseconds. LATE_ENTRIES is the number of newest audit entries in which a late commit is still noticed at once.
+ * Interval, in milliseconds, after which logins are checked against the policy again although the audit trail contains
+ * no change. `LATE_ENTRIES` is the number of newest audit entries among which a late commit is detected at once.
  */
 const RECHECK = 60_000;
 const LATE_ENTRIES = 1_000;
-/** The operation that adds pending devices. It changes no policy, and a fleet may enroll for hours. */
+/**
+ * The operation that adds pending devices. Audit entries of this operation cause no check, because it changes no policy
+ * and a fleet may enroll for hours.
+ */
 const ENROLLMENT = "authDevice";
 /** Interval at which the service marks open sessions as active, in milliseconds (rules section 17.3). */
 const KEEP_ALIVE = 30_000;
 
 /**
- * The logins that go through this instance. A login ends when any instance closes its session, when its device is no
- * longer accepted, when it reaches its time limit, and when the policy no longer allows it.
+ * The logins that go through this instance. A login ends when an instance closes its session, when its device is no
+ * longer accepted, when it reaches its time limit, or when the policy no longer allows it.
  */
 export class LiveLogins {
   readonly #services: Services;
@@ -45,7 +51,10 @@ export class LiveLogins {
   readonly #timers: readonly NodeJS.Timeout[];
   #checking = false;
   #whenNone: (() => void) | undefined;
-  /** The audit entry after which changes are counted, and the time of that choice by `performance.now()`. */
+  /**
+   * Id of the audit entry after which changes are counted, and the time, from `performance.now()`, at which the id was
+   * set.
+   */
   #counted = { after: 0, at: Number.NEGATIVE_INFINITY };
 
   /** @param endLogin ends a login in the gateway process, which then calls {@link end} */
@@ -79,12 +88,12 @@ export class LiveLogins {
       this.#beginning.delete(uid);
       throw error;
     }
-    // The gateway process has ended in the meantime, and all of its sessions were closed.
+    // If the uid is missing, the gateway process ended during the write, and `endAll` closed all other sessions.
     if (!this.#beginning.delete(uid)) await this.#close([uid]);
     else this.#live.set(uid, { ...facts, policy: undefined, stream: undefined });
   }
 
-  /** Sets the connection to the device of a session. It ends with the session. */
+  /** Sets the connection to the device of a session. The connection ends with the session. */
   connected(uid: string, stream: Duplex): void {
     const login = this.#live.get(uid);
     if (login === undefined) stream.destroy();
@@ -96,7 +105,7 @@ export class LiveLogins {
     return this.#live.get(uid)?.deviceUid;
   }
 
-  /** Ends a login and closes its session. A session that is already closed keeps its time of closing. */
+  /** Ends a login and closes its session. If the session is already closed, its closing time does not change. */
   async end(uid: string): Promise<void> {
     const login = this.#live.get(uid);
     if (login === undefined) return;
@@ -134,7 +143,7 @@ export class LiveLogins {
     }
   }
 
-  /** Settles when no login is left, or after a time in milliseconds. */
+  /** Settles when the last login has ended, or after `time` milliseconds. */
   async untilNone(time: number): Promise<void> {
     const none = Promise.withResolvers<void>();
     this.#whenNone = none.resolve;
@@ -195,8 +204,8 @@ export class LiveLogins {
   }
 
   /**
-   * Ends the logins that the policy no longer allows. The audit trail contains every change of the policy, so that a
-   * cheap query shows the namespaces with logins to check.
+   * Ends the logins that the policy no longer allows. The audit trail contains every change of the policy, so that one
+   * fast query returns the namespaces whose logins must be checked.
    */
   async #endRefused(): Promise<void> {
     const byTenant = Map.groupBy(this.#live, ([, { tenantId }]) => tenantId);
@@ -208,7 +217,7 @@ export class LiveLogins {
       try {
         await this.#endRefusedOf(tenantId, changed, policy);
       } catch (error) {
-        // Continue with the sessions of other namespaces.
+        // The check continues with the sessions of other namespaces.
         this.#log().error({ err: error, tenant: tenantId }, "cannot check sessions against the policy");
       }
     }
@@ -222,7 +231,7 @@ export class LiveLogins {
     const refused = await refusedLogins(this.#services, tenantId, logins);
     for (const [uid, login] of logins) {
       const refusal = refused.get(uid);
-      // A refused login is checked and ended again until the client has left.
+      // A refused login keeps its old policy state, so that each check ends it again until the client has disconnected.
       if (refusal === undefined) login.policy = policy;
       else {
         const facts = { session: uid, device: login.deviceUid, ...refusal };
@@ -232,7 +241,7 @@ export class LiveLogins {
     }
   }
 
-  /** Returns an identifier of each namespace's policy state. Every change of the policy changes it. */
+  /** Returns an identifier of each namespace's policy state. Every change of the policy changes the identifier. */
   async #policies(tenantIds: readonly string[]): Promise<Map<string, string>> {
     const { db } = this.#services;
     const now = performance.now();
@@ -254,7 +263,7 @@ export class LiveLogins {
       const row = counts.find((count) => count.tenant === tenant);
       return row === undefined ? "" : `${row.changes}/${row.last}`;
     };
-    // Changes of users belong to no namespace.
+    // Audit entries about users have no namespace, so they change the identifiers of all namespaces.
     const ofAll = `${at} ${stateOf(null)}`;
     return new Map(tenantIds.map((tenantId) => [tenantId, `${ofAll} ${stateOf(tenantId)}`]));
   }

@@ -14,8 +14,8 @@ import { fingerprintOf } from "../ssh/signature.ts";
 import type { DeviceName } from "../ssh/sshAddress.ts";
 
 /**
- * Decides a login by the namespace's keys (rules section 13) and firewall rules (section 14). Reads all of them in
- * one transaction, so that a change applies to the next login.
+ * Decides a login by the namespace's keys (rules section 13) and firewall rules (section 14). Reads the keys and rules
+ * in one transaction, so that a change applies to the next login.
  */
 export async function admit(services: Services, question: LoginQuestion): Promise<Admission> {
   const { key, firewall } = question;
@@ -50,7 +50,7 @@ export async function admit(services: Services, question: LoginQuestion): Promis
   };
 }
 
-/** Patterns of the targets to which a login may forward connections; undefined if the server allows no forwarding. */
+/** Patterns of the targets to which a login may forward connections; undefined if the service allows no forwarding. */
 function forwardingFor(
   { settings }: Services,
   namespace: Pick<Namespace, "sshForwarding">,
@@ -64,9 +64,12 @@ function forwardingFor(
 }
 
 /** The refusal of a login to a device that is not accepted. */
-export const NO_DEVICE: RefusedLogin = { refused: "device", reason: "no such device, or it is not accepted" };
+export const NO_DEVICE: RefusedLogin = {
+  refused: "device",
+  reason: "the device does not exist or is not accepted",
+};
 
-/** The data that decides a login, read in one transaction. */
+/** The data on which the decision about a login depends, read in one transaction. */
 interface Policy {
   readonly device: Pick<Device, "name"> & { readonly tags: Parameters<typeof tagNames>[0] };
   /** The namespace's key with the fingerprint of the login's key; null if the namespace has no such key. */

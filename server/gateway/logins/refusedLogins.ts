@@ -7,7 +7,7 @@ import type { Services } from "../../services.ts";
 import type { RefusedLogin } from "../protocol.ts";
 import { NO_DEVICE, refusalOf, storedKey } from "./admit.ts";
 
-/** The facts by which the policy decides an open login. */
+/** The facts about an open login on which the policy's decision depends. */
 export interface LoginFacts {
   readonly deviceUid: string;
   readonly tenantId: string;
@@ -17,7 +17,7 @@ export interface LoginFacts {
   readonly address: string;
   /** The public key that opened the login, in SSH's wire format; undefined if a password opened it. */
   readonly key: Buffer | undefined;
-  /** The user who opened the login in a browser; undefined for other logins. */
+  /** The user who opened the login in a browser; undefined if the login was not opened in a browser. */
   readonly userId: string | undefined;
 }
 

@@ -4,7 +4,7 @@ import { UnreachableError } from "../protocol.ts";
 import { bound } from "./bounds.ts";
 import { ssh2 } from "./ssh2.ts";
 
-/** Time that an agent has for the key exchange, and for checking a credential, in milliseconds. */
+/** Maximum time, in milliseconds, for an agent to complete the key exchange, and to check a credential. */
 const AGENT_TIMEOUT = 20_000;
 
 /** Algorithms for connections to agents, whose host keys are RSA keys. */
@@ -32,7 +32,7 @@ export interface AgentLogin {
 
 type Next = (method: AnyAuthMethod | false) => void;
 
-/** A client of the agent's SSH server. It can try several credentials in turn. */
+/** A client of the agent's SSH server. The client can try several credentials in turn. */
 export class AgentClient {
   readonly #client = new ssh2.Client();
   readonly #stream: Duplex;
@@ -46,7 +46,7 @@ export class AgentClient {
     const client = this.#client;
     const { promise, reject } = Promise.withResolvers<never>();
     this.#ended = promise;
-    // Waiting callers receive the error. After the login there are no waiting callers.
+    // The error is ignored here, because waiting callers receive it. After the login, no callers wait.
     promise.catch(() => {});
     client.on("error", () => stream.destroy());
     client.on("error", (error) => reject(new UnreachableError(`aborted the login: ${error.message}`)));
@@ -64,13 +64,13 @@ export class AgentClient {
       authHandler: onCredentialRequest as AuthHandlerMiddleware,
       readyTimeout: 0,
     });
-    // The peer is the device's agent: the service checked the agent's token when the tunnel was opened.
+    // The peer counts as logged in, because the service checked the agent's token when the tunnel was opened.
     bound(client, () => true, onData);
   }
 
   /**
    * Settles when the agent has proven that it has the private key of the host key.
-   * @throws UnreachableError the agent does not answer, or has another key
+   * @throws UnreachableError the agent does not answer, or has a different key
    */
   async handshake(): Promise<void> {
     // The library requests a credential after the key exchange.
@@ -94,7 +94,7 @@ export class AgentClient {
   /** Ends the connection. */
   end(): void {
     this.#client.destroy();
-    // The library ends its own direction of the stream only.
+    // The library ends only its own direction of the stream.
     this.#stream.destroy();
   }
 

@@ -7,21 +7,21 @@ import { type ConnectionChannels, fail, SessionChannel } from "./SessionChannel.
 
 /** Maximum number of open channels of a connection. */
 const MOST = 64;
-/** Time that a forwarded connection has to pass on remaining bytes after its client has closed it, in milliseconds. */
+/** Maximum time, in milliseconds, to forward the remaining bytes of a connection after the client has closed it. */
 const LINGER = 5_000;
 
 /** Reasons of refused channels (RFC 4254, section 5.1). */
 const [PROHIBITED, CONNECT_FAILED, SHORTAGE] = [1, 2, 4];
 const TOO_MANY = `a connection can have at most ${MOST} open channels`;
-/** Number of characters of a target that a refusal shows. */
+/** Maximum number of characters of a target that the reason of a refusal shows. */
 const TARGET_SHOWN = 100;
-/** Software name of the project's agent in its SSH identification. */
+/** Software name in the SSH identification of the project's own agent. */
 const OWN_AGENT = "Gatehouse-Agent";
 
 /** Refuses a channel. The library's types lack these parameters. */
 type Refuse = (code?: number, text?: string) => void;
 
-/** The channels of a client, each joined to a channel of the same kind at the device. */
+/** The channels of a client, each joined to a channel of the same kind to the device. */
 export class Channels implements ConnectionChannels {
   readonly #login: DeviceLogin;
   readonly #device: Promise<Client>;
@@ -32,7 +32,7 @@ export class Channels implements ConnectionChannels {
   readonly #terminals = new Set<ServerChannel>();
   /** Number of channels that the client has opened and not closed, including channels without a request. */
   #count = 0;
-  /** Callbacks to run at the ends of channels. */
+  /** Callbacks of open channels, which are called when a channel or the connection ends. */
   readonly #ends = new Set<() => void>();
   #seats = 0;
   #described = false;
@@ -97,7 +97,7 @@ export class Channels implements ConnectionChannels {
     channel.on("close", () => this.#terminals.delete(channel));
   }
 
-  /** Bytes of all channels that wait to be passed on. */
+  /** Number of bytes of all channels that wait to be forwarded. */
   get waiting(): number {
     let sum = 0;
     for (const channel of this.#open) sum += channel.readableLength + channel.writableLength;
@@ -122,7 +122,9 @@ export class Channels implements ConnectionChannels {
     channel.on("close", end);
   }
 
-  /** Ends all channels because the client has disconnected. The library does not notify the channels. */
+  /**
+   * Ends all channels because the client has disconnected. In this case, the library emits no event for the channels.
+   */
   closed(): void {
     for (const end of this.#ends) end();
   }
@@ -132,7 +134,9 @@ export class Channels implements ConnectionChannels {
     reject(code, reason);
   }
 
-  /** Counts a channel until the returned function is called; undefined if there are too many channels. */
+  /**
+   * Counts a channel until the returned function is called. Returns undefined if the connection has too many channels.
+   */
   #occupy(): (() => void) | undefined {
     if (this.#hasEnded || this.#count >= MOST) return undefined;
     this.#count += 1;
@@ -198,7 +202,7 @@ export class Channels implements ConnectionChannels {
       join(near, far);
     };
     try {
-      // Throws if the device has disconnected and the library has not noticed it yet.
+      // The call throws if the device has disconnected and the library has not detected this yet.
       const device = await this.#device;
       device.forwardOut(srcIP, srcPort, destIP, destPort, opened);
       this.spare(device);
@@ -208,7 +212,7 @@ export class Channels implements ConnectionChannels {
   }
 }
 
-/** Returns the reason why a login may not forward a connection to a target; undefined if it may. */
+/** Returns the reason why a login may not forward a connection to a target; undefined if the login may forward it. */
 function prohibitionOf(forwarding: readonly string[] | undefined, target: string): string | undefined {
   if (forwarding === undefined) return "forwarding is off on this server (--ssh-forwarding)";
   if (forwarding.some((pattern) => matchesWhole(pattern, target))) return undefined;
@@ -217,8 +221,9 @@ function prohibitionOf(forwarding: readonly string[] | undefined, target: string
 }
 
 /**
- * Joins two connections until both have ended. Only the project's agent receives the end of the client's input at
- * once. Agents of 0.19 close both directions when one direction ends, so that the response would be lost.
+ * Joins a client's forwarded connection and the device's connection until both have ended. The end of the client's
+ * input is forwarded at once only to the project's own agent. Agents of version 0.19 close both directions when one
+ * direction ends, so that the response would be lost.
  */
 function join(near: ServerChannel, far: ClientChannel): void {
   ignoreErrors(far);
@@ -227,6 +232,7 @@ function join(near: ServerChannel, far: ClientChannel): void {
   });
   void passOn(far, (data) => write(near, data)).then(() => near.end());
   near.on("close", () => far.destroy());
-  // While the device reads nothing, the client's channel is not read either, so its end is not noticed.
+  // While the device does not read, the gateway does not read the client's channel either, and so does not detect the
+  // end of the channel.
   near.once("finish", () => setTimeout(() => far.destroy(), LINGER).unref());
 }

@@ -8,18 +8,18 @@ import type { ServiceClient } from "./ServiceClient.ts";
 import { fingerprintOf, isValidSignature } from "./signature.ts";
 import { readSshAddress, type SshAddress } from "./sshAddress.ts";
 
-/** Maximum number of passwords and signatures that a connection may try. */
+/** Maximum number of passwords and signatures that a client may try on one connection. */
 const TRIES = 6;
-/** Maximum number of key queries without a signature that a connection may send. */
+/** Maximum number of key queries without a signature that a client may send on one connection. */
 const QUERIES = 40;
-/** Time that a client has to disconnect after its login has ended, in milliseconds. */
+/** Maximum time, in milliseconds, for a client to disconnect after its login has ended. */
 const PARTING = 500;
 const METHODS: ("publickey" | "password")[] = ["publickey", "password"];
 
-/** Events of a connection, for the listener. */
+/** Callbacks of a connection to the listener. */
 export interface ConnectionEvents {
   authenticated(): void;
-  /** A login was refused. */
+  /** Called when a login was refused. */
   refused(): void;
 }
 
@@ -33,7 +33,7 @@ export class ClientConnection {
   #sshAddress: SshAddress | undefined;
   #tries = 0;
   #queries = 0;
-  /** The last refusal of a key query without a signature. */
+  /** The last refused key query without a signature, which is not yet reported. */
   #unproved: (LoginAttempt & { readonly refused: Refusal; readonly reason: string }) | undefined;
   #login: DeviceLogin | undefined;
   #device: Promise<Client> | undefined;
@@ -59,7 +59,8 @@ export class ClientConnection {
       });
     });
     client.on("ready", () => this.#ready());
-    // The library ends its own direction only, so a client that has disappeared would keep its channels.
+    // The library ends only its own direction of the connection. Without this call, the channels of a client that has
+    // disappeared would stay open.
     client.on("error", (error) => this.#failed(error));
     client.on("close", () => this.#closed());
   }
@@ -93,8 +94,8 @@ export class ClientConnection {
         context.reject(METHODS);
       }
     } else if (isQuery) {
-      // The library responds with the name of the key's type. Dropbear reads it as the algorithm, and would sign with
-      // SHA-1.
+      // The library's response to a key query contains the type of the key instead of the algorithm. Dropbear reads the
+      // type as the algorithm, and would sign with SHA-1.
       if (key.algo === "ssh-rsa" && hashAlgo !== undefined)
         key.algo = `rsa-sha2-${hashAlgo.replace("sha", "")}`;
       context.accept();
@@ -125,7 +126,10 @@ export class ClientConnection {
     context.accept();
   }
 
-  /** Counts an attempt, and ends a connection that makes too many. Returns true if it ended the connection. */
+  /**
+   * Counts an attempt to log in, and ends the connection after too many attempts. Returns true if the connection was
+   * ended.
+   */
   #exceedsLimit(isQuery: boolean): boolean {
     if (isQuery) this.#queries += 1;
     else this.#tries += 1;
@@ -158,7 +162,7 @@ export class ClientConnection {
 
   /**
    * Returns the login of this connection, or a new one.
-   * @throws UnreachableError the address refers to another device than in the previous attempt
+   * @throws UnreachableError the address refers to a different device than in the previous attempt
    */
   #newLogin({ device }: Exclude<Admission, { refused: Refusal }>, key: Buffer | undefined): DeviceLogin {
     const before = this.#login?.admitted.device.uid ?? device.uid;
@@ -176,7 +180,10 @@ export class ClientConnection {
     return this.#login;
   }
 
-  /** Starts a login by key. The policy has decided, so the client does not wait until the device is reached. */
+  /**
+   * Starts a login by key. The policy has already admitted the login, so the client does not wait for the connection to
+   * the device.
+   */
   #begin(admission: Exclude<Admission, { refused: Refusal }>, attempt: LoginAttempt, key: Buffer): void {
     const login = this.#newLogin(admission, key);
     const device = reportLogin(this.#service, { ...attempt, login }, () => login.byKey()).then((client) => {
@@ -184,14 +191,14 @@ export class ClientConnection {
       return client;
     });
     device.catch((error: unknown) => {
-      // The channels receive the error too.
+      // An UnreachableError is not logged here, because the channels also receive it.
       if (error instanceof UnreachableError) return;
       this.#service.log.error({ session: login.uid, err: error }, "cannot reach a device");
     });
     this.#device = device;
   }
 
-  /** Bytes that wait to be passed on to the device or the client. */
+  /** Number of bytes that wait to be forwarded to the device or the client. */
   get waiting(): number {
     return socketOf(this.#client).writableLength + (this.#channels?.waiting ?? 0);
   }
@@ -211,7 +218,7 @@ export class ClientConnection {
     socketOf(this.#client).destroy();
   }
 
-  /** Ends the connection, and closes it soon after if the client does not respond. */
+  /** Ends the connection. If the client does not close it within `PARTING`, closes the socket. */
   #leave(): void {
     this.#client.end();
     setTimeout(() => this.destroy(), PARTING).unref();
@@ -233,7 +240,7 @@ export class ClientConnection {
   }
 
   #end(reason: string): void {
-    // Without channels, as on a shared connection, no client reads the reason.
+    // If the connection has no channels, such as a shared connection without sessions, no client reads the reason.
     if (this.#channels?.end(reason) === 0) {
       this.#leave();
       return;

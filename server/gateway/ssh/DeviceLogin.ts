@@ -5,13 +5,16 @@ import { AgentClient } from "./AgentClient.ts";
 import type { OpenLogin, ServiceClient } from "./ServiceClient.ts";
 import type { SessionRecorder } from "./SessionRecorder.ts";
 
-/** Maximum number of logged refusals of a login. A client can cause any number of refusals. */
+/** Maximum number of refused requests that are logged for one login. A client can cause any number of refusals. */
 const REFUSALS_LOGGED = 20;
-/** Maximum characters of a reason in the log. Some reasons contain text of the client or the device. */
+/**
+ * Maximum number of characters of a reason in the log. Some reasons contain text that the client or the device has
+ * sent.
+ */
 const REASON_MAX = 500;
 
 export interface LoginClient {
-  /** Ends the client's connection and shows the reason. Called when the client has not ended the login itself. */
+  /** Ends the client's connection and shows the reason. Called when the gateway or the device ends the login. */
   end(reason: string): void;
   /** Shows a text in the client's terminals. */
   notify(text: string): void;
@@ -40,13 +43,14 @@ export class DeviceLogin implements OpenLogin {
     );
   }
 
-  /** Called when the client has sent data to the device, or the device to the client. */
+  /** Called when the client has sent data to the device, or the device has sent data to the client. */
   noteActivity(): void {
     this.#idle.noteActivity();
   }
 
   /**
-   * Logs in with the service's own key, because the client has proved that it has a key that the policy admits.
+   * Logs in to the device with the service's own key. The client has already proved that it has a key that the policy
+   * admits.
    * @returns undefined if the device refuses the service's key
    * @throws UnreachableError the device is not connected, or its agent does not respond
    */
@@ -56,7 +60,7 @@ export class DeviceLogin implements OpenLogin {
   }
 
   /**
-   * Tries a password.
+   * Tries a password at the device.
    * @returns undefined if the device refuses it
    * @throws UnreachableError see {@link byKey}
    */
@@ -108,7 +112,7 @@ export class DeviceLogin implements OpenLogin {
     try {
       await this.#agent.then(
         (agent) => agent.end(),
-        // The caller that tried to reach the device receives the error.
+        // The error is ignored here, because the caller that tried to connect to the device receives it.
         () => {},
       );
       await this.recorder.finish();
@@ -149,14 +153,17 @@ export class DeviceLogin implements OpenLogin {
   }
 }
 
-/** Calls a function after a time without activity. It uses one timer, independent of the number of activities. */
+/**
+ * Calls a function after a time without activity. Recording an activity does not restart the timer, so frequent
+ * activity costs little.
+ */
 export class IdleTimer {
   readonly #limit: number;
   readonly #onIdle: () => void;
   #timer: NodeJS.Timeout | undefined;
   #activeAt = 0;
 
-  /** @param limit in milliseconds; 0: the function is never called */
+  /** @param limit maximum time without activity, in milliseconds; 0: the function is never called */
   constructor(limit: number, onIdle: () => void) {
     this.#limit = limit;
     this.#onIdle = onIdle;

@@ -29,7 +29,9 @@ interface PendingCall {
   reject(error: Error): void;
 }
 
-/** The connection of the gateway process to the service: calls, sockets, settings, log and logins. */
+/**
+ * The gateway process's connection to the service. Provides calls, sockets, settings and the log, and holds the logins.
+ */
 export class ServiceClient {
   readonly start: GatewayProcessStart;
   readonly log: Logger;
@@ -59,7 +61,7 @@ export class ServiceClient {
     });
   }
 
-  /** Passes the result of a call to its caller. */
+  /** Passes the service's answer to the caller that waits for it. */
   settle(message: Extract<ToGatewayProcess, { kind: "answer" | "failure" }>): void {
     const waiting = this.#waiting.get(message.id);
     this.#waiting.delete(message.id);

@@ -5,22 +5,22 @@ import { ignoreErrors, passOn, passOutput, sendSignal, takeLateRequests, write }
 import type { DeviceLogin } from "./DeviceLogin.ts";
 import { type ProgramRequest, type Transfer, transferOf } from "./transfers.ts";
 
-/** Maximum number of environment variables that a session may set, and maximum characters of a value. */
+/** Maximum number of environment variables that a session may set, and maximum number of characters of a value. */
 const VARIABLES = 50;
 const VARIABLE_MAX = 4096;
-/** Exit status if the device could not run the program. */
+/** Exit status of a program that the device could not run. */
 const FAILED = 255;
 /** Signals that SSH defines (RFC 4254, section 6.10). The library throws on any other name. */
 const SIGNALS = new Set("ABRT ALRM FPE HUP ILL INT KILL PIPE QUIT SEGV TERM USR1 USR2".split(" "));
-/** Maximum number of signals that wait until the device has opened the channel. */
+/** Maximum number of signals that are stored until the device has opened the channel. */
 const EARLY_SIGNALS = 16;
-/** Terminal size of recordings without a terminal. */
+/** Terminal size in the recording of a program that runs without a terminal. */
 const USUAL_SIZE: TerminalSize = { width: 80, height: 24 };
 
 /** The part of a connection that its session channels use. */
 export interface ConnectionChannels {
   readonly login: DeviceLogin;
-  /** The connection to the device. */
+  /** The SSH client that is connected to the device. */
   readonly device: Promise<Client>;
   /** Whether a client may set an environment variable. */
   allows(variable: string): boolean;
@@ -31,9 +31,9 @@ export interface ConnectionChannels {
   atEnd(channel: ServerChannel, call: () => void): void;
   /** Adds an event of a seat to the session. */
   note(seat: number, type: string, data: EventData): void;
-  /** Sets the session's type, which the first request determines. Later calls have no effect. */
+  /** Sets the session's type. The client's first request determines the type; later calls have no effect. */
   describe(type: string, term: string | undefined): void;
-  /** Pauses the client while its device has not read the data that the client caused. */
+  /** Pauses reading from the client until the device has read the data that the gateway has sent for the client. */
   spare(device: Client): void;
 }
 
@@ -61,8 +61,8 @@ export class SessionChannel {
     this.#release = release;
     session.once("close", () => {
       this.#isClosed = true;
-      // A channel closes only after all its data is read. Before the device has opened its channel, no data is passed
-      // on.
+      // A channel closes only after all its data is read. If the device has not opened its channel, nothing else reads
+      // the data, so it is discarded here.
       if (this.#far === undefined) this.#near?.resume();
       this.#releaseIfDone();
     });
@@ -108,7 +108,8 @@ export class SessionChannel {
       else if (this.#earlySignals.length < EARLY_SIGNALS) this.#earlySignals.push(name);
       accept?.();
     });
-    // Accept at once: a client without input ends its side right away, and the library cannot accept after that.
+    // Requests are accepted at once: a client without input ends its direction immediately, and after that the library
+    // cannot accept the request.
     session.on("shell", (accept) => this.#run(accept(), { request: "shell" }));
     session.on("exec", (accept, _reject, { command }) => this.#run(accept(), { request: "exec", command }));
     session.on("subsystem", (accept, reject, { name }) => {
@@ -132,7 +133,8 @@ export class SessionChannel {
     const { cols: columns, rows, width, height } = size;
     this.#channels.note(this.#seat, "window-change", { columns, rows, width, height });
     this.#terminal = this.#terminal && { ...this.#terminal, ...size };
-    // Agents never respond again if the size changes before they have started, so the change waits until then.
+    // An agent stops responding if the size changes before it has started the program. So the change is sent only after
+    // the start.
     this.#sendToDevice((far) => far.setWindow(rows, columns, height, width));
   }
 
@@ -156,7 +158,7 @@ export class SessionChannel {
     const kind =
       program.request === "subsystem" ? program.name : program.request === "exec" ? "exec" : "term";
     this.#channels.describe(kind, this.#term);
-    // Opening throws if the device has disconnected and the library has not noticed it yet.
+    // Opening throws if the device has disconnected and the library has not detected this yet.
     this.#channels.device
       .then((device) => {
         this.#open(device, near, program);
@@ -175,7 +177,8 @@ export class SessionChannel {
 
   #open(device: Client, near: ServerChannel, program: ProgramRequest): void {
     const requested = this.#terminal;
-    // Joined within the callback: a short command has ended before the next turn of the event loop.
+    // The channels are joined within this callback, because a short command ends before the next turn of the event
+    // loop.
     const opened = (error: Error | undefined, far: ClientChannel) => {
       this.#isOpening = false;
       this.#releaseIfDone();
@@ -209,7 +212,7 @@ export class SessionChannel {
       if (announcement !== "") near.write(announcement);
       this.#channels.addTerminal(near);
     }
-    // The gateway records a terminal even if the terminal runs a transfer. A subsystem has no terminal.
+    // The gateway records a terminal even if it runs a program that transfers files. A subsystem has no terminal.
     const hasTerminal = this.#terminal !== undefined && program.request !== "subsystem";
     const transfer = hasTerminal ? undefined : transferOf(program);
     const count = { to_device: 0, from_device: 0 };
@@ -255,7 +258,7 @@ export class SessionChannel {
       case "default":
         return transfer === undefined;
       case "all":
-        // A player cannot show the bytes of SFTP.
+        // SFTP is not recorded, because a player cannot show its bytes.
         return request !== "subsystem";
     }
   }
@@ -268,7 +271,7 @@ export class SessionChannel {
   }
 }
 
-/** Shows a client why its request failed, and ends the channel with a failure status. */
+/** Shows the reason why a request failed to the client, and ends the channel with a failure status. */
 export function fail(near: ServerChannel, reason: string): void {
   if (!near.writable || near.stderr.writableEnded) return;
   near.stderr.write(`${reason}\r\n`);

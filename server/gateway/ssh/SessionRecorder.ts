@@ -4,27 +4,27 @@ import type { Logger } from "pino";
 import type { OutputStream, SessionEntries, SessionEntry } from "../../features/sessions/addEntries.ts";
 import type { EventData, TerminalSize } from "../protocol.ts";
 
-/** Time for which entries are collected before a write, in milliseconds. */
+/** Time, in milliseconds, for which the recorder collects entries before it writes them. */
 const COLLECTING = 200;
 /**
- * Maximum characters and entries of a write. A session with that many characters, or half that many entries, starts a
- * write at once.
+ * Maximum number of characters and entries in one write. The recorder writes at once when a session has that many
+ * waiting characters, or half that many waiting entries.
  */
 const BATCH = { characters: 64 * 1024, entries: 256 };
-/** Maximum characters of one recorded chunk. */
+/** Maximum number of characters of one recorded piece of output. */
 const CHUNK = 16_000;
-/** Maximum size of a session's waiting entries. Beyond it, the session's client and device wait. */
+/** Maximum size of a session's waiting entries. Above this size, the gateway pauses the session's client and device. */
 const WAITING = { characters: 256 * 1024, entries: 256 };
-/** Characters that an entry counts in addition to its text. */
+/** Number of characters that is added to the length of an entry's text to compute the entry's size. */
 const OVERHEAD = 128;
 
 /** Writes entries of sessions. Returns the sessions whose output is no longer recorded. */
 type WriteEntries = (sessions: readonly SessionEntries[]) => Promise<readonly string[]>;
 
 /**
- * Writes the entries of this process's sessions in batches. After each write it pauses for as long as the write took,
- * to leave the database to others. Each batch takes entries of the sessions in turn, so that no session delays the
- * others.
+ * Writes the entries of this process's sessions in batches. After each write, the recorder pauses for as long as the
+ * write took, so that other queries can use the database. Each batch contains entries of the sessions in turn, so that
+ * no session delays other sessions.
  */
 export class SessionWriter {
   readonly #write: WriteEntries;
@@ -47,7 +47,7 @@ export class SessionWriter {
     return new SessionRecorder(uid, recording, this);
   }
 
-  /** Number and characters of the waiting entries of all sessions. */
+  /** Number of the waiting entries of all sessions, and number of their characters. */
   get waiting(): { readonly entries: number; readonly characters: number } {
     let [entries, characters] = [0, 0];
     for (const session of this.#dirty) {
@@ -107,10 +107,10 @@ export class SessionWriter {
     try {
       silenced = await this.#write(batch.map(({ session: { uid }, entries }) => ({ uid, entries })));
     } catch (error) {
-      // The login continues. The entries are lost, and the log reports it to the operator.
+      // The login continues. The entries are lost, and the log reports the loss to the operator.
       this.#log.error(
         { err: error, sessions: batch.length },
-        "cannot write entries of sessions; they are lost",
+        "cannot write session entries; these entries are lost",
       );
     }
     const stopped = new Set(silenced);
@@ -129,7 +129,7 @@ const weightOf = (entry: SessionEntry): number =>
 const lengthOf = (data: object): number =>
   Object.values(data).reduce<number>((sum, value) => sum + (typeof value === "string" ? value.length : 8), 0);
 
-/** The events and recorded output of a session, in order, until they are written. */
+/** The waiting events and recorded output of a session, in order, until the recorder writes them to the database. */
 export class SessionRecorder {
   readonly uid: string;
   readonly #writer: SessionWriter;
@@ -148,7 +148,7 @@ export class SessionRecorder {
     this.#writer = writer;
   }
 
-  /** True while output is recorded, which ends when the recording reaches its limit. */
+  /** True while output is recorded. Recording ends when the recording reaches its size limit. */
   get recording(): boolean {
     return this.#recording;
   }
@@ -157,7 +157,7 @@ export class SessionRecorder {
     return this.#waiting.length > 0;
   }
 
-  /** Number and characters of the waiting entries. */
+  /** Number of waiting entries, and number of their characters. */
   get waiting(): { readonly entries: number; readonly characters: number } {
     return { entries: this.#waiting.length, characters: this.#weight };
   }
@@ -167,7 +167,7 @@ export class SessionRecorder {
     return this.#weight >= BATCH.characters || this.#waiting.length >= BATCH.entries / 2;
   }
 
-  /** True if producers of entries must wait for {@link room}. */
+  /** True if code that adds entries must first wait for {@link room}. */
   get isFull(): boolean {
     return this.#weight >= WAITING.characters || this.#waiting.length >= WAITING.entries;
   }
@@ -177,7 +177,7 @@ export class SessionRecorder {
     while (this.isFull) await this.#notFull.promise;
   }
 
-  /** Starts writing, because the database now contains the session. */
+  /** Starts writing entries. Called when the database contains the session. */
   begun(): void {
     this.#hasBegun = true;
     if (this.isDirty) this.#writer.add(this, true);
@@ -244,7 +244,7 @@ export class SessionRecorder {
     }
   }
 
-  /** Takes the next entries to write, up to a size. Takes at least one entry. */
+  /** Returns the next entries to write, up to a size. Returns at least one entry. */
   take(
     characters: number,
     entries: number,
@@ -263,8 +263,8 @@ export class SessionRecorder {
   }
 
   /**
-   * Notes that the taken entries are written.
-   * @param silenced output is no longer recorded
+   * Records that the entries that {@link take} returned are written.
+   * @param silenced true to stop recording output
    */
   written(silenced: boolean): void {
     this.#writing = false;
@@ -283,7 +283,7 @@ export class SessionRecorder {
   #add(entry: SessionEntry): void {
     this.#waiting.push(entry);
     this.#weight += weightOf(entry);
-    // A session is listed as active as soon as its client is logged in.
+    // These entries are written at once, because a session must be listed as active as soon as its client is logged in.
     if (this.#hasBegun) this.#writer.add(this, this.isUrgent || entry.kind === "authenticated");
   }
 }

@@ -11,17 +11,17 @@ import type { ServiceClient } from "./ServiceClient.ts";
 import { Startups } from "./Startups.ts";
 import { ssh2 } from "./ssh2.ts";
 
-/** Unanswered keep-alive requests after which a client counts as disconnected. */
+/** Number of unanswered keep-alive requests after which a client counts as disconnected. */
 const KEEP_ALIVES = 3;
 
 /**
- * The algorithms that clients may choose from. They exclude SHA-1 and CBC, and include strict key exchange, which
- * prevents prefix truncation. Finite-field groups are also excluded, because their key exchange costs a server far
- * more than the client (CVE-2002-20001).
+ * The algorithms that clients may choose from. The lists exclude SHA-1 and CBC, and include strict key exchange, which
+ * prevents prefix truncation. Finite-field groups are also excluded, because their key exchange costs a server far more
+ * than the client (CVE-2002-20001).
  */
 const ALGORITHMS = {
   kex: [
-    // Dropbear's handshake with the library hangs if the list begins with the other name of the same algorithm.
+    // Dropbear's handshake with the library hangs if the list begins with the alias of this algorithm.
     "curve25519-sha256@libssh.org",
     "curve25519-sha256",
     "ecdh-sha2-nistp256",
@@ -76,7 +76,7 @@ export class SshEntry {
   }
 
   /**
-   * Starts to accept clients.
+   * Starts accepting clients.
    * @returns the port
    * @throws OperatorError the process cannot listen on the address
    */
@@ -99,14 +99,15 @@ export class SshEntry {
     return count;
   }
 
-  /** Accepts no more clients. Logged-in clients stay connected. */
+  /** Stops accepting clients. Logged-in clients stay connected. */
   stop(): void {
     this.#listener.close();
     this.#startups.clear();
   }
 
   /**
-   * Closes the connections with the most waiting bytes, until the total no longer exceeds a limit.
+   * Closes the connections with the most waiting bytes, until the total number of waiting bytes no longer exceeds a
+   * limit.
    * @param most the limit in bytes
    */
   relieve(most: number): void {
@@ -153,7 +154,7 @@ export class SshEntry {
   }
 
   #accept(client: Connection): void {
-    // Must come first: an error without a listener ends the process.
+    // This listener is added first, because an error without a listener ends the process.
     client.on("error", () => {});
     const socket = socketOf(client) as Socket;
     const address = this.#addresses.get(socket);
@@ -175,7 +176,7 @@ export class SshEntry {
       socket.off("close", brokenOff);
       this.#startups.shookHands(socket);
     });
-    // No client needs a second key exchange before login.
+    // The connection is closed, because no client needs a second key exchange before login.
     client.on("rekey", () => {
       if (!client.authenticated) socket.destroy();
     });

@@ -1,26 +1,31 @@
 import type { Socket } from "node:net";
 
-/** Time that a client has to log in, in milliseconds. Users need time to compare a host key and to type a password. */
+/**
+ * Maximum time, in milliseconds, for a client to log in. Users need time to compare a host key and to type a password.
+ */
 const LOGIN = 120_000;
-/** Maximum number of connections that are not logged in, of all networks. */
+/** Maximum total number of connections, of all networks, that are not logged in. */
 const MOST = 5_000;
 /**
  * Maximum number of concurrent key exchanges, in total and per network. A key exchange costs one or two milliseconds.
  */
 const EXCHANGES = { ofAll: 128, ofNetwork: 16 };
-/** Time for which a key exchange counts, in milliseconds. After that it only waits for its client, without cost. */
+/**
+ * Time, in milliseconds, for which a key exchange counts toward the limits. After this time, the key exchange only
+ * waits for its client, which costs nothing.
+ */
 const EXCHANGE = 3_000;
 
 interface Startup {
   readonly network: Network;
   readonly timer: NodeJS.Timeout;
-  /** Starts the key exchange; undefined before the client has sent its identification. */
+  /** Function that starts the key exchange; undefined before the client has sent its identification. */
   begin: (() => void) | undefined;
-  /** Timer that stops counting the key exchange; undefined before the key exchange starts and after it counts. */
+  /** Timer that stops counting the key exchange; undefined while the key exchange does not count. */
   exchange: NodeJS.Timeout | undefined;
 }
 
-/** The connections of a network that are not logged in. */
+/** The connections from one network that are not logged in. */
 interface Network {
   readonly name: string;
   /** All connections, oldest first. */
@@ -31,9 +36,9 @@ interface Network {
 }
 
 /**
- * The connections that are not logged in yet. Above the limit, the oldest connection is closed for the newest one, so
- * that a client with many silent connections does not block other clients. Only a few connections exchange keys at a
- * time. The others wait, and the networks take turns.
+ * The connections that are not logged in yet. Above the limit, a new connection closes the oldest connection, so that a
+ * client with many silent connections does not block other clients. Only a few connections exchange keys at a time.
+ * Other connections wait, and the networks take turns.
  */
 export class Startups {
   readonly #most: number;
@@ -77,7 +82,7 @@ export class Startups {
     this.#turn();
   }
 
-  /** Notes that the key exchange is complete. */
+  /** Records that the key exchange of a connection is complete. */
   shookHands(socket: Socket): void {
     const startup = this.#open.get(socket);
     if (startup !== undefined) this.#endExchange(startup);
@@ -123,7 +128,7 @@ export class Startups {
       const [socket] = network.waiting;
       const next = socket && this.#open.get(socket);
       if (next !== undefined && network.exchanges >= EXCHANGES.ofNetwork) continue;
-      // The network's next turn comes after those of all other networks.
+      // Moves the network to the end of the queue, so that all other networks have their turn before its next turn.
       this.#waiting.delete(network);
       if (next === undefined) continue;
       network.waiting.delete(socket as Socket);

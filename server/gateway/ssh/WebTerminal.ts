@@ -6,11 +6,11 @@ import { DeviceLogin } from "./DeviceLogin.ts";
 import { reportLogin, reportRefusal } from "./reportLogin.ts";
 import type { ServiceClient } from "./ServiceClient.ts";
 
-/** The only seat of a terminal. */
+/** Number of the seat of a web terminal, which has only one seat. */
 const SEAT = 0;
 const TERM = "xterm";
 
-/** The text that a browser shows for any refusal. */
+/** The text that a browser shows for a refused login, whatever the reason. */
 const DENIED = "Permission denied";
 
 /** A connection to a device, and the shell opened over it. */
@@ -19,7 +19,10 @@ interface Device {
   readonly shell: ClientChannel;
 }
 
-/** A terminal in a browser. The service passes on its bytes; otherwise it works like an SSH client. */
+/**
+ * A terminal in a browser. The service forwards the bytes of the terminal, and the gateway process treats the terminal
+ * like an SSH client.
+ */
 export class WebTerminal {
   readonly #service: ServiceClient;
   readonly #requested: RequestedTerminal;
@@ -38,7 +41,7 @@ export class WebTerminal {
     browser.on("close", () => void this.#login?.finish());
   }
 
-  /** Logs in and opens a shell, or shows why that failed. */
+  /** Logs in to the device and opens a shell. If this fails, shows the reason in the terminal. */
   async open(): Promise<void> {
     try {
       await this.#open();
@@ -46,15 +49,15 @@ export class WebTerminal {
       if (!(error instanceof UnreachableError)) {
         this.#service.log.error({ err: error }, "cannot open a web terminal");
       }
-      // Only a browser with a proven key may learn that a device cannot be reached.
+      // The terminal shows that a device cannot be reached only if the browser has proved its key.
       const known = error instanceof UnreachableError && this.#requested.password === undefined;
       this.#browser.end(known ? `The device ${error.message}` : DENIED);
     }
   }
 
   /**
-   * Closes the terminal of a browser that has disconnected. While the device reads no input, the end would not be
-   * noticed.
+   * Closes the terminal of a browser that has disconnected. Without this call, the gateway would not detect the end
+   * while the device reads no input.
    */
   leave(): void {
     this.#browser.destroy();
@@ -67,7 +70,7 @@ export class WebTerminal {
     this.#login?.recorder.event(SEAT, "window-change", { columns, rows, width: 0, height: 0 });
   }
 
-  /** Sends the last size to the device, after the device has read the data sent before. */
+  /** Sends the last terminal size to the device, after the device has read all earlier data. */
   async #resizeShell(): Promise<void> {
     if (this.#device === undefined || this.#isResizing) return;
     const { client, shell } = this.#device;

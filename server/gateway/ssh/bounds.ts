@@ -4,15 +4,24 @@ import type { Client, ClientChannel, Connection, ServerChannel, Session } from "
 import type { OutputStream } from "../../features/sessions/addEntries.ts";
 
 /**
- * Smallest accepted maximum packet size of a peer, in bytes. With smaller sizes, the library would send a very large
- * number of packets.
+ * Lower limit of the maximum packet size that a peer may set, in bytes. With smaller packets, the library would send a
+ * very large number of them.
  */
 const SMALLEST_PACKET = 1024;
-/** Maximum packets of a client before login: six passwords, forty key queries, and some more. */
+/**
+ * Maximum number of packets that a client may send before login. The limit is higher than six passwords and forty key
+ * queries require.
+ */
 const PACKETS_BEFORE_LOGIN = 200;
-/** Bytes that a peer may leave unread before reading from its connection pauses. */
+/**
+ * Maximum number of bytes that a peer may leave unread. Above this number, the gateway stops reading from the peer's
+ * connection.
+ */
 const UNREAD = 256 * 1024;
-/** Bytes that a client may leave unread before login. Beyond it, the connection is closed. */
+/**
+ * Maximum number of bytes that a client may leave unread before login. Above this number, the gateway closes the
+ * connection.
+ */
 const UNREAD_BEFORE_LOGIN = 64 * 1024;
 /** `SSH_OPEN_RESOURCE_SHORTAGE` (RFC 4254, section 5.1). */
 const RESOURCE_SHORTAGE = 4;
@@ -22,7 +31,7 @@ interface Incoming {
   readonly state: "open" | "eof" | "closed";
 }
 
-/** The library's state of a channel. A session's own channel exists after its first request. */
+/** The library's state of a channel. In a session, `_channel` exists after the first request. */
 interface LibraryChannel {
   readonly incoming?: Incoming;
   readonly _channel?: { readonly incoming: Incoming };
@@ -39,7 +48,7 @@ type Handler = (protocol: LibraryProtocol, ...values: never[]) => void;
 
 interface LibraryProtocol {
   _onPacket: () => void;
-  /** The key exchange in progress, or otherwise the last one. */
+  /** The key exchange in progress or, if none is in progress, the last key exchange. */
   readonly _kex: object | undefined;
   readonly _handlers: Record<string, Handler>;
   /** Packets that wait for the end of a key exchange; undefined if no key exchange is in progress. */
@@ -50,7 +59,10 @@ interface LibraryProtocol {
   channelOpenFail(recipient: number, reason: number, description: string): void;
 }
 
-/** Private parts of the library's connections. The library's version is pinned because of them. */
+/**
+ * Private parts of the library's connections. The library's version is pinned, because other versions may lack these
+ * parts.
+ */
 interface Internals {
   readonly _sock: Duplex;
   readonly _protocol: LibraryProtocol;
@@ -92,8 +104,8 @@ export class Brake {
   }
 
   /**
-   * Pauses reading until a promise settles. Has no effect while the same reason already applies.
-   * @param until called if the reason does not apply yet
+   * Pauses reading for a reason until a promise settles. Has no effect while the same reason already applies.
+   * @param until returns the promise; called only if the reason does not apply yet
    */
   hold(reason: string, until: () => Promise<unknown>): void {
     if (this.#reasons.has(reason)) return;
@@ -175,12 +187,13 @@ export function bound(
     const { _chanInfo: session, _channel: channel } = channels.get(recipient) ?? {};
     close(of, recipient);
     if (session === undefined || channel !== undefined) return;
-    // The library would keep a session without requests, and close it any number of times.
+    // Without this code, the library would keep a session that had no requests, and would close the session any number
+    // of times.
     channels.remove(recipient);
     of.channelClose(session.outgoing.id);
   };
-  // OpenSSH servers announce their keys. The library would parse hundreds of keys, and keep each one until it is
-  // proved.
+  // OpenSSH servers announce their host keys. The library would parse hundreds of announced keys, and keep each key
+  // until the server proves it.
   check("GLOBAL_REQUEST", (name: string, wantsReply: boolean) => {
     if (name !== "hostkeys-00@openssh.com") return true;
     if (wantsReply) protocol.requestFailure();
@@ -191,7 +204,7 @@ export function bound(
   return brake;
 }
 
-/** True if data written to a connection waits for the socket or for the end of a key exchange. */
+/** Returns true if data written to a connection waits for the socket or for the end of a key exchange. */
 export function isCongested(connection: Client | Connection): boolean {
   const { _sock: socket, _protocol: protocol } = internalsOf(connection);
   return socket.writableNeedDrain || protocol._queue !== undefined;
@@ -221,8 +234,8 @@ async function exchanged(connection: Client | Connection): Promise<void> {
 const SHUT: ReadonlySet<unknown> = new Set(["eof", "closing", "closed"]);
 
 /**
- * Writes to a stream, and settles when the stream has accepted the data. A channel also waits for its connection.
- * Data that the peer can no longer receive is dropped.
+ * Writes to a stream, and settles when the stream has accepted the data. For a channel, also waits until the connection
+ * has accepted the data. Drops data that the peer can no longer receive.
  */
 export async function write(to: Writable, data: Buffer): Promise<void> {
   const { outgoing } = to as { readonly outgoing?: { readonly state: string } };
@@ -241,8 +254,8 @@ export async function write(to: Writable, data: Buffer): Promise<void> {
 }
 
 /**
- * Lets a session accept requests after the end of its client's input. The library refuses all of them, including
- * signals.
+ * Lets a session accept requests after the end of its client's input. Without this function, the library refuses all
+ * such requests, including signals.
  */
 export function takeLateRequests(session: Session): void {
   session.on("eof", () => {
@@ -270,18 +283,18 @@ export function ignoreErrors(channel: { readonly stderr: EventEmitter } & EventE
 }
 
 /**
- * Passes on all data of a stream at the receiver's speed. Does not pass on the end of the stream.
- * @param take settles when the receiver accepts more data
+ * Forwards all data of a stream at the receiver's speed. Does not forward the end of the stream.
+ * @param take forwards data; settles when the receiver accepts more data
  */
 export async function passOn(from: Readable, take: (data: Buffer) => Promise<void>): Promise<void> {
   try {
     for await (const data of from.iterator({ destroyOnReturn: false })) await take(data as Buffer);
   } catch {
-    // Reading ends early if the peer disconnects.
+    // The error is ignored: if the peer disconnects, reading ends early.
   }
 }
 
-/** The state of a waiting write, which the library keeps after the write. */
+/** The fields of a channel in which the library keeps a waiting write, even after the write has ended. */
 interface PendingWrite {
   _chunk?: unknown;
   _chunkcb?: unknown;
@@ -290,10 +303,11 @@ interface PendingWrite {
 }
 
 /**
- * Passes stdout and stderr of a device to a client at the client's speed. Both share the client's window. If both
- * wait for it, the library sends one output twice and never sends the other. So the two outputs take turns.
- * @param note called with output before it is passed on; the output waits until the call settles
- * @returns resolves when all output is passed on; never if the channel ends before that
+ * Forwards stdout and stderr of a device to a client at the client's speed. Stdout and stderr share the client's
+ * window. If both streams wait for the window, the library sends one output twice and never sends the other output. So
+ * the two streams take turns.
+ * @param note called with output before it is forwarded; the output waits until the call settles
+ * @returns resolves when all output is forwarded; never resolves if the channel ends earlier
  */
 export async function passOutput(
   channel: ServerChannel,

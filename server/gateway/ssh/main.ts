@@ -21,9 +21,10 @@ let service: ServiceClient | undefined;
 let entry: SshEntry | undefined;
 const terminals = new Map<RelayTicket, WebTerminal>();
 
-// The service has ended, so that no login can be decided or recorded.
+// If the service has ended, the process exits, because it can no longer decide or record logins.
 process.on("disconnect", () => process.exit(1));
-// Ctrl+C in a terminal signals the whole process group. The service ends this process itself.
+// Ctrl+C in a terminal sends a signal to all processes of the group. This process ignores the signal, because the
+// service ends it.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 
 process.on("message", (message: ToGatewayProcess) => {
@@ -89,7 +90,7 @@ async function openTerminal(
   await terminal.open();
 }
 
-/** Has an agent prove that it has the private key of its device. */
+/** Requires an agent to prove that it has the private key of its device. */
 async function prove(to: ServiceClient, { ticket, hostKey }: ReachedDevice): Promise<void> {
   let agent: AgentClient | undefined;
   try {
@@ -102,7 +103,7 @@ async function prove(to: ServiceClient, { ticket, hostKey }: ReachedDevice): Pro
   } catch (error) {
     to.log.error({ err: error }, "cannot report the proof of an agent's private key");
   } finally {
-    // End the connection only after the report: an earlier end would count as a failure.
+    // The connection ends only after the report, because an earlier end would count as a failed proof.
     agent?.end();
   }
 }

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { normalAddress } from "../../addresses.ts";
 
-/** Time that a proxy has to send its header, in milliseconds. */
+/** Maximum time, in milliseconds, for a proxy to send the PROXY protocol header. */
 const TIMEOUT = 5_000;
 /** Maximum length of a header in bytes. A header of version 2 with all extensions that proxies send is shorter. */
 const LONGEST = 2048;
@@ -11,8 +11,8 @@ const V2 = Buffer.from("\r\n\r\n\0\r\nQUIT\n", "latin1");
 const V2_HEAD = 16;
 
 /**
- * Returns the length of the header at the start of the received bytes; undefined while it is incomplete, 0 without a
- * header.
+ * Returns the length of the PROXY protocol header at the start of the received bytes. Returns undefined if the header
+ * is incomplete, and 0 if there is no header.
  */
 function headerLength(bytes: Buffer): number | undefined {
   if (startsWithSignature(bytes, V2)) {
@@ -23,7 +23,7 @@ function headerLength(bytes: Buffer): number | undefined {
   return end === -1 ? undefined : end + 2;
 }
 
-/** True if the bytes received so far match the start of a signature. */
+/** Returns true if the bytes received so far match the start of a signature. */
 function startsWithSignature(bytes: Buffer, signature: Buffer): boolean {
   const length = Math.min(bytes.length, signature.length);
   return bytes.subarray(0, length).equals(signature.subarray(0, length));
@@ -31,7 +31,7 @@ function startsWithSignature(bytes: Buffer, signature: Buffer): boolean {
 
 /**
  * Reads the PROXY protocol header (versions 1 and 2) of a trusted proxy's connection.
- * @returns the client's address; undefined if the proxy connects for itself, or sends no header in time
+ * @returns the client's address; undefined if the proxy opened the connection for itself, or sends no header in time
  * @throws Error the header is malformed, or the connection has ended
  */
 export function readProxied(socket: Socket): Promise<string | undefined> {
@@ -65,7 +65,7 @@ export function readProxied(socket: Socket): Promise<string | undefined> {
 }
 
 /**
- * Returns the client's address in a header; undefined if the header contains none.
+ * Returns the client's address in a header; undefined if the header contains no address.
  * @throws Error the header is malformed
  */
 function addressIn(header: Buffer): string | undefined {
@@ -79,14 +79,17 @@ function addressInText(header: string): string | undefined {
   return normalized(source ?? "");
 }
 
-/** Bytes of two addresses and two ports, by the address family in the upper half of the 14th byte (section 2.2). */
+/**
+ * Length of two addresses and two ports, in bytes, by address family. The upper half of the header's 14th byte contains
+ * the address family (section 2.2).
+ */
 const V2_ADDRESSES: Readonly<Record<number, number>> = { 1: 12, 2: 36 };
 
 function addressInBytes(header: Buffer): string | undefined {
   const [version, command] = [header.readUInt8(12) >> 4, header.readUInt8(12) & 0xf];
   if (version !== 2 || command > 1) throw new Error("malformed");
   const length = V2_ADDRESSES[header.readUInt8(13) >> 4];
-  // The proxy connects for itself (LOCAL), or for a client without an IP address.
+  // The proxy opened the connection for itself (LOCAL), or for a client without an IP address.
   if (command === 0 || length === undefined) return undefined;
   if (header.length < V2_HEAD + length) throw new Error("malformed");
   const bytes = header.subarray(V2_HEAD, V2_HEAD + (length - 4) / 2);

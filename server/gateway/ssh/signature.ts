@@ -12,13 +12,13 @@ export interface KeySignature {
   readonly signature: Buffer;
   /** The signed bytes. */
   readonly signed: Buffer;
-  /** The digest of an RSA signature; undefined for SHA-1 and for other keys. */
+  /** The digest of an RSA signature; undefined for RSA signatures with SHA-1 and for keys of other types. */
   readonly digest: string | undefined;
 }
 
 /**
- * Returns true if a signature is valid. Accepts all types of stored keys, except DSA keys and RSA signatures with
- * SHA-1, which can be forged.
+ * Returns true if a signature is valid. Accepts all types of stored keys, except DSA keys. Rejects RSA signatures with
+ * SHA-1, because they can be forged.
  */
 export function isValidSignature({ key, signature, signed, digest }: KeySignature): boolean {
   try {
@@ -36,10 +36,13 @@ export function isValidSignature({ key, signature, signed, digest }: KeySignatur
 
 /** The flag by which a security key reports that its user has touched it. */
 const TOUCHED = 0x01;
-/** Bytes of a security key's flags and counter. */
+/** Length of a security key's flags and counter, in bytes. */
 const STATE = 5;
 
-/** Verifies the signature of a FIDO security key, and that its user has touched it (OpenSSH, PROTOCOL.u2f). */
+/**
+ * Verifies the signature of a FIDO security key, and checks that the user has touched the security key (OpenSSH,
+ * PROTOCOL.u2f).
+ */
 function isValidTouchSignature(type: string, key: Buffer, signature: Buffer, signed: Buffer): boolean {
   const state = signature.subarray(-STATE);
   const signatureBytes = signature.subarray(0, -STATE);
@@ -76,7 +79,7 @@ function stringsOf(bytes: Buffer, count: number): Buffer[] {
   });
 }
 
-/** Pads or cuts a number to 32 bytes. */
+/** Returns the bytes of a number, padded or truncated to 32 bytes. */
 const to32Bytes = (number: Buffer): Buffer => Buffer.concat([Buffer.alloc(32), number]).subarray(-32);
 
 const edKey = (point: Buffer): KeyObject =>

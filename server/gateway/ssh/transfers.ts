@@ -4,7 +4,7 @@ export type ProgramRequest =
   | { readonly request: "exec"; readonly command: string }
   | { readonly request: "subsystem"; readonly name: string };
 
-/** A file transfer. A session shows its size but not its content. */
+/** A file transfer. The events of a session contain the size of a transfer but not its content. */
 export interface Transfer {
   readonly program: string;
   /** The direction, as seen from the client. */
@@ -12,15 +12,15 @@ export interface Transfer {
 }
 
 /**
- * Characters with which a shell can run several programs or a different program. The gateway records commands with
- * these characters, because such commands may do more than transfer files.
+ * Characters that can make a shell run several programs or a different program. The gateway records commands with these
+ * characters, because such commands may do more than transfer files.
  */
 const SHELL_SYNTAX = /[;&|<>()$`\n\r]/;
 
 /** The options of scp at the remote end of a copy. Other options run programs, or take the next word as their value. */
 const SCP_OPTION = /^-[dfpqrtv]+$/;
 
-/** Returns the transfer that a request starts; undefined if the request is no transfer or may be none. */
+/** Returns the transfer that a request starts; undefined if the request is not certainly a file transfer. */
 export function transferOf(request: ProgramRequest): Transfer | undefined {
   if (request.request === "shell") return undefined;
   if (request.request === "subsystem") return { program: request.name, direction: "both" };

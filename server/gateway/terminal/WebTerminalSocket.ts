@@ -15,7 +15,7 @@ import type { RelayTicket, RequestedTerminal, TerminalSize } from "../protocol.t
 const PING = 30_000;
 /** Time during which size changes of a terminal are combined, in milliseconds. */
 const RESIZING = 50;
-/** The text that a browser shows for any refusal. */
+/** The text that a browser shows for a refused login, whatever the reason. */
 const DENIED = "Permission denied";
 
 /** A message of a browser: input, as bytes or base64, or a new size of its terminal. */
@@ -44,7 +44,7 @@ export class WebTerminalSocket extends WebSocketHandler {
     this.#requested = requested;
   }
 
-  /** Returns a WebSocket that only shows why the terminal is refused. */
+  /** Returns the handler of a WebSocket that only shows why the terminal is refused. */
   static refused(reason: string): WebSocketHandler {
     return webSocketHandler((socket) => {
       socket.on("error", () => {});
@@ -55,7 +55,7 @@ export class WebTerminalSocket extends WebSocketHandler {
   begin(socket: WebSocket): void {
     socket.on("error", () => {});
     socket.on("message", (data) => this.#receive(socket, data));
-    // Input that arrives before the shell is open waits in the connection.
+    // Reading pauses, so that input that arrives before the shell is open waits in the connection.
     socket.pause();
     keepAlive(socket);
     socket.on("close", () => {
@@ -80,11 +80,11 @@ export class WebTerminalSocket extends WebSocketHandler {
     this.#process.send({ kind: "terminal", ticket: this.#ticket, requested: this.#requested });
   }
 
-  /** Passes on the output of the gateway process: output of the shell, or the reason why there is no shell. */
+  /** Forwards the output of the gateway process: output of the shell, or the reason why no shell was opened. */
   #join(socket: WebSocket, stream: Duplex): void {
     this.#stream = stream;
     if (socket.readyState !== socket.OPEN) stream.destroy();
-    // Text frames must be cut between characters.
+    // The decoder splits the output between characters, because each text frame must contain whole characters.
     const decoder = new StringDecoder("utf8");
     const toBrowser = new Writable({
       write: (output: Buffer, _encoding, done) => {
@@ -95,7 +95,7 @@ export class WebTerminalSocket extends WebSocketHandler {
     });
     toBrowser.on("error", () => socket.terminate());
     stream.pipe(toBrowser);
-    // The stream may also end before its last output.
+    // The stream can also close without an end event, before its last output.
     stream.on("close", () => toBrowser.end());
     toBrowser.on("close", () => leave(socket));
     socket.resume();
@@ -122,7 +122,7 @@ export class WebTerminalSocket extends WebSocketHandler {
     }, RESIZING);
   }
 
-  /** Passes the last size on, unless that has already happened. */
+  /** Sends the last terminal size to the gateway process, if the size was not yet sent. */
   #resize(): void {
     const [ticket, size] = [this.#ticket, this.#size];
     this.#size = undefined;
@@ -146,7 +146,7 @@ function readMessage(text: string): z.output<typeof fromBrowser> | undefined {
   }
 }
 
-/** Shows a reason if there is one, and closes the WebSocket. */
+/** Closes the WebSocket. Shows the reason first, if a reason is given. */
 function leave(socket: WebSocket, reason?: string): void {
   if (socket.readyState !== socket.OPEN) return;
   if (reason !== undefined) socket.send(reason);

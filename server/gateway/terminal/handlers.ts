@@ -31,7 +31,10 @@ const terminalTicket = z.object({
   userId: z.string().optional(),
 });
 
-/** Creates a terminal ticket. It is stored sealed in the database, because another instance may open the terminal. */
+/**
+ * Creates a terminal ticket. The ticket's content is stored encrypted in the database, because another instance may
+ * open the terminal.
+ */
 export const openWebTerminal: Handler<PublicOperations["openWebTerminal"]> = async (context) => {
   const { services, body, request } = context;
   checkCredential(body);
@@ -52,8 +55,8 @@ export const openWebTerminal: Handler<PublicOperations["openWebTerminal"]> = asy
 };
 
 /**
- * Returns the user whose token the request carries. The operation needs no token, so that an invalid token counts as
- * no token: the password or the key decides.
+ * Returns the user of the token in the request. The operation needs no token, because the password or the key
+ * authorizes the login. So an invalid token counts as absent.
  */
 async function userOf(services: Services, { authorization }: RequestFacts): Promise<string | undefined> {
   if (authorization === undefined) return undefined;
@@ -76,7 +79,7 @@ function checkCredential({ password, fingerprint, signature }: TicketRequest): v
 }
 
 /**
- * Opens a web terminal. The terminal itself shows errors, because browsers do not show the response to a refused
+ * Opens a web terminal. Errors appear in the terminal itself, because browsers do not show the response to a refused
  * WebSocket.
  */
 export const streamWebTerminal =
@@ -98,8 +101,8 @@ export const streamWebTerminal =
   };
 
 /**
- * Returns the user if it is a member of the device's namespace; undefined otherwise. The end of the membership also
- * ends the session, but only for members.
+ * Returns the user if the user is a member of the device's namespace; undefined otherwise. The session of a member ends
+ * when the membership ends.
  */
 async function memberOf(
   services: Services,
@@ -111,7 +114,7 @@ async function memberOf(
   return role === null ? undefined : userId;
 }
 
-/** Takes a ticket, which is valid once; undefined if there is no such ticket. */
+/** Deletes a ticket and returns its content; undefined if the ticket does not exist. A ticket is valid once. */
 async function takeTicket(
   services: Services,
   token: string,
@@ -124,7 +127,10 @@ async function takeTicket(
   return terminalTicket.parse(JSON.parse(services.sealer.open(row.sealed, sealPurpose(digest))));
 }
 
-/** Decides a terminal login like an SSH login. The browser's signature replaces SSH's proof of a key. */
+/**
+ * Decides a terminal login by the same rules as an SSH login. The browser's signature replaces the signature of the SSH
+ * protocol.
+ */
 async function admitTerminal(
   services: Services,
   ticket: z.output<typeof terminalTicket>,
@@ -147,7 +153,10 @@ async function admitTerminal(
   return { admission: await admit(services, { ...question, key }), key };
 }
 
-/** True if a key has signed a login name in the console's way: RSA with SHA-1, Ed25519 without a digest. */
+/**
+ * Returns true if the signature of a login name is valid. The console signs with SHA-1 for RSA keys, and without a
+ * separate digest for Ed25519 keys.
+ */
 function hasSigned(key: Buffer, login: string, signature: string): boolean {
   const parsed = ssh2.utils.parseKey(key);
   if (parsed instanceof Error) return false;

@@ -13,19 +13,22 @@ import { KEPT_LIFE, type TokenClaims, verifyToken } from "./tokens.ts";
 type UserClaims = TokenClaims & { readonly claims: "user" };
 type DeviceClaims = TokenClaims & { readonly claims: "device" };
 
-/** Returns the error for a credential that is not accepted. */
+/** Returns the error for a credential that the service does not accept. */
 export const credentialRefusal = () => new UnauthenticatedError("missing or malformed jwt or API token");
 
-/** The credential of a request. The database lookup that finds its owner and validity comes later. */
+/**
+ * The credential in the headers of a request. A later database lookup finds the owner and the validity of the
+ * credential.
+ */
 export type Credential =
   | { readonly kind: "apikey"; readonly digest: string }
   | { readonly kind: "token"; readonly claims: TokenClaims };
 
 /**
  * Reads the credential of a request, and verifies a token's signature. An API key takes precedence over a token, even
- * if the key is not valid. An empty header counts as absent. A token without `Bearer` is accepted too (rules section
- * 1).
- * @throws UnauthenticatedError no credential, or a token that is not valid
+ * if the API key is not valid. An empty header counts as absent. A token without `Bearer` is accepted too (rules
+ * section 1).
+ * @throws UnauthenticatedError the request has no credential, or an invalid token
  */
 export async function readCredential(services: Services, headers: IncomingHttpHeaders): Promise<Credential> {
   const key = headers["x-api-key"];
@@ -64,8 +67,8 @@ async function authenticateUser(services: SqlServices, claims: UserClaims): Prom
 }
 
 /**
- * Authenticates a device. Its token is void after the device enrolls again. In a namespace that requires a proof of
- * the private key, a token without the proof is void.
+ * Authenticates a device by its token. The token becomes invalid when the device enrolls again. If the namespace
+ * requires a proof of the private key, a token that was issued without this proof is invalid.
  */
 async function authenticateDevice(
   services: SqlServices,
@@ -79,7 +82,7 @@ async function authenticateDevice(
       WHERE "Device"."uid" = ${uid} AND "Device"."tenantId" = ${tenant}`,
   );
   if (!device || device.status === "removed") throw credentialRefusal();
-  // Tokens of earlier versions contain only the second of the enrollment.
+  // Tokens that earlier versions issued contain the enrollment time in seconds, without milliseconds.
   if (Math.floor(device.createdAt.getTime() / 1000) * 1000 > enrolledAt.getTime()) throw credentialRefusal();
   if (device.deviceProof === "required" && !proven) throw credentialRefusal();
   return { kind: "device", tenant, uid, proven, expired };
@@ -95,9 +98,9 @@ interface CallerRow {
 }
 
 /**
- * Returns the present state of a token's user, with the role in the token's namespace (null without a membership).
- * The service reads it with every request, so that changes take effect at once. Returns undefined for a void token:
- * the user is deleted or unconfirmed, or the tokens are revoked.
+ * Returns the present state of a token's user, with the role in the token's namespace (null without a membership). The
+ * service reads this state with every request, so that changes take effect at once. Returns undefined if the user is
+ * deleted or unconfirmed, or if the token is revoked.
  */
 async function presentUser(
   services: SqlServices,
@@ -120,7 +123,7 @@ async function presentUser(
   return { tokenVersion, token: { id: jti, endsAt, isKept }, role };
 }
 
-/** Returns the time until which a kept token of an earlier version is valid; undefined for any other token. */
+/** Returns the expiry time of a token that stayed valid after a password change; undefined for any other token. */
 function keptUntil({ keptToken, keptUntil: end }: CallerRow, jti: string, now: Date): Date | undefined {
   if (keptToken !== jti || end === null) return undefined;
   return hasEnded(end.getTime(), now.getTime(), KEPT_LIFE) ? undefined : end;

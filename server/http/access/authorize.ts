@@ -6,7 +6,7 @@ import type { Services, SqlServices } from "../../services.ts";
 import { authenticate, type Credential, credentialRefusal, readCredential, roleIn } from "./authenticate.ts";
 import type { Caller, DeviceCaller, Member, NamedTenant } from "./identity.ts";
 
-/** Operations that return 404 for a token without a namespace; others return 403 (rules section 1.5). */
+/** Operations that return 404 for a token without a namespace. All other operations return 403 (rules section 1.5). */
 const NOT_FOUND_WITHOUT_NAMESPACE: ReadonlySet<string> = new Set([
   "getTags",
   "renameTag",
@@ -15,8 +15,8 @@ const NOT_FOUND_WITHOUT_NAMESPACE: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Operations that accept an expired device token. Agents of 0.19 use the token of their start for signatures, and
- * never request another token when a tunnel is refused.
+ * Operations that accept an expired device token. For signatures, agents of version 0.19 use the token that they
+ * received at their start. They also never request a new token after the service has refused a tunnel.
  */
 const WITH_EXPIRED_TOKEN: ReadonlySet<string> = new Set(["deviceConnection", "authSshPublicKey"]);
 
@@ -26,10 +26,12 @@ const kindOf = (caller: Caller) => (caller.kind === "user" ? "jwt" : caller.kind
 
 /**
  * Checks that the caller may use the operation, by its `auth`, `scope` and `minRole`.
- * @param tenant the `{tenant}` of the path; undefined if the path has none or no namespace can have the id
+ * @param tenant the `{tenant}` of the path; undefined if the path has no `{tenant}`, or an id that no namespace can
+ * have
  * @param uid the `{uid}` of the path, unvalidated
- * @returns the handler's identity: the caller, or for an operation of a namespace the member
- * @throws ForbiddenError wrong kind of credential, other namespace, other device, or role too low
+ * @returns the identity for the handler: a member for an operation on a namespace, otherwise the caller
+ * @throws ForbiddenError the credential has the wrong kind or is for another namespace or device, or the role is too
+ * low
  * @throws NotFoundError the namespace does not exist
  */
 export async function authorize(
@@ -47,7 +49,8 @@ export async function authorize(
   }
   if (operation.scope === "user" || operation.scope === "public") return caller;
   if (operation.scope === "device" && caller.kind === "device") return ownDevice(caller, uid);
-  // The path contains a session id. The handler searches only the device's own sessions.
+  // The `{uid}` of this path is a session id, so it is not compared with the device. The handler searches only the
+  // device's own sessions.
   if (operation.scope === "session" && caller.kind === "device") return caller;
   const member =
     operation.scope === "member"
@@ -60,7 +63,7 @@ export async function authorize(
 }
 
 function ownDevice(caller: DeviceCaller, uid: string | undefined): DeviceCaller {
-  if (uid !== undefined && uid !== caller.uid) throw new ForbiddenError("the token is another device's");
+  if (uid !== undefined && uid !== caller.uid) throw new ForbiddenError("the token is for another device");
   return caller;
 }
 
@@ -99,7 +102,10 @@ async function memberOfPath(
 
 const roleOf = (caller: Caller): Role | null => (caller.kind === "device" ? null : caller.role);
 
-/** Returns the error for another namespace: 404 if it does not exist, else 403 (rules section 5.5). */
+/**
+ * Returns the error for a namespace that the credential is not for: 404 if the namespace does not exist, else 403
+ * (rules section 5.5).
+ */
 async function otherNamespace(
   services: SqlServices,
   tenantId: string | undefined,
@@ -115,11 +121,11 @@ const unknownNamespace = () => new NotFoundError("no such namespace");
 declare module "fastify" {
   interface FastifyRequest {
     /**
-     * The authorized sender of the request; null for a public operation. On the private listener, it is the namespace
-     * of the request.
+     * The authorized sender of the request; null for a public operation. On the private listener, the identity is the
+     * namespace of the request.
      */
     identity: Caller | Member | NamedTenant | null;
-    /** The verified credential of the sender; null if the operation needs none. */
+    /** The verified credential of the sender; null if the operation needs no credential. */
     credential: Credential | null;
   }
 }
@@ -146,15 +152,16 @@ export async function identify(
 }
 
 /**
- * Authenticates and authorizes every request before its body is read. Values are validated later, so that a client
- * without access learns nothing about them (rules section 8). This step needs only the tenant of the path.
+ * Authenticates and authorizes every request before its body is read. Values of the request are validated later, so
+ * that a client without access does not receive validation errors (rules section 8). This step reads only the
+ * credential and the path.
  */
 export function authorizeRequests(app: FastifyInstance, services: Services): void {
   app.decorateRequest("identity", null);
   app.decorateRequest("credential", null);
   app.addHook("onRequest", async (request) => {
     const { operation } = request.routeOptions.config;
-    // A public operation ignores credentials (clients section 2). An unserved path has no operation either; its
+    // A public operation ignores credentials (clients section 2). A path that no route serves has no operation; its
     // response is 404.
     if (operation === undefined || operation.scope === "public") return;
     request.credential = await readCredential(services, request.headers);

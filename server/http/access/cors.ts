@@ -23,7 +23,8 @@ const PREFLIGHT_AGE = 600;
 export async function allowOrigins(app: FastifyInstance, origins: readonly string[]): Promise<void> {
   if (origins.length === 0) return;
   app.addHook("onRoute", (route) => {
-    // The plugin adds its own route for preflight requests, and cannot declare access for it.
+    // The plugin adds its own route for preflight requests, and cannot declare the access of this route. So the access
+    // is declared here.
     if (route.method === "OPTIONS" && route.url === "*") {
       route.config = { ...route.config, publicBecause: "browser preflight request for the allowed origins" };
     }

@@ -3,7 +3,10 @@ import type { FastifyInstance } from "fastify";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** The contract's operation that the route serves. It declares the credentials and roles that may call it. */
+    /**
+     * The contract's operation that the route serves. The operation declares the credentials and roles that may call
+     * it.
+     */
     operation?: Operation;
     /** The reason why a route that is not an operation is open to every client. */
     publicBecause?: string;
@@ -13,8 +16,8 @@ declare module "fastify" {
 }
 
 /**
- * Denies by default: a route that is added later without declared access throws. A forgotten check prevents the
- * server's start instead of leaving the route open.
+ * Makes the app throw when a route without declared access is added. So a forgotten declaration prevents the start of
+ * the service, and does not leave the route open.
  */
 export function requireDeclaredAccess(app: FastifyInstance): void {
   app.addHook("onRoute", (route) => {

@@ -6,8 +6,8 @@ export interface UserToken {
   /** Expiry time of the token. */
   readonly endsAt: Date;
   /**
-   * True if the token stayed valid after a password change that was made with it. That change ended the user's other
-   * tokens. The service does not renew a kept token.
+   * True if the user changed the password with this token. The change ended the user's other tokens, and this token
+   * stayed valid. The service does not renew such a token.
    */
   readonly isKept: boolean;
 }
@@ -16,17 +16,17 @@ export interface UserCaller {
   readonly kind: "user";
   readonly userId: string;
   readonly username: string;
-  /** The user's token version when the token was accepted. The token is void once the user has a newer version. */
+  /** The user's token version when the token was accepted. The token is invalid if the user has a newer version. */
   readonly tokenVersion: number;
   /** The user's token; null if another credential authenticated the user. */
   readonly token: UserToken | null;
-  /** The token's namespace; empty if it has none. */
+  /** The token's namespace; empty if the token has no namespace. */
   readonly tenant: string;
-  /** The user's present role in that namespace; null without a role. */
+  /** The user's present role in that namespace; null if the user has no role. */
   readonly role: Role | null;
 }
 
-/** An API key. It belongs to one namespace and to no user. */
+/** An API key. An API key has one namespace and no user. */
 export interface KeyCaller {
   readonly kind: "apikey";
   readonly name: string;
@@ -39,7 +39,7 @@ export interface DeviceCaller {
   readonly kind: "device";
   readonly tenant: string;
   readonly uid: string;
-  /** True if the agent received the token for a proof of the device's private key. */
+  /** True if the agent received the token after it proved that it has the device's private key. */
   readonly proven: boolean;
   /** True if the token has expired. The agent can then only open tunnels and have logins signed. */
   readonly expired: boolean;
@@ -56,21 +56,21 @@ interface CallerKinds {
   internal: never;
 }
 
-/** A caller with the operation's namespace and the caller's role in that namespace. */
+/** A caller, the operation's namespace, and the caller's role in that namespace. */
 export interface Member<C extends Caller = Caller> {
   readonly caller: C;
   readonly tenant: string;
   readonly role: Role;
 }
 
-/** The namespace in a trusted service's request. It may not exist. */
+/** The namespace in a trusted service's request. The namespace does not necessarily exist. */
 export interface NamedTenant {
   readonly tenant: string;
 }
 
 type CallerOf<O extends Operation> = CallerKinds[O["auth"][number]];
 
-/** The identity that a handler receives, by the operation's scope and credentials. */
+/** The identity that a handler receives, which depends on the operation's scope and credentials. */
 export type IdentityOf<O extends Operation> = O["scope"] extends "public" | "internal"
   ? null
   : O["scope"] extends "user"

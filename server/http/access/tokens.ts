@@ -7,8 +7,8 @@ import type { Services } from "../../services.ts";
 import type { UserToken } from "./identity.ts";
 
 /**
- * Maximum life of a kept token in milliseconds (rules D48). A password change keeps the token that made it, and ends
- * the user's other tokens.
+ * Maximum life, in milliseconds, of a token that stays valid after a password change (rules D48). The change keeps the
+ * token that was used for it, and ends the user's other tokens.
  */
 export const KEPT_LIFE = 60 * 60_000;
 /** Life of a user's token in seconds (rules section 2). */
@@ -37,9 +37,9 @@ export type TokenClaims =
 export interface TokenDevice {
   readonly uid: string;
   readonly tenant: string;
-  /** True if the device has proven its private key. */
+  /** True if the agent had proven the device's private key when it received the token. */
   readonly proven: boolean;
-  /** Time of the enrollment. A device that is deleted and enrolls again has another token. */
+  /** Time of the enrollment. If a device is deleted and enrolls again, its new token contains a later time. */
   readonly enrolledAt: Date;
 }
 
@@ -51,20 +51,23 @@ interface UserTokenSubject {
   readonly username: string;
   readonly mfa: boolean;
   readonly tokenVersion: number;
-  /** The token's namespace; empty without a namespace. */
+  /** The token's namespace; empty if the token has no namespace. */
   readonly tenant: string;
 }
 
-/** Version number of kept tokens. Their validity depends only on their id. */
+/**
+ * Version number of tokens that stay valid after a password change. The validity of these tokens depends only on their
+ * id.
+ */
 const NO_VERSION = -1;
 
-/** The services that sign a token need. */
+/** The services that are necessary to sign a token. */
 type Signing = Pick<Services, "keys" | "now">;
 
 /**
  * Creates a token for 72 hours. The token contains no role; the service reads the role with every request (rules
  * section 1.4).
- * @param kept a token that is not renewed: the new token has its id and its expiry
+ * @param kept a token that must not be renewed; the new token has the id and the expiry of this token
  */
 export function signUserToken(
   services: Signing,
@@ -87,8 +90,8 @@ function signDeviceToken(services: Services, device: TokenDevice): Promise<strin
   return sign(services, claims, { jti: randomUUID(), end });
 }
 
-// Uses Node's own function, which runs in its thread pool. jose uses Web Crypto, which takes 0.04 ms more of the
-// event loop, an eighth of a device's first report.
+// Tokens are signed with Node's own function, which runs in Node's thread pool. The library jose uses Web Crypto, which
+// takes 0.04 ms more of the event loop. This is an eighth of the time of a device's first report.
 const signBytes = promisify(signInPool);
 
 const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString("base64url");
@@ -116,12 +119,14 @@ async function sign(
 }
 
 /**
- * Returns the claims of a token that this service signed, if the token is complete and valid now; else undefined.
+ * Returns the claims of a token that this service signed, if the token is complete and valid now. Returns undefined
+ * otherwise.
  * @throws Error the service cannot read the database, which may contain the token's key
  */
 export async function verifyToken(services: Services, token: string): Promise<TokenClaims | undefined> {
   const kid = keyIdOf(token);
-  // Every token needs this lookup, even a cached token: a key that is no longer trusted ends its tokens.
+  // The service looks up the key of every token, even of a cached token, because tokens are invalid if their key is no
+  // longer trusted.
   const publicKey = kid === undefined ? undefined : await services.keys.find(kid);
   if (publicKey === undefined) return undefined;
   const second = seconds(services.now());
@@ -130,8 +135,7 @@ export async function verifyToken(services: Services, token: string): Promise<To
   try {
     return await checkToken(services, publicKey, token);
   } catch (error) {
-    // The caller learns only that the token is not accepted, not the reason. A device's expired token still opens
-    // tunnels.
+    // The response contains no reason why the token is not accepted. An expired token of a device still opens tunnels.
     const claims = error instanceof errors.JWTExpired ? claimsOf(error.payload, second) : undefined;
     return claims?.claims === "device" ? claims : undefined;
   }
@@ -151,7 +155,7 @@ async function checkToken(
   token: string,
 ): Promise<TokenClaims | undefined> {
   const { payload } = await jwtVerify(token, publicKey, {
-    // The algorithm is fixed, so that no token can select a weaker one.
+    // The algorithm is fixed, so that no token can select a weaker algorithm.
     algorithms: ["RS256"],
     currentDate: services.now(),
   });
@@ -164,7 +168,7 @@ async function checkToken(
 }
 
 /**
- * Returns the claims of a token's payload; undefined if they are incomplete.
+ * Returns the claims of a token's payload; undefined if the claims are incomplete.
  * @param second the present Unix second
  */
 function claimsOf(payload: JWTPayload, second: number): TokenClaims | undefined {
@@ -192,9 +196,9 @@ interface VerifiedToken {
 }
 
 /**
- * Returns a function that keeps one cache for each signing key. The cached tokens of a replaced key are freed with
- * the key.
- * @param max entries per key
+ * Returns a function that returns the cache of a signing key. When a replaced key is freed, its cached tokens are freed
+ * too.
+ * @param max maximum number of entries per key
  */
 function cachePerKey<Value extends {}>(max: number): (key: KeyObject) => LRUCache<string, Value> {
   const caches = new WeakMap<KeyObject, LRUCache<string, Value>>();
@@ -211,8 +215,9 @@ function cachePerKey<Value extends {}>(max: number): (key: KeyObject) => LRUCach
 const verifiedBy = cachePerKey<VerifiedToken>(20_000);
 
 /**
- * Returns the claims of a token that the key has verified before, if it is valid now. Only the signature is cached:
- * the service still reads the caller's permissions from the database with every request.
+ * Returns the cached claims of a token that was verified with the key before, if the token is valid now; else
+ * undefined. Only the signature is cached: the service still reads the caller's permissions from the database with
+ * every request.
  * @param second the present Unix second
  */
 export function recallToken(publicKey: KeyObject, token: string, second: number): TokenClaims | undefined {
@@ -226,12 +231,13 @@ export function recallToken(publicKey: KeyObject, token: string, second: number)
 const deviceTokens = cachePerKey<{ readonly token: string; readonly issued: number }>(100_000);
 
 /**
- * Returns a token for a device. Returns the last token of this process while its signing key is current and half of
- * its life is left, since a signature costs more than the rest of a report.
+ * Returns a token for a device. A signature costs more than the rest of a device report. So the function returns the
+ * last token of this process again while the token's signing key is current and at least half of the token's life
+ * remains.
  */
 export async function deviceToken(services: Services, device: TokenDevice): Promise<string> {
   const tokens = deviceTokens(services.keys.privateKey);
-  // The tenant is an input of the uid's digest.
+  // The key needs no tenant, because the uid is a digest that includes the tenant.
   const name = `${device.uid} ${device.proven} ${device.enrolledAt.getTime()}`;
   const known = tokens.get(name);
   const second = seconds(services.now());

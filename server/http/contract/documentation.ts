@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import type { FastifyInstance } from "fastify";
 
 /**
- * Returns the HTML page.
+ * Returns the HTML page that shows the OpenAPI document.
  * @param assets folder of the page's files, relative to the page's own address
  */
 const pageAt = (assets: string) => `<!doctype html>
@@ -19,7 +19,7 @@ const pageAt = (assets: string) => `<!doctype html>
 </html>
 `;
 
-// Credentials that a reader enters stay in the page's memory, and no other site validates the document. The
+// The page keeps entered credentials only in memory, and sends the document to no validator on another site. The
 // document's address is relative to this script's folder, since the page has two addresses.
 const START = `SwaggerUIBundle({
   url: new URL("../openapi.json", document.currentScript.src).href,
@@ -31,7 +31,10 @@ const START = `SwaggerUIBundle({
 });
 `;
 
-/** Headers that restrict the page to its own files and to calls of this service. No other page may frame it. */
+/**
+ * Headers that restrict the page to its own files and to requests to this service. No other page may show this page in
+ * a frame.
+ */
 const PAGE_HEADERS = {
   "Content-Security-Policy": [
     "default-src 'none'",
@@ -46,8 +49,8 @@ const PAGE_HEADERS = {
   "Referrer-Policy": "no-referrer",
 };
 
-// Only the package's files are used, because its routes would not declare access. The package contains Swagger UI
-// without the telemetry that Swagger UI's own package installs.
+// The service uses only the files of `@fastify/swagger-ui`, because the routes of this package would not declare
+// access. The files contain Swagger UI without the telemetry that Swagger UI's own package installs.
 const read = (name: string) =>
   readFileSync(fileURLToPath(import.meta.resolve(`@fastify/swagger-ui/static/${name}`)));
 

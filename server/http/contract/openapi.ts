@@ -51,7 +51,7 @@ const headers = {
     schema: { type: "integer", minimum: 0 },
   },
   "X-Account-Lockout": {
-    description: "Unix second at which the lockout of source and user ends; 0 without a lockout",
+    description: "Unix second at which the lockout of this user from this source ends; 0 without a lockout",
     schema: { type: "integer", minimum: 0 },
   },
   ETag: {
@@ -112,7 +112,9 @@ const content = (schema: Json, mediaType = JSON_TYPE, texts: readonly string[] =
   },
 });
 
-/** Returns an operation id for a path. Ids must be unique in the document, and each alias is a separate entry. */
+/**
+ * Returns an operation id for a path. Ids must be unique in the document, and each alias of a path is a separate entry.
+ */
 function operationId({ id, aliases }: Operation, path: string): string {
   const alias = aliases.indexOf(path);
   if (alias < 0) return id;
@@ -147,7 +149,7 @@ function describe(operation: Operation, path: string, components: Components, er
 
 function describeSuccess({ status, mayBeEmpty }: Operation["success"]): string {
   if (status === 101) return "A WebSocket";
-  return mayBeEmpty ? "Done; the body may be absent" : "Done";
+  return mayBeEmpty ? "Done; the response may have no body" : "Done";
 }
 
 function responses(operation: Operation, components: Components, error: Json): Json {
@@ -188,7 +190,7 @@ function responses(operation: Operation, components: Components, error: Json): J
   };
 }
 
-/** Body of errors that Node and Fastify return. They add their own fields to the message. */
+/** Body of errors that Node and Fastify return. These bodies contain other fields in addition to the message. */
 const CONNECTION_ERROR = {
   type: "object",
   properties: { message: { type: "string" } },
@@ -236,8 +238,8 @@ const TOO_MANY = "too many requests; retry after the seconds in Retry-After";
 const WRONG_TYPE = "the body is not JSON, or a value has the wrong JSON type";
 
 /**
- * Errors of HTTP itself, which every operation may return: their descriptions, by status. They occur before the
- * request is read, so they have no `X-Request-ID`. Only a 503 may occur later.
+ * Descriptions, by status, of HTTP errors that every operation may return. These errors occur before the service has
+ * read the request, so the responses have no `X-Request-ID`. Only a 503 can also occur later.
  */
 export const CONNECTION_ERRORS: Readonly<Record<number, string>> = {
   408: "the request took longer than 30 seconds to arrive",
@@ -246,8 +248,8 @@ export const CONNECTION_ERRORS: Readonly<Record<number, string>> = {
 };
 
 /**
- * Returns the errors that an operation may return besides those in its contract: their descriptions, by status (rules
- * sections 1, 6 and 8). The contract lists the errors that clients need to distinguish.
+ * Returns descriptions, by status, of the errors that an operation may return in addition to the errors in its contract
+ * (rules sections 1, 6 and 8). The contract lists the errors that clients need to distinguish.
  */
 export function commonErrors(operation: Operation): Readonly<Record<number, string>> {
   const errors: Record<number, string> = { 400: MALFORMED };
@@ -257,7 +259,7 @@ export function commonErrors(operation: Operation): Readonly<Record<number, stri
     if (operation.method !== "GET") errors[404] = NOT_FOUND;
   }
   if (namesObject(operation)) errors[404] = NOT_FOUND;
-  // The service reads bodies even if the operation has none.
+  // The service reads the body of a request even if the operation has no body.
   if (operation.method !== "GET") {
     errors[413] = `the body is larger than ${operation.bodyLimit / 1024} KiB`;
     errors[415] = CONTENT_TYPE;
@@ -275,7 +277,8 @@ export class Components {
 
   /**
    * Returns the OpenAPI schema of a zod schema.
-   * @param io whether clients send or receive the value: defaults and limits differ
+   * @param io `input` if clients send the value, `output` if clients receive it; the schemas have different defaults
+   * and limits
    */
   schemaOf(schema: z.ZodType, io: "input" | "output"): Json {
     const {
@@ -288,8 +291,7 @@ export class Components {
       unrepresentable: "any",
       override: ({ zodSchema, jsonSchema }) => {
         if (zodSchema._zod.def.type === "catch") dropLimits(jsonSchema);
-        // zod's own registry contains the descriptions and the rules of refinements; the registry of the models does
-        // not.
+        // The descriptions and the rules of refinements are in zod's own registry, not in the registry of the models.
         Object.assign(jsonSchema, z.globalRegistry.get(zodSchema));
       },
     });
@@ -298,12 +300,15 @@ export class Components {
   }
 }
 
-/** Removes the limits of a value that the service replaces instead of rejecting. No client can violate them. */
+/**
+ * Removes the limits of a value that the service replaces with a valid value instead of rejecting it, because a client
+ * cannot violate such limits.
+ */
 function dropLimits(schema: z.core.JSONSchema.BaseSchema): void {
   delete schema.enum;
 }
 
-/** Changes zod's references to named schemas into OpenAPI's references. */
+/** Converts zod's references to named schemas to references of OpenAPI. */
 function named(schema: object): Json {
   const text = JSON.stringify(schema, (key, value) =>
     key === "id" && typeof value === "string" ? undefined : value,

@@ -7,9 +7,9 @@ type Serializer = (body: unknown) => string;
 const serializers = new WeakMap<z.ZodType, Serializer>();
 
 /**
- * Creates the serializer of a response, which is several times faster than zod. It omits keys that the contract does
- * not have, and throws when a body lacks a required key. The serializer is compiled at its first use: few instances
- * use all serializers, and compiling all takes a fifth of the start.
+ * Creates the serializer of a response, which is several times faster than zod. The serializer omits keys that are not
+ * in the contract, and throws if a body lacks a required key. It is compiled at its first use, because few instances
+ * use all serializers and compiling all of them takes a fifth of the start time.
  */
 export function serializerOf(schema: z.ZodType): Serializer {
   return (body) => {
@@ -27,8 +27,8 @@ function responseSchema(schema: z.ZodType): JsonSchema {
 }
 
 /**
- * Reduces a schema to its shape. Checks of values (formats, patterns, limits) would cost time in every response; the
- * tests compare responses with the whole contract instead.
+ * Returns a schema without its checks of values (formats, patterns, limits), because these checks would cost time in
+ * every response. Tests compare responses with the complete contract instead.
  */
 function shapeOf(schema: JsonSchema): JsonSchema {
   if (schema.anyOf) {
@@ -46,7 +46,7 @@ function shapeOf(schema: JsonSchema): JsonSchema {
       ...(schema.required && { required: schema.required }),
     };
   }
-  // An object with any keys. Fastify's serializer would omit all of them.
+  // An object with any keys. Fastify's serializer would omit all keys of such an object.
   if (schema.additionalProperties) return {};
   if (schema.items) return { type: "array", items: shapeOf(schema.items as JsonSchema) };
   const type = typeOf(schema);

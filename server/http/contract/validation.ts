@@ -19,7 +19,7 @@ export const FIELD_NAME_ERRORS: ReadonlySet<string> = new Set([
 const UNPROCESSABLE_BODIES: ReadonlySet<string> = new Set(["recordSession", "storeSessionRecord"]);
 
 /**
- * Operations that accept any text, which they store as JSON. The output of a device must not be able to prevent its
+ * Operations that accept any text, because they store it as JSON. Otherwise, the output of a device could prevent its
  * own recording.
  */
 const ANY_TEXT: ReadonlySet<string> = new Set(["recordSession", "storeSessionRecord", "addSessionEvent"]);
@@ -31,7 +31,9 @@ function jsonType(value: unknown): string {
   return Array.isArray(value) ? "array" : typeof value;
 }
 
-/** Returns the most specific issue. For a union, that is the issue of the first variant, which is the regular one. */
+/**
+ * Returns the most specific issue. For a union, returns the issue of the first variant, which is the regular variant.
+ */
 function innermost(issue: Issue): Issue {
   if (issue.code !== "invalid_union") return issue;
   const first = issue.errors[0]?.[0];
@@ -56,12 +58,12 @@ function isWrongType(issue: Issue): boolean {
   }
 }
 
-// PostgreSQL cannot store NUL, and neither database returns half of a surrogate pair unchanged.
+// PostgreSQL cannot store NUL, and neither database returns a lone surrogate unchanged.
 const isStorable = (text: string): boolean => !text.includes("\0") && text.isWellFormed();
 
-const NOT_STORABLE = "must contain neither NUL nor half of a surrogate pair";
+const NOT_STORABLE = "must contain neither NUL nor a lone surrogate";
 
-/** Returns the path of a text that contains NUL or half of a surrogate pair; undefined without such a text. */
+/** Returns the path of a text that contains NUL or a lone surrogate; undefined if no text does. */
 function pathOfIllegalText(value: unknown): string[] | undefined {
   if (typeof value === "string") return isStorable(value) ? undefined : [];
   if (typeof value !== "object" || value === null) return undefined;
@@ -73,11 +75,11 @@ function pathOfIllegalText(value: unknown): string[] | undefined {
 }
 
 /**
- * Rejects text that the databases cannot store. `parse` calls it for every value.
- * @param value of limited depth, such as the result of a schema
+ * Rejects text that the databases cannot store. `parse` calls this function for every value.
+ * @param value value of limited depth, such as the result of a schema
  * @param name name of the value in messages; "" if the names of its fields are enough
  * @param fieldNames makes the response an array of the names of invalid fields (rules section 8)
- * @throws InvalidError, InvalidFieldsError a text contains NUL or half of a surrogate pair
+ * @throws InvalidError, InvalidFieldsError a text contains NUL or a lone surrogate
  */
 export function checkTexts(value: unknown, name: string, fieldNames = false): void {
   const path = pathOfIllegalText(value);
@@ -111,7 +113,7 @@ export function parse<T extends z.ZodType>(
  */
 const isChoice = (schema: z.ZodType | undefined): boolean => schema?.def.type === "enum";
 
-/** Returns true if the operation's path identifies an object, which may not exist. */
+/** Returns true if the operation's path identifies an object, which does not necessarily exist. */
 export const namesObject = ({ params }: Pick<Operation, "params">): boolean =>
   Object.values<z.ZodType>(params.shape).some((schema) => !isChoice(schema));
 
@@ -140,7 +142,7 @@ export function parseParams(
 const noSuchObject = (name: string, rule: string): string => `${name}: no such object; the value ${rule}`;
 
 /**
- * Validates an operation's body. A missing body counts as an empty object, which suffices for an operation without
+ * Validates an operation's body. A missing body counts as an empty object, which is valid for an operation without
  * required fields.
  * @throws WrongTypeError, InvalidError, InvalidFieldsError see {@link parse}
  */
@@ -168,13 +170,13 @@ function refusal(issues: readonly Issue[], name: string, fieldNames: boolean): S
   return new InvalidError(issues.map(text).join("; "));
 }
 
-/** The parameters of a list that are clamped to their limits instead of being rejected (rules section 6). */
+/** The query parameters of a list. Numbers outside the limits are clamped instead of rejected (rules section 6). */
 const PAGING: Readonly<Record<string, (value: number) => number | undefined>> = {
   page: (value) => Math.min(Math.max(value, 1), 1_000_000),
   per_page: (value) => (value === 0 ? undefined : Math.min(Math.max(value, 1), 100)),
 };
 
-/** Names of the parameters whose limits reject no request. */
+/** Names of the parameters whose values are clamped to their limits. */
 export const MOVED_INTO_BOUNDS: ReadonlySet<string> = new Set(Object.keys(PAGING));
 
 /** Returns true for an operation that returns a list in pages. */

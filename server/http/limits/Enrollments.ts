@@ -4,11 +4,11 @@ import { hasEnded } from "../../hasEnded.ts";
 import { limitInMemory } from "./limitInMemory.ts";
 import { MemoryCounts } from "./memoryCounts.ts";
 
-/** A namespace counts as full for this time without another database read, in milliseconds. */
+/** Time, in milliseconds, for which a namespace counts as full without another database read. */
 const FULL = 5_000;
 /** Maximum number of namespaces in the cache of full namespaces. */
 const REMEMBERED = 10_000;
-/** Enrollments that may wait in one namespace. The last of them waits for all the others. */
+/** Maximum number of enrollments that wait in one namespace. The last enrollment waits for all earlier enrollments. */
 const WAITING = 500;
 
 interface Queue {
@@ -18,8 +18,8 @@ interface Queue {
 }
 
 /**
- * Tracks the recent enrollments of one process, so that enrollments of clients without a credential cost little. It
- * stores full namespaces, the number of devices that enrolled from each address, and waiting enrollments.
+ * Tracks the recent enrollments of one process, so that enrollments of clients without a credential cost little. Stores
+ * which namespaces are full, the number of devices that enrolled from each address, and the waiting enrollments.
  */
 export class Enrollments {
   /** The time until which each namespace counts as full, in milliseconds since 1970. */
@@ -57,17 +57,19 @@ export class Enrollments {
   }
 
   /**
-   * Runs an enrollment after all earlier enrollments of the namespace have ended. Each enrollment changes the count
-   * of pending devices, so most concurrent enrollments would only retry. In shared transactions, clients without a
-   * credential would delay other writes.
+   * Runs an enrollment after all earlier enrollments of the namespace have ended. Enrollments do not run concurrently:
+   * each enrollment changes the count of pending devices, so most concurrent enrollments would conflict and retry.
+   * Enrollments do not share transactions: clients without a credential would delay other writes.
    * @throws BusyError too many enrollments wait already
    */
   async inTurn<T>(tenantId: string, enroll: () => Promise<T>): Promise<T> {
     const queue = this.#queues.get(tenantId) ?? { last: Promise.resolve(), length: 0 };
     if (queue.length > WAITING) {
-      throw new BusyError("too many requests wait for the same namespace; try again", { "Retry-After": "2" });
+      throw new BusyError("too many enrollments are waiting in the namespace; try again", {
+        "Retry-After": "2",
+      });
     }
-    // The caller of the previous enrollment receives its error.
+    // The previous enrollment's error is ignored here, because its own caller receives the error.
     const run = queue.length === 0 ? enroll() : queue.last.then(enroll, enroll);
     queue.last = run;
     queue.length += 1;

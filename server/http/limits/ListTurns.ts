@@ -1,27 +1,27 @@
 import { LRUCache } from "lru-cache";
 
 /**
- * Time that lists may take in one turn of the event loop before further lists wait, in milliseconds. It allows a
- * dozen short lists, which waiting would slow down, even on a machine that runs other work.
+ * Maximum time, in milliseconds, that lists may take in one turn of the event loop before further lists wait. This time
+ * is enough for a dozen short lists, even on a busy machine. Waiting would slow short lists down.
  */
 const TOGETHER = 50;
-/** A turn of the event loop that is shorter than this had no work, in milliseconds. */
+/** Time in milliseconds. A turn of the event loop that is shorter than this time had no work. */
 const IDLE = 0.1;
 
-/** Begins a list. The list calls `end` after its response is complete. */
+/** Function that begins a list. It calls `end` after the response is complete. */
 type Begin = (end: () => void) => void;
 
 /**
- * Schedules lists so that the lists of one owner do not delay all other requests. On SQLite, a list is read and built
- * within one turn of the event loop, and the turn handles all requests that have arrived. A dozen lists of 50 ms
- * would delay every request for most of a second.
+ * Schedules lists so that the lists of one owner do not delay all other requests. On SQLite, the service reads and
+ * builds a list within one turn of the event loop, and one turn handles all requests that have arrived. A dozen lists
+ * of 50 ms would delay every request for most of a second.
  *
- * Once lists have taken 50 ms of a turn, further lists wait. Each later turn begins one waiting list, from the owner
- * whose recent lists took the least time. After that list, other work gets the same amount of time, unless no other
- * work exists. If an owner has more waiting lists than can soon be built, its further lists are refused.
+ * Once lists have taken 50 ms of a turn, further lists wait. Each later turn begins one waiting list of the owner whose
+ * recent lists took the least time. After a list, the owner's next list waits for as long as the list took, unless the
+ * event loop is idle. If the waiting lists of an owner would take too long, further lists of this owner are refused.
  *
- * On PostgreSQL, the event loop continues while a list waits for the database. The list's time counts as 0, and no
- * list waits.
+ * On PostgreSQL, the event loop continues while a list waits for the database. The list's time counts as 0, and no list
+ * waits.
  */
 export class ListTurns {
   readonly #longest: number;
@@ -37,8 +37,8 @@ export class ListTurns {
 
   /**
    * Creates a scheduler.
-   * @param longest maximum total time of one owner's waiting lists, in milliseconds; 0: no limit
-   * @param now the time in milliseconds, by a monotonic clock
+   * @param longest maximum expected time of all waiting lists of one owner, in milliseconds; 0: no limit
+   * @param now returns the time of a monotonic clock, in milliseconds
    */
   constructor(longest: number, now: () => number = () => performance.now()) {
     this.#longest = longest;
@@ -68,7 +68,7 @@ export class ListTurns {
     const began = this.#now();
     list(() => {
       const ended = this.#now();
-      // If the event loop has turned since the start, the list delayed no other request.
+      // If the list ended in a later turn of the event loop, its time counts as 0, because it delayed no other request.
       const taken = turn === this.#turn ? ended - began : 0;
       this.#times.add(owner, taken, ended);
       this.#taken += taken;
@@ -95,9 +95,9 @@ export class ListTurns {
   };
 
   /**
-   * Returns the waiting owner whose recent lists took the least time. Among equal owners, it returns the owner that
-   * has waited longest.
-   * @param wasIdle true to include owners whose pause after their last list is not over
+   * Returns the waiting owner whose recent lists took the least time. If several owners have the same time, returns the
+   * owner that has waited longest.
+   * @param wasIdle true to include owners whose pause after their last list has not ended
    */
   #nextOwner(now: number, wasIdle: boolean): string | undefined {
     let next: string | undefined;
@@ -118,14 +118,14 @@ export class ListTurns {
   }
 }
 
-/** Time after which a list's cost counts half, in milliseconds. */
+/** Time, in milliseconds, after which the time of a list counts half. */
 const HALF_LIFE = 5_000;
-/** Weight of each list in the expected time. */
+/** Weight of each new list in the moving average of list times. */
 const STEP = 1 / 16;
 /** Maximum number of owners with stored figures. */
 const REMEMBERED = 10_000;
 
-/** The figures of one owner at the end of its last list, in milliseconds. */
+/** The times of one owner at the end of the owner's last list, in milliseconds. */
 interface Figures {
   readonly endedAt: number;
   readonly last: number;
@@ -135,7 +135,7 @@ interface Figures {
 
 const NONE: Figures = { endedAt: Number.NEGATIVE_INFINITY, last: 0, sum: 0, expected: 0 };
 
-/** Records the event-loop time of each owner's recent lists. Times are in milliseconds, by a monotonic clock. */
+/** Records the event-loop time of each owner's recent lists. All times are in milliseconds, from a monotonic clock. */
 export class ListTimes {
   readonly #figures = new LRUCache<string, Figures>({ max: REMEMBERED });
 
@@ -160,8 +160,8 @@ export class ListTimes {
   }
 
   /**
-   * Returns the expected time of the owner's next list: a moving average of the last lists, starting at 0. A single
-   * slow list, such as the first list after a start, counts little.
+   * Returns the expected time of the owner's next list: a moving average of the times of the owner's last lists,
+   * starting at 0. A single slow list, such as the first list after a start, has little weight.
    */
   expected(owner: string): number {
     return this.#of(owner).expected;

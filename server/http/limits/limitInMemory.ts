@@ -15,7 +15,7 @@ export function limitInMemory(counts: MemoryCounts, key: string, most: number, t
 
 /**
  * Returns the error for a request over its rate limit.
- * @param endsAt earliest time of a retry, in milliseconds since 1970, like `time`
+ * @param endsAt earliest time of a retry, in milliseconds since 1970 (the same unit as `time`)
  */
 export function tooMany(endsAt: number, time: number): RateLimitedError {
   const seconds = Math.max(1, Math.ceil((endsAt - time) / 1000));

@@ -7,13 +7,13 @@ import type { Services } from "../../services.ts";
 import { isList } from "../contract/validation.ts";
 import { ListTurns } from "./ListTurns.ts";
 
-/** Time without a refusal after which an owner's lists count as accepted again, in milliseconds. */
+/** Time without a refusal, in milliseconds, after which the log reports that an owner's lists are accepted again. */
 const CALM = 10_000;
 
 /**
  * Schedules lists by owner (see {@link ListTurns}). The owner is the namespace of the credential, or the user if the
  * credential has no namespace. An owner with too many waiting lists receives 503 with `Retry-After`. Public lists are
- * exempt, since they have no owner. Must be called before the routes of the lists are added.
+ * exempt, since they have no owner. Call this function before the routes of the lists are added.
  */
 export function limitLists(app: FastifyInstance, { settings, metrics }: Services): void {
   const turns = new ListTurns(settings.listBacklog);
@@ -24,7 +24,7 @@ export function limitLists(app: FastifyInstance, { settings, metrics }: Services
     onRequest(request, _reply, done) {
       const owner = ownerOf(request);
       const begins = turns.begin(owner, (end) => {
-        // A client that disconnected while the list waited does not receive it.
+        // If the client has disconnected while the list waited, the service does not build the list.
         if (request.socket.destroyed) return;
         ends.set(request, end);
         done();
@@ -32,7 +32,7 @@ export function limitLists(app: FastifyInstance, { settings, metrics }: Services
       if (begins) return;
       metrics.refusedLists.inc();
       refusals.add(owner);
-      done(new BusyError("too many lists wait for their turn; try again", { "Retry-After": "1" }));
+      done(new BusyError("too many list requests are waiting; try again", { "Retry-After": "1" }));
     },
     onSend(request, _reply, payload, done) {
       ends.get(request)?.();
@@ -70,7 +70,7 @@ class Refusals {
       known.calm.refresh();
       return;
     }
-    this.#log.warn({ owner }, "refusing lists: too many lists of the same owner wait");
+    this.#log.warn({ owner }, "refusing lists: too many list requests of the same owner are waiting");
     const calm = setTimeout(() => {
       this.#log.info({ owner, refused: this.#ongoing.get(owner)?.count }, "accepting lists again");
       this.#ongoing.delete(owner);

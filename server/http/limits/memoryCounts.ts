@@ -1,6 +1,6 @@
 import { hasEnded } from "../../hasEnded.ts";
 
-/** The number of requests under one key in the present window. */
+/** The number of requests with one key in the present window. */
 export interface Counted {
   readonly count: number;
   /** End time of the window, in milliseconds since 1970. */
@@ -10,17 +10,20 @@ export interface Counted {
 /** Length of a window, in milliseconds; it begins with the first counted request. */
 export const WINDOW = 60_000;
 
-/** Counters in this process only, for requests that are too frequent for one database write each. */
+/**
+ * Counts requests by key, in the memory of this process. These requests are too frequent for one database write per
+ * request.
+ */
 export class MemoryCounts {
   readonly #counts = new Map<string, number>();
   #endsAt = 0;
 
   /**
-   * Counts a request under a key.
+   * Counts a request with a key.
    * @param time in milliseconds since 1970
    */
   count(key: string, time: number): Counted {
-    // One window for all keys, so that clearing them costs nothing.
+    // All keys share one window, so that the service can clear all counts at once.
     if (hasEnded(this.#endsAt, time, WINDOW)) {
       this.#counts.clear();
       this.#endsAt = time + WINDOW;
@@ -31,14 +34,14 @@ export class MemoryCounts {
   }
 }
 
-/** Cache of keys over their limit, so that a flood of refused requests causes no database writes. */
+/** Cache of keys that have exceeded their limit. It prevents database writes for a flood of refused requests. */
 export class Exhausted {
   readonly #until = new Map<string, number>();
 
   add(key: string, endsAt: number, time: number): void {
     for (const [known, end] of this.#until) {
-      // Entries are in insertion order. An ended key behind a current key stays until the current key ends, at most
-      // one window.
+      // Entries are in insertion order, and the search stops at the first key that has not ended. So an ended key can
+      // stay in the cache until all keys before it have ended, at most for one window.
       if (!hasEnded(end, time, WINDOW)) break;
       this.#until.delete(known);
     }
@@ -47,8 +50,8 @@ export class Exhausted {
   }
 
   /**
-   * Returns the time from which the key may be used again, in milliseconds since 1970; undefined if it may be used
-   * now.
+   * Returns the time, in milliseconds since 1970, from which requests with the key are allowed again; undefined if they
+   * are allowed now.
    */
   endOf(key: string, time: number): number | undefined {
     const end = this.#until.get(key);

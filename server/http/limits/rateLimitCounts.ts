@@ -5,9 +5,9 @@ import type { Services } from "../../services.ts";
 import { type Counted, WINDOW } from "./memoryCounts.ts";
 
 /**
- * Counts a request in the database, for all instances of the service. It uses one statement, so that concurrent
- * requests are counted one by one.
- * @param window length of the window, in milliseconds; always the same for one key
+ * Counts a request in the database, for all instances of the service. The count is one SQL statement, so that
+ * concurrent requests are counted correctly.
+ * @param window length of the window, in milliseconds; always the same value for the same key
  */
 export async function countInDatabase(
   { db, now }: Services,
@@ -26,15 +26,15 @@ export async function countInDatabase(
   );
   if (row === undefined) throw new Error("the database counted a request and returned no count");
   const counted = { count: Number(row.count), endsAt: Number(row.endsAt) };
-  // Otherwise an attacker who tries many names could fill the disk.
+  // Ended windows are deleted, because otherwise an attacker who tries many names could fill the disk.
   if (counted.count === 1) await db.rateLimit.deleteMany({ where: { endsAt: { lte: start } } });
   return counted;
 }
 
-/** A network stays known for an account for this time after a login with the correct password, in milliseconds. */
+/** Time, in milliseconds, for which a network stays known for an account after a login with the correct password. */
 const KNOWN = 30 * 24 * 60 * 60_000;
 
-/** Returns the key of a known network. It contains the account as a digest. */
+/** Returns the key under which a known network of an account is stored. The key contains a digest of the account. */
 const knownKey = (account: string, network: string): string =>
   `known ${digestOf(account.toLowerCase())} from ${network}`;
 
@@ -49,7 +49,7 @@ export async function rememberNetwork(
   await db.rateLimit.upsert({ where: { key }, create: { key, ...row }, update: row });
 }
 
-/** Returns true if the network sent the account's correct password recently enough to stay known. */
+/** Returns true if the network is still known for the account, because it recently sent the correct password. */
 export async function isKnownNetwork(
   { db, now }: Services,
   account: string,

@@ -8,10 +8,10 @@ import "../access/declaredAccess.ts";
 import "../listener/requestFacts.ts";
 
 /**
- * Limits the rate of requests for limited operations: 429 with `Retry-After`. Requests are counted by address before
- * the service reads anything else, and by account after it has read the body. A network that recently sent an
- * account's correct password has its own limit for that account. Lockouts (rules section 9) count wrong logins
- * independently.
+ * Limits the rate of requests for operations with a rate limit, with 429 and `Retry-After`. The service counts a
+ * request by its network before it reads the body, and by its account after it has read the body. A network that
+ * recently sent an account's correct password has its own limit for that account. Lockouts (rules section 9) have
+ * separate counts of failed logins.
  */
 export function limitRequests(app: FastifyInstance, services: Services): void {
   const { loginsPerAddress, loginsPerAccount, reportsPerAddress } = services.settings;
@@ -41,9 +41,10 @@ export function limitRequests(app: FastifyInstance, services: Services): void {
     const field = routeOptions.config.operation?.limit?.account;
     const account = field && (body as Record<string, unknown> | null | undefined)?.[field];
     if (typeof account !== "string" || account === "" || loginsPerAccount <= 0) return;
-    // Otherwise attackers could lock out a user whose network has sent the correct password before.
+    // A known network has its own limit. Otherwise, attackers could lock out a user whose network has already sent the
+    // correct password.
     const known = await isKnownNetwork(services, account, facts.network);
-    // The account is stored as a digest, since it may be a token, and a name may have any length.
+    // The key contains a digest of the account, because the account may be a token, and names may have any length.
     const key = `login as ${digestOf(account.toLowerCase())}`;
     await limitLogins(known ? `${key} from ${facts.network}` : key, loginsPerAccount);
   });

@@ -2,8 +2,8 @@ import { IncomingMessage, type RequestListener, type Server, type ServerResponse
 import type { Socket } from "node:net";
 
 /**
- * Requests that may wait on a connection during the response to an earlier request. One more request destroys the
- * connection.
+ * Maximum number of requests that wait on a connection during the response to an earlier request. If a client sends
+ * more requests, the connection is destroyed.
  */
 const WAITING = 32;
 
@@ -12,16 +12,16 @@ interface PendingRequest {
   readonly response: ServerResponse;
 }
 
-/** The state of a connection: whether a request is being answered, and the requests that wait. */
+/** The state of a connection: whether a request is being answered, and which requests wait. */
 interface ConnectionState {
   answering: boolean;
   readonly waiting: PendingRequest[];
 }
 
 /**
- * Manages the open connections of servers. Node would begin all requests of a connection at once, and keep every
- * response until the client reads it. Here, a connection has one request answered at a time. The next request begins
- * after the client's system has received the response. Requests of a closed connection are not begun.
+ * Manages the open connections of servers, and answers the requests of each connection one at a time. Node itself would
+ * begin all requests of a connection at once, and keep every response until the client reads it. Here, the next request
+ * begins after the client's system has received the previous response. Requests of a closed connection do not begin.
  */
 export class HttpConnections {
   readonly #states = new Map<Socket, ConnectionState>();
@@ -32,7 +32,7 @@ export class HttpConnections {
   /**
    * The class of a server's requests. A client can send thousands of requests in one packet, and Node parses all of
    * them first. Node stops only at a request for another protocol (an upgrade), and closes the connection if nothing
-   * listens for upgrades. So this class makes the first request above the limit look like an upgrade.
+   * listens for upgrades. So this class marks the first request above the limit as an upgrade.
    */
   readonly Request: typeof IncomingMessage = requestClass(
     (socket) => (this.#states.get(socket)?.waiting.length ?? 0) >= WAITING,
@@ -61,7 +61,7 @@ export class HttpConnections {
       state.answering = false;
       if (this.#closing) socket.destroySoon();
     });
-    // Reads do not wait for all writes, since a write takes several times as long.
+    // Reads may overtake writes, because a write takes several times as long as a read.
     const reads = request.method === "GET" || request.method === "HEAD";
     this.#turns.begin(reads, () => {
       if (!socket.destroyed) handler(request, response);
@@ -72,7 +72,7 @@ export class HttpConnections {
   watch(server: Server, secure: boolean): void {
     server.on(secure ? "secureConnection" : "connection", (socket: Socket) => this.#add(socket));
     if (!secure) return;
-    // The handshake has its own socket. The peer's address relates it to the secure socket that follows.
+    // A TLS handshake has its own socket. The secure socket that follows has the same peer address and port.
     server.on("connection", (socket: Socket) => {
       const peer = peerOf(socket);
       this.#handshakes.set(peer, socket);
@@ -92,8 +92,8 @@ export class HttpConnections {
   }
 
   /**
-   * Releases a connection that continues with another protocol. The new owner closes it.
-   * @returns false while one of its requests is being answered; the response still needs the connection
+   * Releases a connection that continues with another protocol. From then on, the caller must close the connection.
+   * @returns false if a request of the connection is being answered, because the response still needs the connection
    */
   release(socket: Socket): boolean {
     if (this.#states.get(socket)?.answering) return false;
@@ -101,7 +101,7 @@ export class HttpConnections {
     return true;
   }
 
-  /** Closes idle and new connections at once, and the others as soon as their request is answered. */
+  /** Closes idle and new connections at once. Closes other connections when their request is answered. */
   close(): void {
     this.#closing = true;
     for (const socket of this.#handshakes.values()) socket.destroy();
@@ -113,8 +113,8 @@ function requestClass(isTooMany: (socket: Socket) => boolean): typeof IncomingMe
   return class extends IncomingMessage {
     declare isUpgrade: boolean | null;
 
-    // Node sets this property after parsing a request's head. It reads the property before and after it begins the
-    // request.
+    // Node sets `upgrade` after it has parsed the head of a request. Node reads `upgrade` before and after it begins
+    // the request.
     get upgrade(): boolean | null {
       return this.isUpgrade;
     }
@@ -127,23 +127,26 @@ function requestClass(isTooMany: (socket: Socket) => boolean): typeof IncomingMe
 
 const peerOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
 
-/** Jobs that begin at once in one turn of the event loop. Each further job gets its own turn. */
+/**
+ * Maximum number of jobs that begin at once in one turn of the event loop. Each further job begins in a separate turn.
+ */
 const CROWD = 32;
-/** Jobs that may overtake a waiting job. */
+/** Maximum number of jobs that may overtake a waiting job. */
 const OVERTAKING = 4;
 
 /**
- * Spreads jobs over the turns of the event loop. A turn accepts one new connection, and begins all requests that have
- * arrived on others. If each request takes a millisecond, several hundred busy clients make a turn so long that a new
- * connection waits for seconds. So a crowd of jobs begins one by one, each in its own turn, overtaking jobs first.
- * This reduces throughput slightly, so jobs in small numbers begin at once.
+ * Spreads jobs over the turns of the event loop. In one turn, Node accepts one new connection, and begins all requests
+ * that have arrived on open connections. If each request takes a millisecond, the requests of several hundred busy
+ * clients make a turn so long that a new connection waits for seconds. So if many jobs wait, each job begins in a
+ * separate turn, and overtaking jobs begin first. Separate turns reduce throughput slightly, so a small number of jobs
+ * begins at once.
  */
 export class LoopTurns {
   readonly #overtaking: (() => void)[] = [];
   readonly #waiting: (() => void)[] = [];
-  /** Jobs that have overtaken the first waiting job. */
+  /** Number of jobs that have overtaken the first waiting job. */
   #overtook = 0;
-  /** Jobs that arrived in the present turn. */
+  /** Number of jobs that arrived in the present turn. */
   #arrived = 0;
 
   /**

@@ -4,23 +4,26 @@ import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyServerFactory } from "fastify";
 import { HttpConnections } from "./HttpConnections.ts";
 
-/** Maximum size of the request line with headers, in bytes. It fits the longest filter, percent-encoded. */
+/**
+ * Maximum size of the request line with headers, in bytes. The longest filter fits into this size, even
+ * percent-encoded.
+ */
 const HEADER_LIMIT = 64 * 1024;
 /** Maximum number of headers. Node ignores further headers. */
 const HEADER_COUNT = 200;
-/** Maximum time for the arrival of a request's headers, and of the whole request, in milliseconds. */
+/** Maximum times, in milliseconds, for the arrival of a request's headers and of the whole request. */
 const HEADERS_TIMEOUT = 15_000;
 const REQUEST_TIMEOUT = 30_000;
-/** Interval between Node's checks of these two timeouts, in milliseconds. */
+/** Interval, in milliseconds, between Node's checks of the timeouts for headers and requests. */
 const CHECK_INTERVAL = 5_000;
 /**
- * Time that a connection may wait for its next request, in milliseconds. It is longer than the minute that proxies
- * wait.
+ * Maximum time, in milliseconds, for which a connection may wait for its next request. Proxies reuse connections for up
+ * to a minute, so this time is longer.
  */
 const KEEP_ALIVE_TIMEOUT = 72_000;
 /**
- * Time that a connection in use may be silent, in milliseconds. A client that does not read its response is
- * disconnected.
+ * Maximum time, in milliseconds, for which no data may flow on a connection in use. The service disconnects a client
+ * that does not read its response.
  */
 const SILENCE_TIMEOUT = 120_000;
 
@@ -50,13 +53,13 @@ export class HttpServers {
 
   /**
    * Creates a factory of servers.
-   * @param tls default: none, which serves plain HTTP
+   * @param tls certificate and key; by default, the servers use plain HTTP
    */
   constructor(tls?: TlsIdentity) {
     this.#tls = tls;
   }
 
-  /** Creates a server; Fastify's `serverFactory`. */
+  /** Creates a server. Fastify's option `serverFactory` calls this function. */
   readonly make: FastifyServerFactory = (handler) => {
     const oneAtATime = this.#connections.oneAtATime(handler);
     const options = { ...bounds, IncomingMessage: this.#connections.Request };
@@ -64,8 +67,8 @@ export class HttpServers {
       ? this.#makeSecure({ ...options, ...this.#tls }, oneAtATime)
       : http.createServer(options, oneAtATime);
     this.#connections.watch(server, this.secure);
-    // Otherwise an upgrade request would hang on the second of two addresses, since Fastify listens for upgrades
-    // there.
+    // Without this callback, an upgrade request would hang on the second address of the host, because Fastify listens
+    // for upgrades there.
     Object.assign(server, { shouldUpgradeCallback: () => false });
     server.maxHeadersCount = HEADER_COUNT;
     return server.setTimeout(SILENCE_TIMEOUT);
@@ -82,7 +85,7 @@ export class HttpServers {
     app.addHook("preClose", async () => this.#connections.close());
   }
 
-  /** See {@link HttpConnections.release}. */
+  /** Releases a connection that continues with another protocol; see {@link HttpConnections.release}. */
   release(socket: Socket): boolean {
     return this.#connections.release(socket);
   }

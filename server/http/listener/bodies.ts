@@ -4,9 +4,8 @@ import { ContentTypeError, WrongTypeError } from "../../errors.ts";
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * Reads JSON bodies. An empty body counts as absent, whatever its content type, because clients send
- * `application/json` without a body on PATCH and DELETE. A body is ignored if the operation takes none (rules D17,
- * D18).
+ * Reads JSON bodies. An empty body counts as absent, whatever its content type, because clients send `application/json`
+ * without a body on PATCH and DELETE. If an operation has no body, the body of a request is ignored (rules D17, D18).
  */
 export function readBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
@@ -22,7 +21,7 @@ export function readBodies(app: FastifyInstance): void {
       }
     },
   );
-  // The rules do not define other content types; a guess could misread a form.
+  // The API defines no other content types, and the service does not guess the type of a body.
   app.addContentTypeParser(
     "*",
     { parseAs: "buffer" as const },

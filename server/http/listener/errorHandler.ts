@@ -2,14 +2,17 @@ import type { FastifyInstance } from "fastify";
 import { outageOf } from "../../db/outage.ts";
 import { answerTo, PaymentGatewayError } from "../../errors.ts";
 
-/** Sends every error as `{message}`, or as an array of field names. An unexpected error goes to the log only. */
+/**
+ * Sends every error as `{message}`, or as an array of field names. Only the log contains the message of an unexpected
+ * error.
+ */
 export function answerErrors(app: FastifyInstance): void {
   app.setErrorHandler(async (error, request, reply) => {
     const answer = answerTo(error);
     if (request.signal.aborted && error === request.signal.reason) {
       request.log.info("the client disconnected; its request was dropped");
     } else if (answer === undefined) {
-      // The logger includes the request id, which the caller also receives (X-Request-ID).
+      // The logger includes the request id, which the response also contains (X-Request-ID).
       request.log.error({ err: error }, "request failed");
     } else if (["unwritable", "unreachable"].includes(outageOf(error) ?? "")) {
       request.log.error({ err: error }, "database unavailable");
@@ -21,7 +24,7 @@ export function answerErrors(app: FastifyInstance): void {
       body: { message: "internal error" },
       headers: {},
     };
-    // Sent as text, because the route's serializer may have another schema for this status.
+    // The body is sent as text, because the route's serializer may have a different schema for this status.
     return reply
       .code(status)
       .headers(headers)

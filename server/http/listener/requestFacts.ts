@@ -6,21 +6,24 @@ import { InvalidError } from "../../errors.ts";
 import type { ServiceSettings } from "../../settings/readConfig.ts";
 
 /**
- * The origin and the target of a request. Only this module reads the headers of proxies. Only headers of trusted
- * proxies count, since any client could send such headers (rules section 3).
+ * The facts about the origin and the target of a request. Only this module reads headers that proxies set. It ignores
+ * these headers if no trusted proxy has sent the request, because any client can send them (rules section 3).
  */
 export interface RequestFacts {
   /** The request's id, in the X-Request-ID header of the response and in the log. */
   readonly id: string;
   /** IP address of the client, IPv4 in dotted form; empty if the connection is already closed. */
   readonly address: string;
-  /** The network that lockouts and rate limits count: the address, or for IPv6 its /64. */
+  /** The network by which lockouts and rate limits count: an IPv4 address, or the /64 of an IPv6 address. */
   readonly network: string;
-  /** Scheme, host and port of the service for clients: the configured ones, else those of the request. */
+  /**
+   * Scheme, host and port at which clients reach the service: the configured values or, without configuration, the
+   * values of the request.
+   */
   readonly origin: URL;
   /** Media types of `Accept`, in lower case and without parameters, with their weights (0 to 1). */
   readonly accept: ReadonlyMap<string, number>;
-  /** The header `Authorization`, for operations that use a credential but do not need one; undefined if absent. */
+  /** The header `Authorization`, for operations with an optional credential; undefined if absent. */
   readonly authorization: string | undefined;
   /** True if clients reach the service by TLS, directly or through a proxy. */
   readonly secure: boolean;
@@ -33,8 +36,8 @@ declare module "fastify" {
 }
 
 /**
- * Rejects a request with more than one `Host` (RFC 9112, section 3.2), since a proxy may have used another value than
- * the service would. Node rejects requests of HTTP/1.1 without `Host`.
+ * Rejects a request with more than one `Host` (RFC 9112, section 3.2), because a proxy may have used a different value
+ * than the service would use. Node itself rejects requests of HTTP/1.1 without `Host`.
  */
 export function requireOneHost(app: FastifyInstance): void {
   app.addHook("onRequest", (request, _reply, done) => {
@@ -55,7 +58,7 @@ function hostsOf(headers: readonly string[]): number {
   return hosts;
 }
 
-/** Adds `facts` to every request. */
+/** Adds the property `facts` to every request. */
 export function gatherFacts(app: FastifyInstance, settings: ServiceSettings): void {
   const { publicUrl } = settings;
   const isTrusted = addressMatcher(settings.trustedProxies);
@@ -107,13 +110,13 @@ function acceptedTypes(accept: string): Map<string, number> {
 }
 
 /**
- * Returns the client's address as the proxies report it. X-Real-IP takes precedence, since it is the API's own header
- * for the address (rules section 3: X-Real-IP, else the peer). Otherwise the client is the last address of
- * X-Forwarded-For that is not a trusted proxy; the entries before it may be forged. If both headers are missing or
- * malformed, the last trusted proxy counts as the client.
+ * Returns the client's address from the headers of trusted proxies. X-Real-IP takes precedence, since it is the API's
+ * own header for the address (rules section 3: X-Real-IP, else the peer). Otherwise the client is the last address of
+ * X-Forwarded-For that is not a trusted proxy; a client can forge the entries before that address. If both headers are
+ * missing or malformed, the last trusted proxy counts as the client.
  *
- * A trusted proxy must set or remove both headers. A proxy that appends to X-Forwarded-For but forwards X-Real-IP
- * lets its clients choose their address.
+ * A trusted proxy must set or remove both headers. A proxy that appends to X-Forwarded-For but forwards X-Real-IP lets
+ * clients forge their address.
  */
 function clientAddress(headers: IncomingHttpHeaders, peer: string, isTrusted: Test): string {
   const realIp = normalAddress(single(headers, "x-real-ip") ?? "");
@@ -147,7 +150,7 @@ function originOf(scheme: Scheme, headers: IncomingHttpHeaders, proxied: boolean
   const host = forwarded("x-forwarded-host") ?? single(headers, "host") ?? "";
   const port = forwarded("x-forwarded-port") ?? "";
   const given = readHost(scheme, host);
-  // A port in the host header was sent by the client.
+  // The client sent the port in the host header.
   const complete =
     /^\d{1,5}$/.test(port) && !/:\d+$/.test(host) ? readHost(scheme, `${host}:${port}`) : given;
   return complete ?? given ?? new URL(`${scheme}://localhost`);
@@ -160,7 +163,7 @@ function readHost(scheme: Scheme, host: string): URL | undefined {
     : undefined;
 }
 
-/** Returns the nearest proxy's entry in a header that each proxy extends. */
+/** Returns the last entry of a header to which each proxy adds an entry; the nearest proxy added the last entry. */
 function nearestOf(headers: IncomingHttpHeaders, name: string): string | undefined {
   return single(headers, name)?.split(",").at(-1)?.trim() || undefined;
 }

@@ -2,8 +2,9 @@ import type { FastifyInstance } from "fastify";
 import "./requestFacts.ts";
 
 /**
- * Headers of every response, for browsers: responses are data and must not be stored. They are listed here because
- * most headers of ready-made collections apply to pages. The few pages have their own, less strict policy.
+ * Headers of every response, for browsers: responses are data and must not be stored. The service uses its own list,
+ * because most headers in the lists of libraries apply to pages. The service's few pages have their own, less strict
+ * policy.
  */
 const ALWAYS = {
   "X-Content-Type-Options": "nosniff",
@@ -12,7 +13,7 @@ const ALWAYS = {
   "Referrer-Policy": "no-referrer",
 } as const;
 
-/** A year, in seconds. */
+/** Time, in seconds, for which browsers must use only TLS for the service: one year. */
 const HSTS = "max-age=31536000";
 
 /**
@@ -27,7 +28,7 @@ export function securityHeaders(requestId: string, secure: boolean): Record<stri
   };
 }
 
-/** Adds the headers to every response. Must be registered before any hook that may reject the request. */
+/** Adds the headers to every response. Call this function before any hook that may reject the request is added. */
 export function sendSecurityHeaders(app: FastifyInstance): void {
   app.addHook("onRequest", async (request, reply) => {
     reply.headers(securityHeaders(request.id, request.facts.secure));

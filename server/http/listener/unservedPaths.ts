@@ -6,11 +6,11 @@ interface ServedPath {
 }
 
 /**
- * Responds to requests that no route serves: 405 with `Allow` if the path has other methods (RFC 9110, section
- * 15.5.6), else 404. The methods of a path are no secret, since the OpenAPI document lists them. As in that document,
- * a literal path takes precedence over a path with a parameter. Must be registered before the routes.
- * @param absent paths that only other editions serve: here they have no method, even if a path with a parameter
- * matches
+ * Responds to requests that no route serves: 405 with `Allow` if the path has other methods (RFC 9110, section 15.5.6),
+ * else 404. The methods of a path are no secret, since the OpenAPI document lists them. As in that document, a literal
+ * path takes precedence over a path with a parameter. Call this function before the routes are added.
+ * @param absent paths that only other editions serve; they have no methods here, even if a path with a parameter
+ * matches them
  */
 export function answerUnservedPaths(app: FastifyInstance, absent: readonly string[] = []): void {
   const served = new Map<string, ServedPath>();
@@ -28,7 +28,7 @@ export function answerUnservedPaths(app: FastifyInstance, absent: readonly strin
   app.addHook("onRoute", ({ url, method }) => {
     if (!url.includes("*")) add(url, [method].flat());
   });
-  // Uses a hook, because Fastify checks content type and body before it calls a not-found handler.
+  // A hook sends the response, because Fastify checks content type and body before it calls a not-found handler.
   app.addHook("onRequest", async (request, reply) => {
     if (!request.is404 && !shadowed.has(request.routeOptions.url ?? "")) return;
     const methods = methodsOf([...served.values()], request.url.split("?", 1)[0] ?? "");
@@ -42,7 +42,7 @@ export function answerUnservedPaths(app: FastifyInstance, absent: readonly strin
   });
 }
 
-/** Returns the methods of the best matching path, which has the earliest literal segment. */
+/** Returns the methods of the best matching path. The best match is the path with the earliest literal segment. */
 function methodsOf(served: readonly ServedPath[], path: string): ReadonlySet<string> {
   const [best] = served
     .filter(({ segments }) => matches(segments, path.split("/")))

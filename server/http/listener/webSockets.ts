@@ -9,16 +9,19 @@ import type { HttpServers } from "./HttpServers.ts";
 export interface WebSocketLimits {
   /** Maximum number of open WebSockets. */
   readonly most: number;
-  /** Interval between checks for the end of a silent conversation, in milliseconds. */
+  /**
+   * Time without messages, in milliseconds, after which the service checks whether a conversation can receive more
+   * messages.
+   */
   readonly silence: number;
 }
 
 const LIMITS: WebSocketLimits = { most: 5000, silence: 5 * 60_000 };
-/** Silence after which TCP checks whether the peer is alive, in milliseconds. */
+/** Time without data, in milliseconds, after which TCP checks whether the peer is alive. */
 const TCP_KEEPALIVE = 30_000;
-/** Time that the peer may take for the closing handshake, in milliseconds. */
+/** Maximum time, in milliseconds, for the peer to complete the closing handshake. */
 const END_TIMEOUT = 1000;
-/** Time that stopping waits for messages that are being handled, in milliseconds. */
+/** Maximum time, in milliseconds, for which a stopping service waits for messages that are being handled. */
 const STOP_TIMEOUT = 5000;
 
 /** Close codes of the service's WebSockets (RFC 6455, section 7.4.1). */
@@ -32,7 +35,7 @@ const CLOSE = {
   tryLater: 1013,
 };
 
-/** Ends a WebSocket. The peer and the log receive the reason, so it must not quote messages. */
+/** Error that ends a WebSocket. The peer and the log receive the reason, so the reason must not quote messages. */
 export class EndOfConversation extends Error {
   readonly code: number;
 
@@ -46,10 +49,10 @@ export class EndOfConversation extends Error {
   }
 }
 
-/** The result of an operation that opens a WebSocket. It receives the messages. */
+/** The result of an operation that opens a WebSocket. A conversation handles the messages that the peer sends. */
 export abstract class Conversation {
   /**
-   * Handles a text message. The next message waits until this one is handled.
+   * Handles a text message. The next message waits until this message is handled.
    * @throws EndOfConversation to end the WebSocket
    */
   abstract receive(message: string): Promise<void>;
@@ -59,7 +62,7 @@ export abstract class Conversation {
 
 /** The result of an operation that opens a WebSocket for messages of any kind, in both directions. */
 export abstract class WebSocketHandler {
-  /** Takes ownership of the open WebSocket. The service closes it when the app stops. */
+  /** Handles the open WebSocket from now on. The service closes the WebSocket when the app stops. */
   abstract begin(webSocket: WebSocket): void;
 }
 
@@ -75,12 +78,12 @@ interface Upgrade {
   readonly connections: OpenWebSockets;
 }
 
-/** Upgrade requests without a response so far. */
+/** Upgrade requests to which the service has not yet responded. */
 const upgrades = new WeakMap<IncomingMessage, Upgrade>();
 
 /**
- * Lets operations of the app respond with WebSockets. Like all other requests, upgrade requests pass through hooks
- * and routes, and are rejected by HTTP. Stopping the app closes open WebSockets.
+ * Lets operations of the app respond with WebSockets. Upgrade requests pass through hooks and routes like all other
+ * requests, and the service rejects them with an HTTP response. Stopping the app closes open WebSockets.
  * @param servers the app's HTTP servers
  * @param limits replaces some of the default limits, for tests
  */
@@ -91,10 +94,12 @@ export function acceptWebSockets(
 ): void {
   const connections = new OpenWebSockets({ ...LIMITS, ...limits });
   const server = app.server as Server & { shouldUpgradeCallback?: (request: IncomingMessage) => boolean };
-  // Node before 22.21 does not call this function, and handles upgrade requests to HTTP/2 as if they had no body.
+  // Node before 22.21 does not call `shouldUpgradeCallback`, and handles upgrade requests to HTTP/2 as if they had no
+  // body.
   server.shouldUpgradeCallback = ({ headers }) => headers.upgrade?.toLowerCase() === "websocket";
   server.on("upgrade", (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    // A disconnected client needs no response. Without a listener, the error would end the process.
+    // The error is ignored, because a disconnected client needs no response. Without a listener, the error would end
+    // the process.
     socket.on("error", () => socket.destroy());
     if (!servers.release(socket)) {
       socket.destroy();
@@ -114,7 +119,7 @@ export function acceptWebSockets(
  * Answers a request with a WebSocket.
  * @param limit maximum size of a message, in bytes
  * @throws InvalidError the request is not for a WebSocket
- * @throws BusyError the maximum number of conversations is open, or the app stops
+ * @throws BusyError the maximum number of WebSockets is open, or the app is stopping
  */
 export function openWebSocket(
   request: FastifyRequest,
@@ -139,7 +144,7 @@ export function openWebSocket(
   return reply;
 }
 
-/** Servers that perform the handshakes of WebSockets, by the maximum size of their messages. */
+/** Servers that perform the handshakes of WebSockets, by the maximum message size of the WebSockets. */
 const handshakes = new Map<number, WebSocketServer>();
 
 function serverFor(limit: number): WebSocketServer {
@@ -168,9 +173,9 @@ class OpenWebSockets {
   }
 
   /**
-   * Closes the oldest WebSocket without a message if the limit is reached. An attacker who opens idle WebSockets
-   * cannot keep other clients out.
-   * @throws BusyError all WebSockets have received messages, or the app stops
+   * If the limit is reached, closes the oldest WebSocket that has received no message. So an attacker who opens idle
+   * WebSockets cannot block other clients.
+   * @throws BusyError all open WebSockets have received messages, or the app is stopping
    */
   closeForNew(): void {
     this.refuseWhenStopping();
@@ -185,14 +190,14 @@ class OpenWebSockets {
   }
 
   /**
-   * Rejects new WebSockets while the app stops.
-   * @throws BusyError the app stops
+   * Rejects new WebSockets while the app is stopping.
+   * @throws BusyError the app is stopping
    */
   refuseWhenStopping(): void {
     if (this.#stopping) throw new BusyError("the service is being stopped");
   }
 
-  /** Starts a handler. Stopping the app closes its WebSocket. */
+  /** Starts the handler of a WebSocket. Stopping the app closes the WebSocket. */
   keep(webSocket: WebSocket, handler: WebSocketHandler): void {
     this.#handled.add(webSocket);
     webSocket.on("close", () => this.#handled.delete(webSocket));
@@ -224,9 +229,9 @@ class OpenWebSockets {
 }
 
 /**
- * One WebSocket. While a message is handled, the service reads nothing, so that only messages received in one piece
- * wait here. The service sends no pings. Some senders never read, and unread data would turn their end of the
- * connection into a reset, which may lose their last messages.
+ * An open WebSocket of a conversation. While the service handles a message, it does not read from the socket. So only
+ * messages that arrived in the same packet can wait here. The service sends no pings: some clients never read, and
+ * unread data would reset the connection when such a client closes it. A reset may lose the client's last messages.
  */
 class WebSocketConnection {
   readonly #socket: WebSocket;
@@ -241,7 +246,7 @@ class WebSocketConnection {
   #finish: () => void = () => {};
   /** Number of messages received. */
   received = 0;
-  /** Resolves once the WebSocket is closed and no message is being handled. */
+  /** Promise that resolves when the WebSocket is closed and no message is being handled. */
   readonly done = new Promise<void>((resolve) => {
     this.#finish = resolve;
   });

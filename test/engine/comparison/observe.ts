@@ -62,7 +62,10 @@ function callsOf(records: CloudRecord[]): string[] {
     .sort();
 }
 
-/** Returns a function that is true if the resource of one label depends on that of the other, even indirectly. */
+/**
+ * Returns a function with two labels as arguments. It returns true if the resource of the first label depends on the
+ * resource of the second label, directly or indirectly.
+ */
 function relations(plans: ProgramPlan[]): (a: string, b: string) => boolean {
   const needs = new Map<string, Set<string>>();
   const labels = new Map<string, Set<string>>();
@@ -123,7 +126,7 @@ async function stateOf(ws: Workspace): Promise<Record<string, unknown>[]> {
   return states.map(normal).sort((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b)));
 }
 
-/** Checks like the CLI that each resource of a state follows the resources that it refers to. */
+/** Checks that each resource of a state follows the resources that it refers to. The CLI makes the same check. */
 function requireOrder(states: ResourceState[]): void {
   const seen = new Set<string>();
   for (const state of states) {
@@ -141,7 +144,7 @@ function normal(state: ResourceState): Record<string, unknown> {
     if (VOLATILE.includes(key) || value === undefined || isEmpty(value)) continue;
     out[key] = key === "inputs" || key === "outputs" ? withoutCode(value as Record<string, unknown>) : value;
   }
-  // The last operation determines if a property without dependencies is listed, in the CLI too.
+  // Omits properties without dependencies. In both engines, the last operation determines whether the state lists them.
   const dependencies = Object.entries(state.propertyDependencies ?? {}).filter(([, urns]) => urns.length > 0);
   if (dependencies.length > 0) out.propertyDependencies = Object.fromEntries(dependencies);
   else delete out.propertyDependencies;

@@ -2,23 +2,23 @@ import type { EngineDifferenceId } from "../../../provider/engine/engineDifferen
 import type { DestroyOptions, RefreshRunOptions, UpOptions } from "../../../provider/engine/index.ts";
 import type { ProgramPlan, Thing, Workspace } from "../workspace.ts";
 
-/** The outcome of one step of a scenario, without differences between the engines. */
+/** The outcome of one step of a scenario, without the values in which the engines may differ. */
 export type Outcome = {
   step: string;
   ok: boolean;
-  /** Numbers of resources by operation; undefined for a failed step. */
+  /** The number of resources for each operation; undefined for a failed step. */
   summary?: Record<string, number>;
-  /** Calls of the provider with arguments, in no order. */
+  /** The provider calls with their arguments, sorted. */
   calls: string[];
-  /** Ordered pairs of calls for resources that depend on each other. */
+  /** Pairs of provider calls for related resources: `a < b` if call a ended before call b started. */
   order: string[];
-  /** Ids of the existing objects. */
+  /** The ids of the objects that exist after the step. */
   objects: string[];
-  /** The resources of the state without values that differ between runs; secrets are in plaintext. */
+  /** The resources in the state, without values that differ between runs, and with secrets in plaintext. */
   state: Record<string, unknown>[];
 };
 
-/** One command after a change of the program or of the cloud. */
+/** A command, and the change of the program or of the cloud before it. */
 export type ScenarioStep = {
   what: string;
   plan?: ProgramPlan;
@@ -26,21 +26,24 @@ export type ScenarioStep = {
   up?: UpOptions;
   refresh?: RefreshRunOptions;
   destroy?: DestroyOptions;
-  /** An intended difference of the embedded engine from the CLI: its id, and the expected outcome. */
+  /**
+   * An intended difference between the embedded engine and the CLI: the id of its documentation, and the expected
+   * outcome.
+   */
   differs?: { why: EngineDifferenceId; outcome: (cli: Outcome) => Outcome };
 };
 
 export type Scenario = { name: string; steps: ScenarioStep[] };
 
-/** The URN of a thing without a parent. */
+/** Returns the URN of a resource `cloud.Thing` without a parent. */
 export const urn = (name: string): string =>
   `urn:pulumi:test::cloud::pulumi-nodejs:dynamic/cloud:Thing::${name}`;
 
-/** A program with only things. */
+/** Returns a program with these things and no components. */
 export const things = (...list: Thing[]): ProgramPlan => ({ things: list });
-/** An up without options. */
+/** The command up, without options. */
 export const up = {};
-/** A destroy without options. */
+/** The command destroy, without options. */
 export const destroy = {};
 /** The last step of a scenario that deletes all objects. */
 export const cleanUp: ScenarioStep = { what: "destroyed", destroy };
@@ -57,7 +60,7 @@ export const family = (size: number, password: string): ProgramPlan => ({
   outputs: { serial: ["b", "serial"], password: ["c", "password"] },
 });
 
-/** A chain in which the second thing is replaced with the first. */
+/** A chain of things, each of which refers to the previous one. A replacement of `a` also replaces `b`. */
 export const chain = (label: string, options: Thing["options"] = {}): ProgramPlan =>
   things(
     { name: "a", args: { label }, options },
@@ -74,7 +77,7 @@ export const line = (last: Thing["args"], size = 1): ProgramPlan =>
     { name: "c", from: { ref: ["b", "id"] }, args: { ...last } },
   );
 
-/** One thing that is deleted with another, and one that only depends on it. */
+/** Two things that depend on `owner`: `owned` is deleted together with `owner`, and `beside` is not. */
 export const owned = (label: string, options: Thing["options"] = {}): ProgramPlan =>
   things(
     { name: "owner", args: { label }, options },

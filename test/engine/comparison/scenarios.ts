@@ -5,7 +5,10 @@ import { replacementScenarios } from "./replacementScenarios.ts";
 import type { Scenario } from "./scenario.ts";
 import { targetScenarios } from "./targetScenarios.ts";
 
-/** The scenarios for both engines. In a failing step, all resources depend on each other, so its outcome is unique. */
+/**
+ * The scenarios for both engines. All resources of a failing step depend on each other, so only one outcome is
+ * possible.
+ */
 export const scenarios: Scenario[] = [
   ...lifeScenarios,
   ...replacementScenarios,

@@ -7,15 +7,15 @@ import { buffer } from "node:stream/consumers";
 import { findOnPath } from "../../../provider/engine/processes.ts";
 import type { Target } from "./targets.ts";
 
-/** One operation of one client. */
+/** An operation that one SSH client performs. */
 export interface Check {
   readonly client: string;
   readonly operation: string;
   /** The reason why this machine cannot run the check; undefined if it can. */
   readonly without?: string | undefined;
-  /** Set if a plain sshd does not support the operation: the reason. */
+  /** The reason why a plain sshd does not support the operation; undefined if it does. */
   readonly notOnSshd?: string;
-  /** In milliseconds. @default one minute */
+  /** Time limit, in milliseconds. @default one minute */
   readonly timeLimit?: number;
   /** Runs the operation. Throws an error with the symptom if the result is wrong. */
   run(workspace: Workspace): Promise<void>;
@@ -26,12 +26,15 @@ export type Outcome =
   | { readonly kind: "failed" | "skipped"; readonly reason: string }
   | { readonly kind: "passed"; readonly seconds: number };
 
-/** Usual time limit of a check, in milliseconds. */
+/** Default time limit of a check, in milliseconds. */
 const TIME_LIMIT = 60_000;
-/** Characters of a program's stderr that a failure shows. */
+/** Maximum number of stderr characters that a failure shows. */
 const SHOWN = 300;
 
-/** Returns a function that creates checks of a client. @param without see {@link Check} */
+/**
+ * Returns a function that creates checks of a client.
+ * @param without the reason why this machine cannot run the client; undefined if it can
+ */
 export const checksOf =
   (client: string, without: string | undefined) =>
   (operation: string, run: Check["run"], more: Partial<Check> = {}): Check => ({
@@ -39,16 +42,16 @@ export const checksOf =
     ...more,
   });
 
-/** Returns the reason if one of the programs is not on the PATH, else undefined. */
+/** Returns the reason if one of the programs is not on the PATH. Returns undefined if all programs are. */
 export function withoutPrograms(...names: readonly string[]): string | undefined {
   const missing = names.find((name) => findOnPath(name, process.env) === undefined);
   return missing === undefined ? undefined : `\`${missing}\` is not on the PATH`;
 }
 
-/** The Python that runs the helper scripts. */
+/** The Python interpreter that runs the helper scripts. */
 export const PYTHON = process.env.PYTHON || "python3";
 
-/** Returns the reason if Python cannot import the module, else undefined. */
+/** Returns the reason if Python cannot import the module. Returns undefined if it can. */
 export function withoutModule(name: string): string | undefined {
   const { status } = spawnSync(PYTHON, ["-c", `import ${name}`], { stdio: "ignore" });
   return status === 0 ? undefined : `${PYTHON} has no module \`${name}\`; set PYTHON to one that has it`;
@@ -61,13 +64,13 @@ export function expectEqual(what: string, actual: unknown, expected: unknown): v
     throw new Error(`${what}: ${cut(actualText)} instead of ${cut(expectedText)}`);
 }
 
-/** Throws an error if a text does not contain another one. */
+/** Throws an error if a text does not contain the given part. */
 export function expectContains(what: string, text: string, part: string): void {
   if (!text.includes(part))
     throw new Error(`${what}: no ${JSON.stringify(part)} in ${cut(JSON.stringify(text))}`);
 }
 
-/** Throws an error with the first difference if two buffers differ. */
+/** Throws an error that shows the first difference if two buffers differ. */
 export function expectSameBytes(what: string, actual: Buffer, expected: Buffer): void {
   if (actual.equals(expected)) return;
   const length = Math.min(actual.length, expected.length);
@@ -86,7 +89,7 @@ const cut = (text: string | undefined): string =>
 
 /** Options of a program that a check runs. */
 export interface RunOptions {
-  /** Default: none. `"open"` keeps stdin open until the program ends. */
+  /** Input on stdin. Default: none. `"open"` keeps stdin open until the program ends. */
   readonly input?: string | Buffer | "open";
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
@@ -102,14 +105,14 @@ export interface Output {
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
-/** Folders and processes of one check at one target. */
+/** The folders and processes that one check uses at one target. */
 export class Workspace {
   readonly target: Target;
-  /** Folder of the client. */
+  /** Folder for the files of the client. */
   readonly here: string;
-  /** Folder that the user of the target may write to. */
+  /** Folder on the target. The target's user may write to it. */
   readonly there: string;
-  /** A file of 30 MB that the user of the target may read. */
+  /** Path of a file of 30 MB. The target's user may read the file. */
   readonly big: string;
   readonly #home: string;
   readonly #running = new Map<Child, string>();
@@ -126,7 +129,7 @@ export class Workspace {
     chmodSync(this.there, 0o777);
   }
 
-  /** Starts a program in its own process group. The end of the check ends the group. */
+  /** Starts a program in its own process group. All processes of the group are killed when the check ends. */
   start(program: string, args: readonly string[], { env, cwd }: RunOptions = {}): Child {
     const { PATH = "" } = process.env;
     const child = spawn(program, args, {
@@ -142,7 +145,7 @@ export class Workspace {
     return child;
   }
 
-  /** Runs a program to its end. Throws an error if the exit code is not the expected one. */
+  /** Runs a program until it exits. Throws an error if the exit code differs from the expected exit code. */
   async run(program: string, args: readonly string[], options: RunOptions = {}): Promise<Output> {
     const { input = "", code: expected = 0 } = options;
     const child = this.start(program, args, options);
@@ -161,7 +164,7 @@ export class Workspace {
     return { stdout, stderr: messages };
   }
 
-  /** Runs OpenSSH's client. */
+  /** Runs OpenSSH's client until it exits. */
   ssh(command: string, options: RunOptions & { readonly flags?: readonly string[] } = {}): Promise<Output> {
     return this.run("ssh", ["-F", this.target.config, ...(options.flags ?? []), "target", command], options);
   }
@@ -172,18 +175,18 @@ export class Workspace {
     return this.start("ssh", ["-F", this.target.config, ...flags, "target", ...more]);
   }
 
-  /** The programs that run, for the message about the time limit. */
+  /** The command lines of the running programs, for the message about the time limit. */
   get running(): string {
     return [...this.#running.values()].map((line) => cut(line)).join("; ");
   }
 
-  /** Ends all processes and removes all files. */
+  /** Kills all processes of the check and removes all its files. */
   async close(): Promise<void> {
     for (const child of this.#running.keys()) {
       try {
         if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
       } catch {
-        // The group has ended.
+        // The process group has already ended.
       }
       child.stdout.destroy();
       child.stderr.destroy();
@@ -192,7 +195,7 @@ export class Workspace {
   }
 }
 
-/** Runs a check at a target within the time limit. */
+/** Runs a check at a target. The check fails after its time limit. */
 export async function runCheck(
   check: Check,
   target: Target,
@@ -218,13 +221,13 @@ export async function runCheck(
     return { kind: "failed", reason: error instanceof Error ? error.message : String(error) };
   } finally {
     clearTimeout(timer);
-    // After the time limit, the end of its programs fails the check once more.
+    // After the time limit, `close` kills the programs, so `work` rejects too. The check has already failed.
     work.catch(() => {});
     await workspace.close();
   }
 }
 
-/** Waits until a program has written a text, and returns its output so far. */
+/** Waits until a program's output contains a text. Returns the output so far. */
 export async function untilWritten(stream: Readable, expectedText: string): Promise<string> {
   let seen = "";
   for await (const chunk of stream.iterator({ destroyOnReturn: false })) {

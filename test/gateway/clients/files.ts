@@ -30,12 +30,12 @@ import {
 
 /** A name whose bytes are not UTF-8: `caf\xe9 \xff`. */
 const NOT_UTF8 = Buffer.from("636166e920ff", "hex");
-/** Modification time of the files whose times are compared, in seconds. */
+/** Modification time, in seconds, of the files whose times the checks compare. */
 const TIME = 1_234_567_890;
 
 const within = (folder: string, name: Buffer): Buffer => Buffer.concat([Buffer.from(`${folder}/`), name]);
 
-/** Creates a folder with files, subfolders and names of all kinds. */
+/** Creates a folder with files and subfolders, whose names have all kinds of characters. */
 function createTree(path: string, files = 30): void {
   mkdirSync(join(path, "inner folder", "deep"), { recursive: true });
   for (let index = 0; index < files; index += 1) {
@@ -49,12 +49,12 @@ async function expectSameTree(workspace: Workspace, one: string, other: string):
   await workspace.run("diff", ["-r", "--no-dereference", one, other]);
 }
 
-/** Both protocols of `scp`. */
+/** Creates the checks of `scp` for one of its two protocols, which the flags select. */
 const scpChecks = (client: string, flags: readonly string[]): readonly Check[] => {
   const check = checksOf(client, withoutPrograms("ssh", "scp"));
   const scp = (workspace: Workspace, ...args: readonly string[]) =>
     workspace.run("scp", ["-F", workspace.target.config, ...flags, ...args]);
-  // The older protocol makes the device's shell read the path.
+  // With the older protocol (`-O`), a shell on the device parses the path.
   const spaced = (path: string) => (flags.includes("-O") ? path.replaceAll(" ", "\\ ") : path);
   return [
     check("up, 30 MB", async (workspace) => {
@@ -142,7 +142,7 @@ const scpChecks = (client: string, flags: readonly string[]): readonly Check[] =
   ];
 };
 
-/** Runs `sftp` with a batch of commands, which ends at the first error. */
+/** Runs `sftp` with a batch of commands. The batch ends at the first error. */
 function sftp(workspace: Workspace, commands: readonly (string | Buffer)[], flags: readonly string[] = []) {
   const batch = join(workspace.here, "batch");
   writeFileSync(batch, Buffer.concat(commands.flatMap((line) => [Buffer.from(line), Buffer.from("\n")])));
@@ -226,7 +226,7 @@ const sftpChecks: readonly Check[] = [
       ]),
       Buffer.concat([Buffer.from("put "), quoted(back), Buffer.from(" "), quoted(copy)]),
     ]);
-    // The client escapes invalid UTF-8.
+    // Some clients print escapes for invalid UTF-8.
     const listed = stdout.toString("latin1");
     if (!listed.includes("caf\\351 \\377") && !listed.includes(NOT_UTF8.toString("latin1"))) {
       throw new Error(`ls: ${JSON.stringify(listed)}`);
@@ -290,7 +290,8 @@ const sftpChecks: readonly Check[] = [
   }),
   sftpCheck("reput and reget, 4 times", async (workspace) => {
     const { here, there, big } = workspace;
-    // Resumed uploads append. A server that writes requests at the same time swaps parts of the file now and then.
+    // A resumed upload appends to the file. A server that processes write requests concurrently sometimes swaps parts
+    // of the file.
     for (let index = 0; index < 4; index += 1) {
       for (const part of [join(there, "sent"), join(here, "received")]) {
         writeFileSync(part, readFileSync(big).subarray(0, 10_000_001));
@@ -316,7 +317,7 @@ const sftpChecks: readonly Check[] = [
 
 const rsyncCheck = checksOf("rsync", withoutPrograms("ssh", "rsync"));
 
-/** Owners are omitted: only root can set them. */
+/** The flags omit owners, because only root can set owners. */
 const RSYNC = ["-rlptD", "--itemize-changes"];
 
 function rsync(workspace: Workspace, ...args: readonly string[]): Promise<Output> {
@@ -383,7 +384,7 @@ const gitCheck = checksOf("git", withoutPrograms("ssh", "git"))("push and clone"
   expectEqual("the commit", other.stdout.toString(), one.stdout.toString());
 });
 
-/** Operations of OpenSSH's `scp` and `sftp`, of rsync and git. */
+/** Checks of OpenSSH's `scp` and `sftp`, of rsync and of git. */
 export const fileChecks: readonly Check[] = [
   ...scpChecks("scp (SFTP)", []),
   ...scpChecks("scp -O", ["-O"]),

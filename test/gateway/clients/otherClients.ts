@@ -20,7 +20,10 @@ import {
 } from "./check.ts";
 import { expectInput, PIPED } from "./ssh.ts";
 
-/** Runs a command on the target by one client, with more flags of the client. */
+/**
+ * Runs a command on the target with one client.
+ * @param flags additional flags of the client
+ */
 type Exec = (
   workspace: Workspace,
   command: string,
@@ -28,7 +31,7 @@ type Exec = (
   flags?: readonly string[],
 ) => Promise<Output>;
 
-/** Operations that clients have in common. */
+/** Creates the checks of operations that several clients have in common. */
 const execChecks = (client: string, without: string | undefined, exec: Exec): readonly Check[] => {
   const check = checksOf(client, without);
   return [
@@ -59,7 +62,7 @@ const execChecks = (client: string, without: string | undefined, exec: Exec): re
 
 type KeyKind = keyof Workspace["target"]["keys"];
 
-/** Returns the arguments of dbclient, and converts the key to its format. */
+/** Returns the arguments of dbclient. Converts the private key to the format of dbclient. */
 async function dropbear(workspace: Workspace, kind: KeyKind): Promise<readonly string[]> {
   const { target, here } = workspace;
   const key = join(here, "dropbear-key");
@@ -72,7 +75,7 @@ const execByDropbear =
   async (workspace, command, options, flags = []) => {
     const args = [...flags, ...(await dropbear(workspace, kind)), "127.0.0.1", command];
     if (!flags.includes("-t")) return workspace.run("dbclient", args, options);
-    // With `-t` the client needs its own terminal.
+    // With `-t`, the client needs a local terminal.
     const line = ["dbclient", ...args].map((word) => `'${word}'`).join(" ");
     return workspace.run("script", ["-qec", line, "/dev/null"], options);
   };
@@ -102,7 +105,7 @@ const dropbearChecks: readonly Check[] = [
   },
 ];
 
-/** Returns the arguments of PuTTY's clients, and converts the key to their format. */
+/** Returns the arguments of PuTTY's clients. Converts the private key to PuTTY's format. */
 async function putty(workspace: Workspace): Promise<readonly string[]> {
   const { target, here } = workspace;
   const key = join(here, "key.ppk");
@@ -170,7 +173,9 @@ const puttyChecks: readonly Check[] = [
   },
 ];
 
-/** Returns a function that creates checks of a Python module. The module's script runs the operation of a name. */
+/**
+ * Returns a function that creates checks of a Python module. A helper script runs the operation with the given name.
+ */
 const pythonChecksOf = (module: string) => {
   const check = checksOf(module, withoutModule(module));
   const script = fileURLToPath(new URL(`${module}_client.py`, import.meta.url));
@@ -204,7 +209,7 @@ const pythonChecks: readonly Check[] = [
   }),
 ];
 
-/** Ansible's programs are on the PATH, or beside the Python that has its modules. */
+/** The `ansible` program, from the folder of PYTHON or from the PATH. */
 const ANSIBLE = findOnPath("ansible", { PATH: dirname(PYTHON) }) ?? "ansible";
 
 const WITHOUT_ANSIBLE =
@@ -253,7 +258,7 @@ const ansibleChecks = (pipelining: "on" | "off"): readonly Check[] => {
   ];
 };
 
-/** Operations of clients other than OpenSSH's. */
+/** Checks of clients other than OpenSSH's. */
 export const otherChecks: readonly Check[] = [
   ...dropbearChecks,
   ...puttyChecks,

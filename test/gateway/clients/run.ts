@@ -1,6 +1,6 @@
-// `npm run test:clients` runs operations of SSH clients at a plain sshd, and through the gateway at agents. It prints a
-// table "client × operation × target" as Markdown. The exit code is 1 if an operation fails through the gateway that
-// works with sshd.
+// `npm run test:clients` runs operations of SSH clients against a plain sshd, and through the gateway against agents.
+// It prints a Markdown table "client × operation × target". The exit code is 1 if an operation that works with sshd
+// fails through the gateway.
 import { randomBytes } from "node:crypto";
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { otherChecks } from "./otherClients.ts";
 import { sshChecks } from "./ssh.ts";
 import { type FailedTarget, type Keys, type Target, Targets } from "./targets.ts";
 
-/** Variants of the project's agent, by their flags. */
+/** Flags of the project's agent, by the name of a variant. */
 const AGENTS: Readonly<Record<string, readonly string[]>> = {
   "gatehouse-agent": [],
   "gatehouse-agent-internal": ["--sftp-server", "internal"],
@@ -25,7 +25,7 @@ const HELP = `Usage: npm run test:clients [-- options]
 
 Set PYTHON to a Python that has the modules paramiko and asyncssh. Ansible may be beside it.`;
 
-/** Size of the file that checks move, in bytes. */
+/** Size of the file that checks transfer, in bytes. */
 const BIG = 30_000_000;
 
 function readOptions() {
@@ -53,11 +53,11 @@ function readOptions() {
   }
 }
 
-/** The column of a target: outcomes by checks. */
+/** A column of the table: the outcomes of the checks at one target. */
 interface Column {
   readonly name: string;
   readonly isSshd: boolean;
-  /** Set if the target could not be started. Then there are no outcomes. */
+  /** Set if the target could not be started. There are no outcomes in this case. */
   readonly failed?: FailedTarget;
   readonly outcomes: ReadonlyMap<Check, Outcome>;
 }
@@ -94,7 +94,7 @@ function printTable(checks: readonly Check[], columns: readonly Column[]): void 
   }
 }
 
-/** Prints the outcomes of a kind with their reasons. Equal reasons of a target appear once. */
+/** Prints the failed or the skipped checks with their reasons. Prints equal reasons at one target once. */
 function printReasons(title: string, kind: "failed" | "skipped", columns: readonly Column[]): void {
   const lines = new Map<string, string[]>();
   for (const { name, failed, outcomes } of columns) {
@@ -113,7 +113,7 @@ function printReasons(title: string, kind: "failed" | "skipped", columns: readon
   }
 }
 
-/** Returns true if an operation fails through the gateway that works with sshd, or an agent could not be started. */
+/** Returns true if an operation that works with sshd fails through the gateway, or if an agent could not be started. */
 function hasFindings(columns: readonly Column[]): boolean {
   const sshd = columns.find(({ isSshd }) => isSshd);
   const isFinding = ([check, { kind }]: readonly [Check, Outcome]) =>

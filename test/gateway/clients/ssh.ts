@@ -18,22 +18,22 @@ import {
 } from "./check.ts";
 
 const check = checksOf("ssh", withoutPrograms("ssh"));
-/** A check whose client needs a terminal of this machine. */
+/** Creates a check whose client needs a local terminal. */
 const terminalCheck = checksOf("ssh", withoutPrograms("ssh", "script", "stty"));
-/** A check that forwards a connection to a plain sshd. */
+/** Creates a check that forwards a connection to a plain sshd. */
 const sshdCheck = checksOf(
   "ssh",
   withoutPrograms("ssh") ?? (existsSync(SSHD) ? undefined : `${SSHD} is not installed`),
 );
-/** Bytes that checks pipe to a command. */
+/** Number of bytes that checks pipe to a command. */
 export const PIPED = 5_000_000;
 
 const sha256 = (data: Buffer): string => createHash("sha256").update(data).digest("hex");
 
-/** A command that fails unless its stdin has the bytes. */
+/** Returns a command that fails unless its stdin contains the given bytes. */
 export const expectInput = (data: Buffer): string => `test "$(sha256sum)" = "${sha256(data)}  -"`;
 
-/** A command of about that many bytes, which prints the length of its own text. */
+/** Returns a command of about the given number of bytes. The command prints the length of the text in it. */
 const longCommand = (bytes: number): string => `text=${"a".repeat(bytes)}; echo \${#text}`;
 
 const longCommandCheck = (kilobytes: number): Check =>
@@ -42,7 +42,7 @@ const longCommandCheck = (kilobytes: number): Check =>
     expectEqual("the length that the command sees", stdout.toString(), `${kilobytes * 1000}\n`);
   });
 
-/** Runs a shell script in a terminal of this machine. */
+/** Runs a shell script in a local terminal. */
 async function inTerminal(workspace: Workspace, lines: readonly string[]): Promise<string> {
   const file = join(workspace.here, "in-terminal");
   writeFileSync(file, `${lines.join("\n")}\n`);
@@ -50,7 +50,7 @@ async function inTerminal(workspace: Workspace, lines: readonly string[]): Promi
   return stdout.toString();
 }
 
-/** Runs a server that sends back its input. */
+/** Runs a server that sends its input back to the client. */
 async function withEcho(work: (port: number) => Promise<void>): Promise<void> {
   const sockets = new Set<Socket>();
   const server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -67,7 +67,7 @@ async function withEcho(work: (port: number) => Promise<void>): Promise<void> {
   }
 }
 
-/** Connects to a port of this machine as soon as a program listens there. */
+/** Connects to a local port as soon as a program listens on the port. */
 async function connectTo(port: number): Promise<Socket> {
   for (;;) {
     const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
@@ -79,14 +79,14 @@ async function connectTo(port: number): Promise<Socket> {
   }
 }
 
-/** Sends bytes through a connection to the echo server, and keeps both directions open. */
+/** Expects that a connection to the echo server returns the sent bytes. Keeps both directions open. */
 async function expectEcho(to: Writable, from: Readable): Promise<void> {
   const sent = randomBytes(PIPED);
   to.write(sent);
   expectSameBytes("the echo", await take(from, sent.length), sent);
 }
 
-/** Reads a number of bytes. */
+/** Reads the given number of bytes. */
 async function take(stream: Readable, length: number): Promise<Buffer> {
   let taken = Buffer.alloc(0);
   for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
@@ -110,10 +110,10 @@ const forwardArgs = ({ target }: Workspace, port: number): readonly string[] => 
   ...["-F", target.config, "-W", `127.0.0.1:${port}`, "target"],
 ];
 
-/** Flags of a client that only forwards connections. */
+/** Flags of a client that forwards connections and runs no command. */
 const FORWARD = ["-N", "-o", "ExitOnForwardFailure=yes"];
 
-/** Starts a shared connection, and returns the flags of its clients. */
+/** Starts a shared connection. Returns the flags with which clients use the shared connection. */
 async function shareConnection(workspace: Workspace): Promise<readonly string[]> {
   const path = join(workspace.here, "shared");
   const master = workspace.startSsh(["-N", "-M", "-S", path]);
@@ -121,11 +121,11 @@ async function shareConnection(workspace: Workspace): Promise<readonly string[]>
     if (master.exitCode !== null) throw new Error(`the shared connection ended with ${master.exitCode}`);
     await pass(20);
   }
-  // Without this, a client without a shared connection would open its own.
+  // With this option, a client fails if the shared connection is missing, and does not open its own connection.
   return ["-S", path, "-o", "ProxyCommand=false"];
 }
 
-/** Operations of OpenSSH's `ssh`. */
+/** Checks of OpenSSH's `ssh`. */
 export const sshChecks: readonly Check[] = [
   check("exit codes", async (workspace) => {
     for (const code of [0, 1, 7, 126, 127, 254]) await workspace.ssh(`exit ${code}`, { code });
@@ -170,7 +170,7 @@ export const sshChecks: readonly Check[] = [
     await workspace.ssh("kill -TERM $$", { code: 255 });
   }),
   check("login shell, commands on stdin", async (workspace) => {
-    // `-T`: without a terminal and without a command.
+    // `-T` requests no terminal, and the arguments contain no command.
     const args = ["-F", workspace.target.config, "-T", "target"];
     const { stdout } = await workspace.run("ssh", args, { input: 'echo "<$0>"; exit 3\n', code: 3 });
     expectContains("stdout", stdout.toString(), "<-");

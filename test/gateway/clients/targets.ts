@@ -7,14 +7,14 @@ import { environmentWithout } from "../../support/command.ts";
 import { SSHD, startSshd } from "../../support/sshd.ts";
 import { publicHalf, type SshService, startAgent, startSshService } from "../../support/sshFleet.ts";
 
-/** The keys of the clients: paths of the private keys. */
+/** Paths of the clients' private keys, by the type of the key. */
 export interface Keys {
   readonly ed25519: string;
   readonly rsa: string;
   readonly "ecdsa-521": string;
 }
 
-/** An SSH server that clients log in to at 127.0.0.1. */
+/** An SSH server at 127.0.0.1 to which clients log in. */
 export interface Target {
   readonly name: string;
   readonly isSshd: boolean;
@@ -23,7 +23,10 @@ export interface Target {
   readonly keys: Keys;
   /** Fingerprints of the host keys. */
   readonly fingerprints: readonly string[];
-  /** Configuration of OpenSSH's client: the host `target`, and the host `behind`, a plain sshd if there is one. */
+  /**
+   * Path of the configuration for OpenSSH's client. It defines the host `target` and, if a plain sshd runs, the host
+   * `behind` for that sshd.
+   */
   readonly config: string;
   stop(): Promise<void>;
 }
@@ -32,12 +35,12 @@ export interface Target {
 export interface FailedTarget {
   readonly name: string;
   readonly isSshd: boolean;
-  /** True if the machine does not have what the target needs. */
+  /** True if a program that the target needs is not installed. */
   readonly isMissing: boolean;
   readonly reason: string;
 }
 
-/** Time limit for an agent's enrollment, in milliseconds. */
+/** Maximum time for an agent's enrollment, in milliseconds. */
 const ENROLLMENT = 20_000;
 
 interface Address {
@@ -53,7 +56,7 @@ const hostLines = (host: string, { user, port }: Address, key: string): string[]
   `  IdentityFile ${key}`,
 ];
 
-/** All targets of a run: a plain sshd, and devices of one service. */
+/** The targets of a run: a plain sshd, and the devices of one service. */
 export class Targets {
   readonly #folder: string;
   readonly #keys: Keys;
@@ -66,7 +69,7 @@ export class Targets {
     this.#keys = keys;
   }
 
-  /** Starts the plain sshd, which the other targets forward connections to. */
+  /** Starts the plain sshd. Checks at other targets forward connections to this sshd. */
   async sshd(): Promise<Target | FailedTarget> {
     const name = "sshd";
     const folder = this.#newFolder(name);
@@ -98,7 +101,7 @@ export class Targets {
     }
   }
 
-  /** Starts an agent of another project with its environment variables. */
+  /** Starts an agent of another project, configured by environment variables. */
   async foreignAgent(name: string, path: string): Promise<Target | FailedTarget> {
     const fleet = await this.#service();
     const folder = this.#newFolder(name);
@@ -108,7 +111,7 @@ export class Targets {
       SHELLHUB_PRIVATE_KEY: join(folder, "key"),
       SHELLHUB_PREFERRED_HOSTNAME: name,
       SHELLHUB_PREFERRED_IDENTITY: name,
-      // Agents after 0.19 begin with a second version of the tunnel, which the service does not have.
+      // By default, agents newer than 0.19 use a second version of the tunnel, which the service does not support.
       SHELLHUB_TRANSPORT_VERSION: "1",
     };
     const child = spawn(path, [], {

@@ -26,10 +26,10 @@ interface Action {
   readonly runs: { readonly steps: readonly Step[] };
 }
 
-/** A job of a workflow that uses the action. */
+/** A workflow job that uses the composite action. */
 export interface Job {
   readonly inputs: Readonly<Record<string, string>>;
-  /** Variables of the workflow's `env`, and those of GitHub for every step. */
+  /** The variables that the workflow's `env` sets, and the variables that GitHub sets for every step. */
   readonly env: Readonly<Record<string, string>>;
   readonly workspace: string;
   readonly event: string;
@@ -52,7 +52,10 @@ export interface JobRun {
 /** The folder with the artifacts of `actions/upload-artifact` and `actions/download-artifact`. */
 export type Artifacts = string;
 
-/** Runs the steps of the composite action like a runner: with GitHub's evaluator of expressions, and bash. */
+/**
+ * Runs the steps of the composite action like a GitHub runner, with bash and with GitHub's own evaluator of
+ * expressions.
+ */
 export async function runAction(job: Job, artifacts: Artifacts): Promise<JobRun> {
   const { inputs: defined, runs } = parse(readFileSync(join(ACTION, "action.yml"), "utf8")) as Action;
   const temp = mkdtempSync(join(artifacts, "runner-"));
@@ -108,7 +111,7 @@ export async function runAction(job: Job, artifacts: Artifacts): Promise<JobRun>
   return { code, log, steps: ran, summary: text };
 }
 
-/** A replacement for the two GitHub actions that the composite action uses. */
+/** Replaces the two GitHub actions that upload and download artifacts. */
 function exchange(
   uses: string,
   given: Readonly<Record<string, string>>,
@@ -122,7 +125,7 @@ function exchange(
     const path = value("path");
     if (!existsSync(path)) throw new Error(`there is no ${path} to keep`);
     mkdirSync(place(runId), { recursive: true });
-    // The artifact of a single file has only the file's name.
+    // If an artifact has a single file, GitHub stores the file without the path of its folder.
     cpSync(path, join(place(runId), path.slice(dirname(path).length + 1)));
   } else if (uses.startsWith("actions/download-artifact@")) {
     if (value("github-token") === "") throw new Error("artifacts of another run take a token");
@@ -130,7 +133,7 @@ function exchange(
   } else throw new Error(`no replacement for ${uses}`);
 }
 
-/** Runs a script like GitHub (`shell: bash`) and GitLab. */
+/** Runs a script with bash and the options that GitHub (`shell: bash`) and GitLab use. */
 export function bash(
   script: string,
   cwd: string,

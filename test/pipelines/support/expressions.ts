@@ -26,14 +26,17 @@ export function evaluate(expression: string, contexts: Contexts, { failed }: Sta
   return new Evaluator(parsed, context, new Map(functions.map((one) => [one.name, one]))).evaluate();
 }
 
-/** Replaces the expressions in `${{ }}` of a text like a runner. */
+/** Replaces each `${{ }}` in a text with the value of its expression, like a GitHub runner. */
 export function expand(text: string, contexts: Contexts): string {
   return text.replaceAll(/\$\{\{(.*?)\}\}/gs, (_, expression: string) =>
     evaluate(expression, contexts).coerceString(),
   );
 }
 
-/** True if an `if` lets a step or job run. Without a status function, it requires success. */
+/**
+ * Returns true if a step or job with this `if` condition runs. A condition without a status function also requires that
+ * the previous steps or jobs succeeded.
+ */
 export function isMet(condition: unknown, contexts: Contexts, status: Status): boolean {
   if (condition === undefined) return !status.failed;
   const text = String(condition).replace(/^\s*\$\{\{(.*)\}\}\s*$/s, "$1");

@@ -25,16 +25,16 @@ interface Schema {
   readonly [keyword: string]: unknown;
 }
 
-/** GitHub's own description of the operations that the pipelines use; see recorded/excerpt.mjs. */
+/** GitHub's OpenAPI description of the operations that the pipelines use. recorded/excerpt.mjs creates this file. */
 const { operations } = JSON.parse(
   readFileSync(new URL("../recorded/github-api.json", import.meta.url), "utf8"),
 ) as { operations: readonly Operation[] };
 
-// OpenAPI 3.0 has formats that JSON Schema does not have.
+// Adds formats of OpenAPI 3.0 that JSON Schema does not have.
 const ajv = new Ajv({ strict: false, validateFormats: false, coerceTypes: true });
 const responses = new Ajv({ strict: false, validateFormats: false });
 
-/** Converts a schema of OpenAPI 3.0, since JSON Schema has no `nullable`. */
+/** Converts a schema of OpenAPI 3.0 to JSON Schema, which has no `nullable`. */
 function jsonSchema(schema: unknown): AnySchema {
   if (Array.isArray(schema)) return schema.map(jsonSchema) as unknown as AnySchema;
   if (typeof schema !== "object" || schema === null) return schema as AnySchema;
@@ -43,7 +43,7 @@ function jsonSchema(schema: unknown): AnySchema {
   return nullable === true ? { anyOf: [inner, { type: "null" }] } : inner;
 }
 
-/** The differences of a value from a schema. */
+/** Returns the errors of a value that does not match a schema. */
 function faultsOf(validator: Ajv, schema: unknown, value: unknown): string[] {
   return validator.validate(jsonSchema(schema), value) ? [] : [validator.errorsText(validator.errors)];
 }
@@ -51,7 +51,7 @@ function faultsOf(validator: Ajv, schema: unknown, value: unknown): string[] {
 /** A comment or an issue. */
 export interface Written {
   readonly id: number;
-  /** The number of its issue or pull request. */
+  /** The number of the issue, or of the comment's issue or pull request. */
   readonly number: number;
   readonly login: string;
   body: string;
@@ -59,7 +59,7 @@ export interface Written {
   title?: string;
 }
 
-/** The permissions that operations require, from GitHub's documentation. */
+/** The permission that each operation requires, from GitHub's documentation. */
 const PERMISSIONS: Readonly<Record<string, string>> = {
   "GET /issues/{issue_number}/comments": "pull-requests: write | issues: write",
   "POST /issues/{issue_number}/comments": "pull-requests: write | issues: write",
@@ -73,23 +73,25 @@ const PERMISSIONS: Readonly<Record<string, string>> = {
 
 export const BOT = "github-actions[bot]";
 
-/** A replacement for GitHub's API, which checks requests and its own responses with GitHub's description. */
+/** A replacement for GitHub's API. It checks requests and its own responses against GitHub's OpenAPI description. */
 export interface TestGithub extends Listening {
   readonly comments: Written[];
   readonly issues: Written[];
   readonly pulls: { number: number; head: string; merged?: string }[];
-  /** The number of next lookups of a commit's pull request that return none. */
+  /** The number of following requests for a commit's pull request that return an empty list. */
   emptyPullLookups: number;
   readonly runs: { id: number; head: string; conclusion: string }[];
   /** The requests, as `METHOD /path` below the repository. */
   readonly requests: string[];
-  /** Differences from GitHub's description. */
+  /** Requests and responses that do not match GitHub's OpenAPI description. */
   readonly faults: string[];
-  /** The permissions of the job in its workflow. */
+  /** The permissions that the workflow grants to the running job. */
   permissions: Readonly<Record<string, string>>;
-  /** The method of requests that take effect but get an error response. */
+  /**
+   * The HTTP method of requests that fail after they took effect: the replacement performs them and returns an error.
+   */
   failing?: string | undefined;
-  /** The statuses with which the next requests are rejected. */
+  /** The error responses to the next requests, in order. */
   readonly refusals: { status: number; headers?: Record<string, string> }[];
 }
 

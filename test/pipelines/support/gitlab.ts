@@ -15,13 +15,13 @@ import { bash, PIPELINES } from "./action.ts";
 
 const RUNNER = createRequire(import.meta.url).resolve("gitlab-ci-local");
 
-/** The example files for a Pulumi program and for Terraform. */
+/** The text of the example pipelines: for a Pulumi program and for Terraform. */
 export const GITLAB_CI = {
   pulumi: readFileSync(join(PIPELINES, "gitlab", ".gitlab-ci.yml"), "utf8"),
   terraform: readFileSync(join(PIPELINES, "gitlab", "terraform", ".gitlab-ci.yml"), "utf8"),
 };
 
-/** A job of a pipeline with the keys from its `extends`. */
+/** A pipeline job, with the keys that it inherits through `extends`. */
 export interface GitlabJob {
   readonly name: string;
   readonly script: readonly string[];
@@ -31,7 +31,10 @@ export interface GitlabJob {
   readonly artifacts: { readonly paths: readonly string[]; readonly reports?: { readonly junit: string } };
 }
 
-/** The output of gitlab-ci-local for a pipeline with these variables; the default branch is the default. */
+/**
+ * Returns the output of gitlab-ci-local for a pipeline with these variables. By default, the pipeline is for the
+ * default branch.
+ */
 async function pipeline(
   flag: "--list-json" | "--preview",
   variables: Readonly<Record<string, string>>,
@@ -49,7 +52,10 @@ async function pipeline(
   return (await promisify(execFile)(process.execPath, [RUNNER, flag, ...flags], options)).stdout;
 }
 
-/** The names of the jobs in a pipeline with these variables; gitlab-ci-local first checks GitLab's schema. */
+/**
+ * Returns the names of the jobs in a pipeline with these variables. gitlab-ci-local also checks the file against
+ * GitLab's schema.
+ */
 export async function gitlabJobs(
   variables: Readonly<Record<string, string>>,
   text: string,
@@ -61,7 +67,7 @@ export async function gitlabJobs(
   return listed.filter(({ when }) => when !== "never").map(({ name }) => name);
 }
 
-/** A job with the variables of the whole file. */
+/** Returns a job, with the variables that the file sets for all jobs. */
 export async function gitlabJob(name: string, text: string): Promise<GitlabJob> {
   const whole = parse(await pipeline("--preview", {}, text)) as Record<string, GitlabJob>;
   const job = whole[name];
@@ -69,18 +75,18 @@ export async function gitlabJob(name: string, text: string): Promise<GitlabJob> 
   return { ...job, name, variables: whole.variables as unknown as Record<string, string> };
 }
 
-/** A runner of a project's jobs. */
+/** Runs the jobs of a project, in place of a GitLab runner. */
 export interface GitlabRunner {
   readonly gitlab: TestGitlab;
   /** The folder of the project. */
   readonly project: string;
-  /** The environment of all its jobs. */
+  /** Environment variables of all jobs that this runner runs. */
   readonly env: Readonly<Record<string, string>>;
 }
 
 /**
- * Runs a job like a runner: `before_script` and `script` as one script, then `after_script`. Checks that its log has no
- * secret.
+ * Runs a job like a GitLab runner: `before_script` and `script` as one script, then `after_script`. Checks that the log
+ * of the job contains no secret.
  * @param source the value of CI_PIPELINE_SOURCE
  */
 export async function runGitlabJob(
@@ -109,7 +115,10 @@ export async function runGitlabJob(
   return run;
 }
 
-/** Creates a folder for the PATH with an npm that only prints its arguments, so that jobs install no packages. */
+/**
+ * Creates a folder for the PATH. It contains a replacement for npm that only prints its arguments, so that jobs install
+ * no packages.
+ */
 export function npmStub(root: string): string {
   const bin = join(root, "bin");
   mkdirSync(bin);
@@ -123,11 +132,11 @@ export const GITLAB_TOKEN = "glpat-stand-in-0123456789";
 /** A replacement for GitLab's API: the notes of one merge request, in pages. */
 export interface TestGitlab extends Listening {
   readonly notes: { id: number; author: string; body: string }[];
-  /** The statuses with which the next requests are rejected. */
+  /** The statuses of the error responses to the next requests, in order. */
   readonly refusals: number[];
 }
 
-/** Starts the replacement, with the part of docs.gitlab.com/api/notes that the scripts use. */
+/** Starts a replacement for the part of GitLab's notes API (docs.gitlab.com/api/notes) that the scripts use. */
 export async function startGitlab(): Promise<TestGitlab> {
   const notes: TestGitlab["notes"] = [];
   const refusals: number[] = [];

@@ -40,7 +40,7 @@ export const statesIn = (root: string) => ({
   PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
 });
 
-/** Links the packages of the program in the folder `policy`, and applies it for the first time. */
+/** Links the packages that the program in the folder `policy` imports, and applies the program for the first time. */
 export async function applyManually(root: string, fleet: Fleet): Promise<void> {
   symlinkSync(MODULES, join(root, "policy", "node_modules"));
   const first = ["up", "policy", "--yes", "--stack", "prod", "--engine", "embedded", "--skip-preview"];
@@ -50,7 +50,7 @@ export async function applyManually(root: string, fleet: Fleet): Promise<void> {
   });
 }
 
-/** Credentials of a pipeline, as the variables of its job. */
+/** The credential for each role, as environment variables of a pipeline job. */
 export type Credentials = Record<
   "observerUser" | "observerKey" | "operator" | "administrator",
   Readonly<Record<string, string>>
@@ -63,8 +63,8 @@ export interface PolicyFleet {
 }
 
 /**
- * Starts a policy fleet.
- * @param users further users without credentials
+ * Starts a service for tests of pipelines.
+ * @param users additional users, without credentials for pipelines
  */
 export async function startPolicyFleet(...users: readonly string[]): Promise<PolicyFleet> {
   const fleet = await startFleet(["watcher", "keeper", ...users]);

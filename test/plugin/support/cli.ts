@@ -15,7 +15,10 @@ export const MODULES = fileURLToPath(new URL("../../../node_modules", import.met
 export const isOnPath = (name: string): boolean =>
   (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, name)));
 
-/** Returns a test's title, with the reason if it is skipped, and true if all programs are on the PATH. */
+/**
+ * Returns the title for a test, and whether all required programs are on the PATH. The title of a skipped test contains
+ * the reason.
+ */
 export function requiring(title: string, ...programs: readonly string[]): readonly [string, boolean] {
   const missing = programs.filter((name) => !isOnPath(name));
   return missing.length === 0
@@ -39,7 +42,7 @@ export async function run(
 /** Links the packages of this repository into the folder of a program. */
 export const linkModules = (folder: string): void => symlinkSync(MODULES, join(folder, "node_modules"));
 
-/** The machine of a user with the Pulumi CLI and the installed plugin. */
+/** A user's environment with the Pulumi CLI and the installed plugin. */
 export class Machine {
   readonly root = mkdtempSync(join(tmpdir(), "gatehouse-machine-"));
   readonly env: Record<string, string> = {
@@ -104,7 +107,7 @@ export class Machine {
       env: process.env,
     });
     if (compiled.code !== 0) throw new Error(compiled.stdout);
-    // The compiled SDK reads its version from its own folder.
+    // The package.json from which the compiled SDK reads its version at run time.
     writeFileSync(join(folder, "bin", "package.json"), JSON.stringify({ version: "0.1.0" }));
     return built;
   }

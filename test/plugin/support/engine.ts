@@ -3,10 +3,10 @@ import engineRpc from "@pulumi/pulumi/proto/engine_grpc_pb.js";
 import type proto from "@pulumi/pulumi/proto/engine_pb.js";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
 
-/** An engine with the methods that plugins call. */
+/** A replacement for an engine. It implements the methods that plugins call. */
 export interface TestEngine {
   readonly address: string;
-  /** The messages of plugins. */
+  /** Log messages that the plugins sent. */
   readonly messages: readonly proto.LogRequest.AsObject[];
   stop(): void;
 }

@@ -10,9 +10,9 @@ export const PLUGIN = fileURLToPath(
 );
 
 /**
- * Starts a plugin like an engine. The first line of its output is its port.
- * @param env the whole environment of the plugin
- * @param program an installed plugin. @default {@link PLUGIN}
+ * Starts a plugin in the same way as an engine. The first line that the plugin prints is its port.
+ * @param env the complete environment of the plugin
+ * @param program the path of an installed plugin. @default {@link PLUGIN}
  */
 export async function startPlugin(
   args: readonly string[],
@@ -24,7 +24,7 @@ export async function startPlugin(
   const ended = once(child, "exit").then(([code]) => {
     throw new Error(`the plugin ended with ${code}`);
   });
-  // An exit after the start is no error.
+  // After the port is printed, an exit of the plugin is no error.
   ended.catch(() => {});
   const line = once(createInterface({ input: child.stdout }), "line") as Promise<[string]>;
   const [port] = await Promise.race([line, ended]);

@@ -1,5 +1,6 @@
-// A proxy that the Pulumi CLI starts instead of the plugin during a recording: see replay.test.ts. It starts the
-// plugin, forwards each call, and appends the call and its outcome to the file GATEHOUSE_RECORDER.
+// A proxy between the Pulumi CLI and the plugin, for recordings: see replay.test.ts. The CLI starts the proxy instead
+// of the plugin, and the proxy starts the plugin. It forwards each call, and appends the call and its outcome to the
+// file GATEHOUSE_RECORDER.
 import { appendFileSync } from "node:fs";
 import grpc from "@grpc/grpc-js";
 import { failureOf, methods, toJson } from "../../support/pluginClient.ts";

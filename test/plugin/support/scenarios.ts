@@ -1,10 +1,10 @@
 import { call } from "../../support/call.ts";
 import type { Fleet } from "../../support/fleet.ts";
 
-/** Values that differ between runs, by their names in recordings. */
+/** The values that differ between runs, by their placeholder names in recordings. */
 export type Named = Readonly<Record<string, string>>;
 
-/** The preparation and the out-of-band changes of a recording. */
+/** The preparation of the service and the out-of-band changes for one recording. */
 export interface Scenario {
   readonly users?: readonly string[];
   /** Prepares the service. */
@@ -53,7 +53,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
       },
     },
   },
-  /** Inputs that the plugin rejects, an incomplete object and an existing one. */
+  /** Rejected inputs, an object that is created incompletely, and an existing object. */
   failures: {
     async prepare(fleet) {
       await fleet.enroll("old");

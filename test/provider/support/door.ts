@@ -1,9 +1,9 @@
 type Values = Record<string, unknown>;
 
-/** The type and name of a resource, which an engine sends to a provider. */
+/** The type and name of a resource, which an engine sends to the provider. */
 export interface ResourceName {
   readonly type: string;
-  /** Its name in the program. */
+  /** The name of the resource in the program. */
   readonly name: string;
 }
 
@@ -11,47 +11,50 @@ export interface ResourceName {
 export interface DoorOptions {
   readonly env: Readonly<Record<string, string>>;
   readonly stack: string;
-  /** The id that all resources of one state share. */
+  /** The id of the state, which is the same for all resources in it. */
   readonly stateId: string;
-  /** Names of the resources in the `--replace` options of `gatehouse`. */
+  /** Names of the resources that the user replaces with `--replace` of `gatehouse`. */
   readonly replace: readonly string[];
-  /** Names of the resources that the engine replaces without the provider's request. */
+  /** Names of the resources that the engine itself replaces, although the provider does not require the replacement. */
   readonly force?: readonly string[];
 }
 
-/** An object in a state. */
+/** An object in a state, with its id and outputs. */
 export interface Made {
   readonly id: string;
   readonly outputs: Values;
 }
 
-/** Calls of a provider's front end in one run of an engine. Values are plain, like those of a decrypted state. */
+/**
+ * The provider calls that an engine makes in one run, independent of the front end. Secret values are in plaintext, as
+ * in a decrypted state.
+ */
 export interface FrontDoor {
   check(
     resource: ResourceName,
     olds: Values,
     news: Values,
   ): Promise<{ readonly inputs: Values; readonly failures: readonly string[] }>;
-  /** Returns undefined without changes, and otherwise the inputs that require a replacement. */
+  /** Returns the changed inputs that require a replacement. Returns undefined if nothing has changed. */
   diff(
     resource: ResourceName,
     id: string,
     outputs: Values,
     inputs: Values,
   ): Promise<readonly string[] | undefined>;
-  /** @throws StateChangedError if the creation fails but changes the state */
+  /** @throws StateChangedError if the creation fails but still changes the state */
   create(resource: ResourceName, inputs: Values): Promise<Made>;
-  /** @throws StateChangedError as {@link create} */
+  /** @throws StateChangedError if the update fails but still changes the state */
   update(resource: ResourceName, id: string, outputs: Values, inputs: Values): Promise<Values>;
   read(resource: ResourceName, id: string, outputs: Values): Promise<Made | undefined>;
   delete(resource: ResourceName, id: string, outputs: Values): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The error of a failed step that changes the engine's state. */
+/** The error of a step that fails but still changes the engine's state. */
 export class StateChangedError extends Error {
   override readonly name = "StateChangedError";
-  /** The object in the state after the step; undefined if it has none. */
+  /** The object that the state contains after the failed step. Undefined if the state contains no object. */
   readonly now: Made | undefined;
 
   constructor(message: string, now: Made | undefined) {

@@ -20,7 +20,7 @@ type Values = Record<string, unknown>;
 /** True if the tests use the Terraform provider: see vitest.config.ts. */
 export const isTerraform = process.env.TEST_FRONT_DOOR === "terraform";
 
-/** The front ends by their names, for tests that use several. */
+/** Functions that open each front end, by name, for tests that use several front ends. */
 export const doors = { dynamic: dynamicDoor, plugin: pluginDoor };
 
 /** Opens the front end that TEST_FRONT_DOOR selects: dynamic providers (default), the plugin or Terraform. */
@@ -86,7 +86,8 @@ async function dynamicDoor({ env, stack, stateId, replace }: DoorOptions): Promi
 }
 
 /**
- * Calls the plugin with its protocol. Before each step it previews the step, and the result must match the preview.
+ * Calls the plugin through its protocol. Previews each step before it runs, and checks that the result matches the
+ * preview.
  */
 async function pluginDoor({ env, stack, stateId, replace }: DoorOptions): Promise<FrontDoor> {
   const urnOf = ({ type, name }: ResourceName) =>

@@ -4,7 +4,7 @@ import { isTerraform, openFrontEnd } from "./frontDoor.ts";
 
 type Values = Record<string, unknown>;
 
-/** A program as data: resources by name. */
+/** The resources of a program, by name. */
 export type Program = Record<string, { readonly type: string; readonly args: Values }>;
 
 interface Entry {
@@ -17,15 +17,15 @@ interface Entry {
 export type Steps = string[];
 
 /**
- * Applies programs with the provider calls of an engine, in the same order but without processes, for tests that need
- * hundreds of runs. End-to-end tests and replays of the CLI cover real engines.
+ * Applies programs with the same provider calls as an engine, in the same order, but without processes. It is for tests
+ * that need hundreds of runs. End-to-end tests and replays of the CLI cover real engines.
  */
 export class Harness {
   readonly state = new Map<string, Entry>();
   readonly #env: Readonly<Record<string, string>>;
   readonly #stack: string;
   readonly #doors: FrontDoor[] = [];
-  /** The id of the state; in real states it is the output of a StateIdentity resource. */
+  /** The id of the state. In real states it is an output of a StateIdentity resource. */
   readonly #stateId = randomUUID();
 
   constructor(env: Readonly<Record<string, string>>, stack = "stack") {
@@ -81,7 +81,7 @@ export class Harness {
     await Promise.all(this.#doors.map((door) => door.close()));
   }
 
-  // Each run uses a separate front end, like a separate process.
+  // Opens a new front end for each run, since real engines start a new process for each run.
   async #open(replace: readonly string[] = [], force: readonly string[] = []): Promise<FrontDoor> {
     const options = { env: this.#env, stack: this.#stack, stateId: this.#stateId, replace, force };
     const door = await openFrontEnd(options);
@@ -111,7 +111,7 @@ export class Harness {
         return inputs;
       };
       const inputs = await checked(old ? args : {});
-      // Terraform calls the provider for a forced replacement, too.
+      // Terraform also calls the provider if the engine itself forces the replacement.
       const isForced = force.includes(name) && !isTerraform;
       const replaces = old && !isForced ? await door.diff(resource, old.id, old.outputs, inputs) : undefined;
       const isReplaced = isForced || (replaces?.length ?? 0) > 0;
@@ -126,7 +126,7 @@ export class Harness {
       const keys = replaces?.join(",") ?? "id";
       steps.push(`${old ? "replace" : "create"} ${name}${old ? ` ${keys}` : ""}`);
       if (!real) return;
-      // Engines also check without old inputs before a replacement.
+      // Before a replacement, engines also check the inputs without the old inputs.
       if (old) await checked({});
       const created = await door.create(resource, inputs);
       if (old) remove(name, old);

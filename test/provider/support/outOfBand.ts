@@ -3,13 +3,16 @@ import type { Client } from "../../../sdk/index.ts";
 type Values = Readonly<Record<string, unknown>>;
 type Change = (client: Client, outputs: Values) => Promise<unknown>;
 
-/** Out-of-band changes and removal of an object, with requests to the service. */
+/** Changes and removes an object out of band, with requests to the service. */
 interface OutOfBandChanges {
-  /** The changes by input. An input without one can only be changed by replacing the object. */
+  /**
+   * Functions that change an input out of band, by the input's name. An input without a function can only be changed by
+   * a replacement of the object.
+   */
   readonly change: Readonly<Record<string, Change>>;
-  /** Undefined for an object that cannot be removed. */
+  /** Removes the object. Undefined if objects of this kind cannot be removed. */
   readonly remove?: Change;
-  /** Reads the object's values of the inputs in `change`; undefined if it does not exist. */
+  /** Returns the object's values of the inputs in `change`. Returns undefined if the object does not exist. */
   readonly read: (client: Client, outputs: Values) => Promise<Values | undefined>;
 }
 
@@ -122,7 +125,7 @@ export const outOfBandChanges: Readonly<Record<string, OutOfBandChanges>> = {
     },
     read: apiKeyOf,
   },
-  // A Tag has only a name, which other resources refer to.
+  // Not supported for a Tag: it has only a name, and other resources refer to this name.
   Tag: { change: {}, read: async (_client, { name }) => ({ name }) },
   DeviceTags: {
     change: {

@@ -9,11 +9,13 @@ export const OTHER_TENANT = "11111111-2222-4333-8444-555555555555";
 export const UNIVERSE = {
   tags: ["edge", "prod", "web1", "dbserver", "EU7", "lab"],
   users: ["ana", "bob"],
-  /** Devices by the kind that uses them, so that no two kinds declare one device twice. */
+  /**
+   * Names or MAC addresses of devices, by the kind of resource that uses them. So no two kinds declare the same device.
+   */
   devices: {
     DeviceTags: ["tags-01", "tags-02"],
     DeviceTagAttachment: ["attach-01", "attach-02"],
-    // These tests select devices by MAC address, since they change the names.
+    // The MAC addresses of devices, since the resources of this kind change the names of their devices.
     Device: ["02:00:00:00:de:01", "02:00:00:00:de:02"],
   },
 } as const;
@@ -42,13 +44,13 @@ const filter = fc.oneof(
   fc.record({ tags, hostname: fc.constant(undefined) }),
 );
 
-/** A device in any spelling of its name. */
+/** Generates a device name, also in uppercase. */
 const device = (names: readonly string[]) =>
   fc
     .tuple(fc.constantFrom(...names), fc.boolean())
     .map(([name, upper]) => (upper ? name.toUpperCase() : name));
 
-/** Settings of a namespace that servers of 0.19 do not have. */
+/** Namespace settings that servers of version 0.19 do not have. */
 const newSettings = {
   deviceProof: fc.constantFrom("optional", "required"),
   sessionMaxMinutes: fc.nat(43_200),
@@ -118,7 +120,7 @@ const byName: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
     },
     { requiredKeys: ["validDays"] },
   ),
-  // These tags have no devices: renaming a used tag would affect other objects.
+  // Tags without devices, since the rename of a used tag would affect other objects.
   Tag: fc.record({ tenant, name: fc.constantFrom("unused1", "unused2") }),
   DeviceTags: fc.record({ tenant, device: device(UNIVERSE.devices.DeviceTags), tags, adopt }),
   DeviceTagAttachment: fc.record({
@@ -139,7 +141,7 @@ const byName: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
   ),
 };
 
-/** Generates valid inputs of a resource in all spellings that programs may use. */
+/** Generates valid inputs of a resource, in all spellings that programs may use. */
 export function programs(resource: string): fc.Arbitrary<Record<string, unknown>> {
   const arbitrary = byName[resource];
   if (!arbitrary) throw new Error(`no generator of programs for ${resource}: add one in this file`);

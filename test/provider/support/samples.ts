@@ -7,15 +7,15 @@ import { programs } from "./programs.ts";
 
 type Values = Record<string, unknown>;
 
-/** Valid inputs of a resource, and for each input another valid, not equivalent value. */
+/** Valid inputs of a resource, and for each input a second valid value with a different meaning. */
 export interface Sample {
   readonly base: Values;
   readonly changes: ReadonlyMap<string, unknown>;
 }
 
-/** Inputs that generated values cannot change on an existing object. */
+/** Inputs that tests with generated values cannot change on an existing object. Other tests cover these inputs. */
 const FIXED: Record<string, readonly string[]> = {
-  // An accepted device cannot be rejected, and a name has only one device. Other tests cover both.
+  // An accepted device cannot become rejected, and no second device has the same name.
   Device: ["status", "device", "tenant"],
 };
 
@@ -26,7 +26,7 @@ const FIXED: Record<string, readonly string[]> = {
 export function sampleOf(definition: ResourceDefinition, seed = 7): Sample {
   const generated = fc.sample(programs(definition.name), { seed, numRuns: 500 });
   const names = Object.keys(definition.inputs).filter((name) => !definition.inputs[name]?.transient);
-  // The base sets all inputs except `tenant`.
+  // `base` sets all inputs except `tenant`.
   const base = generated.find((inputs) =>
     names.every((name) => (name === "tenant" ? !inputs.tenant : inputs[name] !== undefined)),
   );

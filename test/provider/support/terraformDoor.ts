@@ -43,7 +43,7 @@ interface Schema {
   readonly block: { readonly attributes: readonly SchemaAttribute[] };
 }
 
-/** The fields of all responses; each response has some of them. */
+/** All fields that a response of the provider can have. Each response has some of these fields. */
 interface ProviderResponse {
   readonly diagnostics: readonly Diagnostic[];
   readonly provider: Schema;
@@ -56,14 +56,14 @@ interface ProviderResponse {
   readonly importedResources: readonly { readonly typeName: string; readonly state?: Wire }[];
 }
 
-/** A kind of resource. */
+/** A resource type, with its definition and its schema. */
 interface Kind {
   readonly definition: ResourceDefinition;
   readonly typeName: string;
   readonly attributes: readonly Attribute[];
 }
 
-/** The provider's plan for a resource. */
+/** The provider's response to a request for a plan of one resource. */
 interface Plan {
   readonly planned: Row;
   /** Names of the attributes whose change requires a replacement. */
@@ -71,22 +71,22 @@ interface Plan {
   readonly private: Uint8Array | undefined;
 }
 
-/** A planned change. */
+/** A change that the provider planned and has not yet applied. */
 interface Change {
   readonly prior: Row | undefined;
   readonly planned: Row;
-  /** True for an update that creates a new object. */
+  /** True if the planned update creates a new object. */
   readonly isRecreated: boolean;
-  /** True if the user requested a new object. */
+  /** True if the user requested the replacement of the object. */
   readonly isRequested: boolean;
 }
 
 const ERROR = 1;
 
-/** The member of a state that marks an incomplete object; the next run replaces it. */
+/** The name of the state's member that marks an incomplete object. The next run replaces such an object. */
 const TAINTED = "tainted";
 
-/** Terraform's side of the protocol, with Terraform's description of the messages. */
+/** Encodes and decodes messages with Terraform's own description of the protocol. */
 const protocol = protobuf.loadSync(fileURLToPath(new URL("tfplugin6.proto", import.meta.url))).resolveAll();
 const calls = protocol.lookupService("tfplugin6.Provider").methods;
 
@@ -94,7 +94,7 @@ const providersSide = pluginServices()["tfplugin6.Provider"] as Readonly<
   Record<string, MethodDefinition<object, object>>
 >;
 
-/** One process of the provider; its requests and responses are encoded as bytes. */
+/** Represents one process of the provider. Encodes its requests and responses as bytes. */
 class Provider {
   readonly #methods: Readonly<Record<string, (request: never) => object | Promise<object>>>;
 
@@ -115,7 +115,7 @@ class Provider {
   }
 }
 
-/** The schemas of the provider, which are the same in all processes. */
+/** The provider's schemas. All processes return the same schemas. */
 interface ProviderSchemas {
   readonly provider: readonly Attribute[];
   readonly kinds: ReadonlyMap<string, Kind>;
@@ -138,7 +138,10 @@ async function schemasOf(provider: Provider): Promise<ProviderSchemas> {
   return knownSchemas;
 }
 
-/** The expected attributes. A state in plaintext holds no secrets; a chosen secret is write-only with a version. */
+/**
+ * Returns the attribute names that the schema must have. A Terraform state is in plaintext and so contains no secrets.
+ * A secret that the user chooses is a write-only attribute with a version.
+ */
 const attributeNames = ({ inputs, outputs }: ResourceDefinition): string[] => [
   "id",
   ...Object.keys(inputs).map(snake),
@@ -169,7 +172,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
   await Promise.all(all.map(configure));
 
   const changes = new Map<string, Change>();
-  /** Objects to destroy before the new ones are created. */
+  /** Objects that Terraform destroys before it creates the new objects. */
   const olds = new Map<string, { readonly prior: Row; readonly private: Uint8Array | undefined }>();
   const destroyed = new Set<string>();
 
@@ -180,7 +183,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
     return kind;
   };
 
-  /** The configuration of a resource. Its secrets are new each time, like ephemeral values. */
+  /** Returns the configuration of a resource. Each call returns new secrets, like ephemeral values. */
   const configOf = (kind: Kind, inputs: Values, prior?: Row, isRequested = false): Row => {
     const { attributes } = kind;
     const row: Record<string, unknown> = {
@@ -195,7 +198,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
     return row;
   };
 
-  /** Prints warnings and returns the errors in the form of the other front ends. */
+  /** Prints the warnings in a response. Returns the errors in the same form as the other front ends. */
   const errorsIn = (kind: Kind, { diagnostics }: ProviderResponse, config: Row = {}): string[] => {
     const secrets = kind.attributes.flatMap(({ name, writeOnly }) => (writeOnly ? [config[name]] : []));
     const printed = JSON.stringify(diagnostics);
@@ -212,7 +215,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
     if (errors.length > 0) throw new Error(errors.join("; "));
   };
 
-  /** The state of an object, which the provider upgrades from JSON. */
+  /** Returns the state of an object. The provider upgrades the state from JSON. */
   const priorOf = async (kind: Kind, { id, outputs }: Made): Promise<Row> => {
     const { typeName, attributes } = kind;
     const row = { ...rowOf(attributes, outputs), id };
@@ -255,7 +258,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
     throw new Error(plan.join("; "));
   };
 
-  /** Applies a change. The applying process plans it again first. */
+  /** Applies a planned change. The process that applies the change first plans it again. */
   const apply = async (
     resource: ResourceName,
     inputs: Values,
@@ -280,7 +283,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
     const errors = errorsIn(kind, answer, config);
     if (errors.length > 0) {
       const failure = errors.join("; ");
-      // The object of a failed create remains, but is incomplete.
+      // After a failed create, the object stays in the state and is marked as incomplete.
       if (!prior && row) {
         throw new StateChangedError(failure, stateOf(kind, row, { [TAINTED]: true }, secrets));
       }
@@ -298,7 +301,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
     return stateOf(kind, row, before, secrets);
   };
 
-  /** Destroys an object. Terraform plans this first, except for a replacement. */
+  /** Destroys an object. Terraform requests a plan for the destruction first, except for a replacement. */
   const destroy = async (kind: Kind, prior: Row, isPlanned: boolean): Promise<void> => {
     const { typeName, attributes } = kind;
     const [nothing, priorState] = [encoded(undefined), encoded(prior)];
@@ -353,7 +356,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
         const reasons = [...replacedBy(kind, prior, planned), ...requested];
         return reasons.length > 0 ? reasons : ["id"];
       }
-      // Terraform also plans unchanged resources when it applies the others.
+      // While Terraform applies changes, it also plans the unchanged resources again.
       const again = await mustPlanOn(applying, kind, configOf(kind, inputs, prior), prior);
       mustKeep(planned, again.planned, kind.typeName);
       return undefined;
@@ -398,7 +401,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
       await destroy(kind, await priorOf(kind, { id, outputs }), true);
     },
     async close() {
-      // A new configuration closes the previous connections.
+      // When the provider receives a new configuration, it closes the connections of the previous one.
       await Promise.all(all.map(configure));
     },
   };
@@ -415,7 +418,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
   }
 }
 
-/** A row in the form of a test's state, with the secrets and the taint of the object. */
+/** Converts a row to an object in a test's state. Adds the object's secrets and its mark as incomplete. */
 function stateOf({ attributes }: Kind, row: Row, before: Values, secrets?: Row): Made {
   const { id, ...values } = valuesOf(attributes, row);
   const names = attributes.filter(({ writeOnly }) => writeOnly).map(({ name }) => name);
@@ -430,20 +433,20 @@ function stateOf({ attributes }: Kind, row: Row, before: Values, secrets?: Row):
 const inputNamed = ({ inputs }: ResourceDefinition, attribute: string): string =>
   Object.keys(inputs).find((name) => snake(name) === attribute) ?? attribute;
 
-/** The changed inputs for which an update recreates an object. */
+/** Returns the changed inputs for which an update creates a new object. */
 const replacedBy = ({ definition: { inputs } }: Kind, prior: Row, planned: Row): string[] =>
   Object.keys(inputs).filter((name) => {
     const attribute = snake(name);
     return inputs[name]?.replaces && !isDeepStrictEqual(planned[attribute], prior[attribute]);
   });
 
-/** Phrases of Terraform's errors, and the phrases of the other front ends. */
+/** Pairs of phrases: the phrase in errors for Terraform, and the phrase that other front ends use. */
 const PHRASES: readonly (readonly [terraform: string, other: string])[] = [
   ["run terraform plan again", "run with --refresh"],
   ["of this configuration", "of this program"],
 ];
 
-/** Converts an error to the names and the notation of the other front ends. */
+/** Converts the text of an error: replaces Terraform's names and notation with those of the other front ends. */
 function withDefinitionNames(
   { name: type, inputs, outputs }: ResourceDefinition,
   { attribute, detail }: Diagnostic,

@@ -1,21 +1,21 @@
 import { isDeepStrictEqual } from "node:util";
 import { decode, ExtData, ExtensionCodec, encode } from "@msgpack/msgpack";
 
-// Terraform's own handling of values on its side of the protocol, and its requirements for a provider's values. The
-// provider's conversions are not used here.
+// Terraform's handling of values in the protocol, and its checks of values that a provider returns. This module does
+// not use the provider's own conversions.
 
-/** An unknown value. */
+/** Represents an unknown value. */
 export const UNKNOWN = Symbol("unknown");
 
-/** The values of an object by the names in its schema; null for a missing value. */
+/** The values of an object by attribute name in the schema. A missing value is null. */
 export type Row = Readonly<Record<string, unknown>>;
 
-/** A value in a message. */
+/** A value in the encoding of protocol messages. */
 export interface Wire {
   readonly msgpack?: Uint8Array;
 }
 
-/** An attribute in a schema that a provider announces. */
+/** An attribute in a schema that the provider returns. */
 export interface SchemaAttribute {
   readonly name: string;
   readonly type?: Uint8Array;
@@ -32,12 +32,12 @@ export type Shape =
   | { readonly kind: "list" | "set" | "map"; readonly of: Shape }
   | { readonly kind: "object"; readonly members: readonly Attribute[] };
 
-/** A member of an object. */
+/** A member of an object, as the tests use it. */
 export interface Attribute extends Pick<SchemaAttribute, "name" | "computed" | "writeOnly"> {
   readonly shape: Shape;
 }
 
-/** The nesting modes of several objects; 1 is a single one. */
+/** The protocol's numbers of the nesting modes that contain several objects. Number 1 contains a single object. */
 const NESTING = new Map([
   [2, "list"],
   [3, "set"],
@@ -61,7 +61,7 @@ function shapeOf(type: unknown): Shape {
   return { kind, members };
 }
 
-/** Encodes an object for a message; undefined becomes null. */
+/** Encodes an object for a message. Undefined is encoded as null. */
 export const encoded = (row: Row | undefined): { msgpack: Uint8Array } => ({
   msgpack: encode(marked(row ?? null)),
 });
@@ -72,7 +72,10 @@ function marked(value: unknown): unknown {
   return isRow(value) ? mapValues(value, marked) : value;
 }
 
-/** Maps the leaves and objects of a value, and sorts sets. @throws Error if the value has another shape */
+/**
+ * Applies functions to the leaves and objects of a value, and sorts sets.
+ * @throws Error if the value does not match the type
+ */
 function mapped(
   shape: Shape,
   value: unknown,
@@ -93,8 +96,8 @@ function mapped(
 }
 
 /**
- * Decodes the object in a message; undefined for null.
- * @throws Error if its attributes differ from the schema, or a value has another type
+ * Decodes the object in a message. Returns undefined for null.
+ * @throws Error if the attributes differ from the schema, or a value has another type
  */
 export function decoded(members: readonly Attribute[], wire: Wire | undefined): Row | undefined {
   if (!wire?.msgpack?.length) throw new Error("the provider sends no value");
@@ -113,7 +116,7 @@ export function decoded(members: readonly Attribute[], wire: Wire | undefined): 
   return value === null ? undefined : object(members, value as Row);
 }
 
-/** Checks the type of a value; a number may be a text. */
+/** Checks the type of a value. A number may be encoded as text. */
 function leaf(kind: string, value: unknown): unknown {
   if (kind === "none") return value;
   const parsed = kind === "number" && typeof value === "string" && value !== "" ? Number(value) : value;
@@ -123,7 +126,7 @@ function leaf(kind: string, value: unknown): unknown {
   return parsed;
 }
 
-/** Removes duplicates and sorts, since Terraform's sets have no order. */
+/** Sorts the elements and removes duplicates, since Terraform's sets have no order. */
 const asSet = (items: readonly unknown[]): unknown[] =>
   [...new Map(items.map((item) => [JSON.stringify(item), item])).entries()]
     .sort(([left], [right]) => (left < right ? -1 : 1))
@@ -133,7 +136,8 @@ const camel = (name: string): string =>
   name.replaceAll(/_([a-z])/g, (_all, letter: string) => letter.toUpperCase());
 
 /**
- * Converts a program's value like Terraform: a boolean in place of a text becomes a text.
+ * Converts a value of a program as Terraform does. For example, a boolean becomes a text where the schema requires
+ * text.
  * @throws Error for a member that the schema does not have
  */
 export const given = (shape: Shape, value: unknown): unknown =>
@@ -149,11 +153,11 @@ export const given = (shape: Shape, value: unknown): unknown =>
     },
   );
 
-/** Converts a test's state to a row, without members that the schema does not have. */
+/** Converts an object in a test's state to a row. Omits members that the schema does not have. */
 export const rowOf = (members: readonly Attribute[], values: Row): Record<string, unknown> =>
   Object.fromEntries(members.map(({ name, shape }) => [name, given(shape, values[camel(name)])]));
 
-/** Converts a row to the names of tests, without null values. */
+/** Renames the fields of a row to the names that tests use, and omits null values. */
 export function valuesOf(members: readonly Attribute[], row: Row): Record<string, unknown> {
   const values = members.map(({ name, shape }) => [camel(name), taken(shape, row[name])] as const);
   return Object.fromEntries(values.filter(([, value]) => value !== undefined));
@@ -162,7 +166,10 @@ export function valuesOf(members: readonly Attribute[], row: Row): Record<string
 const taken = (shape: Shape, value: unknown): unknown =>
   mapped(shape, value, (kind, one) => (kind === "none" ? undefined : one), valuesOf);
 
-/** A configuration with the state's values for computed attributes that it does not set. */
+/**
+ * Returns the proposed state for a configuration. Computed attributes that the configuration does not set keep the
+ * value of the prior state.
+ */
 export const proposed = (members: readonly Attribute[], prior: Row | undefined, config: Row): Row =>
   Object.fromEntries(
     members.map(({ name, computed, writeOnly }) => [
@@ -172,8 +179,8 @@ export const proposed = (members: readonly Attribute[], prior: Row | undefined, 
   );
 
 /**
- * Checks a planned state like Terraform: each value comes from the configuration or, if equivalent, from the state. The
- * provider may choose only computed values that the configuration does not set.
+ * Makes Terraform's checks of a planned state. Each value comes from the configuration or, if equivalent, from the
+ * prior state. The provider may choose only computed values that the configuration does not set.
  * @throws Error with the name of the attribute
  */
 export function mustFollow(
@@ -203,7 +210,7 @@ export function mustFollow(
 }
 
 /**
- * Checks like Terraform that a value keeps all known parts of the planned value.
+ * Makes Terraform's check that a value keeps all known parts of the planned value.
  * @throws Error with the name of the attribute
  */
 export function mustKeep(planned: unknown, actual: unknown, at: string): void {
@@ -220,7 +227,10 @@ export function mustKeep(planned: unknown, actual: unknown, at: string): void {
   }
 }
 
-/** @throws Error if a state has an unknown or write-only value */
+/**
+ * Checks that a state has no unknown and no write-only value.
+ * @throws Error if the state has one
+ */
 export function mustBeKnown(members: readonly Attribute[], row: Row): void {
   for (const { name, writeOnly } of members) {
     if (hasUnknown(row[name])) throw new Error(`${name} is not known in a state`);

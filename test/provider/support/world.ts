@@ -4,18 +4,18 @@ import { OTHER_TENANT, UNIVERSE } from "./programs.ts";
 
 /** A service with all objects that generated programs refer to. */
 export interface World extends Fleet {
-  /** The namespace that OTHER_TENANT stands for. */
+  /** The id of the namespace that the placeholder OTHER_TENANT represents. */
   readonly other: string;
-  /** The inputs with this namespace in place of OTHER_TENANT. */
+  /** Returns the inputs with the id of the other namespace in place of OTHER_TENANT. */
   here<T>(inputs: T): T;
-  /** Enrolls the devices again that a test renamed or removed. */
+  /** Enrolls all devices again that a test has renamed or removed. */
   restoreDevices(): Promise<void>;
 }
 
 const MACS: readonly string[] = UNIVERSE.devices.Device;
 const nameOf = (mac: string) => `device-${mac.slice(-2)}`;
 
-/** Starts a service with users, a second namespace, and in both namespaces devices and tags. */
+/** Starts a service with users and a second namespace. Both namespaces have devices and tags. */
 export async function startWorld(): Promise<World> {
   const fleet = await startFleet(UNIVERSE.users);
   const { tenantId: other } = await fleet.client.createNamespace({ body: { name: "other" } });
@@ -37,7 +37,7 @@ export async function startWorld(): Promise<World> {
   };
 }
 
-/** Shares one world among the tests of the calling block. */
+/** Starts one world for all tests of the surrounding block. */
 export const sharedWorld = (): World => shared(startWorld);
 
 async function furnish(fleet: Fleet, tenant: string): Promise<void> {

@@ -8,7 +8,7 @@ import {
   loginsToEvaluate,
 } from "../../../sdk/policy/index.ts";
 
-/** Two policies, evaluated for the same logins, addresses and uids. */
+/** Two policies before and after a change, both evaluated for the same logins, addresses and device uids. */
 export function accessesOf(before: AccessPolicy, after: AccessPolicy): { before: Access; after: Access } {
   const evaluated = loginsToEvaluate([before, after]);
   const uids = [...new Set([...before.devices, ...after.devices].map(({ uid }) => uid))];
@@ -96,10 +96,10 @@ const AFTER: AccessPolicy = {
   ],
 };
 
-/** A small change with every kind of effect: the example of the documentation. */
+/** A small change that has every kind of effect. The documentation shows it as an example. */
 export const example = accessesOf(BEFORE, AFTER);
 
-/** A large estate: three of a hundred keys change. */
+/** A change in a large estate: three of a hundred keys change. */
 export function largeEstate(devices: number, keys: number): { before: Access; after: Access } {
   const sites = ["berlin", "lisbon", "oslo", "turin", "lyon", "cork", "graz", "bergen"];
   const roles = ["edge", "gateway", "camera", "pump", "meter"];

@@ -9,15 +9,15 @@ import { sshKeyLine } from "../../provider/support/programs.ts";
 type Values = Record<string, Shown>;
 type Device = Estate["devices"][number];
 
-/** The namespace of the plan, and another namespace. */
+/** The id of the plan's namespace, and the id of another namespace. */
 export const TENANT = "11111111-2222-4333-8444-555555555555";
 export const OTHER = "99999999-2222-4333-8444-555555555555";
-/** Id of the user who created the API keys. */
+/** Id of the user who created all API keys. */
 export const CREATOR = "65f1a0000000000000000001";
 
-/** The uid of the device with this name. */
+/** Returns the uid of the device with this name. */
 export const uidOf = (name: string) => Buffer.from(name).toString("hex").padEnd(64, "0").slice(0, 64);
-/** A device. Its status is accepted by default. */
+/** Returns a device. The status is "accepted" by default. */
 export const device = (name: string, tags: string[], more: Partial<Device> = {}): Device =>
   ({
     uid: uidOf(name),
@@ -29,9 +29,9 @@ export const device = (name: string, tags: string[], more: Partial<Device> = {})
   }) as Device;
 
 const [lineA, lineB] = [sshKeyLine("a"), sshKeyLine("b")];
-/** The data of a key that the namespace does not have. */
+/** The public key data of a key that the namespace does not contain. */
 export const lineC = sshKeyLine("c");
-/** The fingerprint of a key's data. */
+/** Returns the fingerprint of a key's public key data. */
 export const fingerprintOf = (line: string) => parseSshPublicKey(line).fingerprint;
 /** The keys of the namespace. */
 export const keyA: AccessKey = {
@@ -46,7 +46,7 @@ export const keyB: AccessKey = {
   username: ".*",
   filter: { hostname: "^web" },
 };
-/** A rule. By default it denies every login on devices with the tag `prod`. */
+/** Returns a firewall rule. By default the rule denies every login on devices with the tag `prod`. */
 export const rule = (id: string, more: Partial<AccessRule> = {}): AccessRule => ({
   id,
   action: "deny",
@@ -61,7 +61,7 @@ const member = (name: string, role: string) =>
   ({ id: `user-${name}`, email: `${name}@example.com`, role, status: "accepted" }) as NonNullable<
     Estate["members"]
   >[number];
-/** An API key as the service lists it. */
+/** Returns an API key in the form in which the service lists it. */
 export const apiKey = (name: string, role: string) =>
   ({ name, role, createdAt: `created ${name}`, createdBy: CREATOR }) as NonNullable<
     Estate["apiKeys"]
@@ -74,7 +74,7 @@ export const devices = [
   device("lab-03", ["lab"]),
   device("new-04", [], { status: "pending" }),
 ];
-/** The live namespace. */
+/** The namespace before the plan, as it exists on the service. */
 export const estate: Estate = {
   tenant: TENANT,
   name: "fleet",
@@ -100,11 +100,11 @@ interface Sides {
   readonly id?: string;
 }
 
-/** The urn of a dynamic resource. */
+/** Returns the URN of a dynamic resource. */
 export const urnOf = (kind: string, name: string) =>
   `urn:pulumi:test::project::pulumi-nodejs:dynamic/gatehouse:${kind}::${name}`;
 
-/** A step of a plan with values. */
+/** Returns a step of a plan, with the values of its resource. */
 export function step(op: StepOp, kind: string, name: string, { before, after, id }: Sides): Step {
   const was = before && { inputs: before.inputs ?? {}, outputs: { tenant: TENANT, ...before.outputs } };
   return {
@@ -115,7 +115,7 @@ export function step(op: StepOp, kind: string, name: string, { before, after, id
     fields: [],
     ...(id !== undefined && { id }),
     ...(was && { before: was }),
-    // An unchanged resource keeps its outputs. Of other resources, a preview knows only the inputs.
+    // An unchanged resource keeps the outputs in the state. For other resources, a preview has only the inputs.
     ...(after && {
       after: {
         inputs: after,
@@ -125,16 +125,19 @@ export function step(op: StepOp, kind: string, name: string, { before, after, id
   };
 }
 
-/** A plan of steps. */
+/** Returns a plan with these steps. */
 export const planOf = (...steps: Step[]) => ({ steps }) as unknown as Plan;
-/** The same step with a resource of the plugin. */
+/** Converts a step of a dynamic resource to the same step of a plugin resource. */
 export const byPlugin = (one: Step): Step => {
   const type = one.type.replace("pulumi-nodejs:dynamic/gatehouse:", "gatehouse:index:");
   return { ...one, type, urn: one.urn.replace(one.type, type) };
 };
 const namespaceAfter = (steps: readonly Step[], now: Date) =>
   plannedEstate(estate, planOf(...steps), { creatorRole: "administrator", now });
-/** Plans the steps of an administrator. Expects the same result for dynamic resources and for the plugin. */
+/**
+ * Returns the planned policy for steps that an administrator runs. Checks that the plan of plugin resources has the
+ * same result as the plan of dynamic resources.
+ */
 export function plan(...steps: Step[]) {
   const now = new Date();
   const planned = namespaceAfter(steps, now);
@@ -147,15 +150,15 @@ export function plan(...steps: Step[]) {
   expect([managed.length, duplicates.length]).toEqual([planned.managed.length, planned.duplicates.length]);
   return planned;
 }
-/** Tags that a device will have. */
+/** Returns the tags that a device has after the plan. */
 export const tagsOf = (planned: ReturnType<typeof plan>, name: string) =>
   planned.policy.devices.find((one) => one.name === name)?.tags;
 
-/** A PublicKey of the first key: its id, its state, and inputs that change it. */
+/** A PublicKey resource for the first key: the id, the state before the plan, and inputs that change the key. */
 export const keyId = `${TENANT}/${keyA.fingerprint}`;
 export const keyState = { before: { outputs: { fingerprint: keyA.fingerprint, name: "a" } }, id: keyId };
 export const keyInputs = { name: "a", data: lineA, username: "^ana$", filter: { hostname: ".*" } };
-/** Inputs of a FirewallRule, and the state of one. */
+/** Inputs of a FirewallRule, and the state of a FirewallRule before the plan. */
 export const ruleInputs = {
   action: "allow",
   active: true,
@@ -165,5 +168,5 @@ export const ruleInputs = {
   filter: { hostname: ".*" },
 };
 export const ruleState = { before: { outputs: { ruleId: "1" } }, id: `${TENANT}/1` };
-/** Outputs of a resource of a device. */
+/** Returns the outputs in the state of a resource that belongs to a device. */
 export const on = (name: string) => ({ uid: uidOf(name), deviceName: name });

@@ -9,11 +9,11 @@ import { runCommand } from "../../support/command.ts";
 import { testFolder } from "../../support/folder.ts";
 
 const SCRIPT = fileURLToPath(new URL("./runPolicyTests.ts", import.meta.url));
-/** The first line of a policy file. */
+/** The line with which every policy file of these tests begins. */
 export const IMPORT = 'import { expect, policyTest } from "@gatehouse-access/provider/policy";';
 
 const CREATED = "2026-01-01T00:00:00.000Z";
-/** The Unix time, in seconds, this number of days after the creation of the API keys. */
+/** Returns a Unix time, in seconds: this number of days after the creation of the API keys. */
 export const daysLater = (days: number) => Date.parse(CREATED) / 1000 + days * 86_400;
 
 export const apiKey = (name: string, expiresIn: number) =>
@@ -22,7 +22,7 @@ export const apiKey = (name: string, expiresIn: number) =>
 export const member = (email: string, role: string) =>
   ({ email, role }) as NonNullable<PolicyTestFacts["members"]>[number];
 
-/** Three devices and three keys. Production can be reached only from 10.0.0.0/8. */
+/** A policy with three devices and three keys. Production devices can be reached only from 10.0.0.0/8. */
 export const smallPolicy: AccessPolicy = {
   devices: [
     { uid: "uid-web", name: "web-01", tags: ["prod", "web"] },
@@ -56,7 +56,7 @@ export const smallPolicy: AccessPolicy = {
   ],
 };
 
-/** Facts of a policy, with an owner and one API key that expires. */
+/** Returns the input of policy tests: a policy, with an owner as member and one API key that expires. */
 export function factsOf(policy: AccessPolicy, more: Partial<PolicyTestFacts> = {}): PolicyTestFacts {
   return {
     policy,
@@ -70,7 +70,10 @@ export function factsOf(policy: AccessPolicy, more: Partial<PolicyTestFacts> = {
   };
 }
 
-/** Runs files of a new folder once for each of the facts. */
+/**
+ * Writes policy files to a new folder, and runs them once for each element of `facts`. Returns a report for each
+ * element.
+ */
 export async function runFiles(
   files: Readonly<Record<string, string>>,
   ...facts: readonly PolicyTestFacts[]
@@ -82,14 +85,14 @@ export async function runFiles(
   }
   const stdin = JSON.stringify({ folder, facts: facts.length === 0 ? [factsOf(smallPolicy)] : facts });
   const { stdout, stderr } = await runCommand([SCRIPT], { stdin });
-  // Node.js prints its warnings there, for example about modules without a type.
+  // Node.js prints warnings to stderr, for example about modules without a type.
   if (stderr !== "") throw new Error(stderr);
   return JSON.parse(stdout) as PolicyTestReport[];
 }
 
 const HEAD = "({ access, policy, members, apiKeys, evaluated }) => {";
 
-/** Runs bodies of tests. Each body starts on line 3 of a file of its own. */
+/** Runs tests with these bodies. Each test is in a separate file, and its body starts on line 3. */
 export async function runBodies(
   bodies: readonly string[],
   facts?: PolicyTestFacts,
@@ -102,7 +105,7 @@ export async function runBodies(
   return report?.tests.slice() ?? [];
 }
 
-/** Runs the body of one test, which starts on line 3. */
+/** Runs one test with this body, which starts on line 3 of the file. */
 export async function runBody(body: string, facts?: PolicyTestFacts): Promise<PolicyTestResult> {
   const [result] = await runBodies([body], facts);
   if (!result) throw new Error("no test ran");

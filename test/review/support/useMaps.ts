@@ -8,15 +8,15 @@ import { accessMapHtml } from "../../../provider/map/accessMapHtml.ts";
 import type { AccessMapData } from "../../../provider/map/data.ts";
 import { type Started, startBrowser } from "../../support/browser.ts";
 
-/** The timeout for content that a page shows soon. The browser's own tools have the same timeout. */
+/** Timeout for content that a page shows after a short time. The browser's own tools use the same timeout. */
 export const PATIENCE = { timeout: 30_000 };
 
-/** Opens a map, see `openMap`. */
+/** Opens an access map in the browser, see `openMap`. */
 export type Show = (map: AccessMapData, options?: Parameters<typeof openMap>[2]) => Promise<OpenMap>;
 
 /**
- * Starts a browser for the tests of a file. If no browser starts, the tests are skipped with the reason. Each map is
- * closed after its test. The test fails if the page has complaints.
+ * Starts a browser for the tests of a file. If no browser starts, the tests are skipped, and their titles contain the
+ * reason. Closes each map after its test. A test fails if the `complaints` of its map are not empty.
  */
 export function useMaps(): { show: Show; shown: (...args: Parameters<Show>) => Promise<Page> } {
   let started: Started;
@@ -44,23 +44,23 @@ export function useMaps(): { show: Show; shown: (...args: Parameters<Show>) => P
   return { show, shown: async (...args) => (await show(...args)).page };
 }
 
-/** Chooses the first line that has the text. */
+/** Clicks on the first line that contains the text. */
 export const chooseLine = (page: Page, text: string): Promise<void> =>
   page.locator(".line", { hasText: text }).first().click();
 
-/** The names in a list, from top to bottom. */
+/** Returns the names in a list of the page, from top to bottom. */
 export const names = (page: Page, side: "keys" | "devices"): Promise<string[]> =>
   page.locator(`#${side} .line .name`).allTextContents();
 
 /** An access map that is open in a browser without a network. */
 export interface OpenMap {
   readonly page: Page;
-  /** Events that a page must not have: requests, errors, warnings and dialogs. */
+  /** Browser events that fail a test: requests, errors, warnings and dialogs. */
   readonly complaints: string[];
   readonly close: () => Promise<void>;
 }
 
-/** Writes the map to a file, and opens the file. */
+/** Writes an access map to a file, and opens the file in the browser. */
 export async function openMap(
   browser: Browser,
   data: AccessMapData,

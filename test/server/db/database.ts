@@ -7,13 +7,13 @@ import { makeDataDir } from "../../support/dataFolder.ts";
 import { newPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
 import { newSqlite } from "../../support/sqlite.ts";
 
-/** A database of one test, as the service finds it after its first start. */
+/** A database for one test, in the state in which the first start of a service leaves it. */
 export interface NewDatabase {
   readonly location: DatabaseLocation;
   remove(): Promise<void>;
 }
 
-/** Creates a database of the kind under test. */
+/** Creates a database of the kind that the test run uses: SQLite or PostgreSQL. */
 export async function newDatabase(): Promise<NewDatabase> {
   const address = postgresqlAddress();
   if (address !== undefined) {
@@ -26,7 +26,7 @@ export async function newDatabase(): Promise<NewDatabase> {
   return { location: { file }, remove: () => rm(folder, { recursive: true, force: true }) };
 }
 
-/** Opens a database that is closed and removed when the calling test ends. */
+/** Opens a new database. It is closed and removed when the calling test ends. */
 export async function testDatabase(): Promise<Database> {
   const { location, remove } = await newDatabase();
   onTestFinished(remove);

@@ -11,7 +11,7 @@ const KEPT = `SELECT "tenantId" || ' ' || "status" || CASE WHEN "container" THEN
 const COUNTED = `SELECT "tenantId" || ' ' || "status" || CASE WHEN "infoPlatform" = 'connector' THEN ' container' ELSE '' END AS key,
   COUNT(*) AS count FROM "Device" GROUP BY 1`;
 
-/** Expects that the triggers' counts equal the numbers of devices, for all namespaces. */
+/** Expects that the counts that triggers maintain equal the numbers of devices, in every namespace. */
 export async function expectExactCounts(db: Pick<Services["db"], "$queryRawUnsafe">): Promise<void> {
   const numbers = async (query: string) => {
     const rows = await db.$queryRawUnsafe<Row[]>(query);

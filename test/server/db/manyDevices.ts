@@ -1,13 +1,13 @@
 import type { Services } from "../../../server/services.ts";
 import { device } from "./rows.ts";
 
-/** The uid of a device that {@link insertDevices} creates. */
+/** Returns the uid of the n-th device that {@link insertDevices} creates. */
 export const uidOfMany = (n: number): string => String(n).padStart(64, "0");
 
 /**
- * Creates thousands of devices at once, `host-<n>` for each number, all with the same times. Every seventh device is
- * removed, the others are accepted.
- * @param numbers the first number, and the number after the last
+ * Creates thousands of devices at once. Device number n has the name `host-<n>`. All devices have the same times. Every
+ * seventh device is removed; the other devices are accepted.
+ * @param numbers the first number, and the number after the last number
  */
 export async function insertDevices(
   db: Pick<Services["db"], "device" | "$executeRaw">,
@@ -15,7 +15,7 @@ export async function insertDevices(
   [first, end]: readonly [number, number],
 ): Promise<void> {
   const now = new Date("2026-01-02T03:04:05.678Z");
-  // The rows are copies of a device that exists only as their model.
+  // The rows are copies of one model device, which has no other purpose.
   const model = uidOfMany(10 ** 9 + first);
   await db.device.create({ data: device(tenantId, model, now, {}) });
   await db.$executeRaw`INSERT INTO "Device" ("uid", "tenantId", "name", "mac", "infoId", "infoPrettyName", "infoVersion",

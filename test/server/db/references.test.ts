@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
 import { testDatabase } from "./database.ts";
 
-/** For each reference: its table, its columns, and the columns of each of the table's indexes, in order. */
+/** For each foreign key: the table, the columns, and the columns of each index of the table, in order. */
 const ON_POSTGRESQL = `SELECT conrelid::regclass::text AS "table", conkey::text AS columns,
   ARRAY(SELECT '{' || replace(indkey::text, ' ', ',') || '}' FROM pg_index WHERE indrelid = conrelid)::text[] AS indexes
   FROM pg_constraint WHERE contype = 'f'`;
@@ -22,8 +22,8 @@ interface Reference {
 
 const columnsOf = (list: string): string[] => list.replace(/[{}"]/g, "").split(",");
 
-// When a row is deleted, the database searches for rows that refer to it. Without an index that begins with the
-// reference, it reads the whole table.
+// When a row is deleted, the database searches for rows that refer to it. Without an index that begins with the columns
+// of the reference, the database reads the whole table.
 test("every reference from one table to another has an index", async () => {
   const { client } = await testDatabase();
   const statement = postgresqlAddress() === undefined ? ON_SQLITE : ON_POSTGRESQL;

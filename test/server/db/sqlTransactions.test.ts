@@ -11,7 +11,7 @@ const LANE = "lane";
 const names = async (db: SqlClient) =>
   (await readRows<{ id: string }>(db, sql`SELECT "id" FROM "User" ORDER BY "id"`)).map(({ id }) => id);
 
-/** Creates work that adds a user, and then fails if `fails` is set. */
+/** Returns work for a transaction. The work adds a user, and then fails if `fails` is set. */
 const adding = (name: string, fails: boolean) => async (tx: SqlClient) => {
   await insertRows(tx, "User", [user(name)]);
   if (fails) throw new Error(`work for ${name} failed`);
@@ -40,7 +40,7 @@ test("undoes only the failed work of a concurrent batch, and reports each result
   );
 });
 
-test("keeps the values that a transaction has read unchanged until it writes", async () => {
+test("keeps the values that a transaction has read unchanged until the transaction writes", async () => {
   const { client: db } = await testDatabase();
   const id = "counter";
   await insertRows(db, "User", [{ ...user(id), maxNamespaces: 0 }]);
@@ -62,7 +62,7 @@ test("retries conflicting work of several lanes until all of it succeeds, includ
       const found = await findRow(tx, "User", { id });
       const changes = { maxNamespaces: (found?.maxNamespaces ?? 0) + 1 };
       await leaveToCommit(tx, updateRow(tx, "User", { id }, changes));
-      // By now the change may have failed.
+      // At this time, the update may already have failed.
       await names(tx);
     });
   const lanes = Array.from({ length: 12 }, (_, index) => `lane-${index}`);

@@ -13,17 +13,18 @@ test("keeps an acknowledged write after the rollback of another request's transa
     throw new Error("refused");
   });
   await Promise.race([begun.promise, failing]);
-  // Prisma starts a statement only when it is awaited, hence `then`.
+  // Prisma starts a statement only when it is awaited. Calling `then` has the same effect.
   const write = client.user.create({ data: user("acknowledged") }).then((written) => written.id);
   const read = client.user.findMany().then((users) => users.map((found) => found.id));
-  // Unless the transaction blocks them, both statements are done as soon as the same ones on another database are.
+  // Unless the transaction blocks both statements, they have ended when the same statements on another database have
+  // ended.
   await other.client.user.create({ data: user("elsewhere") });
   await other.client.user.findMany();
   mayFail.resolve();
   await expect(failing).rejects.toThrow("refused");
   expect(await write).toBe("acknowledged");
   expect((await client.user.findMany()).map((found) => found.id)).toEqual(["acknowledged"]);
-  // Uncommitted rows are never visible to other requests.
+  // Other requests never read uncommitted rows.
   expect(await read).not.toContain("rolledback");
 });
 
@@ -39,10 +40,10 @@ test("undoes a transaction that exceeds its timeout, and keeps the database usab
   const { client } = await testDatabase();
   const slow = client.$transaction(
     async (transaction) => {
-      // The loop ends when a statement is rejected.
+      // The loop ends when the database rejects a statement.
       for (let n = 0; ; n += 1) {
         await transaction.user.create({ data: user(`slow-${n}`) });
-        // SQLite calls need no turn of the event loop, but the timer of the timeout does.
+        // SQLite calls do not yield to the event loop, but the timer of the timeout needs a turn of it.
         await new Promise(setImmediate);
       }
     },

@@ -31,7 +31,7 @@ function pick<T>(from: readonly T[], index: number): T {
   return item;
 }
 
-/** Returns undefined if no such credential works any more. */
+/** Returns a credential that a step selects; undefined if no credential matches. */
 function credentialOf(model: Model, { credential, from }: By): Credential | undefined {
   const matching = model.credentials.filter((one) => {
     const standing = model.standing(one);
@@ -44,7 +44,7 @@ function credentialOf(model: Model, { credential, from }: By): Credential | unde
 function planOf(model: Model, step: Exclude<Step, { does: "pass" }>): Plan {
   if (step.does === "login") return planLogin(model, pick(model.users, step.user), step.right);
   const credential = credentialOf(model, step.by);
-  // A login must precede every other step.
+  // If no credential matches, the step is a login instead.
   if (credential === undefined) return planLogin(model, pick(model.users, step.by.credential), true);
   if (step.does === "changePassword") return planChangePassword(model, credential, step.right);
   if (step.does === "createKey") return planCreateKey(model, credential, step.role, step.days);
@@ -70,13 +70,13 @@ function planOf(model: Model, step: Exclude<Step, { does: "pass" }>): Plan {
   }
 }
 
-/** Returns the audit entries of all namespaces after the given one. */
+/** Returns the audit entries of all namespaces with an id greater than the given id. */
 async function entriesAfter(last: number) {
   const entries = await app.services.db.auditEntry.findMany({
     where: { id: { gt: last } },
     orderBy: { id: "asc" },
   });
-  // Omits values that depend on a clock or a network.
+  // Omits values that depend on the clock or the network.
   return entries.map(({ tenantId, operation, actorKind, actorId, objectKind, objectId }) => ({
     ...{ tenantId, operation, actorKind, actorId, objectKind, objectId },
   }));
@@ -85,7 +85,7 @@ async function entriesAfter(last: number) {
 const lastEntry = async (): Promise<number> =>
   (await app.services.db.auditEntry.findFirst({ orderBy: { id: "desc" } }))?.id ?? 0;
 
-/** Checks that the actor had every role that it granted, and that every namespace has exactly one owner. */
+/** Checks that actors granted no role above their own role, and that every namespace has exactly one owner. */
 function expectNoEscalation(
   model: Model,
   actor: Credential | undefined,
@@ -107,7 +107,7 @@ function expectNoEscalation(
   }
 }
 
-/** Counts of the histories. They reveal a generator that does nothing. */
+/** Counts over all histories. Low counts show that the generator produces no useful steps. */
 interface Counts {
   steps: number;
   successes: number;
@@ -136,7 +136,7 @@ async function take(model: Model, step: Step, last: number, counts: Counts): Pro
   expect(await entriesAfter(last)).toEqual(succeeded && plan.entry ? [plan.entry] : []);
 }
 
-/** @param runs number of histories; each has some hundred requests */
+/** @param runs number of histories, each with some hundred requests */
 async function expectRules(runs: number): Promise<void> {
   const counts: Counts = { steps: 0, successes: 0, refusals: 0 };
   await fc.assert(
@@ -146,12 +146,12 @@ async function expectRules(runs: number): Promise<void> {
       for (const step of history) {
         await take(model, step, await lastEntry(), counts);
         const recorded = await lastEntry();
-        // Dead credentials are only checked again at the end of the history. The token of a removed member can become
-        // valid again with another invitation.
+        // Credentials that can never become valid again are only checked at the end of the history. The token of a
+        // removed member is checked after each step, since a new invitation can make it valid again.
         const checked = model.credentials.filter((one) => !dead.has(one));
         await Promise.all(checked.map((credential) => expectStanding(app, model, credential)));
         for (const one of checked) if (model.isDead(one)) dead.add(one);
-        // Checking writes no entry.
+        // Checking credentials writes no audit entry.
         expect(await lastEntry()).toBe(recorded);
       }
       await Promise.all([...dead].map((credential) => expectStanding(app, model, credential)));

@@ -7,7 +7,7 @@ const DAY = 24 * 3600;
 
 const app = withSharedApp({ edition: "cloud" });
 
-/** Delivers all mail and returns the newest one to the address, with the parameters of its link. */
+/** Delivers all mails. Returns the newest mail to the address, with the parameters of the link in the mail. */
 async function mailTo(email: string) {
   await app.deliverMails();
   const mail = app.mails.findLast(({ to }) => to === email);
@@ -117,11 +117,11 @@ describe("recovery", () => {
     expect(await set(user.id, of("token"), "abc")).toBe(400);
     expect([await set(user.id, of("token")), await set(user.id, of("token"))]).toEqual([200, 401]);
     expect((await user.call("getUserInfo")).status).toBe(401);
-    // The new password removed the lock of the wrong passwords.
+    // The new password has ended the lock that wrong passwords caused.
     expect([await login("emil"), await login("emil", "another-horse")]).toEqual([401, 200]);
   });
 
-  test("rejects tokens of other users, of other purposes and expired ones", async () => {
+  test("rejects tokens of other users, tokens for other purposes and expired tokens", async () => {
     const user = await app.user("fred");
     const other = await app.user("gina");
     await register("hugo");
@@ -169,7 +169,7 @@ describe("recovery", () => {
   });
 
   test("stores a token as a digest, and a waiting mail encrypted", async () => {
-    // A name that cannot occur in an encrypted text by chance.
+    // A name that does not occur in an encrypted text by chance.
     const user = await app.user("mona-who-forgot");
     await recover(user.username);
     const waiting = JSON.stringify(await app.services.db.outgoingMail.findMany());

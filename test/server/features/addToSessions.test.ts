@@ -92,7 +92,7 @@ test("keeps commands and exit codes, 1,000 other events, and an event for the om
   const read = async (eventsAfter: number) =>
     ana.call("getSession", { params: { uid }, query: { events_after: eventsAfter } });
   const { body } = await read(2_000);
-  // 1,000 sizes, 1,101 commands, an exit status, and the event for the omitted events.
+  // 1,000 sizes, 1,101 commands, an exit status, and one event for all omitted events.
   expect(body.events.items).toHaveLength(103);
   expect(body.events.items.slice(-3)).toMatchObject([
     { type: "events-capped", data: { kept: 1000, type: "window-change" } },

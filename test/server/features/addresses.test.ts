@@ -56,7 +56,7 @@ describe("a token without the password", () => {
     expect((await stored()).email).toBe(ana.email);
   });
 
-  test("sets the first recovery e-mail of a user without MFA with a notice, and no later one", async () => {
+  test("sets the first recovery e-mail of a user without MFA, sends a notice, and sets no later recovery e-mail", async () => {
     expect(await update({ recovery_email: "ana@recovery.org" })).toEqual([200, undefined]);
     expect((await mailsTo(ana.email))[0]?.text).toContain(
       "recovery e-mail address of your account was changed",
@@ -79,7 +79,7 @@ describe("a token without the password", () => {
     const { services } = app;
     const until = new Date(services.now().getTime() + 60_000);
     const lock = { source: "password", subject: ana.id, attempts: 3, lockedUntil: until, expiresAt: until };
-    // Concurrent wrong passwords cause the lock while the right one is being checked.
+    // Concurrent wrong passwords cause the lock while the service checks the right password.
     const meanwhile = async (args: Parameters<typeof services.db.loginFailure.findUnique>[0]) => {
       const row = await services.db.loginFailure.findUnique(args);
       await services.db.loginFailure.upsert({ where: args.where, create: lock, update: {} });
@@ -110,7 +110,7 @@ describe("a token without the password", () => {
     const refused = await ana.call("updateUser", { body: { email: NEW } });
     expect(refused.status).toBe(429);
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-    // The limit does not apply with the password.
+    // The limit does not apply to requests with the password.
     expect(await update({ email: NEW, current_password: PASSWORD })).toEqual([200, undefined]);
   });
 });
@@ -141,7 +141,7 @@ describe("with the password", () => {
     expect(await update({ ...body, email: "ana@other.example.org", code: used })).toEqual([200, undefined]);
     expect((await stored()).email).toBe("ana@other.example.org");
     expect(await update({ ...body, code: used })).toEqual([400, ["code"]]);
-    // A newer change of the same address replaces the older request.
+    // A newer change of the same address voids the older link.
     expect(await confirm(link, { password: PASSWORD, code: code(1) })).toBe(401);
     await update({ email: NEW });
     const again = await linkTo(NEW);
@@ -215,7 +215,7 @@ describe("confirming", () => {
     await update({ email: NEW });
     expect(await confirm(await linkTo(NEW))).toBe(403);
     const command = { request: { id: "test" }, user: "ana" };
-    // A concurrent request may have replaced the address.
+    // A concurrent request may have replaced the address, so the caller states the address to confirm.
     const confirmPending = (address: string) => confirmAddress(app.services, command, address);
     await expect(confirmPending("thief@example.net")).rejects.toThrow("is not an unconfirmed address");
     expect(await confirmPending(NEW.toUpperCase())).toEqual({ id: ana.id, field: "email" });
@@ -230,7 +230,7 @@ test.each(["community", "enterprise"] as const)("the %s edition confirms address
   expect((await other.call("updateUser", { token, body: { email: NEW } })).body).toEqual(pending("email"));
   await other.deliverMails();
   expect(other.mails.map(({ to }) => to).sort()).toEqual([NEW, email].sort());
-  // Without a public address, links are relative.
+  // Without a public URL, links are relative.
   const link = new URL(
     /^\/confirm-address\S*$/m.exec(other.mails.find(({ to }) => to === NEW)?.text ?? "")?.[0] ?? "",
     other.url,

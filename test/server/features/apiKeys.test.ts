@@ -77,7 +77,7 @@ test("accepts a key until it expires, is deleted, or loses its role", async () =
 test("stores expiry after 2038 to the second", async () => {
   await create({ expires_at: 365 });
   app.pass(20 * 365 * 24 * 3600);
-  // The owner's token has expired by then.
+  // The owner's token has expired, so the owner logs in again.
   const { body: session } = await app.call("login", { body: { username: "ana", password: PASSWORD } });
   const { body } = await create({ name: "later", expires_at: 90 }, session.token);
   expect(body.expires_in).toBe(Math.floor(Date.parse(body.created_at) / 1000) + 90 * 24 * 3600);
@@ -90,7 +90,7 @@ test("stores expiry after 2038 to the second", async () => {
   expect(await works(body.id)).toBe(false);
 });
 
-test("applies a deletion immediately, and answers 404 to the second one", async () => {
+test("applies a deletion immediately, and answers 404 to a second deletion", async () => {
   const { id } = (await create()).body;
   for (let n = 0; n < 3; n += 1) expect(await works(id)).toBe(true);
   const remove = async () => (await ana.call("deleteApiKey", { params: { key: "ci-key" } })).status;
@@ -107,7 +107,7 @@ test("refuses a role above the caller's own", async () => {
   expect((await create({ role: "owner" }, token)).status).toBe(403);
   expect((await create({}, token)).body.role).toBe("administrator");
   expect(await update("ci-key", { role: "owner" }, token)).toBe(403);
-  // The key belongs to the namespace, not to its creator.
+  // The key does not depend on the membership of its creator.
   const { id } = (await create({ name: "stays" }, token)).body;
   await ana.call("removeMember", { params: { ...params, uid: bob.id } });
   expect(await works(id)).toBe(true);

@@ -90,7 +90,7 @@ test("records every kind of write of the namespace, creations and deletions too,
     after: { role: "observer" },
   });
   expect(of("renameTag")).toMatchObject({ before: { tag: "edge" }, after: { tag: "core" } });
-  // No field has the secret.
+  // No field of an entry contains the secret.
   expect(JSON.stringify(entries)).not.toContain(secret);
 });
 
@@ -196,16 +196,17 @@ test("names an object for every write of the contract", () => {
   const isOpen = ({ scope }: Operation) => scope === "public";
   const own = new Set([
     ...["updateUser", "updateUserData", "updateUserPassword", "deleteUser", "enableMfa", "disableMfa"],
-    // Programs declare no sessions and billing, and the answer to a new connector does not name it. These operations
-    // record themselves.
+    // These operations write their own audit entries. Programs cannot declare sessions or billing, and the response to
+    // a new connector does not identify the connector.
     ...["closeSession", "deleteSessionRecord", "connectorCreate"],
     ...["createCustomer", "attachPaymentMethod", "detachPaymentMethod", "setDefaultPaymentMethod"],
     ...["createSubscription", "choiceDevices"],
-    // Programs declare the role of a membership, which stays. The operation records itself nevertheless.
+    // Programs declare the role of a membership, which this operation does not change. The operation writes its own
+    // audit entry.
     "acceptInvite",
   ]);
-  // These operations change nothing that programs declare: they sign, mark a device as offline, continue a session, or
-  // call the payment gateway.
+  // These operations change no values that programs declare. They sign, mark a device as offline, continue a session,
+  // or call the payment gateway.
   const passing = new Set([
     ...["authSshPublicKey", "offlineDevice", "setSessionAuthenticated", "recordSession"],
     ...["evaluateBilling", "reportBilling", "createBillingPortal"],

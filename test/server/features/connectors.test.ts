@@ -156,7 +156,7 @@ describe.skipIf(!openssl)("TLS material", () => {
     expect((await get(uid)).revision).toBe(revision);
   });
 
-  test("is rejected if the key does not match, without a repetition of the key", async () => {
+  test("is rejected if the key does not match; the error does not repeat the key", async () => {
     const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     const key = privateKey.export({ type: "pkcs8", format: "pem" });
     const { status, text } = await create({ ...secure, tls: { ...tls, key } });

@@ -13,7 +13,7 @@ beforeEach(async () => {
 
 const ROUNDS = 60;
 
-/** Changes an object back and forth, and returns the decisions made meanwhile. */
+/** Changes an object repeatedly between two states. Returns the decisions that the service made during the changes. */
 async function decideWhile<T>(change: (round: number) => Promise<unknown>, decide: () => Promise<T>) {
   const decisions = new Set<T>();
   let changing = true;

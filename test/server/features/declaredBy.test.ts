@@ -20,7 +20,7 @@ beforeEach(async () => {
 
 const call = (id: Id, options: CallOptions = {}) => app.call(id, { token: ana.token, ...options });
 
-/** Sends a write that must succeed; `by` is the declaring resource in the header. */
+/** Sends a write that must succeed. `by` is the value of the header that names the declaring resource. */
 async function write(id: Id, by: string | undefined, options: CallOptions = {}) {
   const headers: Record<string, string> =
     by === undefined ? {} : { "gatehouse-declared-by": `fleet/prod/${by}` };
@@ -71,7 +71,7 @@ test("returns the last declaration of each kind of object in the write's answer,
   expect((await call("getDevices")).body).toEqual([await device()]);
 });
 
-test("keeps the declaration in a write without the header, replaces it in a later one, and omits it until then", async () => {
+test("has no declaration before a write with the header, keeps it in a write without the header, and replaces it in a later write", async () => {
   await write("createPublicKey", undefined, { body: { ...KEY, data } });
   const [{ fingerprint, ...plain }] = await keys();
   expect(plain).not.toHaveProperty("declared_by");
@@ -96,7 +96,7 @@ test("stays with a renamed API key", async () => {
 });
 
 describe("is deleted with the object:", () => {
-  test("a new object without the header has none", async () => {
+  test("an object that is created again without the header has no declaration", async () => {
     const { fingerprint } = await write("createPublicKey", "laptop", { body: { ...KEY, data } });
     await write("deletePublicKey", "laptop", { params: { fingerprint } });
     expect(await write("createPublicKey", undefined, { body: { ...KEY, data } })).not.toHaveProperty(
@@ -167,7 +167,7 @@ test("records the declaration of each request in the audit trail, also for delet
   ]);
 });
 
-test("belongs to one namespace: a write in another one changes nothing here, and is not visible there", async () => {
+test("belongs to one namespace: writes of another namespace do not change it, and an equal object there does not show it", async () => {
   const eve = await app.user("eve", "elsewhere");
   const { fingerprint } = await write("createPublicKey", "laptop", { body: { ...KEY, data } });
   const foreign = { token: eve.token, headers: { "gatehouse-declared-by": "eve/prod/hers" } };
@@ -182,7 +182,7 @@ test("belongs to one namespace: a write in another one changes nothing here, and
   expect((await keys())[0].declared_by).toEqual(by("laptop"));
   expect((await device()).declared_by).toEqual(by("edge"));
   expect(await namespace()).not.toHaveProperty("declared_by");
-  // The same key in another namespace has no declaration.
+  // An equal key in another namespace has no declaration.
   const own = { token: eve.token, body: { ...KEY, data } };
   expect((await call("createPublicKey", own)).body).not.toHaveProperty("declared_by");
   expect((await call("getPublicKeys", { token: eve.token })).text).not.toContain("declared_by");
@@ -221,7 +221,7 @@ describe("the header", () => {
       const { status, body } = await rename(value);
       expect([status, body.message], what).toEqual([
         400,
-        "Gatehouse-Declared-By: must be project/stack/resource, each of them percent-encoded UTF-8 without control characters and not empty; at most 1024 bytes in total",
+        "Gatehouse-Declared-By: must be project/stack/resource, each part percent-encoded UTF-8 without control characters and not empty; at most 1024 bytes in total",
       ]);
     }
     expect(await device()).toEqual(before);

@@ -9,7 +9,7 @@ const setProof = (deviceProof: string) =>
     ...{ token: ana.token, params: { tenant: ana.tenant } },
     body: { settings: { device_proof: deviceProof } },
   });
-/** Returns the status of marking a device as offline with its token. */
+/** Returns the response status of a request that marks a device as offline. The request uses the device's token. */
 const statusOf = async ({ uid, token }: { readonly uid: string; readonly token: string }) =>
   (await app.call("offlineDevice", { token, params: { uid } })).status;
 let publicKey: string;
@@ -18,7 +18,7 @@ beforeEach(async () => {
   ({ publicKey } = await app.services.db.device.findUniqueOrThrow({ where: { uid } }));
 });
 
-/** Sends a report with a changed proof. */
+/** Sends a device's report. The test changes the proof of the private key in the report. */
 async function report(proof: (valid: { challenge: string; signature: string }) => object) {
   const { challenge } = (await app.call("challengeDevice")).body;
   const info = { id: "debian", pretty_name: "", version: "v0.19.0", arch: "amd64", platform: "native" };
@@ -68,7 +68,8 @@ test("expires a device's token after seven days, and renews it in time with repo
   expect(second.token).not.toBe(first.token);
   app.pass(4 * 24 * 60 * 60);
   expect([await statusOf(first), await statusOf(second)]).toEqual([401, 200]);
-  // Agents of 0.19 request signatures with the token of their start, at any age.
+  // Agents of 0.19 always request signatures with the token that they received at their start. The service accepts old
+  // tokens.
   const body = { fingerprint: "00:".repeat(15).concat("00"), data: "text" };
   expect((await app.call("authSshPublicKey", { token: first.token, body })).status).toBe(404);
 });

@@ -121,14 +121,14 @@ describe("pending devices", () => {
     limited.call("authDevice", { body: reportOf(tenant, hostname) });
   const names = (count: number) => Array.from({ length: count }, (_, n) => `host-${n}`);
 
-  test("are limited, also for concurrent reports; known ones continue", async () => {
+  test("are limited, even for concurrent reports; known devices can still report", async () => {
     const answers = await Promise.all(names(20).map((name) => report(name, eve.tenant)));
     const taken = answers.filter((answer) => answer.status === 200);
     const refused = answers.filter((answer) => answer.status === 403);
     expect([taken.length, refused.length]).toEqual([LIMIT, 15]);
     expect(refused[0]?.body.message).toMatch(/^the namespace has the maximum of 5 pending devices/);
     for (const { body } of taken) expect((await report(body.name, eve.tenant)).status).toBe(200);
-    // Another namespace has its own limit.
+    // Each namespace has its own limit.
     const other = await limited.user("bob", "home");
     expect((await report("host-0", other.tenant)).status).toBe(200);
   });
@@ -136,7 +136,7 @@ describe("pending devices", () => {
   test("may enroll concurrently", async () => {
     const fleet = await testApp({ maximumPendingDevices: 10_000 });
     const { tenant } = await fleet.user("ana", "fleet");
-    // More reports than the database has connections. Each waits for its turn, with a limit.
+    // There are more reports than database connections. Each report waits for its turn, for a limited time.
     const reports = names(200).map((hostname) => enroll(fleet, tenant, hostname, { hostname }));
     expect(new Set((await Promise.all(reports)).map(({ uid }) => uid)).size).toBe(200);
   });
@@ -210,7 +210,7 @@ describe("the status", () => {
     expect((await get(one)).status).toBe("accepted");
   });
 
-  test("accept: enforces max_devices, also for concurrent requests", async () => {
+  test("accept: enforces max_devices, even for concurrent requests", async () => {
     await app.services.db.namespace.update({ where: { tenantId: ana.tenant }, data: { maxDevices: 2 } });
     const uids = await Promise.all([1, 2, 3, 4, 5].map((n) => device(`00:00:00:00:00:0${n}`)));
     const statuses = await Promise.all(uids.map(accept));
@@ -259,7 +259,7 @@ describe("names", () => {
     const patch = async (uid: string, body: unknown) =>
       (await app.call("renameDevice", on(uid, body))).status;
     expect(await put(one, { name: "TWO" })).toBe(409);
-    // This operation only checks the names of accepted devices.
+    // This operation compares the new name only with the names of accepted devices.
     expect(await patch(one, { name: "two" })).toBe(200);
     expect(await patch(one, { name: "one" })).toBe(200);
     await accept(two);

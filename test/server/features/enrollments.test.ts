@@ -33,7 +33,7 @@ const report = (hostname: string, { tenant = eve.tenant, version = "", ip = "203
     headers: { "x-real-ip": ip },
   });
 
-/** Counts the transactions that the work begins. */
+/** Returns the number of transactions that begin during the given work. */
 async function transactionsOf(work: () => Promise<unknown>): Promise<number> {
   const before = transactions;
   await work();
@@ -51,11 +51,11 @@ test("refuses devices of a full namespace for some seconds without a transaction
   expect(await transactionsOf(() => refuse("new-0"))).toBe(1);
   const flood = () => Promise.all(Array.from({ length: 30 }, (_, n) => refuse(`new-${n}`)));
   expect(await transactionsOf(flood)).toBe(0);
-  // The refusal does not affect known devices and other namespaces.
+  // The service still accepts known devices, and devices of other namespaces.
   expect((await report("one", { version: "v2" })).status).toBe(200);
   const bob = await app.user("bob", "home");
   expect((await report("one", { tenant: bob.tenant })).status).toBe(200);
-  // The refusal lasts some seconds.
+  // The service refuses new devices for a few seconds.
   app.pass(6);
   expect(await transactionsOf(() => refuse("new-0"))).toBe(1);
   const [one = "", two = "", three = ""] = uids;

@@ -41,14 +41,14 @@ const begin = async (at: string = internal.url) => {
 
 const TOKEN = { "X-Internal-Token": INTERNAL_TOKEN };
 
-/** Opens a WebSocket for the session's events like a Go program: without extensions. */
+/** Opens a WebSocket for the session's events as a Go program does: without extensions. */
 function stream(
   at: string = internal.url,
   headers: Record<string, string> = TOKEN,
   path = `/internal/sessions/${uid}/events`,
 ): WebSocket {
   const socket = new WebSocket(at.replace("http:", "ws:") + path, { headers, perMessageDeflate: false });
-  // A refused or closed WebSocket can emit an error. The tests check the close.
+  // A refused or closed WebSocket can also emit an error. The tests check only the closing.
   socket.on("error", () => {});
   sockets.push(socket);
   return socket;
@@ -60,7 +60,7 @@ async function opened(...given: Parameters<typeof stream>): Promise<WebSocket> {
   return socket;
 }
 
-/** Returns the status with which a WebSocket is refused. */
+/** Returns the status of the response that refuses a WebSocket. */
 async function refusal(...given: Parameters<typeof stream>): Promise<number> {
   const [, response] = await once(stream(...given), "unexpected-response");
   return response.statusCode;
@@ -84,7 +84,7 @@ test("accepts a recorded login of the SSH service of 0.19, which sends no token,
       method,
       ...(body && { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),
     });
-  // Events come first, then the session.
+  // The SSH service opens the stream of events before it creates the session.
   const socket = await opened(proxy.url, {});
   await begin(proxy.url);
   const authenticated = { recorded: null, authenticated: true, type: null };
@@ -102,7 +102,7 @@ test("accepts a recorded login of the SSH service of 0.19, which sends no token,
   socket.send(event("pty-output", { output: "a file\n" }, 1));
   socket.send(event("exit-status", "", 1));
   expect((await call("POST", "/finish")).status).toBe(200);
-  // The service stores messages in transit when the connection ends. That SSH service sends no close frame.
+  // The service stores messages in transit when the connection ends. The SSH service of 0.19 sends no close frame.
   socket.terminate();
   await expect.poll(types).toEqual(["pty-req", "shell", "window-change", "exec", "exit-status"]);
   for (const seat of [0, 1, 2, 0]) {
@@ -153,7 +153,7 @@ test("accepts the end of a recording twice, and answers 404 for an unknown sessi
   expect([(await end()).status, (await end()).status]).toEqual([200, 200]);
   const { body } = await ana.call("getSession", { params: { uid } });
   expect(body.recorded).toBe(false);
-  // Incomplete output does not end a recording.
+  // A request with incomplete output does not end the recording.
   const half = await end(JSON.stringify({ uid, seat: 0 }));
   expect([half.status, half.body.message]).toEqual([422, expect.stringMatching(/^message: must be given/)]);
 });
@@ -175,7 +175,7 @@ describe("a WebSocket of events", () => {
     ]);
   });
 
-  test("ends only the connection if it is requested during another request of the connection", async () => {
+  test("ends the connection, and not the service, if it is requested during another request of the connection", async () => {
     const head = `Host: test\r\nX-Internal-Token: ${INTERNAL_TOKEN}\r\n`;
     const key = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
     const socket = connect(Number(new URL(internal.url).port), "127.0.0.1").resume();
@@ -300,7 +300,8 @@ describe("a WebSocket of events", () => {
     const many = 200;
     for (let n = 0; n < many; n += 1) socket.send(event("env", "A".repeat(150_000)));
     await expect.poll(() => begun).toBe(1);
-    // Other clients are served meanwhile. Most messages never leave the sender, since network buffers are smaller.
+    // The service still serves other clients. Most messages never leave the sender, since the network buffers are
+    // small.
     for (let n = 0; n < 20; n += 1) expect((await slow.send("GET", "/internal/nowhere")).status).toBe(404);
     expect(socket.bufferedAmount).toBeGreaterThan(5_000_000);
     expect(begun).toBe(1);
@@ -313,7 +314,7 @@ describe("a WebSocket of events", () => {
   test("ends with the service, which does not wait for the client", async () => {
     const other = await startInternalApp(app);
     const socket = await opened(other.url);
-    // The SSH service never reads either.
+    // The SSH service does not read from the connection.
     socket.pause();
     await other.stop();
     socket.resume();
@@ -334,7 +335,7 @@ describe("a WebSocket of events", () => {
     await quick.stop();
   });
 
-  test("is refused above the limit; an unused one is closed for a new one", async () => {
+  test("is refused above the limit; an unused WebSocket is closed in favor of a new WebSocket", async () => {
     await begin();
     const small = await startInternalApp(app, { webSockets: { most: 2 } });
     const [used, silent] = [await opened(small.url), await opened(small.url)];

@@ -1,12 +1,16 @@
-// An implementation of the rules of section 6 in memory, over the service's answers.
+// An implementation of the filter rules (section 6) in memory. It applies filters to the items that the service
+// returns.
 
-/** An item of a list in the service's JSON. */
+/** An item of a list, in the JSON format of the service. */
 export type Wire = Record<string, unknown>;
 
-/** An item of a filter. */
+/** An item of a filter: a property or an operator. */
 export type Item = { type: string; params: { name: string; operator?: string; value?: unknown } };
 
-/** Returns the field of a dotted name; of a list of objects, the fields of all. */
+/**
+ * Returns the field with a dotted name. If a part of the name refers to a list of objects, returns the fields of all
+ * objects.
+ */
 export const fieldOf = (item: Wire, name: string): unknown =>
   name
     .split(".")
@@ -16,7 +20,7 @@ export const fieldOf = (item: Wire, name: string): unknown =>
       item,
     );
 
-/** Fields that are times in the service's text form. */
+/** Fields with times, which the service returns as texts. */
 const TIMES = ["last_seen", "created_at", "status_updated_at", "status_update_at"];
 
 const TRUE = [true, "true", "t", "1"];
@@ -32,7 +36,7 @@ function holds(item: Wire, { name, operator: comparison, value }: Item["params"]
     case "contains":
       if (Array.isArray(value))
         return field !== undefined && value.length > 0 && value.every((entry) => values.includes(entry));
-      // A time is not a text in filters, although JSON has it as text.
+      // Filters do not treat a time as a text, although JSON contains times as texts.
       if (TIMES.includes(name)) return false;
       return values.some(
         (entry) => typeof entry === "string" && entry.toLowerCase().includes(String(value).toLowerCase()),
@@ -50,7 +54,7 @@ function holds(item: Wire, { name, operator: comparison, value }: Item["params"]
   }
 }
 
-/** Returns true if a filter selects the item. */
+/** Returns true if the item matches a filter. */
 export function matches(item: Wire, items: readonly Item[], trailing: "and" | "or"): boolean {
   let open: Item["params"][] = [];
   const results: boolean[] = [];

@@ -24,7 +24,7 @@ interface Kind {
   readonly body: object;
   readonly idOf: (created: Record<string, string>) => string | undefined;
   readonly missing: string;
-  /** The status of replacing tags of a filter by host name (rules section 16.5). */
+  /** The response status if tags replace a filter by host name (rules section 16.5). */
   readonly replacedByHostname: number;
 }
 
@@ -74,7 +74,8 @@ describe.each(kinds)(
       app.call(operations.add, { ...on(id, token), body: { tag } });
     const replace = (id: string, tags: unknown, token?: string) =>
       app.call(operations.replace, { ...on(id, token), body: { tags } });
-    // A key's tag is in the path, a rule's in the body (rules D17, D18). The service ignores the other one.
+    // A request contains a key's tag in the path, and a rule's tag in the body (rules D17, D18). The service ignores a
+    // tag in the wrong place.
     const remove = (id: string, tag: string, token = ana.token) =>
       app.call(operations.remove, {
         token,
@@ -98,7 +99,7 @@ describe.each(kinds)(
       expect(await filter()).toEqual({ tags: ["delta", "beta"] });
     });
 
-    test("keeps the last tag, since a filter without tags would match everything", async () => {
+    test("keeps the last tag of a filter, since a filter without tags would match everything", async () => {
       const id = await create({ tags: ["beta"] });
       const { status, body: refusal } = await remove(id, "beta");
       expect([status, refusal.message]).toEqual([400, `tag: is the last tag in the filter of the ${name}`]);

@@ -67,7 +67,7 @@ const all = new Map<Id, Wire[]>();
 const list = (id: Id, query: Record<string, string | number>) => ana.call(id, { query });
 const app = withSharedApp();
 beforeAll(async () => {
-  // The time decides which devices are online. All answers of a run must share it.
+  // The time decides which devices are online. The clock stops, so that all responses of a run use the same time.
   app.stopClock();
   ana = await app.user("ana", "lab");
   await fill(ana);
@@ -140,11 +140,12 @@ const comparisonOf = (tags: fc.Arbitrary<string[]>, arrays: fc.Arbitrary<unknown
       name: fc.constant("gt"),
       value: fc.constantFrom(-100, -24, -23.5, -1, 0, 0.5, 2.5, 9, 47.9, 48, 1e300, "0", "3", "-24", "-2"),
     }),
-    // Unknown comparisons are ignored.
+    // The service ignores unknown comparisons.
     fc.record({ name: fc.constantFrom("lt", "like", ""), value: scalar }),
   );
 const ofDevices = comparisonOf(fc.subarray(TAGS), fc.array(scalar, { maxLength: 2 }));
-// A key with a host name has no tags, and other keys have at least one. An empty array distinguishes nothing.
+// A key with a filter by host name has no tags, and other keys have at least one tag. An empty array would not
+// distinguish these keys.
 const ofOthers = comparisonOf(fc.subarray(TAGS, { minLength: 1 }), fc.constant<string[]>([]));
 
 describe.each(Object.entries(LISTS) as [Id, (typeof LISTS)[Id]][])(
@@ -158,7 +159,7 @@ describe.each(Object.entries(LISTS) as [Id, (typeof LISTS)[Id]][])(
       maxLength: 6,
     });
 
-    test("selects items as the rules say, in order, page by page", async () => {
+    test("selects the items that the rules define, in order, page by page", async () => {
       const paging = { page: fc.integer({ min: 1, max: 3 }), perPage: fc.integer({ min: 1, max: 12 }) };
       await fc.assert(
         fc.asyncProperty(items, paging.page, paging.perPage, async (filter, page, perPage) => {
@@ -247,7 +248,7 @@ test("compares times with their text form", async () => {
   expect(body).toEqual(devices.filter((item) => item.last_seen === time));
 });
 
-// Numbers that JSON can have and JavaScript cannot represent.
+// Numbers that are valid in JSON, but that JavaScript cannot represent.
 const infinite = (comparison: string, json: string) =>
   Buffer.from(JSON.stringify([property("max_devices", comparison, "#")]).replace('"#"', json)).toString(
     "base64",

@@ -2,11 +2,14 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { insertDevices, uidOfMany } from "../db/manyDevices.ts";
 import { encodeFilter, operator, property, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
-/** More candidates than the query follows an index for. */
+/** Number of devices. It exceeds the maximum number of candidates that a query reads from an index. */
 const DEVICES = 6100;
 const PER_PAGE = 100;
 
-/** The tag's interval: all devices; too many for counting them directly; few. */
+/**
+ * The intervals of tags: a tag with the interval n is on every n-th device. `each` is on all devices, `some` on too
+ * many devices to count directly, and `seldom` on few devices.
+ */
 const TAGS = { each: 1, some: 3, seldom: 20 };
 
 interface Device {
@@ -26,7 +29,7 @@ const deviceOf = (n: number): Device => ({
   tags: Object.entries(TAGS).flatMap(([tag, every]) => (n % every === 0 ? [tag] : [])),
 });
 
-/** In the order of lists. The uid decides between equal times. */
+/** The devices in the order of lists. The uid decides the order of devices with equal times. */
 const devices = Array.from({ length: DEVICES }, (_, n) => deviceOf(DEVICES - 1 - n));
 
 async function fill({ tenant }: TestUser, first: number, end: number): Promise<void> {
@@ -43,7 +46,7 @@ beforeAll(async () => {
   app = await startApp();
   ana = await app.user("ana", "lab");
   await fill(ana, 0, DEVICES);
-  // Another namespace's devices must not match.
+  // The devices of another namespace must not match.
   await fill(await app.user("eve", "eves"), DEVICES, DEVICES + 200);
 });
 afterAll(() => app.stop());

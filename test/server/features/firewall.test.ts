@@ -136,7 +136,7 @@ test("hides rules of another namespace", async () => {
   expect((await app.call("removeFirewallRuleTag", { token, params, body: { tag: "edge" } })).status).toBe(
     404,
   );
-  // Tags of another namespace do not exist either.
+  // The tags of another namespace do not exist in this namespace.
   expect((await create({ filter: { tags: ["edge"] } }, token)).status).toBe(404);
   expect((await app.call("getFirewallRules", { token })).body).toEqual([]);
   expect((await get(id)).body.filter).toEqual({ tags: ["edge"] });

@@ -16,7 +16,7 @@ const flush = () => app.services.heartbeats.flush();
 const info = { id: "arch", pretty_name: "Arch", version: "v1", arch: "arm64", platform: "native" };
 
 describe("an unchanged report", () => {
-  test("is delayed, and written with its time", async () => {
+  test("is written later, with the time of the report", async () => {
     const { uid } = await report();
     const { last_seen: first } = await get(uid);
     app.pass(60);
@@ -27,7 +27,7 @@ describe("an unchanged report", () => {
     expect(Date.parse(second) - Date.parse(first)).toBeGreaterThanOrEqual(60_000);
   });
 
-  test("returns the answer of the first one", async () => {
+  test("returns the response to the first report", async () => {
     expect(await report()).toEqual(await report());
   });
 
@@ -45,7 +45,7 @@ describe("an unchanged report", () => {
     expect(await times()).toEqual(before.map((time, index) => time + (index + 1) * 5000));
   });
 
-  test("does not undo an offline mark after it; the next one does", async () => {
+  test("does not undo a later offline mark, but the next report does", async () => {
     const { uid } = await report();
     await report();
     await app.services.db.device.update({ where: { uid }, data: { offline: true } });
@@ -92,7 +92,7 @@ describe("changes are stored before the answer", () => {
   });
 });
 
-test("keeps a device's token with the same signing key, and issues another one with another key", async () => {
+test("returns the same token for the same signing key, and another token for another key", async () => {
   const { token } = await report();
   expect((await report()).token).toBe(token);
   expect((await report({}, "00:00:00:00:00:02")).token).not.toBe(token);
@@ -105,7 +105,7 @@ describe("heartbeats", () => {
     vi.useRealTimers();
   });
 
-  /** A database whose writes fail on demand. */
+  /** A database whose writes fail when the test requires it. */
   function fakeDatabase() {
     const state = { fails: false, written: [] as string[][] };
     const updateMany = async ({ where }: { where: { uid: { in: string[] } } }) => {
@@ -115,7 +115,7 @@ describe("heartbeats", () => {
     return { state, db: { device: { updateMany } } as unknown as PrismaClient };
   }
 
-  test("are written after the stated delay at most, many in one statement", async () => {
+  test("are written within the stated delay, many in one statement", async () => {
     vi.useFakeTimers();
     const { state, db } = fakeDatabase();
     const heartbeats = new Heartbeats(db, () => {});

@@ -26,9 +26,9 @@ beforeEach(async () => {
 interface Creation {
   readonly id: Id;
   readonly table: Table;
-  /** Builds a request. Requests of different numbers differ. */
+  /** Builds the n-th request. Requests with different numbers have different values. */
   readonly request: (user: TestUser, n: number) => CallOptions;
-  /** Changes the object that ana created, without deleting it. */
+  /** Returns a request that changes the object that ana created, without deleting it. */
   readonly change: (created: Record<string, string>) => [Id, CallOptions];
   readonly remove: (created: Record<string, string>) => [Id, CallOptions];
 }
@@ -39,7 +39,7 @@ const secretOf = (user: TestUser) => `c2a1f0de-7a51-4f2e-9c0b-${user.id.slice(0,
 const tagCreation = (id: "createDeviceTag" | "createContainerTag"): Creation => ({
   id,
   table: "deviceTag",
-  // The answer has nothing to compare, so a repetition must be identical.
+  // The response contains no values to compare, so this creation has only one form of request.
   request: (user) => ({ params: ofDevice(user), body: { tag: "edge" } }),
   change: () => ["updateDeviceTags", { params: ofDevice(ana), body: { tags: ["core", "edge"] } }],
   remove: () => ["deleteDeviceTag", { params: { ...ofDevice(ana), tag: "edge" } }],
@@ -78,7 +78,7 @@ const creations: Creation[] = [
       body: {
         name: `key ${n}`,
         username: ".*",
-        // A repetition need not be possible any more.
+        // A repeated request may contain values that a new request may not contain, such as an unused tag.
         filter: n === 1 ? { hostname: ".*" } : { tags: ["unused"] },
         data: Buffer.from(ED25519).toString("base64"),
       },
@@ -110,7 +110,7 @@ const creations: Creation[] = [
     id: "createTunnel",
     table: "tunnel",
     request: (user, n) => ({ params: ofDevice(user), body: { host: "127.0.0.1", port: n, ttl: 60 } }),
-    // A tunnel itself cannot be changed.
+    // No operation changes a tunnel, so this request changes the device of the tunnel.
     change: () => ["updateDevice", { params: ofDevice(ana), body: { name: "renamed" } }],
     remove: (created) => [
       "deleteTunnel",
@@ -140,7 +140,7 @@ test("every operation with a key is tested here", () => {
 
 describe.each(creations)("$id", ({ id, table, request, change, remove }) => {
   const create = (n = 1, user = ana, key = KEY) => app.call(id, withKey(request(user, n), user, key));
-  /** Calls as ana, in the namespace of the operation. */
+  /** Calls an operation as ana, in the namespace of the operation. */
   const callAsAna = async ([other, options]: [Id, CallOptions]) => {
     const params = { tenant: options.params?.tenant ?? ana.tenant };
     const { token } = (await ana.call("getNamespaceToken", { params })).body;
@@ -219,14 +219,14 @@ describe.each(creations)("$id", ({ id, table, request, change, remove }) => {
   });
 });
 
-test("creates an object for each request without a key or with different ones", async () => {
+test("creates an object for each request without a key or with a different key", async () => {
   const body = ruleBody(1);
   for (let n = 0; n < 2; n += 1) await ana.call("createFirewallRule", { body });
   for (const key of ["one", "two"]) await app.call("createFirewallRule", withKey({ body }, ana, key));
   expect(await app.services.db.firewallRule.count()).toBe(4);
 });
 
-test("ignores the key in operations without one", async () => {
+test("ignores the key in operations that support no key", async () => {
   const { body } = await ana.call("createFirewallRule", { body: ruleBody(1) });
   const update = { params: { id: body.id }, body: ruleBody(2) };
   expect((await app.call("updateFirewallRule", withKey(update, ana, "a b"))).status).toBe(200);

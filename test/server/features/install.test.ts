@@ -18,7 +18,7 @@ const script = async (query: Record<string, string>, path = "/install.sh") => {
   return { status, text, type: headers.get("content-type") };
 };
 
-/** Creates a folder for PATH with a container engine that only logs its arguments, one on each line. */
+/** Creates a PATH folder with a fake container engine. The engine only logs its arguments, one per line. */
 function fakeEngine(name: string): { path: string; calls: () => string[][] } {
   const folder = testFolder();
   const bin = join(folder, "bin");
@@ -27,7 +27,7 @@ function fakeEngine(name: string): { path: string; calls: () => string[][] } {
   writeFileSync(log, "");
   const inspect = '[ "$1 $2" != "container inspect" ] || exit 1';
   writeFileSync(join(bin, name), `#!/bin/sh\n{ printf '%s\\n' "$@"; echo --; } >> '${log}'\n${inspect}\n`);
-  // Runs its arguments, like sudo for root.
+  // A fake sudo that runs its arguments.
   writeFileSync(join(bin, "sudo"), '#!/bin/sh\nexec "$@"\n');
   for (const file of [name, "sudo"]) chmodSync(join(bin, file), 0o755);
   const calls = () =>
@@ -100,7 +100,7 @@ test("prefers variables to the query, and supports podman", async () => {
 });
 
 test.each([
-  [{}, "TENANT_ID must be set"],
+  [{}, "the namespace id is missing. Set TENANT_ID"],
   [{ TENANT_ID: TENANT, CONTAINER_ENGINE: "rm" }, "CONTAINER_ENGINE must be docker or podman"],
 ])("stops on %j before any action", async (env, reason) => {
   const engine = fakeEngine("docker");
@@ -114,7 +114,7 @@ test("does nothing if the script was received partially", async () => {
   const engine = fakeEngine("docker");
   const { text } = await script({ tenant_id: TENANT });
   const lines = text.split("\n");
-  // Parts that end inside the function are invalid programs, and parts before it do nothing.
+  // A script that is cut inside the function is invalid, and a script that is cut before the function does nothing.
   for (let count = 1; count < lines.length - 1; count += 5) {
     const part = lines.slice(0, count).join("\n");
     await execute(part, { PATH: engine.path, CONTAINER_ENGINE: "docker" }).catch(() => {});

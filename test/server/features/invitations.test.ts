@@ -4,7 +4,7 @@ import { PASSWORD, PUBLIC_URL, type TestUser } from "../http/testApp.ts";
 
 const WEEK = 7 * 24 * 3600;
 
-/** Parses an invitation's link. */
+/** Parses the link of an invitation. */
 function partsOf(link: string) {
   const url = new URL(link);
   const of = (name: string) => url.searchParams.get(name) ?? "";
@@ -39,7 +39,7 @@ describe("on a cloud instance", () => {
     role = "observer",
     by = owner,
   ) => app.call(id, { token: await app.tokenOf(by), params: { tenant: by.tenant }, body: { email, role } });
-  /** Invites by mail and returns the mail's link. */
+  /** Invites a user by mail. Returns the link in the mail. */
   async function invite(email: string, role = "observer", by = owner): Promise<Invitation> {
     const { status, text } = await inviteBy("inviteMember", email, role, by);
     expect(status, text).toBe(200);
@@ -81,7 +81,7 @@ describe("on a cloud instance", () => {
     expect(trail.text).not.toContain(invitation.sig);
   });
 
-  test("restricts a sig to its user and its namespace", async () => {
+  test("accepts a sig only for its user and its namespace", async () => {
     const [one, two, three] = [await app.user("bob"), await app.user("carl"), await app.user("dora")];
     const [ofOne, ofTwo] = [await invite(one.email), await invite(two.email)];
     const there = await invite(one.email, "administrator", elsewhere);
@@ -107,7 +107,7 @@ describe("on a cloud instance", () => {
     expect((await stored(second))?.role).toBe("administrator");
   });
 
-  test("voids a removed invitation, even after a new one", async () => {
+  test("voids a removed invitation, even after a new invitation", async () => {
     const user = await app.user("fred");
     const first = await invite(user.email);
     const removal = { token: await app.tokenOf(owner), params: { tenant: owner.tenant, uid: user.id } };
@@ -148,7 +148,7 @@ describe("on a cloud instance", () => {
     expect(app.mails.at(-1)).toMatchObject({ to: "ida@example.org", subject: "Confirm your account" });
   });
 
-  test("voids the earlier link with a new one", async () => {
+  test("voids the earlier link when it creates a new link", async () => {
     const user = await app.user("jan");
     const [first, second] = [
       partsOf((await inviteBy("generateInvitationLink", user.email)).body.link),
@@ -160,7 +160,7 @@ describe("on a cloud instance", () => {
     expect((await inviteBy("generateInvitationLink", "x@example.org", "owner")).status).toBe(403);
   });
 
-  test("treats an invited user as no account: no login, no recovery, no mail about one", async () => {
+  test("treats an invited user like a missing account: no login, no recovery and no mail about an account", async () => {
     await invite("karl@example.org");
     const before = app.mails.length;
     const username = "karl@example.org";

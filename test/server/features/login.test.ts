@@ -38,7 +38,7 @@ test("ignores a lock and wrong passwords with times in the future", async () => 
   app.pass(month);
   for (const status of [401, 401, 429]) expect((await wrong()).status).toBe(status);
   app.pass(-month);
-  // Both the lock and the count are reset.
+  // The service has reset both the lock and the count.
   for (const status of [401, 401, 429]) expect((await wrong()).status).toBe(status);
 });
 
@@ -74,7 +74,7 @@ describe.each(["ana", "unknown"])("wrong passwords of %s", (username) => {
       expect(status).toBe(429);
       const end = Number(headers.get("x-account-lockout"));
       expect(end).toBe(now() + minutes * 60);
-      // The lock refuses every attempt, also with the right password, and counts none.
+      // The lock refuses every attempt, even with the right password. Attempts during a lock do not count.
       for (const password of ["wrong", PASSWORD]) {
         const locked = await login(username, password);
         expect([locked.status, Number(locked.headers.get("x-account-lockout"))]).toEqual([429, end]);
@@ -103,7 +103,7 @@ test("counts attempts by name and by e-mail together", async () => {
 });
 
 test("enforces the lock for concurrent guesses", async () => {
-  // All attempts are wrong, since a right one could come first and reset the count.
+  // All attempts have wrong passwords. A successful login could run first and reset the count.
   const answers = await Promise.all(Array.from({ length: 9 }, () => wrong("ana")));
   const statuses = answers.map((answer) => answer.status);
   expect(statuses.filter((status) => status === 401).length).toBeLessThanOrEqual(2);
@@ -134,7 +134,7 @@ test("disables lockouts with a maximum of 0", async () => {
   }
 });
 
-test("answers 403 to an unconfirmed user, and 401 to an invited one and one of an identity provider", async () => {
+test("answers 403 to an unconfirmed user, and 401 to an invited user and a user of an identity provider", async () => {
   const change = (data: object) => app.services.db.user.update({ where: { id: ana.id }, data });
   await change({ status: "not-confirmed" });
   expect((await login("ana", PASSWORD)).status).toBe(403);
@@ -151,7 +151,7 @@ test("takes as long for an unknown name as for a wrong password", async () => {
     return performance.now() - started;
   };
   await time("warm");
-  // The minimum of alternating measurements, since other load can only increase them.
+  // The test alternates between the two names and uses the minimum times, since other load can only increase a time.
   let [known, unknown] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
   for (const name of ["ben", "cleo", "dan", "eve", "fay"]) {
     await createUser(app.services, {

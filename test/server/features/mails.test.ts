@@ -17,7 +17,7 @@ beforeEach(async () => {
   lines = [];
 });
 
-/** A log with the two levels that are used. */
+/** A fake logger for the two log levels that the mailer uses. */
 const log = () => {
   const write = (level: string) => (facts: object, message: string) => {
     lines.push(JSON.stringify([level, message, facts, (facts as { err?: Error }).err?.message]));
@@ -26,7 +26,7 @@ const log = () => {
 };
 const waiting = () => app.services.db.outgoingMail.count();
 
-/** Delivers by SMTP to the port. */
+/** Delivers mails by SMTP to the given port. */
 const deliverTo = (port: number) => {
   const server = { host: "127.0.0.1", port, secure: false, login: undefined, tls: "unchecked" } as const;
   return deliverMails({ ...app.services, mailer: smtpMailer(server, "gate@example.org") }, log());
@@ -85,7 +85,7 @@ test("sends each mail from one of several instances", async () => {
   expect(app.mails.map(({ subject }) => Number(subject)).sort()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
 });
 
-test("sends other mails if one cannot be sent", async () => {
+test("sends other mails if one mail cannot be sent", async () => {
   await queueMail(app.services, { ...mail, to: "no address at all" });
   await queueMail(app.services, mail);
   const smtp = await startSmtpServer();

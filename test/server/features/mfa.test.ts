@@ -27,7 +27,7 @@ async function enabled() {
   expect((await enable()).status).toBe(200);
 }
 
-/** A code that is wrong now and in the neighboring steps. */
+/** Returns a code that is wrong in the current time step and in the neighboring time steps. */
 const wrongCode = () => {
   const right = [-1, 0, 1].map((steps) => code(steps));
   return ["000000", "111111", "222222", "333333"].find((given) => !right.includes(given)) ?? "";
@@ -62,7 +62,7 @@ test("requires two steps for a login", async () => {
   const { status, body } = await second(token, code());
   expect(status).toBe(200);
   expect(body).toMatchObject({ user: "ana", mfa: true, tenant: ana.tenant });
-  // The token is consumed.
+  // The token can be used only once.
   app.pass(60);
   expect((await second(token, code())).status).toBe(401);
 });
@@ -86,7 +86,7 @@ test("accepts codes of the neighboring steps only", async () => {
   expect((await second(await challenge(), code(1))).status).toBe(200);
 });
 
-test("accepts a code once, and no older one afterwards", async () => {
+test("accepts a code once, and no older code afterwards", async () => {
   await enabled();
   const given = code();
   expect((await second(await challenge(), given)).status).toBe(200);
@@ -104,7 +104,7 @@ test("accepts one of several concurrent logins with one code", async () => {
   expect(answers.filter((answer) => answer.status === 200)).toHaveLength(1);
 });
 
-test("counts no wrong code for concurrent requests with a right one", async () => {
+test("counts no wrong code for concurrent requests with a right code", async () => {
   await enabled();
   for (let round = 0; round < 4; round += 1) {
     const tokens = await Promise.all(Array.from({ length: 5 }, challenge));
@@ -183,7 +183,7 @@ test("allows no more guesses with logins that were prepared earlier", async () =
   expect((await second(stock[5] ?? "", code())).status).toBe(429);
 });
 
-test("allows ten waiting logins of a user; a further one ends the oldest", async () => {
+test("allows ten waiting logins of a user; a further login ends the oldest login", async () => {
   await enabled();
   const tokens: string[] = [];
   for (let count = 0; count < 11; count += 1) {

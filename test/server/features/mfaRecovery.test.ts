@@ -13,7 +13,7 @@ const RECOVERY = "ana@recovery.org";
 const { app, ana } = withLab({ trustedProxies: ["127.0.0.1"] });
 beforeEach(async () => {
   ({ secret, recoveryCodes } = await enableMfa(app, ana));
-  // The user receives a notice about the first recovery e-mail.
+  // Delivers the notice about the first recovery e-mail address, so that it is not among the later mails.
   await app.deliverMails();
   earlierMails = app.mails.length;
 });
@@ -45,7 +45,7 @@ const enabled = async () => (await login()).status === 401;
 const login = () => app.call("login", { body: { username: "ana", password: PASSWORD } });
 const recoveryCode = (index: number) => recoveryCodes[index] ?? "";
 
-/** Returns the codes of the last two mails, by their recipient. */
+/** Returns the codes in the latest mails to the e-mail address and to the recovery e-mail address. */
 function mailedCodes() {
   const codeTo = (address: string) => {
     const mail = app.mails.findLast(({ to }) => to === address);
@@ -76,7 +76,7 @@ test("rejects a login's code for disabling", async () => {
   expect((await disable({ code: given })).status).toBe(403);
 });
 
-test("requires exactly one of code and recovery code for disabling, and ignores empty ones", async () => {
+test("requires exactly one of code and recovery code for disabling, and ignores empty codes", async () => {
   expect((await disable({})).status).toBe(400);
   expect((await disable({ code: "", recovery_code: "" })).status).toBe(400);
   expect((await disable({ code: code(), recovery_code: recoveryCode(0) })).status).toBe(400);
@@ -97,7 +97,7 @@ test("limits guesses of codes to five, together with logins", async () => {
   expect((await disable({ code: code() })).status).toBe(200);
 });
 
-test("logs in with a recovery code, once, also by e-mail", async () => {
+test("logs in with a recovery code, once, by username or e-mail address", async () => {
   app.stopClock();
   const { status, body, headers } = await recover(recoveryCode(0));
   expect(status).toBe(200);
@@ -140,7 +140,7 @@ test.each(["ana", "unknown"])("limits guesses of recovery codes to five for %s",
   const count = (status: number) => answers.filter((answer) => answer.status === status).length;
   expect([count(401), count(429)]).toEqual([5, 2]);
   expect((await recover(recoveryCode(0), name)).status).toBe(429);
-  // Attackers must not be able to prevent the user's login.
+  // An attacker must not be able to prevent the user's login with a code.
   const token = (await login()).headers.get("x-mfa-token") ?? "";
   expect((await app.call("authMfa", { body: { token, code: code() } })).status).toBe(200);
   app.pass(30 * 60 + 1);
@@ -188,7 +188,7 @@ test("disables MFA and logs in with two different mailed codes", async () => {
   expect((await app.call("getNamespaces", { token: body.token })).status).toBe(200);
   expect((await login()).status).toBe(200);
   expect((await reset(main, recovery)).status).toBe(401);
-  // A user who lost the second factor may have lost a token too.
+  // A user who lost the second factor may also have lost a token, so all tokens are void.
   expect((await ana.call("getNamespaces")).status).toBe(401);
   expect((await entries()).at(-1)).toMatchObject({ operation: "resetMfa", actorId: ana.id });
 });
@@ -213,12 +213,12 @@ test("limits mails to one user across networks", async () => {
     expect((await requestReset("ana", `198.51.100.${network}`)).status).toBe(200);
   }
   expect(resetMails().length).toBe(10);
-  // The mails went to the user, and their codes work.
+  // The user received all mails, and the codes in the mails work.
   const { main, recovery } = mailedCodes();
   expect((await reset(main, recovery)).status).toBe(200);
 });
 
-test("accepts mailed codes for a day, also older ones", async () => {
+test("accepts mailed codes for a day, including older codes", async () => {
   await requestReset("ana");
   const old = mailedCodes();
   app.pass(3600);

@@ -8,7 +8,10 @@ import { encodeFilter, property, valuesOf } from "../http/testApp.ts";
 
 const { app, ana } = withLab();
 
-/** Few characters, so that names share parts. Some are special for indexes, patterns or case folding. */
+/**
+ * The characters of generated names. The set is small, so that names share parts. Some characters are special in
+ * indexes, patterns or case folding.
+ */
 const CHARACTERS = [..."aAbBkK1-_%\\\"'. ", "é", "É", "\u212a", "ı", "İ", "ß", "漢", "🚪"];
 const character = fc.constantFrom(...CHARACTERS);
 const name = fc.oneof(
@@ -31,14 +34,14 @@ async function search(part: string): Promise<string[]> {
   return valuesOf(body, "uid").sort();
 }
 
-/** Searches without an index, name by name. */
+/** Searches for a part of a name without an index: the query compares every name. */
 async function searchEach(part: string): Promise<string[]> {
   const rows = await app.services.db.$queryRaw<{ uid: string }[]>`SELECT "uid" FROM "Device"
     WHERE "tenantId" = ${ana.tenant} AND REPLACE(LOWER("name"), LOWER(${part}), '') <> LOWER("name")`;
   return rows.map(({ uid }) => uid).sort();
 }
 
-/** Generates parts of names in both cases, and other texts. */
+/** Generates parts of existing names in upper and lower case, and other texts. */
 const partOf = (names: readonly string[]) =>
   fc
     .oneof(
@@ -65,7 +68,7 @@ const searches = fc
 
 const onPostgresql = postgresqlAddress() !== undefined;
 
-/** Forces PostgreSQL to use the index of parts, since it would scan so few names. */
+/** Drops the other indexes, so that PostgreSQL uses the index of name parts in spite of the few names. */
 async function dropOtherIndexes(): Promise<void> {
   const { db } = app.services;
   const indexes = await db.$queryRaw<{ name: string }[]>`SELECT indexname AS name FROM pg_indexes
@@ -73,7 +76,7 @@ async function dropOtherIndexes(): Promise<void> {
   for (const { name } of indexes) await db.$executeRawUnsafe(`DROP INDEX "${name}"`);
 }
 
-/** Counts PostgreSQL's searches with the index of parts. */
+/** Returns how often PostgreSQL has used the index of name parts. */
 async function searchesByIndex(): Promise<number> {
   const rows = await app.services.db.$queryRaw<
     { count: bigint }[]

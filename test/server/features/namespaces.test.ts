@@ -59,7 +59,7 @@ test("announces on community instances, and limits devices on cloud instances", 
   }
 });
 
-test("limits a user's namespaces to max_namespaces, also for concurrent requests", async () => {
+test("limits a user's namespaces to max_namespaces, even for concurrent requests", async () => {
   const limit = (maxNamespaces: number) =>
     app.services.db.user.update({ where: { id: bob.id }, data: { maxNamespaces } });
   await limit(0);
@@ -211,7 +211,7 @@ describe("members", () => {
     expect((await ana.call("removeMember", { params: { ...path(), uid: eve.id } })).status).toBe(404);
   });
 
-  test("can leave: the token of this namespace is replaced, another one stays", async () => {
+  test("can leave: a token for this namespace is replaced, and a token for another namespace stays valid", async () => {
     await invite(bob, "observer");
     const away = await bob.call("leaveNamespace", { params: path() });
     expect([away.status, away.text]).toEqual([200, ""]);
@@ -233,7 +233,7 @@ describe("members", () => {
     expect((await guest.call("getNamespace", { params: { tenant: owner.tenant } })).status).toBe(403);
     expect((await inviteGuest("operator")).status).toBe(409);
     cloud.pass(7 * 24 * 3600 + 1);
-    // The owner's token has expired by now.
+    // The owner's token has expired at this time.
     const { body: again } = await cloud.call("login", {
       body: { username: "owner", password: "correct-horse" },
     });

@@ -43,7 +43,7 @@ test("returns the file's position of an address, and no position for others", ()
   expect(errors).toEqual([]);
 });
 
-test("reads the file again on request, and keeps the old one if the new one is invalid", () => {
+test("reads the file again on request, and keeps the old positions if the new file is invalid", () => {
   const { positions, file, write } = positionsIn(CITY);
   expect(positions.of("8.8.8.8")).toEqual(RIO);
   write({ "8.8.8.8": at(OSLO.latitude, OSLO.longitude) });

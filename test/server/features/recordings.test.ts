@@ -38,7 +38,7 @@ const play = (options: CallOptions = {}) =>
 const recorded = async () => (await ana.call("getSession", { params: { uid } })).body.recorded as boolean;
 const setRecording = (on: boolean) =>
   ana.call("setSessionRecord", { params: { tenant: ana.tenant }, body: { session_record: on } });
-/** Requests the recording in a format that a client accepts. */
+/** Requests the recording with the given Accept header. */
 const playAs = (accept: string) =>
   app.send("GET", `/api/sessions/${uid}/records/0`, {
     headers: { authorization: `Bearer ${ana.token}`, accept },
@@ -49,7 +49,7 @@ const linesOf = (text: string) =>
     .split("\n")
     .map((line) => JSON.parse(line));
 
-/** Output with characters that JSON escapes, databases reject, or UTF-16 does not have. */
+/** Output with characters that JSON escapes, that databases reject, or that are invalid in UTF-16. */
 const OUTPUT = ["$ ls\r\n", "\u001b[31m漢字🚪\u0000", "half \ud83d", '"\\', ""];
 
 async function recordOutput(): Promise<void> {
@@ -98,7 +98,7 @@ describe("a recording", () => {
   test.each([
     [
       "text/plain; charset=utf-8",
-      // The console sends the first one.
+      // The console sends the first of these Accept headers.
       ...["application/json, text/plain, */*", "text/plain", "TEXT/Plain;charset=utf-8"],
       "text/plain;q=0.5, application/json;q=0.4",
       "text/plain;q=0.9, application/x-asciicast;q=0.8",
@@ -118,8 +118,8 @@ describe("a recording", () => {
       const { status, headers, text } = await playAs(accept);
       expect([status, headers.get("content-type")], accept).toEqual([200, type]);
       expect([headers.get("vary"), headers.get("x-content-type-options")]).toEqual(["Accept", "nosniff"]);
-      // One JSON value for JSON clients. For players the lines are invalid as one JSON text, so no client can confuse
-      // the formats.
+      // JSON clients receive one JSON value. Players receive lines that are invalid as one JSON value, so no client can
+      // confuse the formats.
       if (type === JSON_TEXT) expect(JSON.parse(text)).toMatchObject([{ message: "first" }]);
       else expect(() => JSON.parse(text)).toThrow(SyntaxError);
     }
@@ -230,7 +230,7 @@ describe("recording is refused", () => {
     const message = "x".repeat(32 * 1024);
     const answers: number[] = [];
     for (let n = 0; n < 32; n += 1) answers.push((await record(message)).status);
-    // The test's service allows 1 MiB. Each chunk counts slightly more than its text.
+    // This service allows 1 MiB for each recording. Each chunk counts slightly more than the length of its text.
     expect(answers).toEqual([...Array(31).fill(200), 403]);
     await app.services.db.session.update({ where: { uid }, data: { recordedSize: 1024 * 1024 } });
     const { status, body } = await record("");

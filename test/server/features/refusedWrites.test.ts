@@ -10,7 +10,7 @@ import { withApp } from "../http/lab.ts";
 
 const app = withApp();
 
-/** A change without permission. */
+/** A change that the user has no permission to make. */
 function refused(tenant: string): ObjectRequest {
   return {
     operation: { ...publicOperations.updateFirewallRule, object: "firewallRule" },

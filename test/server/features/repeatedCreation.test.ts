@@ -8,7 +8,7 @@ import { sshKeyLine } from "../../provider/support/programs.ts";
 import { testApp, withLab } from "../http/lab.ts";
 import { ED25519, enroll, PUBLIC_KEY, valuesOf } from "../http/testApp.ts";
 
-// Repetitions with one Idempotency-Key for each kind of object.
+// The tests of each kind of object repeat a creation with the same Idempotency-Key.
 
 const { app, ana } = withLab();
 
@@ -120,7 +120,10 @@ describe("a tag of a device", () => {
   test("is reported by its new name after a rename", async () => {
     await ana.call("renameTag", { params: { tag: "edge" }, body: { tag: "rim" } });
     const { status, body } = await add(first, "edge");
-    expect([status, body.message]).toEqual([409, `Idempotency-Key: created the tag rim of the device ${first}`]);
+    expect([status, body.message]).toEqual([
+      409,
+      `Idempotency-Key: created the tag rim of the device ${first}`,
+    ]);
     expect((await add(first, "rim")).status).toBe(200);
   });
 });
@@ -146,10 +149,13 @@ describe("a namespace", () => {
     expect(body.tenant_id).not.toBe(tenant_id);
   });
 
-  test("is refused if the key created another one, even after a rename", async () => {
+  test("is refused if the key created another namespace, even after a rename", async () => {
     const { tenant_id } = (await create("second")).body;
     const third = await create("third");
-    expect([third.status, third.body.message]).toEqual([409, "Idempotency-Key: created the namespace second"]);
+    expect([third.status, third.body.message]).toEqual([
+      409,
+      "Idempotency-Key: created the namespace second",
+    ]);
     const params = { tenant: tenant_id };
     const { token } = (await ana.call("getNamespaceToken", { params })).body;
     await app.call("editNamespace", { token, params, body: { name: "renamed" } });
@@ -157,12 +163,12 @@ describe("a namespace", () => {
     expect((await create("renamed")).body.tenant_id).toBe(tenant_id);
   });
 
-  test("is a conflict if its name is taken, with a key too", async () => {
+  test("is a conflict if its name is taken, even with a key", async () => {
     expect((await create("lab")).status).toBe(409);
   });
 });
 
-test("refuses a public key if the Idempotency-Key created another one, and keeps that one", async () => {
+test("refuses a public key if the Idempotency-Key created another public key, and keeps the other public key", async () => {
   const create = (line: string) => {
     const body = { ...PUBLIC_KEY, data: Buffer.from(line).toString("base64") };
     return app.call("createPublicKey", { ...keyed("k"), body });

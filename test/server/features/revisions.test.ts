@@ -40,7 +40,9 @@ const namespace = async () => (await ana.call("getNamespace", { params: { tenant
 const memberOf = (body: { members: { id: string; revision: string }[] }) =>
   body.members.find(({ id }) => id === bob.id)?.revision;
 
-/** Functions of each kind that read its revision, and return a change of a declared value and its reversal. */
+/**
+ * For each kind of object: a function that reads the revision, and a function that returns a change and its reversal.
+ */
 const kinds: Readonly<Record<string, { read(): Promise<string | undefined>; changes(): readonly Call[] }>> = {
   namespace: {
     read: async () => (await namespace()).revision,
@@ -100,7 +102,7 @@ describe.each(Object.keys(kinds))("the revision of a %s", (name) => {
   if (kind === undefined) throw new Error(name);
   const quoted = async () => `"${await kind.read()}"`;
 
-  test("changes with declared values, and returns with them", async () => {
+  test("changes if declared values change, and reverts if they revert", async () => {
     const [change, back] = kind.changes();
     if (!change || !back) throw new Error("no changes");
     const first = await quoted();
@@ -113,7 +115,7 @@ describe.each(Object.keys(kinds))("the revision of a %s", (name) => {
     expect(await quoted()).toBe(first);
   });
 
-  test("is required by If-Match: a write with another one is refused and changes nothing", async () => {
+  test("is required by If-Match: a write with another revision is refused and changes nothing", async () => {
     const [change, back] = kind.changes();
     if (!change || !back) throw new Error("no changes");
     const first = await quoted();

@@ -40,7 +40,7 @@ async function start(settings: Partial<SamlSettings> = {}) {
   metadata = (await app.send("GET", METADATA)).text;
   idp = identityProvider(metadata, certificate);
 }
-/** Starts the service of one test. */
+/** Starts a service for one test. */
 async function startForTest(settings: Partial<SamlSettings> = {}) {
   await start(settings);
   onTestFinished(() => app.stop());
@@ -51,7 +51,7 @@ async function begin(): Promise<string> {
   return (await idp.readRequest(body.url)).id;
 }
 
-/** Sends a response as a browser does. */
+/** Sends a SAML response as a browser does. */
 const postResponse = (xml: string) =>
   app.send("POST", CONSUMER, {
     redirect: "manual",
@@ -131,7 +131,7 @@ describe("a login", () => {
     expect((await app.call("getUserInfo", { token })).body.email).toBe("eva@example.org");
   });
 
-  test("generates a username if the address is invalid as one, or taken", async () => {
+  test("generates a username if the address is no valid username, or is taken", async () => {
     await app.user("ana@example.org");
     const { services } = app;
     await services.db.user.updateMany({ data: { email: "moved@example.org" } });
@@ -205,7 +205,7 @@ test("links users by address if the setting allows it", async () => {
   expect((await app.call("login", { body: { username: "ana", password: PASSWORD } })).status).toBe(200);
 });
 
-/** Shares one service among the tests of a `describe`. Each test starts without users. */
+/** Shares one service between the tests of a `describe`. Each test starts without users. */
 function shareService(): void {
   beforeAll(() => start());
   afterAll(() => app.stop());
@@ -217,7 +217,7 @@ function shareService(): void {
 
 describe("rejects a response", () => {
   shareService();
-  /** Changes a response before it is signed. */
+  /** Changes the text of a SAML response before the response is signed. */
   const changed = (from: string | RegExp, to: string): Partial<ResponseContent> => ({
     unsigned: (xml) => xml.replace(from, to),
   });
@@ -272,7 +272,7 @@ describe("rejects a response", () => {
     await expectRefused(await respond({ inResponseTo: `_${seal}` }));
   });
 
-  test("that repeats an earlier one, also concurrently, and another one to the same request", async () => {
+  test("that repeats an earlier response, even concurrently, and a second response to the same request", async () => {
     const content = await contentOf();
     const xml = await idp.respond(content);
     const answers = await Promise.all([postResponse(xml), postResponse(xml), postResponse(xml)]);
@@ -356,7 +356,7 @@ describe("rejects signature wrapping:", () => {
   const assertionIn = (xml: string) => /<saml:Assertion.*<\/saml:Assertion>/s.exec(xml)?.[0] ?? "";
   const signatureIn = (xml: string) => /<ds:Signature.*<\/ds:Signature>/s.exec(xml)?.[0] ?? "";
   const NS = 'xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion"';
-  /** An assertion of another user, with or without the signature of the valid one. */
+  /** Returns an assertion of another user, with or without the signature of the valid assertion. */
   const evil = (xml: string, signature = "") =>
     assertionIn(xml)
       .replace(signatureIn(xml), signature)
@@ -417,7 +417,7 @@ describe("rejects signature wrapping:", () => {
     const wrapped = wrap(xml);
     expect(wrapped).not.toBe(xml);
     await expectRefused(wrapped);
-    // The response itself was valid.
+    // The response without the wrapping is valid.
     tokenIn(await postResponse(xml));
   });
 });
@@ -440,7 +440,7 @@ test("reports SAML as on in the instance's information", async () => {
 });
 
 test.each(["community", "enterprise", "cloud"] as const)(
-  "reports SAML as off without it: %s",
+  "reports SAML as off if it is not configured: %s",
   async (edition) => {
     const off = await testApp({ edition });
     const { status, body } = await off.call("getSamlAuthUrl");

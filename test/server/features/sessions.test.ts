@@ -28,7 +28,7 @@ const login = (more: object = {}) => ({
   ...more,
 });
 
-/** Begins a session like an SSH entry. Returns its uid. */
+/** Begins a session as an SSH entry does. Returns the uid of the session. */
 async function begin(more: object = {}): Promise<string> {
   const { status, body, text } = await internal.call("createSession", { body: login(more) });
   expect(status, text).toBe(200);
@@ -91,7 +91,7 @@ describe("a session", () => {
     app.stopClock();
     const uid = await begin();
     expect(await isActive(uid)).toBe(false);
-    // A session is active after any time before its authentication.
+    // A session becomes active with its authentication, however late the authentication is.
     app.pass(200);
     expect((await authenticate(uid)).status).toBe(200);
     expect(await isActive(uid)).toBe(true);
@@ -177,7 +177,7 @@ describe("setSessionAuthenticated", () => {
     expect((await set(uid, ana.token, "yes")).status).toBe(422);
   });
 
-  test("rejects a device that has not proven its key, and any device for a session through the gateway", async () => {
+  test("rejects a device that has not proven its key, and rejects every device for a session through the gateway", async () => {
     const uid = await begin();
     const { token } = await enroll(app, ana.tenant, "00:00:00:00:00:01", {
       ...{ hostname: "web-1", public_key: (await deviceRow()).publicKey },
@@ -251,7 +251,7 @@ describe("getSessions", () => {
     expect(valuesOf(items, "type").sort()).toEqual(bodies.map(({ type }) => type));
   });
 
-  test("returns nothing of another namespace", async () => {
+  test("returns no sessions of another namespace", async () => {
     const uid = await begin();
     const eve = await app.user("eve", "elsewhere");
     const answer = await eve.call("getSessions");

@@ -89,7 +89,7 @@ describe("offline", () => {
     expect([status, body.message]).toEqual([403, expect.stringContaining("without a proof")]);
   });
 
-  test("refuses a device of another namespace, and an unknown one", async () => {
+  test("refuses a device of another namespace, and an unknown device", async () => {
     const eve = await app.user("eve", "elsewhere");
     expect((await eve.call("offlineDevice", { params: { uid } })).status).toBe(404);
     expect(await online()).toBe(true);
@@ -193,7 +193,8 @@ describe("the firewall", () => {
     await app.services.db.firewallRule.createMany({ data: rules });
     expect((await evaluate()).status).toBe(200);
     expect((await evaluate({ username: "u7" })).status).toBe(403);
-    // Of the ten rules for u7, the one of highest priority decides. Of equal priorities, the latest one decides.
+    // There are ten rules for u7. The rule with the highest priority decides. Among rules with equal priorities, the
+    // latest rule decides.
     const where = { tenantId, username: "^u7$" };
     const [, second] = await app.services.db.firewallRule.findMany({
       where,
@@ -278,7 +279,7 @@ describe("private keys", () => {
     const { e = "", n = "" } = createPublicKey(Buffer.from(body.data, "base64").toString()).export({
       format: "jwk",
     });
-    // 65537 and a number of 4096 bits, whose first bit is set.
+    // The exponent is 65537. The modulus has 4096 bits, and its first bit is set.
     expect(Buffer.from(e, "base64url").toString("hex")).toBe("010001");
     const blob = Buffer.concat([
       Buffer.from("\x00\x00\x00\x07ssh-rsa\x00\x00\x00\x03\x01\x00\x01\x00\x00\x02\x01\x00", "latin1"),

@@ -33,7 +33,7 @@ test("keep their order on a device, three at most", async () => {
   expect(await tags()).toEqual(["beta", "alpha"]);
 });
 
-test("number one to three different ones, each with at least three letters or digits", async () => {
+test("are one to three different texts, each with at least three letters or digits", async () => {
   for (const list of [[], ["ab"], ["a-b"], ["abc", "abc"], ["abc", "abd", "abe", "abf"], ["é€é"]]) {
     expect(await replace(list), String(list)).toBe(400);
     if (list.length === 1) expect(await add(list[0])).toBe(400);
@@ -50,7 +50,7 @@ test("are listed once for devices and filters, in order", async () => {
   await replace(["zulu", "alpha"]);
   await key({ tags: ["alpha"] });
   await rule({ tags: ["zulu", "alpha"] });
-  // A tag that only a filter has.
+  // A tag that occurs only in a filter.
   await replace(["alpha"]);
   const { body, headers } = await ana.call("getTags");
   expect([body, headers.get("x-total-count")]).toEqual([["alpha", "zulu"], "2"]);
@@ -75,7 +75,7 @@ test("are renamed on devices and filters together", async () => {
   expect((await eve.call("getTags")).body).toEqual(["rim"]);
 });
 
-test("are deleted from all objects, unless a filter would lose its last one", async () => {
+test("are deleted from all objects, unless a filter would lose its last tag", async () => {
   await replace(["edge", "core"]);
   await key({ tags: ["core", "edge"] });
   await rule({ tags: ["edge", "core"] });
@@ -88,7 +88,7 @@ test("are deleted from all objects, unless a filter would lose its last one", as
   expect(await tags()).toEqual(["core"]);
 });
 
-test("are kept if a firewall rule's filter would lose its last one, with the rule in the message", async () => {
+test("are kept if the filter of a firewall rule would lose its last tag; the message contains the rule", async () => {
   await replace(["edge", "core"]);
   await key({ tags: ["core", "edge"] });
   const { id } = (await rule({ tags: ["edge"] })).body;

@@ -75,7 +75,7 @@ test("hides an ended tunnel from lists and deletions, and deletes it at the next
   expect(await app.services.db.tunnel.count()).toBe(1);
 });
 
-test("frees the key of a creation when its tunnel has ended", async () => {
+test("frees the Idempotency-Key of a creation when the tunnel has ended", async () => {
   const headers = { "idempotency-key": "one" };
   const createWithKey = () =>
     ana.call("createTunnel", { params: { uid }, body: { ...FORWARD, ttl: 10 }, headers });

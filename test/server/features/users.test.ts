@@ -18,7 +18,7 @@ describe("updateUser", () => {
   };
   const stored = () => app.services.db.user.findUniqueOrThrow({ where: { id: ana.id } });
 
-  test("changes the given fields, stores names in lower case, and ignores empty ones", async () => {
+  test("changes the given fields, stores names in lower case, and ignores empty fields", async () => {
     const changes = {
       name: "Ana R",
       username: "Ana.R",
@@ -156,7 +156,7 @@ describe("getInfo", () => {
 describe("the session's namespace", () => {
   const app = withSharedApp();
 
-  test("is the first one, then the last one switched to", async () => {
+  test("is the user's first namespace, and later the last namespace that the user switched to", async () => {
     const ana = await app.user("ana", "first");
     const second = await ana.call("createNamespace", { body: { name: "second" } });
     const login = async () =>
@@ -171,7 +171,7 @@ describe("the session's namespace", () => {
     expect((await login()).tenant).toBe(ana.tenant);
   });
 
-  test("must be one of the user's", async () => {
+  test("must be a namespace of the user", async () => {
     const bob = await app.user("bob");
     const eve = await app.user("eve", "eves");
     for (const tenant of [eve.tenant, "00000000-0000-4000-8000-000000000000"]) {
@@ -240,7 +240,7 @@ describe("a new password", () => {
     for (const token of [user.token, ...derived]) expect(await statusWith(token)).toBe(401);
   });
 
-  test("does not extend that hour with a second change by the same token", async () => {
+  test("does not extend the hour if the same token changes the password again", async () => {
     const { token } = await app.user("lou");
     expect((await change(token, PASSWORD)).status).toBe(200);
     app.pass(30 * 60);

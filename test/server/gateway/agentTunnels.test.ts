@@ -17,7 +17,10 @@ interface Enrolled {
   readonly token: string;
 }
 
-/** Enrolls a device with a MAC address that no other device has. A proven device has proven its private key. */
+/**
+ * Enrolls a device with a unique MAC address.
+ * @param proven true if the device proves its private key
+ */
 async function newDevice({ accepted = true, proven = false } = {}): Promise<Enrolled> {
   next += 1;
   const mac = `00:00:00:00:${(next >> 8).toString(16).padStart(2, "0")}:${(next & 255).toString(16).padStart(2, "0")}`;
@@ -26,7 +29,7 @@ async function newDevice({ accepted = true, proven = false } = {}): Promise<Enro
   return device;
 }
 
-/** The tunnel of an agent, with the lines that it received. */
+/** An agent's tunnel. `lines` contains the messages that the agent has received. */
 class FakeTunnel {
   readonly socket: WebSocket;
   readonly lines: { readonly command: string; readonly connPath?: string }[] = [];
@@ -50,7 +53,7 @@ class FakeTunnel {
     return this;
   }
 
-  /** Waits for an announcement; returns the path at which the agent picks up the connection. */
+  /** Waits until the service announces a connection. Returns the path at which the agent can pick up the connection. */
   async announced(): Promise<string> {
     const path = await vi.waitFor(() => {
       const line = this.lines.findLast(({ command }) => command === "conn-ready");
@@ -64,7 +67,7 @@ class FakeTunnel {
     this.socket.send(Buffer.from(line));
   }
 
-  /** Reports that the agent could not pick up the connection at the path. */
+  /** Reports that the agent cannot pick up the connection at the path. */
   fail(path: string): void {
     this.send(`${JSON.stringify({ command: "pickup-failed", connPath: path, err: "no" })}\n`);
   }
@@ -78,7 +81,7 @@ afterEach(() => {
 /** Opens the WebSocket with which an agent picks up a connection. */
 function pickUp(path: string): WebSocket {
   const socket = new WebSocket(app.url.replace("http", "ws") + path);
-  // The end of the test can close the socket before it is open.
+  // The test may end and close the socket before the socket is open.
   socket.on("error", () => {});
   open.push(socket);
   return socket;
@@ -87,7 +90,7 @@ function pickUp(path: string): WebSocket {
 const stateOf = async ({ uid }: Enrolled) =>
   (await ana.call("getDevice", { params: { uid } })).body as { readonly online: boolean };
 
-/** Sends a WebSocket request that the service rejects; returns its status and message. */
+/** Sends a WebSocket request that the service rejects. Returns the status and the message of the response. */
 function refused(path: string, authorization?: string): Promise<[number | undefined, string]> {
   const headers = {
     connection: "Upgrade",
@@ -125,7 +128,7 @@ test("a device is online while it has a tunnel, and offline immediately after th
   await expect.poll(async () => (await stateOf(device)).online).toBe(false);
 });
 
-test("a newer proven tunnel replaces the older one, and the device stays online when the older one ends", async () => {
+test("a newer proven tunnel replaces the older tunnel, and the device stays online when the older tunnel ends", async () => {
   const device = await newDevice({ proven: true });
   const older = await new FakeTunnel(device.token).opened();
   await vi.waitFor(() => expect(older.lines.length).toBeGreaterThan(0));
@@ -147,20 +150,20 @@ test("two agents of one device do not replace each other's tunnel continuously",
     "the device opened another tunnel a few seconds ago",
   ]);
   expect(first.socket.readyState).toBe(WebSocket.OPEN);
-  // An agent that has lost its tunnel can open another one immediately.
+  // After an agent has lost its tunnel, it can open another tunnel immediately.
   first.socket.terminate();
   await expect.poll(async () => (await stateOf(device)).online).toBe(false);
   await new FakeTunnel(device.token).opened();
 });
 
-test("an unproven tunnel replaces no other tunnel, and only one per network waits", async () => {
+test("an unproven tunnel replaces no other tunnel, and only one unproven tunnel per network waits", async () => {
   const device = await newDevice();
   const older = await new FakeTunnel(device.token).opened();
   await expect.poll(async () => (await stateOf(device)).online).toBe(true);
   const newer = await new FakeTunnel(device.token).opened();
   const path = await newer.announced();
   expect((await refused("/ssh/connection", device.token))[0]).toBe(429);
-  // A tunnel from another network is tried too.
+  // The service also tries a tunnel from another network.
   const third = await new FakeTunnel(device.token, "127.0.0.9").opened();
   newer.fail(path);
   await newer.closed;
@@ -238,7 +241,7 @@ test("rejects the pickup of a connection that was never announced", async () => 
   expect((await refused(`/ssh/revdial?revdial.dialer=${instanceId}&uuid=${"0".repeat(32)}`))[0]).toBe(400);
 });
 
-test("a device cannot end the connection to another one", async () => {
+test("a device cannot end a connection to another device", async () => {
   const [one, other] = [await newDevice(), await newDevice()];
   const tunnel = await new FakeTunnel(one.token).opened();
   const otherTunnel = await new FakeTunnel(other.token).opened();

@@ -5,7 +5,10 @@ import { testFolder } from "../../support/folder.ts";
 
 afterEach(() => vi.restoreAllMocks());
 
-/** A key pair as the library writes it if the key begins with a zero byte: one byte short. */
+/**
+ * Returns a key pair whose private key is one byte too short. The SSH library writes such a key if the key begins with
+ * a zero byte.
+ */
 function shortenedPair() {
   const pair = ssh2.utils.generateKeyPairSync("ed25519");
   const [begin = "", ...lines] = pair.private.trimEnd().split("\n");
@@ -14,7 +17,7 @@ function shortenedPair() {
   return { ...pair, private: [begin, bytes.subarray(0, -1).toString("base64"), end, ""].join("\n") };
 }
 
-test("the first start stores a host key that later starts can read, even if the library writes an unreadable one", () => {
+test("the first start stores a host key that later starts can read, even if the library first generates an unreadable key", () => {
   const folder = testFolder();
   const unreadable = shortenedPair();
   expect(ssh2.utils.parseKey(unreadable.private)).toBeInstanceOf(Error);

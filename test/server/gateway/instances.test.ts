@@ -16,7 +16,7 @@ const instance = (ahead = 0): Instances => {
 const known = async (): Promise<string[]> =>
   (await app.services.db.instance.findMany()).map(({ id }) => id).sort();
 
-/** Sets the last sign of life of an instance back, as if the instance had ended. */
+/** Changes the last sign of life of an instance to an old time, as if the instance had ended. */
 const outdate = ({ id }: Instances) =>
   app.services.db.instance.update({ where: { id }, data: { lastSeen: new Date(Date.now() - 300_000) } });
 
@@ -35,7 +35,7 @@ test("an instance whose clock is ahead clears no other instance", async (context
   expect(await known()).toEqual([ahead.id]);
 });
 
-test("an instance clears others only after its own signs of life have succeeded for a minute", async (context) => {
+test("an instance clears other instances only after its own signs of life have succeeded for a minute", async (context) => {
   context.skip(isSqlite(), "one process at a time uses an SQLite file");
   const pass = turnableTime();
   const [one, other] = [instance(), instance()];
@@ -48,7 +48,7 @@ test("an instance clears others only after its own signs of life have succeeded 
     }
   };
   await signs(6);
-  // After an outage, no instance has sent a sign of life, and the other one may still run.
+  // After an outage, no instance has a recent sign of life. The other instance may still run.
   pass(75_000);
   await signs(6);
   expect(await known()).toEqual([one.id, other.id].sort());

@@ -16,7 +16,10 @@ beforeAll(async () => {
   await ana.call("acceptDevice", { params: { uid: deviceUid } });
 });
 
-/** Starts a long login by password. Returns its uid and the mock function that receives the reason of its end. */
+/**
+ * Starts a login by password that stays open. Returns the uid and a mock function, which receives the reason when the
+ * login ends.
+ */
 async function liveLogin(settings: Partial<Services["settings"]> = {}) {
   const ended = vi.fn();
   const services = { ...app.services, settings: { ...app.services.settings, ...settings } };
@@ -42,7 +45,7 @@ test("ends a login at the namespace's maximum session duration", async () => {
     });
   app.pass(3600);
   await edit(90);
-  // When the other login is checked, the first one has been checked a second time.
+  // When the service checks the other login, it has already checked the first login a second time.
   const { uid: other, ended: otherEnded } = await liveLogin();
   await ana.call("closeSession", { params: { uid: other }, body: { device: deviceUid } });
   await expect.poll(() => otherEnded.mock.calls[0]).toEqual([other, "the session was closed"]);

@@ -7,7 +7,7 @@ import { withSharedApp } from "./lab.ts";
 
 const app = withSharedApp();
 
-/** Sends raw bytes to the service; returns its response, read until the connection ends. */
+/** Sends raw bytes to the service. Returns everything that the service sends until the connection ends. */
 async function answerTo(text: string, url = app.url): Promise<string> {
   const socket = connect(Number(new URL(url).port), "127.0.0.1");
   let answer = "";

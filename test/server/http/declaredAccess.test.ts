@@ -37,7 +37,7 @@ test("a route with a reason for public access starts", async () => {
 });
 
 const TENANT = "3dd0d1f8-8246-4519-b11a-a3dd33717f65";
-/** Authorizes a caller for an operation that the contract does not have, without reading a database. */
+/** Checks a caller's access to an operation that is not part of the contract. Reads no database. */
 const authorized = (operation: Operation, caller: Caller) =>
   authorize({} as SqlServices, operation, caller, TENANT, undefined);
 

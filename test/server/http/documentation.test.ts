@@ -17,16 +17,16 @@ test.each(["/docs", "/docs/"])(
       expect(file.text.length, name).toBeGreaterThan(100);
       const type = name.endsWith(".js") ? "text/javascript" : "text/css";
       expect(file.headers.get("content-type"), name).toBe(`${type}; charset=utf-8`);
-      // Without this header, a browser can guess the type of a file.
+      // Without this header, a browser can guess another type for a file.
       expect(file.headers.get("x-content-type-options"), name).toBe("nosniff");
     }
   },
 );
 
-test("needs no other host, and its policy allows none", async () => {
+test("loads nothing from other hosts, and its content security policy allows no other host", async () => {
   const { text, headers } = await app.send("GET", "/docs");
   expect(text).not.toMatch(/https?:|\/\//);
-  // The page has no inline scripts or styles.
+  // The page contains no inline scripts or styles.
   expect(text).not.toMatch(/<script>|<style|style=|onload/);
   const policy = headers.get("content-security-policy") ?? "";
   expect(policy).toContain("default-src 'none'");

@@ -3,9 +3,9 @@ import { buildApp } from "../../../server/app.ts";
 import type { TestApp, TestUser } from "./testApp.ts";
 
 /**
- * Sends a request and withholds the end of its body. When the promise resolves, a separate listener has checked the
- * credential, and the service has not yet read the objects of the request.
- * @returns a function that sends the rest of the body and returns the status
+ * Sends a request, but not the end of its body. When the promise resolves, the service has checked the credential, but
+ * has not read any objects for the request.
+ * @returns a function that sends the rest of the body and returns the status of the response
  */
 export async function holdRequest(
   app: TestApp,
@@ -16,7 +16,7 @@ export async function holdRequest(
 ): Promise<() => Promise<number>> {
   const listener = await buildApp(app.services, app.gateway);
   const checked = Promise.withResolvers<void>();
-  // The hooks before this one check credentials.
+  // Earlier hooks have already checked the credential.
   listener.addHook("preParsing", async () => checked.resolve());
   await listener.listen({ host: "127.0.0.1", port: 0 });
   const bytes = new TextEncoder().encode(JSON.stringify(body));

@@ -26,7 +26,7 @@ afterAll(async () => {
   await app.stop();
 });
 
-/** The operation's path, with well-formed parameters of objects that do not exist. */
+/** Returns a path of the operation. Its parameters are well-formed, but refer to objects that do not exist. */
 function missing(operation: Operation): string {
   const values: Record<string, string> = {
     id: "0".repeat(24),
@@ -40,7 +40,7 @@ function missing(operation: Operation): string {
   });
 }
 
-/** The path that both listeners have, each with its own credentials (rules, section 7). */
+/** A path that both listeners serve, each with its own credentials (rules, section 7). */
 const shared = publicOperations.offlineDevice.path;
 
 describe.each(Object.keys(internalOperations) as (keyof InternalOperations)[])("%s", (id) => {
@@ -151,7 +151,7 @@ describe("authRequest", () => {
     expect(identityOf(device.headers)).toEqual({ "x-tenant-id": owner.tenant, "x-device-uid": uid });
     expect((await internal.call("authRequest", { headers: claimed })).status).toBe(401);
 
-    // On the public listener, these headers grant no access and change no role.
+    // On the public listener, these headers give no access and change no role.
     const body = { name: "renamed" };
     const rename = (options: object) => app.call("renameDevice", { params: { uid }, body, ...options });
     expect((await rename({ headers: { ...claimed, "X-Tenant-ID": owner.tenant } })).status).toBe(401);

@@ -5,17 +5,20 @@ import { type Answer, type CallOptions, callBy, sendTo, type TestApp } from "./t
 
 export const INTERNAL_TOKEN = "the-internal-token-of-the-tests-0";
 
-/** The internal listener of a test's service, over real HTTP. */
+/** The internal listener of a test's service. Requests use real HTTP. */
 export interface TestInternalApp {
   readonly url: string;
-  /** Sends any request, with the internal token unless other headers are given; returns the response unchecked. */
+  /** Sends any request, with the internal token unless the caller sets headers. Returns the response unchecked. */
   send(method: string, path: string, options?: RequestInit): Promise<Answer>;
   /** Calls an internal operation with the internal token. The response must conform to the contract. */
   call(id: keyof InternalOperations, options?: CallOptions): Promise<Answer>;
   stop(): Promise<void>;
 }
 
-/** @param options for tests that read the log or test limits */
+/**
+ * Starts the internal listener of a service.
+ * @param options for tests that read the log or test limits
+ */
 export async function startInternalApp(
   { services, gateway }: Pick<TestApp, "services" | "gateway">,
   options: Omit<Parameters<typeof buildInternalApp>[2], "token"> = {},

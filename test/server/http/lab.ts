@@ -5,7 +5,7 @@ import { startApp, type TestApp, type TestUser } from "./testApp.ts";
 
 type Start = Parameters<typeof startApp>;
 
-/** Creates a proxy of the current test's object. */
+/** Returns a proxy for an object that exists only while a test runs. The proxy uses the object of the current test. */
 function standIn<T extends object>(what: string, current: () => T | undefined): T {
   const ofNow = () => {
     const value = current();
@@ -22,7 +22,7 @@ function standIn<T extends object>(what: string, current: () => T | undefined): 
   });
 }
 
-/** Starts an object before each test of the file or `describe`, and stops it after the test. */
+/** Starts an object before each test of the file or `describe`, and stops the object after the test. */
 function eachTest<T extends { stop(): Promise<void> }>(what: string, start: () => Promise<T>): T {
   let current: T | undefined;
   beforeEach(async () => {
@@ -42,10 +42,10 @@ export async function testApp(...how: Start): Promise<TestApp> {
   return app;
 }
 
-/** A separate service for each test, with the parameters of {@link startApp}. */
+/** Starts a separate service for each test, with the parameters of {@link startApp}. */
 export const withApp = (...how: Start): TestApp => eachTest("a service", () => startApp(...how));
 
-/** A separate service for each test, with the user `ana`, who owns the namespace `lab`. */
+/** Starts a separate service for each test. The user `ana` owns the namespace `lab` of this service. */
 export function withLab(...how: Start): { readonly app: TestApp; readonly ana: TestUser } {
   const app = withApp(...how);
   let ana: TestUser | undefined;
@@ -59,7 +59,7 @@ export function withLab(...how: Start): { readonly app: TestApp; readonly ana: T
 export const withInternalApp = (app: TestApp): TestInternalApp =>
   eachTest("an internal listener", () => startInternalApp(app));
 
-/** One service for all tests of the file or `describe`. Each test must leave it in a state that the others can use. */
+/** One service for all tests of the file or `describe`. A test must not affect the other tests. */
 export function withSharedApp(...how: Start): TestApp {
   let app: TestApp | undefined;
   beforeAll(async () => {
@@ -69,7 +69,7 @@ export function withSharedApp(...how: Start): TestApp {
   return standIn("a service", () => app);
 }
 
-/** Enables MFA for a user. `code` returns the code of the current time step, or of another one. */
+/** Enables MFA for a user. `code` returns the code of the current time step, or of another time step. */
 export async function enableMfa(app: TestApp, user: TestUser) {
   await user.call("updateUser", { body: { recovery_email: `${user.username}@recovery.org` } });
   const { secret, recovery_codes } = (await user.call("generateMfa")).body;
@@ -80,7 +80,10 @@ export async function enableMfa(app: TestApp, user: TestUser) {
   return { secret, recoveryCodes: recovery_codes as string[], code };
 }
 
-/** Returns a function that advances the clock of readiness and signs of life by milliseconds, until the test ends. */
+/**
+ * Returns a function that advances the clock by milliseconds, until the test ends. Readiness and signs of life use this
+ * clock.
+ */
 export function turnableTime(): (milliseconds: number) => void {
   const { now } = performance;
   let ahead = 0;

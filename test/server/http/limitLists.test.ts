@@ -12,11 +12,11 @@ const LIMITED = ["getDevices", "getDevice", "listAnnouncements"] as const;
 
 const metrics = makeMetrics();
 let app: FastifyInstance;
-/** Number of requests that a route handled. */
+/** Number of requests that the route has handled. */
 let handled: number;
 let logged: { readonly msg: string; readonly [field: string]: unknown }[];
 
-/** Creates an app whose responses take 50 ms of the event loop each. Request headers identify the caller. */
+/** Creates an app in which each response blocks the event loop for 50 ms. Request headers identify the caller. */
 beforeEach(async () => {
   logged = [];
   handled = 0;
@@ -48,7 +48,7 @@ beforeEach(async () => {
 });
 afterEach(() => app.close());
 
-/** Sends requests in one turn of the event loop; returns their statuses in order. */
+/** Sends requests in one turn of the event loop. Returns the statuses of the responses in order. */
 async function statuses(count: number, url: string, headers: Record<string, string>): Promise<number[]> {
   const answers = await Promise.all(
     Array.from({ length: count }, async () => {
@@ -101,7 +101,10 @@ test("counts rejected lists, and logs when rejections start and when they have s
   vi.advanceTimersByTime(9_000);
   const owner = "a";
   expect(logged).toEqual([
-    expect.objectContaining({ msg: "refusing lists: too many lists of the same owner wait", owner }),
+    expect.objectContaining({
+      msg: "refusing lists: too many list requests of the same owner are waiting",
+      owner,
+    }),
   ]);
   expect((await metrics.refusedLists.get()).values[0]?.value).toBe(before + 4);
   vi.advanceTimersByTime(1_000);

@@ -4,10 +4,10 @@ import { ListTimes, ListTurns } from "../../../server/http/limits/ListTurns.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** Lists that take turns by a simulated clock. The only other work is the work that a test adds. */
+/** Lists that take turns on a simulated clock. A test can add other work; otherwise the event loop is idle. */
 class World {
   time = 0;
-  /** Lists that have begun since the last turn, by owner and number. */
+  /** Lists that have begun since the last turn, by their owner and number. */
   begun: string[] = [];
   readonly #turns: ListTurns;
   readonly #requested = new Map<string, number>();
@@ -16,7 +16,7 @@ class World {
     this.#turns = new ListTurns(longest, () => this.time);
   }
 
-  /** Requests a list that takes the given time; returns false if it is rejected. */
+  /** Requests a list that takes the given time. Returns false if the request is rejected. */
   request(owner: string, milliseconds: number): boolean {
     const number = (this.#requested.get(owner) ?? 0) + 1;
     this.#requested.set(owner, number);
@@ -27,7 +27,9 @@ class World {
     });
   }
 
-  /** Runs turns of the event loop, with the given other work in each; returns the lists that began, turn by turn. */
+  /**
+   * Runs turns of the event loop, with the given other work in each turn. Returns the lists that began in each turn.
+   */
   async turns(count: number, otherWork = 0): Promise<string[][]> {
     const turns: string[][] = [];
     for (let index = 0; index < count; index += 1) {
@@ -54,7 +56,7 @@ test("delays lists after 50 ms of work, and begins one per turn, in order", asyn
   expect(turns.filter((begun) => begun.length > 0)).toEqual([["a4"], ["a5"], ["a6"]]);
 });
 
-test("begins the waiting list whose owner's lists took the least time recently", async () => {
+test("begins the waiting list of the owner whose lists took the least time recently", async () => {
   const world = new World();
   for (let index = 0; index < 8; index += 1) world.request("a", 50);
   world.request("b", 2);
@@ -68,7 +70,7 @@ test("gives other work as much time as a list that waited, and begins the next l
   const requested = 100;
   const [busy, idle] = [new World(0), new World(0)];
   for (const world of [busy, idle]) for (let index = 0; index < requested; index += 1) world.request("a", 50);
-  // One second of other work; each list waits for 50 ms of it.
+  // The other work takes one second, and each list waits for 50 ms of this work.
   const begun = (await busy.turns(200, 5)).flat().length;
   expect(begun).toBeGreaterThanOrEqual(18);
   expect(begun).toBeLessThanOrEqual(21);
@@ -90,10 +92,10 @@ test("a list that does not end in the turn in which it began delays no other lis
   expect(waiting).toBe(100);
 });
 
-test("rejects an owner whose waiting lists would take too long, until some of them are done", async () => {
+test("rejects an owner's lists while the owner's waiting lists would take too long", async () => {
   const world = new World();
   const answers: boolean[] = [];
-  // Sixteen callers, each of which sends its next request in the next turn.
+  // Simulates sixteen callers. Each caller sends its next request in the next turn.
   for (let turns = 0; turns < 200; turns += 1) {
     answers.push(world.request("a", 50));
     while (answers.at(-1) && answers.length < 16) answers.push(world.request("a", 50));
@@ -101,7 +103,7 @@ test("rejects an owner whose waiting lists would take too long, until some of th
   }
   expect(answers).toContain(false);
   expect(answers.lastIndexOf(true)).toBeGreaterThan(answers.indexOf(false));
-  // Another owner's lists are accepted.
+  // The service still accepts lists of another owner.
   for (let index = 0; index < 16; index += 1) expect(world.request("b", 2)).toBe(true);
 });
 
@@ -133,7 +135,7 @@ test("begins each accepted list once, in its owner's order, with few lists per t
         const through = new Set([...begun, ...world.begun]);
         const waiting = accepted.filter((name) => name.startsWith(owner) && !through.has(name)).length;
         if (world.request(owner, cost)) accepted.push(`${owner}${requested[owner]}`);
-        // A list is rejected only if it and its owner's waiting lists may take too long together.
+        // The service rejects a list only if this list and the owner's waiting lists may together take too long.
         else expect((waiting + 1) * (slowest[owner] ?? 0)).toBeGreaterThan(500);
         slowest[owner] = Math.max(slowest[owner] ?? 0, cost);
         if (world.time > before) expect(tookInTurn).toBeLessThan(50);
@@ -174,7 +176,7 @@ describe("the times of lists", () => {
     );
   });
 
-  test("predict the time of the next list from the last ones, with little weight on a single slow one", () => {
+  test("predict the time of the next list from the last lists, with little weight on a single slow list", () => {
     const times = new ListTimes();
     times.add("a", 160, 0);
     expect(times.expected("a")).toBe(10);

@@ -3,7 +3,7 @@ import { LoopTurns } from "../../../server/http/listener/HttpConnections.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** Waits until the given number of tasks has begun; returns them turn by turn. */
+/** Waits until the given number of tasks has begun. Returns the tasks that began in each turn. */
 async function turnsOf(begun: string[], count: number): Promise<string[][]> {
   const turns = [begun.splice(0)];
   for (let total = turns[0]?.length ?? 0; total < count; ) {
@@ -15,7 +15,7 @@ async function turnsOf(begun: string[], count: number): Promise<string[][]> {
   return turns;
 }
 
-test("begins up to 32 tasks immediately, and the others one per turn, in order", async () => {
+test("begins up to 32 tasks immediately, and then one task per turn, in order", async () => {
   const turns = new LoopTurns();
   const begun: string[] = [];
   for (let index = 0; index < 50; index += 1) turns.begin(false, () => begun.push(`${index}`));
@@ -23,7 +23,7 @@ test("begins up to 32 tasks immediately, and the others one per turn, in order",
   expect(atOnce).toHaveLength(32);
   expect(later.every((works) => works.length === 1)).toBe(true);
   expect([...atOnce, ...later.flat()]).toEqual(Array.from({ length: 50 }, (_, index) => `${index}`));
-  // Once no task waits, a new one begins immediately.
+  // If no task waits, a new task begins immediately.
   await turn();
   turns.begin(false, () => begun.push("next"));
   expect(begun).toEqual(["next"]);

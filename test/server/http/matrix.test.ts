@@ -8,13 +8,13 @@ import { makeWorld, type World } from "./matrix/world.ts";
 import { type Answer, expectContract, headersOf, pathOf, type TestApp } from "./testApp.ts";
 
 const ids = Object.keys(operations) as Id[];
-/** Every method and path. */
+/** Method and path of every operation, including alternative paths. */
 const endpoints = ids.flatMap((id) =>
   [operations[id].path, ...operations[id].aliases].map((path) => `${operations[id].method} ${path}`),
 );
 const UNAUTHENTICATED = { message: "missing or malformed jwt or API token" };
 
-/** Sizes of the matrix. Update them when you add an operation, a path or a caller. */
+/** Expected sizes of the matrix. Update these numbers when you add an operation, a path or a caller. */
 const OPERATIONS = 123;
 const PATHS = 131;
 const CALLERS = 55;
@@ -30,21 +30,22 @@ function send(app: TestApp, operation: Operation, path: string, sent: Sent, more
 interface Part {
   readonly edition: Edition;
   /**
-   * The requests of a cell of the table. Each value states if the request has the headers that only the edge may send.
+   * The requests for one caller and one path. Each value is true if the request has the headers that only the edge may
+   * send.
    * @param nth the sum of the caller's number and the path's number
    */
   readonly requests: (caller: Caller, nth: number, id: Id) => readonly boolean[];
 }
 
-/** One caller of each kind. Editions differ in their operations, not in the callers that they accept. */
+/** The callers include one caller of each kind. Editions have different operations, but accept the same callers. */
 const KINDS = ["none", "lab: owner", "lab: observer", "lab: operator's key", "lab: device"];
 const ofKinds = ({ name }: Caller) => (KINDS.includes(name) ? [false] : []);
 
 const PARTS: readonly Part[] = [
   {
     // This edition serves every operation. Each operation is tested without a credential and with a fifth of the
-    // invalid credentials. Each invalid credential is tested with some operations. Public operations are tested with a
-    // fifth of all callers.
+    // invalid credentials; public operations are tested with a fifth of all callers. The fifth differs between
+    // operations, so each credential is tested with some operations.
     edition: "cloud",
     requests: ({ name, identity }, nth, id) => {
       const isSample = identity === null || accessOf(id).auth.includes("none");
@@ -56,13 +57,13 @@ const PARTS: readonly Part[] = [
 ];
 const WHOLE: readonly Part[] = [
   { edition: "community", requests: () => [false] },
-  // Every edition handles the edge's headers in the same way, so one edition is enough.
+  // All editions handle the headers of the edge in the same way. Testing one edition is enough.
   { edition: "enterprise", requests: () => [false, true] },
   { edition: "cloud", requests: () => [false] },
 ];
 
 describe.each(PARTS)("on the $edition edition", expectTable);
-// About seven thousand requests for each edition.
+// These tests send about seven thousand requests for each edition.
 describe.each(WHOLE)(
   "on the $edition edition, for all operations and callers,",
   { tags: ["long"] },
@@ -80,13 +81,13 @@ function expectTable({ edition, requests }: Part): void {
     callers = await callersOf(world);
   });
 
-  /** Counts the entries of the lab's audit trail, which rejected requests must not change. */
+  /** Counts the entries of the lab's audit trail. Rejected requests must not change this count. */
   const changes = () => app.services.db.auditEntry.count({ where: { tenantId: world.lab.tenant } });
 
-  /** The world for requests that end only their caller. */
+  /** The world for requests that end only the caller's access. */
   let spare: Promise<World> | undefined;
 
-  /** Returns the same caller in another world, for a request that ends something there. */
+  /** Returns an equal caller in another world, for a request that ends something in that world. */
   async function elsewhere(caller: Caller, ends: "something" | "caller"): Promise<[World, Caller]> {
     if (ends === "caller") spare ??= makeWorld(app);
     const fresh = await (ends === "caller" && spare ? spare : makeWorld(app));
@@ -95,7 +96,7 @@ function expectTable({ edition, requests }: Part): void {
     return [fresh, same];
   }
 
-  /** Sends one request; returns the fault of the response, if any. */
+  /** Sends one request. Returns the fault of the response, or undefined. */
   async function cell(id: Id, path: string, caller: Caller, forged: boolean): Promise<string | undefined> {
     const operation: Operation = operations[id];
     const sent = requestsOf(world)[id];

@@ -11,10 +11,11 @@ import type { CallOptions, Credentials } from "./testApp.ts";
 let world: World;
 let ofLab: Furniture;
 let ofElsewhere: Furniture;
-// The edition with all operations.
+// The cloud edition has all operations.
 const app = withSharedApp({ edition: "cloud" });
 beforeAll(async () => {
-  // The tests compare lists of the lab. The lists contain the devices' online state, which depends on the time.
+  // The clock stops, because the tests compare lists of the lab. The online state of devices in these lists depends on
+  // the time.
   app.stopClock();
   world = await makeWorld(app);
   ofLab = await furnish(world, world.lab, "labonly");
@@ -23,7 +24,7 @@ beforeAll(async () => {
 
 const ids = Object.keys(operations) as Id[];
 const closed = ids.filter((id) => !accessOf(id).auth.includes("none"));
-/** Operations whose path refers to the caller, whatever the caller's namespace. */
+/** Operations whose path refers to the caller. The caller's namespace has no effect. */
 const OWN_ACCOUNT: readonly Id[] = ["updateUserData", "updateUserPassword"];
 const namesOf = (id: Id) => accessOf(id).pathParams;
 /** Operations whose path refers to an object of the credential's namespace. */
@@ -40,12 +41,12 @@ const lists = closed.filter(
     (operations[id] as Operation).success.headers.includes("X-Total-Count") &&
     namesOf(id).length === 0,
 );
-/** The minimum role for the operation. */
+/** Returns the minimum role for the operation. */
 const roleFor = (id: Id) => (accessOf(id).minRole ?? "observer") as Role;
-/** Operations that return 404 to users who are not members, for any namespace (see the list of operations). */
+/** Operations that return 404 for any namespace of which the user is not a member (see the list of operations). */
 const TOKENS: readonly Id[] = ["getToken", "getNamespaceToken", "acceptInvite"];
 
-/** Credentials for other namespaces than the lab. One of them belongs to an administrator of the lab. */
+/** Returns credentials for namespaces other than the lab. One credential belongs to an administrator of the lab. */
 function outsiders(): Record<string, Credentials> {
   const { elsewhere, guest } = world;
   return {
@@ -55,7 +56,7 @@ function outsiders(): Record<string, Credentials> {
   };
 }
 
-/** A request for an object of the lab. */
+/** Returns a request for an object of the lab. */
 const aimedAtLab = (id: Id): CallOptions => ({
   ...requestsOf(world)[id],
   body: bodyFor(id, requestsOf(world)[id].body, ofLab),
@@ -74,7 +75,7 @@ async function expectForOutsiders(id: Id, options: CallOptions, expected: (who: 
 const forKinds = (id: Id, status: number) => (who: Credentials) =>
   accessOf(id).auth.includes(who.apiKey === undefined ? "jwt" : "apikey") ? status : 403;
 
-/** All lists of the lab, and its audit trail. */
+/** Returns all lists of the lab, and the audit trail of the lab. */
 async function stateOfLab(): Promise<string> {
   const { token, tenant } = world.lab.owner;
   const parts: string[] = [];
@@ -94,11 +95,11 @@ describe.each(byId)("%s", (id) => {
   test("finds the namespace's own object", async () => {
     const { token } = world.lab.owner;
     const reads = operations[id].method === "GET";
-    // The precondition of a write fails: the write finds the object and does not change it.
+    // The precondition of a write fails, so the write finds the object but does not change it.
     const headers: Record<string, string> = reads ? {} : { "if-match": '"another"' };
     const { status, text } = await app.call(id, { ...aimedAtLab(id), token, headers });
-    // An object that programs cannot declare has no revision, so its writes ignore `If-Match`. `connectorInfo` fails,
-    // since no engine runs.
+    // Programs cannot declare some objects. These objects have no revision, so writes ignore `If-Match`.
+    // `connectorInfo` fails, because no container engine runs.
     const found = id === "connectorInfo" ? 500 : 200;
     expect(status, text).toBe(reads || !takesIfMatch(operations[id]) ? found : 412);
   });
@@ -111,7 +112,7 @@ describe.each(byId)("%s", (id) => {
 
   test("returns 404 for a malformed id, after authentication", async () => {
     const aimed = aimedAtLab(id);
-    // The status of a device is not an id.
+    // The path parameter with the status of a device is not an id.
     for (const name of namesOf(id).filter((name) => name !== "status")) {
       const options = { ...aimed, params: { ...aimed.params, [name]: "!" } };
       const { status, text } = await world.lab.owner.call(id, { ...options });

@@ -5,7 +5,7 @@ import { enroll, PASSWORD } from "./testApp.ts";
 
 const app = withSharedApp();
 
-/** The value of a series, or 0 before its first count. */
+/** Returns the value of a series; 0 if the series has not been counted yet. */
 async function counted(name: string, labels: Record<string, string> = {}): Promise<number> {
   const metric = await app.services.metrics.registry.getSingleMetric(name)?.get();
   const series = metric?.values.find((value) =>

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { CONNECTION_ERRORS, commonErrors } from "../../../server/http/contract/openapi.ts";
 import { testApp, withSharedApp } from "./lab.ts";
 
-// The edition with all operations.
+// The cloud edition has all operations.
 const app = withSharedApp({ edition: "cloud" });
 
 test("the document has every operation, on every path", async () => {
@@ -47,7 +47,7 @@ test("the document is valid OpenAPI 3.1", async () => {
   expect((await new Validator().validate(broken)).valid).toBe(false);
 });
 
-test("every response has the id of its request, and lists have their total", async () => {
+test("every response has the id of its request, and every list has its total", async () => {
   const { body } = await app.send("GET", "/openapi.json");
   const { responses } = body.paths["/api/devices"].get;
   expect(Object.keys(responses[200].headers)).toEqual(["X-Request-ID", "X-Total-Count"]);

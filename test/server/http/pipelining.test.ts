@@ -7,11 +7,11 @@ import { startApp, type TestApp } from "./testApp.ts";
 
 let services: TestApp;
 let app: FastifyInstance;
-/** URLs of the requests that have begun, and numbers of the requests in progress. */
+/** URLs of the requests that have begun. The numbers count the requests in progress. */
 const begun: string[] = [];
 let inFlight = 0;
 let mostInFlight = 0;
-/** The server side of the connections. */
+/** The server's sockets of the connections. */
 const accepted: Socket[] = [];
 
 beforeAll(async () => {
@@ -52,7 +52,7 @@ const numbered = (count: number) =>
 
 function openConnection(): Socket {
   const socket = connect(portOf(), "127.0.0.1").setEncoding("utf8");
-  // A closed connection can also cause an error.
+  // Closing the connection can also emit an error on the client.
   return socket.on("error", () => {});
 }
 
@@ -67,7 +67,7 @@ test("answers requests on one connection one by one, in order", async () => {
   await expect.poll(() => answers.split("HTTP/1.1 200 OK").length - 1).toBe(33);
   expect(begun).toEqual(paths);
   expect(mostInFlight).toBe(1);
-  // The connection stays open.
+  // The service keeps the connection open.
   socket.write(requestsOf(["/info?agent_version=last"]));
   await expect.poll(() => begun.at(-1)).toBe("/info?agent_version=last");
   socket.destroy();
@@ -82,21 +82,21 @@ test("closes a connection with too many waiting requests, and does not begin the
   socket.resume();
   socket.write(requestsOf(numbered(1800)));
   await expect.poll(() => socket.closed).toBe(true);
-  // Other connections still work.
+  // The service still answers requests on other connections.
   expect((await fetch(`http://127.0.0.1:${portOf()}/healthcheck`)).status).toBe(200);
   expect(begun.filter((url) => url.startsWith("/info")).length).toBeLessThan(40);
   expect(mostInFlight).toBeLessThanOrEqual(2);
-  // The service does not even parse later requests, so they cost nothing.
+  // The service does not parse the later requests on the connection.
   expect(read).toBeLessThan(40);
 });
 
-test("creates no responses for a client that does not read, except one that waits", async () => {
+test("creates only one waiting response for a client that does not read", async () => {
   const document = await (await fetch(`http://127.0.0.1:${portOf()}/openapi.json`)).text();
   const socket = openConnection().pause();
   await once(socket, "connect");
   socket.write(requestsOf(Array(33).fill("/openapi.json")));
   const held = () => Math.max(...accepted.map(({ writableLength }) => writableLength));
-  // By then, the system buffers at both ends of the connection are full.
+  // A waiting response shows that the system buffers at both ends of the connection are full.
   await expect.poll(held).toBeGreaterThan(0);
   for (let turn = 0; turn < 5; turn += 1) {
     expect((await fetch(`http://127.0.0.1:${portOf()}/healthcheck`)).status).toBe(200);

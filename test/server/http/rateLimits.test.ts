@@ -38,7 +38,7 @@ describe("per address", () => {
     const body = { name: "Ana", email: "a@example.org", username: "ana2", password: "secret-1" };
     expect((await app.call("setup", { query, body, ...from(ip) })).status).toBe(429);
 
-    // Other operations and other addresses are not limited.
+    // The limit does not affect other operations and other addresses.
     expect((await app.call("getUserInfo", { token: ana.token, ...from(ip) })).status).toBe(200);
     expect((await login("ana", "203.0.113.8", PASSWORD)).status).toBe(200);
     app.pass(seconds);
@@ -81,9 +81,9 @@ describe("per account", () => {
     for (let n = 0; n < 5; n += 1) await login("ana", `198.51.100.${n}`);
     expect((await login("ana", "203.0.113.2", PASSWORD)).status).toBe(429);
     expect((await login("ana", home, PASSWORD)).status).toBe(200);
-    // The known network has a limit too.
+    // A known network has its own limit.
     for (const status of [401, 401, 429]) expect((await login("ana", home)).status).toBe(status);
-    // A network becomes known only with the right password, and only for a limited time.
+    // A network becomes known only with the right password, and for a limited time.
     app.pass(31 * 24 * 60 * 60);
     for (const status of [401, 401, 401, 429]) {
       expect((await login("ana", "198.51.100.1")).status).toBe(status);
@@ -111,12 +111,12 @@ test("stores counts in the database for all instances, with digests of names", a
     ["login from 203.0.113.7", 2],
     [expect.stringMatching(/^login as [0-9a-f]{64}$/), 2],
   ]);
-  // The new count simulates requests to another instance.
+  // The changed count simulates requests to another instance.
   await app.services.db.rateLimit.updateMany({ data: { count: 9 } });
   expect((await login("bob", "203.0.113.7")).status).toBe(429);
 });
 
-test("discards counts of a clock that was ahead, also of another instance and after a restart", async () => {
+test("discards counts that were stored while a clock was ahead, even by another instance or before a restart", async () => {
   await start({ loginsPerAddress: 2, loginsPerAccount: 2, reportsPerAddress: 1 });
   const ana = await app.user("ana", "home");
   const body = reportOf(ana.tenant, "h");
@@ -125,7 +125,8 @@ test("discards counts of a clock that was ahead, also of another instance and af
   app.pass(month);
   for (const status of [401, 401, 429]) expect((await login("ana", "203.0.113.7")).status).toBe(status);
   expect([await report(), await report()]).toEqual([200, 429]);
-  // The database now has an end that this instance has not read. After the next step, this end is a month ahead.
+  // Another instance has extended the end of the window, and this instance has not read the new end. After the clock
+  // goes back, the end is a month ahead.
   await app.services.db.rateLimit.updateMany({
     data: { endsAt: BigInt(app.services.now().getTime() + 1000) },
   });

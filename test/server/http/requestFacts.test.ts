@@ -10,7 +10,7 @@ import { reportOf } from "./testApp.ts";
 
 const PROXIES = ["127.0.0.1", "10.0.0.0/8"];
 
-/** The facts that the server derives from a request with these headers. The request comes from 127.0.0.1. */
+/** Returns the facts that the server derives from a request with these headers. The request comes from 127.0.0.1. */
 async function factsOf(headers: Record<string, string>, trustedProxies: readonly string[] = PROXIES) {
   const app = Fastify();
   onTestFinished(() => app.close());
@@ -22,7 +22,7 @@ async function factsOf(headers: Record<string, string>, trustedProxies: readonly
   }));
   await app.listen({ host: "127.0.0.1", port: 0 });
   const { port } = app.server.address() as AddressInfo;
-  // `fetch` does not allow a custom host.
+  // `fetch` does not allow a custom Host header.
   const answer = await new Promise<string>((resolve, reject) => {
     const sent = request({ host: "127.0.0.1", port, headers }, (response) => resolve(text(response)));
     sent.on("error", reject).end();
@@ -49,7 +49,7 @@ test("ignores the forwarding headers of untrusted clients", async () => {
   expect(await factsOf(spoofed, ["10.0.0.0/8", "::1"])).toEqual(facts);
 });
 
-test("uses a trusted proxy's X-Real-IP as the client's address, also for IPv6", async () => {
+test("uses a trusted proxy's X-Real-IP as the client's address, including IPv6 addresses", async () => {
   expect(await address({ "x-real-ip": "203.0.113.7", "x-forwarded-for": "198.51.100.1" })).toBe(
     "203.0.113.7",
   );
@@ -66,13 +66,14 @@ test("uses the last address in X-Forwarded-For that is not a trusted proxy", asy
   expect(await forwarded("203.0.113.7:50123")).toBe("203.0.113.7");
   expect(await forwarded("[2001:db8::7]:50123")).toBe("2001:db8::7");
   expect(await forwarded("10.1.1.2, 10.1.1.1")).toBe("10.1.1.2");
-  // An inner proxy sets X-Real-IP to the outer proxy. X-Forwarded-For also contains the client.
+  // The inner proxy sets X-Real-IP to the address of the outer proxy. X-Forwarded-For also contains the client's
+  // address.
   expect(await address({ "x-real-ip": "10.1.1.1", "x-forwarded-for": "203.0.113.7, 10.1.1.1" })).toBe(
     "203.0.113.7",
   );
 });
 
-test("uses no address beyond an unreadable one", async () => {
+test("ignores the addresses beyond an unreadable address", async () => {
   expect(await address({ "x-forwarded-for": "203.0.113.7, unknown, 10.1.1.1" })).toBe("10.1.1.1");
   expect(await address({ "x-forwarded-for": "203.0.113.7, " })).toBe("127.0.0.1");
   expect(await address({ "x-real-ip": "<script>" })).toBe("127.0.0.1");
@@ -95,7 +96,7 @@ test("derives the origin from a trusted proxy's headers, each of them optional",
   expect(await origin({ "x-forwarded-proto": "http, https" })).toBe("https://inside:8080/");
 });
 
-test("does not use a host that is more than a host and a port", async () => {
+test("ignores a host header with more than a host and a port", async () => {
   for (const host of ["a/b", "user@evil.example", "a?b", "a b", "a:99999"]) {
     expect(await origin({ "x-forwarded-host": host })).toBe("http://localhost/");
   }

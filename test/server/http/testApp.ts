@@ -52,26 +52,29 @@ export interface Answer {
   readonly text: string;
 }
 
-/** The service in this process, with real HTTP on a free port, a real database, and an adjustable clock. */
+/** The service in the test's process, with real HTTP on a free port, a real database, and an adjustable clock. */
 export interface TestApp {
   readonly url: string;
   readonly services: Services;
   readonly gateway: Gateway;
   /** The mails that the service has sent. */
   readonly mails: readonly Mail[];
-  /** Sends the waiting mails. */
+  /** Delivers the waiting mails. */
   deliverMails(): Promise<void>;
-  /** Advances the clock by seconds. */
+  /** Advances the service's clock by the given number of seconds. */
   pass(seconds: number): void;
-  /** Stops the clock at a whole second. Then only `pass` advances it. */
+  /** Stops the clock at a whole second. Afterwards, only `pass` advances the clock. */
   stopClock(): void;
-  /** Sends any request; returns the response unchecked. */
+  /** Sends any request. Returns the response unchecked. */
   send(method: string, path: string, options?: RequestInit): Promise<Answer>;
   /** Calls an operation of the contract. The response must conform to the contract. */
   call(id: keyof Operations, options?: CallOptions): Promise<Answer>;
-  /** Creates a confirmed user with a token, and with a namespace if its name is given. */
+  /** Creates a confirmed user with a token. Also creates a namespace if a namespace name is given. */
   user(username: string, namespace?: string): Promise<TestUser>;
-  /** Creates a new token of a user for the user's namespace, for tests that advance the clock far. */
+  /**
+   * Creates a new token for the user's namespace. Tests use it after they have advanced the clock beyond the life of a
+   * token.
+   */
   tokenOf(user: Pick<TestUser, "id" | "username" | "tenant">): Promise<string>;
   stop(): Promise<void>;
 }
@@ -87,10 +90,10 @@ export interface TestUser {
 }
 
 export const PASSWORD = "correct-horse";
-/** The address of cloud instances, which require one. */
+/** The public URL, which cloud instances require. */
 export const PUBLIC_URL = "https://gate.example.org";
 
-// All tests of a file share one pair, since its generation takes longer than most tests.
+// All tests of a file share one key pair, because the generation of a key pair takes longer than most tests.
 const pair = generateKeyPairSync("rsa", { modulusLength: 2048 });
 function signingKeys(): SigningKeys {
   const keys: SigningKeys = {
@@ -101,10 +104,10 @@ function signingKeys(): SigningKeys {
   return keys;
 }
 
-// The hash of PASSWORD with bcrypt's lowest cost, since hashing is slow by design.
+// The bcrypt hash of PASSWORD with the lowest cost. A higher cost would slow down the tests.
 const PASSWORD_HASH = "$2b$04$3ftFzoWkFr8fnKjYZVVv5.E2rxfPjApGCskbnaBtYSs5s032k2Bbu";
 
-// Tests log in, enroll and list more often than users do.
+// Most limits are off (0), because tests log in, enroll and list more often than users do.
 const SETTINGS: ServiceSettings = {
   ...readConfig({}, {}).settings,
   maximumPendingDevices: 0,
@@ -125,7 +128,10 @@ const SETTINGS: ServiceSettings = {
 
 type OpenDatabase = (location: DatabaseLocation) => Promise<Pick<Database, "client" | "close">>;
 
-/** @param open for tests that observe the database */
+/**
+ * Starts a service for tests.
+ * @param open opens the database; set by tests that observe the database
+ */
 export async function startApp(
   settings: Partial<ServiceSettings> = {},
   open: OpenDatabase = openDatabase,
@@ -215,7 +221,7 @@ export async function startApp(
   };
 }
 
-/** Sends a request; returns the response unchecked. */
+/** Sends a request. Returns the response unchecked. */
 export async function sendTo(url: string, options: RequestInit): Promise<Answer> {
   const response = await fetch(url, options);
   const text = await response.text();
@@ -265,7 +271,7 @@ export function expectContract(operation: Operation, { status, body, text, heade
     } else if (operation.success.mediaType !== JSON_TYPE) {
       expect(headers.get("content-type"), where).toBe(`${operation.success.mediaType}; charset=utf-8`);
     } else {
-      // The comparison is strict, since nothing beyond the contract may leave the server.
+      // The comparison is strict, because a response must contain no field that is not in the contract.
       expect(operation.success.body?.parse(body), where).toEqual(body);
     }
     if (operation.success.headers.includes("X-Total-Count")) {
@@ -280,7 +286,7 @@ export function expectContract(operation: Operation, { status, body, text, heade
   expect(headers.get("x-request-id"), where).toMatch(/^[0-9a-f-]{36}$/);
 }
 
-/** Encodes the filter of a list: base64 of its JSON. */
+/** Encodes the filter of a list as base64 of its JSON. */
 export const encodeFilter = (items: unknown): string => Buffer.from(JSON.stringify(items)).toString("base64");
 
 export const property = (name: string, operator: string, value: unknown) => ({
@@ -289,29 +295,29 @@ export const property = (name: string, operator: string, value: unknown) => ({
 });
 export const operator = (name: string) => ({ type: "operator", params: { name } });
 
-/** The values of one field of a list's objects. */
+/** Returns the values of one field of a list's objects. */
 export const valuesOf = (list: Body, field: string): Body => list.map((item: Body) => item[field]);
 
 export const ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
-/** A public key for every login name and device, as the body of `createPublicKey`. */
+/** A public key for all login names and devices, as the body of `createPublicKey`. */
 export const PUBLIC_KEY = {
   ...{ name: "laptop", username: ".*", filter: { hostname: ".*" } },
   data: Buffer.from(ED25519).toString("base64"),
 };
-/** A firewall rule that denies everything. */
+/** A firewall rule that denies every login. */
 export const DENY_RULE = {
   ...{ action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*" },
   filter: { hostname: ".*" },
 };
 
-/** The report of a device with a host name and without a MAC address. Each host name is a new device. */
+/** Returns the report of a device with a host name and without a MAC address. Each host name is a new device. */
 export const reportOf = (tenant: string, hostname: string, more: object = {}) => ({
   info: { id: "", pretty_name: "", version: "", arch: "", platform: "" },
   ...{ hostname, public_key: `key of ${hostname}`, tenant_id: tenant },
   ...more,
 });
 
-/** Enrolls a device. Each MAC address is a new device. */
+/** Enrolls a device. A device with another MAC address is another device. */
 export async function enroll(app: TestApp, tenant: string, mac: string, more: object = {}): Promise<Body> {
   const answer = await app.call("authDevice", {
     body: {
@@ -334,7 +340,7 @@ export async function enroll(app: TestApp, tenant: string, mac: string, more: ob
 
 const deviceKey = generateKeyPairSync("rsa", { modulusLength: 2048 });
 
-/** Enrolls a device like {@link enroll}, with a proof of the private key. */
+/** Enrolls a device like {@link enroll}. The report contains a proof of the private key. */
 export async function enrollProven(
   app: TestApp,
   tenant: string,

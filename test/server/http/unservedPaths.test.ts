@@ -11,7 +11,7 @@ test.each([
   ["DELETE", "/api/login?a=/b", "POST"],
   ["GET", "/api/tags/production", "DELETE, PUT"],
   ["POST", `/api/devices/${UID}`, "DELETE, GET, PATCH, PUT"],
-  // These paths are literal. The method belongs to a path with a parameter in the same position.
+  // These paths have a literal segment. The method exists only for a path with a parameter instead of this segment.
   ["PATCH", `/api/devices/${UID}/tags`, "POST, PUT"],
   ["PUT", "/api/devices/auth", "POST"],
   ["PUT", "/api/namespaces/api-key", "GET, POST"],

@@ -46,7 +46,7 @@ describe("validation of a body", () => {
     expect([status, body.message]).toEqual([400, "name: must be given: a string"]);
   });
 
-  test("rejects other encodings than UTF-8", async () => {
+  test("rejects encodings other than UTF-8", async () => {
     const body = new Uint8Array([0x7b, 0x22, 0x6e, 0x22, 0x3a, 0x22, 0xff, 0x22, 0x7d]);
     const { status } = await app.send("PUT", `/api/devices/${uid}`, { headers: authorized(), body });
     expect(status).toBe(422);
@@ -55,7 +55,7 @@ describe("validation of a body", () => {
   test("returns 415 for another content type, and 413 for more than 64 KiB", async () => {
     const headers = { authorization: `Bearer ${ana.token}`, "content-type": "text/plain" };
     expect((await put("{}", headers)).status).toBe(415);
-    // The braces, the quotes and the name around the text are 11 bytes.
+    // The braces, the quotes and the field name around the text have 11 bytes.
     const ofSize = (size: number) => JSON.stringify({ name: "a".repeat(size - 11) });
     expect(Buffer.byteLength(ofSize(64 * 1024))).toBe(64 * 1024);
     expect((await put(ofSize(64 * 1024))).status).toBe(400);
@@ -80,7 +80,7 @@ describe("validation of a body", () => {
     expect(({} as { polluted?: number }).polluted).toBeUndefined();
   });
 
-  test("ignores the body of an operation that has none", async () => {
+  test("ignores the body of a request if the operation has no body", async () => {
     const answer = await app.send("DELETE", `/api/devices/${uid}/tags/nowhere`, {
       headers: authorized(),
       body: "not json",
@@ -98,7 +98,7 @@ const REPORT = {
   info: { id: "debian", pretty_name: "x", version: "1", arch: "amd64", platform: "native" },
   ...{ hostname: "gate", public_key: "k", tenant_id: "00000000-0000-4000-0000-000000000000" },
 };
-const NOT_STORED = "must contain neither NUL nor half of a surrogate pair";
+const NOT_STORED = "must contain neither NUL nor a lone surrogate";
 
 describe.each(UNSTORABLE)("rejects a text with %s with 400, and reports its field", (_, text) => {
   test.each([
@@ -257,14 +257,14 @@ test("accepts a filter of the maximum length in the request line", async () => {
 });
 
 test("decodes a filter whose plus signs arrived as spaces", async () => {
-  // The base64 of "~~~" contains a plus sign, which the client does not encode.
+  // The base64 text of "~~~" contains a plus sign, which this client does not percent-encode.
   const filter = encodeFilter([property("name", "eq", "~~>")]);
   const text = Buffer.from('["~~~>>>???"]').toString("base64");
   expect(text).toContain("+");
   const headers = { authorization: `Bearer ${ana.token}` };
   const request = httpRequest(`${app.url}/api/devices?filter=${text}`, { headers }).end();
   const [response] = await once(request, "response");
-  // The text is valid JSON, and only its items are rejected.
+  // The service decodes the text as JSON, and rejects only the items.
   expect(await textOf(response)).toContain("must be an array of");
   expect((await ana.call("getDevices", { query: { filter } })).body).toEqual([]);
 });

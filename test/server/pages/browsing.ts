@@ -4,12 +4,13 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { type Started, startBrowser } from "../../support/browser.ts";
 
-/** Opens an address in a browser that has no stored data. */
+/** Opens an address in a browser context without stored data. */
 export type Open = (address: string, options?: BrowserContextOptions) => Promise<Page>;
 
 /**
- * Starts a browser for the tests of a file. If no browser starts, the tests are skipped with the reason. A test fails
- * if one of its pages violates its policy, reports an error, requests another origin or opens a dialog.
+ * Starts a browser for the tests of a file. If no browser starts, the tests are skipped, and the report contains the
+ * reason. A test fails if a page violates its content security policy, reports an error, requests another origin, or
+ * opens a dialog.
  */
 export function useBrowser(): Open {
   let started: Started;
@@ -39,7 +40,8 @@ export function useBrowser(): Open {
         complaints.push(`requests ${request.url()}`);
     });
     page.on("console", (message) => {
-      // Pages report operations that fail or are rejected, so these are no complaints.
+      // The browser logs failed operations of the API, and the pages report these failures. Such messages are therefore
+      // no complaints.
       const failed =
         message.text().startsWith("Failed to load resource") && message.location().url.includes("/api/");
       if (!failed) complaints.push(`${message.type()}: ${message.text()}`);
@@ -56,9 +58,9 @@ export function useBrowser(): Open {
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** The findings of axe for the current state of the page. */
+/** Returns the findings of axe for the current state of the page. */
 export async function axeFindings(page: Page): Promise<string[]> {
-  // The page's policy blocks scripts, but the browser's own tools can run one.
+  // The page's content security policy blocks added scripts, but the browser's own tools can run a script.
   await page.evaluate(AXE);
   return page.evaluate(async () => {
     const axe = (globalThis as unknown as { axe: typeof import("axe-core") }).axe;
@@ -75,7 +77,7 @@ export async function expectMessage(page: Page, text: string | RegExp): Promise<
   await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe("message");
 }
 
-/** Expects that neither the address nor the page's storage and history contain the link's secrets. */
+/** Expects that the address, the page's storage and the history do not contain the secrets of the link. */
 export async function expectForgotten(page: Page, ...secrets: readonly string[]): Promise<void> {
   const kept = await page.evaluate(() =>
     JSON.stringify([

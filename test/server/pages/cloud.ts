@@ -6,25 +6,25 @@ import { expect } from "vitest";
 import { call } from "../../support/call.ts";
 import { startService, type TestService } from "../../support/service.ts";
 
-/** The origin of links in the service's mails. Tests use the address of the local service instead. */
+/** The origin of links in the service's mails. The tests replace it with the address of the local service. */
 const PUBLIC_URL = "http://gate.example.org";
 
 export const PASSWORD = "correct-horse";
 
-/** Starts a cloud instance as a process, whose mails are files. */
+/** Starts a cloud instance as a process. The instance writes its mails to files. */
 export const startCloud = (env: Readonly<Record<string, string>> = {}): Promise<TestService> =>
   startService({
     env: {
       GATEHOUSE_EDITION: "cloud",
       GATEHOUSE_PUBLIC_URL: PUBLIC_URL,
-      // Tests log in more often than users do.
+      // The limits of logins are off (0), because tests log in more often than users do.
       GATEHOUSE_LOGINS_PER_ADDRESS: "0",
       GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
       ...env,
     },
   });
 
-/** The text of a mail file (RFC 2045, section 6.7). */
+/** Decodes the text of a mail file (RFC 2045, section 6.7). */
 function textOf(raw: string): string {
   const [head = "", ...body] = raw.split("\r\n\r\n");
   const text = body.join("\n\n").replaceAll("\r\n", "\n");
@@ -34,7 +34,7 @@ function textOf(raw: string): string {
     .replaceAll(/=([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 }
 
-/** The texts of the mails to an address, oldest first. */
+/** Returns the texts of the mails to an address, oldest first. */
 function mailsTo({ dataDir }: TestService, address: string): string[] {
   const folder = join(dataDir, "mail");
   let names: string[];
@@ -50,39 +50,39 @@ function mailsTo({ dataDir }: TestService, address: string): string[] {
     .map(textOf);
 }
 
-/** Waits for the n-th mail to an address. */
+/** Waits for the n-th mail to an address. Returns the text of the mail. */
 export async function mailTo(service: TestService, address: string, n = 1): Promise<string> {
   await expect.poll(() => mailsTo(service, address).length).toBeGreaterThanOrEqual(n);
   return mailsTo(service, address)[n - 1] ?? "";
 }
 
-/** The link in a text, with the address of the local service. */
+/** Returns the link in a text, with the address of the local service. */
 export function linkIn(service: TestService, text: string): string {
   const link = new URL(/https?:\/\/\S+/.exec(text)?.[0] ?? "");
   expect(link.origin).toBe(PUBLIC_URL);
   return service.url + link.pathname + link.search;
 }
 
-/** The status of a login. */
+/** Returns the status of the response to a login. */
 export const loginStatus = async (service: TestService, username: string, password: string) =>
   (await call(service, "POST /api/login", { body: { username, password } })).status;
 
-/** Logs in as an existing user; returns the token. */
+/** Logs in as an existing user. Returns the token. */
 export async function tokenOf(service: TestService, username: string, password = PASSWORD): Promise<string> {
   const { status, body } = await call(service, "POST /api/login", { body: { username, password } });
   expect(status).toBe(200);
   return body.token;
 }
 
-/** Creates a user; returns a token. */
+/** Creates a user. Returns a token of the user. */
 export async function newUser(service: TestService, username: string): Promise<string> {
   await service.createUser({ username, password: PASSWORD });
   return tokenOf(service, username);
 }
 
-/** The service's complete log of the requests so far. */
+/** Returns the service's complete log of the requests so far. */
 export async function wholeLog(service: TestService): Promise<string> {
-  // The log has the lines in order.
+  // The log is in order, so the line of one more request shows that all earlier lines are written.
   const last = `/the-end-${randomUUID()}`;
   await fetch(service.url + last);
   await expect.poll(() => service.output()).toContain(last);

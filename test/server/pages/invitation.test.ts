@@ -1,5 +1,6 @@
 /**
- * Steps of a user in a browser. The tests in test/server/features check the service's responses.
+ * These tests perform the steps of a user in a browser. The tests in test/server/features check the service's
+ * responses.
  *
  * @module-tag long
  */
@@ -20,14 +21,14 @@ beforeAll(async () => {
 });
 afterAll(async () => void (await service.stop()));
 
-/** Creates an owner with a namespace; returns the owner's token and the namespace's id. */
+/** Creates an owner with a namespace. Returns the owner's token and the namespace's id. */
 async function ownerOf(here: TestService): Promise<[string, string]> {
   const token = await newUser(here, "owner");
   const { body } = await call(here, "POST /api/namespaces", { body: { name: "lab" }, token });
   return [await tokenOf(here, "owner"), body.tenant_id ?? ""];
 }
 
-/** Invites an address by mail; returns the link in the n-th mail to the address. */
+/** Invites an address by mail. Returns the link in the n-th mail to the address. */
 async function invite(email: string, n = 1): Promise<string> {
   const body = { email, role: "operator" };
   expect((await call(service, `POST /api/namespaces/${tenant}/members`, { body, token: owner })).status).toBe(
@@ -36,7 +37,7 @@ async function invite(email: string, n = 1): Promise<string> {
   return linkIn(service, await mailTo(service, email, n));
 }
 
-/** Creates an invitation link without a mail. */
+/** Creates an invitation and returns its link. The service sends no mail. */
 async function linkFor(here: TestService, namespace: string, email: string, token: string): Promise<string> {
   const body = { email, role: "operator" };
   const path = `/api/namespaces/${namespace}/members/invites`;
@@ -47,7 +48,7 @@ async function linkFor(here: TestService, namespace: string, email: string, toke
 const press = (page: Page, name: string) => page.getByRole("button", { name }).click();
 const sigOf = (link: string) => new URL(link).searchParams.get("sig") ?? "";
 
-/** True if the user can get a token for the namespace, which only members can. */
+/** Returns true if the user can get a token for the namespace. Only members can. */
 async function isMember(here: TestService, username: string, namespace: string): Promise<boolean> {
   const token = await tokenOf(here, username);
   return (await call(here, `GET /api/auth/token/${namespace}`, { token })).status === 200;
@@ -143,7 +144,7 @@ describe("an invited user with an account", () => {
 
   test("enters the code of the second factor", async () => {
     const { totp } = await withMfa(service, "emil", "emil@elsewhere.org");
-    // The first two mails are about the recovery address and the second factor.
+    // The first two mails to the user are about the recovery address and the second factor.
     const page = await open(await invite("emil@example.com", 3));
     await expectMessage(page, "Log in to accept the invitation.");
     await logIn(page);
@@ -153,7 +154,7 @@ describe("an invited user with an account", () => {
     await code.fill("12345");
     await press(page, "Accept");
     await expectMessage(page, "Please check: Code of your second factor.");
-    // This code has expired.
+    // This code is from an earlier time step and has expired.
     await code.fill(totp.generate({ timestamp: 0 }));
     await press(page, "Accept");
     await expectMessage(page, "The code is wrong or has already been used.");

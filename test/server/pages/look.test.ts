@@ -1,5 +1,6 @@
 /**
- * Steps of a user in a browser. The tests in test/server/features check the service's responses.
+ * These tests perform the steps of a user in a browser. The tests in test/server/features check the service's
+ * responses.
  *
  * @module-tag long
  */
@@ -36,7 +37,7 @@ const PAGES: Readonly<Record<string, () => string>> = {
   "/accept-invite": () => invitation,
 };
 
-/** Fills the form with values that the service rejects, and sends it. */
+/** Submits the form with values that the service rejects. */
 async function sendNonsense(page: Page): Promise<void> {
   for (const input of await page.locator("form:visible input:not([type=checkbox])").all())
     await input.fill("a@b");

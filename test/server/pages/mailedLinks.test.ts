@@ -1,5 +1,6 @@
 /**
- * Steps of a user in a browser. The tests in test/server/features check the service's responses.
+ * These tests perform the steps of a user in a browser. The tests in test/server/features check the service's
+ * responses.
  *
  * @module-tag long
  */
@@ -20,7 +21,7 @@ afterAll(async () => void (await service.stop()));
 const press = (page: Page, name: string) => page.getByRole("button", { name }).click();
 const parameter = (link: string, name: string) => new URL(link).searchParams.get(name) ?? "";
 
-/** Expects that neither the log, nor the address, nor the page's storage and history contain a secret. */
+/** Expects that the log, the address, the page's storage and the history do not contain a secret. */
 async function expectNoTrace(page: Page, ...secrets: string[]): Promise<void> {
   await expectForgotten(page, ...secrets);
   const log = await wholeLog(service);
@@ -119,7 +120,7 @@ describe("a lost second factor", () => {
       "Wrong, used or expired.",
       "Wrong, used or expired.",
     ]);
-    // Users copy the code with surrounding whitespace.
+    // Users may copy a code with surrounding whitespace.
     await page.getByLabel("First code").fill(` ${main.toLowerCase()}\t`);
     await page.getByLabel("Second code").fill(recovery);
     await press(page, "Turn off the second factor");

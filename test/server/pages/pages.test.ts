@@ -17,7 +17,7 @@ async function withApp(settings: Partial<ServiceSettings>, use: (app: TestApp) =
   }
 }
 
-/** The responses to all paths, without parameters. */
+/** Returns the responses to all paths, requested without parameters. */
 const answers = (app: TestApp) =>
   Promise.all(
     ALL.map(async (path) => {

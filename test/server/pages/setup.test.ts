@@ -1,5 +1,6 @@
 /**
- * Steps of a user in a browser. The tests in test/server/features check the service's responses.
+ * These tests perform the steps of a user in a browser. The tests in test/server/features check the service's
+ * responses.
  *
  * @module-tag long
  */
@@ -67,7 +68,8 @@ test("shows rejected values at their fields, and accepts the corrected ones", as
 
 test("creates the first user on the page of `admin setup-link`, with the keyboard alone", async () => {
   const page = await open(link);
-  // The page removes the sign from the address immediately, and still has it after a reload.
+  // The page removes the secret of the link from the address immediately. After a reload, the page still has the
+  // secret.
   expect(page.url()).toBe(`${service.url}/setup`);
   await page.reload();
   expect(page.url()).toBe(`${service.url}/setup`);

@@ -1,10 +1,12 @@
 import { device } from "../db/rows.ts";
 import type { TestApp, TestUser } from "../http/testApp.ts";
 
-/** The uid of a device that `fill` creates. */
+/** Returns the uid of the n-th device that `fill` creates. */
 export const uidOf = (tenantId: string, n: number) => `${tenantId.slice(0, 8)}${String(n).padStart(56, "0")}`;
 
-/** Fills a user's namespace with the given number of rows of each kind. These include other namespaces of the user. */
+/**
+ * Fills a user's namespace with the given number of rows of each kind. The rows include other namespaces of the user.
+ */
 export async function fill({ services }: TestApp, user: TestUser, count: number): Promise<void> {
   const { id, tenant: tenantId } = user;
   const { db } = services;

@@ -3,13 +3,15 @@ import { encodeFilter, operator, property } from "../http/testApp.ts";
 
 type Id = keyof Operations;
 
-/** A request for a list. */
+/** A list request whose query plan is tested. */
 export interface Form {
   readonly name: string;
   readonly query: Readonly<Record<string, string | number>>;
-  /** True if no index has the order, as with a requested field or rows found by a tag. */
+  /**
+   * True if no index has the order of the list. Examples are a requested sort field, and rows that are found by a tag.
+   */
   readonly sorted?: boolean;
-  /** A table whose rows are visible to all callers. An index gives their order and number. */
+  /** A table whose rows are visible to all callers. An index gives the order and the number of the rows. */
   readonly whole?: string;
 }
 
@@ -39,7 +41,7 @@ const DEVICES: readonly Form[] = [
   { name: "namespace", query: filtered(property("namespace", "eq", "lab")) },
 ];
 
-/** The requests for each list. */
+/** The requests that are tested for each list. */
 export const LISTS: Readonly<Partial<Record<Id, readonly Form[]>>> = {
   getDevices: DEVICES,
   getContainers: DEVICES,
@@ -54,7 +56,7 @@ export const LISTS: Readonly<Partial<Record<Id, readonly Form[]>>> = {
   ],
   getFirewallRules: [DEFAULT, DEEP],
   getSessions: [DEFAULT, DEEP],
-  // The order is the frequency of use, which no index has.
+  // The list is sorted by the frequency of use, which no index contains.
   getDevicesMostUsed: [{ ...DEFAULT, sorted: true }],
   listTunnels: [DEFAULT, DEEP],
   connectorList: [DEFAULT, DEEP, { name: "enabled", query: { enable: "true" } }],
@@ -75,7 +77,7 @@ export const LISTS: Readonly<Partial<Record<Id, readonly Form[]>>> = {
     { name: "by role", query: { sort_by: "role" }, sorted: true },
   ],
   getNamespaces: [
-    // The memberships determine a user's namespaces, so the service sorts them after it reads them.
+    // The memberships determine the namespaces of a user, so the service sorts the namespaces after it has read them.
     { ...DEFAULT, sorted: true },
     { ...DEEP, sorted: true },
     { name: "name contains", query: filtered(property("name", "contains", "7")), sorted: true },

@@ -7,16 +7,19 @@ import type {
 } from "@prisma/driver-adapter-utils";
 import type { PrismaClient } from "../../../server/db/generated/sqlite/client.ts";
 
-/** The properties of a database's plan for a statement that tests check. */
+/** The properties of a statement's query plan that tests check. */
 export interface Plan {
-  /** Tables of which the statement reads every row or every index entry. Its cost grows with other namespaces. */
+  /**
+   * Tables of which the statement reads every row or every index entry. The cost of such a statement grows with the
+   * size of other namespaces.
+   */
   readonly scans: readonly string[];
-  /** True if the rows are sorted after they are read, so the first page reads all of them. */
+  /** True if the database sorts the rows after it has read them. Even the first page then requires all rows. */
   readonly sorts: boolean;
   readonly text: string;
 }
 
-/** A database that records its statements and returns their plans. */
+/** A database that records its queries and returns the query plans. */
 export interface RecordingDatabase {
   readonly client: PrismaClient;
   /** Returns the queries since the last call. */
@@ -25,7 +28,7 @@ export interface RecordingDatabase {
   close(): Promise<void>;
 }
 
-/** Creates an adapter that passes every query to `seen` first. */
+/** Creates an adapter that passes every query to `seen` before the query runs. */
 export function recording(factory: SqlDriverAdapterFactory, seen: (query: SqlQuery) => void) {
   const watch = <T extends SqlQueryable>(queryable: T): T => {
     const run = queryable.queryRaw.bind(queryable);

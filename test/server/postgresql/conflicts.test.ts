@@ -25,10 +25,10 @@ const creations = {
   createApiKey: (n: number) => ({ name: `key-${n}`, expires_at: 30 }),
 };
 
-/** Opens another connection, with a transaction that has begun. */
+/** Opens another connection and begins a transaction on it. */
 async function otherTransaction(first: string): Promise<Client> {
   const client = new Client(url);
-  // The end of the test interrupts the connection.
+  // The connection is interrupted when the test ends.
   client.on("error", () => {});
   await client.connect();
   onTestFinished(() => client.end());
@@ -43,12 +43,12 @@ test.each(Object.entries(creations))("%s locks no whole table", async (id, bodyO
     expect((await ana.call(id as keyof typeof creations, { body })).status).toBe(200);
   };
   await create(1);
-  // The planner now knows that all tables are small.
+  // After this statement, the planner knows that all tables are small.
   await app.services.db.$executeRaw`ANALYZE`;
-  // A transaction's read locks remain while another transaction is open that began before its end.
+  // PostgreSQL keeps the read locks of an ended transaction while a concurrent transaction is still open.
   const watcher = await otherTransaction("SELECT 1");
   await create(2);
-  // Other tests' databases are on the same server, and their tables have the same ids.
+  // The server also has the databases of other tests, whose tables have the same ids.
   const { rows } = await watcher.query(
     `SELECT relname AS name, relkind = 'r' AND locktype = 'relation' AS whole
     FROM pg_locks JOIN pg_class ON pg_class.oid = relation JOIN pg_database ON pg_database.oid = database
@@ -76,7 +76,7 @@ test("each of many conflicting transactions succeeds", async () => {
   const add = () =>
     inTransaction(app.services, async (tx) => {
       const { maxDevices } = await tx.namespace.findUniqueOrThrow({ where: { tenantId } });
-      // This leaves time for the other transactions.
+      // Waits, so that the other transactions can interfere.
       await wait(50);
       await tx.namespace.update({ where: { tenantId }, data: { maxDevices: maxDevices + 1 } });
     });
@@ -89,7 +89,7 @@ test("statements that change many devices succeed despite conflicts: reports, an
   const { db, heartbeats } = app.services;
   const { uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01");
   await db.device.update({ where: { uid }, data: { instanceId: app.gateway.instances.id } });
-  // Every other change of devices fails, as if another transaction held the rows in another order.
+  // Every second update of devices fails with a deadlock, as if another transaction locked the rows in another order.
   await db.$executeRaw`CREATE SEQUENCE "deadlocks"`;
   await db.$executeRaw`CREATE FUNCTION "deadlock"() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN

@@ -30,7 +30,7 @@ async function source(fill: (client: Database["client"]) => Promise<unknown>) {
 const at = new Date("2026-01-02T03:04:05.678Z");
 const audit = { requestId: "r", address: "", actorKind: "user", actorId: "a", actorName: "a" };
 
-/** Creates one row of every model, with values that a careless conversion would change. */
+/** Creates one row of every model. The values would change in an inexact conversion. */
 async function fillAll(client: Database["client"]): Promise<void> {
   const ann = {
     ...user("ann"),
@@ -141,7 +141,7 @@ async function fillBilling(client: Database["client"], at: Date): Promise<void> 
   });
 }
 
-/** All rows of all tables, as the service reads them. */
+/** Returns all rows of all tables, as the service reads them. */
 async function content({ client }: Database): Promise<Record<string, unknown[]>> {
   const models = Object.entries(client).filter(
     (entry): entry is [string, { findMany(): Promise<object[]> }] =>
@@ -187,7 +187,7 @@ test("copies every row of every table unchanged, and continues the ids after the
   expect(after.migrated).toEqual([]);
   const expected = await content(before);
   const { deviceCount: counts, ...arrived } = await content(after);
-  // The copy recreates these counts from the devices.
+  // The copy creates these counts again from the devices.
   expect(counts).toHaveLength(1);
   await expectExactCounts(after.client);
   delete expected.deviceCount;

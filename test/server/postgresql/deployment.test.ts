@@ -22,7 +22,7 @@ import {
 
 const EXAMPLE = join(import.meta.dirname, "..", "..", "..", "examples", "deploy", "nginx");
 const why = withoutNginx ?? withoutSsh ?? (openssl ? undefined : "openssl is not on the PATH");
-/** A public key in the format of agents. */
+/** Returns a public key in the format that agents use. */
 const agentKey = () =>
   generateKeyPairSync("rsa", { modulusLength: 2048 }).publicKey.export({ type: "pkcs1", format: "pem" });
 const portOf = (url: string): number => Number(new URL(url).port);
@@ -101,7 +101,7 @@ describe.skipIf(why)(
       folder.remove();
     });
 
-    it("serve only HTTPS, and know their clients' addresses and their own", async () => {
+    it("serve only HTTPS, and use the clients' addresses and the public address", async () => {
       const plain = await request(`http://127.0.0.1:${nginx.ports[0]}/api/devices?page=2`, {
         headers: { host: "localhost" },
       });
@@ -139,7 +139,7 @@ describe.skipIf(why)(
         await body.dump();
         return statusCode;
       };
-      // Without a credential, the service returns 401. An error of nginx has another status.
+      // The service returns 401 for a missing credential. nginx returns another status if it rejects a request.
       expect(await statusOf(`/api/devices?filter=${"a".repeat(20_000)}`)).toBe(401);
       const record = { method: "POST", body: JSON.stringify({ data: "a".repeat(190_000) }) };
       const type = { headers: { "content-type": "application/json" } };
@@ -160,11 +160,11 @@ describe.skipIf(why)(
         },
       });
       expect((await enter("127.0.0.2")).code).toBe(255);
-      // There is one login for each instance.
+      // There are three logins, one for each instance.
       for (let count = 0; count < 3; count += 1) expect((await enter("127.0.0.1")).code).toBe(0);
     });
 
-    it("continue when one of them dies, without an error for a client", async () => {
+    it("continue when one instance dies, without an error for a client", async () => {
       const entered = await request(`${url}/api/login`, {
         dispatcher: trusting,
         method: "POST",
@@ -175,7 +175,7 @@ describe.skipIf(why)(
       const requests = { before: 0, after: 0 };
       const statuses = new Set<number>();
       let isDead = false;
-      // The SDK would retry, so these are plain requests.
+      // The SDK would retry failed requests, so the test sends plain requests.
       const reader = async () => {
         while (requests.after < 200) {
           const when = isDead ? "after" : "before";
@@ -193,7 +193,7 @@ describe.skipIf(why)(
       await Promise.all(readers);
       expect([...statuses]).toEqual([200]);
 
-      // A new client with the same data uses the remaining instances.
+      // A new client with the same data reaches only the remaining instances.
       const again = createClient({
         url,
         ca: readFileSync(cert, "utf8"),

@@ -43,7 +43,7 @@ const DELETE = 'DELETE FROM "public"."Device" WHERE "uid" = $1';
 const enroll = (client: Client, uid: string, platform = "native") =>
   client.query(ENROLL, [uid, TENANT, platform, NOW]);
 
-/** Runs transactions one after the other, until `end` is called. */
+/** Runs transactions one after another, until `end` is called. */
 function writeContinuously(client: Client, name: string) {
   let ending = false;
   let written = 0;
@@ -71,7 +71,7 @@ function writeContinuously(client: Client, name: string) {
       ending = true;
       return done;
     },
-    /** Waits until the given number of further transactions has been written. */
+    /** Waits until the given number of further transactions has been committed. */
     more: (count: number) => {
       const from = written;
       return expect.poll(() => written - from).toBeGreaterThanOrEqual(count);
@@ -122,7 +122,7 @@ test("several instances can fold the counts of ended connections at the same tim
   const instances = [await open(url), await open(url), await open(url)];
   const [db] = instances as [(typeof instances)[number]];
   const { rows } = await client.query("SELECT pg_backend_pid() AS pid");
-  // The server removes a connection some time after its client.
+  // PostgreSQL removes a connection some time after the client has closed it.
   await expect
     .poll(async () => {
       await Promise.all(instances.map((one) => foldDeviceCounts({ db: one })));

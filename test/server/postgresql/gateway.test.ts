@@ -27,7 +27,7 @@ import {
 const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
 const portOf = (url: string): number => Number(new URL(url).port);
 
-/** The status of the response to a WebSocket request. */
+/** Returns the status of the response to a WebSocket request. */
 function upgraded(url: string): Promise<number> {
   const socket = new WebSocket(url.replace("http", "ws"));
   return new Promise((resolve) => {
@@ -53,10 +53,10 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
   let tenant: string;
   let namespace: string;
   let key: string;
-  /** The instance to which the agents' tunnels lead, and the instance at which they pick up connections. */
+  /** The instance that receives the agents' tunnels, and the instance at which agents pick up connections. */
   let tunnelsTo: TestService;
   let pickUpsTo: TestService;
-  /** The path at which the last connection was picked up. */
+  /** The path at which an agent picked up the last connection. */
   let lastPickUp = "";
   let balancer: Relay;
 
@@ -90,7 +90,7 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
     folder.remove();
   });
 
-  /** Starts an agent whose tunnel leads to an instance. */
+  /** Starts an agent that opens its tunnel at the given instance. */
   async function agentAt(service: TestService, hostname: string): Promise<TestAgent> {
     tunnelsTo = service;
     const agent = await startAgent({ url: balancer.url, tenant, hostname, folder: folder.path });
@@ -109,7 +109,7 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
     ssh({ ...at(service, hostname), command: "cat; echo $GATEHOUSE_HOST" }, "in\n");
   const greeting = (hostname: string) => ({ code: 0, stdout: `in\n${hostname}\n`, stderr: "" });
 
-  /** Starts a login that stays open. */
+  /** Starts an SSH login that stays open. */
   async function longLogin(service: TestService, hostname: string) {
     const child = spawnSsh({ ...at(service, hostname), command: "echo begun; exec cat" });
     const complaint = text(child.stderr);
@@ -162,7 +162,7 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
     const latest = async () => (await client.getSessions({}))[0];
     await expect.poll(async () => (await latest())?.active).toBe(true);
     const { uid = "", deviceUid = "" } = (await latest()) ?? {};
-    // The API client uses the other instance.
+    // The API client sends its requests to the other instance.
     await client.closeSession({ params: { uid }, body: { device: deviceUid } });
     expect((await held.left)[0]).toBe(255);
     expect(await held.complaint).toContain("the session was closed");
@@ -190,13 +190,13 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
     await old.kill();
     const ended = () => here.logs().some(({ msg, device }) => msg === "tunnel closed" && device === old.uid);
     await expect.poll(ended).toBe(true);
-    // The end of the earlier tunnel does not affect the device.
+    // The device stays online after its earlier tunnel has ended.
     expect((await client.getDevice({ params: { uid: old.uid } })).online).toBe(true);
     expect(await login(here, "edge-2")).toEqual(greeting("edge-2"));
   });
 
   /**
-   * Clears the state of the lost instance, as another instance does once its own signs of life have succeeded for a
+   * Clears the state of the lost instance. Another instance does this after its own signs of life have succeeded for a
    * minute.
    * @param uid a device that is connected to the running instance
    */
@@ -217,7 +217,7 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
     await close();
   }
 
-  it("connect to the other instance when theirs is killed, and the sessions of the killed instance are closed", {
+  it("connect to the other instance when their instance is killed, and the sessions of the killed instance are closed", {
     tags: ["long"],
   }, async () => {
     const active = async () => {

@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => instances.stop());
 
-/** The limit of logins per account in a minute, over all instances. It is higher than a test needs. */
+/** Limit of logins per account in a minute, over all instances. The tests stay below this limit. */
 const LOGINS = 200;
 
 /** Sends the same request to all instances concurrently. */
@@ -45,7 +45,7 @@ async function session(service = here): Promise<{ token: string; tenant: string 
   return body;
 }
 
-/** Creates a user, who is a member of ana's namespace if a role is given. */
+/** Creates a user. If a role is given, the user is a member of ana's namespace. */
 async function newUser(username: string, role?: string): Promise<{ id: string; token: string }> {
   const { id } = await here.createUser({ username, password: PASSWORD });
   if (role !== undefined) {
@@ -62,7 +62,7 @@ async function newUser(username: string, role?: string): Promise<{ id: string; t
 const kidOf = (token: string): string =>
   JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString()).kid;
 
-/** The keys as another instance loads them. */
+/** The signing keys as another instance loads them. */
 async function signingKeys() {
   const database = await openDatabase({ url: instances.databaseUrl, connections: 2 });
   const base = { db: database.client, sealer: sealerOf(INSTANCE_SECRET), now: () => new Date() };
@@ -81,7 +81,7 @@ test("one of several instances that start together creates the tables of an empt
 test("applies one limit of logins to all instances together", async () => {
   const tries = Array.from({ length: LOGINS + 3 }, (_, n) => {
     const service = instances.services[n % 3] ?? here;
-    // The second step of a login is limited by its token, and costs no hashing.
+    // The limit counts second steps of a login by the token of the login. A second step computes no password hash.
     const body = { token: "c2a1f0de-7a51-4f2e-9c0b-2f7d5b8e4a10", code: "000000" };
     return call(service, "POST /api/user/mfa/auth", { body });
   });
@@ -109,7 +109,7 @@ test("counts failed logins of all instances together, and locks the account ever
   );
 });
 
-test("allows no more concurrent guesses at all instances than at one", async () => {
+test("allows no more concurrent guesses at all instances together than at one instance", async () => {
   await newUser("guessed");
   const guesses = Array.from({ length: 9 }, (_, n) =>
     login(instances.services[n % 3] as TestService, "guessed", "wrong"),
@@ -138,7 +138,7 @@ test("accepts the second factor of a login at another instance, and its code onl
     call(service, "POST /api/user/mfa/auth", { body: { token: waiting, code: given } });
   const waiting = await Promise.all(instances.services.map(challenge));
   const given = code();
-  // Each token goes to an instance that did not issue it.
+  // Each token is sent to an instance that did not issue the token.
   const [first = "", second = "", third = ""] = waiting;
   const answers = await Promise.all([
     finish(there, first, given),
@@ -207,7 +207,7 @@ const reportOf = (tenant: string, mac: string) => ({
   tenant_id: tenant,
 });
 
-test("a device that enrolls at one instance exists at the others, and is online there", async () => {
+test("a device that enrolls at one instance exists at the other instances, and is online there", async () => {
   const { token, tenant } = await session();
   const device = reportOf(tenant, "00:00:00:00:00:01");
   const enrolled = await call(here, "POST /api/devices/auth", { body: device });
@@ -216,7 +216,7 @@ test("a device that enrolls at one instance exists at the others, and is online 
   expect(seen.map(({ body }) => [body.uid, body.online])).toEqual(Array(3).fill([enrolled.body.uid, true]));
 });
 
-test("counts devices exactly, and alike at all instances, while they enroll and are deleted", async () => {
+test("counts devices exactly at all instances, while devices enroll and are deleted", async () => {
   const { token, tenant } = await session();
   const { body: created } = await call(here, "POST /api/namespaces", { token, body: { name: "counted" } });
   const { body: inside } = await call(there, `GET /api/auth/token/${created.tenant_id}`, { token });
@@ -246,7 +246,8 @@ test("counts devices exactly, and alike at all instances, while they enroll and 
   expect(tenant).not.toBe(created.tenant_id);
 });
 
-// Each instance reads new keys every five seconds. process/keys.test.ts tests this without processes.
+// Each instance reads new signing keys every five seconds. process/keys.test.ts tests this with instances in one
+// process.
 test("a new signing key signs everywhere after a while, and tokens of the old key remain valid", {
   tags: ["long"],
 }, async () => {
@@ -290,7 +291,7 @@ test.each([
   expect(await statuses("GET /readyz")).toEqual([200, 200, 200]);
 });
 
-test("a killed instance does not affect the others", async () => {
+test("a killed instance does not affect the other instances", async () => {
   const { token } = await session(there);
   await elsewhere.kill();
   for (const service of [here, there]) {

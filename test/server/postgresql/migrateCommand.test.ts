@@ -9,7 +9,7 @@ import { emptyPostgresql, postgresqlAddress } from "../../support/postgresql/dat
 import { callServerCommand } from "../../support/serverCommand.ts";
 import { runServerCommand, type TestService, testService } from "../../support/service.ts";
 
-/** Settings of a service on SQLite. Other tests of this folder start services on PostgreSQL. */
+/** Settings of a service on SQLite. The other tests in this folder start services on PostgreSQL. */
 const SQLITE = { GATEHOUSE_DATABASE_URL: "" };
 
 async function target(): Promise<string> {
@@ -34,12 +34,12 @@ test("a stopped service continues with its data and logins on PostgreSQL", async
   const token = await login(before, await before.setup());
   await before.stop();
 
-  // The address contains a password and comes from a file. No output contains the password.
+  // The address contains a password, so the command reads it from a file. No output contains the password.
   const url = new URL(await target());
   url.password = "pa55word";
   const file = join(testFolder(), "url");
   writeFileSync(file, `${url}\n`);
-  // Operators run a separate process. The commands below run in the test's process.
+  // Runs this command in a separate process, as an operator does. The later commands run in the test's process.
   const args = ["migrate-to-postgresql", "--data-dir", dataDir];
   const moved = await runServerCommand(args, { env: { GATEHOUSE_TARGET_DATABASE_URL_FILE: file } });
   expect(moved).toMatchObject({ code: 0, stderr: "" });
@@ -74,7 +74,7 @@ test("copies a snapshot of a running service, and reports the missing rows", asy
   onTestFinished(() => blocker.end());
   await blocker.query('BEGIN; LOCK TABLE "User"');
   const running = migrate(dataDir, { GATEHOUSE_TARGET_DATABASE_URL: url });
-  // Other tests' databases are on the same server.
+  // The server also has the databases of other tests.
   const locks = "SELECT 1 FROM pg_locks JOIN pg_database ON pg_database.oid = database";
   const waiting = async () =>
     (await blocker.query(`${locks} WHERE NOT granted AND datname = current_database()`)).rowCount;
@@ -85,7 +85,7 @@ test("copies a snapshot of a running service, and reports the missing rows", asy
   expect(incomplete.code).toBe(3);
   expect(incomplete.stdout).toMatch(/^User +1$/m);
   expect(incomplete.stderr).toMatch(
-    /^gatehouse-server: The copy lacks \d+ rows that the service wrote meanwhile\.\n$/,
+    /^gatehouse-server: The copy lacks \d+ rows that the service wrote during the copy\.\n$/,
   );
   expect(readdirSync(dataDir).filter((name) => name.includes("migrating"))).toEqual([]);
   expect(await accepts(service, await login(service, user))).toBe(true);
@@ -121,7 +121,7 @@ test("rejects an argument with the address", async () => {
   expect(refused.code).toBe(2);
 });
 
-test("leaves the backup of a service on PostgreSQL to PostgreSQL's own programs", async () => {
+test("rejects the backup of a service on PostgreSQL, and refers to PostgreSQL's own programs", async () => {
   const dataDir = testFolder();
   await start(dataDir, { GATEHOUSE_DATABASE_URL: await target() });
   const file = join(testFolder(), "copy.db");

@@ -16,7 +16,10 @@ async function connect({ url, drop }: TestPostgresql): Promise<Client> {
   return client;
 }
 
-/** The columns, constraints and indexes of the service's tables, except for the index that each start creates. */
+/**
+ * Returns the columns, constraints and indexes of the service's tables. Omits the index that the service creates at its
+ * start.
+ */
 async function tablesOf(client: Client): Promise<object[]> {
   const read = async (query: string): Promise<object[]> => (await client.query(query)).rows;
   return [

@@ -19,7 +19,7 @@ async function asOperator(url: string, statement: string): Promise<unknown[]> {
   }
 }
 
-/** A database of the service whose user can change its tables, but cannot create an extension. */
+/** Creates a database for the service. Its user can change the tables, but cannot create an extension. */
 async function withoutExtensions() {
   const { url, drop } = await emptyPostgresql(postgresqlAddress() ?? "");
   const name = new URL(url).pathname.slice(1);
@@ -45,7 +45,7 @@ async function withoutExtensions() {
 const indexes = (url: string) =>
   asOperator(url, `SELECT indexname FROM pg_indexes WHERE indexname = 'Device_name_trgm_idx'`);
 
-/** Opens the database and searches for a name. Returns the reason if there is no index. */
+/** Opens the database and searches for a name. Returns the reason if there is no index of names. */
 async function open(url: string): Promise<string | undefined> {
   const { client, close, namesUnindexed } = await openDatabase({ url, connections: 2 });
   const lead = nameLead({ db: client }, TENANT, "gate");

@@ -19,13 +19,13 @@ beforeAll(async () => {
   user = await service.setup();
 });
 afterAll(async () => {
-  // A failed test can leave the server halted, and then the database could not be removed.
+  // After a failed test, the server can still be halted. The test's database could then not be removed.
   await postgresql.resume();
   await instances.stop();
   await postgresql.stop();
 });
 
-/** The database needs time to stop and to recover. */
+/** Time limit for the database to stop and to recover. */
 const patiently = { timeout: 60_000 };
 
 const ready = async () => (await call(service, "GET /readyz")).status;
@@ -51,7 +51,7 @@ test("an outage of the database causes no crash and no wrong response, and the s
     ]);
     for (const { status, headers, body } of refused) {
       expect([status, headers.get("retry-after")]).toEqual([503, "5"]);
-      // The response has no internal details: no address, no statement.
+      // The response contains neither an address nor a statement nor other internal details.
       expect(JSON.stringify(body)).not.toMatch(/127\.0\.0\.1|postgres|ECONN|SELECT|Prisma/i);
     }
 
@@ -67,12 +67,12 @@ test("an outage of the database causes no crash and no wrong response, and the s
   expect(service.output()).toContain("the database does not respond");
 });
 
-// A failure counts for fifteen seconds. For SQLite, sqlite/fullDisk.test.ts simulates the time.
+// Readiness fails for fifteen seconds after a failed write. For SQLite, sqlite/fullDisk.test.ts simulates the time.
 test("readiness fails while the database rejects writes, and recovers without a restart", {
   timeout: 180_000,
   tags: ["long"],
 }, async () => {
-  // Simulates a server that has become a standby. The setting applies to new connections.
+  // Simulates a server that has become a standby server. The setting applies to new connections.
   const become = async (readOnly: "on" | "off") => {
     const client = new Client(postgresql.url);
     await client.connect();

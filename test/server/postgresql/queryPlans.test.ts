@@ -1,6 +1,6 @@
 /**
- * PostgreSQL plans by its statistics, so these tests need a hundred thousand rows. sqlite/queryPlans.test.ts tests the
- * plans of SQLite.
+ * PostgreSQL chooses query plans by its statistics, so these tests need a hundred thousand rows.
+ * sqlite/queryPlans.test.ts tests the plans of SQLite.
  *
  * @module-tag long
  */
@@ -15,7 +15,7 @@ import { openRecordingPostgresql } from "./queryPlans.ts";
 
 type Id = keyof Operations;
 
-/** Rows of each kind in each namespace. */
+/** Number of rows of each kind in each namespace. */
 const ROWS = 2000;
 const NAMESPACES = 5;
 

@@ -6,7 +6,7 @@ import { readDirectly, readingBy } from "../../../server/db/sql/sql.ts";
 import type { Services } from "../../../server/services.ts";
 import { type RecordingDatabase, recording } from "../plans/recording.ts";
 
-/** The properties of a plan's step that tests check. */
+/** The properties of a step of a query plan that tests check. */
 interface Step {
   readonly "Node Type": string;
   readonly "Relation Name"?: string;
@@ -18,25 +18,28 @@ interface Step {
 
 const stepsOf = (step: Step): Step[] => [step, ...(step.Plans ?? []).flatMap(stepsOf)];
 
-/** The table that a step reads completely. Names of indexes begin with the name of their table. */
+/** Returns the table that a step reads completely. The name of an index begins with the name of its table. */
 function scanned(step: Step): string[] {
   const type = step["Node Type"];
   const whole = type === "Seq Scan" || (/^(Bitmap )?Index/.test(type) && step["Index Cond"] === undefined);
   return whole ? [step["Relation Name"] ?? step["Index Name"]?.split("_")[0] ?? type] : [];
 }
 
-/** PostgreSQL treats plans as equal if their costs differ by up to a hundredth, so a cheaper step can have any type. */
+/**
+ * PostgreSQL treats plans as equal if their costs differ by at most one percent. Tests therefore ignore steps that cost
+ * at most one percent of the plan.
+ */
 const counts = (step: Step, plan: Step) => step["Total Cost"] > plan["Total Cost"] / 100;
 
-/** With these options, plans use every possible index and read rows one by one. */
+/** With these options of the planner, plans use every possible index and read rows one by one. */
 const PLANNER = ["seqscan", "hashjoin", "mergejoin"].map((way) => `-c enable_${way}=off`).join(" ");
 
 /**
- * Opens a new PostgreSQL database whose plans can be read. A plan shows if an index exists, even if the statistics of a
- * small database advise against its use.
+ * Opens a new PostgreSQL database that returns query plans. A plan uses an index whenever one exists, even if the
+ * statistics of a small database make a scan cheaper.
  */
 export async function openRecordingPostgresql(url: string): Promise<RecordingDatabase> {
-  // This creates the schema.
+  // This call creates the schema.
   await (await openDatabase({ url, connections: 2 })).close();
   let queries: SqlQuery[] = [];
   const { factory } = recording(new PrismaPg({ connectionString: url, max: 10 }), (query) =>

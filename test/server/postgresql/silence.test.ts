@@ -8,19 +8,19 @@ import { startStallingProxy } from "../../support/proxy.ts";
 import { startApp } from "../http/testApp.ts";
 
 /**
- * The silence, in milliseconds, after which the database is unreachable. The service's default is ten seconds. A
- * working database must be able to respond in half of the time.
+ * Time, in milliseconds, after which a silent database counts as unreachable. The service's default is ten seconds. A
+ * working database must be able to respond in half of this time.
  */
 const SILENCE = 4_000;
 
-/** Starts a service whose database can fall silent, and creates a user. The service stops when the test ends. */
+/** Starts a service whose database can stop responding, and creates a user. The service stops when the test ends. */
 async function start({ onTestFinished }: TestContext) {
   const direct = Promise.withResolvers<URL>();
   const through = Promise.withResolvers<string>();
   const starting = startApp({}, async (location: DatabaseLocation): Promise<Database> => {
     if (!("url" in location)) throw new Error("this test needs PostgreSQL");
     direct.resolve(new URL(location.url));
-    // There are fewer connections than waiting requests.
+    // The service has fewer database connections than waiting requests.
     return openDatabase({ ...location, url: await through.promise, connections: 4, silence: SILENCE });
   });
   const url = await direct.promise;
@@ -42,7 +42,7 @@ async function start({ onTestFinished }: TestContext) {
   };
 }
 
-// The tests wait for timeouts most of the time, so they run concurrently.
+// The tests run concurrently, because they wait for timeouts most of the time.
 describe.concurrent("a silent database", { tags: ["long"] }, () => {
   test("fails reads and writes after the same silence, and works again afterwards", async (context) => {
     const { proxy, read, makeKey, login } = await start(context);
@@ -50,7 +50,7 @@ describe.concurrent("a silent database", { tags: ["long"] }, () => {
     for (const round of ["open", "new"]) {
       if (round === "open") await Promise.all([read(), read(), read(), read()]);
       proxy.stall();
-      // Only the timeout ends them, since the database hangs until all have ended.
+      // The database responds only after all requests have ended, so only the timeout can end the requests.
       const answers = await Promise.all([read(), makeKey("lost"), login(), read(), makeKey("lost"), read()]);
       for (const { status, headers, body } of answers) {
         expect([status, headers.get("retry-after")]).toEqual([503, "5"]);

@@ -18,13 +18,13 @@ const create = (username: string, ...more: string[]) => [
   ...more,
 ];
 
-/** The results of a command that succeeded, and of a command that failed. */
+/** The expected results of a command that succeeds, and of a command that fails. */
 const printing = (stdout: string) => ({ code: 0, stdout, stderr: "" });
 const failing = (stderr: string) => ({ code: 1, stdout: "", stderr });
 
 describe("user create", () => {
   test("creates a confirmed user who can log in, with the password from stdin", async () => {
-    // Operators run a separate process. The commands below run in the test's process.
+    // Runs this command in a separate process, as an operator does. The later commands run in the test's process.
     const args = ["admin", ...create("Ann"), "--data-dir", service.dataDir];
     const result = await runServerCommand(args, { stdin: "from-stdin\nnot this line\n" });
     expect(result).toMatchObject({ code: 0, stderr: "" });
@@ -103,7 +103,7 @@ describe("user reset-password", () => {
   });
 });
 
-/** The token of a login. */
+/** Returns the token of a login. */
 const tokenOf = async (username: string, password: string): Promise<string> =>
   (await call(service, "POST /api/login", { body: { username, password } })).body.token;
 

@@ -5,7 +5,7 @@ import { ConfigError, readConfig } from "../../../server/settings/readConfig.ts"
 import { testFolder } from "../../support/folder.ts";
 import { newCertificate } from "../../support/identityProvider.ts";
 
-/** Settings without secrets: name, default, a text, and the value of the text. */
+/** Settings that are no secrets. Each row contains the name, the default value, a text, and the value of the text. */
 const SETTINGS: readonly (readonly [string, unknown, string, unknown])[] = [
   ["samlIdpEntityId", undefined, "https://idp.example.org", "https://idp.example.org"],
   ["samlSsoUrl", undefined, "https://idp.example.org/sso", "https://idp.example.org/sso"],
@@ -75,7 +75,9 @@ const SETTINGS: readonly (readonly [string, unknown, string, unknown])[] = [
 ];
 const variableOf = (name: string) => `GATEHOUSE_${name.replaceAll(/[A-Z]/g, "_$&").toUpperCase()}`;
 
-/** The values of a column, without SAML: the service receives only the checked SAML settings, as `saml`. */
+/**
+ * Returns the values of a column, without the SAML settings. The service receives the checked SAML settings as `saml`.
+ */
 const valuesOf = (column: 1 | 3) =>
   Object.fromEntries(SETTINGS.flatMap((row) => (row[0].startsWith("saml") ? [] : [[row[0], row[column]]])));
 
@@ -282,7 +284,7 @@ test("reports each wrong setting on one line", () => {
 describe("the listener for internal operations", () => {
   const token = "0123456789abcdef0123456789abcdef";
 
-  test("is off by default, also with a token", () => {
+  test("is off by default, even if a token is set", () => {
     expect(readConfig({}, {}).internal).toBeUndefined();
     expect(readConfig({ GATEHOUSE_INTERNAL_TOKEN: token }, {}).internal).toBeUndefined();
   });
@@ -311,7 +313,7 @@ describe("the listener for internal operations", () => {
     );
   });
 
-  test("is rejected without a token, and with a malformed one, which is not repeated", () => {
+  test("is rejected without a token, and with a malformed token, which the error does not repeat", () => {
     const read = (environment: object) => () =>
       readConfig({ GATEHOUSE_INTERNAL_PORT: "0", ...environment }, {});
     expect(read({})).toThrow(ConfigError);
@@ -340,7 +342,7 @@ describe("a PostgreSQL database", () => {
     expect(readConfig({ ...others, GATEHOUSE_DATABASE_URL_FILE: file }, {}).database).toEqual(expected);
   });
 
-  test("is rejected with a password on the command line, and accepted without one", () => {
+  test("is rejected with a password on the command line, and accepted without a password", () => {
     const read = () => readConfig({}, { databaseUrl: url });
     expect(read).toThrow("--database-url: every user of the machine can read a password on the command line");
     expect(read).not.toThrow("pa55word");

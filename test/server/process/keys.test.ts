@@ -13,7 +13,7 @@ import { testDatabase } from "../db/database.ts";
 
 const subject = { id: "a", origin: "local", username: "ana", mfa: false, tokenVersion: 0, tenant: "" };
 
-/** Starts instances on one database, with a clock that the test advances. */
+/** Starts instances that share a database and a clock. The test advances the clock. */
 async function instances() {
   const { client: db } = await testDatabase();
   let ahead = 0;
@@ -59,7 +59,7 @@ test("after a rotation the new key signs, and tokens of the old key remain valid
   expect(one.keys.kid).toBe(kid);
   const fresh = await signUserToken(one, subject);
   for (const token of [old, fresh]) expect(await verifyToken(one, token)).toMatchObject({ id: "a" });
-  // The other instance has the key at its next read at the latest.
+  // At its next read, the other instance receives the new key.
   await other.keys.refresh();
   expect(other.keys.kid).toBe(kid);
   expect(await verifyToken(other, fresh)).toMatchObject({ id: "a" });
@@ -73,12 +73,13 @@ test("accepts tokens of a key that another instance has just created", async () 
   const [one, other] = [await start(), await start()];
   await one.keys.rotate({ revoke: false });
   const tokens = await Promise.all([1, 2, 3].map(() => signUserToken(one, subject)));
-  // The other instance has just read its keys. All tokens make it read them again, and wait for that.
+  // The other instance has read its keys before the rotation. Each token with an unknown key makes it read the keys
+  // again.
   const verified = await Promise.all(tokens.map((token) => verifyToken(other, token)));
   expect(verified).toEqual(Array(3).fill(expect.objectContaining({ id: "a" })));
 });
 
-test("revoked keys invalidate every token immediately", async () => {
+test("the revocation of the signing keys invalidates every token immediately", async () => {
   const { start } = await instances();
   const [one, other] = [await start(), await start()];
   const token = await signUserToken(one, subject);
@@ -124,7 +125,7 @@ test("opens a sealed text only for its purpose, and not after a change", () => {
   }
 });
 
-/** Reads the secret of each folder at the same moment as the other threads. */
+/** A thread that reads the secret of each folder at the same moment as the other threads. */
 const RACER = `
 const { parentPort, workerData } = require("node:worker_threads");
 const { module, folders, threads, counters } = workerData;

@@ -11,7 +11,7 @@ async function login(service: TestService, body: object): Promise<Record<string,
   return { ...json, authorization: `Bearer ${token}` };
 }
 
-/** The names of all objects of a list; for a connector, its address. */
+/** Returns the names of all objects of a list. For a connector, the name is its address. */
 async function namesIn(url: string, headers: Record<string, string>): Promise<Set<string>> {
   const names = new Set<string>();
   for (let page = 1; ; page += 1) {
@@ -29,7 +29,9 @@ const env = {
   GATEHOUSE_MAXIMUM_CONNECTORS: "0",
 };
 
-/** Objects that Prisma's client writes, and objects that SQL statements with a shared COMMIT write. */
+/**
+ * Kinds of objects. Prisma's client writes some kinds, and SQL statements with a shared COMMIT write the other kinds.
+ */
 const kinds = {
   connector: { path: "/api/connector", writers: 4, body: (name: string) => ({ address: name, port: 2375 }) },
   namespace: { path: "/api/namespaces", writers: 4, body: (name: string) => ({ name }) },
@@ -49,7 +51,8 @@ test.each(Object.entries(kinds))(
   "every %s that was acknowledged before the process was killed exists afterwards",
   {
     timeout: 180_000,
-    // The test needs hundreds of writes, and a kill during them. sqlite/restore.test.ts tests a single write.
+    // The test needs hundreds of writes, and kills the process during them. sqlite/restore.test.ts tests a single
+    // write.
     tags: ["long"],
   },
   async (_, { path, writers, body: bodyOf }) => {

@@ -3,7 +3,7 @@ import Fastify from "fastify";
 import { expect, test } from "vitest";
 import { loggedUrl, loggerOptions } from "../../../server/process/logging.ts";
 
-/** Creates an application that logs like the service, and a function that returns its log. */
+/** Creates an application that logs like the service. Also returns a function that reads the log. */
 function logged() {
   let text = "";
   const stream = new Writable({
@@ -34,7 +34,7 @@ test("a request's log contains neither credentials nor secret query parameters",
   });
   expect(text()).toContain("/setup?sign=[redacted]&page=2&token=[redacted]&x=[redacted]&status=accepted");
   expect(text()).toContain('"msg":"seen"');
-  // The log also contains the machine's name, which can contain any shorter text.
+  // The log also contains the host name of the machine, which can contain a short text by chance.
   expect(text()).not.toContain("secret-of-");
 });
 

@@ -23,7 +23,9 @@ const mailer = (port: number, options: Partial<SmtpServer> = {}) =>
     FROM,
   );
 
-/** The message of a failed sending. It never contains the password, the address or the text. */
+/**
+ * Returns the error message of a failed delivery. The message must not contain the password, the address or the text.
+ */
 async function failureOf(sending: Promise<void>): Promise<string> {
   const error = await sending.then(
     () => undefined,

@@ -6,17 +6,17 @@ import { startService } from "../../support/service.ts";
 const REQUESTS = 2_000;
 const AT_A_TIME = 16;
 
-/** The resident memory of a process, in megabytes. */
+/** Returns the resident memory of a process, in megabytes. */
 function megabytesOf(pid: number): number {
   const [, kibibytes] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
   return (Number(kibibytes) * 1024) / 1e6;
 }
 
-// The service used over 200 MB before its garbage was bounded, and uses 165 MB since. bench/RESULTS.md has the results
-// of a long load.
+// The service used over 200 MB before its garbage was limited, and now uses 165 MB. bench/RESULTS.md has the results of
+// a long load.
 test.skipIf(process.platform !== "linux")(
   "the service uses less than 195 MB after thousands of requests",
-  // The test needs a load, and the system's information on a process.
+  // The test loads the service, and reads the memory of a process from the operating system.
   { timeout: 180_000, tags: ["long"] },
   async () => {
     const service = await startService();
@@ -53,6 +53,6 @@ test("the operator's settings of Node's memory have precedence", () => {
   expect(configured.flags).not.toContain("--max-semi-space-size=4");
   expect(configured.environment).toStrictEqual(larger);
 
-  // V8 uses the last of two flags with the same name.
+  // V8 uses the last value of a repeated flag.
   expect(boundedStart(["--heap-growing-percent=100"], {}).flags.at(-1)).toBe("--heap-growing-percent=100");
 });

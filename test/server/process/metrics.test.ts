@@ -28,7 +28,8 @@ test("serves metrics only on their own address", async () => {
     expect.stringContaining("text/plain"),
   ]);
   expect(await answer.text()).toContain("process_cpu_seconds_total");
-  // A request is counted after its response is sent, so the client can have the response earlier.
+  // The service counts a request after it has sent the response, so the count can change after the client has received
+  // the response.
   await expect
     .poll(async () => (await fetch(metrics)).text())
     .toContain('gatehouse_requests_total{operation="getInfo",status="200"} 1');

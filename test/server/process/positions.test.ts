@@ -6,7 +6,7 @@ import { at, mmdbOf } from "../../support/mmdb.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
 import { testService } from "../../support/service.ts";
 
-test("SIGHUP reads the positions again, and keeps the old ones if the new ones are invalid", async () => {
+test("SIGHUP reads the file of positions again, and keeps the old positions if the new file is invalid", async () => {
   const file = join(testFolder(), "city.mmdb");
   writeFileSync(file, mmdbOf({ "8.8.8.8": at(1, 2) }));
   const service = await testService({ env: { GATEHOUSE_GEOIP_FILE: file } });
@@ -15,11 +15,11 @@ test("SIGHUP reads the positions again, and keeps the old ones if the new ones a
   await logged("positions of addresses renewed");
   writeFileSync(file, "nonsense");
   process.kill(service.pid, "SIGHUP");
-  await logged("cannot reload the positions of addresses; the previous ones stay in use");
+  await logged("cannot reload the positions of addresses; the previous positions stay in use");
   expect((await fetch(`${service.url}/healthcheck`)).status).toBe(200);
 });
 
-test("SIGHUP without files to read again does not end the service, since supervisors send it for a reload", async () => {
+test("SIGHUP does not end a service without files to reload, since supervisors send this signal for a reload", async () => {
   const service = await testService();
   process.kill(service.pid, "SIGHUP");
   await vi.waitUntil(() => service.logs().some(({ msg }) => msg === "no files to reload"), 20_000);

@@ -16,7 +16,9 @@ import {
 import { newSqlite } from "../../support/sqlite.ts";
 import { internalToken, internalUrl, startInternal } from "./internalListener.ts";
 
-/** Creates a data folder whose database already has its tables. A service that is rejected need not create them. */
+/**
+ * Creates a data folder whose database already has its tables. A service that fails to start then creates no tables.
+ */
 async function newDataFolder(): Promise<string> {
   const folder = testFolder();
   await newSqlite(join(folder, "gatehouse.db"));
@@ -69,12 +71,12 @@ describe("a running service", () => {
     const third = await callServerCommand([...again, "--database-url", elsewhere]);
     expect(third.code).toBe(1);
     expect(third.stderr).toMatch(/^gatehouse-server: Another service runs on the data folder [^\n]*\n$/);
-    // The rejected services have not affected the first one.
+    // The failed starts have not affected the first service.
     expect((await service.admin(["setup-link"])).code).toBe(0);
     expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
   });
 
-  test("keeps its port, and a second service reports that it is in use", async () => {
+  test("keeps its port, and a second service reports that the port is in use", async () => {
     const { port } = new URL(service.url);
     const second = await runServerCommand(["serve", "--data-dir", await newDataFolder(), "--port", port]);
     expect(second.code).toBe(1);
@@ -99,12 +101,12 @@ describe("the listener for internal operations", () => {
       GATEHOUSE_LOG_LEVEL: "trace",
     });
     const at = internalUrl(service);
-    // The requests have the service's own token, but no credential of a user.
+    // The requests have the token of the internal listener, but no credential of a user.
     expect(await statusOf(`${at}/internal/auth`, internalToken)).toBe(401);
     expect(await statusOf(`${at}/api/devices`, internalToken)).toBe(404);
     expect(await statusOf(`${at}/internal/auth`, `${internalToken}x`)).toBe(403);
     expect(await statusOf(`${service.url}/internal/auth`, internalToken)).toBe(404);
-    // A second service on the same port does not start, and prints the reason.
+    // A second service with the same internal port does not start, and prints the reason.
     const { port } = new URL(at);
     const args = ["serve", "--data-dir", await newDataFolder(), "--port", "0", "--internal-port", port];
     const second = await runServerCommand(args, { env: { GATEHOUSE_INTERNAL_TOKEN: internalToken } });
@@ -145,7 +147,7 @@ describe("starting", () => {
     const lastSeen = async (service: TestService) =>
       Date.parse((await call(service, `GET /api/devices/${uid}`, { token })).body.last_seen);
     const enrolled = await lastSeen(first);
-    // The service uses this machine's clock, in milliseconds.
+    // The service uses the clock of this machine, in milliseconds. The second report must have a later time.
     while (Date.now() <= enrolled) await new Promise(setImmediate);
     await report();
     expect(await first.stop()).toBe(0);

@@ -62,7 +62,7 @@ test("rejects a folder for which a service already listens", async () => {
   }
 });
 
-/** Creates a stale temporary folder, and the path with which a pointer refers to it. */
+/** Creates a stale temporary folder. Returns the folder, and the socket path in it to which a pointer file refers. */
 function pointedAt(mode: number) {
   const holder = testFolder();
   chmodSync(holder, mode);
@@ -119,7 +119,7 @@ test.runIf(isRoot)("a folder of another user is not trusted", async () => {
   chownSync(holder, NOBODY, NOBODY);
   writeFileSync(join(folder, "admin.sock.path"), path);
   expect(socketPath(folder)).toBe(join(folder, "admin.sock"));
-  // Root can administer the service of another user, if that user wrote the pointer.
+  // Root can administer the service of another user if the pointer file belongs to that user.
   chownSync(join(folder, "admin.sock.path"), NOBODY, NOBODY);
   expect(socketPath(folder)).toBe(path);
 });

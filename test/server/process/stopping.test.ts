@@ -9,8 +9,8 @@ import { KEPT_FILES, startService, type TestService } from "../../support/servic
 import { internalToken, internalUrl, startInternal } from "./internalListener.ts";
 
 /**
- * Sends the head and the first part of a request. `finish` sends the rest. The request is in progress: the service has
- * read the head, and has requested the body.
+ * Sends the head and the first part of a request. `finish` sends the remaining part. The request is in progress: the
+ * service has read the head and is waiting for the body.
  */
 async function slowRequest(to: number | string, path: string, content: object, headers: string[] = []) {
   const socket = typeof to === "string" ? connect(to) : connect(to, "127.0.0.1");
@@ -23,7 +23,7 @@ async function slowRequest(to: number | string, path: string, content: object, h
     "Expect: 100-continue",
     ...headers,
   ];
-  // A closed connection can also cause an error.
+  // Closing the connection can also emit an error on the client.
   socket.on("error", () => {});
   const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
   socket.setEncoding("utf8").write(`${head.join("\r\n")}\r\n\r\n`);
@@ -42,7 +42,7 @@ const slowLogin = ({ url }: TestService) =>
   slowRequest(portOf(url), "/api/login", { username: "missing", password: "wrong-password" });
 
 describe("stopping", () => {
-  test("lets a request in progress end, then releases everything", async () => {
+  test("waits for a request in progress, and then releases the port and the files", async () => {
     const dataDir = testFolder();
     const service = await startService({ dataDir });
     const login = await slowLogin(service);
@@ -72,9 +72,9 @@ describe("stopping", () => {
     const timeOf = (text: string) => Number(service.logs().find(({ msg }) => msg.includes(text))?.time);
     const waited = timeOf("did not end in time") - timeOf("stopping");
     expect(waited).toBeGreaterThan(900);
-    // Without the setting, the service would wait ten seconds.
+    // Without this setting, the service would wait for ten seconds.
     expect(waited).toBeLessThan(9_000);
-    // If the listeners stopped one after the other, each would have its own timeout.
+    // The listeners share one timeout. If they stopped one after another, each listener would wait for its own timeout.
     const cutOff = service
       .logs()
       .filter(({ msg }) => msg.includes("did not end in time; closing their connections"));

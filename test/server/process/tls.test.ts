@@ -17,7 +17,7 @@ const tlsEnv = ({ cert, key }: { cert: string; key: string }) => ({
 
 const start = (files: { cert: string; key: string }) => testService({ env: tlsEnv(files) });
 
-/** Sends a request over the agent's connection, or over a new connection if there is no agent. */
+/** Sends a request over the connection of the given HTTP agent. Without an agent, opens a new connection. */
 async function get(service: TestService, path: string, ca: Buffer, agent?: Agent) {
   const sent = request(service.url + path, { ca, ...(agent ? { agent } : { agent: false }) }).end();
   const [response] = await once(sent, "response");

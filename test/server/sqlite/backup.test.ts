@@ -31,7 +31,7 @@ function usersIn(file: string): unknown[] {
 test("copies the database of a running service, for its user only, and mentions the secret", async () => {
   const folder = testFolder();
   const file = join(folder, "copy.db");
-  // Operators run a separate process. The commands below run in the test's process.
+  // Runs this command in a separate process, as an operator does. The later commands run in the test's process.
   const result = await runServerCommand(["backup", file, "--data-dir", service.dataDir]);
   expect(result).toMatchObject({ code: 0, stderr: "" });
   expect(result.stdout).toContain(`Wrote the database to ${file} (${statSync(file).size} bytes).\n`);
@@ -39,11 +39,11 @@ test("copies the database of a running service, for its user only, and mentions 
   expect(usersIn(file)).toEqual(["ann"]);
   expect(statSync(file).mode & 0o777).toBe(0o600);
   expect(readdirSync(folder)).toEqual(["copy.db"]);
-  // The copy does not contain the secret that opens its sealed values.
+  // The copy does not contain the secret that decrypts values in the copy.
   const secret = readFileSync(join(service.dataDir, "secret"), "utf8").trim();
   expect(readFileSync(file).includes(secret)).toBe(false);
   expect(readdirSync(service.dataDir).filter((name) => name.includes("snapshot"))).toEqual([]);
-  // The service continues.
+  // The service still accepts writes.
   await service.createUser({ username: "bob", password: "hunter22" });
   expect(usersIn(file)).toEqual(["ann"]);
 });
@@ -99,7 +99,7 @@ describe.skipIf(process.platform === "win32")(
       expect(Number(needed)).toBeGreaterThan(LIMIT);
       expect(readdirSync(folder)).toEqual([]);
       expect(readdirSync(dataDir).filter((name) => name.includes("snapshot"))).toEqual([]);
-      // The service continues.
+      // The service still accepts writes.
       await full.createUser({ username: "bob", password: "hunter22" });
     });
 
@@ -145,7 +145,7 @@ test("a snapshot waits for an open transaction, and contains all of it", async (
   await client.$transaction(async (tx) => {
     await tx.user.create({ data: user("ann") });
     taken = rowsOf();
-    // A snapshot that does not wait would be done by now, since a later one of another database is.
+    // A later snapshot of another database has ended, so a snapshot that does not wait would also have ended.
     await other.rowsOf();
     await tx.user.create({ data: user("bob") });
   });

@@ -3,11 +3,11 @@ import { enroll, startApp, type TestApp, type TestUser, valuesOf } from "../http
 import type { RecordingDatabase } from "../plans/recording.ts";
 import { openRecordingSqlite } from "./queryPlans.ts";
 
-/** Rows of each list: more than twice the number of rows before the first deep page. */
+/** Number of rows of each list: more than twice the number of rows before the first deep page. */
 const ROWS = 24_050;
 const PER_PAGE = 100;
 
-/** The format of the times that the service writes. */
+/** The format in which the service writes times. */
 const TIME = "%Y-%m-%dT%H:%M:%f+00:00";
 
 let app: TestApp;
@@ -24,8 +24,8 @@ beforeAll(async () => {
   ana = await app.user("ana", "lab");
   const { uid: deviceUid } = await enroll(app, ana.tenant, "00:00:00:00:00:01");
   const now = Math.floor(app.services.now().getTime() / 1000);
-  // One statement inserts all rows, since row by row takes a hundred times as long. Two sessions share each time, so
-  // their ids decide the order.
+  // One statement inserts all rows. Separate statements would take a hundred times as long. Each time occurs in two
+  // sessions, so the ids decide their order.
   await app.services.db.$executeRaw`
     WITH RECURSIVE numbers(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < ${ROWS})
     INSERT INTO "Session" ("uid", "tenantId", "deviceUid", "username", "ipAddress", "type", "term", "startedAt", "lastSeen")
@@ -34,7 +34,9 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 
-/** Creates the same number of devices. They replace the only device, whose sessions are deleted with it. */
+/**
+ * Replaces the only device with as many devices as there were sessions. The sessions are deleted with the old device.
+ */
 async function fillDevices(): Promise<void> {
   const { db } = app.services;
   await db.device.deleteMany();
@@ -66,7 +68,7 @@ test.each(PAGES)("%s has the rows that a count from the start would select", asy
   const first = (page - 1) * PER_PAGE;
   expect(valuesOf(body, "uid")).toEqual(newestFirst.slice(first, first + PER_PAGE));
   expect(headers.get("x-total-count")).toBe(String(ROWS));
-  // No page is further than half of the list from the end that it is read from.
+  // The service reads a page from the nearer end of the list, and so skips at most half of the rows.
   const skipped = database
     .takeQueries()
     .filter(({ sql }) => sql.startsWith('SELECT "Session"."uid" AS id'))

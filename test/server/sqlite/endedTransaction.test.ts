@@ -16,7 +16,7 @@ async function open() {
 }
 
 test.each(["commit", "rollback"] as const)(
-  "after its %s, a transaction changes nothing in the next one",
+  "after its %s, a transaction changes nothing in the next transaction",
   async (end) => {
     const { adapter, notes } = await open();
     const ended = await adapter.startTransaction();
@@ -30,7 +30,7 @@ test.each(["commit", "rollback"] as const)(
     await expect(ended.createSavepoint?.("s")).rejects.toMatchObject(closed);
     await expect(ended.rollbackToSavepoint?.("s")).rejects.toMatchObject(closed);
     await expect(ended.releaseSavepoint?.("s")).rejects.toMatchObject(closed);
-    // Prisma rolls back a transaction that may have ended itself.
+    // Prisma also rolls back a transaction that may already have ended.
     await ended.rollback();
     await next.executeRaw(insert("next"));
     await next.commit();
@@ -38,7 +38,7 @@ test.each(["commit", "rollback"] as const)(
   },
 );
 
-test("a transaction that ends twice lets only one other begin", async () => {
+test("a transaction that ends twice lets only one other transaction begin", async () => {
   const { adapter, notes } = await open();
   const first = await adapter.startTransaction();
   const second = adapter.startTransaction();

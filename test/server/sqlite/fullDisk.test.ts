@@ -37,7 +37,7 @@ const keys = async (): Promise<string[]> => {
 
 test("while the disk is full, writes return 503 and reads succeed; with free space, writes succeed again", async () => {
   const created: string[] = [];
-  // SQLite handles this limit like a full disk, on any machine: SQLITE_FULL.
+  // SQLite handles this size limit like a full disk (SQLITE_FULL). The limit works on any machine.
   await pragma(`max_page_count = ${await pragma("page_count")}`);
   let refused = await makeKey("key-0");
   for (let n = 1; refused.status === 200; n += 1) {
@@ -56,7 +56,7 @@ test("while the disk is full, writes return 503 and reads succeed; with free spa
   expect((await keys()).sort()).toEqual([...created, "after"].sort());
 });
 
-test("readiness fails when writes fail, and recovers without a request but its own", async () => {
+test("readiness fails when writes fail, and recovers without other requests", async () => {
   const probed = await buildApp(app.services, app.gateway);
   onTestFinished(() => probed.close());
   await probed.register(healthPlugin, { database });
@@ -64,12 +64,12 @@ test("readiness fails when writes fail, and recovers without a request but its o
   const pass = turnableTime();
   expect(await ready()).toBe(200);
   const before = (await database.client.$queryRaw<{ n: bigint }[]>`SELECT total_changes() AS n`)[0]?.n;
-  // SQLite rejects writes, as on a disk that was remounted read-only.
+  // With this setting, SQLite rejects writes as if the disk had been remounted read-only.
   await pragma("query_only = ON");
   onTestFinished(async () => {
     await pragma("query_only = OFF");
   });
-  // Readiness tries a write again after some seconds.
+  // After a few seconds, the readiness check tries a write again.
   pass(10_000);
   expect(await ready()).toBe(503);
   expect((await makeKey("refused")).status).toBe(503);
@@ -78,7 +78,7 @@ test("readiness fails when writes fail, and recovers without a request but its o
   await pragma("query_only = OFF");
   pass(10_000);
   expect(await ready()).toBe(200);
-  // The check writes no row. The command that moves to PostgreSQL would otherwise report the row as missing.
+  // The readiness check writes no row. The command that migrates to PostgreSQL would otherwise report a missing row.
   expect((await database.client.$queryRaw<{ n: bigint }[]>`SELECT total_changes() AS n`)[0]?.n).toBe(before);
 });
 
@@ -102,14 +102,14 @@ test("a failed write counts for a while, even if smaller writes succeed", async 
     status = await make(`small-${n}`);
   }
   expect(await ready()).toBe(503);
-  // A minute passes without any other request.
+  // A minute passes without other requests.
   const pass = turnableTime();
   pass(60_000);
   expect(await ready()).toBe(200);
 });
 
 test.skipIf(process.platform === "win32")(
-  "readiness fails if a small write succeeds and a larger one does not",
+  "readiness fails if a small write succeeds and a larger write fails",
   async () => {
     const dataDir = testFolder();
     await (await openDatabase({ file: join(dataDir, "gatehouse.db") })).close();
@@ -130,7 +130,7 @@ test.skipIf(process.platform === "win32")("a restart on a full disk serves reads
   const before = await startService({ dataDir });
   const user = await before.setup();
   const { body } = await call(before, "POST /api/login", { body: user });
-  // Its write-ahead log remains, and exceeds the file limit of the next service.
+  // The write-ahead log remains after the kill. It exceeds the file size limit of the next service.
   await before.kill();
   const { size } = statSync(join(dataDir, "gatehouse.db-wal"));
   expect(size).toBeGreaterThan(64 * 1024);
@@ -158,7 +158,7 @@ test("tries few writes, regardless of the number of probes", async () => {
       client,
       tryWrite: async () => {
         tried += 1;
-        // The write outlasts the probes: a write that waits for its turn delays none of them for long.
+        // The write never ends. A write that waits for its turn must not delay a probe for long.
         await new Promise(() => {});
       },
     },

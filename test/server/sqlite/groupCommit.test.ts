@@ -7,7 +7,7 @@ import { openSqlite } from "../../../server/db/sqlite/open.ts";
 import { beginOnSqlite } from "../../../server/db/sqlite/openDatabase.ts";
 import { testFolder } from "../../support/folder.ts";
 
-/** Opens a database with a table of notes. It counts its COMMITs, which fail if `fail` is set. */
+/** Opens a database with a table of notes. `commits` counts the COMMITs, and makes them fail if `fail` is set. */
 async function open() {
   const sqlite = openSqlite(join(testFolder(), "test.db"));
   onTestFinished(() => void sqlite.close());

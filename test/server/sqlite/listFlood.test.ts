@@ -9,7 +9,7 @@ import { encodeFilter, operator, property } from "../http/testApp.ts";
 
 const CONNECTIONS = 16;
 const DEVICES = 45_000;
-/** The maximum number of searches in a device filter. None of them matches. */
+/** The maximum number of searches in a device filter. No device matches any of the searches. */
 const SEARCHES = Array.from({ length: 20 }, (_, n) =>
   property("info.pretty_name", "contains", `no system ${n}`),
 );
@@ -29,7 +29,7 @@ let metrics: string;
 let large: Owner;
 let small: Owner;
 
-/** Creates a user with a namespace of the same name. */
+/** Creates a user and a namespace with the user's name. */
 async function owner(username: string): Promise<Owner> {
   await service.createUser({ username, password: PASSWORD });
   const login = async () =>
@@ -40,7 +40,7 @@ async function owner(username: string): Promise<Owner> {
   return { username, tenant, token: ofNamespace };
 }
 
-/** Fills the namespace with devices, by one statement. The service must not run. */
+/** Fills the namespace with devices in one statement. The service must be stopped during the statement. */
 async function fill(tenant: string): Promise<void> {
   const { client, close } = await openDatabase({ file: join(dataDir, "gatehouse.db") });
   const now = new Date().toISOString();
@@ -64,7 +64,7 @@ beforeAll(async () => {
     dataDir,
     env: {
       GATEHOUSE_METRICS_ADDRESS: "127.0.0.1:0",
-      // This is half of the default, so that the lists of all connections exceed it on a fast machine too.
+      // Half of the default limit, so that the lists of all connections exceed it on a fast machine too.
       GATEHOUSE_LIST_BACKLOG: "250",
     },
   });
@@ -76,7 +76,7 @@ afterAll(async () => {
   await rm(dataDir, { recursive: true, force: true });
 });
 
-/** Requests a list repeatedly, on several connections. */
+/** Requests a list repeatedly on several connections. */
 function flood(request: string, { token }: Owner) {
   const answers: { readonly status: number; readonly retryAfter: string | null }[] = [];
   let ended = false;
@@ -97,7 +97,7 @@ function flood(request: string, { token }: Owner) {
   };
 }
 
-/** Sends other requests than lists, and expects that each of them succeeds. */
+/** Sends requests for operations other than lists, and expects that each request succeeds. */
 async function everythingElse({ username, token, tenant }: Owner, name: string): Promise<void> {
   const info = { id: "debian", pretty_name: "Debian", version: "v0.19.0", arch: "amd64", platform: "native" };
   const report = { info, identity: { mac: name }, public_key: "a key", tenant_id: tenant };
@@ -115,7 +115,7 @@ async function everythingElse({ username, token, tenant }: Owner, name: string):
   }
 }
 
-test("rejects some lists of a client that floods the service with expensive ones, and serves all other requests", async () => {
+test("rejects some lists of a client that floods the service with expensive lists, and serves all other requests", async () => {
   const { answers, count, stop } = flood(COSTLY, large);
   try {
     await expect.poll(() => count(503)).toBeGreaterThan(0);
@@ -123,7 +123,7 @@ test("rejects some lists of a client that floods the service with expensive ones
     for (let round = 0; round < 10; round += 1) {
       expect((await call(service, CHEAP, { token: small.token })).status).toBe(200);
     }
-    // Without turns, each request would wait for a list of each connection.
+    // Without taking turns, each of these requests would wait for one list of each connection.
     expect(count(200) - before).toBeLessThan((10 * CONNECTIONS) / 4);
     await everythingElse(small, "of-small");
     await everythingElse(large, "of-large");

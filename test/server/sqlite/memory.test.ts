@@ -7,8 +7,8 @@ import { testFolder } from "../../support/folder.ts";
 
 const writes = 4_000;
 
-// The test detects an adapter that keeps memory for each write or transaction. The one of libsql kept more than 20 kB
-// for each. The memory of the whole process depends on the machine.
+// The test detects a database adapter that keeps memory for each write or transaction. libsql's adapter kept more than
+// 20 kB for each. The test does not measure the whole process, whose memory depends on the machine.
 test("memory does not grow with the number of past writes and transactions", {
   timeout: 180_000,
   tags: ["long"],

@@ -21,7 +21,7 @@ const tables = migration(
    CREATE TABLE "Child" ("id" TEXT PRIMARY KEY, "parent" TEXT NOT NULL REFERENCES "Parent" ("id") ON DELETE CASCADE);`,
 );
 
-/** A migration as Prisma's engine writes it when a column of a SQLite table changes. */
+/** A migration in the form in which Prisma's engine changes a column of a SQLite table. */
 const rebuild = migration(
   "0002_rebuild",
   `PRAGMA defer_foreign_keys=ON;
@@ -124,7 +124,7 @@ test("the package's migrations create tables without broken references", () => {
   expect(sqlite.pragma("integrity_check", { simple: true })).toBe("ok");
 });
 
-/** The tables of a database with their columns, foreign keys and indexes, each ordered by name. */
+/** Returns the tables of a database with their columns, foreign keys and indexes, each sorted by name. */
 function tablesOf(sqlite: ReturnType<typeof open>) {
   const names = sqlite
     .prepare(
@@ -159,7 +159,7 @@ test("the migrations create the tables of the models", async () => {
 
 const read = (path: string) => readFileSync(new URL(`../../../server/db/${path}`, import.meta.url), "utf8");
 
-// SQLite's integers always have 64 bits; PostgreSQL's INTEGER would end in 2038.
+// SQLite integers always have 64 bits. A 32-bit INTEGER of PostgreSQL could not store times after 2038.
 test.each(["sqlite", "postgresql"])("the expiry of API keys has 64 bits on %s", (database) => {
   expect(read(`migrations/${database}/0001_initial.sql`)).toMatch(/"expiresIn" BIGINT NOT NULL/);
 });

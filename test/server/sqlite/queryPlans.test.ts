@@ -9,9 +9,12 @@ import { openRecordingSqlite } from "./queryPlans.ts";
 
 type Id = keyof Operations;
 
-/** Rows of each kind in the tested namespace. */
+/** Number of rows of each kind in the tested namespace. */
 const ROWS = 2000;
-/** Rows in another namespace. SQLite counts no rows in advance, so its plans are the same for any number. */
+/**
+ * Number of rows in another namespace. SQLite does not count rows before it plans, so its plans do not depend on this
+ * number.
+ */
 const OTHER_ROWS = 100;
 
 let app: TestApp;
@@ -31,7 +34,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 
-test("identifies a new device, and counts the pending ones, with an index alone", async () => {
+test("identifies a new device, and counts the pending devices, with an index alone", async () => {
   database.takeQueries();
   await enroll(app, ana.tenant, "00:00:00:00:00:01");
   const plans = await Promise.all(database.takeQueries().map((query) => database.planOf(query)));
@@ -63,7 +66,7 @@ test("the statistics count online devices with an index alone, and read no other
   expect(counts?.text.match(/SEARCH Device .*/g)).toEqual([expect.stringContaining("USING COVERING INDEX")]);
 });
 
-test("counts sessions, and finds those of a page, with an index alone", async () => {
+test("counts sessions, and finds the sessions of a page, with an index alone", async () => {
   database.takeQueries();
   await ana.call("getSessions", { query: { page: 3 } });
   const plans = await Promise.all(database.takeQueries().map((query) => database.planOf(query)));
@@ -125,8 +128,8 @@ describe.each(Object.entries(LISTS))("%s", (id, forms) => {
       const plan = await database.planOf(statement);
       const expected = whole !== undefined && plan.text.includes(" INDEX ") ? [whole] : [];
       expect(plan.scans, plan.text).toEqual(expected);
-      // The plan can sort the tags of one page's rows, the members of its namespaces, and the few rows that a filter
-      // found.
+      // The plan may sort the tags of a page's rows, the members of a page's namespaces, or the few rows that a filter
+      // has found.
       if (!sorted && !/^WITH |[`"]position[`"] ASC|[`"]addedAt[`"] ASC/.test(statement.sql))
         expect(plan.sorts, plan.text).toBe(false);
     }

@@ -8,7 +8,7 @@ import { migrateSqlite } from "../../../server/db/sqlite/migrate.ts";
 import { openSqlite } from "../../../server/db/sqlite/open.ts";
 import { type RecordingDatabase, recording } from "../plans/recording.ts";
 
-/** Opens a new SQLite database whose plans can be read. */
+/** Opens a new SQLite database that returns query plans. */
 export async function openRecordingSqlite(file: string): Promise<RecordingDatabase> {
   const sqlite = openSqlite(file);
   migrateSqlite(sqlite, readMigrations(migrationsFolder("sqlite")));
@@ -21,7 +21,7 @@ export async function openRecordingSqlite(file: string): Promise<RecordingDataba
   const tables = new Set(
     sqlite.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all() as string[],
   );
-  /** The table that a step reads completely, even along an index. */
+  /** Returns the table that a step reads completely, even if the step reads it through an index. */
   const scanned = (step: string): string[] => {
     const table = /^SCAN (?:main\.)?(\w+)/.exec(step)?.[1];
     return table !== undefined && tables.has(table) ? [table] : [];
@@ -36,7 +36,7 @@ export async function openRecordingSqlite(file: string): Promise<RecordingDataba
     planOf: async (query) => {
       const { rows } = await run({ ...query, sql: `EXPLAIN QUERY PLAN ${query.sql}` });
       const steps = rows.map((row) => String(row[3]));
-      // The outermost query sorts only the few rows of a page that an inner query found.
+      // If an inner query selects the rows of a page, the outermost query sorts only these few rows.
       const ofPage = steps.includes("CO-ROUTINE page");
       return {
         scans: steps.flatMap(scanned),

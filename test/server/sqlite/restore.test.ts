@@ -19,7 +19,7 @@ import { callServerCommand } from "../../support/serverCommand.ts";
 import { runServerCommand, startService, type TestService, testService } from "../../support/service.ts";
 
 const ann = { username: "ann", password: "hunter22" };
-/** A folder with a backup that contains the user ann, and with the secret of the service. */
+/** A folder that contains the service's secret and a backup. The backup contains the user ann. */
 let kept: string;
 const backup = () => join(kept, "backup.db");
 
@@ -33,7 +33,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(kept, { recursive: true }));
 
-/** Creates a data folder as an operator prepares it after a loss. */
+/** Creates a data folder as an operator prepares it after a loss of data. */
 function freshFolder(): string {
   const dataDir = testFolder();
   copyFileSync(join(kept, "secret"), join(dataDir, "secret"));
@@ -57,7 +57,7 @@ const login = async (service: TestService) => (await call(service, "POST /api/lo
 
 test("a service continues with the data of a backup", async () => {
   const dataDir = freshFolder();
-  // Operators run a separate process. The commands below run in the test's process.
+  // Runs this command in a separate process, as an operator does. The later commands run in the test's process.
   const { code, stdout, stderr } = await runServerCommand(["restore", backup(), "--data-dir", dataDir]);
   expect([code, stderr]).toEqual([0, ""]);
   expect(stdout).toContain(": 1 users, 0 namespaces, 0 devices.\n");
@@ -72,7 +72,7 @@ test("keeps the previous database, with all acknowledged writes", async () => {
   const dataDir = freshFolder();
   const first = await startService({ dataDir });
   await first.createUser({ username: "bob", password: "hunter22" });
-  // The process was killed, so the user is only in the write-ahead log.
+  // After the kill, only the write-ahead log contains the user.
   await first.kill();
   const { code, stdout } = await restore(backup(), dataDir);
   expect(code).toBe(0);
@@ -81,7 +81,7 @@ test("keeps the previous database, with all acknowledged writes", async () => {
   expect(usersIn(join(dataDir, "gatehouse.db"))).toEqual(["ann"]);
 });
 
-test("replaces and keeps a damaged database, and leaves none of its companion files to the backup", async () => {
+test("moves a damaged database and its companion files away before it restores the backup", async () => {
   const dataDir = freshFolder();
   const database = join(dataDir, "gatehouse.db");
   writeFileSync(database, "This is no database, and long enough to be taken for a header. ".repeat(50));
@@ -123,7 +123,7 @@ describe("a service on an emptied database", () => {
   });
 
   test("starts if nothing indicates earlier data", async () => {
-    // A first start that ends immediately leaves this file.
+    // A service that ends immediately at its first start leaves this empty file.
     const dataDir = testFolder();
     writeFileSync(join(dataDir, "gatehouse.db"), "");
     await (await startService({ dataDir })).stop();
@@ -194,7 +194,7 @@ describe("a rejected restore changes nothing", () => {
     [
       "a raw copy of a database in use",
       prepared((file) => writeFileSync(`${file}-wal`, "x")),
-      "Copy it with `gatehouse-server backup`",
+      "Copy the database with `gatehouse-server backup`",
     ],
   ])("for %s", async (_case, make, reason) => {
     const dataDir = freshFolder();
@@ -206,7 +206,7 @@ describe("a rejected restore changes nothing", () => {
     expect(readFileSync(join(dataDir, "gatehouse.db"), "utf8")).toBe("the present one");
   });
 
-  test("without the secret, and with another one", async () => {
+  test("without the secret, and with another secret", async () => {
     const dataDir = join(testFolder(), "data");
     mkdirSync(dataDir, { mode: 0o700 });
     const without = await restore(backup(), dataDir);

@@ -5,7 +5,7 @@ import { testFolder } from "../../support/folder.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
 import { runServerCommand, startService, type TestService, testService } from "../../support/service.ts";
 
-/** Starts another service in this process, which is expected to fail. */
+/** Tries to start another service in this process. The start is expected to fail. */
 const refusedOn = (url: string, dataDir = testFolder()) =>
   callServerCommand(["serve", "--data-dir", dataDir, "--port", "0", "--database-url", url]);
 
@@ -18,7 +18,7 @@ async function expectUntouched(service: TestService, username: string): Promise<
   expect(JSON.parse(stdout)).toMatchObject([{ username }]);
 }
 
-test("the file belongs to one process, also under another name and from another data folder", async () => {
+test("only one process can open the file, even under another name or from another data folder", async () => {
   const file = join(testFolder(), "shared.db");
   const first = await testService({ flags: ["--database-url", `file:${file}`] });
   await first.createUser({ username: "ann", password: "hunter22" });
@@ -30,10 +30,10 @@ test("the file belongs to one process, also under another name and from another 
   await expectUntouched(first, "ann");
 });
 
-test("one of several services that start together gets the file, and the others report the reason", async () => {
+test("one of several services that start together opens the file, and the other services report the reason", async () => {
   const url = `file:${join(testFolder(), "raced.db")}`;
-  // The services share a secret. A service that has the file can be restarted on another port, and then the next one
-  // gets the file.
+  // The services share a secret. `startService` can restart a service on another port. Meanwhile, another service can
+  // open the file.
   const env = { GATEHOUSE_SECRET: "a secret that all services of a test have in common" };
   const starts = await Promise.allSettled(
     [1, 2, 3].map(() => startService({ flags: ["--database-url", url], env })),
@@ -45,7 +45,7 @@ test("one of several services that start together gets the file, and the others 
   for (const reason of refused) expect(reason).toContain("is in use by another process");
 });
 
-test("after the first process is killed, the next one gets the file exclusively", {
+test("after the first process is killed, the next process opens the file exclusively", {
   tags: ["long"],
 }, async () => {
   const dataDir = testFolder();

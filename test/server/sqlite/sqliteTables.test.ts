@@ -53,7 +53,7 @@ test("returns values in the types of JSON, 64-bit numbers exactly, in batches", 
   );
   const [table] = sqliteTables(sqlite);
   if (!table) throw new Error("no table");
-  // Ids are never reused, not even the last one, whose row is deleted.
+  // Ids are never reused, not even the last id after its row has been deleted.
   expect(table.sequence).toEqual({ column: "id", last: 9 });
   expect([...rowsOf(sqlite, table, 1)]).toEqual([
     [{ id: "7", yes: true, at: "2026-01-02T03:04:05.678Z", big: "9007199254740993", x: 0.1 }],

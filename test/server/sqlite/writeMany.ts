@@ -1,5 +1,5 @@
-// The program that memory.test.ts runs in a separate process with --expose-gc. It writes rows one by one, every other
-// one in a transaction. It then prints the memory, in bytes, that each row of the second half kept.
+// memory.test.ts runs this program in a separate process with --expose-gc. The program writes rows one by one, and uses
+// a transaction for every second row. It prints how much memory, in bytes, each row of the second half kept on average.
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { user } from "../db/rows.ts";
 

@@ -9,8 +9,8 @@ declare module "vitest" {
 }
 
 /**
- * Starts one PostgreSQL server for all tests of a run. Only this project receives its address. An environment variable
- * would reach all projects.
+ * Starts one PostgreSQL server for all tests of a run. Vitest provides its address to this project only. All projects
+ * would receive an environment variable.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const server = await startPostgresql();

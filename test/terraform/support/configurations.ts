@@ -12,7 +12,7 @@ export const snake = (text: string): string =>
 /** Converts `PublicKey` to `gatehouse_public_key`. */
 export const typeOf = ({ name }: Pick<ResourceDefinition, "name">): string => `gatehouse${snake(name)}`;
 
-/** Converts inputs to a JSON configuration. Escapes texts, so that none of them is a template. */
+/** Converts inputs to a JSON configuration. Escapes texts, so that Terraform does not interpret them as templates. */
 export function configurationOf(inputs: Values): Record<string, unknown> {
   const given = Object.entries(inputs).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
@@ -33,10 +33,10 @@ function literal(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, literal(member)]));
 }
 
-/** The configuration of a resource with all inputs, and a change of each input. */
+/** A resource's configuration with all inputs, and for each input a changed value. */
 export function sampleConfiguration(definition: ResourceDefinition, world: World) {
   const { base, changes } = sampleOf(definition);
-  // Each object needs a secret of its own, also a replacement.
+  // Returns a new secret for each object, since two objects must not have the same secret.
   const secret = () => (definition.outputs.key?.choice ? { key_wo: randomUUID() } : {});
   const configured = { ...configurationOf(world.here(base)), ...secret() };
   return {

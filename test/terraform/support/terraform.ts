@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { SOURCE, type TerraformCli } from "../../../provider/terraform/source.ts";
 import { environmentWithout } from "../../support/command.ts";
 
-/** The provider as it is published. */
+/** The path of the built provider program, as it is published. */
 export const PROVIDER = fileURLToPath(
   new URL("../../../provider/dist/terraform/terraform-provider-gatehouse", import.meta.url),
 );
@@ -17,30 +17,30 @@ const isOnPath = (command: string): boolean =>
 
 export const hasTerraform = isOnPath("terraform");
 
-/** The label for test names. Without Terraform, it contains the reason for the skipped tests. */
+/** The label for test titles. If Terraform is not installed, the label contains the reason for the skipped tests. */
 export const LABEL = hasTerraform ? "Terraform" : "Terraform (skipped: there is no terraform on the PATH)";
 
 export const hasTofu = isOnPath("tofu");
 
-/** Like {@link LABEL}, for OpenTofu. */
+/** The label for tests of OpenTofu, like {@link LABEL}. */
 export const TOFU_LABEL = hasTofu ? "OpenTofu" : "OpenTofu (skipped: there is no tofu on the PATH)";
 
 /** The outcome of a command. */
 export interface Outcome {
   readonly code: number | null;
-  /** Standard output and error, in their order of arrival. */
+  /** Standard output and standard error, in the order in which the lines arrive. */
   readonly output: string;
 }
 
-/** A provider that commands attach to. */
+/** A running provider process to which Terraform commands attach. */
 export interface AttachedProvider {
-  /** The variables that commands need to attach. */
+  /** Environment variables with which commands attach to the provider. */
   readonly env: Readonly<Record<string, string>>;
   readonly pid: number;
   stop(): Promise<void>;
 }
 
-/** Starts the provider as its developers do for a debugger. */
+/** Starts the provider in debug mode, like a developer with a debugger. */
 export async function startProvider(env: Readonly<Record<string, string>>): Promise<AttachedProvider> {
   const child = spawn(PROVIDER, ["-debug"], {
     env: { ...environmentWithout("GATEHOUSE_", "TF_"), ...env },
@@ -65,15 +65,15 @@ export async function startProvider(env: Readonly<Record<string, string>>): Prom
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** A root module, and the commands on it. */
+/** A folder with a root module, and the commands that run in it. */
 export class RootModule {
   readonly folder: string;
   readonly env: Readonly<Record<string, string>>;
   readonly #command: TerraformCli["command"];
 
   /**
-   * @param env the settings of the provider, and the variables by which the program finds it
-   * @param command the program
+   * @param env the provider's settings, and the variables with which Terraform finds the provider
+   * @param command the program: terraform or tofu
    */
   constructor(
     folder: string,
@@ -112,7 +112,7 @@ export class RootModule {
         },
         ...this.env,
       },
-      // A process group of its own, as a terminal creates one.
+      // Starts the command in a separate process group, like a terminal.
       detached: true,
     });
     let output = "";
@@ -124,7 +124,7 @@ export class RootModule {
     return { child, ended, output: () => output };
   }
 
-  /** Runs a command that must succeed. */
+  /** Runs a command, and throws an error if the command fails. */
   async must(...args: readonly string[]): Promise<string> {
     const { code, output } = await this.run(...args);
     if (code !== 0) throw new Error(`${this.#command} ${args.join(" ")} ended with ${code}:\n${output}`);
@@ -135,12 +135,12 @@ export class RootModule {
     return this.must("apply", "-auto-approve", ...flags);
   }
 
-  /** Creates a plan. Returns its changes, as `address: actions`. */
+  /** Creates a plan, and returns its changes, each as `address: actions`. */
   async changes(...flags: readonly string[]): Promise<string[]> {
     return changesIn(await this.plan(...flags));
   }
 
-  /** Creates a plan. Returns it as `terraform show -json` prints it. */
+  /** Creates a plan, and returns it in the JSON format of `terraform show -json`. */
   async plan(...flags: readonly string[]): Promise<PlanJson> {
     await this.must("plan", "-out=plan", ...flags);
     return JSON.parse(await this.must("show", "-json", "plan")) as PlanJson;
@@ -175,7 +175,7 @@ interface StateFile {
   }[];
 }
 
-/** The changes of a plan, as `address: actions`. */
+/** Returns the changes in a plan, each as `address: actions`. */
 export const changesIn = ({ resource_changes: all = [] }: PlanJson): string[] =>
   all
     .filter(({ change }) => change.actions.join() !== "no-op" || change.importing !== undefined)

@@ -43,11 +43,12 @@ import {
   writeState,
 } from "./steps.ts";
 
-// Resources are planned concurrently. A program registers a resource after its dependencies, so concurrent plans are
-// independent. More concurrent plans would only wait for the one provider process.
+// Maximum number of resources that are planned at once. A program registers a resource after its dependencies, so
+// concurrent plans are independent. More concurrent plans would not be faster, since they all wait for the single
+// provider process.
 const PLANNED_AT_ONCE = 8;
 
-/** The response to a program that is about to be stopped. */
+/** Returns a promise that never resolves: the response to a program that the run is about to stop. */
 const never = (): Promise<never> => new Promise(() => {});
 
 interface DeploymentOptions
@@ -64,18 +65,21 @@ interface DeploymentOptions
 export class Deployment implements Monitor {
   readonly scope: Scope;
   readonly unsupportedUses: UnsupportedUse[] = [];
-  /** The error if the run's options do not fit the program. The run then stops. */
+  /** The error that stops the run if the options of the run do not match the program's resources. */
   misfit: EngineError | undefined;
   readonly #options: DeploymentOptions;
   readonly #context: DeploymentContext;
   readonly #planning: Limiter;
   readonly #participants: Participants;
   readonly #replace: UrnPatterns;
-  /** URNs of new resources that are excluded from this run. No resource can depend on them. */
+  /**
+   * URNs of new resources that are excluded from this run. A resource that depends on an excluded new resource causes
+   * an error.
+   */
   readonly #skipped = new Set<string>();
   #finishing: Promise<void> | undefined;
 
-  /** @throws EngineError (`target`) if a resource to be replaced is not in the state */
+  /** @throws EngineError (`target`) if the options require the replacement of a resource that is not in the state */
   constructor(options: DeploymentOptions) {
     const { snapshot, parallel, stack, project, requested } = options;
     const taken = new TakenEntries(snapshot);
@@ -130,14 +134,14 @@ export class Deployment implements Monitor {
         stop.stop("failed");
         return undefined;
       }
-      // A preview continues, to report all errors at once.
+      // A preview continues after an error, so that it reports all errors at once.
       return { urn: goal.urn, id: "", outputs: mapProps(goal.props, () => UNKNOWN) };
     }
   }
 
   /**
-   * Stores the entry of the provider that all dynamic resources of the stack belong to. It contains the
-   * configuration.
+   * Stores the state entry of the provider instance for all dynamic resources of the stack. The entry contains the
+   * configuration of the stack.
    */
   async #useDefaultProvider(): Promise<void> {
     const { stack, project, config } = this.#options;
@@ -156,7 +160,7 @@ export class Deployment implements Monitor {
     writeState(this.#context, [{ put: key, state }]);
   }
 
-  /** Returns the response to a registration that needs no provider, or the plan for another registration. */
+  /** Returns the response if the registration of a resource needs no provider; otherwise the plan for the resource. */
   async #begin(goal: Goal, step: Writable<Step>): Promise<ResourcePlan | Registered> {
     const { taken, log, recreate } = this.#context;
     const old = taken.take(goal);
@@ -171,7 +175,7 @@ export class Deployment implements Monitor {
     return this.#plan(goal, old, recreating, step);
   }
 
-  /** Keeps an existing resource that is excluded from this run, with its URN in the state. */
+  /** Keeps an existing resource that is excluded from this run. The resource keeps the URN that it has in the state. */
   #leave(old: Entry, step: Step): Registered {
     const { urn, id = "", outputs = {} } = old.state;
     this.#context.log.step({ ...step, op: "same", urn, ...(id && { id }) });
@@ -248,7 +252,10 @@ export class Deployment implements Monitor {
     await deleteAll(this.#context, condemned, replaced);
   }
 
-  /** Adds the resource before and after to every step of a dry run. A dry run does not change the snapshot. */
+  /**
+   * Adds the values of the resource before and after the change to every step of a dry run. The snapshot still contains
+   * the values before, since a dry run does not change the snapshot.
+   */
   addValues(): void {
     const { log, snapshot, taken } = this.#context;
     const left = new Map(taken.left().map(({ state }) => [objectKey(state), state]));
@@ -277,10 +284,13 @@ function describePlan(plan: ResourcePlan, step: Writable<Step>): void {
   else if (plan.old?.state.id) step.id = plan.old.state.id;
 }
 
-// An old object that is not deleted yet has the same URN as its replacement.
+// The key needs the id, because an old object that is not deleted yet has the same URN as its replacement.
 const objectKey = ({ urn, id = "" }: Pick<ResourceState, "urn" | "id">) => `${urn} ${id}`;
 
-/** A plan that a run must follow. The program could declare other resources in the run than in its preview. */
+/**
+ * A plan that a run must follow. The check is required because a program can declare different resources in the preview
+ * and in the run.
+ */
 export class HeldPlan {
   readonly #steps = new Map<string, Step>();
 
@@ -290,14 +300,17 @@ export class HeldPlan {
     for (const step of steps) if (!this.#steps.has(step.urn)) this.#steps.set(step.urn, step);
   }
 
-  /** @throws EngineError (`not_planned`) if the step differs from the plan in a known value */
+  /**
+   * @throws EngineError (`not_planned`) if the step differs from the plan, except in values that were unknown in the
+   * plan
+   */
   require(step: Step): void {
     if (step.type === STATE_IDENTITY_TYPE) return;
     const planned = this.#steps.get(step.urn);
     if (!planned) throw misfit(`${step.op} is not in the plan`);
     const isOpen = planned.fields.some((field) => hasUnknown(field.new));
     if (planned.op !== step.op && !(isOpen && (step.op === "same" || step.op === "update"))) {
-      throw misfit(`the plan has ${planned.op}, but the run needs ${step.op}`);
+      throw misfit(`the plan has ${planned.op}, but the run requires ${step.op}`);
     }
     const changed = new Set(step.fields.map(({ path }) => path));
     const left = planned.fields.find(({ path }) => !changed.has(path));
@@ -309,11 +322,11 @@ export class HeldPlan {
     }
   }
 
-  /** @throws EngineError (`not_planned`) if the plan keeps the resource */
+  /** @throws EngineError (`not_planned`) if the plan does not delete or replace the resource */
   requireDeletion(urn: string): void {
     const planned = this.#steps.get(urn);
     if (planned && planned.op !== "delete" && planned.op !== "replace") {
-      throw misfit(`the plan has ${planned.op}, but the run needs delete`);
+      throw misfit(`the plan has ${planned.op}, but the run requires delete`);
     }
   }
 }
@@ -323,7 +336,9 @@ const misfit = (what: string) =>
 
 const notAs = ({ path }: FieldChange) => misfit(`${path} differs from the plan`);
 
-/** Returns the planned change of an object that contains a field and is not fully known yet. */
+/**
+ * Returns the planned change of a field's parent object if some values of the parent object were unknown in the plan.
+ */
 const unknownAbove = (fields: readonly FieldChange[], path: string) =>
   fields.find((field) => path.startsWith(`${field.path}.`) && hasUnknown(field.new));
 

@@ -10,12 +10,18 @@ import {
 import type { Entry, Snapshot } from "../../state/snapshot.ts";
 import type { Goal } from "../program/monitorServer.ts";
 
-/** Selects the resources that take part in a run. Call its methods for a resource after the resources it refers to. */
+/**
+ * Selects the resources that take part in a run. Call the methods for a resource after all resources that the resource
+ * refers to.
+ */
 export class Participants {
   readonly #options: TargetOptions;
   readonly #targets: UrnPatterns;
   readonly #excludes: UrnPatterns;
-  /** URNs of the evaluated resources that are targets or excluded, and of their evaluated dependents. */
+  /**
+   * URNs of the evaluated resources that match `target` or `exclude`, and of their dependents if the options include
+   * dependents.
+   */
   readonly #found = new Set<string>();
 
   constructor(options: TargetOptions) {
@@ -39,8 +45,8 @@ export class Participants {
   }
 
   /**
-   * Returns true if a resource takes part in an update. The stack's root and the identity of its state always take
-   * part.
+   * Returns true if a resource takes part in an update. The stack's root resource and the resource that identifies the
+   * state always take part.
    */
   updates(urn: string, refs: readonly string[]): boolean {
     const included = this.includes(urn, refs);
@@ -48,8 +54,8 @@ export class Participants {
   }
 
   /**
-   * Divides entries of a state into entries to delete and entries to keep. Dependents of a deleted target are
-   * deleted.
+   * Divides the entries of a state into entries to delete and entries to keep. The entries to delete include the
+   * dependents of deleted targets.
    */
   divide(entries: readonly Entry[], all: Snapshot): { condemned: Entry[]; staying: Entry[] } {
     const deletable = this.#deletable(all.entries().map(({ state }) => state));
@@ -107,7 +113,9 @@ function withDependencies(ordered: readonly ResourceState[], start: ReadonlySet<
   return reached;
 }
 
-/** Assigns the entries of the state to the program's resources, by URN or former URN. */
+/**
+ * Assigns the entries of the state to the resources of the program, by the current or a former URN of each resource.
+ */
 export class TakenEntries {
   readonly #snapshot: Snapshot;
   readonly #olds = new Map<string, Entry>();
@@ -116,8 +124,8 @@ export class TakenEntries {
   readonly #kept = new Map<string, Entry>();
   readonly #taken = new Set<string>();
   /**
-   * The URNs of resources that were found by a former URN: current URNs by former ones, and former URNs by current
-   * ones.
+   * URNs of resources that were found in the state by a former URN. `#byFormer` has the current URN for each former
+   * URN, and `#formerUrns` the former URN for each current URN.
    */
   readonly #byFormer = new Map<string, string>();
   readonly #formerUrns = new Map<string, string>();
@@ -129,7 +137,10 @@ export class TakenEntries {
     for (const entry of entries) if (!entry.state.delete) this.#olds.set(entry.state.urn, entry);
   }
 
-  /** Returns the URN in the state of a resource that has a new URN in the program. */
+  /**
+   * Returns the former URN of a resource whose URN in the program differs from the URN in the state; undefined for
+   * other resources.
+   */
   formerUrn(urn: string): string | undefined {
     return this.#formerUrns.get(urn);
   }
@@ -139,7 +150,8 @@ export class TakenEntries {
   }
 
   /**
-   * Takes the entry of a resource that the program registers; undefined if the state has none.
+   * Takes the state entry of a resource that the program registers. Returns undefined if the state has no entry for the
+   * resource.
    * @throws Error if the URN or a former URN belongs to another resource
    */
   take({ urn, aliases }: Goal): Entry | undefined {
@@ -150,7 +162,7 @@ export class TakenEntries {
     const other = this.#byFormer.get(urn);
     if (other) {
       throw new Error(
-        `its URN ${urn} is already claimed by an alias of ${other}; rename the resource, or remove the alias`,
+        `its URN ${urn} is already assigned to an alias of ${other}; rename the resource, or remove the alias`,
       );
     }
     const found = [urn, ...aliases].find((candidate) => this.#olds.has(candidate));
@@ -158,7 +170,7 @@ export class TakenEntries {
     if (found !== urn) this.#takeFormer(urn, found);
     const { key, state } = this.#olds.get(found) as Entry;
     this.#taken.add(key);
-    // An earlier step of this run may have changed the entry.
+    // Reads the entry again, since an earlier step of this run may have changed the entry.
     return { key, state: this.#snapshot.get(key) ?? state };
   }
 
@@ -180,7 +192,7 @@ export class TakenEntries {
     if (former) this.#snapshot.rename(former, urn);
   }
 
-  /** Takes the entry of a resource that programs do not register, such as the default provider. */
+  /** Takes the state entry of a resource that programs do not register, such as the default provider. */
   takeUrn(urn: string): { key: string; state: ResourceState | undefined } {
     const old = this.#olds.get(urn);
     const key = old?.key ?? this.#snapshot.newKey();
@@ -188,7 +200,10 @@ export class TakenEntries {
     return { key, state: old?.state };
   }
 
-  /** Records the new state of a resource, with a new key if it has no old entry. Returns the key. */
+  /**
+   * Records the new state of a resource, and returns the key of its entry. A resource without an old entry gets a new
+   * key.
+   */
   keep(urn: string, old: Pick<Entry, "key"> | undefined, state: ResourceState): string {
     const key = old?.key ?? this.#snapshot.newKey();
     this.#taken.add(key);

@@ -15,7 +15,7 @@ import type { Goal } from "../program/monitorServer.ts";
 import type { KnownObject, ProviderDiff, ProviderProcess } from "../program/providerProcess.ts";
 import type { TakenEntries } from "./participants.ts";
 
-/** The reason for a replacement if replaceOnChanges is `*` and the object has initialization errors. */
+/** The replacement key that is reported if replaceOnChanges contains `*` and the object has initialization errors. */
 const INIT_ERROR_KEY = "#initerror";
 
 export type ResourcePlan =
@@ -29,8 +29,8 @@ export type ResourcePlan =
       /** The inputs that force the replacement. */
       readonly keys: readonly string[];
       /**
-       * Dependents that are deleted before the old object, dependencies first; undefined to create the new object
-       * first.
+       * Dependents to delete before the old object, in the order of their creation. Undefined if the new object is
+       * created before the old object is deleted.
        */
       readonly deleteFirst: readonly Entry[] | undefined;
     };
@@ -55,7 +55,7 @@ interface PlanInput {
   readonly replaceRequested: boolean;
 }
 
-/** @throws Error if an input is invalid; ProtectedError */
+/** @throws Error if an input is invalid; ProtectedError if a protected resource would be replaced */
 export async function planResource(input: PlanInput): Promise<ResourcePlan> {
   const { provider, goal, old } = input;
   if (wantsImport(goal, old)) {
@@ -69,7 +69,7 @@ export async function planResource(input: PlanInput): Promise<ResourcePlan> {
   const wanted = ignoreChanges(goal.props, oldInputs, goal.ignoreChanges);
   const inputs = await provider.check(goal, oldInputs, wanted);
   if (input.replaceRequested || old.state.taint === true) {
-    // The result is unused. The call lets the provider know the object that it will replace.
+    // The result is not used. The provider needs this call to receive the object that it will replace.
     await provider.diff(goal, old.state, inputs);
     return replacement(input, old, ["id"], false);
   }
@@ -94,7 +94,7 @@ async function replacement(
   if (goal.importId !== "") {
     const why = keys.length > 0 ? ` (because of ${keys.join(", ")})` : "";
     throw new Error(
-      `it was imported and would be replaced${why}; remove the option import, or revert the change`,
+      `it is an imported resource, and the run would replace it${why}; remove the option import, or revert the change`,
     );
   }
   const inputs = await provider.check(goal, {}, goal.props);
@@ -104,8 +104,8 @@ async function replacement(
 }
 
 /**
- * Returns the dependents that must be deleted before `root`, dependencies first. A dependent must be deleted if a
- * change of the properties that it gets from a deleted resource would replace it.
+ * Returns the dependents that must be deleted before `root`, in the order of their creation. A dependent must be
+ * deleted if it reads properties of a deleted resource, and a change of these properties would replace the dependent.
  */
 async function dependentReplacements(input: PlanInput, root: Entry): Promise<Entry[]> {
   const live = input.snapshot.entries().filter((entry) => !entry.state.delete);
@@ -162,7 +162,8 @@ async function planImport(
   old: Entry | undefined,
 ): Promise<ImportPlan> {
   const id = goal.importId;
-  // For an import the provider gets only the id. A dynamic provider also needs its code to read the object.
+  // For an import, the provider receives only the id of the object. A dynamic provider also receives its serialized
+  // code.
   const code: Props = { [PROVIDER_KEY]: goal.props[PROVIDER_KEY] ?? null };
   const found = await provider.read(goal, { id, inputs: goal.props, outputs: code });
   if (!found) throw new Error(`it cannot be imported: no object has the id "${id}"`);
@@ -190,7 +191,7 @@ async function requireAgreement(
   if (!diff.changes) return;
   const fields = changedFields(existing, inputs).filter(({ path }) => {
     const [key = ""] = path.split(".");
-    // A preview does not know all inputs yet. The run compares them.
+    // Skips inputs that are unknown in a preview. The run compares these inputs later.
     return key !== PROVIDER_KEY && !containsUnknown(inputs[key]);
   });
   if (fields.length === 0 && containsUnknown(inputs)) return;
@@ -219,7 +220,7 @@ export function ignoreChanges(inputs: Props, oldInputs: Props, ignored: readonly
   return result;
 }
 
-/** Returns the properties that force a replacement, from the provider and from the option replaceOnChanges. */
+/** Returns the properties that force a replacement, according to the provider and the option replaceOnChanges. */
 function replaceKeys(
   diff: ProviderDiff,
   paths: readonly string[],

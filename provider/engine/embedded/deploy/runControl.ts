@@ -6,7 +6,10 @@ import type { TakenEntries } from "./participants.ts";
 
 type StopReason = "failed" | "cancelled" | "unsupported";
 
-/** Stops a run once: the run starts no more work, but finishes the work in flight. */
+/**
+ * Stops a run: a stopped run starts no more work, but finishes the work in flight. Only the first reason to stop
+ * counts.
+ */
 export class StopSwitch {
   #reason: StopReason | undefined;
   readonly #stopped = Promise.withResolvers<void>();
@@ -38,7 +41,7 @@ export class StopSwitch {
   }
 }
 
-/** Runs at most `size` functions at once. Others wait in order. */
+/** Runs at most `size` functions at once. Further functions wait and start in the order of the calls. */
 export class Limiter {
   readonly #size: number;
   #running = 0;
@@ -68,7 +71,7 @@ export interface DeletionContext {
   readonly stop: StopSwitch;
   readonly limiter: Limiter;
   readonly dryRun: boolean;
-  /** URNs of the resources that this run deletes. Deletions add their URNs. */
+  /** URNs of the resources that this run deletes. Each deletion adds the URN of its resource to this set. */
   readonly deleted: Set<string>;
   /** Returns the reason why a resource must not be deleted in this run; undefined if it may be deleted. */
   readonly refuse: (urn: string) => string | undefined;
@@ -76,9 +79,12 @@ export interface DeletionContext {
 
 export interface DeploymentContext extends DeletionContext {
   readonly taken: TakenEntries;
-  /** The steps of replacements, by URN. Their old objects are deleted. */
+  /** The steps of replacements, by URN. The run deletes the old objects of these steps. */
   readonly replaced: Map<string, Step>;
-  /** URNs of resources that were deleted because they depend on a replaced resource. They are created again. */
+  /**
+   * URNs of resources that this run deleted because they depend on a replaced resource. The run creates these resources
+   * again.
+   */
   readonly recreate: Set<string>;
   /** The reference to the default provider; empty before the first dynamic resource. */
   providerRef: string;

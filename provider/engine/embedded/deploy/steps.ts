@@ -33,8 +33,8 @@ export function reportUntouched(log: RunLog, entries: readonly Entry[]): void {
 }
 
 /**
- * Deletes resources, each after its dependents, as many at once as the limiter allows.
- * @param replaced the steps of replacements, by URN. The deletions of their old objects have no separate steps.
+ * Deletes resources concurrently, each after its dependents. The limiter restricts the number of concurrent deletions.
+ * @param replaced the steps of replacements, by URN. The deletion of an old object is part of the replacement's step.
  */
 export async function deleteAll(
   context: DeletionContext,
@@ -53,7 +53,8 @@ export async function deleteAll(
     if (known) return known;
     const step = steps.get(entry) as Writable<Step>;
     const skip = (): false => {
-      // The step of a replacement remains, since the new object exists. The next run deletes the old object.
+      // Removes the step of a skipped deletion. The step of a replacement remains, since the new object exists, and the
+      // next run deletes the old object.
       if (step.op === "delete" && step.error === undefined) log.drop(step);
       return false;
     };
@@ -71,7 +72,7 @@ export async function deleteAll(
   await Promise.all(condemned.map(remove));
 }
 
-/** Returns the steps of deletions. A resource that must not be deleted fails and stops the run. */
+/** Returns the steps of deletions. If a resource must not be deleted, its step fails and the run stops. */
 function announce(
   context: DeletionContext,
   condemned: readonly Entry[],
@@ -97,7 +98,7 @@ function announce(
   return steps;
 }
 
-// The old object of a replacement was checked before the new object was created.
+// The old object of a replacement is not checked again, since the run checked it before it created the new object.
 function refusal(context: DeletionContext, state: ResourceState): Error | undefined {
   if (state.protect && !state.delete && !state.pendingReplacement)
     return new ProtectedError("it is protected and would be deleted", state.urn);
@@ -106,7 +107,8 @@ function refusal(context: DeletionContext, state: ResourceState): Error | undefi
 }
 
 /**
- * Deletes one object and applies the mutation. On failure, sets the error of `step`, stops the run and returns false.
+ * Deletes one object and applies the mutation to the snapshot. On failure, sets the error of `step`, stops the run and
+ * returns false.
  */
 async function deleteEntry(
   context: DeletionContext,
@@ -170,7 +172,10 @@ export function registerComponent(
   return { urn: goal.urn, id: "", outputs: goal.props };
 }
 
-/** Executes a plan. Returns undefined if the plan fails, or if the run stops before it. */
+/**
+ * Executes the plan of a resource. Returns undefined if the deletion of dependents fails, or if the run stops before
+ * the plan starts.
+ */
 export async function executePlan(
   context: DeploymentContext,
   goal: Goal,
@@ -183,7 +188,8 @@ export async function executePlan(
     return undefined;
   return context.limiter.run(async () => {
     if (context.stop.reason) {
-      if (deletesFirst) step.error = "stopped between its deletion and its creation";
+      if (deletesFirst)
+        step.error = "the run stopped after the old object was deleted and before the new object was created";
       return undefined;
     }
     const finish = context.log.start(step.op, step);
@@ -202,8 +208,8 @@ export async function executePlan(
 }
 
 /**
- * Deletes an object and its dependents before its replacement. Returns false if a deletion fails, or if the run
- * stops.
+ * Deletes an object and its dependents before the new object of a replacement is created. Returns false if a deletion
+ * fails, or if the run stops.
  */
 async function deleteFirst(
   context: DeploymentContext,
@@ -212,7 +218,8 @@ async function deleteFirst(
   step: Writable<Step>,
 ): Promise<boolean> {
   const entries = [...dependents, old];
-  // All URNs are added first, since an object that is deleted with another object (`deletedWith`) precedes that object.
+  // Adds all URNs before the first deletion: with `deletedWith`, the deletion of an object depends on a later URN of
+  // this list.
   for (const { state } of entries) context.deleted.add(state.urn);
   for (const entry of entries) {
     if (context.stop.reason) return false;
@@ -224,7 +231,7 @@ async function deleteFirst(
   return true;
 }
 
-/** Records a resource in the state without a call of its provider, for an unchanged object or in a dry run. */
+/** Records a resource in the state without calling the provider, for an unchanged object or in a dry run. */
 function settle(context: DeploymentContext, goal: Goal, plan: ResourcePlan): Registered {
   const { id, outputs } = expected(goal, plan);
   const found = { inputs: plan.inputs, outputs, id };
@@ -257,7 +264,10 @@ async function importObject(
   return { urn: goal.urn, id, outputs };
 }
 
-/** @throws the provider's error, after the state contains the object that the provider created or changed */
+/**
+ * @throws the provider's error. The state then already contains an object that the provider created or changed before
+ * the error.
+ */
 async function createOrUpdate(
   context: DeploymentContext,
   goal: Goal,
@@ -272,7 +282,8 @@ async function createOrUpdate(
   const pending = newState(goal, providerRef, before, old, true);
   const operation = await snapshot.begin(old ? "updating" : "creating", pending);
   const result = await callProvider(provider, goal, inputs, updated).catch(async (error: unknown) => {
-    // Without a response the result of the operation is unknown, so it remains pending.
+    // If the provider exited without a response, the result of the operation is unknown, so the operation remains
+    // pending.
     if (!(error instanceof ProviderExitedError)) await snapshot.end(operation, []);
     throw error;
   });
@@ -315,7 +326,7 @@ function retired({ snapshot }: DeploymentContext, old: Entry | undefined): Mutat
   return [now.pendingReplacement ? { drop: old.key } : { put: old.key, state: { ...now, delete: true } }];
 }
 
-/** An object as the provider or the program describes it. */
+/** The values of an object that the provider returned, or that the program declares. */
 interface ObjectState {
   readonly id?: string;
   readonly inputs: Props;
@@ -368,7 +379,7 @@ export function keepState(
   if (!old || !equal(asValue(old.state), asValue(state))) writeState(context, [{ put, state }]);
 }
 
-/** Makes changes of the state that need no provider. A dry run only records that the state would change. */
+/** Applies changes to the state without calling a provider. A dry run only records that the state would change. */
 export function writeState({ snapshot, dryRun }: DeploymentContext, mutations: readonly Mutation[]): void {
   if (dryRun) snapshot.wouldChange();
   else snapshot.change(mutations);

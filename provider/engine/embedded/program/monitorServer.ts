@@ -34,16 +34,18 @@ export interface Goal {
   readonly retainOnDelete: boolean;
   readonly deletedWith: string;
   readonly customTimeouts: CustomTimeouts;
-  /** Id of an existing object to import; empty for none. */
+  /** Id of the existing object to import; empty if the program imports no object. */
   readonly importId: string;
-  /** Former URNs, in the order of their lookup. */
+  /** Former URNs of the resource, in the order in which the engine searches them in the state. */
   readonly aliases: readonly string[];
 }
 
 export interface Scope {
   readonly stack: string;
   readonly project: string;
-  /** Returns the former URN of a registered resource that was found by an alias. */
+  /**
+   * Returns the former URN of a registered resource that the engine found by an alias; undefined for other resources.
+   */
   aliasOf(urn: string): string | undefined;
 }
 
@@ -92,8 +94,8 @@ function customTimeouts(given: RegisterResourceRequest.CustomTimeouts | undefine
 type Named = Pick<Goal, "type" | "name" | "parent">;
 
 /**
- * Returns the URNs of the aliases. If the parent was found by an alias, also the URNs that result from its former
- * URN.
+ * Returns the URNs of the aliases. If the engine found the parent by an alias, the result includes the URNs that
+ * contain the former type and name of the parent.
  */
 function aliasUrns(request: RegisterResourceRequest, scope: Scope, own: Named): string[] {
   const given = [
@@ -104,7 +106,8 @@ function aliasUrns(request: RegisterResourceRequest, scope: Scope, own: Named): 
   if (!parentAlias) return [...new Set(given)];
   const inherited = (type: string, name: string): string => {
     const parentName = urnName(own.parent);
-    // If the child's name begins with the parent's name, it presumably changed together with the parent's name.
+    // If the child's name begins with the parent's name, the child's former name presumably began with the parent's
+    // former name.
     const oldName = name.startsWith(parentName) ? urnName(parentAlias) + name.slice(parentName.length) : name;
     return makeUrn(scope.stack, scope.project, parentAlias, type, oldName);
   };
@@ -158,18 +161,18 @@ export function goalReferences(goal: Goal): string[] {
 
 const isNested = (path: string): boolean => path !== "*" && /[.[\]*"]/.test(path);
 
-/** The response to a program about a registered resource. */
+/** The response to a program that registered a resource. */
 export interface Registered {
   readonly urn: string;
   readonly id: string;
   readonly outputs: Props;
-  /** True for a resource that is excluded from the run. Its values are unknown. */
+  /** True for a resource that is excluded from the run. The values of this resource are unknown. */
   readonly unknown?: boolean;
 }
 
 export interface Monitor {
   readonly scope: Scope;
-  /** Resolves when the resource exists, and never if the run is stopping. */
+  /** Registers a resource. The promise resolves when the object exists, and never resolves if the run stops. */
   register(goal: Goal, uses: readonly UnsupportedUse[]): Promise<Registered>;
   registerOutputs(urn: string, outputs: Props): void;
   finished(): Promise<void>;
@@ -179,12 +182,13 @@ export interface Monitor {
 /** The gRPC server that a program and the provider's process connect to. */
 export interface MonitorServer {
   readonly address: string;
-  /** Handles the registrations. If undefined, the server accepts only log messages. */
+  /** The handler for the registrations of resources. If undefined, the server accepts only log messages. */
   monitor: Monitor | undefined;
   close(): void;
 }
 
-// The list includes features that this engine rejects. Otherwise the SDK would advise users to update their CLI.
+// The features that the server reports to the SDK, including features that this engine rejects. If a feature is
+// missing, the SDK advises users to update the CLI.
 const FEATURES = [
   "secrets",
   "resourceReferences",
@@ -205,9 +209,9 @@ const FEATURE_NUMBERS = FEATURES.map((name) => {
 });
 
 /**
- * Maximum number of waiting requests of one connection, in addition to the requests in progress. A program can send ten
- * thousand requests at once, which would need a gigabyte. No accepted request waits for a request that is not accepted,
- * since a program registers a resource after its dependencies.
+ * Maximum number of waiting requests of one connection, in addition to the requests in progress. Without a limit, a
+ * program could send ten thousand requests at once, which need a gigabyte of memory. The limit cannot cause a deadlock:
+ * a program registers a resource after its dependencies, so no accepted request waits for a later request.
  */
 const REQUESTS_WAITING = 100;
 
@@ -304,7 +308,7 @@ function engineService(log: RunLog): object {
   return {
     log({ request }: Call<LogRequest>, done: Done<unknown>) {
       const severity = (["debug", "info", "warning", "error"] as const)[request.getSeverity()] ?? "info";
-      // Debug messages of the SDK contain whole resources, so they are not logged.
+      // The engine does not log debug messages of the SDK, since these messages contain complete resources.
       if (!request.getEphemeral() && severity !== "debug") {
         log.diagnostic({ severity, message: request.getMessage(), urn: request.getUrn() || undefined });
       }
@@ -323,7 +327,8 @@ function engineService(log: RunLog): object {
       done(null, empty());
     },
     requirePulumiVersion(_call: unknown, done: Done<unknown>) {
-      // All versions are accepted, since a program cannot require a newer version than its SDK.
+      // The server accepts every required version, since a program cannot require a newer version than the version of
+      // its SDK.
       done(null, new engineProto.RequirePulumiVersionResponse());
     },
   };

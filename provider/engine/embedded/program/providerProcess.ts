@@ -11,13 +11,13 @@ import type { RunLog } from "../../runLog.ts";
 import { equal, type Known, markSecrets, type Props, plainProps } from "../../value.ts";
 import { type ProcessSettings, type SdkProcess, startSdkProcess } from "./sdkProcess.ts";
 
-/** Limits for messages, in bytes. The default of 4 MB is too small for large programs. */
+/** Maximum sizes of gRPC messages, in bytes. The default of 4 MB is too small for large programs. */
 export const MESSAGE_LIMITS = {
   "grpc.max_receive_message_length": 400 * 1024 * 1024,
   "grpc.max_send_message_length": 400 * 1024 * 1024,
 };
 
-/** Maximum number of output lines in an error. */
+/** Maximum number of output lines in the error message for a process that exits. */
 const LAST_LINES = 50;
 
 /** Thrown if a provider created or changed an object, but the initialization of the object failed. */
@@ -33,7 +33,7 @@ export class InitFailedError extends Error {
   }
 }
 
-/** Thrown if the process exits during a call. The state of the object is then unknown. */
+/** Thrown if the provider's process exits during a call. The state of the object is then unknown. */
 export class ProviderExitedError extends Error {
   constructor() {
     super("The dynamic provider's process exited before it responded.");
@@ -45,7 +45,7 @@ export interface Target {
   readonly type: string;
 }
 
-/** An object in the state or in the program. */
+/** The known values of an object, from the state or from the program. */
 export interface KnownObject extends Known {
   readonly id?: string;
 }
@@ -66,8 +66,8 @@ type Client = InstanceType<typeof rpc.ResourceProviderClient>;
 type Done<Answer> = (error: grpc.ServiceError | null, answer: Answer) => void;
 
 /**
- * The SDK's process that runs the dynamic providers of a program. `start` or the first call starts it. Properties
- * have no secret markers in requests and responses, except in the result of `check`.
+ * A process of the Pulumi SDK that runs the dynamic providers of a program. `start` or the first call of another method
+ * starts the process. Requests and responses contain secrets as plain values. Only the result of `check` marks secrets.
  */
 export class ProviderProcess {
   readonly #settings: ProcessSettings;
@@ -83,10 +83,13 @@ export class ProviderProcess {
     this.#log = log;
   }
 
-  /** Starts the process once. @throws EngineError (`provider`) if it does not start; ProjectError without an SDK */
+  /**
+   * Starts the process. Later calls have no effect.
+   * @throws EngineError (`provider`) if the process does not start; ProjectError if the SDK is not installed
+   */
   start(): Promise<Client> {
     this.#client ??= this.#startClient();
-    // A run can end before the process is ready, so the rejection needs a handler.
+    // Handles a rejection that no caller awaits, since a run can end before the process is ready.
     this.#client.catch(() => {});
     return this.#client;
   }
@@ -97,7 +100,7 @@ export class ProviderProcess {
     await this.#process?.stop();
   }
 
-  /** Validates and completes inputs. Secrets keep their markers. @throws Error with all invalid inputs */
+  /** Validates inputs and adds default values. The result marks secrets. @throws Error with all invalid inputs */
   async check(target: Target, oldInputs: Props, news: Props): Promise<Props> {
     const request = named(new proto.CheckRequest(), target);
     request.setOlds(sent(oldInputs));
@@ -111,7 +114,10 @@ export class ProviderProcess {
     return markSecrets(fromStruct(answer.getInputs()), news);
   }
 
-  /** Compares an object with the inputs of a program. If the provider reports no result, compares only the inputs. */
+  /**
+   * Returns whether an update or a replacement is needed, according to the provider. If the provider does not report
+   * whether the object changes, the method compares the old and the new inputs.
+   */
   async diff(target: Target, old: KnownObject, news: Props): Promise<ProviderDiff> {
     const request = changing(new proto.DiffRequest(), target, old, news);
     const answer = await this.#call<wire.DiffResponse>((client, done) => client.diff(request, done));
@@ -125,7 +131,10 @@ export class ProviderProcess {
     };
   }
 
-  /** @throws InitFailedError if the object was created but its initialization failed; ProviderExitedError */
+  /**
+   * @throws InitFailedError if the object was created but its initialization failed; ProviderExitedError if the process
+   * exits during the call
+   */
   async create(target: Target, inputs: Props): Promise<{ id: string; outputs: Props }> {
     const request = named(new proto.CreateRequest(), target);
     request.setProperties(sent(inputs));
@@ -141,7 +150,7 @@ export class ProviderProcess {
     return { outputs: fromStruct(answer.getProperties()) };
   }
 
-  /** Reads an object; undefined if it no longer exists. */
+  /** Reads an object. Returns undefined if the object no longer exists. */
   async read(target: Target, old: KnownObject): Promise<ReadResult | undefined> {
     const request = named(new proto.ReadRequest(), target);
     request.setId(old.id ?? "");
@@ -189,7 +198,7 @@ export class ProviderProcess {
     return client;
   }
 
-  /** Starts the process, which prints its port on the first line. */
+  /** Starts the process. The process prints its port on the first line of output. */
   async #port(): Promise<string> {
     const { project, env } = this.#settings;
     const log = this.#log;

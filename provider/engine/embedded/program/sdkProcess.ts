@@ -13,9 +13,15 @@ import type { RunLog } from "../../runLog.ts";
 const GRACE = 2000;
 
 export interface SdkProcess {
-  /** Resolves with the exit code, 128 for a signal, after the process has exited and its output was read. */
+  /**
+   * Resolves with the exit code after the process has exited and all output was read. The exit code is 128 if a signal
+   * ended the process.
+   */
   readonly exited: Promise<number>;
-  /** Ends the process and its descendants with SIGTERM, then with SIGKILL. Resolves after the exit. */
+  /**
+   * Sends SIGTERM to the process and its descendants, and SIGKILL if they do not exit in time. Resolves after the
+   * process has exited.
+   */
   stop(): Promise<void>;
 }
 
@@ -27,9 +33,9 @@ export interface ProcessSettings {
 }
 
 interface SdkProcessOptions {
-  /** Directory of the program whose SDK to use. */
+  /** Directory of the Pulumi program, which contains the installed SDK. */
   readonly programFolder: string;
-  /** Path of the script in the SDK's directory. */
+  /** Path of the script, relative to the directory of the SDK. */
   readonly script: string;
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
@@ -38,13 +44,14 @@ interface SdkProcessOptions {
   readonly onStderr: (line: string) => void;
 }
 
-// Compiled modules, even if this module is not compiled. Otherwise each process would have to strip the types.
+// Options that load two modules before the script. The modules are always the compiled files, since each process would
+// have to strip the types of TypeScript files.
 const LOADED_FIRST = ["watchdog", "sdkShortcuts"].map(
   (name) => `--import=${pathToFileURL(packageFile(`dist/engine/embedded/program/${name}.js`)).href}`,
 );
 
 /**
- * Starts a script of the SDK in a separate process group. The script ends when this process ends, even by SIGKILL.
+ * Starts a script of the SDK in a separate process group. The script exits when this process exits, even after SIGKILL.
  * @throws ProjectError if no SDK is installed in the program's directory
  */
 export function startSdkProcess(options: SdkProcessOptions): SdkProcess {
@@ -58,7 +65,8 @@ export function startSdkProcess(options: SdkProcessOptions): SdkProcess {
     child.on("error", reject);
     child.on("exit", (code) => {
       signalGroup(child, "SIGKILL");
-      // A process that left the group can keep the pipes open indefinitely.
+      // A descendant that has left the process group can keep the pipes open indefinitely, so the wait has a time
+      // limit.
       const late = setTimeout(() => resolve(code ?? 128), 1000);
       void Promise.all(ended).then(() => {
         clearTimeout(late);
@@ -109,11 +117,11 @@ interface ProgramSettings extends ProcessSettings {
   readonly parallel: number;
 }
 
-/** The exit code of a program that reported its error in the engine's log. */
+/** The exit code of a program that has already reported its error to the engine as a log message. */
 export const REPORTED = 32;
 
 /**
- * Starts the program with the SDK's runner, like the language host of the CLI.
+ * Starts the Pulumi program with the script of the SDK that the CLI's language host also uses.
  * @param address address of the monitor server
  * @throws ProjectError if no SDK is installed, or `nodeargs` is invalid
  */
@@ -149,7 +157,7 @@ export function startProgram(settings: ProgramSettings, address: string, log: Ru
 
 /**
  * Splits a command line into words like a shell, with quotes and backslashes.
- * @throws ProjectError for a quote that is not closed
+ * @throws ProjectError if a quote is not closed
  */
 export function splitWords(text: string): string[] {
   const words: string[] = [];
@@ -170,7 +178,7 @@ export function splitWords(text: string): string[] {
       word = undefined;
     } else word = (word ?? "") + char;
   }
-  if (quote !== "") throw new ProjectError(`The option nodeargs has an unclosed quote: ${text}`);
+  if (quote !== "") throw new ProjectError(`A quote in the option nodeargs is not closed: ${text}`);
   if (word !== undefined) words.push(word);
   return words;
 }

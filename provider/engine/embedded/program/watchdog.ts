@@ -1,5 +1,5 @@
-// All child processes load this module before their own code. The parent holds the other end of descriptor 3. When that
-// end closes, the parent has exited for any reason, and this process must exit too.
+// Ends a child process of the engine when the parent process exits. All child processes load this module before other
+// code. The parent process holds the other end of file descriptor 3, which closes when the parent exits for any reason.
 import { Socket } from "node:net";
 import { isMainThread } from "node:worker_threads";
 

@@ -1,18 +1,18 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
 
-/** Rules section 4, weakest first. */
+/** The roles, weakest first (rules section 4). */
 const LEVELS: readonly Role[] = ["observer", "operator", "administrator", "owner"];
 export const rank = (role: Role): number => LEVELS.indexOf(role);
-/** The next higher role; undefined above the owner. */
+/** Returns the next higher role; undefined for the owner's role. */
 export const above = (role: Role): Role | undefined => LEVELS[rank(role) + 1];
 
 const MINUTE = 60;
-/** Life of a user's token (rules section 2). */
+/** Lifetime of a user's token, in seconds (rules section 2). */
 const TOKEN_LIFE = 259_200;
-/** Life of a token that changed the password (rules D48). */
+/** Lifetime, in seconds, of the token with which a user changed the password (rules D48). */
 const KEPT_LIFE = 3600;
 
-/** Wrong passwords in a row (rules section 9); times are unix seconds. */
+/** Consecutive wrong passwords (rules section 9). Times are Unix times in seconds. */
 interface Failures {
   readonly attempts: number;
   readonly lockedUntil: number;
@@ -25,9 +25,12 @@ export interface User {
   readonly username: string;
   readonly email: string;
   password: string;
-  /** The number of password changes. */
+  /** Number of the user's password changes. */
   version: number;
-  /** The token that last changed the password, and the tokens created from it, stay valid for a while. */
+  /**
+   * The kept family: the token that last changed the password, and the tokens created from this token. These tokens
+   * stay valid until `until`.
+   */
   kept: { readonly family: number; readonly until: number } | null;
   preferred: string | null;
   readonly failures: Map<Counter, Failures>;
@@ -36,7 +39,7 @@ export interface User {
 export interface Place {
   readonly tenant: string;
   readonly members: Map<User, { role: Role; readonly since: number }>;
-  /** Keys by name. */
+  /** API keys, by name. */
   readonly keys: Map<string, { role: Role }>;
 }
 
@@ -45,9 +48,9 @@ export interface Token {
   readonly secret: string;
   readonly user: User;
   readonly tenant: string;
-  /** The password version; null: created from a kept token. */
+  /** The password version; null if the token was created from a kept token. */
   readonly version: number | null;
-  /** Tokens created from a kept token have the same family. */
+  /** Number of the token's family. A kept token and the tokens created from it have the same family. */
   readonly family: number;
   readonly expires: number;
 }
@@ -62,12 +65,12 @@ export interface Key {
 
 export type Credential = Token | Key;
 
-/** The permissions of a valid credential: its role in its namespace; null without a namespace. */
+/** The permissions of a valid credential: the role in the credential's namespace; null without a namespace. */
 export interface Standing {
   readonly role: Role | null;
 }
 
-/** A model of the rules in memory: it computes the permissions of every credential. It does not use the service. */
+/** A model of the rules in memory. It computes the permissions of every credential without using the service. */
 export class Model {
   now: number;
   readonly users: readonly User[];
@@ -87,7 +90,7 @@ export class Model {
     return this.places.find((place) => place.tenant === tenant);
   }
 
-  /** @param from the token that it was created from; null: a password */
+  /** @param from the token with which the new token was created; null if it was created with a password */
   addToken(user: User, tenant: string, secret: string, from: Token | null): void {
     const isKept = from !== null && from.version !== user.version;
     const version = isKept ? null : user.version;
@@ -96,7 +99,7 @@ export class Model {
     this.credentials.push({ kind: "token", secret, user, tenant, version, family, expires });
   }
 
-  /** Returns the end of a token; in the past for a void one. Rules D48. */
+  /** Returns the time at which a token ends (rules D48). The time is in the past for a void token. */
   endOf({ user, version, family, expires }: Token): number {
     if (version === user.version) return expires;
     return user.kept?.family === family ? Math.min(expires, user.kept.until) : 0;
@@ -110,7 +113,7 @@ export class Model {
     user.version += 1;
   }
 
-  /** Returns null for an invalid credential (rules sections 1 and 15.7). */
+  /** Returns the permissions of a credential; null if the credential is invalid (rules sections 1 and 15.7). */
   standing(credential: Credential): Standing | null {
     const place = this.place(credential.tenant);
     if (credential.kind === "key") {
@@ -123,13 +126,16 @@ export class Model {
     return member === undefined ? null : { role: member.role };
   }
 
-  /** Returns true for a credential that can never become valid again: it has expired, or was ended or deleted. */
+  /** Returns true if the credential can never become valid again, because it has expired, was voided or was deleted. */
   isDead(credential: Credential): boolean {
     if (credential.kind === "key") return this.standing(credential) === null;
     return this.now >= this.endOf(credential);
   }
 
-  /** Returns the namespaces of a user's new token: several if the user joined them at the same time (rules 5.14). */
+  /**
+   * Returns the possible namespaces of a user's new token. There are several if the user joined them at the same time
+   * (rules 5.14).
+   */
   homesOf(user: User): string[] {
     const mine = this.places.filter((place) => place.members.has(user));
     if (mine.some((place) => place.tenant === user.preferred)) return [user.preferred ?? ""];
@@ -142,7 +148,7 @@ export class Model {
     return (user.failures.get(counter)?.lockedUntil ?? 0) > this.now;
   }
 
-  /** Counts a wrong password. Returns true if it causes a lock. */
+  /** Counts a wrong password. Returns true if this wrong password causes a lock. */
   countFailure(user: User, counter: Counter): boolean {
     const known = user.failures.get(counter);
     const attempts = (known && known.forgotten > this.now ? known.attempts : 0) + 1;

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import type { Answer, CallOptions } from "../../http/testApp.ts";
 import { type Credential, type Model, type Place, rank, type User } from "./model.ts";
 
-/** An entry of the audit trail, without values that depend on a clock or a network. */
+/** An audit entry, without values that depend on a clock or a network. */
 interface Entry {
   readonly tenantId: string | null;
   readonly operation: string;
@@ -13,24 +13,24 @@ interface Entry {
   readonly objectId: string;
 }
 
-/** A step as a request, with its expected result. */
+/** A step as a request, and the expected result of the request. */
 export interface Plan {
   readonly id: keyof typeof operations;
   readonly options: CallOptions;
-  /** The sender; undefined for a login. */
+  /** The credential that sends the request; undefined for a login. */
   readonly actor?: Credential;
-  /** Possible statuses of a refusal; empty: it succeeds. */
+  /** Possible statuses if the request is refused; empty if the request succeeds. */
   readonly refusals: readonly number[];
-  /** The new entry of the audit trail on success; null if nothing changes. */
+  /** The audit entry that the request creates on success; null if nothing changes. */
   readonly entry: Entry | null;
-  /** Applies the answer to the model. */
+  /** Applies the response to the model. */
   apply(answer: Answer): void;
 }
 
 export const credentialsOf = ({ kind, secret }: Credential): CallOptions =>
   kind === "token" ? { token: secret } : { apiKey: secret };
 
-/** The sender of a request that the rules admit to the operation. */
+/** The sender of a request, if the rules allow the operation. */
 interface Sender {
   readonly user: User;
   readonly tenant: string;
@@ -40,7 +40,8 @@ interface Sender {
 
 /**
  * Returns the sender of an operation that accepts only users' tokens, or the status of the refusal (rules section 1).
- * @param minimum the role that the operation needs in the token's namespace, which must be the path's if there is one
+ * @param minimum the minimum role in the token's namespace
+ * @param path the namespace in the path, if any; the token must be for this namespace
  */
 function senderOf(model: Model, credential: Credential, minimum?: Role, path?: Place): Sender | 401 | 403 {
   const standing = model.standing(credential);
@@ -53,18 +54,18 @@ function senderOf(model: Model, credential: Credential, minimum?: Role, path?: P
   return role === null || rank(role) < rank(minimum) ? 403 : { user, tenant, role };
 }
 
-/** Rules section 4: a member grants and removes roles up to the own role, and never the owner's. */
+/** Rules section 4: members can grant and remove roles up to their own role, but never the owner's role. */
 const mayGive = (own: Role | null, role: Role): boolean =>
   own !== null && role !== "owner" && rank(role) <= rank(own);
 
-/** Returns the statuses whose condition holds. */
+/** Returns the statuses whose condition is true. */
 const deniedBy = (...conditions: readonly (readonly [boolean, number])[]): number[] =>
   conditions.flatMap(([holds, status]) => (holds ? [status] : []));
 
-/** The expected effect of an operation that its sender may use. */
+/** The expected effect of an operation that the rules allow. */
 type Effect = Pick<Plan, "refusals" | "entry" | "apply">;
 
-/** Plans an operation that accepts only users' tokens. See {@link senderOf} for `minimum` and `path`. */
+/** Plans an operation that accepts only users' tokens. {@link senderOf} describes `minimum` and `path`. */
 function planOfUser(
   { model, credential }: { readonly model: Model; readonly credential: Credential },
   { id, ...options }: Pick<Plan, "id"> & CallOptions,
@@ -86,10 +87,13 @@ const entryOf = (
   objectId: string,
 ): Entry => ({ tenantId, operation, actorKind: "user", actorId: actor.id, objectKind, objectId });
 
-/** Rules 15.3: a key's role is at most its creator's. An owner may create an owner's key (D25). */
+/**
+ * Rules 15.3: the maximum role of a key is the role of its creator. An owner may create a key with the owner's role
+ * (D25).
+ */
 const isAbove = (role: Role, own: Role | null): boolean => own === null || rank(role) > rank(own);
 
-/** Rules 15.1 to 15.5. */
+/** Plans the creation of an API key (rules 15.1 to 15.5). */
 export function planCreateKey(
   model: Model,
   credential: Credential,
@@ -119,7 +123,7 @@ export function planCreateKey(
   );
 }
 
-/** Rules 15.6: an expired key still exists. */
+/** Plans a change of an API key's role (rules 15.6). A key still exists after its expiry. */
 export function planUpdateKey(model: Model, credential: Credential, name: string, role: Role): Plan {
   const id = "updateApiKey";
   return planOfUser(
@@ -139,7 +143,7 @@ export function planUpdateKey(model: Model, credential: Credential, name: string
   );
 }
 
-/** Rules 15.7. */
+/** Plans the deletion of an API key (rules 15.7). */
 export function planDeleteKey(model: Model, credential: Credential, name: string): Plan {
   const id = "deleteApiKey";
   return planOfUser(
@@ -164,7 +168,7 @@ interface Members {
   readonly user: User;
 }
 
-/** Rules 5.8 and 5.9. */
+/** Plans the invitation of a member (rules 5.8 and 5.9). */
 export function planInvite(target: Members, role: Role): Plan {
   const { model, place, user } = target;
   const id = "inviteMember";
@@ -181,7 +185,7 @@ export function planInvite(target: Members, role: Role): Plan {
   );
 }
 
-/** Rules 5.11. */
+/** Plans a change of a member's role (rules 5.11). */
 export function planPromote(target: Members, role: Role): Plan {
   const { place, user } = target;
   const id = "updateMember";
@@ -204,7 +208,7 @@ export function planPromote(target: Members, role: Role): Plan {
   );
 }
 
-/** Rules 5.12. */
+/** Plans the removal of a member (rules 5.12). */
 export function planRemove(target: Members): Plan {
   const { place, user } = target;
   const id = "removeMember";
@@ -225,7 +229,7 @@ export function planRemove(target: Members): Plan {
   );
 }
 
-/** Rules 5.7: a member may leave with a token of any namespace. */
+/** Plans that a member leaves a namespace (rules 5.7). The member may use a token of any namespace. */
 export function planLeave(target: Omit<Members, "user">): Plan {
   const { model, credential, place } = target;
   const id = "leaveNamespace";
@@ -247,7 +251,7 @@ export function planLeave(target: Omit<Members, "user">): Plan {
 
 const WRONG = "wrong-horse";
 
-/** Rules 9 and 11: a lock refuses the right password too, and counts nothing. */
+/** Plans a login (rules 9 and 11). During a lock, the service refuses the right password too, and counts no attempt. */
 export function planLogin(model: Model, user: User, right: boolean): Plan {
   const body = { username: user.username, password: right ? user.password : WRONG };
   const request = { id: "login", options: { body }, entry: null } as const;
@@ -267,7 +271,7 @@ export function planLogin(model: Model, user: User, right: boolean): Plan {
   };
 }
 
-/** Rules 5.14. */
+/** Plans a switch to another namespace (rules 5.14). */
 export function planSwitch(target: Omit<Members, "user">): Plan {
   const { model, credential, place } = target;
   return planOfUser(target, { id: "getNamespaceToken", params: { tenant: place.tenant } }, ({ user }) => ({
@@ -280,7 +284,10 @@ export function planSwitch(target: Omit<Members, "user">): Plan {
   }));
 }
 
-/** A new password voids the user's other tokens. Wrong current passwords count like wrong logins. */
+/**
+ * Plans a change of the password. A new password voids the user's other tokens. A wrong current password counts like a
+ * wrong login.
+ */
 export function planChangePassword(model: Model, credential: Credential, right: boolean): Plan {
   const id = "updateUser";
   const owner = credential.kind === "token" ? credential.user : undefined;

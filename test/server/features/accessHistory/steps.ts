@@ -1,7 +1,10 @@
 import { ROLES, type Role } from "@gatehouse-access/sdk/contract";
 import fc from "fast-check";
 
-/** An action of a history. Its numbers select existing objects by index, modulo their count. */
+/**
+ * An action of a history. The numbers in an action select existing objects: the number modulo the count of the objects
+ * is the index.
+ */
 export type Step =
   | { readonly does: "invite" | "promote"; readonly by: By; readonly at: Target; readonly role: Role }
   | { readonly does: "remove"; readonly by: By; readonly at: Target }
@@ -13,10 +16,13 @@ export type Step =
   | { readonly does: "changePassword"; readonly by: By; readonly right: boolean }
   | { readonly does: "pass"; readonly seconds: number };
 
-/** The credential of the action. */
+/** The credential with which the action is performed. */
 export interface By {
   readonly credential: number;
-  /** Any issued credential, one that still works, or one that works and has at least the administrator's role. */
+  /**
+   * Selects from all issued credentials, from valid credentials, or from valid tokens with at least the administrator's
+   * role.
+   */
   readonly from: "any" | "living" | "leading";
 }
 
@@ -31,13 +37,13 @@ const by: fc.Arbitrary<By> = fc.record({
   credential: number,
   from: fc.constantFrom("any", "living", "living", "leading", "leading", "leading"),
 });
-// Prefer the namespace with more members.
+// The first namespace has more members, so it is selected more often.
 const at = fc.record({ place: fc.constantFrom(0, 0, 0, 1), user: number });
 const role = fc.constantFrom<Role>(...ROLES);
 
-/** Durations around the ends of locks and of the memory of wrong passwords. */
+/** Durations close to the ends of locks, and to the time after which wrong passwords no longer count. */
 const SHORT = [30, 60, 120, 300, 3600];
-/** Durations around the ends of tokens and of keys. */
+/** Durations close to the lifetimes of tokens and keys. */
 const LONG = [259_199, 259_200, 30 * 86_400 - 1, 30 * 86_400];
 
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -61,5 +67,5 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ does: fc.constant("pass"), seconds: fc.constantFrom(...LONG) }) },
 );
 
-/** Sequences of 10 to 25 steps. */
+/** Generates sequences of 10 to 25 steps. */
 export const histories = fc.array(step, { minLength: 10, maxLength: 25, size: "max" });

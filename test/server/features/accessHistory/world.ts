@@ -6,7 +6,7 @@ import { credentialsOf } from "./plans.ts";
 
 let runs = 0;
 
-/** Creates five users. Two own a namespace each, and two others are members of the first namespace. */
+/** Creates five users. Two users own a namespace each, and two other users are members of the first namespace. */
 export async function createModel(app: TestApp): Promise<Model> {
   runs += 1;
   const now = app.services.now().getTime() / 1000;
@@ -52,7 +52,10 @@ export async function createModel(app: TestApp): Promise<Model> {
   return model;
 }
 
-/** Returns the roles in the service's database: members by user and keys by name, of each namespace. */
+/**
+ * Returns the roles in the service's database. Each namespace has the roles of members, by user, and the roles of keys,
+ * by name.
+ */
 export async function rolesIn(app: TestApp, model: Model): Promise<Map<string, Role>> {
   const where = { tenantId: { in: model.places.map((place) => place.tenant) } };
   const members = await app.services.db.member.findMany({ where });
@@ -63,7 +66,7 @@ export async function rolesIn(app: TestApp, model: Model): Promise<Map<string, R
   ]);
 }
 
-/** Returns the roles in the model. */
+/** Returns the roles in the model, in the same form as the database's roles. */
 export const rolesOf = (model: Model): Map<string, Role> =>
   new Map(
     model.places.flatMap(({ tenant, members, keys }) => [
@@ -72,7 +75,10 @@ export const rolesOf = (model: Model): Map<string, Role> =>
     ]),
   );
 
-/** One operation for each role. Its allowed status changes nothing; otherwise it answers 403. */
+/**
+ * One operation for each role. With the role, the operation returns the status `allowed` and changes nothing. Without
+ * the role, it returns 403.
+ */
 const PROBES = {
   observer: { id: "getDevices", allowed: 200 },
   operator: { id: "acceptDevice", allowed: 404, params: { uid: "0".repeat(64) } },
@@ -80,7 +86,7 @@ const PROBES = {
   owner: { id: "deleteNamespace", allowed: 412, headers: { "if-match": '"another"' } },
 } as const;
 
-/** Checks that a credential passes the probe of its role, and not the probe of the next role. */
+/** Checks that a credential can use the operation of its role, but not the operation of the next higher role. */
 export async function expectStanding(app: TestApp, model: Model, credential: Credential): Promise<void> {
   const standing = model.standing(credential);
   const { tenant } = credential;

@@ -158,7 +158,7 @@ describe("a subscription", () => {
     const upkeep = async (days: number) => {
       shop.pass(days * DAY);
       await refreshBilling(shop.services);
-      // The second upkeep applies the state that the ledger's upkeep has just set.
+      // The first upkeep changes the ledger; the second upkeep applies the new state.
       await refreshBilling(shop.services);
     };
 
@@ -168,7 +168,7 @@ describe("a subscription", () => {
     expect(body.invoices).toEqual([
       { id: expect.stringMatching(/^in_/), status: "open", currency: "usd", amount: 5 * 250 },
     ]);
-    // A namespace with open invoices cannot accept further devices, and cannot be deleted.
+    // A namespace with unpaid invoices cannot accept further devices, and cannot be deleted.
     const token = await shop.tokenOf(user);
     expect(await accept({ ...user, token }, uids[5])).toBe(402);
     const params = { tenant: user.tenant };
@@ -182,7 +182,7 @@ describe("a subscription", () => {
     const find = () => shop.services.db.namespace.findUniqueOrThrow({ where: { tenantId: user.tenant } });
     expect((await find()).maxDevices).toBe(3);
 
-    // Suspended months are not invoiced.
+    // There are no invoices for suspended months.
     await upkeep(90);
     await settleInvoice(shop.services, body.invoices[0].id, "paid");
     await upkeep(0);

@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 
 const broken = () => Promise.reject(new Error("secret-of-the-gateway: connection refused"));
-/** A gateway whose calls all fail. */
+/** A payment gateway whose calls all fail. */
 const BROKEN: PaymentGateway = {
   createCustomer: broken,
   readCustomer: broken,
@@ -37,7 +37,7 @@ const BROKEN: PaymentGateway = {
 };
 const FAILED = { message: "the payment gateway failed: processing_error", code: "processing_error" };
 
-/** Returns all stored data of the namespace. */
+/** Returns all stored data of the namespace, as JSON. */
 async function state() {
   const { db } = app.services;
   const { tenant: tenantId } = user;
@@ -125,7 +125,7 @@ test("fails and aborts a call of the gateway after its time limit", async () => 
 });
 
 describe("when the gateway's answer is lost after a successful call", () => {
-  /** Runs the call and loses its answer. */
+  /** Runs the call successfully, and then fails as if the response had been lost. */
   const losing =
     <A extends unknown[], R>(work: (...args: A) => Promise<R>) =>
     async (...args: A): Promise<R> => {
@@ -133,7 +133,7 @@ describe("when the gateway's answer is lost after a successful call", () => {
       throw new Error("connection reset");
     };
 
-  /** Creates a paid invoice of an ended subscription. */
+  /** Creates a paid invoice for a subscription that has ended. */
   async function formerInvoice(customerId: string): Promise<void> {
     const { db, now } = app.services;
     const of = { customerId, createdAt: new Date(0), devices: 2 };
@@ -207,7 +207,7 @@ describe("when the gateway's answer is lost after a successful call", () => {
     await subscribe(user);
     const { db } = app.services;
     const [first = "", second = ""] = await fleet(app, user.tenant, 2);
-    // Two devices have one name: the gateway allows the second one, and the service refuses it.
+    // Both devices have the same name. The payment gateway allows the second device, but the service refuses it.
     await db.device.updateMany({ where: { uid: { in: [first, second] } }, data: { name: "same-name" } });
     expect(await accept(user, first)).toBe(200);
     expect(await accept(user, second)).toBe(409);

@@ -3,24 +3,24 @@ import type { Credentials, TestUser } from "../testApp.ts";
 import { refusedCredentials } from "./refused.ts";
 import type { Place, World } from "./world.ts";
 
-/** The identity of a credential (rules, section 1). */
+/** The identity behind a credential (rules, section 1). */
 export interface Identity {
   readonly kind: "jwt" | "apikey" | "device";
-  /** The credential's namespace; empty if it has none. */
+  /** The credential's namespace; empty if the credential has no namespace. */
   readonly tenant: string;
-  /** The role in that namespace; null for a device, and without a namespace. */
+  /** The role in the credential's namespace; null for a device or without a namespace. */
   readonly role: Role | null;
-  /** The user's role in the lab, whichever namespace the credential is for; null for other kinds. */
+  /** The user's role in the lab, for any namespace of the credential; null for API keys and devices. */
   readonly labRole: Role | null;
   /** True if the user owns a namespace. */
   readonly owns: boolean;
 }
 
-/** One column of the matrix. */
+/** A caller, which is one column of the matrix. */
 export interface Caller {
   readonly name: string;
   readonly credentials: Credentials;
-  /** Null if the credential is invalid. */
+  /** The identity of the caller; null if the credential is invalid. */
   readonly identity: Identity | null;
 }
 
@@ -45,7 +45,7 @@ function callersOfPlace(name: string, place: Place, lab: Place): Caller[] {
   ];
 }
 
-/** Every caller of an endpoint of the lab. */
+/** Returns all callers with which the matrix tests an endpoint of the lab. */
 export async function callersOf(world: World): Promise<Caller[]> {
   const refused = Object.entries(await refusedCredentials(world));
   return [
@@ -54,7 +54,7 @@ export async function callersOf(world: World): Promise<Caller[]> {
   ];
 }
 
-/** The callers with a valid credential. */
+/** Returns the callers with a valid credential. */
 export async function acceptedCallersOf(world: World): Promise<Caller[]> {
   const { app, lab, elsewhere, guest, own, homeless, pending, removed } = world;
   const user = async (
@@ -84,7 +84,7 @@ export async function acceptedCallersOf(world: World): Promise<Caller[]> {
   ];
 }
 
-/** Headers that only the edge may send (rules, section 3), as an attacker would forge them. */
+/** Headers that only the edge may send (rules, section 3). Attackers forge these headers. */
 export const forgedHeaders = ({ lab }: World): Record<string, string> => ({
   "x-tenant-id": lab.tenant,
   "x-role": "owner",

@@ -3,10 +3,10 @@ import type { Caller, Identity } from "./callers.ts";
 import type { Sent } from "./requests.ts";
 import type { World } from "./world.ts";
 
-/** The properties of an operation that decide which callers it accepts. */
+/** The properties of an operation that determine the accepted callers. */
 export type Access = Pick<Listed, "auth" | "minRole" | "pathParams" | "edition" | "aliases">;
 
-/** This service's own operations, which the list of the service's operations does not contain. */
+/** Operations of this service that are not in the list of operations. */
 const ADDITIONS: Readonly<Record<string, Access>> = {
   confirmAddress: { auth: ["none"], minRole: null, pathParams: [], edition: "community", aliases: [] },
   challengeDevice: { auth: ["none"], minRole: null, pathParams: [], edition: "community", aliases: [] },
@@ -19,7 +19,10 @@ const ADDITIONS: Readonly<Record<string, Access>> = {
   },
 };
 
-/** Minimum roles that the list does not state. Rules Q3 decide the second; the first is an interpretation. */
+/**
+ * Minimum roles that the list of operations does not state. The role of the first operation is an interpretation; rules
+ * Q3 decide the role of the second operation.
+ */
 const DECIDED_ROLES: Readonly<Record<string, string>> = {
   authSshPublicKey: "observer",
   offlineDevice: "operator",
@@ -27,12 +30,15 @@ const DECIDED_ROLES: Readonly<Record<string, string>> = {
 
 /** Roles, weakest first (rules, section 4). */
 const LEVELS = ["observer", "operator", "administrator", "owner"];
-/** Editions. Each one includes the operations of those before it (rules, section 19). */
+/** Editions. Each edition includes the operations of the earlier editions in this list (rules, section 19). */
 const EDITIONS = ["community", "enterprise", "cloud"];
-/** Operations that every edition routes (rules, section 19). A lower edition responds that it does not have them. */
+/**
+ * Operations that every edition routes (rules, section 19). Editions without such an operation return an error that
+ * explains this.
+ */
 const ALWAYS_ROUTED = ["getSamlAuthUrl"];
 /**
- * Operations that check the membership in the path's namespace, whichever namespace the token is for (rules 5.5, 5.7).
+ * Operations that check the membership in the path's namespace. The token may be for any namespace (rules 5.5, 5.7).
  */
 const ABOUT_MEMBERSHIP = ["getNamespace", "leaveNamespace"];
 /**
@@ -41,13 +47,13 @@ const ABOUT_MEMBERSHIP = ["getNamespace", "leaveNamespace"];
  */
 const NOT_FOUND = ["getTags", "renameTag", "deleteTag", "getSessionRecordStatus"];
 /**
- * Operations that a device calls only for itself: its tunnel and its sessions. The requests refer to sessions of other
+ * Operations that a device may call only for its own tunnel and sessions. The requests refer to sessions of other
  * devices.
  */
 const OF_ITSELF = ["deviceConnection", "setSessionAuthenticated", "recordSession"];
 
 /**
- * The callers that an operation accepts.
+ * Returns the access rule of an operation.
  * @throws Error if neither the list nor {@link ADDITIONS} has the operation
  */
 export function accessOf(id: string): Access {
@@ -57,7 +63,7 @@ export function accessOf(id: string): Access {
   return { ...access, minRole: access.minRole ?? DECIDED_ROLES[id] ?? null };
 }
 
-/** True if instances of the edition serve the operation. */
+/** Returns true if instances of the edition serve the operation. */
 export const isServed = (id: string, edition: string): boolean =>
   ALWAYS_ROUTED.includes(id) || EDITIONS.indexOf(accessOf(id).edition) <= EDITIONS.indexOf(edition);
 
@@ -65,8 +71,8 @@ const answerOf = ({ status }: Sent, identity: Identity | null): number =>
   typeof status === "number" ? status : status(identity?.labRole ?? null, identity?.owns ?? false);
 
 /**
- * The status that the rules require: sections 1 (credentials), 4 (roles) and 19 (editions). This function uses nothing
- * of the server: both implement the rules independently.
+ * Returns the status that the rules require: sections 1 (credentials), 4 (roles) and 19 (editions). This function
+ * implements the rules without code of the server.
  */
 export function expectedStatus(
   { lab }: World,
@@ -80,8 +86,8 @@ export function expectedStatus(
   if (access.auth.includes("none")) return answerOf(sent, null);
   if (identity === null) return 401;
   if (!access.auth.includes(identity.kind)) return 403;
-  // A device can act for itself once it is accepted (rules 1.8, Q3). These devices are pending, and the request refers
-  // to another device.
+  // Only an accepted device can act for itself (rules 1.8, Q3). The devices of the matrix are pending, and the request
+  // refers to another device.
   if (identity.kind === "device") return OF_ITSELF.includes(id) ? answerOf(sent, null) : 403;
   if (access.minRole === null) return answerOf(sent, identity);
   const inPath = access.pathParams.includes("tenant");

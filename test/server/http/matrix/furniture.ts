@@ -4,7 +4,7 @@ import { type CallOptions, enroll, type TestApp } from "../testApp.ts";
 import type { Id } from "./requests.ts";
 import { newMac, type Place, type World } from "./world.ts";
 
-/** The identifiers of one object of each kind in a namespace, as paths use them. */
+/** Identifiers of one object of each kind in a namespace, in the form that paths use. */
 export interface Furniture {
   readonly device: string;
   readonly container: string;
@@ -67,7 +67,10 @@ export async function furnish({ app }: World, place: Place, name: string): Promi
   };
 }
 
-/** Creates a session with a record directly in the database, since the service creates sessions only for SSH logins. */
+/**
+ * Creates a session with a recording directly in the database, because the service creates sessions only for SSH
+ * logins.
+ */
 async function makeSession(app: TestApp, tenantId: string, deviceUid: string): Promise<string> {
   const uid = randomBytes(32).toString("hex");
   const at = app.services.now();
@@ -80,13 +83,13 @@ async function makeSession(app: TestApp, tenantId: string, deviceUid: string): P
   return uid;
 }
 
-/** The body of an operation's request, with the identifiers that it must contain. */
+/** Returns the body of an operation's request, with the identifiers that the body must contain. */
 export function bodyFor(id: Id, body: unknown, { device, session }: Furniture): unknown {
   if (id === "closeSession") return { device };
   return id === "recordSession" ? { ...(body as object), uid: session } : body;
 }
 
-/** The parameters of an operation's path, with the identifiers of the objects. */
+/** Returns the path parameters of an operation, with the identifiers of the objects. */
 export function paramsFor(id: Id, names: readonly string[], furniture: Furniture): Record<string, string> {
   const { device, container, tag, fingerprint, rule, key, member, session, tunnel, connector } = furniture;
   const kinds = { Member: member, Container: container, Session: session, connector };

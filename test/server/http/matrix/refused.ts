@@ -8,7 +8,7 @@ import type { World } from "./world.ts";
 const HOUR = 3600;
 const { privateKey: foreignKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
 
-/** Invalid tokens that resemble a token of the lab's owner. */
+/** Invalid tokens that resemble a token of the lab's owner, by their fault. */
 async function tokens({ app, lab }: World): Promise<Record<string, string>> {
   const { kid, publicKey, privateKey } = app.services.keys;
   const now = Math.floor(app.services.now().getTime() / 1000);
@@ -73,7 +73,7 @@ async function deletedKey({ app, lab }: World): Promise<string> {
   return created.body.id;
 }
 
-/** Invalid credentials (rules, sections 1, 2 and 3), by their fault. */
+/** Invalid credentials (rules, sections 1, 2 and 3), by the reason why they are invalid. */
 export async function refusedCredentials(world: World): Promise<Record<string, Credentials>> {
   const { app, lab, removed, pending } = world;
   const forLab = (user: typeof removed) => app.tokenOf({ ...user, tenant: lab.tenant });

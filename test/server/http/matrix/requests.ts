@@ -4,18 +4,18 @@ import type { World } from "./world.ts";
 
 export type Id = keyof typeof operations;
 
-/** A request that reaches the operation and changes nothing there. */
+/** A request that passes the access checks of an operation, but changes nothing. */
 export interface Sent extends CallOptions {
-  /** The status of the response to a caller that reaches the operation. */
+  /** The status of the response to a caller with access to the operation. */
   readonly status: number | ((labRole: Role | null, owns: boolean) => number);
   /**
-   * Set if the request ends something when a caller reaches the operation. `something` needs a new world for each
-   * caller; `caller` ends only the caller, so all callers share one world.
+   * Set if the request of a caller with access ends something. With `something`, each caller needs a new world. With
+   * `caller`, the request ends only the caller's access, so all callers share one world.
    */
   readonly ends?: "something" | "caller";
 }
 
-/** A token that no mail contains. */
+/** A token that the service has never sent by mail. */
 const token = "00000000-0000-4000-8000-000000000000";
 const missingUser = { uid: "0".repeat(24) };
 const tags = ["nowhere"];
@@ -27,12 +27,12 @@ const data = Buffer.from(
 const publicKey = { name: "key", username: "root", filter };
 const rule = { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*", filter };
 const paymentMethod = { id: "pm_visa_4242_203010_1" };
-/** Codes that match no secret. */
+/** Codes that do not match any secret. */
 const mfa = { code: "000000", secret: "A".repeat(32), recovery_codes: ["AAAABBBBCCCCDDDD"] };
 
 /**
- * One request for each operation. It refers to an object that does not exist, to a name that is taken, or to a tag that
- * does not exist. The values are valid: each request gets as far as a request without effects can.
+ * One request for each operation. The request refers to a missing object, to a taken name, or to a missing tag. The
+ * other values are valid, so the request passes as many checks as it can without effects.
  */
 export function requestsOf({ lab }: World): Record<Id, Sent> {
   const tenant = { tenant: lab.tenant };
@@ -45,7 +45,7 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
   const seat = { ...uid, seat: "0" };
   const connector = { uid: "00000000-0000-4000-8000-000000000000" };
   const missing = { status: 404 };
-  // These operations require a WebSocket, and the requests are plain HTTP.
+  // These operations require a WebSocket, but the requests are plain HTTP.
   const noWebSocket = { status: 400 };
   const listing = { status: 200 };
   const forMembers = (labRole: Role | null) => (labRole === null ? 404 : 200);
@@ -68,7 +68,7 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     recoverPassword: { body: {}, status: 400 },
     updateRecoverPassword: { params: missingUser, body: {}, status: 400 },
     lookupUserStatus: { params: { ...tenant, id: missingUser.uid }, query: { sig: "nonsense" }, ...missing },
-    // SAML is disabled.
+    // The service has no SAML settings.
     getSamlAuthUrl: { status: 501 },
     getInfo: listing,
     healthcheck: listing,
@@ -187,7 +187,7 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     updateFirewallRuleTags: { params: id, body: { tags }, ...missing },
     removeFirewallRuleTag: { params: id, body: { tag }, ...missing },
 
-    // The namespaces have no customers.
+    // The namespaces have no billing customers.
     attachPaymentMethod: { body: paymentMethod, ...missing },
     detachPaymentMethod: { body: paymentMethod, ...missing },
     setDefaultPaymentMethod: { body: paymentMethod, ...missing },

@@ -8,7 +8,7 @@ export interface Place {
   readonly owner: TestUser;
   /** Members by role. Their tokens are for this namespace. */
   readonly members: ReadonlyMap<Role, TestUser>;
-  /** Secrets by role. Each key has the name of its role. */
+  /** Secrets of the API keys, by role. The name of each key is its role. */
   readonly keys: ReadonlyMap<Role, string>;
   readonly uid: string;
   readonly deviceToken: string;
@@ -19,7 +19,7 @@ export interface World {
   readonly app: TestApp;
   readonly lab: Place;
   readonly elsewhere: Place;
-  /** The administrator of the lab, who owns the namespace `own`. */
+  /** An administrator of the lab. This user owns the namespace `own`. */
   readonly guest: TestUser;
   readonly own: string;
   readonly homeless: TestUser;
@@ -36,9 +36,7 @@ export const newMac = (): string => {
   return `02:00:00:00:${[devices >> 8, devices & 255].map((byte) => byte.toString(16).padStart(2, "0")).join(":")}`;
 };
 
-/**
- * Creates a membership directly in the database. On a cloud instance, the service would wait for the user's consent.
- */
+/** Creates a membership directly in the database. A cloud instance would otherwise wait for the user's consent. */
 async function addMember(
   app: TestApp,
   tenantId: string,
@@ -50,7 +48,7 @@ async function addMember(
   await app.services.db.member.create({ data: { tenantId, userId, role, status, addedAt } });
 }
 
-/** Creates an API key with the name of its role; returns its secret. */
+/** Creates an API key whose name is its role. Returns the secret of the key. */
 async function makeKey(app: TestApp, { token }: TestUser, role: Role): Promise<string> {
   const body = { name: role, expires_at: 30, role };
   const key = await app.call("createApiKey", { token, body });
@@ -75,7 +73,7 @@ async function makePlace(app: TestApp, name: string): Promise<Place> {
   return { tenant, owner, members, keys, uid, deviceToken };
 }
 
-/** Creates a separate world. One service can have several. */
+/** Creates a world. One service can have several separate worlds. */
 export async function makeWorld(app: TestApp): Promise<World> {
   worlds += 1;
   const name = (text: string) => `${text}${worlds}`;
@@ -83,11 +81,11 @@ export async function makeWorld(app: TestApp): Promise<World> {
   const elsewhere = await makePlace(app, name("elsewhere"));
   const guest = await app.user(name("guest"), name("guests"));
   await addMember(app, lab.tenant, guest.id, "administrator");
-  // This key makes the key name `observer` taken in every namespace.
+  // With this key, the key name `observer` is taken in every namespace.
   await makeKey(app, guest, "observer");
   const pending = await app.user(name("pending"));
   await addMember(app, lab.tenant, pending.id, "administrator", "pending");
-  // A former member, whose token was valid until the membership was removed.
+  // A former member, whose token was valid until the membership ended.
   const removed = await app.user(name("removed"));
   await addMember(app, lab.tenant, removed.id, "administrator");
   const params = { tenant: lab.tenant, uid: removed.id };
