@@ -1,5 +1,6 @@
 // Marks that providers and engines exchange inside ordinary values and messages. Pulumi's engines define the
-// signatures. This package defines the other keys and the adoption notice. Every state file contains the keys.
+// signatures. This package defines the other keys and the adoption notice. Engines store these keys in state files, so
+// the keys must not change.
 
 /**
  * The key under which an object contains a signature. The signature marks the object as a secret, a reference, an
@@ -49,8 +50,8 @@ export const LOGICAL_ID = "__logicalId";
 export const STATE_ID = "__stateId";
 
 /**
- * The output that contains the program's inputs that cannot be read from the object, such as `adopt`. A dynamic
- * provider needs this output because engines pass no inputs to a read. Diffs ignore this output.
+ * The output that records the inputs, such as `adopt`, for which the object does not show whether the program set them.
+ * A dynamic provider needs this output because engines pass no inputs to a read. Diffs ignore this output.
  */
 export const OPEN_INPUTS = "__openInputs";
 

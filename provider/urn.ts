@@ -10,12 +10,15 @@ export const OWN_PROVIDER_TYPE = "pulumi:providers:gatehouse";
 /** The prefix of the types of this package's dynamic resources. */
 export const OWN_DYNAMIC = "pulumi-nodejs:dynamic/gatehouse:";
 
-/** The prefix of the types of the plugin's resources and functions. The resources are the same as the dynamic ones. */
+/**
+ * The prefix of the types of the plugin's resources and functions. The plugin has the same resources as the dynamic
+ * provider.
+ */
 export const OWN_PLUGIN = "gatehouse:index:";
 
 /**
- * The type of the resource with which the dynamic provider distinguishes states. The plugin uses its provider instances
- * for this purpose. Programs do not declare this resource.
+ * The type of the resource whose random id distinguishes the states of one program. Programs do not declare this
+ * resource. The plugin has no such resource, because it uses the ids of its provider instances instead.
  */
 export const STATE_IDENTITY_TYPE = `${OWN_DYNAMIC}StateIdentity`;
 

@@ -1,9 +1,9 @@
 import { type AccessKey, type AccessRule, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
 
-/** The login in texts that represents all logins that no pattern spells. */
+/** The text that represents all logins that no pattern contains literally. */
 export const OTHER_LOGINS = "<any other login>";
 
-/** A login name in a text. */
+/** Returns the display text of a login name. */
 export const loginWord = (login: string): string => (login === ANY_LOGIN ? OTHER_LOGINS : login);
 
 /** The maximum number of names or addresses that {@link listText} shows. */
@@ -34,7 +34,10 @@ export const keyText = ({ name, fingerprint }: AccessKey): string =>
 export const ruleText = ({ id, action, priority }: Pick<AccessRule, "id" | "action" | "priority">): string =>
   `${id} (${action}, priority ${priority})`;
 
-/** Created by the first comparison. The creation takes 20 ms, so commands that sort nothing skip it. */
+/**
+ * The first comparison creates the collator. The creation takes 20 ms, so commands that sort nothing do not create a
+ * collator.
+ */
 let collator: Intl.Collator | undefined;
 
 /**

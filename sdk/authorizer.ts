@@ -202,7 +202,7 @@ export class UserSession implements Authorizer {
   #home: string | undefined;
   #refusal: unknown;
   readonly #byTenant = new Map<string, Promise<string>>();
-  /** The tokens that this session got since the last login. */
+  /** The tokens that this session has received since the last login. */
   readonly #live = new Set<string>();
   /** The tokens of {@link #live} that the server has accepted. */
   readonly #accepted = new Set<string>();
@@ -259,13 +259,14 @@ export class UserSession implements Authorizer {
   }
 
   /**
-   * Returns true if the next authorization has another token than the refused token. The session always replaces an
-   * expired token. It replaces a token that was refused before its expiry once, and later tokens only if the server had
-   * accepted them. Without this rule, a server that refuses every token would cause a login with every call.
+   * Returns true if the next authorization has a different token than `token`, which the server refused. The session
+   * always replaces an expired token. It also replaces a token that the server refused before its expiry. If that token
+   * was itself the replacement of such a token, the session replaces it only if the server had accepted it before.
+   * Without this restriction, a server that refuses every token would cause a login with every call.
    */
   renew(host: AuthorizerHost, token: string): boolean {
     if (this.#credential.kind !== "password") return false;
-    // If the set does not contain the token, another call has replaced it in the meantime.
+    // If `#live` does not contain the token, another call has already replaced the token.
     if (this.#live.has(token)) {
       const over = expiredAt(token, host.timing.now()) !== undefined;
       if (!over && this.#early && !this.#accepted.has(token)) return false;
@@ -332,7 +333,8 @@ export class UserSession implements Authorizer {
         detail: `requested a token of namespace ${tenant}, but the server returned a token of ${received}`,
       });
     }
-    // If another call has replaced `base` in the meantime, the new token may be invalid as well.
+    // If another call has replaced `base` in the meantime, the server may refuse the new token too, so `#live` does not
+    // get the new token.
     if (this.#live.has(base)) this.#live.add(token);
     await this.#preferHome(host, base, tenant);
     return token;

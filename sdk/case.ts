@@ -125,7 +125,8 @@ function convert(plan: Plan, value: unknown, direction: "toWire" | "fromWire"): 
   if (!isPlainObject(value)) return value;
   // Servers after 0.19 send a tag as an object with a name.
   if (direction === "fromWire" && plan.isText && typeof value.name === "string") return value.name;
-  // Unknown keys come first, so that a known key of the same spelling replaces them.
+  // Unknown keys come first in the result. If a known and an unknown key have the same spelling after the conversion,
+  // the known key replaces the unknown key.
   const unknown: [string, unknown][] = [];
   const known: [string, unknown][] = [];
   const rest = { ...value };

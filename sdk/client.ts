@@ -275,8 +275,8 @@ function authorizerOf(address: string, credential: Credential | undefined): Auth
   }
 }
 
-// The prototype contains the methods of all operations. A view therefore does not create them again: the provider
-// creates a view for each resource.
+// The methods of the operations are on the prototype, so that a new view does not create them again. The provider needs
+// many views: one for each resource.
 for (const id of Object.keys(operations) as OperationId[]) {
   Object.defineProperty(Core.prototype, id, {
     async value(this: Core, ...args: RequestArguments<typeof id, CallOptions>) {
@@ -329,9 +329,10 @@ function totalOf(headers: ResponseHeaders): number | undefined {
 
 /**
  * Yields the pages of a list. The last page is the page at which the number of items reaches the header
- * `X-Total-Count`. Without that header, it is a page that is empty or shorter than the previous page. `page` and
- * `perPage` are limited to the bounds of servers (rules section 6). If another client adds or removes items in the
- * meantime, an item may move to another page, and then appears twice or not at all.
+ * `X-Total-Count`. If servers do not send this header, the last page is the first page that is empty or shorter than
+ * the previous page. `page` and `perPage` are limited to the bounds of servers (rules section 6). If another client
+ * adds or removes items between two requests, an item may move to another page. The result then contains that item
+ * twice or not at all.
  * @param query the query of the first page
  * @param fetch requests the page of a query
  */

@@ -10,7 +10,9 @@ export interface ReportingCommand {
   readonly path: string;
   /** The names of the command's subcommands and flags. */
   readonly names: readonly string[];
-  /** Command names of other programs, each with the equivalent name of this program, such as `plan` with `preview`. */
+  /**
+   * Maps command names of other programs to the equivalent command names of this program, such as `plan` to `preview`.
+   */
   readonly otherNames: Readonly<Record<string, string>>;
 }
 

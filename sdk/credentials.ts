@@ -171,14 +171,15 @@ export interface EnvironmentSettings {
 /**
  * Reads the settings of a client from environment variables.
  * - GATEHOUSE_URL and GATEHOUSE_TENANT.
- * - GATEHOUSE_RETRY_TIMEOUT, in seconds. It also replaces the shorter limit before the first response of the service.
+ * - GATEHOUSE_RETRY_TIMEOUT, in seconds. This time also replaces the shorter limit that applies until the client has
+ *   reached the service for the first time.
  * - GATEHOUSE_CA_FILE, the path of a file.
  * - One credential: GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME with GATEHOUSE_PASSWORD (and
  *   GATEHOUSE_TOTP_SECRET for a user with MFA).
  * Every variable except GATEHOUSE_CA_FILE also has a `_FILE` form, which contains the path of a file with the value.
  * @param env the environment variables; default: those of this process
- * @throws ConfigurationError when there is more than one credential, a credential is incomplete, a file cannot be
- * read, or GATEHOUSE_RETRY_TIMEOUT is not a number of seconds
+ * @throws ConfigurationError when there is more than one credential, a credential is incomplete, a file cannot be read,
+ * or GATEHOUSE_RETRY_TIMEOUT is not a number of seconds
  */
 export function credentialsFromEnvironment(env: Environment = process.env): EnvironmentSettings {
   const url = environmentValue(env, "GATEHOUSE_URL");

@@ -47,7 +47,8 @@ export function errorText({ resource, field, detail, remedy }: ErrorFacts): stri
 export class GatehouseError extends Error implements ErrorFacts {
   override readonly name: string = "GatehouseError";
   readonly code: string;
-  // `declare` creates no property: Node.js would print an undefined property with the error.
+  // A `declare` field exists on an error only if the constructor sets the field. Otherwise Node.js would print each
+  // unset field as `undefined` with the error.
   declare readonly resource?: string;
   declare readonly field?: FieldPath;
   declare readonly value?: unknown;
@@ -183,7 +184,7 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
   }
 }
 
-/** Returns true if the server's message only repeats the cause in `detail`, which is derived from the status. */
+/** Returns true if `detail` begins with the server's message, so that the message adds no information to the error. */
 const isSameStart = (detail: string, serverMessage: string) =>
   detail.toLowerCase().startsWith(serverMessage.toLowerCase().replace(/\.$/, ""));
 

@@ -30,7 +30,8 @@ export function maskSecrets(text: string, secrets: readonly string[], own: reado
   const sentences = [...REQUEST_SENTENCES, ...own].flatMap((sentence) =>
     sentence === "" ? [] : spansOf(text, sentence),
   );
-  // A secret that is equal to a whole sentence is masked, because the text may contain the secret itself.
+  // If a secret is equal to a whole sentence, the sentence is masked, because the text may contain the secret and not
+  // the sentence of this project.
   const isOwn = ({ start, end }: Span) =>
     sentences.some(
       (sentence) =>

@@ -19,8 +19,9 @@ export interface RetryPolicy {
   /** Maximum number of attempts of a call; 1 disables retries. @default no limit */
   readonly attempts?: number;
   /**
-   * Maximum time of a call with all its attempts and pauses, in milliseconds.
-   * @default none; an attempt ends after a minute
+   * Maximum total time of a call, including all attempts and pauses, in milliseconds. Without this limit, an attempt
+   * that begins within `budget` can still take one minute.
+   * @default no limit
    */
   readonly deadline?: number;
   /** Maximum length of the first pause, in milliseconds. The maximum doubles with each further pause. @default 250 */

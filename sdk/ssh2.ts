@@ -10,7 +10,7 @@ interface Fix {
 
 /**
  * Fixes for bugs of ssh2 1.17.0, by file of the library. The server and the agent depend on exactly this version,
- * because the library must contain the text of each fix to replace.
+ * because each fix replaces a text in the source of the library.
  */
 const FIXES: Readonly<Record<string, readonly Fix[]>> = {
   // OpenSSH accepts packets of up to 256 KiB. Without this fix, the library closes the connection when it receives a
@@ -29,7 +29,8 @@ const FIXES: Readonly<Record<string, readonly Fix[]>> = {
   "server.js": [
     // The library offers SHA-1 signatures with every RSA host key, regardless of the list of algorithms.
     { library: "sha1Pos = Infinity;", fixed: "sha1Pos = -1;" },
-    // The library refuses a channel without a text, so a client cannot show the reason. The fix adds the text.
+    // When a server refuses a channel, the library sends no text, so a client cannot show the reason. The fix sends a
+    // text.
     { library: "const reject = () => {", fixed: "const reject = (code, text = '') => {" },
     {
       library: "proto.channelOpenFail(info.sender, reason, '');",

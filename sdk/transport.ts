@@ -255,7 +255,7 @@ export class Transport {
   }
 }
 
-/** An HTTP request: the path, the target and the body. */
+/** The parts of an HTTP request that depend on the values of a call. */
 export interface WireRequest {
   /** Path with the values of its parameters, without the query. Logs and errors may contain the path. */
   readonly path: string;
@@ -279,8 +279,8 @@ function secretsIn(value: unknown, key = ""): string[] {
 const record = (value: unknown) => (value ?? {}) as Record<string, unknown>;
 
 /**
- * Returns an escaped path segment. Rejects "." and "..": a URL resolves these segments, and would refer to another
- * object.
+ * Returns an escaped path segment. Rejects "." and "..", because URL parsers resolve these segments: the request would
+ * then refer to another object.
  */
 function segment(operation: Operation, name: string, value: unknown): string {
   const text = value === undefined || value === null ? "" : String(value);

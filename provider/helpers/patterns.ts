@@ -114,8 +114,8 @@ function groupPattern(range: string, group: number, fixed: number): string {
   const size = 2 ** (16 - fixed);
   if (group % size !== 0) throw bitsAfter(range);
   if (size === 65_536) return ANY_GROUP;
-  // Groups have no leading zeros, so the range is split by the number of digits. The groups of one length share all
-  // digits before the first different digit, and can have any digits after it.
+  // Groups have no leading zeros, so the range is split by the number of digits. In each part, the first digits are
+  // equal, the next digit has a range, and all later digits can have any value.
   const last = group + size - 1;
   const parts: string[] = [];
   for (let low = group; low <= last; ) {

@@ -4,7 +4,9 @@ import { hasUnknown } from "../resources/values.ts";
 
 interface Holder {
   readonly resource: string;
-  /** The name of the resource type whose other resources may share the claim. Undefined if the claim is exclusive. */
+  /**
+   * The resource type, if other resources of this type may have the same claim. Undefined if the claim is exclusive.
+   */
   readonly shared: string | undefined;
 }
 
@@ -18,7 +20,7 @@ export class Claims {
   readonly #held = new Map<string, readonly string[]>();
 
   /**
-   * Claims the object that the inputs declare, and drops the claims by the resource's earlier inputs.
+   * Claims the object that the inputs declare. Drops the claims that derive from earlier inputs of the same resource.
    * @throws DuplicateDeclarationError if another resource has claimed the object
    */
   declare(definition: ResourceDefinition, resource: string, inputs: Readonly<Record<string, unknown>>): void {
@@ -45,9 +47,9 @@ export class Claims {
   }
 
   /**
-   * Claims the objects that a resource's state protects. If the resource's id does not identify its own object, this
-   * object is claimed. The other claimed objects are objects in the state that no deletion may remove. Several
-   * resources may have such a claim on one object.
+   * Claims objects that a resource's state identifies. These are the resource's own object, if the resource's id does
+   * not identify that object, and other objects that no deletion may remove, such as replaced API keys that still work.
+   * Several resources may have such a claim on one object.
    */
   keep(definition: ResourceDefinition, resource: string, state: Readonly<Record<string, unknown>>): void {
     const keys = [...(definition.objectKeys?.(state) ?? []), ...(definition.keeps?.(state) ?? [])];
@@ -57,7 +59,10 @@ export class Claims {
     this.#held.set(resource, [...(this.#held.get(resource) ?? []), ...keys]);
   }
 
-  /** Drops the claims of a resource by id and by state. Called before the resource gets another object. */
+  /**
+   * Drops the claims that {@link hold} and {@link keep} recorded for a resource. Called before these claims are
+   * determined again, for example before the resource's object is replaced.
+   */
   releaseObject(resource: string): void {
     this.#releaseAll(this.#held, resource);
   }
@@ -108,8 +113,8 @@ export class Claims {
 }
 
 /**
- * Thrown when two resources of one program manage one object. For an object that existed before the program, a plain
- * {@link ResourceError} is thrown instead. It explains how to adopt the object.
+ * Thrown when two resources of one program manage one object. If the object exists on the service but no other resource
+ * of the program manages it, a plain {@link ResourceError} with a remedy is thrown instead.
  */
 export class DuplicateDeclarationError extends ResourceError {
   override readonly name = "DuplicateDeclarationError";

@@ -52,8 +52,8 @@ export async function createOrAdopt(creation: Creation): Promise<Existing<Values
     if (!unclear) throw await withConflict(creation, error);
   }
   await connection.forget();
-  // On a service with idempotency keys, the repeated create returns the object that the first create created. A search
-  // might find an equal object of another resource.
+  // The first request may have created the object. With idempotency keys, the repeated create returns this object.
+  // Without them, only a search can find the object, but the search may also find an equal object of another resource.
   if (!(await connection.knowsIdempotencyKeys(inputs.tenant as string | undefined))) {
     const existing = await definition.find?.(connection, inputs, origin.isOthers);
     if (existing) return adoptExisting(creation, existing, true);
@@ -66,8 +66,9 @@ export async function createOrAdopt(creation: Creation): Promise<Existing<Values
 }
 
 /**
- * Returns true if an interrupted run may have created the object although no state contains it, and the service would
- * create a second object. The service does not reject a second object if the resource type has no identity.
+ * Returns true if the create may produce a duplicate of an object that an interrupted run created but did not record in
+ * a state. This is possible if two conditions are met. The engine does not pass the resource's name, so this run cannot
+ * compute the earlier idempotency key. The resource type has no identity, so the service accepts equal objects.
  */
 const mayDuplicate = ({ identity }: ResourceDefinition, { isNamed }: Origin): boolean =>
   !isNamed && !identity;
@@ -131,7 +132,7 @@ async function updated(
 /** The part of an error that describes the origin of an object that no resource of the program manages. */
 const ORIGIN = said`${{ phrase: "elsewhere" }}, or previously managed by another ${{ phrase: "ofThisProgram" }}`;
 
-/** The remedy if a resource of the program now declares the object of another resource. */
+/** The remedy for an object that a different resource of the same program managed before. */
 const EXCHANGED = said`if another ${{ phrase: "ofThisProgram" }} managed it, change that resource first, ${{ phrase: "inTurn" }}`;
 
 /**

@@ -30,7 +30,8 @@ export function diff(
     )
     .map(([name, field]) => ({
       field: name,
-      // A state of an older version lacks the members that newer versions added; their defaults are filled in.
+      // A state that an older provider version wrote lacks the members that newer versions added. The canonical form
+      // contains the defaults of these members.
       before: canonical(field, state[name]),
       after: canonical(field, inputs[name]),
       replaces: stale.get(name) ?? field.replaces,

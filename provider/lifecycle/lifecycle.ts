@@ -76,15 +76,15 @@ interface ReadObject extends Existing<Values> {
 }
 
 /**
- * Returns true if the value of an input cannot be read from the object: instructions to the run, and optional inputs
- * without a default.
+ * Returns true if the object does not show whether a program set this input. Instructions to the run are not part of
+ * the object. For an omitted optional input without a default, the service chooses a value.
  */
 const isOpen = ({ transient, required, default: fallback }: InputField): boolean =>
   transient || (!required && fallback === undefined);
 
 /**
- * Returns the open inputs that a program sets. Instructions keep their values. Optional inputs have the value null,
- * because the object contains their values.
+ * Returns the inputs that a program sets and for which the object does not show this. Instructions keep their values.
+ * Optional inputs get the value null, because their values can be read from the object.
  */
 export const openInputs = ({ inputs }: ResourceDefinition, declared: Values): Record<string, unknown> =>
   Object.fromEntries(
@@ -200,8 +200,8 @@ export class ResourceLifecycle {
     const kept = keepText(definition, state, found);
     if (isImport) return { ...kept, inputs: canonicalInputs(definition.inputs, kept.state) };
     if (!open) return kept;
-    // For inputs whose changes the program ignores, engines use the inputs in the state. The inputs in the state must
-    // therefore match the current object.
+    // If a program ignores changes of an input (`ignoreChanges`), engines take this input from the state. A read must
+    // therefore return inputs that match the current object.
     const { inputs } = definition;
     const declared = Object.entries(inputs).flatMap(([name, field]) =>
       isOpen(field) && !(name in open) ? [] : [[name, open[name] ?? canonical(field, state[name])] as const],
@@ -329,7 +329,7 @@ async function isDeleted({ client, namespaces }: Connection, tenant: string): Pr
       return (await namespaces.all()).every(({ tenantId }) => tenantId !== tenant);
     }
     // A 403 shows that the namespace exists, but the user is not a member of the namespace. If the service issues no
-    // token, the namespace may still exist, so it does not count as deleted.
+    // token for the namespace, the cause may be the same. In both cases, the namespace does not count as deleted.
     if (error instanceof PermissionError || isNoToken(error)) return false;
     throw error;
   }
@@ -337,8 +337,8 @@ async function isDeleted({ client, namespaces }: Connection, tenant: string): Pr
 
 /**
  * Returns the object, but keeps the state's notation of unchanged inputs. If no input changed, the state's volatile
- * outputs are kept too, because changes of volatile outputs are not drift. A member that is missing in a state of an
- * older version counts as its default.
+ * outputs are kept too, because changes of volatile outputs are not drift. If an older provider version wrote the
+ * state, members that are missing in the state are treated as their defaults.
  */
 function keepText(
   { inputs, outputs }: ResourceDefinition,
@@ -372,7 +372,8 @@ export function check(definition: ResourceDefinition, given: Readonly<Record<str
   for (const [name, field] of Object.entries(definition.inputs)) {
     failures.push(...checkField(name, field, given[name]));
   }
-  // Only valid values have a canonical form. No engine accepts undefined values.
+  // Only valid inputs can be converted to their canonical form. Invalid inputs are returned as they are, but without
+  // undefined values, because no engine accepts undefined values.
   const inputs = failures.length > 0 ? defined(given) : canonicalInputs(definition.inputs, given);
   if (failures.length === 0 && !hasUnknown(inputs)) failures.push(...(definition.rules?.(inputs) ?? []));
   const { name } = definition;

@@ -27,12 +27,15 @@ export interface Creator {
 export class RunRecord {
   readonly #claims = new Claims();
   /**
-   * The resources that the program declares. The engine called a check for each of these resources. A refresh also
-   * compares resources that exist only in the state.
+   * The resources that the program declares. The engine calls a check only for these resources. During a refresh, the
+   * engine also calls a diff for resources that exist only in the state.
    */
   readonly #checked = new Set<string>();
   #creations = 0;
-  /** The inputs in the state, by resource. Also contains the object in the state if the engine passed it. */
+  /**
+   * The inputs in the state, by resource. `existing` is the whole object in the state, which engines pass only to a
+   * diff.
+   */
   readonly #inState = new Map<string, { readonly inputs: Values; readonly existing?: Existing<Values> }>();
 
   /**
@@ -56,7 +59,7 @@ export class RunRecord {
 
   /**
    * Records a diff. The resource keeps its claims on its object unless the object is replaced. Resources that exist
-   * only in the state have no claims, because the engine may delete them next.
+   * only in the state have no claims, because the engine may delete these resources next.
    * @throws DuplicateDeclarationError if another resource of the program has claimed this object
    */
   compared(
@@ -106,7 +109,7 @@ export class RunRecord {
   ): Origin {
     const claims = this.#claims;
     return {
-      // If a later run cannot compute the key again, the key is random and valid for this run only.
+      // If later runs cannot compute the same key, this run uses a random key, which is valid for this run only.
       idempotencyKey: creation ? digestOf(creation) : randomUUID(),
       ...before,
       claim: (id) => claims.hold(definition, owner, id),
@@ -116,8 +119,8 @@ export class RunRecord {
   }
 
   /**
-   * Returns true if a resource of the program has claimed the object with this id. Deleting the object's previous
-   * resource must then not delete the object: objects can move between resources, and engines run deletions last.
+   * Returns true if a resource of the program has claimed the object with this id. An object can move from one resource
+   * to another. The engine deletes the old resource last, and this deletion must not delete the object.
    */
   isHeld(definition: ResourceDefinition, id: string): boolean {
     return this.#claims.isHeld(definition, id);
@@ -131,9 +134,9 @@ export class RunRecord {
 
 /**
  * Returns the values that determine the idempotency key of a create. All attempts to create one object from one state
- * have the same values. The identity and the id of the replaced object make the key of each new object unique: with an
- * equal key, the service would return the old object. The replaced object's time of creation is included because
- * successive API keys can have the same id.
+ * have the same values. Each new object needs a different key, because the service would return the old object for an
+ * equal key. The values therefore include the identity of the new object and the id of the replaced object. Successive
+ * API keys can have the same id, so the values also include the time when the replaced object was created.
  */
 function creation(
   { identity }: ResourceDefinition,

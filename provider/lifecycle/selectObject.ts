@@ -19,7 +19,8 @@ export async function selectObject(
 ): Promise<Existing<Values>> {
   const { name, id: form } = definition;
   const parts = form.text.split("/");
-  // The id of a namespace has a single part.
+  // Only the ids of namespaces have a single part. Namespaces are not inside another namespace, so the text has no
+  // prefix.
   if (parts.length === 1) {
     const found = await definition.read(connection, text, {});
     if (found) return found;

@@ -158,13 +158,14 @@ export const functions: readonly PluginFunction[] = [
       const { AccessInquiryError, accessInquiry } = await import("../access/inquiry.ts");
       const { readEstate } = await import("../estate/namespaceState.ts");
       const inquiry = accessInquiry({ device: devices, key: keys, login: logins, from: addresses }, "json");
-      // A connection without cached reads, because a program may query its own changes.
+      // A program may query objects that the same run changed, so the function uses a connection without cached reads.
       const estate = await readEstate(service.fresh(), tenant);
       try {
         return JSON.parse([...accessAnswer(estate, inquiry).output].join("")) as Values;
       } catch (error) {
         if (!(error instanceof AccessInquiryError)) throw error;
-        // Each argument of the function has the name of a flag of `gatehouse access`, in the plural.
+        // The error contains a flag of `gatehouse access`. The function's argument has the plural of the flag's name,
+        // for example `devices` for `--device`.
         throw new GatehouseError(
           { ...error.toJSON(), field: ["getAccess", `${error.flag}s`] },
           { cause: error },

@@ -83,8 +83,8 @@ export function connectionOf(
   const effective = settingsOf(instance, env);
   const { url: stated } = instance.inputs;
   const { url: usual } = credentialsFromEnvironment(addressIn(effective));
-  // A check sets the address from the environment. The addresses differ only in a run without a check, such as destroy
-  // or refresh: such a run uses the address in the state.
+  // A check copies the address from the environment to the inputs. The two addresses can differ only in a run without a
+  // check, such as destroy or refresh, because such a run takes the inputs from the state.
   if (
     instance.isDefault &&
     typeof stated === "string" &&
@@ -124,8 +124,8 @@ export function tenantOf(instance: Instance, env: NodeJS.ProcessEnv): string | u
 }
 
 /**
- * Returns true unless GATEHOUSE_URL in the environment is the address of this service. In that case, the other settings
- * in the environment may belong to another service.
+ * Returns true if GATEHOUSE_URL in the environment is not set, or is the address of a different service. The other
+ * settings in the environment may then belong to a different service.
  */
 function isElsewhere(url: string, env: NodeJS.ProcessEnv): boolean {
   const { url: usual } = credentialsFromEnvironment(addressIn(env));

@@ -117,8 +117,8 @@ export const apiKey = defineResource({
     ofId: () => [],
   },
 
-  // The state's replaced keys must keep working. The engine deletes the resource of a replaced key, possibly in a later
-  // run. This claim prevents that the deletion revokes the key.
+  // The replaced keys in the state must keep working until their overlap ends. The engine deletes the old resource of
+  // such a key, possibly in a later run. This claim prevents the deletion from revoking the key.
   keeps: (state) => state.previous.map(claimOfKey),
 
   objectKeys: (state) => [claimOfKey(state)],
@@ -282,7 +282,7 @@ const claimOfKey = (key: KeyIdentity) => `api key made ${apiKeyIdentity(key)}`;
  */
 function refuseUnseen({ tenant, overlap = 0 }: Inputs, { unseen }: Origin): void {
   if (!unseen || overlap === 0) return;
-  // If a namespace is omitted, both keys are in the same namespace.
+  // If one of the two namespaces is omitted, the keys count as keys of the same namespace.
   if (tenant !== undefined && unseen.tenant !== undefined && tenant !== unseen.tenant) return;
   throw new ResourceError("ApiKey", {
     code: "unsupported_change",

@@ -29,8 +29,8 @@ export interface OutputField<S extends z.ZodType = z.ZodType> {
   readonly schema: S;
   readonly description: string;
   /**
-   * True for a value that changes by itself, such as a counter. Updates keep the state's value. Reads also keep the
-   * state's value, unless another value of the object changed.
+   * True for a value that changes without an update, such as the number of devices. An update keeps the state's value.
+   * A read also keeps the state's value, unless an input of the object has changed on the service.
    */
   readonly volatile: boolean;
   /**
@@ -111,9 +111,9 @@ export interface Origin {
   /** The resource's name in the program. */
   readonly name: string;
   /**
-   * The idempotency key that all attempts to create this object share, including the attempts of later runs. If later
-   * runs cannot know the key, only the attempts of this run share the key. If another resource takes the object, that
-   * resource also takes the key. {@link after} then returns another key.
+   * The idempotency key of the create. All attempts to create this object share the key, including the attempts of
+   * later runs. If later runs cannot compute the key, only the attempts of this run share the key. If another resource
+   * has claimed the object that was created with this key, {@link after} returns a different key.
    */
   readonly idempotencyKey: string;
   /**
@@ -188,13 +188,13 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
    */
   readonly tags?: { readonly gives: keyof I & string } | { readonly needs: keyof I & string };
   /**
-   * Returns the keys of claims on other objects. While a state contains such a claim, no deletion removes the claimed
-   * object.
+   * Returns the keys of claims on other objects, such as replaced API keys that still work. While a resource has such a
+   * claim, no deletion removes the claimed object.
    */
   keeps?(state: Readonly<State<I, O>>): readonly string[];
   /**
    * Returns the keys of claims on the object itself, for resources whose id does not identify the object.
-   * @default the keys of the claims by the id
+   * @default the keys of the claims that derive from the id
    */
   objectKeys?(state: Readonly<State<I, O>>): readonly string[];
   /**
@@ -203,7 +203,7 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
    */
   list?(connection: Connection, tenant: string): Promise<readonly Listed<State<I, O>>[]>;
   /**
-   * Returns the id of the object with this name, or undefined if no object has it.
+   * Returns the id of the object with this name, or undefined if no object has this name.
    * @default the id of the object with that name in {@link list}
    * @throws Error if several objects have the name
    */
@@ -211,7 +211,9 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   /**
    * Adds the replaced object to the state of its successor, if the replaced object could not be deleted yet. The next
    * update deletes the replaced object. Resource types with this function, such as API keys, need the replaced object
-   * for a create. An engine that does not pass the replaced object to a create runs the create in an update.
+   * for a create. Terraform does not pass the replaced object to a create. For these resource types, the Terraform
+   * provider therefore plans a replacement as an update, which creates the successor and then deletes the replaced
+   * object.
    */
   withReplaced?(state: Readonly<State<I, O>>, replaced: Readonly<State<I, O>>): State<I, O>;
   /** Returns the errors in combinations of inputs. All inputs are known and in canonical form. */
@@ -224,8 +226,9 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   /**
    * Returns the existing object that conflicts with a create of these inputs, if such an object exists. The create can
    * adopt this object.
-   * @param isOthers returns true if another resource of the program has claimed the object with this id. Resource types
-   * without an identity can have several equal objects. The result is never an object of another resource.
+   * @param isOthers returns true if another resource of the program has claimed the object with this id. The function
+   * never returns such an object. Only resource types without an identity need this parameter, because only they can
+   * have several equal objects.
    */
   find?(
     connection: Connection,

@@ -57,7 +57,7 @@ export const device = defineResource({
     }),
     lastSeen: output(dateTime, {
       description:
-        "The time of the last report of the device. Recorded at creation and at each refresh that finds another change.",
+        "The time when the device last reported to the service. The state stores this value at creation; a refresh updates it only if an input has also changed.",
       volatile: true,
     }),
     createdAt: output(dateTime, { description: "The time when the device enrolled." }),
@@ -148,7 +148,8 @@ function toState(tenant: string, settings: { device: string; onDestroy: "keep" |
     tenant,
     ...settings,
     name: found.name,
-    // The service also has statuses that no program can declare. Such a status differs from every declared status.
+    // The service also has statuses that no program can declare. In a diff, such a status differs from every declared
+    // status.
     status: found.status as Status,
     uid: found.uid,
     mac: found.identity.mac.toLowerCase(),

@@ -11,8 +11,8 @@ export const deviceInput = required(z.string().min(1).max(64), {
     "The UID, MAC address or name of the device. A MAC address or name also selects the device after it has enrolled again.",
   replaces: true,
   canonical: (selector) => selector.toLowerCase(),
-  // Two selectors are equal only if they select the same accepted device. The name or MAC address of a pending device
-  // can select another device after that device is accepted.
+  // Two selectors are equal only if they select the same accepted device. A pending device does not count, because its
+  // name or MAC address selects another device as soon as that other device is accepted.
   sameAs: (state, selector) =>
     (state.deviceStatus ?? state.status ?? "accepted") === "accepted" &&
     deviceKeys({
@@ -116,10 +116,10 @@ export interface Followed {
 }
 
 /**
- * Returns the device with this uid. If that device no longer exists, returns the device that the selector matches now.
- * If the selector matches another accepted device, the result has the uid as its selector. The program's selector then
- * differs from the state, and the next `up` switches to the other device. Accepted devices take precedence, because a
- * pending device can have any name and MAC address.
+ * Returns the device with this uid, and the selector for the state. If the device no longer exists, returns the device
+ * that the selector matches now. If the selector matches a different, accepted device, the returned selector is the
+ * uid. The state then differs from the program's selector, and the next `up` switches the resource to the other device.
+ * A pending device never causes this switch, because any client can enroll a device with any name and MAC address.
  */
 export async function followDevice(
   { devices }: TenantClient,

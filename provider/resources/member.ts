@@ -29,8 +29,8 @@ export const member = defineResource({
         "The e-mail address of the user's account. Must be the user's address when the resource was created, or the user's current address.",
       replaces: true,
       canonical: (address) => address.toLowerCase(),
-      // The user changed the e-mail address of the account, and the program declares the new address. Both addresses
-      // belong to the same user.
+      // Returns true if the program declares the new e-mail address of a user who has changed the address of the
+      // account. The old and the new address belong to the same user.
       sameAs: (state, address) => String(state.accountEmail).toLowerCase() === address,
     }),
     role: required(role, {
@@ -205,8 +205,8 @@ async function invite(
   if (member) return existing(tenant, inputs.email, fromMember(member));
   invitations.forget();
   const invited = await invitedTo(connection, tenant).catch((error: unknown) => {
-    // The invitation was sent. If the run failed now, the state would not contain the invitation. The next read finds
-    // the invitation.
+    // The invitation was sent, and only the request that reads the invitation failed. If the create also failed, the
+    // state would not contain the invitation. The next read finds the invitation.
     if (error instanceof RequestError) return undefined;
     throw error;
   });

@@ -218,7 +218,8 @@ async function edit(
       remedy: said`remove the setting, or upgrade the service`,
     });
   }
-  // Settings that were not sent may have changed out of band since `before` was read.
+  // A setting that was not sent may have changed out of band since `before` was read. The repeated call sends this
+  // setting.
   return missed.length > 0 ? edit(client, tenant, inputs, after.settings) : after;
 }
 

@@ -34,7 +34,8 @@ export const tag = defineResource({
 
   async read(_connection, id, state) {
     const { tenant, name } = ids.split(id);
-    // A tag that no object uses has no trace on the service, but stays in the state.
+    // The service does not store a tag that no object uses, but the state keeps the tag. A read therefore sends no
+    // request.
     return { id, state: { tenant, name: state.name ?? name } };
   },
 
@@ -68,7 +69,8 @@ async function rename(
       };
       throw new ResourceError("Tag", fault, { cause: error });
     }
-    // No object has a tag with the old name. Either no object ever had the tag, or an earlier attempt renamed it.
+    // If no object has a tag with the old name, the rename succeeds. Either no object ever had the tag, or an earlier
+    // attempt renamed the tag.
     if (!isMissingObject(error) || (isSilent(error) && (await client.getTags()).includes(from))) throw error;
   }
   for (const listing of [devices, keys, rules]) listing.forget();

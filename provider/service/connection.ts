@@ -167,8 +167,8 @@ export class Connection {
 
   /**
    * Returns true if the service supports idempotency keys: for a repeated create, the service returns the object of the
-   * first create. The service does not announce this support, but every service that returns a revision for namespaces
-   * has it.
+   * first create. The service does not announce this support, but every service that returns a revision (an ETag
+   * header) for namespaces supports idempotency keys.
    */
   async knowsIdempotencyKeys(tenant: string | undefined): Promise<boolean> {
     const name = tenant ?? this.#shared.options.defaultTenant ?? (await this.client.identity()).tenant;
@@ -340,8 +340,9 @@ export class TagWork {
         if (!tags || !isNotFound(error)) throw error;
         const known = await this.#client.getTags();
         const missing = tags.filter((tag) => !known.includes(tag));
-        // All tags exist now. Either the tags were added in the meantime, or the service did not find another object of
-        // the request.
+        // If all tags exist now, there are two possible causes. Another resource may have added the tags in the
+        // meantime, or the service did not find some other object that the request refers to. The request is sent again
+        // once to distinguish the two causes.
         if (missing.length === 0 && appeared) throw error;
         appeared = missing.length === 0;
         if (missing.length > 0 && !(await this.#hasEndedSince(seen))) {
@@ -358,8 +359,8 @@ export class TagWork {
   }
 
   /**
-   * Returns true if a write of tags has ended since the count `seen`. Returns false if no write is running and no write
-   * ends within {@link QUIET}.
+   * Waits until the number of ended writes of tags is greater than `seen`, and returns true. Returns false if no write
+   * is running and no write ends within {@link QUIET}.
    */
   async #hasEndedSince(seen: number): Promise<boolean> {
     while (this.#ended === seen) {

@@ -3,8 +3,8 @@ import { dateTime, defineOperation, paging, role, TOTAL_COUNT } from "@gatehouse
 import { z } from "zod";
 import { Listing } from "./listings.ts";
 
-// Requests of services after 0.19, as recorded with version 0.27. The contract does not contain these requests, because
-// 0.19 lists invited users as members.
+// Only services after version 0.19 have these requests, which were recorded with version 0.27. The contract describes
+// version 0.19, which lists invited users as members, so the contract does not contain these requests.
 
 const part = "Namespaces and members";
 
@@ -66,7 +66,10 @@ export function invitationListing(client: Client, tenant: string): Listing<Invit
 /** Returns true if the member has a status. Only services that list invited users as members return a status. */
 export const hasStatus = (member: { readonly status?: string }): boolean => member.status !== undefined;
 
-/** Returns true if the service does not have a list, or if the credential has no permission to read it. */
+/**
+ * Returns true if an error shows that the service does not have a list, or that the credential has no permission to
+ * read the list.
+ */
 export const isNotReturned = (error: unknown): boolean =>
   isNotFound(error) ||
   error instanceof PermissionError ||

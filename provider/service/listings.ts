@@ -34,8 +34,8 @@ const UID = /^[0-9a-f]{64}$/;
 const MAC = /^([0-9a-f]{2}[:-]){5}[0-9a-f]{2}$/;
 
 /**
- * Returns the name by which a device listing contains the device of a selector. Selectors are uids, MAC addresses or
- * device names, in lower case.
+ * Returns the lookup key of the device that a selector matches, for a device listing. The selector is a uid, a MAC
+ * address or a device name, in lower case.
  */
 export function deviceKey(selector: string): string {
   if (UID.test(selector)) return selector;
@@ -46,7 +46,7 @@ export function deviceKey(selector: string): string {
 export const macOf = (device: Pick<Device, "identity">): string =>
   device.identity.mac.toLowerCase().replaceAll("-", ":");
 
-/** Returns the names by which a device listing contains a device. See {@link deviceKey}. */
+/** Returns the lookup keys of a device in a device listing. See {@link deviceKey}. */
 const keysOfDevice = (device: Device): string[] => [
   device.uid,
   `mac ${macOf(device)}`,
@@ -60,7 +60,7 @@ const keysOfDevice = (device: Device): string[] => [
 const preferredDevice = (left: Device, right: Device): Device =>
   left.status !== "accepted" && right.status === "accepted" ? right : left;
 
-/** Returns an index of devices that were already read, by the same names as in {@link deviceListing}. */
+/** Returns an index of devices that were already read, by the same lookup keys as in {@link deviceListing}. */
 export function devicesByKey(devices: readonly Device[]): ReadonlyMap<string, Device> {
   const found = new Map<string, Device>();
   for (const device of devices) {
@@ -180,18 +180,18 @@ const ambiguousKeys = (keys: readonly ApiKey[]) =>
 
 /** The source of a {@link Listing}. */
 export interface Source<T> {
-  /** Returns the names by which the listing contains an object. The first name is the object's id. */
+  /** Returns the lookup keys of an object. The first lookup key identifies the object. */
   keysOf(item: T): readonly string[];
   /** Returns all objects, in pages of {@link PAGE_SIZE} and in an order that does not change while they are read. */
   pages(): AsyncIterator<Page<T>>;
   /**
-   * Requests the object with this name separately. Returns undefined, or rejects with a NotFoundError, if no such
+   * Requests the object with this lookup key separately. Returns undefined, or rejects with a NotFoundError, if no such
    * object exists.
    */
   look(key: string): Promise<T | undefined>;
   /**
-   * Returns the preferred one of two objects with the same name. Undefined if neither object is preferred; {@link look}
-   * then determines the result.
+   * Returns the preferred one of two objects with the same lookup key. Undefined if neither object is preferred; {@link
+   * look} then determines the result.
    * @default the first object
    */
   prefer?(left: T, right: T): T | undefined;
@@ -237,7 +237,7 @@ export class Listing<T> {
     this.#source = source;
   }
 
-  /** Returns the object with this name from the cache or the service. Undefined if no such object exists. */
+  /** Returns the object with this lookup key from the cache or the service. Undefined if no such object exists. */
   find(key: string): Promise<T | undefined> {
     const known = this.#found.get(key);
     if (known) return known;
@@ -266,7 +266,7 @@ export class Listing<T> {
 
   /**
    * Records the deletion of an object.
-   * @param removed the object, or one of its names
+   * @param removed the object, or one of its lookup keys
    */
   drop(removed: string | T): void {
     const keys = typeof removed === "string" ? [removed] : this.#source.keysOf(removed);
@@ -282,7 +282,7 @@ export class Listing<T> {
   }
 
   #gather(key: string): Promise<T | undefined> {
-    // Another caller may already wait for this name. `forget` does not cancel reads that are being collected.
+    // Another caller may already wait for this lookup key. `forget` does not cancel reads that are being collected.
     const known = this.#waiting.get(key);
     if (known) return known.promise;
     if (this.#waiting.size === 0) setTimeout(() => void this.#answer(), WINDOW);
@@ -307,7 +307,8 @@ export class Listing<T> {
     if (this.#all) return true;
     if (this.#requested <= FEW) return false;
     const { total } = await this.#start().first;
-    // A server that does not report the length of its lists also has no cheaper request for a single object.
+    // A server that does not report the length of its lists also has no cheaper request for a single object, so all
+    // objects are listed.
     return total === undefined || Math.ceil(total / PAGE_SIZE) <= this.#requested * EXPECTED;
   }
 
@@ -401,8 +402,9 @@ function identifiesObject(id: string): boolean {
 }
 
 /**
- * Returns true for a 404 without a message. Some servers return most errors without a message. A proxy in front of the
- * service also returns such an error, and then the object may exist.
+ * Returns true for a 404 without a message. The cause of such an error is unclear. Some servers return most errors
+ * without a message, but the response may also come from a proxy in front of the service. In the second case, the
+ * object may exist.
  */
 export const isSilent = ({ serverMessage }: NotFoundError): boolean => serverMessage === undefined;
 

@@ -161,8 +161,8 @@ export function newConnection(
 }
 
 /**
- * Two times, in milliseconds: the pause from which a wait is reported immediately, and the minimum interval between two
- * lines.
+ * Two times, in milliseconds. A wait of at least the first time is reported immediately. The second time is the minimum
+ * interval between two reported lines.
  */
 const [LONG, BETWEEN] = [1_000, 5_000];
 

@@ -79,7 +79,10 @@ function withDefaults(type: Type, fallback: unknown): Type {
   return { ...type, members };
 }
 
-/** Returns a member with read-only descriptions. Nested descriptions also become read-only texts. */
+/**
+ * Returns a member for a read-only value: the descriptions of the member and of its nested members do not explain how
+ * to set a value.
+ */
 export function readOnly<M extends Member>(member: M): M {
   const readOnlyType = (type: Type): Type => {
     if (type.kind === "object") return { ...type, members: type.members.map((inner) => readOnly(inner)) };

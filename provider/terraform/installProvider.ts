@@ -6,8 +6,8 @@ import { packageFile, packageVersion } from "../packageFile.ts";
 import { type Choice, SOURCE, TERRAFORM_CLIS, type TerraformCli } from "./source.ts";
 
 /**
- * Returns the CLIs that a command applies to: the CLIs in `--for`, or the CLIs on the PATH. If neither CLI is on the
- * PATH, returns both. Gatehouse itself does not start the CLIs.
+ * Returns the CLIs that a command applies to: the CLIs in `--for`, or the CLIs on the PATH. If neither Terraform nor
+ * OpenTofu is on the PATH, returns both, because Gatehouse itself does not start the CLIs.
  */
 export function clisFor(env: NodeJS.ProcessEnv, choice?: Choice): readonly TerraformCli[] {
   const all = Object.values(TERRAFORM_CLIS);
@@ -47,7 +47,7 @@ export async function installProvider(
   const version = packageVersion();
   const folder =
     mirror === undefined ? join(env.HOME || homedir(), ".terraform.d", "plugins") : resolve(mirror);
-  // The file is the same on every platform, because lock files contain the file's digest.
+  // The file must be the same on every platform, because lock files contain the file's digest.
   const built = packageFile("dist/terraform/terraform-provider-gatehouse");
   const files = programs.map(async (program) => {
     const target = join(folder, program.host, SOURCE, version, platformName());

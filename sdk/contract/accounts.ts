@@ -146,7 +146,8 @@ export const updateUserPassword = defineOperation({
   method: "PATCH",
   path: "/api/users/{id}/password",
   params: { id: userId },
-  // Registration allows other password lengths, so the current password needs a different schema than `new_password`.
+  // The current password may have a length that `new_password` does not allow, because registration has other length
+  // limits.
   body: z.object({ current_password: z.string().min(1).max(1024), new_password: password }),
   errors: {
     400: "a field is missing or has an invalid length, both passwords are equal, or current_password is wrong",

@@ -16,7 +16,8 @@ function containerOperation<const Id extends string, O extends Operation>(
     id,
     summary: ofContainers(like.summary),
     path: like.path.replace("/api/devices", "/api/containers"),
-    // A text about the limit keeps the word "device", because devices and containers share one limit.
+    // In the description of an error about the limit, the word "device" is not replaced, because devices and containers
+    // share one limit.
     errors: Object.fromEntries(
       Object.entries(like.errors).map(([status, text]) => [
         status,

@@ -8,7 +8,7 @@ export const TUNNEL_LINE_MAX = 4096;
 export const STREAM_MESSAGE_MAX = 256 * 1024;
 /** Maximum size of a text that is pasted into a terminal, in bytes. */
 const TERMINAL_MESSAGE_MAX = 256 * 1024;
-/** X that opens a WebSocket, for a request without a WebSocket upgrade. */
+/** Cause of the status 400 for an operation that opens a WebSocket: the request is not a WebSocket upgrade. */
 export const NO_WEB_SOCKET = "the request is not for a WebSocket";
 
 export const terminalToken = model(

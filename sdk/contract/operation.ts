@@ -110,8 +110,8 @@ export interface Operation<
   readonly auth: readonly A[];
   readonly scope: S;
   /**
-   * The weakest role that may call the operation. Null if no role is required. In a scope with a namespace, null
-   * excludes all members.
+   * The weakest role that may call the operation. Null for an operation whose scope does not use roles. In a scope that
+   * uses the role in a namespace, the service rejects all callers of an operation with the role null.
    * @default null
    */
   readonly minRole: Role | null;
@@ -150,8 +150,8 @@ export interface Operation<
   readonly idempotencyKey: boolean;
   /**
    * The kind of object that the operation reads or writes. The response contains the object's revision as `ETag`. A
-   * write accepts `If-Match`, and the audit trail records it. Revisions and the audit trail are additions of this
-   * service.
+   * write operation accepts `If-Match`, and the service records each write in the audit trail. Revisions and the audit
+   * trail are additions of this service.
    * @default null
    */
   readonly object: O;

@@ -12,12 +12,12 @@ export const PATTERN_SIZE_MAX = 2000;
  */
 const UNICODE_CLASS = 10;
 /**
- * The cost of a range beyond ASCII that ignores letter case, in instructions: the engine visits all letters of the
- * range.
+ * The cost, in instructions, of a range beyond ASCII in a pattern that ignores letter case. The engine visits every
+ * letter of such a range.
  */
 const FOLDED_RANGE = 100;
 
-// RE2JS compiles this expression, because RE2JS does not backtrack.
+// RE2JS compiles this expression instead of JavaScript's RegExp, because RE2JS does not backtrack.
 const TOKEN = RE2JS.compile(
   [
     String.raw`\\Q(?:.*?)(?:\\E|\z)`,
@@ -26,7 +26,7 @@ const TOKEN = RE2JS.compile(
     // class. A class without a closing bracket is also one token, so that the function reads the text only once.
     String.raw`\[\^?\]?(?:\[:\^?[a-z]+:\]|\\.|[^\]\\])*\]?`,
     String.raw`\(\?(?:P?<[^>]*>?|[^:)]*[:)]?)`,
-    // RE2 reads a repetition with leading zeros as literal characters.
+    // RE2 reads a repetition with leading zeros, such as `{01}`, as literal characters.
     String.raw`\{(?:0|[1-9]\d*)(?:,(?:0|[1-9]\d*)?)?\}`,
     ".",
   ].join("|"),

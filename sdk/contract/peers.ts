@@ -4,8 +4,9 @@ import { defineOperation } from "./operation.ts";
 import { uid } from "./schemas.ts";
 
 /**
- * Requests between two instances of the service: streams to devices, and pick-ups of connections by agents that reached
- * another instance than the one with the connection.
+ * Operations that one instance of the service calls on another instance. `openDeviceStream` opens a connection to a
+ * device whose tunnel is on the other instance. `passPickUp` passes on an agent that connected to this instance to pick
+ * up a connection that waits on the other instance.
  */
 const ofPeer = { part: "Private network", auth: ["internal"], scope: "internal", method: "GET" } as const;
 const peerStream = { success: { status: 101 }, bodyLimit: STREAM_MESSAGE_MAX } as const;

@@ -30,7 +30,7 @@ export interface Verdict {
 }
 
 /**
- * The decisions of a policy about all login names and addresses of a domain, as sets of devices. The decisions are the
+ * The decisions of a policy about all evaluated login names and addresses, as sets of devices. The decisions are the
  * same as those of `keyAdmits` and `firewallDecides`, which decide one login at a time.
  */
 export class Access {
@@ -47,7 +47,7 @@ export class Access {
   readonly #verdicts = new Map<string, Verdict>();
 
   /**
-   * Prepares the decisions of a policy over a domain.
+   * Prepares the decisions of a policy about the evaluated login names and addresses.
    * @param uids uids of devices; default: the devices of the policy. To compare two policies, pass the same list for
    * both
    */
@@ -132,7 +132,7 @@ export class Access {
     return { shares, open };
   }
 
-  /** Returns the devices that at least one key can reach with at least one login name and address of the domain. */
+  /** Returns the devices that at least one key can reach with at least one evaluated login name and address. */
   reached(): DeviceSet {
     const reached: DeviceSet = new TypedFastBitSet();
     for (const login of this.evaluated.logins) {

@@ -75,8 +75,9 @@ function newAutomaton(source: string): NFA {
     maxNodes: STATES_MAX,
   });
   const rewritten = transform(REWRITING, expression, { maxPasses: PASSES_MAX });
-  // The remaining assertions are true at the beginning and the end of the text. If another assertion is ignored, the
-  // automaton accepts additional texts.
+  // The option ignores the assertions that the rewriting did not remove. An assertion at the beginning or end of the
+  // expression holds for every complete match. If any other assertion is ignored, the automaton only accepts additional
+  // texts.
   const options = { assertions: "ignore" } as const;
   const limit = new NFA.LimitedNodeFactory(STATES_MAX);
   return NFA.fromRegex(rewritten, { maxCharacter }, options, limit);

@@ -3,7 +3,7 @@ import type { AST } from "@eslint-community/regexpp";
 import type { AccessPolicy, EvaluatedLogins } from "./decisions.ts";
 import { literalOf, patternOf, patternTree } from "./pattern.ts";
 
-/** The login name `root`, which every domain contains, because most devices have it. */
+/** The login name `root`, for which every policy is evaluated, because most devices have it. */
 export const DEFAULT_LOGIN = "root";
 /** A login name that represents all login names that no pattern contains. */
 export const ANY_LOGIN = "otheruser";
@@ -30,7 +30,7 @@ const FILLERS = [".", "1"];
 /**
  * Returns the login names and addresses for which policies are evaluated: {@link DEFAULT_LOGIN}, {@link ANY_LOGIN},
  * {@link ANY_ADDRESS}, the names and addresses in the options, and those that appear in the patterns of keys and rules.
- * For a part of a pattern that is not a literal text, such as `[a-z]+`, the domain contains one example.
+ * For a part of a pattern that is not a literal text, such as `[a-z]+`, the result contains one example.
  */
 export function loginsToEvaluate(
   policies: readonly AccessPolicy[],

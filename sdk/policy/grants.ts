@@ -5,7 +5,7 @@ import type { AccessKey, AccessRule, EvaluatedLogins } from "./decisions.ts";
 export interface Grant {
   readonly key: AccessKey;
   readonly login: string;
-  /** The addresses of the domain from which the logins are allowed. */
+  /** The evaluated addresses from which the logins are allowed. */
   readonly addresses: readonly string[];
   /** The rule that allows the logins; null if no rule matches. */
   readonly rule: AccessRule | null;
@@ -14,8 +14,8 @@ export interface Grant {
 }
 
 /**
- * Returns all logins that a policy allows for the login names and addresses of its domain, grouped by key. Addresses
- * with the same permissions are in one grant.
+ * Returns all logins that a policy allows for the evaluated login names and addresses, grouped by key. Addresses with
+ * the same permissions are in one grant.
  * @param keys default: all keys of the policy
  */
 export function* grantsOf(access: Access, keys = access.policy.keys): Generator<Grant> {
@@ -59,7 +59,7 @@ export interface AccessChange {
 
 /**
  * Yields the effect of a policy change: the logins that only one of the two policies allows.
- * @param before the access before the change, with the same domain and the same list of uids as `after`
+ * @param before the access before the change, with the same evaluated logins and the same list of uids as `after`
  */
 export function* accessChanges(before: Access, after: Access): Generator<AccessChange> {
   const old = new Map(before.policy.keys.map((key) => [key.fingerprint, key]));
@@ -149,7 +149,7 @@ class Groups<Label> {
     this.#byLabel.set(label, alike);
   }
 
-  /** Returns the groups. The addresses of a group are in the order of the domain. */
+  /** Returns the groups. The addresses of a group are in the order of the evaluated addresses. */
   *in(evaluated: EvaluatedLogins): Generator<Group<Label>> {
     for (const { label, devices, parts } of this.#all) {
       yield { label, devices, addresses: inOrder(parts, evaluated.addresses) };

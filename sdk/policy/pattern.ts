@@ -144,8 +144,8 @@ function matcher(literals: Literals | undefined, engine: Pattern["test"]): Patte
 const TEXTS_MAX = 64;
 
 /**
- * The texts that a pattern matches. With them, a test needs no regular expression engine, which is a hundred times
- * slower. Kinds:
+ * The texts that a pattern matches. Most tests can compare these texts and need no regular expression engine, which is
+ * a hundred times slower. Kinds:
  * - `whole`: texts that are equal to one of `texts`;
  * - `start`, `end`, `part`: texts that begin with, end with or contain one of `texts`;
  * - `line`: texts that begin with one of `texts` and have no line break after it;

@@ -39,8 +39,8 @@ export interface ManagedObject<Row = unknown> {
 }
 
 /**
- * Cache of revisions, by the JSON text of the declared fields. The number of characters limits the cache. Lists need
- * the revision of each row, and the computation of a digest takes twice as long as a lookup in this cache.
+ * Cache of revisions, by the JSON text of the declared fields. The total number of characters of the cached texts is
+ * limited. Lists need the revision of each row, and computing a digest takes twice as long as a lookup in this cache.
  */
 const revisions = new LRUCache<string, string>({
   maxSize: 16_000_000,

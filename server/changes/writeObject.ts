@@ -77,8 +77,8 @@ async function write(services: SqlServices, kind: ManagedObject, request: Object
   const { id, before = null } = found.value ?? {};
   const declaredBefore = before === null ? null : kind.declared(before);
   if (takesIfMatch(operation)) checkRevision(declaredBefore, request.ifMatch);
-  // The declaration is stored before the operation runs, so that the response contains the declaration. A create
-  // operation stores the declaration with the new row.
+  // The program resource in the request header is stored before the operation runs, so that the response contains the
+  // program resource. A create operation stores it with the new row.
   const declaredBy = declaredColumn(request.declaration, services.now());
   const declares = id !== undefined && declaredBy !== null;
   const declaring = declares ? kind.declare?.(db, tenantId, id, declaredBy) : undefined;

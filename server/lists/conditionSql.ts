@@ -66,7 +66,8 @@ function holdsAll(field: Field, values: readonly unknown[]): Sql {
  */
 function equal(field: Field, value: unknown): Sql {
   if (field.type === "list") return listEqual(field, value);
-  // A boolean column is never null. A condition without the comparison allows the database to use an index.
+  // A boolean column is never null, so the column itself is the condition. Without a comparison, the database can use
+  // an index.
   if (field.type === "boolean" && value === true) return field.value;
   const same = comparable(field, value);
   return same ? sql`(${field.value} IS NOT NULL AND ${same})` : sql.false;

@@ -50,8 +50,9 @@ const orderBy = ([value, tieBreaker]: Order["by"], direction: Order["direction"]
 const limited = ({ offset, limit }: PageRange): Sql => sql`LIMIT ${limit} OFFSET ${offset}`;
 
 /**
- * Returns a query for a page of a list, in sort order. PostgreSQL computes all columns of skipped rows. For all pages
- * after the first page, the query therefore finds the ids of the page before it reads the columns.
+ * Returns a query for a page of a list, in sort order. PostgreSQL computes all selected columns even for the rows that
+ * it skips to reach the page. For all pages after the first page, the query therefore finds the ids of the page before
+ * it reads the columns.
  * @param total a query for the number of all rows in the list. The number is returned in the additional column
  * `listTotal`.
  */
@@ -90,9 +91,9 @@ export function foundThenSorted(
 }
 
 /**
- * Returns SQL for the candidates of an index lookup, and for two tables. If the query uses the lookup, `followed` has
- * one row and `unfollowed` is empty; otherwise the reverse. The database skips the part of the query that joins the
- * empty table.
+ * Returns SQL for three temporary tables: `candidates` contains the candidates of an index lookup. Of the tables
+ * `followed` and `unfollowed`, one has one row and the other is empty: `followed` has the row if the query uses the
+ * lookup. The database skips the part of the query that joins the empty table.
  */
 function candidatesOf({ candidates }: Lead): Sql {
   return sql`candidates AS MATERIALIZED (${candidates} LIMIT ${CANDIDATES + 1}),

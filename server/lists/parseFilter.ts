@@ -20,7 +20,7 @@ export interface ConditionGroup {
 
 /**
  * Maximum number of items in a filter, and in each array of the filter. Users write fewer items, and the database can
- * process this number.
+ * process a filter with this number of items.
  */
 const MAXIMUM_ITEMS = 100;
 

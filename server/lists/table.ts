@@ -22,8 +22,8 @@ export interface ValueField {
    */
   readonly cost: "column" | "large" | "query";
   /**
-   * Returns an index lookup that finds the rows whose text can contain a part. Returns undefined if no index supports
-   * the part. Undefined if the field has no index.
+   * Returns an index lookup that finds the rows whose text can contain a part, or undefined if no index supports the
+   * part. A field without an index does not have this function.
    */
   readonly lead?: (part: string) => Lead | undefined;
 }
@@ -37,7 +37,10 @@ export interface ListField {
   readonly item: Sql;
   /** Returns SQL that is true if one of the row's items meets a condition. */
   readonly some: (condition: Sql) => Sql;
-  /** Returns an index lookup that finds the rows whose list contains an item. Undefined if the field has no index. */
+  /**
+   * Returns an index lookup that finds the rows whose list contains an item. A field without an index does not have
+   * this function.
+   */
   readonly lead?: (item: string) => Lead;
 }
 

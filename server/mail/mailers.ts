@@ -81,9 +81,9 @@ export interface SmtpServer {
   /** Credentials for the server. Undefined if the server needs no login. */
   readonly login: { readonly user: string; readonly password: string } | undefined;
   /**
-   * TLS policy. `required`: always TLS, with a certificate for the server's name. `offered`: TLS only if the server
-   * offers TLS, with a certificate for the server's name. `unchecked`: TLS only if the server offers TLS, with any
-   * certificate.
+   * TLS policy. `required`: always TLS, with a valid certificate for the server's name. `offered`: TLS only if the
+   * server offers TLS, with a valid certificate for the server's name. `unchecked`: TLS only if the server offers TLS,
+   * with any certificate.
    */
   readonly tls: "required" | "offered" | "unchecked";
 }

@@ -12,7 +12,8 @@ import type { Setting } from "./setting.ts";
 import { type SettingName, type SettingValues, settings } from "./settings.ts";
 
 /**
- * Settings that other fields of the configuration replace: secrets, and the unchecked parts of {@link SamlSettings}.
+ * Settings that {@link ServiceSettings} does not contain: secrets, which other fields of the configuration contain, and
+ * the SAML settings, which {@link SamlSettings} contains after a check.
  */
 type Withheld =
   | "databaseUrl"
@@ -21,7 +22,7 @@ type Withheld =
   | "smtpUrl"
   | Extract<SettingName, `saml${string}`>;
 
-/** The settings that the service uses, in the units of the table. */
+/** The settings that the service uses. Each number has the unit that the table of settings specifies. */
 export interface ServiceSettings extends Omit<SettingValues, Withheld> {
   /** SAML settings. Undefined if SAML is off. */
   readonly saml: SamlSettings | undefined;

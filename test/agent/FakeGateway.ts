@@ -83,8 +83,8 @@ export class FakeGateway {
   }
 
   /**
-   * From now on, signs logins with this private key.
-   * @param signing another key that creates the signatures instead
+   * From now on, answers the agent's signature requests for the public key of this private key.
+   * @param signing a different private key that creates the signatures instead, so that they are wrong
    */
   hold(privateKey: string, signing = privateKey): void {
     const key = parsed(privateKey);

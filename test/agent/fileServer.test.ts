@@ -176,8 +176,8 @@ function encoded(client: SftpClient, one: Operation, handles: readonly Buffer[])
 function read({ type, body }: SftpAnswer, { kind }: Operation): Expected {
   if (type === STATUS) {
     const code = body.readUInt32BE();
-    // For a handle that is already closed, OpenSSH returns the code of any earlier error. Each error therefore counts
-    // as FAILURE.
+    // If a handle is already closed, OpenSSH's response to CLOSE has the code of an unrelated earlier error. The test
+    // therefore compares every error of CLOSE as FAILURE.
     return { code: kind === "close" && code !== OK ? FAILURE : code };
   }
   if (type === 103) return { data: stringsOf(body)[0] ?? Buffer.of() };
@@ -254,7 +254,8 @@ describe("the agent's own SFTP server", () => {
   });
 
   it("lists a folder like `ls -l`", async () => {
-    // The listing includes `..`, so no other test may change the parent folder during the listing.
+    // The listing contains `..`, which is the parent folder. The test therefore uses a parent folder that no other test
+    // changes.
     const home = join(testFolder(), "listed");
     mkdirSync(home);
     const client = await begun(home);

@@ -185,8 +185,8 @@ it("accepts a change of the terminal's size before the program starts", async ()
 it("passes on a terminal's output completely if it ends before the client reads it", async () => {
   const ends = () => pair.agent.output().split('"kind":"exec"').length;
   const before = ends();
-  // The output is larger than the windows of the client and the agent together. The remaining bytes stay in the
-  // terminal.
+  // The output is larger than the channel windows of the client and the agent together. The agent therefore cannot read
+  // all output before the command ends, and the terminal's buffer contains the remaining bytes.
   const size = 2 * 2 * 1024 * 1024 + 6000;
   const channel = await run(client, `stty raw; head -c ${size} /dev/zero; printf end`, { pty: PTY });
   channel.pause();
@@ -254,7 +254,7 @@ it("forwards a connection, and keeps one direction open after the other directio
   const received: Buffer[] = [];
   channel.on("data", (data: Buffer) => received.push(data));
   await once(channel, "end");
-  // The server has ended its direction of the connection; the client's direction still works.
+  // The server has closed its side of the connection (EOF). The client can still send data.
   channel.end("still here");
   expect(await receivedByServer).toBe("still here");
   expect(Buffer.concat(received).toString()).toBe("hello");

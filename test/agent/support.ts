@@ -53,7 +53,8 @@ export async function endOf(channel: ClientChannel): Promise<CommandResult> {
   channel.on("data", (data: Buffer) => stdout.push(data));
   channel.stderr.on("data", (data: Buffer) => stderr.push(data));
   channel.resume();
-  // The function waits for "close", because "exit" can arrive together with the channel, before any listener exists.
+  // Waits for "close" instead of "exit", because "exit" can arrive together with the channel, before this function adds
+  // a listener.
   const closed = once(channel, "close") as Promise<[number | null | undefined, string?]>;
   const [[code, signal]] = await Promise.all([closed, once(channel.stderr, "end")]);
   return { stdout: Buffer.concat(stdout), stderr: Buffer.concat(stderr), code, signal };
@@ -86,7 +87,8 @@ export function written(channel: ClientChannel, wanted: RegExp): Promise<string>
 }
 
 /**
- * Sends a signal on a channel. The library's public method drops the signal if the client's input has already ended.
+ * Sends a signal on a channel, with the SSH library's internal protocol object. The library's public method drops the
+ * signal if the client has already sent EOF.
  */
 export function sendSignal(channel: ClientChannel, name: string): void {
   const { outgoing, _client: client } = channel as unknown as {

@@ -7,7 +7,10 @@ import { type Listed, listed } from "./listed.ts";
 
 const ours = Object.entries(publicOperations as Record<string, Operation>);
 
-/** Minimum roles of operations for which the operation list has no role. The role of offlineDevice follows rules Q3. */
+/**
+ * Minimum roles of operations for which the operation list has no role. Question Q3 of the rules decides the role of
+ * offlineDevice.
+ */
 const DECIDED_ROLES: Readonly<Record<string, string>> = {
   authSshPublicKey: "observer",
   offlineDevice: "operator",
@@ -111,7 +114,8 @@ describe.each(specified)("%s", (id, operation) => {
   test("has the success and error statuses of the operation list", () => {
     expect(operation.success.status).toBe(entry.success.status);
     expect(operation.success.headers).toEqual(entry.success.headers);
-    // Every operation can fail with status 500. The operation list omits this status for NO_INTERNAL_ERROR.
+    // Every operation can fail with status 500. The operation list omits this status for the operations in
+    // NO_INTERNAL_ERROR.
     const errors = statuses([...entry.errors.map((error) => error.status), 500]);
     const expected = statuses([...errors, ...(OWN_ERRORS[id] ?? [])]);
     const ours = statuses(Object.keys(operation.errors).map(Number));

@@ -35,7 +35,7 @@ describe.skipIf(why)(`the service's unit, checked by systemd${why ?? ""}`, () =>
 });
 
 describe("the settings of the units", () => {
-  /** Returns the environment variables that systemd passes to an instance. */
+  /** Returns the environment variables that systemd passes to the service instance with this number. */
   const environmentOf = (index: number, credentials: string): Record<string, string> => {
     const lines = [UNIT, "systemd/postgresql.conf"].map(read).join("\n");
     const assignments = [...lines.matchAll(/^Environment=(.*)$/gm)].flatMap(([, line = ""]) =>

@@ -69,7 +69,8 @@ it(
     );
     expect(output).toMatch(/PublicKey backdoor .*\(allow with --allow-unmanaged\)/);
     expect(output).toContain("No drift: 36 resources as declared.");
-    // The demo logs in to three devices. After each login it prints the policy's decision, which must be the same.
+    // The demo tries to log in to three devices. After each attempt it prints the policy's decision, which must match
+    // the outcome of the attempt.
     if (!withoutSsh) {
       const logins = output.split("\n").filter((line) => /^(logged in|support@|ALLOWED|REFUSED)/.test(line));
       expect(logins).toEqual([

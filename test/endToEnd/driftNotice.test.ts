@@ -27,7 +27,7 @@ async function startWorld() {
   await stack.result(["up", "--yes", "--skip-preview"]);
   return {
     ...{ fleet, hook, program, stack },
-    /** A stack of the same name, whose commands run as separate processes. */
+    /** The same stack as `stack`, but each command runs as a separate process. */
     spawned: stackWith({ name: stack.name, spawned: true }),
     /** Creates a key outside the program. */
     createBackdoor: () => createKey(fleet.client, BACKDOOR),

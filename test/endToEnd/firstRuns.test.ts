@@ -115,7 +115,8 @@ describe.each(engines)("a stack's first runs, with the $label", ({ engine, avail
       expect((await rulesOf(home.tenantId)).map(({ priority }) => priority).sort()).toEqual([1, 2]);
       expect(await rulesOf(other)).toEqual([]);
 
-      // The stack stays in its namespace without the written setting, and with a credential of the other namespace.
+      // The stack stays in its namespace even if the settings file no longer contains the namespace, and the credential
+      // is for the other namespace.
       writeFileSync(settingsFile(), readFileSync(settingsFile(), "utf8").replace(/.*gatehouse:tenant.*/, ""));
       const env = { GATEHOUSE_USERNAME: "", GATEHOUSE_PASSWORD: "", GATEHOUSE_TOKEN: token };
       const third = await gate(UP, { ...policy, another: rule(3) }, env);
@@ -214,8 +215,8 @@ describe.each(engines)("a stack's first runs, with the $label", ({ engine, avail
 
   it.skipIf(!available)("without a setting, use the namespace of the resources in the state", async () => {
     const home = await as("citizen", (client) => client.createNamespace({ body: { name: "home" } }));
-    // Runs up through the automation API, which writes no namespace setting. `pulumi up` and older releases do the
-    // same.
+    // Runs up through the automation API, which does not write the namespace to the settings file. `pulumi up` and
+    // older releases do not write it either.
     const direct = async (declared: object) => (await opened(declared)).up({ skipPreview: true });
     // Returns the id of the state, which is unknown until the state exists. An update plan of the CLI accepts any value
     // for an unknown input, but rejects a value for an omitted input.

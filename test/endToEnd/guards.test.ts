@@ -119,7 +119,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       const stack = newStack();
       const both = { allow: rule("allow", 5), deny: rule("deny", 6) };
       await up(stack, both);
-      // A user manually makes the priorities equal, and removes the rule that was created first.
+      // A user manually gives both rules the same priority, and removes the rule that was created first.
       const rules = await fleet.client.getFirewallRules();
       const [allow, deny] = [
         rules.find(({ action }) => action === "allow"),
@@ -271,7 +271,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       const stackOf = (url: string) =>
         program.stack({ name: "keys", env: { ...first.env, GATEHOUSE_URL: url } });
       await up(stackOf(first.service.url), policy);
-      // The test stops the service, which locks the database while it runs.
+      // A running service locks its database, so the test stops the service first.
       await first.stop();
       // Changes the expiry in the database, since the service creates only keys that are valid for at least 30 days.
       const database = new Database(join(dataDir, "gatehouse.db"));

@@ -25,7 +25,7 @@ async function startFront(portOf: () => number, onRequest: (line: string) => voi
     far.on("error", () => near.destroy());
     near.pipe(far);
   });
-  // Other tests listen at another address, so no test takes this port while the proxy is closed.
+  // No other test listens on this address. So no test can take the proxy's port while the proxy is closed.
   const host = "127.0.0.2";
   server.listen(0, host);
   await once(server, "listening");

@@ -49,7 +49,7 @@ it("an up of 120 keys sends one request for each key, no write without changes, 
     expect(result.summary).toMatchObject({ same: KEYS + 1, update: 0, delete: 0 });
   });
   expect(read.filter(isWrite)).toEqual([]);
-  // An up reads the objects twice: once for the state, and once for the namespace.
+  // `drift` lists the keys twice: to compare them with the state, and to find unmanaged keys in the namespace.
   expect(read.length).toBeLessThanOrEqual(2 * Math.ceil(KEYS / 100) + 20);
 
   const state = stack.stateText("many-keys");

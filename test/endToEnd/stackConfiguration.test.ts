@@ -83,8 +83,8 @@ describe("credentials that only the stack's configuration contains", () => {
   });
 
   /**
-   * Returns the error code that a command with `--json` prints. Without `--json`, checks that stdout is empty and
-   * returns `without`.
+   * Returns the error code that a command with `--json` prints. For a command without `--json`, checks that stdout is
+   * empty and returns the argument `without`.
    */
   function errorOf(args: readonly string[], stdout: string, without: string): string {
     if (args.includes("--json")) return (JSON.parse(stdout) as { error: { code: string } }).error.code;

@@ -32,7 +32,9 @@ function stateMetadata(urn: string, { id = "", inputs, outputs, ...rest }: State
   };
 }
 
-/** Both events of one operation; the first one has no outcome. */
+/**
+ * Returns the two events of one operation: the event before the operation, without new outputs, and the event after it.
+ */
 function eventsOf(op: OpType, name: string, old: State | undefined, now: State | undefined): EngineEvent[] {
   const urn = `urn:pulumi:test::cloud::${TYPE}::${name}`;
   const metadata = (state: State | undefined) => ({

@@ -74,7 +74,7 @@ test("a killed run loses no finished step and leaves no process", async () => {
 
   const preview = await ws.command("preview", ws.folder, "--stack", "test", "--engine", "embedded");
   expect(preview.output).toContain("An earlier run was killed");
-  expect(preview.output).toContain("1 more were in flight");
+  expect(preview.output).toContain("1 more steps were in flight");
   expect(ws.names()).toEqual([...fast.map((thing) => thing.name), "cloud-test", "default"].sort());
   expect(ws.stored().pending_operations).toMatchObject([
     { type: "creating", resource: { urn: expect.stringMatching(/::slow$/) } },
@@ -89,7 +89,8 @@ test("a killed run loses no finished step and leaves no process", async () => {
   expect(ws.stored().pending_operations).toBeUndefined();
 });
 
-// The previous test kills the run once. This test kills runs at many different moments, to find a lost object.
+// The previous test kills one run. This test kills runs at many different moments, to find a moment at which an object
+// would be lost.
 test("a run that is killed at any time has every object in the state or as a pending operation", {
   tags: ["long"],
 }, async () => {
@@ -361,8 +362,8 @@ describe.runIf(process.platform !== "win32")("a full disk", { tags: ["long"] }, 
     return new Set([...ws.names(), ...pending]);
   };
 
-  // The size of the things determines the point at which the journal is full: before an operation starts, or after it
-  // ends.
+  // The file size limit stops the writing of the journal. The size of the things determines whether this happens before
+  // an operation starts or after it ends.
   test.each([2000, 2400])(
     "that prevents writing the journal stops the run, and the state is written (%i)",
     async (size) => {

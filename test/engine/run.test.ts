@@ -363,7 +363,7 @@ describe.each(engines)("the number of program runs in an up, with the $label", (
     expect(await up()).toMatchObject(again);
     expect([ws.calls(), ws.stored()]).toEqual([[], before]);
 
-    // This program has no secrets: the Pulumi CLI cannot detect whether a secret has changed that it read from the
+    // This program has no secrets, because the Pulumi CLI cannot detect changes of a secret that it read from the
     // provider.
     ws.plan({ things: [{ name: "a", args: { size: 1 } }] });
     await up();

@@ -68,7 +68,8 @@ it("a stand-in loads its module on first access", () => {
     loads += 1;
     return { version: "6.0.3" };
   });
-  // The code of compiled imports reads the marker __esModule. If it is true, that code does not copy the properties.
+  // A compiled import reads the marker __esModule. If the marker is missing, the import copies all properties, which
+  // would load the module.
   expect((exports as { __esModule?: boolean }).__esModule).toBe(true);
   expect(loads).toBe(0);
   expect((exports as { version?: string }).version).toBe("6.0.3");

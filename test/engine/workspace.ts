@@ -50,8 +50,8 @@ export type ProgramPlan = {
   /** The type of a resource that is not dynamic. */
   foreign?: string;
   /**
-   * The kind of value that a provider function refers to. The SDK serializes the function with the value, and fails for
-   * "native".
+   * The kind of function that the code of a dynamic provider uses: a plain one, which the SDK serializes with the
+   * provider, or a native one, for which the serialization fails.
    */
   serialized?: "plain" | "native";
   config?: string;
@@ -96,7 +96,7 @@ export class Workspace {
     return openStack({ folder: this.folder, stack: "test", engine: "embedded", env: this.env, ...options });
   }
 
-  /** Runs an up without a preview, and so starts only half as many processes. */
+  /** Runs an up without a preview, which starts only half as many processes as an up with a preview. */
   async up(options: UpOptions = {}): Promise<Result> {
     return (await this.open()).up({ skipPreview: true, ...options });
   }
@@ -122,7 +122,7 @@ export class Workspace {
     return text.split("\n").length - 1;
   }
 
-  /** Lets the cloud continue the calls that wait because of the argument `held`. */
+  /** Lets the cloud finish the calls of all things that have the argument `held`. Until then, these calls wait. */
   release(): void {
     writeFileSync(join(this.cloud, "released"), "");
   }

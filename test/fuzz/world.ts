@@ -5,7 +5,8 @@ import { type Call, call } from "../support/call.ts";
 import type { TestService } from "../support/service.ts";
 
 /**
- * Values of objects that exist on the service, by the name of a list. `fuzz.toml` defines which parameters use a list.
+ * Lists of values of objects that exist on the service. The keys are the names of the lists. `fuzz.toml` defines which
+ * request parameters take their values from which list.
  */
 export type Dictionaries = Readonly<Record<string, readonly string[]>>;
 
@@ -31,7 +32,10 @@ async function post<T>(
   return answer.body;
 }
 
-/** The numbers of the objects of each kind. There are so many objects that some remain in spite of deletions. */
+/**
+ * The numbers of the objects of each kind. The fuzzer deletes objects, so the service starts with enough objects that
+ * some remain.
+ */
 const numbers = Array.from({ length: 24 }, (_, index) => index);
 const TAGS = ["production", "staging", "edge", "laboratory"];
 const tagOf = (number: number) => TAGS[number % TAGS.length] ?? "";
@@ -41,7 +45,10 @@ const filterOf = (number: number) =>
 /** The token of the service's internal listener. */
 export const INTERNAL_TOKEN = "the-internal-token-of-the-fuzzer-0";
 
-/** Starts a session as an SSH entry does, with a recording at the first seat. Returns the uid of the session. */
+/**
+ * Starts a session as an SSH entry does, and adds a recording to the session's first channel (seat 0). Returns the uid
+ * of the session.
+ */
 async function beginSession(service: TestService, deviceUid: string): Promise<string> {
   const line = service.logs().find(({ msg }) => msg === "listening for internal operations");
   if (line === undefined) throw new Error("the service has no listener for internal operations");
@@ -95,7 +102,8 @@ export async function createWorld(service: TestService): Promise<World> {
         : accepted(`device-${number}`, "native", number),
     );
     const container = await inTurn((number) => accepted(`container-${number}`, "connector", number));
-    // The sessions use a separate device, because requests delete the other devices together with their sessions.
+    // The fuzzer deletes devices, and the service deletes a device's sessions together with the device. The sessions
+    // therefore belong to a separate device, which is not in the list `device`.
     const host = await accepted("host-of-sessions", "native", numbers.length);
     await client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } });
     const session = await inTurn(() => beginSession(service, host));

@@ -25,7 +25,7 @@ interface DeviceIdentity {
   readonly mac: string;
   /** Public key in PEM format (PKCS#1). */
   readonly publicKey: string;
-  /** Private key in PEM format (PKCS#1). It can belong to a different public key. */
+  /** Private key in PEM format (PKCS#1). It does not have to match {@link publicKey}. */
   readonly privateKey: string;
 }
 
@@ -101,7 +101,8 @@ export class HostileDevice {
         const socket = new WebSocket(address + connPath);
         device.#sockets.add(socket);
         socket.on("error", () => {});
-        // The first message is the HTTP request for SSH. The SSH protocol begins after it.
+        // The gateway's first message is the HTTP request that asks for SSH on this connection. All later messages are
+        // SSH data.
         socket.once("message", () => {
           const stream = createWebSocketStream(socket);
           stream.on("error", () => {});

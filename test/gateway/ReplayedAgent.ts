@@ -16,7 +16,7 @@ interface HttpRequest {
   readonly body?: unknown;
 }
 
-/** An SSH message with its fields. Texts contain bytes as Latin-1. */
+/** An SSH message with its fields. A string field contains bytes, decoded as Latin-1. */
 type SshMessage = Readonly<Record<string, string | number | boolean>> & { readonly message: string };
 
 /** A message of the agent, the service or the test. Exactly one field is set. */
@@ -51,8 +51,8 @@ interface Line {
 }
 
 /**
- * Patterns of values that differ between runs, and the placeholders of these values in a recording. Longer values come
- * first.
+ * Patterns of values that differ between runs, and the placeholders that replace these values in a recording. Patterns
+ * of longer values come first, because a shorter pattern can match a part of a longer value.
  */
 const NAMES: readonly (readonly [RegExp, string])[] = [
   [/-----BEGIN[^-]*-----[^-]*-----END[^-]*-----(\\n|\n)?/g, "<public key>"],
@@ -85,9 +85,10 @@ interface Options {
 }
 
 /**
- * Replays the messages of a recorded agent. It sends each message after the service has sent all earlier messages, and
- * compares the service's messages with the recording. An SSH library encrypts the sessions with the real agent's
- * algorithms. The comparison ignores how data is split into messages.
+ * Replays the messages of a recorded agent. The class sends each agent message as soon as the service has sent all
+ * messages that precede it in the recording, and compares the service's messages with the recording. For the SSH
+ * sessions, it uses an SSH library with the real agent's algorithms. The comparison ignores how data is split into
+ * messages.
  */
 export class ReplayedAgent {
   readonly #options: Options;
@@ -145,7 +146,7 @@ export class ReplayedAgent {
     this.#tunnel?.terminate();
   }
 
-  /** Returns the next recorded message on a connection that the service or the test sends. */
+  /** Returns the next recorded message that the service or the test has to send on the given channel. */
   #next = (on: string) =>
     this.#lines.find(({ line, done }) => !done && line.on === on && line.from !== "agent");
 
@@ -166,7 +167,7 @@ export class ReplayedAgent {
   #fail(reason: string): void {
     this.#failure ??= reason;
     this.#broken.reject(new Error(this.#failure));
-    // No client may wait for messages that never arrive.
+    // Closes the connections, so that no SSH client waits for messages that never arrive.
     for (const { socket } of this.#pickUps.values()) socket.terminate();
   }
 
@@ -224,7 +225,7 @@ export class ReplayedAgent {
     incoming.end(sent);
   }
 
-  /** Checks that the service signs with the key with which it logs in. */
+  /** Checks that the service's signature matches the public key that the service uses for the login. */
   #checkProof(data: string, signature: string): void {
     const pem = this.#loginKey?.getPublicPEM() ?? "";
     if (!pem || !verify("sha256", Buffer.from(data), pem, Buffer.from(signature, "base64")))
@@ -385,7 +386,7 @@ class PickUp {
     channel.on("close", () => this.#compare({ ssh: { message: "CHANNEL_CLOSE", channel: 0 } }));
   }
 
-  /** Compares received data with the recording, split into the same parts. */
+  /** Compares received data with the recording. Splits the data into the same parts as the recording. */
   #receive(more: string): void {
     this.#data += more;
     while (this.#data !== "") {

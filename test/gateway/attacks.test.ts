@@ -14,8 +14,8 @@ import { gatewayPidOf, someAtATime } from "../support/sshFleet.ts";
 import { HostileDevice } from "./HostileDevice.ts";
 import { describeSsh } from "./lab.ts";
 
-// Adds a signal name that only the SSH library in the test's process can send. The gateway's copy of the library does
-// not define this name.
+// Adds a signal name to the SSH library in the test's process, so that the tests can send this signal. The gateway
+// process has its own copy of the library, which does not define the name.
 const { SIGNALS } = createRequire(import.meta.url)("ssh2/lib/protocol/constants.js") as {
   readonly SIGNALS: Record<string, number>;
 };
@@ -97,7 +97,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
       client.on("close", () => {
         isOpen = false;
       });
-      // After every command, the client runs another command, whether the earlier command succeeded or not.
+      // After each command, whether it succeeded or failed, the client runs another command.
       const again = () => void setImmediate(openAnother);
       const many = Promise.withResolvers<void>();
       let count = 0;
@@ -205,7 +205,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     client.connect({ sock: open(), username, privateKey: readFileSync(lab.key) });
     await once(client, "ready");
     const closed = closeOf(client);
-    // The client reads nothing, so the client does not enlarge the device's window.
+    // The client reads no output, so it never sends the window adjustment that would allow the device to send more.
     await exec(client, "anything");
     await closed;
     device.stop();
@@ -414,7 +414,7 @@ describeSsh("a gateway process", { flags: ["--ssh-refusals-per-address", "4"] },
 
   it.each([
     ["is killed", "SIGKILL"],
-    // A stopped process responds as little as a process in an endless loop.
+    // SIGSTOP stops the process. Like a process in an endless loop, it then sends no responses.
     ["hangs", "SIGSTOP"],
   ] as const)("that %s loses only its sessions, and is restarted", async (_what, signal) => {
     const first = gatewayPidOf(lab.fleet.service) ?? 0;

@@ -23,7 +23,7 @@ describeSsh("settings of a namespace", options, (lab) => {
   const ended = () => lab.session(({ active }) => !active);
 
   describe("ssh_forwarding", () => {
-    /** Starts a server that responds only after the client has ended its direction of the connection. */
+    /** Starts a server that responds only after the client has closed its side of the connection (EOF). */
     async function startEcho() {
       const server = createServer({ allowHalfOpen: true }, (socket) => {
         let sent = "";

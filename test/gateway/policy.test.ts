@@ -24,8 +24,8 @@ const OWN_ADDRESSES = ["127.0.0.1", "127.0.0.2", "127.0.1.3"];
 /** The address of a trusted proxy. */
 const PROXY = "127.0.0.9";
 /**
- * Client addresses that the proxy reports, and functions that create their headers, one for each version of the
- * protocol.
+ * Client addresses that the proxy reports. Each value is the function that creates the PROXY protocol header for the
+ * address: version 1 for the first address, version 2 for the second.
  */
 const PROXIED = { "198.51.100.7": proxyHeader1, "2001:db8::7": proxyHeader2 } as const;
 const ADDRESSES = [...OWN_ADDRESSES, ...Object.keys(PROXIED)];
@@ -34,7 +34,10 @@ const KEYS = ["one", "two", "three"] as const;
 
 const login = fc.constantFrom(...LOGINS);
 const device = fc.constantFrom(...(Object.keys(DEVICES) as (keyof typeof DEVICES)[]));
-/** Generates the usual value two times out of three. Several parts of a policy then often match the same login. */
+/**
+ * Generates the usual value two times out of three. Otherwise, few keys and rules of a policy would match the same
+ * login.
+ */
 const mostly = <T>(usual: T, other: fc.Arbitrary<T>): fc.Arbitrary<T> =>
   fc.oneof({ weight: 2, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: other });
 const username = mostly(
@@ -130,7 +133,10 @@ const WRONG_EVALUATIONS: Readonly<Record<string, (declared: Policy, attempt: Log
     decide(declared, { ...attempt, address: attempt.address in PROXIED ? PROXY : attempt.address }),
 };
 
-/** With this seed, the logins distinguish all {@link WRONG_EVALUATIONS} from the right evaluation. */
+/**
+ * The seed of the random policies and logins. With this seed, each of the {@link WRONG_EVALUATIONS} returns a wrong
+ * outcome for at least one login.
+ */
 const SEED = 823;
 
 /** Number of concurrent logins. The clients share the machine's cores with the service. */

@@ -3,7 +3,9 @@ import { PassThrough } from "node:stream";
 import { expect, it } from "vitest";
 import { Startups } from "../../server/gateway/ssh/Startups.ts";
 
-/** Adds connections of a network. Returns the connections that may begin the key exchange. */
+/**
+ * Adds connections from a network. Returns all added connections, and the list of those whose key exchange has begun.
+ */
 function connections(startups: Startups, network: string, count: number) {
   const begun: Socket[] = [];
   const sockets = Array.from({ length: count }, () => {

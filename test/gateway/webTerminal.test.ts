@@ -23,7 +23,10 @@ interface TerminalRequest {
   readonly signature?: string;
 }
 
-/** Creates a key pair in a browser's format. `data` is the public key as the service stores it. */
+/**
+ * Creates a key pair. `data` is the public key in the format of the API, and `signatureOf` signs a login as the browser
+ * does.
+ */
 function browserKey(kind: "ed25519" | "rsa") {
   const pair = kind === "rsa" ? ssh2.utils.generateKeyPairSync("rsa", { bits: 2048 }) : newEd25519Pair();
   const parsed = ssh2.utils.parseKey(pair.private);

@@ -25,7 +25,10 @@ const MINUTE = 60_000;
 /** An address without a listener. */
 const DEAD_PROXY = "http://127.0.0.1:9";
 const PROXIES = ["http_proxy", "https_proxy", "all_proxy"].flatMap((name) => [name, name.toUpperCase()]);
-/** One test file of each project. If root runs the tests, these files start processes as another user. */
+/**
+ * One test file of each Vitest project. If root runs the tests, the processes that these files start run as another
+ * user.
+ */
 const ONE_FILE_EACH = ["test/sdk/case", "test/agent/sftp", "test/server/postgresql/gateway"];
 
 /** The PATH without the folders of this repository. */

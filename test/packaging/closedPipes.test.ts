@@ -14,7 +14,7 @@ test.each([
   ["provider/bin/pulumi-resource-gatehouse.js", "--help"],
 ])("%s %s %s exits without an error if its output is closed", async (path, ...args) => {
   const child = spawn(process.execPath, [command(path), ...args.filter(Boolean)]);
-  // Closes the pipe before the new process has started Node.js.
+  // Closes the pipe immediately, before Node.js has started in the new process.
   child.stdout.destroy();
   const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, "exit")]);
   expect([code, stderr]).toEqual([0, ""]);

@@ -9,7 +9,7 @@ import { callServerCommand } from "../support/serverCommand.ts";
 const ROOT = new URL("../../", import.meta.url);
 const AGENT = fileURLToPath(new URL("agent/bin/gatehouse-agent.js", ROOT));
 
-/** Runs a program with arguments. Its other settings are empty. */
+/** Runs a program with these arguments. The environment has no settings of the program. */
 type Run = (...args: readonly string[]) => Promise<CommandResult>;
 
 const PROGRAMS: Readonly<Record<string, Run>> = {
@@ -129,7 +129,7 @@ describe("the documents", () => {
     .split("\n")
     .filter((file) => file !== "" && !file.includes("recorded"))
     .map((file): [file: string, text: string] => [file, readFileSync(new URL(file, ROOT), "utf8")]);
-  const flagsIn = (text: string) => text.match(/(?<![\w-])--[a-z][\w-]*/g) ?? [];
+  const flagsIn = (text: string): string[] => text.match(/(?<![\w-])--[a-z][\w-]*/g) ?? [];
 
   it("use only flags that exist", { timeout: 300_000 }, async () => {
     const helps = new Map<string, string>();

@@ -152,7 +152,8 @@ describe("a release", { tags: ["long"] }, () => {
     expect(purlsIn("provider")).toEqual(expect.arrayContaining(carried));
     const server = billIn(out, "server").components;
     expect(server.map(({ name }) => name)).toEqual(expect.arrayContaining(["fastify", "@prisma/client"]));
-    // A maintainer read this license for exactly this version. The registry may already have a newer version.
+    // A maintainer confirmed the license of exactly this version. If the registry already has a newer version, the test
+    // skips this check.
     for (const one of server.filter(({ name, version: of }) => `${name}@${of}` === "ssh2@1.17.0"))
       expect(one.licenses).toEqual([{ license: { id: "MIT" } }]);
   });

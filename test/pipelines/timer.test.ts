@@ -39,7 +39,7 @@ describe.skipIf(!gitOnPath)(`nightly drift detection, with ${gitLabel}`, { timeo
     hook = await startWebhook();
     await fleet.enroll("web-01");
     folder = mkdtempSync(join(tmpdir(), "gatehouse-timer-"));
-    // The cloned repository finds its packages in the parent folder, so the recipe installs none.
+    // Node.js finds the packages of the cloned repository in the parent folder, so the example job installs none.
     symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
     await createOrigin();
     await placeRecipe();
@@ -79,7 +79,10 @@ new PublicKey("ana", { name: "ana", data: sshKeyFile("keys/ana.pub"), username: 
     origin.git("clone", "--quiet", origin.root, join(folder, "policy"));
   }
 
-  /** Copies the files of the recipe, and replaces the folders, settings and credentials with those of this test. */
+  /**
+   * Copies the files of examples/pipelines/timer, and replaces the folders, settings and credentials in them with those
+   * of this test.
+   */
   async function placeRecipe(): Promise<void> {
     const apiKey = await fleet.client.createApiKey({
       body: { name: "nightly", role: "observer", expiresAt: 30 },
@@ -180,7 +183,8 @@ describe.skipIf(reason)(`the units${reason ?? ""}`, () => {
   let folder: string;
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), "gatehouse-units-"));
-    // A link whose path contains no space, since the units contain this path without quotes.
+    // A symbolic link to the example folder. The path of the link has no space, since the units contain the path
+    // without quotes.
     const recipe = join(folder, "recipe");
     symlinkSync(RECIPE, recipe);
     for (const name of ["gatehouse-drift.service", "gatehouse-drift.timer"]) {

@@ -117,7 +117,7 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
       }
       const [heading] = page.split("\n");
       const texts = Object.entries(blocks).map(([language, text]) => `\`\`\`${language}\n${text}\n\`\`\`\n`);
-      // Vitest with `--update` saves the conversions that the installed CLI creates.
+      // `vitest --update` replaces the expected text with the output of the installed CLI.
       await expect(`${heading}\n\n${texts.join("\n")}`).toMatchFileSnapshot(join(EXAMPLES, file));
     }
   });
@@ -351,7 +351,8 @@ pulumi.export("later", gatehouse.get_firewall_rules_output(tenant=staging.tenant
         const checked = await inVenv("-m", "mypy", "--follow-imports=silent", join(EXAMPLES, file));
         expect(checked.code, checked.stdout).toBe(0);
       }
-      // Checks that the type checker finds an error, so that its success has a meaning.
+      // Checks that the type checker rejects a wrong type. Otherwise the success of the checks above would prove
+      // nothing.
       writeFileSync(join(cwd, "wrong.py"), "import pulumi_gatehouse as g\ng.Tag('x', name=3)\n");
       expect((await inVenv("-m", "mypy", "--follow-imports=silent", "wrong.py")).code).toBe(1);
     });
@@ -442,7 +443,7 @@ outputs:
       await machine.pulumi(["up", "--yes", "--non-interactive"], { cwd, env });
       const { stdout } = await machine.pulumi(["stack", "output", "--json"], { cwd });
       expect(JSON.parse(stdout).rules).toMatchObject([{ action: "deny", priority: 5 }]);
-      // A refresh compares each object before it is deleted.
+      // With `--refresh`, the CLI compares each object with its state before it deletes the object.
       await machine.pulumi(["destroy", "--yes", "--refresh", "--non-interactive"], { cwd, env });
       expect(await fleet.client.getFirewallRules()).toEqual([]);
     });

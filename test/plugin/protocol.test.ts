@@ -249,7 +249,9 @@ describe("the settings of an instance", () => {
     for (const env of [elsewhere, credential]) {
       const rejected = invoke(await configured(env, { url }, OWN), "gatehouse:index:getTags");
       await expect(rejected).rejects.toMatchObject({
-        details: expect.stringMatching(/^credential: cannot send the credential in the environment to http/),
+        details: expect.stringMatching(
+          /^credential: the credential in the environment cannot be used for http/,
+        ),
       });
     }
     const own = { url, username: GATEHOUSE_USERNAME, password: secret(GATEHOUSE_PASSWORD) };

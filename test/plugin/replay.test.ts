@@ -76,8 +76,8 @@ class Values {
   }
 
   /**
-   * Replaces recorded values with the values of this run. A value that no earlier response contains comes from the
-   * engine, and stays unchanged.
+   * Replaces recorded values with the values of this run. If no earlier response contains a value, the value comes from
+   * the engine and stays unchanged.
    */
   live<T>(recorded: T): T {
     return mapTexts(recorded, (text) =>
@@ -119,8 +119,8 @@ class Values {
 }
 
 /**
- * Returns a pattern for the values of other runs that correspond to a recorded value. For a secret, it matches any
- * text.
+ * Returns a pattern that matches a recorded value and the values at the same place in other runs. The pattern for a
+ * secret matches any text.
  */
 function formOf(value: string): string {
   if (value.startsWith("«")) return ".+";

@@ -17,7 +17,7 @@ import {
 import * as arbitrary from "./arbitraries.ts";
 import { byStrength, compiles, decide, misfits } from "./oracle.ts";
 
-/** Expects a minimum number of different comparisons, so that the test cannot pass with few. */
+/** Fails if the random policies produced too few comparisons of one kind to be a meaningful test. */
 function expectEnough(counts: Readonly<Record<string, number>>): void {
   for (const [name, count] of Object.entries(counts)) expect(count, name).toBeGreaterThan(200);
 }
@@ -43,7 +43,7 @@ function allowedBy(policy: AccessPolicy, evaluated: EvaluatedLogins): Map<string
   return allowed;
 }
 
-/** Returns a name for each single decision that a grant or a change combines. */
+/** Returns the names of all single decisions in a grant or a change: one for each of its addresses and devices. */
 const named = (of: {
   key: AccessKey;
   login: string;
@@ -174,7 +174,7 @@ test("grants contain each login that the oracle allows once, with its rule, and 
           expect(seen.has(decision), decision).toBe(false);
           seen.set(decision, grant.rule);
         }
-        // Checks that addresses with the same decision are in one grant.
+        // Addresses with the same decision must be in one grant, so no two grants differ only in their addresses.
         const group = JSON.stringify([
           grant.key.fingerprint,
           grant.login,
@@ -201,7 +201,7 @@ const uidsOf = (...policies: AccessPolicy[]) => [
   ...new Set(policies.flatMap(({ devices }) => devices.map(({ uid }) => uid))),
 ];
 
-/** Returns the names of all gained and all lost decisions. Each decision must occur once. */
+/** Returns the names of all gained and all lost decisions. Checks that no decision occurs twice. */
 function relation(changes: Iterable<AccessChange>): Record<"gained" | "lost", Set<string>> {
   const all = { gained: new Set<string>(), lost: new Set<string>() };
   const groups = new Set<string>();

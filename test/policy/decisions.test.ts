@@ -68,8 +68,8 @@ const policyOf = (rules: Readonly<Record<string, Rule>>): AccessPolicy => ({
 });
 
 /**
- * A question and its answer. The question: key, login, address and device. The answer: `yes` or the part that denies
- * the login, and the rule that decides.
+ * An access question and its answer. The question has a key, a login, an address and a device. The answer has the
+ * outcome (`yes`, or the part that denies the login) and the rule that decides.
  */
 type Row = [
   keyName: keyof typeof KEYS | "unknown",

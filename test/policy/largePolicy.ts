@@ -33,7 +33,10 @@ export function randomNumbers(seed: number): (bound: number) => number {
   };
 }
 
-/** A policy like those of real fleets: with tags, systematic device names, and patterns from helpers and from users. */
+/**
+ * A policy like those of real fleets: with tags, systematic device names, patterns that the SDK's helpers created, and
+ * patterns that users wrote.
+ */
 export class LargePolicy {
   readonly policy: AccessPolicy;
   readonly evaluated: EvaluatedLogins;

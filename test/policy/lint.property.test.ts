@@ -114,7 +114,8 @@ const idleRules: Claim = (policy, evaluated, findings) => {
     const codes = codesOf(findings, "rule", candidate.id);
     const idle = [...new Set(codes.filter((code) => IDLE.includes(code)))];
     const matches = logins.some((one) => decide({ rules: [candidate] }, one).rule === candidate);
-    // A finding about a wrong pattern replaces the finding that its rule matches nothing.
+    // If a rule matches nothing because of a wrong pattern, the linter reports the pattern instead of the finding that
+    // the rule matches nothing.
     const isReported = idle.length === 1 || (!matches && codes.some((code) => WRONG.includes(code)));
     expect([idle.length < 2, isReported]).toEqual([true, !changes]);
   }
@@ -175,7 +176,7 @@ const contradictions: Claim = (policy, evaluated, findings) => {
     const one = { login, address, device };
     expect(decide(policy, one).rule).toBe(later);
     expect(later.priority).toBe(earlier.priority);
-    // If the policy has only these two rules, the newer rule decides. The older rule alone would decide differently.
+    // If the creation order of these two rules is swapped, the other rule decides, with the opposite result.
     expect(decide({ rules: [later, earlier] }, one)).toEqual({
       allowed: earlier.action === "allow",
       rule: earlier,

@@ -70,7 +70,7 @@ test.each([
 test.each([
   "^10\\.0\\.0\\.1$",
   "^10\\..*$",
-  // No valid address has more characters after a match of this pattern.
+  // This pattern needs no `$`: an address cannot have a further character after text that the pattern matches.
   "^10\\.0\\.0\\.(25[0-5])",
 ])("accepts the source address %j", (sourceIp) => {
   expect(found("unanchored-pattern", { rules: [rule("office", { sourceIp }), denyAll] })).toEqual([]);

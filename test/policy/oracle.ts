@@ -26,14 +26,14 @@ export interface Decision {
   readonly rule: AccessRule | null;
 }
 
-/** The condition of a rule that does not match a login attempt. */
+/** A reason why a rule does not match a login attempt. */
 export type Misfit = "inactive" | "login" | "address" | "device";
 
 /** Syntax that only RE2 rejects: lookaround, back-references and more than 1000 repetitions. */
 const NOT_IN_RE2 = /\(\?<?[=!]|\\[1-9]|\{(?:\d*,)?(?:\d{5,}|[2-9]\d{3}|1(?!000)\d{3})/;
 
-// Without this flag, random patterns such as (.*.*)+ would run for minutes. With it, V8 restarts them with an engine
-// that needs linear time.
+// Without this flag, the match of a random pattern such as (.*.*)+ could run for minutes. With the flag, V8 restarts
+// such a match with an engine that needs linear time.
 v8.setFlagsFromString("--enable-experimental-regexp-engine-on-excessive-backtracks");
 
 const compiled = new Map<string, RegExp | null>();
@@ -79,8 +79,8 @@ export const admits = (key: AccessKey, device: AccessDevice, login: string): boo
   matches(key.username, login, false) && filterFits(key.filter, device, false);
 
 /**
- * Returns the conditions of a rule that do not match, in any order. In a deny rule, a pattern that does not compile
- * matches every attempt.
+ * Returns all reasons why a rule does not match a login attempt, in any order. In a deny rule, a pattern that does not
+ * compile matches every attempt.
  */
 export function misfits(rule: AccessRule, device: AccessDevice, login: string, address: string): Misfit[] {
   const broken = rule.action === "deny";

@@ -44,7 +44,8 @@ test("the grants of a policy with 2,000 devices, 200 keys and 50 rules agree wit
     const device = one(policy.devices);
     const [login, address] = [one(evaluated.logins), one(evaluated.addresses)];
     let key = one(policy.keys);
-    // Most keys do not admit the login to the device. So every second round draws up to 20 keys until a key admits it.
+    // Most random keys do not admit the login to the device. So in every second round, the test picks up to 20 keys
+    // until a key admits it.
     for (let draws = count % 2 === 0 ? 20 : 0; draws > 0 && !keyAdmits(key, device, login); draws -= 1) {
       key = one(policy.keys);
     }

@@ -140,8 +140,8 @@ test("explain() on the policy from the public API makes the same decisions as th
         }
       }
     }),
-    // Without shrinking after a failure: each policy has its own namespace, and shrinking would create hundreds of
-    // namespaces.
+    // The test does not shrink a failing case. Each policy needs its own namespace, and shrinking would create hundreds
+    // of namespaces.
     { numRuns: 3, endOnFailure: true },
   );
   console.info(`${questions} questions, ${allowed} allowed`);

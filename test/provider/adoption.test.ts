@@ -26,7 +26,7 @@ afterEach(async () => {
 });
 
 const adoptable = definitions.filter((definition) => definition.inputs.adopt);
-/** Kinds of objects that may exist twice: firewall rules have no unique name. */
+/** Kinds of objects of which a namespace may have two equal ones. Firewall rules have no unique name. */
 const WITHOUT_CONFLICTS = ["FirewallRule"];
 
 /** Names of the second stack. With "first", both stacks have the same name and differ only in their states. */
@@ -86,7 +86,8 @@ describe.each(adoptable.map((definition) => ({ type: definition.name, definition
       },
     );
 
-    // Terraform deletes in any order: its plan rejects the rename and requires a moved block.
+    // Skipped with Terraform, which may delete the old resource before or after it creates the new one. So the provider
+    // rejects such a plan and requires a moved block.
     it.skipIf(isTerraform)(
       "is adopted by a renamed resource, and stays when the old resource is deleted",
       async () => {

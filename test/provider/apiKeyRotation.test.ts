@@ -96,7 +96,8 @@ describe("rotation of an API key", () => {
     },
   );
 
-  // Terraform destroys a resource without a call to the provider if the user requests its replacement.
+  // Skipped with Terraform. If the user requests the replacement, Terraform destroys the object without a plan request
+  // that the provider could reject.
   it.skipIf(isTerraform)(
     "rejects an engine's replacement that would ignore the overlap, and keeps the old key valid",
     async () => {
@@ -161,7 +162,7 @@ describe("rotation of an API key", () => {
     expect(await harness.refresh()).toEqual(["update ci"]);
     await harness.up(key({ name: "ci-bot" }));
     expect(await names()).toEqual(["ci-bot", "decoy"]);
-    // The deletion of the old key must also find the renamed key, and not another key with the old name.
+    // A user renames the key, and gives its old name to another key. The deletion must delete the renamed key.
     await fleet.client.updateApiKey({ params: { key: "ci-bot" }, body: { name: "renamed" } });
     await fleet.client.updateApiKey({ params: { key: "decoy" }, body: { name: "ci-bot" } });
     await harness.up({});

@@ -11,14 +11,14 @@ const world = sharedWorld();
 type Values = Record<string, unknown>;
 
 /**
- * Returns the name of a resource in a random program. The name depends on the object, so an object keeps its resource.
+ * Returns the name of a resource in a random program. Resources of the same object get the same name in every program.
  */
 function nameOf(type: string, args: Values, index: number): string {
   const definition = definitions.find((candidate) => candidate.name === type);
   const inputs = canonicalInputs(definition?.inputs ?? {}, args);
   const [claim] = definition?.identity?.ofInputs(inputs as never) ?? [];
-  // Only one attachment for each device: the engine adds new tags before it removes old ones, and a fourth tag would
-  // exceed the limit.
+  // All attachments of a device have the same name, so a program has at most one of them. The engine adds new tags
+  // before it removes old ones, so more attachments could exceed the limit of three tags.
   if (type === "DeviceTagAttachment") return `attachment ${inputs.tenant ?? ""} ${inputs.device}`;
   return claim?.key ?? `${type} ${index}`;
 }

@@ -97,7 +97,7 @@ const sampleOf = (kind: Sample["kind"], index: number): fc.Arbitrary<Sample> =>
     };
   });
 
-/** Random objects of all kinds. Some kinds have so many objects that the program declares them in a table. */
+/** Random objects of all kinds. A kind with many objects causes the program to declare them in a table. */
 const tenants: fc.Arbitrary<Sample[]> = fc
   .tuple(
     ...KINDS.map((kind) => fc.nat({ max: kind === "Namespace" ? 1 : 20 }).map((count) => ({ kind, count }))),
@@ -120,7 +120,10 @@ interface Registered {
   readonly options: unknown;
 }
 
-/** Runs a program with the real helpers and with replacements of the classes that record their arguments. */
+/**
+ * Runs a program with the real helper functions. The resource classes are replaced with classes that record their
+ * arguments.
+ */
 function run({ files }: Program, from = "@gatehouse-access/provider"): Registered[] {
   const registered: Registered[] = [];
   const classes = Object.fromEntries(

@@ -217,7 +217,7 @@ describe("the user of a Member", () => {
         { ...invitation("4", "rejected", past), createdAt: "2026-11-01T07:00:00.000Z" },
       ],
     };
-    // A service without member statuses lists its invitations separately.
+    // A service that returns no status for members has a separate list of invitations.
     const apart = {
       namespaces: {
         find: async () => ({ tenantId: tenant, members: [{ ...members[0], status: undefined }] }),

@@ -9,12 +9,12 @@ import { sharedWorld } from "./support/world.ts";
 
 const world = sharedWorld();
 
-/** Numbers of write requests for steps that need more or less than one. The reference documents them in a table. */
+/** Numbers of write requests for steps that do not send exactly one. The reference documents the numbers in a table. */
 const WRITES: Record<string, { create?: number; delete?: number; local?: readonly string[] }> = {
   // A namespace with non-default settings needs a second request.
   Namespace: { create: 2, local: ["forceDestroy"] },
   ApiKey: { local: ["rotateBefore", "overlap"] },
-  // Only the rename of a tag sends a request.
+  // A create or delete of a Tag resource sends no request; only a rename does.
   Tag: { create: 0, delete: 0 },
   // `status` is not in this list: the device already has the declared status.
   Device: { local: ["onDestroy"] },
@@ -63,13 +63,13 @@ describe.each(cases)("$type", ({ type, definition }) => {
     await expectNoSteps(() => harness.up(program(base)));
     await expectNoSteps(() => harness.preview(program(base)));
     const { outputs = {} } = harness.state.get("it") ?? {};
-    // Terraform states contain no secrets, except secrets that the configuration chooses.
+    // With Terraform, the outputs lack secrets that the service generates.
     const missing = Object.entries(definition.outputs).filter(
       ([name, { secret, choice }]) => outputs[name] === undefined && !(isTerraform && secret && !choice),
     );
     expect(missing).toEqual([]);
     await settled(base);
-    // This service removes tags with one request for each tag.
+    // The service removes only one tag per request, so DeviceTags sends one request for each tag.
     const tags = Array.isArray(base.tags) ? base.tags.length : 1;
     const deletes = type === "DeviceTags" ? tags : base.onDestroy === "keep" ? 0 : (writes.delete ?? 1);
     await up({}, ["delete it"], deletes);

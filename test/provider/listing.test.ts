@@ -9,7 +9,7 @@ type Item = { readonly id: string };
 
 const items = (count: number): Item[] => Array.from({ length: count }, (_, index) => ({ id: `${index}` }));
 
-/** Returns the pages of a list in the client's form, with or without the total number of items. */
+/** Returns a function that iterates the pages of a list like the client, with or without the total number of items. */
 const pagesOf = (all: readonly Item[], total?: number) => () =>
   iteratePages({ query: { shape: {} } } as never, { perPage: 100 }, async (query) => {
     const start = (Number(query.page) - 1) * 100;

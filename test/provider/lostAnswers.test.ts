@@ -52,8 +52,8 @@ async function census(): Promise<Record<string, number>> {
 }
 
 /**
- * Selects inputs of a resource: one that an update changes, and up to two that replace the object. For keys, the
- * namespace is one of the two.
+ * Selects inputs of a resource: one whose change updates the object, and up to two whose change replaces it. For a
+ * public key, one of the latter is the namespace.
  */
 function oneOfEachStep({ name, inputs }: ResourceDefinition, fields: readonly string[]): string[] {
   const own = fields.filter((field) => field !== "tenant" || name === "PublicKey");
@@ -116,8 +116,8 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
   });
 
   it("a creation on a service without idempotency keys: the provider searches for the object before it repeats the creation", async () => {
-    // Skipped for a Namespace: it needs a second request for its settings, so the first request creates a different
-    // object.
+    // Omits the settings of a Namespace. They need a second request, so the object that the first request creates would
+    // differ from the declared one.
     const { settings: _settings, ...args } = base;
     const other = new Harness({ ...world.env, GATEHOUSE_URL: older.url });
     older.loseAnswer(isWrite);
@@ -133,8 +133,8 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
     "a creation in a process that then ends: the next up converges",
     { tags: ["long"] },
     async () => {
-      // Simulates the end of the process: the harness drops the failed creation, and the proxy also loses the response
-      // to the search that follows it.
+      // Simulates a process that ends during a create. The proxy loses the response to the create, and the response to
+      // the provider's search for the created object. So the create fails, and the state does not contain the object.
       proxy.loseAnswers(isWrite, () => true);
       await harness.up(program(base)).catch(() => undefined);
       proxy.loseAnswers(undefined);
@@ -170,8 +170,8 @@ describe("a creation whose response is lost, next to an equal object of another 
   });
   afterEach(() => harness.close());
 
-  // Terraform sends no resource name, so the provider cannot distinguish the created rule from an equal rule of an
-  // earlier run. It rejects the rule.
+  // Skipped with Terraform, which sends no resource name. Without the name, the provider cannot distinguish the created
+  // rule from an equal rule of an earlier run, so the provider does not adopt the rule and fails.
   it.skipIf(isTerraform)(
     "of a rule: the provider adopts the created rule, and keeps the other rule",
     async () => {

@@ -52,7 +52,8 @@ describe("an object that another resource manages at the end of the run", () => 
     },
   );
 
-  // Terraform deletes in any order, so its plan rejects this move.
+  // Skipped with Terraform, which may delete the old resource before or after it creates the new one. So the provider
+  // rejects such a plan.
   it.skipIf(isTerraform)(
     "stays if devices move to the previous resource, and only the first device loses its tags",
     async () => {

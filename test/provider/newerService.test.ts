@@ -167,8 +167,8 @@ describe("an operation that a service of version 0.27 does not have", () => {
   const EXPECTED = "the service has version 0.27, but this provider supports 0.19: in that release, ";
 
   it.each([
-    ["DeviceTags", { tags: ["edge"] }, "replace device tags", "tags are objects"],
-    ["DeviceTagAttachment", { tag: "edge" }, "add device tag", "tags are objects"],
+    ["DeviceTags", { tags: ["edge"] }, "replace device tags", "tags are separate objects"],
+    ["DeviceTagAttachment", { tag: "edge" }, "add device tag", "tags are separate objects"],
   ])("%s: fails with the service's error and prints the reason", async (type, args, label, reason) => {
     await start("info", "get device", label);
     await expect(harness.up(onDevice(type, args))).rejects.toThrow(/refused \(405\): Method Not Allowed/);

@@ -194,7 +194,7 @@ describe("--explain", () => {
       keyAdmitsDevice: true,
       rule: { id: "1" },
     });
-    // `nearly` is false for a rule with a lower priority than the deciding rule.
+    // `onlyMismatch` is false for a rule with a lower priority than the deciding rule.
     expect(
       answer.considered.map(({ rule, role, mismatches, onlyMismatch }: Record<string, { id: string }>) => [
         rule?.id,

@@ -141,8 +141,8 @@ describe("lockouts", () => {
     expect(deviceLockouts(over({ keys: [everyone] }), over({ devices: [lab] }), protect)).toEqual([]);
     const closed = { keys: [everyone], rules: [rule("1", {})] };
     expect(deviceLockouts(over({ keys: [everyone] }), over(closed), [protectedGroup("tag:lab")])).toEqual([]);
-    // The name of the first group contains a colon. The labels "name:prod" and "tag:web-1" match only names or only
-    // tags.
+    // The group "rack:tag:lab" has a name that contains colons. The label "name:prod" matches only names, and
+    // "tag:web-1" matches only tags.
     expect(protectedGroup("rack:tag:lab").has({ ...lab, tags: ["lab"] })).toBe(false);
     expect(protectedGroup("name:prod").has(web1)).toBe(false);
     expect(protectedGroup("tag:web-1").has(web1)).toBe(false);

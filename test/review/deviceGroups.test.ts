@@ -33,7 +33,7 @@ test("summarizes many devices by a tag that no other device has, or else by such
 
 test("does not summarize devices by a tag or prefix that other devices also have", () => {
   expect(text(web.slice(0, 5))).toBe("5 of 20 devices: web-1, web-2, web-3, web-4, 1 more");
-  // The prefix "db" is only a part of this name's first word.
+  // In the name of the added device, the prefix "db" is only a part of the first word.
   expect(text(db, [...universe, device("dbproxy")])).toBe("5 of 21 devices: db1, db2, db3, db4, 1 more");
   expect(text(db, [...universe, device("db-old")])).not.toContain("named db*");
 });

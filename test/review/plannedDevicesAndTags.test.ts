@@ -27,7 +27,7 @@ describe("DeviceTags", () => {
       step("replace", "DeviceTags", "t", { ...state, after: { device: "lab-03", tags: ["web"] } }),
     );
     expect([tagsOf(moved, "web-02"), tagsOf(moved, "lab-03")]).toEqual([[], ["web"]]);
-    // A device keeps the tags that the state does not contain.
+    // The deletion of DeviceTags removes only the tags that the state contains. The device keeps its other tags.
     const part = { before: { outputs: { ...on("web-02"), tags: ["web"] } }, id: state.id };
     expect(tagsOf(plan(step("delete", "DeviceTags", "t", part)), "web-02")).toEqual(["prod"]);
   });

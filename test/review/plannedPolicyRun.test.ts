@@ -99,7 +99,7 @@ const after: Program = {
   newKey: key(coming, { name: "new", filter: { tags: [zone] } }),
   changedRule: rule(7, { action: "allow", filter: { hostname: "^web-" } }),
   newRule: rule(4, { username: "^ops$", filter: { tags: ["prod"] } }),
-  // Uses the username of newRule, and so depends on it.
+  // Refers to the username of newRule. This rule depends on newRule, so the engine creates it later.
   laterRule: rule(4, { action: "allow", username: { $ref: "newRule.username" }, active: false }),
   adoptedRule: rule(9, { adopt: true }),
   bob: member("bob", "administrator"),

@@ -166,7 +166,8 @@ describe("a captured plan", () => {
       device("a".repeat(64), "db-1", "pending"),
       device("b".repeat(64), "db-1", "pending"),
     ];
-    // The provider also selects the first of several pending devices.
+    // If several pending devices have the name, the provider selects the first one. So a second pending device changes
+    // nothing.
     expect(messages(of([old]), of([old, other]))).toEqual([]);
     expect(messages(of([old]), of([other]))).toEqual([
       `Device "db", matched object: device was "${old.uid}" and is now "${other.uid}" on the service`,

@@ -150,7 +150,8 @@ test("the example's tests compile with the types of the package's exports", () =
   compile("typescript-7", "--module", "preserve", "--moduleResolution", "bundler");
 });
 
-// Compiles with another module resolution and with a TypeScript compiler that is ten times as slow.
+// This test uses the TypeScript compiler of a program, with its default module resolution. It is ten times as slow as
+// the compiler of the previous test.
 test("the example's tests compile with the types that a program's compiler resolves", {
   tags: ["long"],
 }, () => {

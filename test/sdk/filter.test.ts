@@ -21,7 +21,8 @@ function evaluate(items: Item[], facts: Record<string, boolean>): boolean {
       open = [];
     }
   }
-  // The last group must be closed, since different lists evaluate an open group differently.
+  // An `and` or `or` item must end the last group. Without it, the lists of a server evaluate the group in different
+  // ways.
   expect(open).toEqual([]);
   return groups.every(Boolean);
 }

@@ -35,7 +35,8 @@ describe("a mask", () => {
     ],
     ["wrongwrong user name or password", ["wrong"], "[secret]wrong user name or password"],
     ["xwrong user name or passwordx", ["xwrong"], "[secret] user name or passwordx"],
-    // The secret can also be a text that the service uses as a sentence.
+    // "wrong code" is one of this project's own sentences. The text is still masked if the whole sentence is equal to a
+    // secret.
     ['the password "wrong code" is too simple', ["wrong code"], 'the password "[secret]" is too simple'],
     ["hunter2-prod is like hunter2", ["hunter2", "hunter2-prod"], "[secret] is like [secret]"],
     ["abcde", ["abc", "cde"], "[secret]"],

@@ -66,7 +66,8 @@ test.each(["(a+)+$", "(a|aa)+$", "^(([a-z])+.)+[A-Z]([a-z])+$", "(.*)*x"])(
     expect(pattern.test("warm up")).toBe(false);
     const started = performance.now();
     expect(pattern.test(input)).toBe(false);
-    // A run takes less than 50 ms; backtracking would never end. The limit is high enough for a slow, busy machine.
+    // A match takes less than 50 ms; with backtracking it would never end. The limit is high enough for a slow, busy
+    // machine.
     expect(performance.now() - started).toBeLessThan(5000);
   },
 );

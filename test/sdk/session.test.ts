@@ -97,7 +97,7 @@ test("MFA: sends the code with the token of the login", async () => {
 });
 
 test("MFA: uses each code once, and waits for a new code before the next login", async () => {
-  // A fixed secret whose next codes differ from each other. With a random secret, equal codes are possible, but rare.
+  // A fixed TOTP secret, whose next codes are all different. A random secret would generate equal codes in rare cases.
   const totpSecret = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
   const { server, clock, client, connect } = await startSession(
     passwordCredential({ username: "ann", password: "a1", totpSecret }),

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 
-/** Builds the changed code, before tests start processes of the build. */
+/** Builds the changed code before the tests, which start processes that run the build. */
 export default function setup(): void {
   const run = (...args: readonly string[]) =>
     execFileSync(process.execPath, args, { cwd: ROOT, stdio: ["ignore", "inherit", "inherit"] });

@@ -11,8 +11,8 @@ export interface Fleet {
   readonly client: Client;
   readonly tenant: string;
   /**
-   * Environment variables for a program that acts as the first user. In runs of the sparse tests, the program uses a
-   * sparse service.
+   * Environment variables for a program that acts as the first user. If TEST_SERVICE is `sparse`, the program uses the
+   * minimal service of sparseService.ts.
    */
   readonly env: Record<string, string>;
   /** Enrolls a device and accepts it. By default, the device is in the user's own namespace. */
@@ -24,8 +24,8 @@ export interface Fleet {
   /** Sends a report of one device that `enrollMany` enrolled. Agents send such reports regularly. */
   report(index: number): Promise<void>;
   /**
-   * Deletes the keys, rules, API keys and tags in the user's own namespace. It is faster than a run. Keeps the given
-   * tags.
+   * Deletes the keys, rules, API keys and tags in the user's own namespace, except the given tags. Takes less time than
+   * an engine run that deletes them.
    */
   clear(...keptTags: readonly string[]): Promise<void>;
   stop(): Promise<void>;
@@ -131,7 +131,8 @@ export async function startFleet(
       GATEHOUSE_USERNAME: login.username,
       GATEHOUSE_PASSWORD: login.password,
       GATEHOUSE_TENANT: tenant,
-      // Limits retries to two seconds. In these tests no retry succeeds, and each would wait for a minute.
+      // Limits retries to two seconds. In these tests no retry succeeds, and with the default limit each failing
+      // request would take a minute.
       GATEHOUSE_RETRY_TIMEOUT: "2",
     },
     async enrollPending(hostname) {

@@ -45,10 +45,10 @@ const settings = (env: Record<string, string>) => ({
 });
 
 /**
- * Runs `gatehouse` to its end in this process, which takes half the time of a separate process. Policy tests require
- * {@link spawnGatehouse}: in this process, Node.js would load policy files only once for all tests, and with a second
- * copy of the package. The Pulumi CLI also requires a separate process, since it inherits the environment of this
- * process.
+ * Runs `gatehouse` to its end in this process, which takes half the time of a separate process. Use {@link
+ * spawnGatehouse} for policy tests: in one process, Node.js would load a policy file only once for all tests, and the
+ * file would import a second copy of the package. Use it also with the Pulumi CLI, which inherits the environment of
+ * its parent process.
  */
 export function gatehouse(args: readonly string[], env: Record<string, string> = {}): Promise<CommandResult> {
   return callCommand(main, args, { env: settings(env) });
@@ -67,8 +67,8 @@ export function spawnGatehouse(
 export const gatehouseBy = (engine: Engine) => (engine === "cli" ? spawnGatehouse : gatehouse);
 
 /**
- * False for settings files, which copies of a program's folder must omit. Stacks of other tests create and delete
- * settings files and temporary files at any time.
+ * Returns false for settings files. A copy of a program's folder must omit them: stacks of other tests create and
+ * delete settings files and temporary files at any time.
  */
 export const isNoSettings = (file: string): boolean => !/Pulumi\.[^/\\]+\.yaml(\.|$)/.test(file);
 

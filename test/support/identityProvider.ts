@@ -40,7 +40,7 @@ export interface ResponseContent {
   readonly recipient?: string;
   readonly destination?: string;
   readonly status?: string;
-  /** Time in the response, in seconds from `now`. */
+  /** Times in the response, in seconds after `now`. */
   readonly notBefore?: number;
   readonly notOnOrAfter?: number;
   readonly confirmedUntil?: number;

@@ -39,7 +39,7 @@ export class PolicyProgram {
     const config = Object.fromEntries(
       Object.entries(values).map(([key, value]) => [key, { secure: crypter.encrypt(value) }]),
     );
-    // The file has YAML in its name, and JSON is valid YAML.
+    // The file's extension is `.yaml`. The values are written as JSON, which is valid YAML.
     this.write(
       `Pulumi.${stack}.yaml`,
       `encryptionsalt: ${crypter.saltText}\nconfig: ${JSON.stringify(config)}\n`,

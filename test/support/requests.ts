@@ -15,8 +15,9 @@ export async function requestsDuring(service: TestService, work: () => Promise<u
 const requestsOf = (service: TestService) => service.logs().filter((line) => line.msg === "request");
 
 /**
- * Sends a request and returns its position in the service's log. The test receives the log through a pipe, in order. So
- * the log then contains all requests that the service answered before this request.
+ * Sends a request and returns its position in the service's log. Waits until the test has received the request's log
+ * line. Log lines arrive in order, so the test then also has the lines of all requests that the service answered
+ * earlier.
  */
 async function mark(service: TestService): Promise<number> {
   const { headers } = await fetch(`${service.url}/healthcheck`);

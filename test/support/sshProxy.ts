@@ -10,7 +10,10 @@ interface SshProxyOptions {
   readonly header: string | Buffer;
 }
 
-/** A proxy in front of the SSH gateway. Its header gives the SSH gateway the client's address. */
+/**
+ * A proxy in front of the SSH gateway. The proxy sends the client's address to the SSH gateway in a PROXY protocol
+ * header.
+ */
 export interface SshProxy {
   readonly port: number;
   stop(): void;

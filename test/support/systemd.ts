@@ -20,7 +20,10 @@ export function expectUnderstood(...units: readonly string[]): void {
   expect(status, output).toBe(0);
 }
 
-/** Expects a unit's exposure to be at most this value, in tenths of systemd's points. */
+/**
+ * Expects `systemd-analyze security` to report at most this exposure level for a unit. The level is in tenths: 15 is
+ * the level 1.5.
+ */
 export function expectHardened(unit: string, exposure: number): void {
   const { status, output } = analyze("security", "--offline=yes", `--threshold=${exposure}`, unit);
   expect(output).toContain("Overall exposure level");

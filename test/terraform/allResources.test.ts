@@ -70,8 +70,8 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     other.write({ ...withAll(changed), import: imports });
     const importPlan = await other.plan();
     const wrong = changesIn(importPlan).filter((line) => !/: (no-op\+import)$/.test(line));
-    // These resources are updated, since an import cannot read settings of later runs from the object: when to rotate a
-    // key, and what a destroy does.
+    // The import plan updates these resources. They have settings that the object on the service does not contain and
+    // that only affect later runs: when to rotate a key, and what a destroy does.
     const ofRuns = ["api_key", "device", "namespace"];
     expect(wrong.sort()).toEqual(ofRuns.map((kind) => `gatehouse_${kind}.one: update+import`));
 
@@ -104,7 +104,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     await root.apply();
     expect(await root.changes()).toEqual([]);
 
-    // Options that only control runs do not change an object.
+    // `adopt` only controls what a create does. A change of `adopt` alone must not change an object.
     for (const adopt of [true, "overwrite", false, undefined]) {
       const adopting = definitions.map((each): [string, object] => {
         const base = bases.get(typeOf(each)) ?? {};

@@ -368,7 +368,8 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     root.write(one("public_key", key()));
     await root.apply();
     const [{ declaredBy } = {}] = await fleet.client.getPublicKeys();
-    // The provider runs in the folder in which the test started it.
+    // Does not check `project`. It is the name of the provider's working directory, and the test, not Terraform,
+    // started the provider.
     expect(declaredBy).toMatchObject({ stack: "default", resource: "gatehouse_public_key" });
     await destroy();
   });

@@ -217,7 +217,7 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
   });
 
   it("leaves no provider behind when Terraform is killed", async () => {
-    // The test starts the provider as Terraform does. A provider that Terraform attaches to keeps running by design.
+    // The test starts the provider as Terraform does. A provider in debug mode would keep running by design.
     const parent = `const { spawn } = require("node:child_process");
       const child = spawn(${JSON.stringify(PROVIDER)}, { env: { ...process.env, PLUGIN_PROTOCOL_VERSIONS: "6",
         TF_PLUGIN_MAGIC_COOKIE: "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2" } });

@@ -25,8 +25,8 @@ const OF_RUNS = ["adopt", "forceDestroy", "rotateBefore", "overlap", "keepers", 
 const estates = fc
   .record(
     Object.fromEntries(definitions.map(({ name }) => [name, programs(name)])),
-    // The service returns the secret of an API key only to its creator. Pulumi states must contain this secret, and
-    // Terraform states must not contain it.
+    // The next step omits API keys. The service returns the secret of an API key only to its creator. Pulumi states
+    // must contain this secret, and Terraform states must not contain it.
     { requiredKeys: ["PublicKey"] },
   )
   .map(({ ApiKey: _apiKey, ...estate }) => estate as Readonly<Record<string, Values>>)

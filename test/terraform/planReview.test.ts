@@ -183,7 +183,8 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
 
     await root.must("destroy", "-auto-approve");
 
-    // For a value that is unknown until the apply, the digest contains the expression. It contains no sensitive value.
+    // If a value is unknown until the apply, the digest contains the value's expression instead. The digest contains no
+    // sensitive value.
     const later = (pattern: string, more: object = {}) => ({
       ...{ ...estate(pattern), variable: { secret: { default: "1234", sensitive: true } }, ...more },
       ...{ check: { now: { data: { gatehouse_devices: { all: {} } }, assert: ASSERTION } } },
@@ -335,7 +336,7 @@ policyTest("no root login", ({ access }) => {
     const url = () => fleet.service.url;
 
     const UNKNOWN = /provider gatehouse: (url|tenant) is unknown in the plan/;
-    // The review also reports changes that may happen after the apply.
+    // The review also reports this change if the provider's settings are unknown in the plan.
     const GAINED = "key ana gains every login on edge-01";
     it.each<[string, () => object, readonly unknown[], string | RegExp]>([
       [
@@ -458,8 +459,8 @@ policyTest("no root login", ({ access }) => {
         variable: { tenant: { default: fleet.tenant } },
         provider: { gh: { url: url(), tenant: `\${var.tenant}` } },
         resource: { gatehouse_public_key: { ana: { ...ana, provider: "gh" } } },
-        // A module that uses another local name for the provider, so that the plan also has a provider block of that
-        // name.
+        // The module uses another local name for the provider than the root module. So the plan has a second provider
+        // block, which has this local name.
         module: { inner: { source: "./inner", providers: { gatehouse: "gh" } } },
       };
       const inner = new RootModule(join(root.folder, "inner"), root.env);

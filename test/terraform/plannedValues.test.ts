@@ -34,7 +34,8 @@ const cases = ({ name, inputs }: ResourceDefinition): fc.Arbitrary<Case> =>
     before: programs(name),
     other: programs(name),
     changed: fc.subarray(
-      // Inputs that stay the same: an accepted device accepts no other status, and no second device has its name.
+      // Omits inputs that must stay the same: the status of an accepted device cannot change, and no second device has
+      // the same name.
       Object.keys(inputs).filter(
         (input) => !(name === "Device" && ["status", "device", "tenant"].includes(input)),
       ),

@@ -11,8 +11,8 @@ export function identifying(
   options: pulumi.CustomResourceOptions | undefined,
 ): Args {
   rejectProvider(type, name, options);
-  // Pulumi's SDK creates a stack trace for each output. A resource without a parent needs no output, because a plain
-  // text contains its URN.
+  // Outputs are slow, because Pulumi's SDK creates a stack trace for each output. The URN of a resource without a
+  // parent is a plain string, so no output is created.
   const urn = options?.parent
     ? withoutDependency(pulumi.createUrn(name, type, options.parent))
     : `urn:pulumi:${pulumi.getStack()}::${pulumi.getProject()}::${type}::${name}`;

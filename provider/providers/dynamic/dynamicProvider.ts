@@ -71,12 +71,12 @@ export function dynamicProvider(
       const found = await lifecycle.read(logicalId(props), id, ownValues(props), known).catch(throwPrintable);
       if (!found) return {};
       const { state, inputs } = found;
-      // For an import, the engine passes the program's inputs.
+      // An imported resource has no stored open inputs. The engine passes the program's inputs instead.
       const open = known ?? (inputs && openInputs(definition, ownValues(props)));
       return {
         id: found.id,
         props: outputs(definition, code, state, open),
-        // The other inputs of dynamic resources are omitted: the program's next run sets them.
+        // The other inputs that Pulumi classes add are omitted. The program's next run sets these inputs.
         ...(inputs && { inputs: { ...inputs, [PROVIDER_KEY]: code } }),
       };
     },
@@ -87,7 +87,10 @@ export function dynamicProvider(
   };
 }
 
-/** Engines print only the message of an error. */
+/**
+ * Converts an error of this project to a plain error. Engines print only the message of an error, so the message
+ * contains the error code.
+ */
 const printable = (cause: unknown): unknown =>
   cause instanceof GatehouseError ? new Error(printedError(cause), { cause }) : cause;
 

@@ -120,8 +120,9 @@ function resourceClass(definition: ResourceDefinition, example: string): string 
     ([property, field]) =>
       `${fieldComment(`${name}.${property}`, field.description, OUTPUT, "  ")}  declare readonly ${property}: pulumi.Output<${typeOf(jsonSchema(field.schema), OUTPUT, "  ")}>;`,
   );
-  // Pulumi creates an output only if the registration contains its name. The arguments always contain the required
-  // inputs.
+  // Pulumi creates an output only if the properties that the constructor registers contain the output's name. The
+  // generated code therefore sets all outputs and optional inputs to undefined first. The arguments of the constructor
+  // always contain the required inputs.
   const unset = Object.entries({ ...kept, ...outputs })
     .filter(([property]) => !inputs[property]?.required)
     .map(([property]) => `${property}: undefined`)

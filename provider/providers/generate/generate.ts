@@ -1,4 +1,4 @@
-// Writes the Pulumi classes from the resource definitions. The build runs this script on the sources first.
+// Writes the Pulumi classes from the resource definitions. The build runs this script before the compiler.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { definitions } from "../../resources/index.ts";
 import { classSource } from "./classSource.ts";

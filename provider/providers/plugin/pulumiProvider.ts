@@ -141,7 +141,8 @@ export class PulumiProvider {
     if (first) throw new ConfigurationError(failures.map(({ message }) => message).join("; "));
     const name = urnName(request.getUrn() ?? "");
     this.#configured = { instance, name, id: request.getId() || undefined };
-    // A plugin that was started manually serves several runs in sequence, because each engine attaches to it.
+    // A manually started plugin serves several runs in sequence, because the engine of each run attaches to the same
+    // process. Each run therefore starts without the data of the previous run.
     this.#lifecycles = this.#lifecyclesOfRun();
     this.#connection = undefined;
     this.#cancelled = new AbortController();

@@ -132,7 +132,8 @@ function differences(path: string, before: unknown, after: unknown): Difference[
     const inside = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
       (key) => !isDeepStrictEqual(before[key], after[key]),
     );
-    // Engines do not support backslashes in a path.
+    // Engines do not support backslashes in a path. If a key contains a backslash, the whole object counts as one
+    // change.
     if (inside.length > 0 && !inside.some((key) => key.includes("\\"))) {
       return inside.flatMap((key) => differences(member(path, key), before[key], after[key]));
     }
@@ -147,7 +148,8 @@ type Values = Readonly<Record<string, unknown>>;
 
 /**
  * Returns the inputs, but takes the values at ignored paths from the state. At these paths, the engine passes the
- * values of the last run. After an out-of-band change, these values differ from the object.
+ * inputs of the last run. After an out-of-band change, these inputs differ from the object, and an update would revert
+ * the change.
  * @param paths the ignored paths, in the engine's notation: `filter.tags`, `keepers["a key"]`; `*` matches all members
  */
 export function keepIgnored(

@@ -80,7 +80,7 @@ function ofFunction(called: PluginFunction): DataSource {
   };
 }
 
-/** Renames an argument that has the name of a result with another type. */
+/** Adds the prefix `only_` to the name of an argument if a result has the same name and a different type. */
 function withUniqueName(arg: Member, results: readonly Member[]): Member {
   const result = results.find(({ name }) => name === arg.name);
   const isOther = result && !isDeepStrictEqual(typeConstraint(result.type), typeConstraint(arg.type));
@@ -120,8 +120,8 @@ function ofResource(resource: TerraformResource): DataSource {
 }
 
 /**
- * Returns the row, in which each given argument keeps its value. An omitted argument gets the value of the object that
- * was read.
+ * Adds the arguments of a data source to the row that was read. A configured argument keeps its configured value. An
+ * omitted argument gets its value from the row.
  */
 const withGiven = (row: Row, args: readonly Member[], config: Row): Row => ({
   ...row,

@@ -85,7 +85,7 @@ function written({ inputs, outputs }: ResourceDefinition, error: ResourceError) 
   const text = error.textIn(terraformTerms);
   const [first = "", ...inside] = error.field ?? [];
   const input = String(first);
-  // Terraform stores lists as sets, and the items of a set have no path.
+  // The Terraform schema of this provider contains sets instead of lists, and the items of a set have no path.
   const member = inside.slice(0, 1).filter((step) => typeof step === "string");
   const isSecret = outputs[input]?.choice !== undefined;
   // An error about a secret contains the attribute's name, but no path. With a path, Terraform would print the source

@@ -5,7 +5,10 @@ import { join } from "node:path";
 import grpc from "@grpc/grpc-js";
 import { pluginServices } from "./protocol.ts";
 
-/** The magic cookie of a plugin's host. It prevents users from starting the plugin by mistake. */
+/**
+ * The magic cookie that Terraform sets in the environment of its plugins. The cookie distinguishes a start by Terraform
+ * from a start by a user.
+ */
 const COOKIE = "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2";
 
 /** The version of the provider protocol, and the version of the handshake. */
@@ -62,8 +65,8 @@ export async function servePlugin(
         )
       : grpc.ServerCredentials.createInsecure();
   await listen(methods, socket, credentials);
-  // The plugin ignores an interrupt signal, which reaches the whole process group. Terraform stops its plugins with a
-  // request instead.
+  // If the user presses Ctrl+C, the whole process group receives an interrupt signal. The plugin ignores this signal,
+  // because Terraform stops its plugins with a request.
   process.on("SIGINT", () => {});
   if (attachable) {
     const address = { Network: "unix", String: socket };

@@ -19,9 +19,9 @@ import { type Diagnostic, errorAt, failureDiagnostic } from "./diagnostics.ts";
 type Values = Readonly<Record<string, unknown>>;
 
 /**
- * The value in the state for an omitted instruction. Terraform allows a provider to plan the state's value instead of
- * the configured value only if the state's value is not null. With this value, a change of an instruction is never a
- * change of an object.
+ * The value in the state for an omitted instruction, such as `adopt`. A plan must not contain a change if only an
+ * instruction has changed, so the plan keeps the state's value. Terraform allows a plan to keep the state's value
+ * instead of the configured value only if the state's value is not null.
  */
 const NO_INSTRUCTION = "false";
 

@@ -189,7 +189,8 @@ export class ResourceCalls {
         plannedState: encoded(planned),
         requiresReplace: replaces.map((attribute) => attributePath(attribute)),
         // If the object is replaced, for example because of `-replace`, Terraform next plans the create of the new
-        // object. It passes no state to that call. The private data passes the resource's name.
+        // object. Terraform passes no state to that call, but it passes the private data. The private data therefore
+        // contains the resource's name.
         ...(prior && { plannedPrivate: Buffer.from(JSON.stringify({ replaces: name })) }),
         diagnostics: conflict ? [...errors, conflict] : errors,
       };
@@ -268,7 +269,9 @@ const upgraded = (resource: TerraformResource, raw: RawState | undefined): Row =
 
 /**
  * The objects of one plan. This class detects two resources with one object, which would overwrite each other's
- * changes. Terraform passes no resource addresses to providers, and deletes and creates objects in any order.
+ * changes. Terraform passes no resource addresses to providers, so the objects' ids and keys are compared. Terraform
+ * deletes and creates objects in any order, so this class also rejects a plan that deletes an object and declares the
+ * same object in another resource.
  */
 class PlannedObjects {
   /** Types and ids of the objects that the plan keeps in the state. */

@@ -52,7 +52,7 @@ function known(value: unknown): unknown {
 function unmarked(value: unknown): unknown {
   if (value === UNKNOWN) return NOT_KNOWN;
   // Numbers are sent as strings, because Terraform reads a string with the same precision as the number in its state.
-  // With any other encoding, `plan -refresh-only -detailed-exitcode` reports a change of an equal number.
+  // With any other encoding, `plan -refresh-only -detailed-exitcode` reports a change although the number is equal.
   if (typeof value === "number") return String(value);
   if (Array.isArray(value)) return value.map(unmarked);
   return isObject(value) ? each(value, unmarked) : value;

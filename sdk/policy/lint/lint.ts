@@ -26,7 +26,7 @@ import { ruleFindings } from "./rules.ts";
 
 /**
  * Finds problems in a policy; `lintRules` describes each kind of finding. The function evaluates the effects of rules
- * and keys for the login names and addresses of the domain of `access`. It skips inactive rules.
+ * and keys for the login names and addresses in `access.evaluated`. It skips inactive rules.
  */
 export function lint(access: Access, options: LintOptions = {}): Finding[] {
   const uses = patternUses(access);
@@ -50,8 +50,9 @@ export function lint(access: Access, options: LintOptions = {}): Finding[] {
 const placeOf = (object: FindingObject, field: Field | undefined) => `${objectId(object)} ${field}`;
 
 /**
- * Findings for the filters of public keys.
- * @param explained ids of objects with a wrong pattern. Their finding already explains why they match nothing
+ * Returns findings for the filters of public keys.
+ * @param explained ids of objects with a wrong pattern. Another finding already explains why such an object matches
+ * nothing
  */
 function keyFilters(access: Access, explained: ReadonlySet<string>): Finding[] {
   const { keys, devices } = access.policy;
@@ -85,8 +86,8 @@ function keyFilters(access: Access, explained: ReadonlySet<string>): Finding[] {
 }
 
 /**
- * Returns findings for filters with tags that no device has. A filter without any tag of a device gets the finding
- * `never-matches` instead.
+ * Returns findings for filters in which some tags, but not all, belong to no device. A filter whose tags all belong to
+ * no device gets the finding `never-matches` instead.
  */
 function tagsNowhere({ policy, rules }: Access): Finding[] {
   const known = new Set(policy.devices.flatMap(({ tags }) => tags));

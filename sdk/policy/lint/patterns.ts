@@ -131,7 +131,10 @@ export function isEveryDevice({ hostname, tags }: DeviceFilter, broken: boolean)
 
 const ADMITS = { admit: "admits", allow: "allows", deny: "denies" } as const;
 
-/** Returns findings for patterns that match longer texts than the literals of the pattern. */
+/**
+ * Returns findings for patterns that are not anchored and therefore also match texts that are longer than the literals
+ * in the pattern.
+ */
 export function unanchoredPatterns(access: Access, uses: readonly PatternUse[]): Finding[] {
   const { logins, addresses } = access.evaluated;
   const nameOf = new Map(access.policy.devices.map(({ uid, name }) => [uid, name]));
@@ -178,8 +181,8 @@ const AFFIXES: Readonly<Record<Subject, readonly (readonly [before: string, afte
 const POSSIBLE = { login: /^[\w.@-]+$/, device: /^[\w-]+$/ } as const;
 
 /**
- * Finds a text that a pattern matches, although the anchored pattern does not match it. For a pattern on addresses, the
- * text is a valid address. Returns undefined if the search finds no such text.
+ * Finds a text that a pattern matches only because the pattern is not anchored at both ends. For a pattern on
+ * addresses, the text is a valid address. Returns undefined if the search finds no such text.
  * @param known evaluated login names, addresses or device names to try first
  */
 function counterexampleOf(pattern: string, subject: Subject, known: readonly string[]): string | undefined {
@@ -191,7 +194,7 @@ function counterexampleOf(pattern: string, subject: Subject, known: readonly str
   if (!finds || !spells) return undefined;
   const found = firstFew(known, finds);
   const invented = () => longer(pattern, subject, found);
-  // Invented addresses come first, because the addresses of a domain are derived from the same patterns and are worse
+  // Invented addresses come first: the evaluated addresses are derived from the same patterns, so they are worse
   // examples.
   const texts = subject === "address" ? [...invented(), ...found] : [...found, ...invented()];
   return texts.find((text) => finds(text) && !spells(text));

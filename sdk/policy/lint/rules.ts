@@ -15,7 +15,8 @@ import {
 
 /**
  * Returns findings about the effects of rules.
- * @param explained ids of objects with a wrong pattern. Their finding already explains why they match nothing
+ * @param explained ids of objects with a wrong pattern. Another finding already explains why such an object matches
+ * nothing
  */
 export function ruleFindings(access: Access, explained: ReadonlySet<string>): Finding[] {
   const { policy, evaluated, rules } = access;
@@ -133,8 +134,8 @@ interface Disagreement {
 }
 
 /**
- * The decisions of the rules about a domain, and the changes if a rule did not exist. Each rule is represented by its
- * index in {@link Access.rules}.
+ * The decisions of the rules about the evaluated logins, and the effect of each rule: the decisions that would change
+ * without the rule. Each rule is represented by its index in {@link Access.rules}.
  */
 class Decisions {
   readonly matching = new Set<number>();
@@ -143,7 +144,7 @@ class Decisions {
   readonly needed = new Set<number>();
   /** For each rule that never decides a login: the rules that decide the logins that it matches. */
   readonly stronger = new Map<number, Set<number>>();
-  /** For each rule that changes no decision: the rules that would decide the same logins if it did not exist. */
+  /** For each rule that changes no decision: the rules that would decide the same logins without that rule. */
   readonly weaker = new Map<number, Set<number>>();
   readonly #disagreements = new Map<string, Disagreement>();
   readonly #access: Access;
@@ -245,7 +246,7 @@ interface Situation {
   readonly rules: readonly number[];
 }
 
-/** Representatives of the login names and of the addresses of a domain: one for each set of matching rules. */
+/** Representatives of the evaluated login names and addresses: one for each set of matching rules. */
 interface Classes {
   readonly logins: readonly TextClass[];
   readonly addresses: readonly TextClass[];

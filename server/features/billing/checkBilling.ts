@@ -36,8 +36,8 @@ async function checkAcceptance({ services, identity, params }: DeviceRequest): P
   const row = await billingOf(services, tenantId);
   if (!hasActiveSubscription(row)) return;
   const device = await services.db.device.findUnique({ where: { uid: params.uid, tenantId } });
-  // The operation itself reports a missing device. In the other two cases, the number of accepted devices does not
-  // grow.
+  // The gateway need not allow a request that does not increase the number of accepted devices: the device does not
+  // exist (the operation itself reports this), is already accepted, or replaces an accepted device.
   if (!device || device.status === "accepted" || (await replacesDevice(services, tenantId, device.mac)))
     return;
   if (!(await isAllowed(services, row.customerId, "device_accept"))) throw paymentRefusal("device_accept");
@@ -71,6 +71,6 @@ const CHECKS: Readonly<Record<string, ((request: DeviceRequest) => Promise<void>
  */
 export async function checkBilling(operation: string, request: BillableRequest): Promise<void> {
   if (request.services.settings.edition !== "cloud") return;
-  // The contract guarantees that the operations above have these parameters and this identity.
+  // The contract guarantees that the operations in `CHECKS` have the parameters and the identity of a `DeviceRequest`.
   await CHECKS[operation]?.(request as DeviceRequest);
 }

@@ -4,7 +4,9 @@ import { type Declared, type ManagedObject, revisionOf } from "../../changes/man
 import type { Connector } from "../../db/generated/sqlite/client.ts";
 import { findRow } from "../../db/sql/rows.ts";
 
-/** The declared fields of a connector. A digest without the private key represents the TLS material. */
+/**
+ * The declared fields of a connector. The field `tls` contains a digest of the TLS material without the private key.
+ */
 export const declaredConnector = (
   row: Pick<Connector, "enable" | "secure" | "address" | "port" | "tlsDigest">,
 ): Declared => ({

@@ -47,8 +47,8 @@ function checkNumber(services: Services, tx: Transaction, tenantId: string): Pro
 }
 
 /**
- * Creates a connector and records the change in the audit trail. The response contains no revision, because it does not
- * identify the connector.
+ * Creates a connector and records the change in the audit trail. The response does not identify the connector, so it
+ * also contains no revision of the connector.
  */
 const connectorCreate: Handler<PublicOperations["connectorCreate"]> = async (context) => {
   const { services, identity, body, request } = context;

@@ -110,8 +110,8 @@ interface ReportedNamespace {
 }
 
 /**
- * Reads the namespace of a report, and whether the device is enrolled. The service reads them before it writes anything
- * for a report of an unknown client.
+ * Reads the namespace of a report, and whether the device is enrolled. The service calls this function before it writes
+ * anything, because the report may come from an unknown client.
  */
 async function reportedNamespace(
   services: Services,
@@ -241,8 +241,8 @@ export const authDevice: Handler<PublicOperations["authDevice"]> = async ({ serv
   services.metrics.heartbeats.inc();
   const { name, namespace, createdAt } = enrollment;
   const token = await deviceToken(services, { uid, tenant, proven, enrolledAt: createdAt });
-  // Agents that support proofs can pin the agent key of the response. Other agents receive the response of version
-  // 0.19.
+  // The agent key is the public key with which the gateway logs in to agents. Agents that support proofs can pin this
+  // key. Other agents receive the response of version 0.19, which does not contain the key.
   const agentKey = proven ? await services.agentKey.publicKey() : undefined;
   return { uid, token, name, namespace, ...(agentKey !== undefined && { agent_key: agentKey }) };
 };

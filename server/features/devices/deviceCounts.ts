@@ -9,8 +9,8 @@ interface Counted {
 }
 
 /**
- * Returns a query for the number of devices in a namespace. The query adds the counts of a few rows, which database
- * triggers keep up to date.
+ * Returns a query for the number of devices in a namespace. The query adds up the counts in a few rows. Database
+ * triggers update these counts with each change of a device.
  * @param tenantId a value or a column
  */
 export function deviceCount(tenantId: Sql | string, { status, container }: Counted): Sql {
@@ -29,10 +29,11 @@ export async function countAccepted(db: SqlClient, tenantId: string): Promise<nu
 }
 
 /**
- * Merges the counts of ended database connections into one row per namespace, status and kind. Several instances may
- * run this function at the same time, and during the deletion of a namespace. An instance skips rows that another
- * instance has locked, so that a deadlock cannot occur. If a new connection has the process id of an ended connection,
- * the new connection uses the existing row or a new row.
+ * On PostgreSQL, each database connection counts the devices in its own rows. This function merges the rows of ended
+ * connections into one row per namespace, status and kind. Several instances may run this function at the same time,
+ * and during the deletion of a namespace. An instance skips rows that another instance has locked, so that a deadlock
+ * cannot occur. If a new connection has the process id of an ended connection, the new connection uses the existing row
+ * or a new row.
  */
 export async function foldDeviceCounts({ db }: Pick<Services, "db">): Promise<void> {
   if (providerOf(db) !== "postgres") return;

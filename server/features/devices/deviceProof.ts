@@ -9,13 +9,13 @@ import type { Services } from "../../services.ts";
 /** Lifetime of a challenge, in milliseconds. */
 const LIFE = 60_000;
 const PURPOSE = "device challenge";
-/** Maximum size of the modulus of a device's RSA key, in bits. The next constant is the exponent of all device keys. */
+/** Maximum size of the modulus of a device's RSA key, in bits. {@link EXPONENT} is the exponent of all device keys. */
 const MODULUS_MAX = 4096;
 const EXPONENT = 65_537n;
 
 /**
- * Returns a challenge that contains its expiry time in sealed form. Every instance can check the challenge, and no
- * instance stores challenges.
+ * Returns a challenge that contains its expiry time and a code that authenticates this time. Every instance can check
+ * the challenge, and no instance stores challenges.
  */
 export const challengeDevice: Handler<PublicOperations["challengeDevice"]> = async ({ services }) => {
   const text = `${services.now().getTime() + LIFE}.${randomUUID()}`;
@@ -57,7 +57,8 @@ function hasSigned(publicKey: string, text: Buffer, signature: Buffer): boolean 
   try {
     const key = createPublicKey(publicKey);
     const { modulusLength = 0, publicExponent } = key.asymmetricKeyDetails ?? {};
-    // Agents do not use other keys. A larger key is rejected, because its check takes milliseconds.
+    // The keys of agents have this exponent and at most this size. A larger key is rejected, because the verification
+    // of its signature takes milliseconds.
     if (modulusLength > MODULUS_MAX || publicExponent !== EXPONENT) return false;
     return verify("sha256", text, key, signature);
   } catch {

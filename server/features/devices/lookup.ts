@@ -49,7 +49,7 @@ export const lookupDevice: Handler<InternalOperations["lookupDevice"]> = async (
   return presentDevice(device, tagNames(device.tags), {
     namespace: device.namespace.name,
     onlineSince: wireDate(onlineSince(services)),
-    // An accepted device cannot be accepted again.
+    // The device is already accepted, so it cannot be accepted again.
     acceptable: false,
   });
 };

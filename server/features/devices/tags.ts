@@ -32,7 +32,8 @@ async function changeTags(
   });
   if (found.tags.length > 0) await leaveToCommit(db, deleteRows(db, "DeviceTag", { deviceUid: uid }));
   await leaveToCommit(db, insertRows(db, "DeviceTag", tags));
-  // A device without tags has no declared tags, so the declaration is removed.
+  // `tagsDeclaredBy` contains the program resource that declares the tags. A device without tags has no declared tags,
+  // so the service clears this column.
   if (tags.length === 0 && found.declaredBy !== null)
     await updateRow(db, "Device", { uid }, { tagsDeclaredBy: null });
   became(declaredTags(tags));

@@ -4,9 +4,10 @@ import { packageFile } from "../../files/packageFile.ts";
 import type { Handler, Handlers } from "../../http/handler.ts";
 
 /**
- * Returns variable assignments for a POSIX shell. Each value is in single quotes, so the shell does not interpret it.
- * Values must not contain NUL, which shells do not support.
- * @param values by variable name; the names must come from the code
+ * Returns variable assignments for a POSIX shell. Each value is in single quotes, so the shell does not interpret the
+ * value. Values must not contain NUL, which shells do not support.
+ * @param values by variable name. The names are not quoted, so they must be constants in the code and not come from a
+ * request
  */
 export function shellAssignments(values: Readonly<Record<string, string>>): string {
   return Object.entries(values)

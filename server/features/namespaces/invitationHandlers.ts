@@ -11,9 +11,9 @@ import { checkAuthority } from "./members.ts";
 
 /**
  * Returns an invitation link to the caller. The link begins with the address at which the caller reached the service.
- * If the address belongs to an existing user and the edition has no `acceptInvite`, the user becomes a member
- * immediately (rules section 5.9), and the link opens the login page. In all other cases, the link contains a sig,
- * which the invited person needs to become a member.
+ * If the e-mail address belongs to an existing user and the edition has no `acceptInvite`, the user becomes a member
+ * immediately (rules section 5.9), and the link opens the login page. In all other cases, the link contains the secret
+ * of the invitation (`sig`), which the invited person needs to become a member.
  */
 const generateInvitationLink: ObjectWrite<PublicOperations["generateInvitationLink"]> = async (context) => {
   const { services, identity, body, request, declaration } = context;

@@ -27,8 +27,8 @@ interface NewInvitation {
   readonly email: string;
   readonly role: Role;
   /**
-   * True if the sig is sent only to the e-mail address. A request with the sig then proves that the sender can read the
-   * mails of the address.
+   * True if the secret of the invitation (`sig`) is sent only to the e-mail address. A request with the sig then proves
+   * that the sender can read the mails of the address.
    */
   readonly mailed: boolean;
   readonly creationKey: string | null;

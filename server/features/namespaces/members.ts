@@ -104,8 +104,8 @@ export const inviteMember: ObjectWrite<PublicOperations["inviteMember"]> = async
     find: async (tx, key) => {
       const known = await findRow(tx, "Member", { tenantId, creationKey: key });
       if (known === null) return null;
-      // A key that created another membership is rejected, because the response (the namespace) does not show which
-      // membership the key created.
+      // An Idempotency-Key that created another membership is rejected: the response is the namespace, and does not
+      // show which membership the Idempotency-Key created.
       const user = await findRow(tx, "User", { id: known.userId });
       if (user?.email !== email)
         throw new ConflictError(
@@ -164,7 +164,7 @@ export const leaveNamespace: ObjectWrite<PublicOperations["leaveNamespace"], Mem
   became(null);
   if (caller.tenant !== tenantId) return undefined;
   const user = await callingUser(services, caller);
-  // Other writes wait while the token is signed, which takes about 1 ms. Password hashes never occupy all threads, so
-  // that a thread is free for the signature.
+  // The token is signed in the transaction, so other writes wait about 1 ms for the signature. The signature does not
+  // wait for password hashes, because these always leave a thread free.
   return sessionOf(services, user, await homeOf(services, user), caller.token);
 };

@@ -42,7 +42,7 @@ export function queueAccountMail(services: Services, request: AccountRequest): P
 
 /**
  * Decrypts the content of a queued mail.
- * @throws OperatorError the row was sealed with another instance secret
+ * @throws OperatorError the row was encrypted with another instance secret
  */
 export function contentOf(
   services: Services,

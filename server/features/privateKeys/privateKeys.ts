@@ -14,7 +14,7 @@ const LIFE = 60_000;
 const BITS = 4096;
 const GATEWAY_BITS = 3072;
 
-/** The services that the agent key uses. */
+/** The services that {@link StoredAgentKey} uses. */
 type KeyServices = Pick<Services, "db" | "sealer" | "now" | "settings">;
 
 const sealPurpose = (fingerprint: string): string => `private key ${fingerprint}`;

@@ -3,7 +3,7 @@ import { promisify } from "node:util";
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
 import { Semaphore } from "../../secrets/Semaphore.ts";
 
-/** Maximum number of key pairs that wait for their creation, which takes about a second each. */
+/** Maximum number of requests that wait for a new key pair. The creation of a key pair takes about a second. */
 const MAXIMUM_WAITING = 20;
 
 // Key pairs are created one at a time, because each creation occupies a thread that logins need.

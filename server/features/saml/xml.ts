@@ -9,10 +9,10 @@ export const SIGNATURE = "http://www.w3.org/2000/09/xmldsig#";
 const MAXIMUM_ELEMENTS = 2000;
 
 /**
- * Parses an XML document and returns its root element. Document types, comments and CDATA are rejected: a document type
- * can define entities, some readers end a text at a comment, and CDATA is not needed. In well-formed XML, only these
+ * Parses an XML document and returns its root element. Rejects document types, which can define entities; comments,
+ * because some readers end a text at a comment; and CDATA, which no response needs. In well-formed XML, only these
  * three contain `<!`.
- * @throws SamlError the text is not well-formed XML, or contains one of them
+ * @throws SamlError the text is not well-formed XML, or contains `<!`
  */
 export function parseXml(xml: string): Element {
   if (xml.includes("<!")) throw new SamlError("document types, comments and CDATA are not accepted");

@@ -10,11 +10,11 @@ const KEPT: ReadonlySet<string> = new Set(
   "shell exec subsystem direct-tcpip pty-req exit-status exit-signal transfer".split(" "),
 );
 /**
- * Maximum number of a session's events of all other types, such as changes of the terminal size. A logged-in user can
- * cause any number of these events.
+ * Maximum number of a session's bounded events: the events of all other types, such as changes of the terminal size. A
+ * logged-in user can cause any number of these events.
  */
 export const BOUNDED_EVENTS_MAX = 1000;
-/** The event that replaces all bounded events beyond the maximum. */
+/** Type of the event that replaces all bounded events beyond the maximum. */
 const CAPPED = "events-capped";
 /**
  * Bytes that each chunk adds to the recorded size, in addition to its text. Without this overhead, the number of empty
@@ -38,7 +38,7 @@ export type SessionEntry =
       readonly at: Date;
       readonly data: object;
     }
-  /** Output of a seat, with the terminal size in characters. */
+  /** Output of a seat (a channel of the session), with the terminal size in characters. */
   | {
       readonly kind: "output";
       readonly seat: number;

@@ -11,11 +11,17 @@ import { appendRecord } from "./records.ts";
 type StreamedEvent = z.output<typeof internal.streamedEvent>;
 type Size = Pick<z.output<typeof sessions.recordChunk>, "width" | "height">;
 
-/** Type of the events with the output of a seat, as the SSH service of version 0.19 sends them. */
+/**
+ * Type of the events with the output of a seat (a channel of the session), as the SSH service of version 0.19 sends
+ * them.
+ */
 const OUTPUT = "pty-output";
 /** Default size of a terminal, if the size is unknown or 0. */
 const USUAL_SIZE: Size = { width: 80, height: 24 };
-/** Maximum number of seats whose terminal size is kept. A new seat above the maximum replaces the oldest seat. */
+/**
+ * Maximum number of seats (channels of the session) whose terminal size is kept in memory. A new seat above the maximum
+ * replaces the oldest seat.
+ */
 const SEATS_MAX = 100;
 
 const outputData = z.object({ output: sessions.recordChunk.shape.message });

@@ -13,7 +13,7 @@ type Chunk = z.output<typeof sessions.recordChunk>;
 /**
  * Adds a chunk to the recording of a seat (rules section 17.5 and 17.6). A closed session accepts late chunks; see
  * {@link addEntries}.
- * @throws WrongTypeError body and path do not match
+ * @throws WrongTypeError the session or seat in the body differs from the session or seat in the path
  * @throws NotFoundError the session does not exist
  * @throws ForbiddenError recording is off, the session has ended, or the recording has reached its limit
  */

@@ -50,7 +50,8 @@ export function renameEverywhere(tx: SqlClient, tenantId: string, from: string, 
 
 /** Removes a tag from all devices and filters of the namespace. */
 export async function deleteEverywhere(tx: SqlClient, tenantId: string, tag: string): Promise<void> {
-  // A device whose last tag is deleted has no declared tags.
+  // `tagsDeclaredBy` contains the program resource that declares a device's tags. If this tag is the last tag of a
+  // device, the service clears the column.
   await tx.$executeRaw(sql`UPDATE "Device" SET "tagsDeclaredBy" = NULL WHERE "tagsDeclaredBy" IS NOT NULL AND "uid" IN (
     SELECT "deviceUid" FROM "DeviceTag" WHERE "tenantId" = ${tenantId} AND "tag" = ${tag}
   ) AND NOT EXISTS (

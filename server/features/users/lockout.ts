@@ -5,7 +5,7 @@ import { hasEnded } from "../../hasEnded.ts";
 import type { Services } from "../../services.ts";
 
 const MINUTE = 60_000;
-/** Retention of the first failed attempts, in minutes. */
+/** Minimum time for which failed attempts are counted, in minutes. */
 const FIRST_KEPT = 2;
 
 /** Key of a counter of failed logins: a source and a subject. The subject is a user, or a name that no user has. */
@@ -15,8 +15,8 @@ export interface LockoutKey {
 }
 
 /**
- * Returns the penalty after this number of consecutive failed attempts, in minutes: `lock` is the duration of the lock
- * (0 = no lock), `kept` is the retention of the attempts (rules section 9).
+ * Returns the penalty for a number of consecutive failed attempts, in minutes (rules section 9). `lock` is the duration
+ * of the lock (0 = no lock). `kept` is the time for which the service remembers the attempts.
  */
 export function penaltyOf(
   attempts: number,
@@ -40,8 +40,8 @@ function lockOf(failure: Pick<LoginFailure, "lockedUntil"> | null, now: Date, ma
 }
 
 /**
- * Returns the number of failed attempts that a counter still contains.
- * @param kept retention of an attempt, in milliseconds
+ * Returns the number of failed attempts in a counter, or 0 if the counter has expired.
+ * @param kept maximum retention of an attempt, in milliseconds
  */
 export const attemptsOf = (failure: LoginFailure | null, now: Date, kept: number): number =>
   failure && !hasEnded(failure.expiresAt.getTime(), now.getTime(), kept) ? failure.attempts : 0;

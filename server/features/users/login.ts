@@ -44,7 +44,7 @@ export const login: Handler<PublicOperations["login"]> = async (context) => {
     if (locked) throw lockedOut(locked);
     throw wrong();
   }
-  // Concurrent attempts may all pass the first check. The second check applies a new lock to all of these attempts.
+  // Other attempts may have locked the key during the password check. The lock then also applies to this attempt.
   const lockedMeanwhile = await lockEnd(services, key);
   if (lockedMeanwhile) throw lockedOut(lockedMeanwhile);
   await forgetFailures(services, key);

@@ -14,7 +14,7 @@ interface Credentials {
 
 /**
  * Returns whether the password is the user's password. Wrong passwords are counted and can lock the user. One counter
- * covers all networks, because an attacker with a stolen token could otherwise guess the password.
+ * covers all networks: with a counter for each network, an attacker with a stolen token could guess the password.
  * @throws LockedOutError the user sent too many wrong passwords
  */
 export async function isCurrentPassword(
@@ -27,7 +27,8 @@ export async function isCurrentPassword(
   const locked = await lockEnd(services, key);
   if (locked) throw lockedOut(locked);
   const correct = await verifyPassword(password, user.passwordHash, signal);
-  // Concurrent attempts may all pass the first check. The second check applies a new lock to all of these attempts.
+  // Other attempts may have locked the key during the password check. The lock then also applies to this attempt, even
+  // if its password is correct.
   const end = correct ? await lockEnd(services, key) : await countFailure(services, key);
   if (end) throw lockedOut(end);
   if (correct) await forgetFailures(services, key);

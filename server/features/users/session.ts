@@ -39,8 +39,9 @@ export async function homeOf({ db }: Pick<SqlServices, "db">, user: User): Promi
 
 /**
  * Returns a token, and the data of the user that clients show (models section 1).
- * @param given the token of the request, or null if the request sent a secret. If this token stays valid only for a
- * limited time after a new password, the new token has the same id and expiry.
+ * @param given the token of the request, or null if the request contained a secret such as a password instead. A token
+ * with which the user has set a new password stays valid only for a limited time. The new token then has the same id
+ * and expiry as this token.
  */
 export async function sessionOf(
   services: Pick<SqlServices, "keys" | "now">,

@@ -89,7 +89,8 @@ function resetSecondFactor(): void {
     const codes = Object.fromEntries(
       Object.entries(values).map(([name, code]) => [name, code.toUpperCase()]),
     );
-    // The page does not use the session in the response, because the page is not a console.
+    // The response contains a session. The page ignores the session, because the page has no functions for a logged-in
+    // user.
     const answer = await call("PUT", `api/user/mfa/reset/${link.id}`, codes);
     if (answer.status === 200)
       return finish(

@@ -39,7 +39,7 @@ export type Scenario = { name: string; steps: ScenarioStep[] };
 export const urn = (name: string): string =>
   `urn:pulumi:test::cloud::pulumi-nodejs:dynamic/cloud:Thing::${name}`;
 
-/** Returns a program with these things and no components. */
+/** Returns a program that declares these resources of type `cloud.Thing`, and no components. */
 export const things = (...list: Thing[]): ProgramPlan => ({ things: list });
 /** The command up, without options. */
 export const up = {};
@@ -77,7 +77,7 @@ export const line = (last: Thing["args"], size = 1): ProgramPlan =>
     { name: "c", from: { ref: ["b", "id"] }, args: { ...last } },
   );
 
-/** Two things that depend on `owner`: `owned` is deleted together with `owner`, and `beside` is not. */
+/** Two things that depend on `owner`. `owned` has the option `deletedWith`, and `beside` has only `dependsOn`. */
 export const owned = (label: string, options: Thing["options"] = {}): ProgramPlan =>
   things(
     { name: "owner", args: { label }, options },

@@ -6,8 +6,8 @@ import type { Scenario } from "./scenario.ts";
 import { targetScenarios } from "./targetScenarios.ts";
 
 /**
- * The scenarios for both engines. All resources of a failing step depend on each other, so only one outcome is
- * possible.
+ * The scenarios for both engines. The resources of a step that fails form a chain of dependencies, so the order of the
+ * operations is fixed and the step has only one possible outcome.
  */
 export const scenarios: Scenario[] = [
   ...lifeScenarios,

@@ -290,8 +290,8 @@ const sftpChecks: readonly Check[] = [
   }),
   sftpCheck("reput and reget, 4 times", async (workspace) => {
     const { here, there, big } = workspace;
-    // A resumed upload appends to the file. A server that processes write requests concurrently sometimes swaps parts
-    // of the file.
+    // A resumed upload appends to a partial file. A server that processes write requests concurrently swaps parts of
+    // the file, but not in every run. The check therefore runs several times.
     for (let index = 0; index < 4; index += 1) {
       for (const part of [join(there, "sent"), join(here, "received")]) {
         writeFileSync(part, readFileSync(big).subarray(0, 10_000_001));
@@ -317,7 +317,7 @@ const sftpChecks: readonly Check[] = [
 
 const rsyncCheck = checksOf("rsync", withoutPrograms("ssh", "rsync"));
 
-/** The flags omit owners, because only root can set owners. */
+/** The flags of `rsync -a` without `-o` and `-g`, because only root can set owners. */
 const RSYNC = ["-rlptD", "--itemize-changes"];
 
 function rsync(workspace: Workspace, ...args: readonly string[]): Promise<Output> {
@@ -370,7 +370,8 @@ const gitCheck = checksOf("git", withoutPrograms("ssh", "git"))("push and clone"
   const git = (cwd: string, ...args: readonly string[]) => workspace.run("git", args, { cwd, env });
   const repository = join(workspace.there, "repository.git");
   const [work, clone] = [join(workspace.here, "work"), join(workspace.here, "clone")];
-  // The user of the target must own the repository.
+  // git rejects a repository that belongs to a different user. The target's user therefore creates the repository, over
+  // SSH.
   await workspace.ssh(`git init -q --bare ${repository}`);
   await git(workspace.here, "init", "-q", "-b", "main", work);
   for (let index = 0; index < 3; index += 1) {

@@ -33,7 +33,10 @@ const sha256 = (data: Buffer): string => createHash("sha256").update(data).diges
 /** Returns a command that fails unless its stdin contains the given bytes. */
 export const expectInput = (data: Buffer): string => `test "$(sha256sum)" = "${sha256(data)}  -"`;
 
-/** Returns a command of about the given number of bytes. The command prints the length of the text in it. */
+/**
+ * Returns a command of about the given number of bytes. The command assigns a long text to a variable and prints the
+ * length of the text.
+ */
 const longCommand = (bytes: number): string => `text=${"a".repeat(bytes)}; echo \${#text}`;
 
 const longCommandCheck = (kilobytes: number): Check =>

@@ -24,8 +24,8 @@ export interface Target {
   /** Fingerprints of the host keys. */
   readonly fingerprints: readonly string[];
   /**
-   * Path of the configuration for OpenSSH's client. It defines the host `target` and, if a plain sshd runs, the host
-   * `behind` for that sshd.
+   * Path of the configuration file for OpenSSH's client. The file defines the host `target`. If a plain sshd runs, the
+   * file also defines this sshd as the host `behind`, for checks that jump through `target`.
    */
   readonly config: string;
   stop(): Promise<void>;

@@ -78,7 +78,7 @@ export interface TestGithub extends Listening {
   readonly comments: Written[];
   readonly issues: Written[];
   readonly pulls: { number: number; head: string; merged?: string }[];
-  /** The number of following requests for a commit's pull request that return an empty list. */
+  /** The lookup of a commit's pull request returns an empty list for this number of further requests. */
   emptyPullLookups: number;
   readonly runs: { id: number; head: string; conclusion: string }[];
   /** The requests, as `METHOD /path` below the repository. */

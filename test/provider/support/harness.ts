@@ -126,7 +126,7 @@ export class Harness {
       const keys = replaces?.join(",") ?? "id";
       steps.push(`${old ? "replace" : "create"} ${name}${old ? ` ${keys}` : ""}`);
       if (!real) return;
-      // Before a replacement, engines also check the inputs without the old inputs.
+      // Before a replacement, engines check the inputs a second time, without the old inputs.
       if (old) await checked({});
       const created = await door.create(resource, inputs);
       if (old) remove(name, old);

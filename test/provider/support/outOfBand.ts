@@ -12,7 +12,10 @@ interface OutOfBandChanges {
   readonly change: Readonly<Record<string, Change>>;
   /** Removes the object. Undefined if objects of this kind cannot be removed. */
   readonly remove?: Change;
-  /** Returns the object's values of the inputs in `change`. Returns undefined if the object does not exist. */
+  /**
+   * Returns the object's current values for the inputs that `change` contains. Returns undefined if the object does not
+   * exist.
+   */
   readonly read: (client: Client, outputs: Values) => Promise<Values | undefined>;
 }
 

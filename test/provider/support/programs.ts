@@ -10,7 +10,8 @@ export const UNIVERSE = {
   tags: ["edge", "prod", "web1", "dbserver", "EU7", "lab"],
   users: ["ana", "bob"],
   /**
-   * Names or MAC addresses of devices, by the kind of resource that uses them. So no two kinds declare the same device.
+   * Names or MAC addresses of devices, by the kind of resource that uses them. Each kind has its own devices, so that
+   * no two kinds declare the same device.
    */
   devices: {
     DeviceTags: ["tags-01", "tags-02"],

@@ -15,7 +15,8 @@ export interface Sample {
 
 /** Inputs that tests with generated values cannot change on an existing object. Other tests cover these inputs. */
 const FIXED: Record<string, readonly string[]> = {
-  // An accepted device cannot become rejected, and no second device has the same name.
+  // An accepted device cannot become rejected. A change of the other two inputs would need a second device with the
+  // same name, which does not exist.
   Device: ["status", "device", "tenant"],
 };
 

@@ -139,8 +139,8 @@ async function schemasOf(provider: Provider): Promise<ProviderSchemas> {
 }
 
 /**
- * Returns the attribute names that the schema must have. A Terraform state is in plaintext and so contains no secrets.
- * A secret that the user chooses is a write-only attribute with a version.
+ * Returns the attribute names that the schema must have. A Terraform state is in plaintext, so it must not contain a
+ * secret. For a secret that the user chooses, the schema has a write-only attribute and an attribute for its version.
  */
 const attributeNames = ({ inputs, outputs }: ResourceDefinition): string[] => [
   "id",
@@ -418,7 +418,10 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
   }
 }
 
-/** Converts a row to an object in a test's state. Adds the object's secrets and its mark as incomplete. */
+/**
+ * Converts a row to an object in a test's state. Adds the object's secrets, and the mark of an incomplete object if it
+ * has one.
+ */
 function stateOf({ attributes }: Kind, row: Row, before: Values, secrets?: Row): Made {
   const { id, ...values } = valuesOf(attributes, row);
   const names = attributes.filter(({ writeOnly }) => writeOnly).map(({ name }) => name);

@@ -37,7 +37,10 @@ export interface Attribute extends Pick<SchemaAttribute, "name" | "computed" | "
   readonly shape: Shape;
 }
 
-/** The protocol's numbers of the nesting modes that contain several objects. Number 1 contains a single object. */
+/**
+ * The protocol's numbers of the nesting modes for several objects. Number 1, which is not in this table, is the mode
+ * for a single object.
+ */
 const NESTING = new Map([
   [2, "list"],
   [3, "set"],

@@ -1,6 +1,6 @@
-// Runs policy tests like gatehouse, in a separate process and with the built code. The test runner cannot run them: it
-// would load the files differently, and the files cannot import a package that is written in TypeScript. Reads {
-// folder, facts } as JSON from stdin, and prints one report for each element of facts.
+// Runs policy tests like gatehouse, in a separate process and with the built code. Vitest cannot run them: it would
+// load the policy files differently, and they cannot import a package that is written in TypeScript. This program reads
+// `{ folder, facts }` as JSON from stdin, and prints one report for each element of `facts`.
 import { text } from "node:stream/consumers";
 import type { PolicyTestFacts } from "../../../provider/policyTests/runPolicyTests.ts";
 

@@ -15,7 +15,7 @@ export async function insertDevices(
   [first, end]: readonly [number, number],
 ): Promise<void> {
   const now = new Date("2026-01-02T03:04:05.678Z");
-  // The rows are copies of one model device, which has no other purpose.
+  // The statement below creates the rows as copies of this device.
   const model = uidOfMany(10 ** 9 + first);
   await db.device.create({ data: device(tenantId, model, now, {}) });
   await db.$executeRaw`INSERT INTO "Device" ("uid", "tenantId", "name", "mac", "infoId", "infoPrettyName", "infoVersion",

@@ -2,7 +2,10 @@ import { expect, test } from "vitest";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
 import { testDatabase } from "./database.ts";
 
-/** For each foreign key: the table, the columns, and the columns of each index of the table, in order. */
+/**
+ * These queries return a row for each foreign key: the table, the columns of the key, and the columns of each index of
+ * the table, in order.
+ */
 const ON_POSTGRESQL = `SELECT conrelid::regclass::text AS "table", conkey::text AS columns,
   ARRAY(SELECT '{' || replace(indkey::text, ' ', ',') || '}' FROM pg_index WHERE indrelid = conrelid)::text[] AS indexes
   FROM pg_constraint WHERE contype = 'f'`;

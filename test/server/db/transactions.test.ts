@@ -13,11 +13,12 @@ test("keeps an acknowledged write after the rollback of another request's transa
     throw new Error("refused");
   });
   await Promise.race([begun.promise, failing]);
-  // Prisma starts a statement only when it is awaited. Calling `then` has the same effect.
+  // Prisma sends a query only when its promise is awaited or `then` is called. The test calls `then`, because it must
+  // not wait for the result yet.
   const write = client.user.create({ data: user("acknowledged") }).then((written) => written.id);
   const read = client.user.findMany().then((users) => users.map((found) => found.id));
-  // Unless the transaction blocks both statements, they have ended when the same statements on another database have
-  // ended.
+  // These statements run on another database, and take as long as the two statements above. When they have ended, the
+  // statements above have ended too, unless the open transaction blocks them.
   await other.client.user.create({ data: user("elsewhere") });
   await other.client.user.findMany();
   mayFail.resolve();
@@ -43,7 +44,7 @@ test("undoes a transaction that exceeds its timeout, and keeps the database usab
       // The loop ends when the database rejects a statement.
       for (let n = 0; ; n += 1) {
         await transaction.user.create({ data: user(`slow-${n}`) });
-        // SQLite calls do not yield to the event loop, but the timer of the timeout needs a turn of it.
+        // SQLite calls block the event loop. Without this wait, the timer of the transaction's timeout would never run.
         await new Promise(setImmediate);
       }
     },

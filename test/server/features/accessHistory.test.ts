@@ -107,7 +107,9 @@ function expectNoEscalation(
   }
 }
 
-/** Counts over all histories. Low counts show that the generator produces no useful steps. */
+/**
+ * Totals of all histories. The test fails if they are low, because the generator then produces too few useful steps.
+ */
 interface Counts {
   steps: number;
   successes: number;
@@ -146,8 +148,9 @@ async function expectRules(runs: number): Promise<void> {
       for (const step of history) {
         await take(model, step, await lastEntry(), counts);
         const recorded = await lastEntry();
-        // Credentials that can never become valid again are only checked at the end of the history. The token of a
-        // removed member is checked after each step, since a new invitation can make it valid again.
+        // After each step, checks all credentials except those that can never become valid again, which are checked at
+        // the end of the history. A removed member's token is not such an exception: a new invitation can make it valid
+        // again.
         const checked = model.credentials.filter((one) => !dead.has(one));
         await Promise.all(checked.map((credential) => expectStanding(app, model, credential)));
         for (const one of checked) if (model.isDead(one)) dead.add(one);

@@ -169,7 +169,7 @@ describe("recovery", () => {
   });
 
   test("stores a token as a digest, and a waiting mail encrypted", async () => {
-    // A name that does not occur in an encrypted text by chance.
+    // The name is long, so that an encrypted text does not contain it by chance.
     const user = await app.user("mona-who-forgot");
     await recover(user.username);
     const waiting = JSON.stringify(await app.services.db.outgoingMail.findMany());

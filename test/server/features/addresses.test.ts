@@ -79,7 +79,8 @@ describe("a token without the password", () => {
     const { services } = app;
     const until = new Date(services.now().getTime() + 60_000);
     const lock = { source: "password", subject: ana.id, attempts: 3, lockedUntil: until, expiresAt: until };
-    // Concurrent wrong passwords cause the lock while the service checks the right password.
+    // Simulates concurrent logins with wrong passwords: they cause the lock while the service is still checking the
+    // right password of this request.
     const meanwhile = async (args: Parameters<typeof services.db.loginFailure.findUnique>[0]) => {
       const row = await services.db.loginFailure.findUnique(args);
       await services.db.loginFailure.upsert({ where: args.where, create: lock, update: {} });
@@ -215,7 +216,8 @@ describe("confirming", () => {
     await update({ email: NEW });
     expect(await confirm(await linkTo(NEW))).toBe(403);
     const command = { request: { id: "test" }, user: "ana" };
-    // A concurrent request may have replaced the address, so the caller states the address to confirm.
+    // Another request may have replaced the pending address in the meantime. The operator therefore passes the address
+    // that the command should confirm.
     const confirmPending = (address: string) => confirmAddress(app.services, command, address);
     await expect(confirmPending("thief@example.net")).rejects.toThrow("is not an unconfirmed address");
     expect(await confirmPending(NEW.toUpperCase())).toEqual({ id: ana.id, field: "email" });

@@ -182,7 +182,7 @@ test("belongs to one namespace: writes of another namespace do not change it, an
   expect((await keys())[0].declared_by).toEqual(by("laptop"));
   expect((await device()).declared_by).toEqual(by("edge"));
   expect(await namespace()).not.toHaveProperty("declared_by");
-  // An equal key in another namespace has no declaration.
+  // The same public key in another namespace is a different object, which no program has declared.
   const own = { token: eve.token, body: { ...KEY, data } };
   expect((await call("createPublicKey", own)).body).not.toHaveProperty("declared_by");
   expect((await call("getPublicKeys", { token: eve.token })).text).not.toContain("declared_by");

@@ -18,7 +18,10 @@ beforeEach(async () => {
   ({ publicKey } = await app.services.db.device.findUniqueOrThrow({ where: { uid } }));
 });
 
-/** Sends a device's report. The test changes the proof of the private key in the report. */
+/**
+ * Sends a device's report. `proof` receives a valid challenge and a placeholder signature, and returns the proof of the
+ * private key that the report contains.
+ */
 async function report(proof: (valid: { challenge: string; signature: string }) => object) {
   const { challenge } = (await app.call("challengeDevice")).body;
   const info = { id: "debian", pretty_name: "", version: "v0.19.0", arch: "amd64", platform: "native" };
@@ -68,8 +71,8 @@ test("expires a device's token after seven days, and renews it in time with repo
   expect(second.token).not.toBe(first.token);
   app.pass(4 * 24 * 60 * 60);
   expect([await statusOf(first), await statusOf(second)]).toEqual([401, 200]);
-  // Agents of 0.19 always request signatures with the token that they received at their start. The service accepts old
-  // tokens.
+  // Agents of version 0.19 request all signatures with the token that they received when they started. The service
+  // therefore accepts expired device tokens for this operation.
   const body = { fingerprint: "00:".repeat(15).concat("00"), data: "text" };
   expect((await app.call("authSshPublicKey", { token: first.token, body })).status).toBe(404);
 });

@@ -55,7 +55,8 @@ test("refuses devices of a full namespace for some seconds without a transaction
   expect((await report("one", { version: "v2" })).status).toBe(200);
   const bob = await app.user("bob", "home");
   expect((await report("one", { tenant: bob.tenant })).status).toBe(200);
-  // The service refuses new devices for a few seconds.
+  // The service remembers for a few seconds that the namespace is full. After this time, it checks the database again,
+  // in a transaction.
   app.pass(6);
   expect(await transactionsOf(() => refuse("new-0"))).toBe(1);
   const [one = "", two = "", three = ""] = uids;

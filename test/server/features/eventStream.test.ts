@@ -102,7 +102,8 @@ test("accepts a recorded login of the SSH service of 0.19, which sends no token,
   socket.send(event("pty-output", { output: "a file\n" }, 1));
   socket.send(event("exit-status", "", 1));
   expect((await call("POST", "/finish")).status).toBe(200);
-  // The service stores messages in transit when the connection ends. The SSH service of 0.19 sends no close frame.
+  // The client closes the connection without a close frame, as the SSH service of version 0.19 does. The service still
+  // stores the messages that the client sent before.
   socket.terminate();
   await expect.poll(types).toEqual(["pty-req", "shell", "window-change", "exec", "exit-status"]);
   for (const seat of [0, 1, 2, 0]) {
@@ -153,7 +154,8 @@ test("accepts the end of a recording twice, and answers 404 for an unknown sessi
   expect([(await end()).status, (await end()).status]).toEqual([200, 200]);
   const { body } = await ana.call("getSession", { params: { uid } });
   expect(body.recorded).toBe(false);
-  // A request with incomplete output does not end the recording.
+  // The body has no `message`, so the service reads it as incomplete output, and not as a request that ends the
+  // recording.
   const half = await end(JSON.stringify({ uid, seat: 0 }));
   expect([half.status, half.body.message]).toEqual([422, expect.stringMatching(/^message: must be given/)]);
 });
@@ -300,8 +302,8 @@ describe("a WebSocket of events", () => {
     const many = 200;
     for (let n = 0; n < many; n += 1) socket.send(event("env", "A".repeat(150_000)));
     await expect.poll(() => begun).toBe(1);
-    // The service still serves other clients. Most messages never leave the sender, since the network buffers are
-    // small.
+    // The service still serves other clients. It has stopped reading from this connection, so most messages remain in
+    // the sender's buffer.
     for (let n = 0; n < 20; n += 1) expect((await slow.send("GET", "/internal/nowhere")).status).toBe(404);
     expect(socket.bufferedAmount).toBeGreaterThan(5_000_000);
     expect(begun).toBe(1);
@@ -314,7 +316,7 @@ describe("a WebSocket of events", () => {
   test("ends with the service, which does not wait for the client", async () => {
     const other = await startInternalApp(app);
     const socket = await opened(other.url);
-    // The SSH service does not read from the connection.
+    // The client stops reading from the connection, so it does not respond when the service closes the connection.
     socket.pause();
     await other.stop();
     socket.resume();

@@ -36,7 +36,7 @@ function holds(item: Wire, { name, operator: comparison, value }: Item["params"]
     case "contains":
       if (Array.isArray(value))
         return field !== undefined && value.length > 0 && value.every((entry) => values.includes(entry));
-      // Filters do not treat a time as a text, although JSON contains times as texts.
+      // The operator `contains` never matches a time, although JSON represents times as strings.
       if (TIMES.includes(name)) return false;
       return values.some(
         (entry) => typeof entry === "string" && entry.toLowerCase().includes(String(value).toLowerCase()),

@@ -24,7 +24,9 @@ interface Kind {
   readonly body: object;
   readonly idOf: (created: Record<string, string>) => string | undefined;
   readonly missing: string;
-  /** The response status if tags replace a filter by host name (rules section 16.5). */
+  /**
+   * Status of the response to a request that sets tags on an object whose filter has a host name (rules section 16.5).
+   */
   readonly replacedByHostname: number;
 }
 
@@ -74,8 +76,8 @@ describe.each(kinds)(
       app.call(operations.add, { ...on(id, token), body: { tag } });
     const replace = (id: string, tags: unknown, token?: string) =>
       app.call(operations.replace, { ...on(id, token), body: { tags } });
-    // A request contains a key's tag in the path, and a rule's tag in the body (rules D17, D18). The service ignores a
-    // tag in the wrong place.
+    // To remove a tag from a key, the request contains the tag in the path; from a rule, in the body (rules D17, D18).
+    // The service ignores a tag in the body of a key's request.
     const remove = (id: string, tag: string, token = ana.token) =>
       app.call(operations.remove, {
         token,

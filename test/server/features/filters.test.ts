@@ -67,7 +67,8 @@ const all = new Map<Id, Wire[]>();
 const list = (id: Id, query: Record<string, string | number>) => ana.call(id, { query });
 const app = withSharedApp();
 beforeAll(async () => {
-  // The time decides which devices are online. The clock stops, so that all responses of a run use the same time.
+  // A device's online state depends on the current time. The clock stops, so that the state is the same in all
+  // responses of a run.
   app.stopClock();
   ana = await app.user("ana", "lab");
   await fill(ana);

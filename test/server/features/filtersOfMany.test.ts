@@ -7,8 +7,8 @@ const DEVICES = 6100;
 const PER_PAGE = 100;
 
 /**
- * The intervals of tags: a tag with the interval n is on every n-th device. `each` is on all devices, `some` on too
- * many devices to count directly, and `seldom` on few devices.
+ * The tags and their intervals: every n-th device has a tag with the interval n. All devices have `each`. So many
+ * devices have `some` that the service does not count them directly. Few devices have `seldom`.
  */
 const TAGS = { each: 1, some: 3, seldom: 20 };
 

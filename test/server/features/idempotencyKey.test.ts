@@ -39,7 +39,8 @@ const secretOf = (user: TestUser) => `c2a1f0de-7a51-4f2e-9c0b-${user.id.slice(0,
 const tagCreation = (id: "createDeviceTag" | "createContainerTag"): Creation => ({
   id,
   table: "deviceTag",
-  // The response contains no values to compare, so this creation has only one form of request.
+  // This request is the same for every number, because the response contains no values in which a test could see a
+  // difference.
   request: (user) => ({ params: ofDevice(user), body: { tag: "edge" } }),
   change: () => ["updateDeviceTags", { params: ofDevice(ana), body: { tags: ["core", "edge"] } }],
   remove: () => ["deleteDeviceTag", { params: { ...ofDevice(ana), tag: "edge" } }],
@@ -78,7 +79,8 @@ const creations: Creation[] = [
       body: {
         name: `key ${n}`,
         username: ".*",
-        // A repeated request may contain values that a new request may not contain, such as an unused tag.
+        // If the Idempotency-Key is known, the service returns the existing object and does not check whether the tags
+        // exist. A repeated request can therefore contain a tag that no device has. A new request cannot.
         filter: n === 1 ? { hostname: ".*" } : { tags: ["unused"] },
         data: Buffer.from(ED25519).toString("base64"),
       },

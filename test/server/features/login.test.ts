@@ -38,7 +38,8 @@ test("ignores a lock and wrong passwords with times in the future", async () => 
   app.pass(month);
   for (const status of [401, 401, 429]) expect((await wrong()).status).toBe(status);
   app.pass(-month);
-  // The service has reset both the lock and the count.
+  // The service ignores the lock and the count, because their times are now in the future. The user has all attempts
+  // again.
   for (const status of [401, 401, 429]) expect((await wrong()).status).toBe(status);
 });
 

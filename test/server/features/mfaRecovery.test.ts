@@ -140,7 +140,8 @@ test.each(["ana", "unknown"])("limits guesses of recovery codes to five for %s",
   const count = (status: number) => answers.filter((answer) => answer.status === status).length;
   expect([count(401), count(429)]).toEqual([5, 2]);
   expect((await recover(recoveryCode(0), name)).status).toBe(429);
-  // An attacker must not be able to prevent the user's login with a code.
+  // The lock applies only to recovery codes: an attacker who sends wrong recovery codes must not prevent the user from
+  // logging in with a code of the authenticator app.
   const token = (await login()).headers.get("x-mfa-token") ?? "";
   expect((await app.call("authMfa", { body: { token, code: code() } })).status).toBe(200);
   app.pass(30 * 60 + 1);

@@ -13,7 +13,10 @@ const create = (more: object = {}) =>
   ana.call("createPublicKey", { body: { ...PUBLIC_KEY, username: "^root$", ...more } });
 const FINGERPRINT = "0f:a2:0a:d7:38:3e:65:45:08:6b:63:84:1c:ff:dc:ba";
 
-/** Creates a public key line. The tests use it with a wrong key type in its data, or with truncated data. */
+/**
+ * Creates a public key line from the key type in the text, the key type in the base64 data, and the rest of the data.
+ * The tests pass different key types, or truncated data.
+ */
 const line = (type: string, inner: string, body: Buffer) => {
   const field = (bytes: Buffer) => Buffer.concat([Buffer.from([0, 0, 0, bytes.length]), bytes]);
   return `${type} ${Buffer.concat([field(Buffer.from(inner)), field(body)]).toString("base64")}`;

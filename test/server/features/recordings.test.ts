@@ -118,8 +118,8 @@ describe("a recording", () => {
       const { status, headers, text } = await playAs(accept);
       expect([status, headers.get("content-type")], accept).toEqual([200, type]);
       expect([headers.get("vary"), headers.get("x-content-type-options")]).toEqual(["Accept", "nosniff"]);
-      // JSON clients receive one JSON value. Players receive lines that are invalid as one JSON value, so no client can
-      // confuse the formats.
+      // The JSON response is one JSON value. The response for players has one JSON value per line, and is therefore
+      // invalid as a whole. A client cannot confuse the two formats.
       if (type === JSON_TEXT) expect(JSON.parse(text)).toMatchObject([{ message: "first" }]);
       else expect(() => JSON.parse(text)).toThrow(SyntaxError);
     }
@@ -230,7 +230,8 @@ describe("recording is refused", () => {
     const message = "x".repeat(32 * 1024);
     const answers: number[] = [];
     for (let n = 0; n < 32; n += 1) answers.push((await record(message)).status);
-    // This service allows 1 MiB for each recording. Each chunk counts slightly more than the length of its text.
+    // This service allows 1 MiB for each recording. A stored chunk counts as slightly more than its text, so 32 chunks
+    // of 32 KiB exceed the limit.
     expect(answers).toEqual([...Array(31).fill(200), 403]);
     await app.services.db.session.update({ where: { uid }, data: { recordedSize: 1024 * 1024 } });
     const { status, body } = await record("");

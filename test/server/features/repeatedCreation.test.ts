@@ -8,7 +8,7 @@ import { sshKeyLine } from "../../provider/support/programs.ts";
 import { testApp, withLab } from "../http/lab.ts";
 import { ED25519, enroll, PUBLIC_KEY, valuesOf } from "../http/testApp.ts";
 
-// The tests of each kind of object repeat a creation with the same Idempotency-Key.
+// For each kind of object, the tests send the same create request twice with the same Idempotency-Key.
 
 const { app, ana } = withLab();
 

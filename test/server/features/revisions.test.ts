@@ -41,7 +41,8 @@ const memberOf = (body: { members: { id: string; revision: string }[] }) =>
   body.members.find(({ id }) => id === bob.id)?.revision;
 
 /**
- * For each kind of object: a function that reads the revision, and a function that returns a change and its reversal.
+ * For each kind of object, `read` returns the revision of an object, and `changes` returns two requests: one that
+ * changes the object, and one that reverts the change.
  */
 const kinds: Readonly<Record<string, { read(): Promise<string | undefined>; changes(): readonly Call[] }>> = {
   namespace: {

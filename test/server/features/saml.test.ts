@@ -417,7 +417,7 @@ describe("rejects signature wrapping:", () => {
     const wrapped = wrap(xml);
     expect(wrapped).not.toBe(xml);
     await expectRefused(wrapped);
-    // The response without the wrapping is valid.
+    // The original response, without the forged assertion, is valid.
     tokenIn(await postResponse(xml));
   });
 });

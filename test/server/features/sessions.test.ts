@@ -91,7 +91,7 @@ describe("a session", () => {
     app.stopClock();
     const uid = await begin();
     expect(await isActive(uid)).toBe(false);
-    // A session becomes active with its authentication, however late the authentication is.
+    // A session becomes active when it is authenticated, even if this happens a long time after its start.
     app.pass(200);
     expect((await authenticate(uid)).status).toBe(200);
     expect(await isActive(uid)).toBe(true);

@@ -16,7 +16,7 @@ test("preserves checked values until the transaction writes", async () => {
   const add = () =>
     inTransaction(app.services, async (tx) => {
       const { maxDevices } = await tx.namespace.findUniqueOrThrow({ where: { tenantId } });
-      // Waits, so that the other transactions can interfere.
+      // Waits between the read and the write, so that the transactions overlap.
       await wait(10);
       await tx.namespace.update({ where: { tenantId }, data: { maxDevices: maxDevices + 1 } });
     });

@@ -163,7 +163,7 @@ test("an unproven tunnel replaces no other tunnel, and only one unproven tunnel 
   const newer = await new FakeTunnel(device.token).opened();
   const path = await newer.announced();
   expect((await refused("/ssh/connection", device.token))[0]).toBe(429);
-  // The service also tries a tunnel from another network.
+  // From another network, the service accepts one more unproven tunnel.
   const third = await new FakeTunnel(device.token, "127.0.0.9").opened();
   newer.fail(path);
   await newer.closed;

@@ -48,7 +48,8 @@ test("an instance clears other instances only after its own signs of life have s
     }
   };
   await signs(6);
-  // After an outage, no instance has a recent sign of life. The other instance may still run.
+  // After an outage of 75 seconds, no instance has a recent sign of life, so `one` cannot know whether `other` still
+  // runs.
   pass(75_000);
   await signs(6);
   expect(await known()).toEqual([one.id, other.id].sort());

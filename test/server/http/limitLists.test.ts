@@ -48,7 +48,10 @@ beforeEach(async () => {
 });
 afterEach(() => app.close());
 
-/** Sends requests in one turn of the event loop. Returns the statuses of the responses in order. */
+/**
+ * Sends requests in the same iteration of the event loop. Returns the statuses of the responses, in the order of the
+ * requests.
+ */
 async function statuses(count: number, url: string, headers: Record<string, string>): Promise<number[]> {
   const answers = await Promise.all(
     Array.from({ length: count }, async () => {

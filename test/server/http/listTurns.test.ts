@@ -4,10 +4,16 @@ import { ListTimes, ListTurns } from "../../../server/http/limits/ListTurns.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** Lists that take turns on a simulated clock. A test can add other work; otherwise the event loop is idle. */
+/**
+ * Simulates list requests that are limited by {@link ListTurns}, on a simulated clock. By default, the event loop has
+ * no other work.
+ */
 class World {
   time = 0;
-  /** Lists that have begun since the last turn, by their owner and number. */
+  /**
+   * The list requests that have begun since the last iteration of the event loop. Each text contains the owner and the
+   * number of the request.
+   */
   begun: string[] = [];
   readonly #turns: ListTurns;
   readonly #requested = new Map<string, number>();
@@ -16,7 +22,7 @@ class World {
     this.#turns = new ListTurns(longest, () => this.time);
   }
 
-  /** Requests a list that takes the given time. Returns false if the request is rejected. */
+  /** Sends a list request that takes the given time. Returns false if the request is rejected. */
   request(owner: string, milliseconds: number): boolean {
     const number = (this.#requested.get(owner) ?? 0) + 1;
     this.#requested.set(owner, number);
@@ -28,7 +34,8 @@ class World {
   }
 
   /**
-   * Runs turns of the event loop, with the given other work in each turn. Returns the lists that began in each turn.
+   * Runs iterations of the event loop. In each iteration, other work takes `otherWork` milliseconds. For each
+   * iteration, returns the list requests that began in it.
    */
   async turns(count: number, otherWork = 0): Promise<string[][]> {
     const turns: string[][] = [];
@@ -70,7 +77,8 @@ test("gives other work as much time as a list that waited, and begins the next l
   const requested = 100;
   const [busy, idle] = [new World(0), new World(0)];
   for (const world of [busy, idle]) for (let index = 0; index < requested; index += 1) world.request("a", 50);
-  // The other work takes one second, and each list waits for 50 ms of this work.
+  // In total, the other work takes one second: 200 iterations of 5 ms. Before each list request begins, the other work
+  // gets 50 ms.
   const begun = (await busy.turns(200, 5)).flat().length;
   expect(begun).toBeGreaterThanOrEqual(18);
   expect(begun).toBeLessThanOrEqual(21);
@@ -95,7 +103,8 @@ test("a list that does not end in the turn in which it began delays no other lis
 test("rejects an owner's lists while the owner's waiting lists would take too long", async () => {
   const world = new World();
   const answers: boolean[] = [];
-  // Simulates sixteen callers. Each caller sends its next request in the next turn.
+  // Simulates sixteen clients. Each client sends its next request one iteration of the event loop after its last
+  // request.
   for (let turns = 0; turns < 200; turns += 1) {
     answers.push(world.request("a", 50));
     while (answers.at(-1) && answers.length < 16) answers.push(world.request("a", 50));
@@ -103,7 +112,7 @@ test("rejects an owner's lists while the owner's waiting lists would take too lo
   }
   expect(answers).toContain(false);
   expect(answers.lastIndexOf(true)).toBeGreaterThan(answers.indexOf(false));
-  // The service still accepts lists of another owner.
+  // The service still accepts list requests of another owner.
   for (let index = 0; index < 16; index += 1) expect(world.request("b", 2)).toBe(true);
 });
 
@@ -135,7 +144,8 @@ test("begins each accepted list once, in its owner's order, with few lists per t
         const through = new Set([...begun, ...world.begun]);
         const waiting = accepted.filter((name) => name.startsWith(owner) && !through.has(name)).length;
         if (world.request(owner, cost)) accepted.push(`${owner}${requested[owner]}`);
-        // The service rejects a list only if this list and the owner's waiting lists may together take too long.
+        // The service rejects a list request only if this request and the owner's waiting requests may take more than
+        // 500 ms in total.
         else expect((waiting + 1) * (slowest[owner] ?? 0)).toBeGreaterThan(500);
         slowest[owner] = Math.max(slowest[owner] ?? 0, cost);
         if (world.time > before) expect(tookInTurn).toBeLessThan(50);

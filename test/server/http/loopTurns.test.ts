@@ -3,7 +3,10 @@ import { LoopTurns } from "../../../server/http/listener/HttpConnections.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** Waits until the given number of tasks has begun. Returns the tasks that began in each turn. */
+/**
+ * Waits until the given number of tasks has begun. Returns the tasks grouped by the event loop iteration in which they
+ * began.
+ */
 async function turnsOf(begun: string[], count: number): Promise<string[][]> {
   const turns = [begun.splice(0)];
   for (let total = turns[0]?.length ?? 0; total < count; ) {

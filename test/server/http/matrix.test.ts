@@ -30,22 +30,25 @@ function send(app: TestApp, operation: Operation, path: string, sent: Sent, more
 interface Part {
   readonly edition: Edition;
   /**
-   * The requests for one caller and one path. Each value is true if the request has the headers that only the edge may
-   * send.
+   * Returns the requests to send for one caller and one path. Each value stands for one request: true if it has the
+   * headers that only the edge may send.
    * @param nth the sum of the caller's number and the path's number
    */
   readonly requests: (caller: Caller, nth: number, id: Id) => readonly boolean[];
 }
 
-/** The callers include one caller of each kind. Editions have different operations, but accept the same callers. */
+/**
+ * Names of callers: one caller of each kind. These callers are enough for the other editions, which differ from the
+ * cloud edition only in the operations that they serve.
+ */
 const KINDS = ["none", "lab: owner", "lab: observer", "lab: operator's key", "lab: device"];
 const ofKinds = ({ name }: Caller) => (KINDS.includes(name) ? [false] : []);
 
 const PARTS: readonly Part[] = [
   {
-    // This edition serves every operation. Each operation is tested without a credential and with a fifth of the
-    // invalid credentials; public operations are tested with a fifth of all callers. The fifth differs between
-    // operations, so each credential is tested with some operations.
+    // This edition serves every operation, so it is tested with the most callers: with all valid credentials, without a
+    // credential, and with a fifth of the invalid credentials. Public operations are tested with a fifth of all
+    // callers. The fifth differs between operations, so each credential is tested with some operations.
     edition: "cloud",
     requests: ({ name, identity }, nth, id) => {
       const isSample = identity === null || accessOf(id).auth.includes("none");
@@ -84,10 +87,13 @@ function expectTable({ edition, requests }: Part): void {
   /** Counts the entries of the lab's audit trail. Rejected requests must not change this count. */
   const changes = () => app.services.db.auditEntry.count({ where: { tenantId: world.lab.tenant } });
 
-  /** The world for requests that end only the caller's access. */
+  /** The world for requests that end only the caller's access. All these requests share it. */
   let spare: Promise<World> | undefined;
 
-  /** Returns an equal caller in another world, for a request that ends something in that world. */
+  /**
+   * Returns another world and the caller of the same name in it, for a request that deletes something or ends the
+   * caller's access. The main world then stays unchanged.
+   */
   async function elsewhere(caller: Caller, ends: "something" | "caller"): Promise<[World, Caller]> {
     if (ends === "caller") spare ??= makeWorld(app);
     const fresh = await (ends === "caller" && spare ? spare : makeWorld(app));

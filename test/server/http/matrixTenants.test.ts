@@ -95,7 +95,7 @@ describe.each(byId)("%s", (id) => {
   test("finds the namespace's own object", async () => {
     const { token } = world.lab.owner;
     const reads = operations[id].method === "GET";
-    // The precondition of a write fails, so the write finds the object but does not change it.
+    // `If-Match` has a wrong revision. A write therefore returns 412 if it finds the object, and changes nothing.
     const headers: Record<string, string> = reads ? {} : { "if-match": '"another"' };
     const { status, text } = await app.call(id, { ...aimedAtLab(id), token, headers });
     // Programs cannot declare some objects. These objects have no revision, so writes ignore `If-Match`.

@@ -7,7 +7,10 @@ import { startApp, type TestApp } from "./testApp.ts";
 
 let services: TestApp;
 let app: FastifyInstance;
-/** URLs of the requests that have begun. The numbers count the requests in progress. */
+/**
+ * URLs of all requests that have begun. `inFlight` is the number of requests in progress, and `mostInFlight` is its
+ * maximum.
+ */
 const begun: string[] = [];
 let inFlight = 0;
 let mostInFlight = 0;
@@ -96,7 +99,8 @@ test("creates only one waiting response for a client that does not read", async 
   await once(socket, "connect");
   socket.write(requestsOf(Array(33).fill("/openapi.json")));
   const held = () => Math.max(...accepted.map(({ writableLength }) => writableLength));
-  // A waiting response shows that the system buffers at both ends of the connection are full.
+  // When bytes of a response wait in the server's socket, the operating system's buffers at both ends of the connection
+  // are full.
   await expect.poll(held).toBeGreaterThan(0);
   for (let turn = 0; turn < 5; turn += 1) {
     expect((await fetch(`http://127.0.0.1:${portOf()}/healthcheck`)).status).toBe(200);

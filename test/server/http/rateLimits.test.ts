@@ -81,7 +81,7 @@ describe("per account", () => {
     for (let n = 0; n < 5; n += 1) await login("ana", `198.51.100.${n}`);
     expect((await login("ana", "203.0.113.2", PASSWORD)).status).toBe(429);
     expect((await login("ana", home, PASSWORD)).status).toBe(200);
-    // A known network has its own limit.
+    // A known network, from which the user has logged in before, has a separate limit.
     for (const status of [401, 401, 429]) expect((await login("ana", home)).status).toBe(status);
     // A network becomes known only with the right password, and for a limited time.
     app.pass(31 * 24 * 60 * 60);
@@ -125,8 +125,8 @@ test("discards counts that were stored while a clock was ahead, even by another 
   app.pass(month);
   for (const status of [401, 401, 429]) expect((await login("ana", "203.0.113.7")).status).toBe(status);
   expect([await report(), await report()]).toEqual([200, 429]);
-  // Another instance has extended the end of the window, and this instance has not read the new end. After the clock
-  // goes back, the end is a month ahead.
+  // Simulates another instance that has extended the end of the time window in the database, without this instance
+  // having read it. After the clock is set back, this end is a month in the future.
   await app.services.db.rateLimit.updateMany({
     data: { endsAt: BigInt(app.services.now().getTime() + 1000) },
   });

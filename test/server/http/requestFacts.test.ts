@@ -66,8 +66,8 @@ test("uses the last address in X-Forwarded-For that is not a trusted proxy", asy
   expect(await forwarded("203.0.113.7:50123")).toBe("203.0.113.7");
   expect(await forwarded("[2001:db8::7]:50123")).toBe("2001:db8::7");
   expect(await forwarded("10.1.1.2, 10.1.1.1")).toBe("10.1.1.2");
-  // The inner proxy sets X-Real-IP to the address of the outer proxy. X-Forwarded-For also contains the client's
-  // address.
+  // Behind two proxies, the inner proxy sets X-Real-IP to the address of the outer proxy. Only X-Forwarded-For contains
+  // the client's address.
   expect(await address({ "x-real-ip": "10.1.1.1", "x-forwarded-for": "203.0.113.7, 10.1.1.1" })).toBe(
     "203.0.113.7",
   );

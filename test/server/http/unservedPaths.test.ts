@@ -11,7 +11,8 @@ test.each([
   ["DELETE", "/api/login?a=/b", "POST"],
   ["GET", "/api/tags/production", "DELETE, PUT"],
   ["POST", `/api/devices/${UID}`, "DELETE, GET, PATCH, PUT"],
-  // These paths have a literal segment. The method exists only for a path with a parameter instead of this segment.
+  // Each path matches a route with a literal last segment. The method exists only for the route with a parameter in
+  // place of this segment.
   ["PATCH", `/api/devices/${UID}/tags`, "POST, PUT"],
   ["PUT", "/api/devices/auth", "POST"],
   ["PUT", "/api/namespaces/api-key", "GET, POST"],

@@ -55,7 +55,7 @@ describe("validation of a body", () => {
   test("returns 415 for another content type, and 413 for more than 64 KiB", async () => {
     const headers = { authorization: `Bearer ${ana.token}`, "content-type": "text/plain" };
     expect((await put("{}", headers)).status).toBe(415);
-    // The braces, the quotes and the field name around the text have 11 bytes.
+    // The JSON text without the value of `name` has 11 bytes: `{"name":""}`.
     const ofSize = (size: number) => JSON.stringify({ name: "a".repeat(size - 11) });
     expect(Buffer.byteLength(ofSize(64 * 1024))).toBe(64 * 1024);
     expect((await put(ofSize(64 * 1024))).status).toBe(400);
@@ -264,7 +264,7 @@ test("decodes a filter whose plus signs arrived as spaces", async () => {
   const headers = { authorization: `Bearer ${ana.token}` };
   const request = httpRequest(`${app.url}/api/devices?filter=${text}`, { headers }).end();
   const [response] = await once(request, "response");
-  // The service decodes the text as JSON, and rejects only the items.
+  // The error is about the filter's items, so the service has decoded the base64 and parsed the JSON.
   expect(await textOf(response)).toContain("must be an array of");
   expect((await ana.call("getDevices", { query: { filter } })).body).toEqual([]);
 });

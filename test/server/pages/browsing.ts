@@ -40,8 +40,8 @@ export function useBrowser(): Open {
         complaints.push(`requests ${request.url()}`);
     });
     page.on("console", (message) => {
-      // The browser logs failed operations of the API, and the pages report these failures. Such messages are therefore
-      // no complaints.
+      // The browser logs each API response with an error status. These log messages are not counted as complaints,
+      // because the pages show such errors to the user.
       const failed =
         message.text().startsWith("Failed to load resource") && message.location().url.includes("/api/");
       if (!failed) complaints.push(`${message.type()}: ${message.text()}`);
@@ -60,7 +60,8 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 
 /** Returns the findings of axe for the current state of the page. */
 export async function axeFindings(page: Page): Promise<string[]> {
-  // The page's content security policy blocks added scripts, but the browser's own tools can run a script.
+  // The content security policy of the page blocks added script elements, but not scripts that the test runs through
+  // the browser's debugging protocol.
   await page.evaluate(AXE);
   return page.evaluate(async () => {
     const axe = (globalThis as unknown as { axe: typeof import("axe-core") }).axe;

@@ -5,7 +5,8 @@ import type { TestApp, TestUser } from "../http/testApp.ts";
 export const uidOf = (tenantId: string, n: number) => `${tenantId.slice(0, 8)}${String(n).padStart(56, "0")}`;
 
 /**
- * Fills a user's namespace with the given number of rows of each kind. The rows include other namespaces of the user.
+ * Adds the given number of rows of each kind to a user's namespace. Also creates this number of other namespaces that
+ * the user owns.
  */
 export async function fill({ services }: TestApp, user: TestUser, count: number): Promise<void> {
   const { id, tenant: tenantId } = user;

@@ -8,7 +8,8 @@ export interface Form {
   readonly name: string;
   readonly query: Readonly<Record<string, string | number>>;
   /**
-   * True if no index has the order of the list. Examples are a requested sort field, and rows that are found by a tag.
+   * True if no index returns the rows in the order of the list, so the database has to sort them. Examples are a list
+   * sorted by a requested field, and a list filtered by a tag.
    */
   readonly sorted?: boolean;
   /** A table whose rows are visible to all callers. An index gives the order and the number of the rows. */

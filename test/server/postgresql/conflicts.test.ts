@@ -76,7 +76,7 @@ test("each of many conflicting transactions succeeds", async () => {
   const add = () =>
     inTransaction(app.services, async (tx) => {
       const { maxDevices } = await tx.namespace.findUniqueOrThrow({ where: { tenantId } });
-      // Waits, so that the other transactions can interfere.
+      // Waits between the read and the write, so that the transactions overlap.
       await wait(50);
       await tx.namespace.update({ where: { tenantId }, data: { maxDevices: maxDevices + 1 } });
     });

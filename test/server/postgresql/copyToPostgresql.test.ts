@@ -30,7 +30,7 @@ async function source(fill: (client: Database["client"]) => Promise<unknown>) {
 const at = new Date("2026-01-02T03:04:05.678Z");
 const audit = { requestId: "r", address: "", actorKind: "user", actorId: "a", actorName: "a" };
 
-/** Creates one row of every model. The values would change in an inexact conversion. */
+/** Creates one row of every model, with values that an inexact conversion would change. */
 async function fillAll(client: Database["client"]): Promise<void> {
   const ann = {
     ...user("ann"),
@@ -187,7 +187,7 @@ test("copies every row of every table unchanged, and continues the ids after the
   expect(after.migrated).toEqual([]);
   const expected = await content(before);
   const { deviceCount: counts, ...arrived } = await content(after);
-  // The copy creates these counts again from the devices.
+  // The migration does not copy the device counts, but calculates them from the copied devices.
   expect(counts).toHaveLength(1);
   await expectExactCounts(after.client);
   delete expected.deviceCount;

@@ -160,7 +160,7 @@ describe.skipIf(why)(
         },
       });
       expect((await enter("127.0.0.2")).code).toBe(255);
-      // There are three logins, one for each instance.
+      // Logs in three times, so that the load balancer can use each of the three instances once.
       for (let count = 0; count < 3; count += 1) expect((await enter("127.0.0.1")).code).toBe(0);
     });
 
@@ -193,7 +193,7 @@ describe.skipIf(why)(
       await Promise.all(readers);
       expect([...statuses]).toEqual([200]);
 
-      // A new client with the same data reaches only the remaining instances.
+      // A new client with the same URL and credential reaches only the remaining instances.
       const again = createClient({
         url,
         ca: readFileSync(cert, "utf8"),

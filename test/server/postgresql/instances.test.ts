@@ -81,7 +81,8 @@ test("one of several instances that start together creates the tables of an empt
 test("applies one limit of logins to all instances together", async () => {
   const tries = Array.from({ length: LOGINS + 3 }, (_, n) => {
     const service = instances.services[n % 3] ?? here;
-    // The limit counts second steps of a login by the token of the login. A second step computes no password hash.
+    // The test sends only the second step of a login (MFA), because this step computes no password hash and is fast.
+    // The limit counts these requests by the token in the body, which is the same in all requests.
     const body = { token: "c2a1f0de-7a51-4f2e-9c0b-2f7d5b8e4a10", code: "000000" };
     return call(service, "POST /api/user/mfa/auth", { body });
   });

@@ -46,7 +46,7 @@ test("a stopped service continues with its data and logins on PostgreSQL", async
   expect(moved.stdout).toMatch(/^TABLE +ROWS$/m);
   expect(moved.stdout).toMatch(/^User +1$/m);
   expect(moved.stdout).toMatch(/^Device +0$/m);
-  expect(moved.stdout).toContain("every instance needs the present secret");
+  expect(moved.stdout).toContain("every instance needs the same secret");
   expect(moved.stdout).not.toContain("pa55word");
 
   const after = await start(dataDir, { GATEHOUSE_DATABASE_URL: url.toString() });

@@ -19,7 +19,10 @@ async function asOperator(url: string, statement: string): Promise<unknown[]> {
   }
 }
 
-/** Creates a database for the service. Its user can change the tables, but cannot create an extension. */
+/**
+ * Creates a database and a database user for the service. This user can change the tables, but cannot create an
+ * extension.
+ */
 async function withoutExtensions() {
   const { url, drop } = await emptyPostgresql(postgresqlAddress() ?? "");
   const name = new URL(url).pathname.slice(1);
@@ -45,7 +48,10 @@ async function withoutExtensions() {
 const indexes = (url: string) =>
   asOperator(url, `SELECT indexname FROM pg_indexes WHERE indexname = 'Device_name_trgm_idx'`);
 
-/** Opens the database and searches for a name. Returns the reason if there is no index of names. */
+/**
+ * Opens the database and searches for a name. Returns the reason why no index of names exists, or undefined if it
+ * exists.
+ */
 async function open(url: string): Promise<string | undefined> {
   const { client, close, namesUnindexed } = await openDatabase({ url, connections: 2 });
   const lead = nameLead({ db: client }, TENANT, "gate");

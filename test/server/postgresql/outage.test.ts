@@ -19,7 +19,8 @@ beforeAll(async () => {
   user = await service.setup();
 });
 afterAll(async () => {
-  // After a failed test, the server can still be halted. The test's database could then not be removed.
+  // After a failed test, the PostgreSQL server may still be stopped. It must run again, so that the test's database can
+  // be removed.
   await postgresql.resume();
   await instances.stop();
   await postgresql.stop();
@@ -67,12 +68,14 @@ test("an outage of the database causes no crash and no wrong response, and the s
   expect(service.output()).toContain("the database does not respond");
 });
 
-// Readiness fails for fifteen seconds after a failed write. For SQLite, sqlite/fullDisk.test.ts simulates the time.
+// This test takes long, because the readiness check fails for fifteen seconds after a failed write. For SQLite,
+// sqlite/fullDisk.test.ts tests this with a simulated clock.
 test("readiness fails while the database rejects writes, and recovers without a restart", {
   timeout: 180_000,
   tags: ["long"],
 }, async () => {
-  // Simulates a server that has become a standby server. The setting applies to new connections.
+  // Simulates a PostgreSQL server that becomes a read-only standby. The setting applies to new connections only, so the
+  // existing connections are closed.
   const become = async (readOnly: "on" | "off") => {
     const client = new Client(postgresql.url);
     await client.connect();

@@ -26,12 +26,12 @@ function scanned(step: Step): string[] {
 }
 
 /**
- * PostgreSQL treats plans as equal if their costs differ by at most one percent. Tests therefore ignore steps that cost
- * at most one percent of the plan.
+ * PostgreSQL may choose either of two plans whose costs differ by at most one percent. Tests therefore ignore a step
+ * that causes at most one percent of the plan's cost.
  */
 const counts = (step: Step, plan: Step) => step["Total Cost"] > plan["Total Cost"] / 100;
 
-/** With these options of the planner, plans use every possible index and read rows one by one. */
+/** Planner options that make PostgreSQL use an index wherever possible, and read rows one by one. */
 const PLANNER = ["seqscan", "hashjoin", "mergejoin"].map((way) => `-c enable_${way}=off`).join(" ");
 
 /**

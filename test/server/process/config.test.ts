@@ -5,7 +5,10 @@ import { ConfigError, readConfig } from "../../../server/settings/readConfig.ts"
 import { testFolder } from "../../support/folder.ts";
 import { newCertificate } from "../../support/identityProvider.ts";
 
-/** Settings that are no secrets. Each row contains the name, the default value, a text, and the value of the text. */
+/**
+ * Settings that are not secret. Each row contains the setting's name, its default value, a text from the environment or
+ * a flag, and the value that the service reads from this text.
+ */
 const SETTINGS: readonly (readonly [string, unknown, string, unknown])[] = [
   ["samlIdpEntityId", undefined, "https://idp.example.org", "https://idp.example.org"],
   ["samlSsoUrl", undefined, "https://idp.example.org/sso", "https://idp.example.org/sso"],

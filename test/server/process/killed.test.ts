@@ -30,7 +30,8 @@ const env = {
 };
 
 /**
- * Kinds of objects. Prisma's client writes some kinds, and SQL statements with a shared COMMIT write the other kinds.
+ * Kinds of objects. The service writes some kinds with Prisma's client. It writes the other kinds with SQL statements,
+ * of which several share one COMMIT.
  */
 const kinds = {
   connector: { path: "/api/connector", writers: 4, body: (name: string) => ({ address: name, port: 2375 }) },

@@ -12,8 +12,8 @@ function megabytesOf(pid: number): number {
   return (Number(kibibytes) * 1024) / 1e6;
 }
 
-// The service used over 200 MB before its garbage was limited, and now uses 165 MB. bench/RESULTS.md has the results of
-// a long load.
+// The service used more than 200 MB before it limited V8's heap, and now uses 165 MB. bench/RESULTS.md has measurements
+// under a longer load.
 test.skipIf(process.platform !== "linux")(
   "the service uses less than 195 MB after thousands of requests",
   // The test loads the service, and reads the memory of a process from the operating system.
@@ -53,6 +53,6 @@ test("the operator's settings of Node's memory have precedence", () => {
   expect(configured.flags).not.toContain("--max-semi-space-size=4");
   expect(configured.environment).toStrictEqual(larger);
 
-  // V8 uses the last value of a repeated flag.
+  // V8 uses the last value of a repeated flag, so the operator's flag must come last.
   expect(boundedStart(["--heap-growing-percent=100"], {}).flags.at(-1)).toBe("--heap-growing-percent=100");
 });

@@ -147,7 +147,8 @@ describe("starting", () => {
     const lastSeen = async (service: TestService) =>
       Date.parse((await call(service, `GET /api/devices/${uid}`, { token })).body.last_seen);
     const enrolled = await lastSeen(first);
-    // The service uses the clock of this machine, in milliseconds. The second report must have a later time.
+    // The service stores times in milliseconds. The loop waits for the next millisecond, so that the second report has
+    // a later time.
     while (Date.now() <= enrolled) await new Promise(setImmediate);
     await report();
     expect(await first.stop()).toBe(0);

@@ -145,7 +145,8 @@ test("a snapshot waits for an open transaction, and contains all of it", async (
   await client.$transaction(async (tx) => {
     await tx.user.create({ data: user("ann") });
     taken = rowsOf();
-    // A later snapshot of another database has ended, so a snapshot that does not wait would also have ended.
+    // A snapshot of another database, which was started later, has ended. If the first snapshot did not wait for the
+    // open transaction, it would have ended too.
     await other.rowsOf();
     await tx.user.create({ data: user("bob") });
   });

@@ -3,7 +3,10 @@ import { enroll, startApp, type TestApp, type TestUser, valuesOf } from "../http
 import type { RecordingDatabase } from "../plans/recording.ts";
 import { openRecordingSqlite } from "./queryPlans.ts";
 
-/** Number of rows of each list: more than twice the number of rows before the first deep page. */
+/**
+ * Number of rows in each list. A page that begins after 10,000 rows is a deep page; the lists have more than twice as
+ * many rows.
+ */
 const ROWS = 24_050;
 const PER_PAGE = 100;
 

@@ -130,7 +130,7 @@ test.skipIf(process.platform === "win32")("a restart on a full disk serves reads
   const before = await startService({ dataDir });
   const user = await before.setup();
   const { body } = await call(before, "POST /api/login", { body: user });
-  // The write-ahead log remains after the kill. It exceeds the file size limit of the next service.
+  // The kill leaves the write-ahead log behind. The log is larger than the maximum file size of the next service.
   await before.kill();
   const { size } = statSync(join(dataDir, "gatehouse.db-wal"));
   expect(size).toBeGreaterThan(64 * 1024);
@@ -158,7 +158,7 @@ test("tries few writes, regardless of the number of probes", async () => {
       client,
       tryWrite: async () => {
         tried += 1;
-        // The write never ends. A write that waits for its turn must not delay a probe for long.
+        // Simulates a write that waits in the queue forever. The readiness check must not wait long for it.
         await new Promise(() => {});
       },
     },

@@ -64,7 +64,7 @@ beforeAll(async () => {
     dataDir,
     env: {
       GATEHOUSE_METRICS_ADDRESS: "127.0.0.1:0",
-      // Half of the default limit, so that the lists of all connections exceed it on a fast machine too.
+      // Half of the default. The list requests of all connections then exceed the limit even on a fast machine.
       GATEHOUSE_LIST_BACKLOG: "250",
     },
   });
@@ -123,7 +123,8 @@ test("rejects some lists of a client that floods the service with expensive list
     for (let round = 0; round < 10; round += 1) {
       expect((await call(service, CHEAP, { token: small.token })).status).toBe(200);
     }
-    // Without taking turns, each of these requests would wait for one list of each connection.
+    // The service takes the list requests of both users in turns. Otherwise, each of these requests would wait for one
+    // list request on each connection of the other user.
     expect(count(200) - before).toBeLessThan((10 * CONNECTIONS) / 4);
     await everythingElse(small, "of-small");
     await everythingElse(large, "of-large");

@@ -59,7 +59,7 @@ test("a statement waits for the open transaction, but not for transactions that 
       order.push("later");
     }),
   );
-  // The transactions were queued before the statement.
+  // Waits until the transactions are in the queue, and only then runs the statement.
   await new Promise((resolve) => setImmediate(resolve));
   const read = client.user.count().then((count) => order.push(`read ${count}`));
   await new Promise((resolve) => setImmediate(resolve));

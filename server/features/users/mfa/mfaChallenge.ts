@@ -16,7 +16,10 @@ const STEP = 30;
  * six digits.
  */
 const ATTEMPTS = 5;
-/** Time, in milliseconds, for which the service rejects all codes of a user and counts a wrong code. */
+/**
+ * Retention of counted attempts after the last attempt, in milliseconds. If the maximum is reached, the service rejects
+ * all codes of the user during this time.
+ */
 const LOCK = 30 * 60_000;
 /**
  * Maximum number of logins of one user that wait for a second factor. A new login above the maximum ends the oldest
@@ -112,7 +115,7 @@ export async function acceptCode(services: Services, user: User, code: string): 
 }
 
 /**
- * Counts an attempt with the key. Each attempt extends the retention of the earlier attempts.
+ * Counts an attempt with the key. The retention of all counted attempts starts again.
  * @throws LockedOutError the key has the maximum number of attempts
  */
 export async function takeAttempt(services: Services, key: LockoutKey): Promise<void> {
@@ -144,9 +147,9 @@ function mfaSecretOf(services: Services, { id, mfaSecret }: User): string | null
 }
 
 /**
- * Maximum number of steps by which the last used step can be later than the step of a correct code: two for adjacent
- * steps, and two for the difference between the clocks of instances. If the difference is larger, the clock was wrong
- * when the last step was used.
+ * Maximum number of steps by which the last used step can be later than the step of a correct code. Codes of adjacent
+ * steps account for two of these steps, and the difference between the clocks of instances for two more. If the
+ * difference is larger, the clock was wrong when the last step was used, so the service ignores the last step.
  */
 const AHEAD = 4;
 

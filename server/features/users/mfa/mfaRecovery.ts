@@ -29,9 +29,10 @@ export async function findMfaUser(services: Services, identifier: string): Promi
 }
 
 /**
- * Returns the key of a counter of attempts per network, for operations that need no password. With one counter for all
- * networks, an attacker could lock a user out forever. Codes of 80 bits are secure without such a counter. Attempts for
- * names that no user with MFA has are also counted, so that a lock does not reveal which users have MFA.
+ * Returns the key of a counter of attempts for operations that need no password. Each network has its own counter: with
+ * one counter for all networks, an attacker could lock a user out forever. An attacker with many networks still cannot
+ * guess the codes, which have 80 bits. The service also counts attempts for names that do not belong to a user with
+ * MFA, so that a lock does not reveal which users have MFA.
  */
 export const networkCounter = (what: string, { network }: RequestFacts, subject: string): LockoutKey => ({
   source: `${what} from ${network}`,
@@ -98,8 +99,8 @@ export const disableMfa: Handler<PublicOperations["disableMfa"]> = async (contex
 };
 
 /**
- * Uses a recovery code. Returns false unless the code is unused, or was used for a login so recently that it can still
- * turn MFA off.
+ * Uses a recovery code. Returns true if the code was unused, or if it was used for a login so recently that it can
+ * still turn MFA off.
  */
 async function useRecoveryCode(
   services: Services,

@@ -28,8 +28,8 @@ export interface User {
   /** Number of the user's password changes. */
   version: number;
   /**
-   * The kept family: the token that last changed the password, and the tokens created from this token. These tokens
-   * stay valid until `until`.
+   * The tokens that stay valid after a password change, until `until`: the token that changed the password, and the
+   * tokens created from it.
    */
   kept: { readonly family: number; readonly until: number } | null;
   preferred: string | null;
@@ -48,7 +48,10 @@ export interface Token {
   readonly secret: string;
   readonly user: User;
   readonly tenant: string;
-  /** The password version; null if the token was created from a kept token. */
+  /**
+   * The value of {@link User.version} when the token was created; null if the token was created from a kept token (see
+   * {@link User.kept}).
+   */
   readonly version: number | null;
   /** Number of the token's family. A kept token and the tokens created from it have the same family. */
   readonly family: number;

@@ -76,8 +76,8 @@ export const rolesOf = (model: Model): Map<string, Role> =>
   );
 
 /**
- * One operation for each role. With the role, the operation returns the status `allowed` and changes nothing. Without
- * the role, it returns 403.
+ * For each role, one operation that requires this role. If the caller has the role, the operation returns the status
+ * `allowed` and changes nothing. Otherwise, it returns 403.
  */
 const PROBES = {
   observer: { id: "getDevices", allowed: 200 },

@@ -158,7 +158,8 @@ describe("a subscription", () => {
     const upkeep = async (days: number) => {
       shop.pass(days * DAY);
       await refreshBilling(shop.services);
-      // The first upkeep changes the ledger; the second upkeep applies the new state.
+      // The first call synchronizes the namespace before it updates the payment gateway's ledger. The second call
+      // therefore applies the new state of the ledger to the namespace.
       await refreshBilling(shop.services);
     };
 

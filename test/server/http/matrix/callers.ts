@@ -8,9 +8,9 @@ export interface Identity {
   readonly kind: "jwt" | "apikey" | "device";
   /** The credential's namespace; empty if the credential has no namespace. */
   readonly tenant: string;
-  /** The role in the credential's namespace; null for a device or without a namespace. */
+  /** The role in the credential's namespace; null if the credential belongs to a device or has no namespace. */
   readonly role: Role | null;
-  /** The user's role in the lab, for any namespace of the credential; null for API keys and devices. */
+  /** The user's role in the lab, even if the credential is for another namespace; null for API keys and devices. */
   readonly labRole: Role | null;
   /** True if the user owns a namespace. */
   readonly owns: boolean;

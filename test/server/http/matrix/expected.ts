@@ -20,8 +20,8 @@ const ADDITIONS: Readonly<Record<string, Access>> = {
 };
 
 /**
- * Minimum roles that the list of operations does not state. The role of the first operation is an interpretation; rules
- * Q3 decide the role of the second operation.
+ * Minimum roles of operations for which the list of operations has none. The role of `authSshPublicKey` is an
+ * interpretation of the rules; rules Q3 define the role of `offlineDevice`.
  */
 const DECIDED_ROLES: Readonly<Record<string, string>> = {
   authSshPublicKey: "observer",
@@ -33,8 +33,8 @@ const LEVELS = ["observer", "operator", "administrator", "owner"];
 /** Editions. Each edition includes the operations of the earlier editions in this list (rules, section 19). */
 const EDITIONS = ["community", "enterprise", "cloud"];
 /**
- * Operations that every edition routes (rules, section 19). Editions without such an operation return an error that
- * explains this.
+ * Operations with a route in every edition (rules, section 19). If the edition does not serve such an operation, the
+ * route returns an error that explains this.
  */
 const ALWAYS_ROUTED = ["getSamlAuthUrl"];
 /**

@@ -4,13 +4,14 @@ import type { World } from "./world.ts";
 
 export type Id = keyof typeof operations;
 
-/** A request that passes the access checks of an operation, but changes nothing. */
+/** A request that passes the access checks of an operation. It changes nothing, unless {@link Sent.ends} is set. */
 export interface Sent extends CallOptions {
   /** The status of the response to a caller with access to the operation. */
   readonly status: number | ((labRole: Role | null, owns: boolean) => number);
   /**
-   * Set if the request of a caller with access ends something. With `something`, each caller needs a new world. With
-   * `caller`, the request ends only the caller's access, so all callers share one world.
+   * Set if the request changes something when its caller has access. `something`: the change affects other callers, so
+   * each caller needs a new world. `caller`: the request ends only the caller's own access, so all callers share one
+   * world.
    */
   readonly ends?: "something" | "caller";
 }
@@ -31,8 +32,8 @@ const paymentMethod = { id: "pm_visa_4242_203010_1" };
 const mfa = { code: "000000", secret: "A".repeat(32), recovery_codes: ["AAAABBBBCCCCDDDD"] };
 
 /**
- * One request for each operation. The request refers to a missing object, to a taken name, or to a missing tag. The
- * other values are valid, so the request passes as many checks as it can without effects.
+ * Returns one request for each operation. The request passes as many checks as possible, but changes nothing: it refers
+ * to a missing object or a missing tag, or uses a name that is taken. All its other values are valid.
  */
 export function requestsOf({ lab }: World): Record<Id, Sent> {
   const tenant = { tenant: lab.tenant };

@@ -81,7 +81,7 @@ export async function makeWorld(app: TestApp): Promise<World> {
   const elsewhere = await makePlace(app, name("elsewhere"));
   const guest = await app.user(name("guest"), name("guests"));
   await addMember(app, lab.tenant, guest.id, "administrator");
-  // With this key, the key name `observer` is taken in every namespace.
+  // Every namespace then has an API key with the name `observer`, so a request that uses this name as a new name fails.
   await makeKey(app, guest, "observer");
   const pending = await app.user(name("pending"));
   await addMember(app, lab.tenant, pending.id, "administrator", "pending");
