@@ -51,6 +51,13 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<Outcome> 
       const { coverageOf, ManagedObjects, readExceptions } = await import("../estate/coverage.ts");
       if (tenant === undefined) throw missingNamespace(await resourcesOf(stack, connection));
       io.stderr.write(`Namespace: ${service.text}\n`);
+      // The lists below report an unreadable namespace. For a missing one they are empty, which would count as 100 %.
+      if ((await connection.namespaces.find(tenant).catch(() => null)) === undefined) {
+        throw new EngineError(
+          "usage",
+          `The namespace ${tenant} does not exist on ${connection.client.url}. Set GATEHOUSE_TENANT to the id of an existing namespace.`,
+        );
+      }
       const exceptions = await readExceptions(folder);
       const managed = new ManagedObjects([
         ...(await resourcesOf(stack, connection)),

@@ -193,6 +193,13 @@ describe.each(engines)("a stack's first runs, with the $label", ({ engine, avail
     const covered = await gate(["coverage"], all);
     expect([covered.code, covered.stderr]).toEqual([1, expect.stringContaining("Set GATEHOUSE_TENANT")]);
     expect(covered.stderr).toContain(two?.tenantId);
+    const missing = { GATEHOUSE_TENANT: "00000000-0000-4000-8000-000000000000" };
+    const uncovered = await gate(["coverage"], all, missing);
+    expect([uncovered.code, uncovered.stdout, uncovered.stderr]).toEqual([
+      1,
+      "",
+      expect.stringMatching(/error: The namespace 00000000\S+ does not exist on http/),
+    ]);
   });
 
   it.skipIf(!available)("create nothing if the user has no namespace, and print a remedy", async () => {
