@@ -1,6 +1,6 @@
-// Marks that providers and engines exchange inside ordinary values and messages. Pulumi's engines define the
-// signatures. This package defines the other keys and the adoption notice. Engines store these keys in state files, so
-// the keys must not change.
+// Special keys, signatures and texts that providers and Pulumi engines exchange inside property values and messages.
+// They mark, for example, secrets and unknown values. Pulumi's engines define the signatures. This package defines the
+// other keys and the adoption message. Engines store these keys in state files, so the keys must not change.
 
 /**
  * The key under which an object contains a signature. The signature marks the object as a secret, a reference, an
@@ -19,7 +19,9 @@ export const ARCHIVE = "0def7320c3a5731c473e5ecbe6d01bc7";
 export const UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
 /** Signature of an output: a value, its dependencies, and a flag for secret values. */
 export const OUTPUT = "d0e6a833031e9bbcd3f4e8bde6ca49a4";
-/** The texts that represent unknown values: one for each type, {@link UNKNOWN} first. */
+/**
+ * The texts that represent unknown values. Pulumi has one text for each property type; {@link UNKNOWN} is the first.
+ */
 export const UNKNOWNS: readonly string[] = [
   UNKNOWN,
   "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",
@@ -50,8 +52,9 @@ export const LOGICAL_ID = "__logicalId";
 export const STATE_ID = "__stateId";
 
 /**
- * The output that records the inputs, such as `adopt`, for which the object does not show whether the program set them.
- * A dynamic provider needs this output because engines pass no inputs to a read. Diffs ignore this output.
+ * The output that records which inputs the program sets. It is limited to inputs such as `adopt`, for which the object
+ * on the service does not show this. A dynamic provider needs this output because engines pass no inputs to a read.
+ * Diffs ignore this output.
  */
 export const OPEN_INPUTS = "__openInputs";
 
@@ -78,14 +81,14 @@ export interface Adopted {
 }
 
 /**
- * Returns the notice of an adoption. The engines of this package print the notice, and count the object as adopted
- * instead of created.
+ * Returns the message that reports the adoption of an existing object. The engines of this package print the message,
+ * and count the object as adopted instead of created.
  */
 export const adoptionText = (id: string): string => `adopted the existing object ${id}`;
 
 /**
- * Parses an adoption notice of the form `type "name": ` and {@link adoptionText}. Returns undefined for any other
- * line.
+ * Parses a message of the form `type "name": `, followed by {@link adoptionText}. Returns undefined for any other
+ * message.
  */
 export function readAdoptionNotice(message: string): Adopted | undefined {
   const [, type, name, id] = /^(\w+) "(.*)": adopted the existing object (.+)$/.exec(message) ?? [];

@@ -13,7 +13,7 @@ export const packageFile = (path: string): string => join(folder, path);
 /** The fields of this package's `package.json` that the provider uses. */
 interface Manifest {
   readonly version: string;
-  /** The packages that users must install in addition to this package, with their version ranges. */
+  /** The peer dependencies: packages that users must install in addition to this package, with their version ranges. */
   readonly peerDependencies: Readonly<Record<string, string>>;
 }
 

@@ -1,20 +1,23 @@
 import { errorText, type FieldPath, GatehouseError } from "@gatehouse-access/sdk/errors";
 import type { ResourceErrorCode } from "./errorCodes.ts";
 
-/** A part of a message that each front end writes with its own terms. */
+/** A term in an error message for which each front end (Pulumi or Terraform) has its own notation or wording. */
 export type Term =
   /** An input or output, and the value that the program sets. */
   { readonly field: string; readonly value?: unknown } | { readonly phrase: keyof typeof PHRASES };
 
-/** A text of this project in a message. It contains no external text, so secret masking does not change it. */
+/**
+ * A text in an error message that comes from this project's source code. It contains no user data, so secret masking
+ * does not change it.
+ */
 interface Own {
   readonly own: string;
 }
 
-/** A message as a list of its parts: external texts, texts of this project, and terms. */
+/** An error message as a list of segments: external texts such as user data, texts of this project, and terms. */
 export type Message = readonly (string | Own | Term)[];
 
-/** The function that writes a term for a front end. */
+/** A function that formats a term for a front end. */
 export type Words = (term: Term) => string;
 
 const PHRASES = {
@@ -27,7 +30,7 @@ const PHRASES = {
   dependsOn: "dependsOn",
 } as const;
 
-/** The phrases of a front end, which replace the phrases of Pulumi. */
+/** The wording that a front end uses for each of the above phrases, which are written for Pulumi. */
 export type Phrases = Readonly<Record<keyof typeof PHRASES, string>>;
 
 const pulumiWords: Words = (term) => {
@@ -51,7 +54,9 @@ export const said = (
 const textOf = (message: Message, words: Words): string =>
   message.map((part) => (typeof part === "string" ? part : "own" in part ? part.own : words(part))).join("");
 
-/** Returns the texts of this project in a message that have at least two words. */
+/**
+ * Returns the segments of a message that come from this project's source code. Omits segments of fewer than two words.
+ */
 const ownTextsOf = (message: Message): string[] =>
   message
     .flatMap((part) => (typeof part === "object" && "own" in part ? [part.own.trim()] : []))

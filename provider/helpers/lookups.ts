@@ -7,7 +7,7 @@ import type { DeviceLookup, LookupOptions, NamespaceLookup } from "../service/lo
 
 export type { DeviceLookup, LookupOptions, NamespaceLookup };
 
-// The connection is created for each run, because each run of a program has its own settings.
+// Each Pulumi program run has its own settings, so each run gets its own connection.
 const serviceOfRun = perRun("lookups", connect);
 
 async function connect(): Promise<Connection> {
@@ -17,8 +17,8 @@ async function connect(): Promise<Connection> {
 }
 
 /**
- * Runs a lookup on the service of the run. The first call loads the lookup code, so that programs without lookups start
- * faster.
+ * Runs a lookup on the Gatehouse service that the current program run uses. The first call loads the lookup code, so
+ * that programs without lookups start faster.
  */
 async function query<T>(lookup: (all: typeof lookups, service: Connection) => Promise<T>): Promise<T> {
   const [all, service] = await Promise.all([import("../service/lookups.ts"), serviceOfRun() ?? connect()]);

@@ -41,7 +41,8 @@ export function sshKeyFile(path: string): string {
   if (line === undefined || lines.length > 1) {
     throw new Error(`${path}: must contain exactly one public key, but has ${lines.length} lines`);
   }
-  // The contract is loaded here, because an import at the top would slow the start of every program.
+  // The schema of the service's API is imported only here, because a top-level import would slow the start of every
+  // program.
   const { parseSshPublicKey } = require("@gatehouse-access/sdk/contract") as typeof contract;
   try {
     parseSshPublicKey(line);

@@ -48,8 +48,8 @@ export class Claims {
 
   /**
    * Claims objects that a resource's state identifies. These are the resource's own object, if the resource's id does
-   * not identify that object, and other objects that no deletion may remove, such as replaced API keys that still work.
-   * Several resources may have such a claim on one object.
+   * not identify that object, and other objects that this run must not delete, such as replaced API keys that still
+   * work. Several resources may have such a claim on one object.
    */
   keep(definition: ResourceDefinition, resource: string, state: Readonly<Record<string, unknown>>): void {
     const keys = [...(definition.objectKeys?.(state) ?? []), ...(definition.keeps?.(state) ?? [])];

@@ -66,8 +66,8 @@ export async function createOrAdopt(creation: Creation): Promise<Existing<Values
 }
 
 /**
- * Returns true if the create may produce a duplicate of an object that an interrupted run created but did not record in
- * a state. This is possible if two conditions are met. The engine does not pass the resource's name, so this run cannot
+ * Returns true if this create request may duplicate an object that an interrupted run created but did not record in the
+ * state. This is possible if two conditions are met. The engine does not pass the resource's name, so this run cannot
  * compute the earlier idempotency key. The resource type has no identity, so the service accepts equal objects.
  */
 const mayDuplicate = ({ identity }: ResourceDefinition, { isNamed }: Origin): boolean =>
@@ -86,9 +86,9 @@ async function withConflict(creation: Creation, error: unknown): Promise<unknown
 }
 
 /**
- * Creates the object. The service may return an object that an earlier attempt created under the same key. That object
- * is updated to match the inputs, unless a change requires a replacement. If another resource has claimed that object,
- * the function creates another object.
+ * Creates the object. The service may return an object that an earlier attempt created under the same idempotency key.
+ * That object is updated to match the inputs, unless a change requires a replacement. If another resource has claimed
+ * that object, the function creates another object.
  */
 async function create(creation: Creation): Promise<Existing<Values>> {
   const { definition, connection, inputs, origin } = creation;
@@ -129,10 +129,10 @@ async function updated(
   }
 }
 
-/** The part of an error that describes the origin of an object that no resource of the program manages. */
+/** The part of an error message that lists the possible origins of an existing, unmanaged object. */
 const ORIGIN = said`${{ phrase: "elsewhere" }}, or previously managed by another ${{ phrase: "ofThisProgram" }}`;
 
-/** The remedy for an object that a different resource of the same program managed before. */
+/** The remedy in case another resource of the same program previously managed the existing object. */
 const EXCHANGED = said`if another ${{ phrase: "ofThisProgram" }} managed it, change that resource first, ${{ phrase: "inTurn" }}`;
 
 /**

@@ -30,8 +30,8 @@ export function diff(
     )
     .map(([name, field]) => ({
       field: name,
-      // A state that an older provider version wrote lacks the members that newer versions added. The canonical form
-      // contains the defaults of these members.
+      // A state from an older provider version lacks nested properties that newer versions added. The canonical form
+      // contains the defaults of these properties.
       before: canonical(field, state[name]),
       after: canonical(field, inputs[name]),
       replaces: stale.get(name) ?? field.replaces,
@@ -88,7 +88,7 @@ export function plannedUpdate(
   };
 }
 
-/** Returns the outputs that no update changes. Outputs that the service has not returned yet are excluded. */
+/** Returns the outputs whose values an update never changes. Omits outputs that the service has not returned yet. */
 export function lastingOutputs({ outputs }: ResourceDefinition, state: Values): Record<string, unknown> {
   const names = Object.entries(outputs).flatMap(([name, { volatile, mutable }]) => {
     const isKnown = state[name] !== undefined && !(volatile && state[name] === "");

@@ -60,7 +60,7 @@ export interface Runtime {
   tell(notice: Notice, resource: string | undefined): void;
 }
 
-/** The result of a diff. */
+/** The result of comparing a resource's state with the program's inputs. */
 export interface Compared {
   readonly changes: readonly InputChange[];
   /** Names of the inputs that require a replacement. Contains `id` if the user requested the replacement. */
@@ -76,15 +76,17 @@ interface ReadObject extends Existing<Values> {
 }
 
 /**
- * Returns true if the object does not show whether a program set this input. Instructions to the run are not part of
- * the object. For an omitted optional input without a default, the service chooses a value.
+ * Returns true if the object on the service does not reveal whether a program set this input. There are two cases.
+ * Instructions to the run, such as `adopt`, are not part of the object. For an omitted optional input without a
+ * default, the service chooses a value, which looks like a value from the program.
  */
 const isOpen = ({ transient, required, default: fallback }: InputField): boolean =>
   transient || (!required && fallback === undefined);
 
 /**
- * Returns the inputs that a program sets and for which the object does not show this. Instructions keep their values.
- * Optional inputs get the value null, because their values can be read from the object.
+ * Returns the inputs that the program sets, limited to inputs whose use the object on the service does not reveal.
+ * Instructions such as `adopt` keep their values. Optional inputs get the value null, because their values can be read
+ * from the object.
  */
 export const openInputs = ({ inputs }: ResourceDefinition, declared: Values): Record<string, unknown> =>
   Object.fromEntries(
@@ -338,7 +340,7 @@ async function isDeleted({ client, namespaces }: Connection, tenant: string): Pr
 /**
  * Returns the object, but keeps the state's notation of unchanged inputs. If no input changed, the state's volatile
  * outputs are kept too, because changes of volatile outputs are not drift. If an older provider version wrote the
- * state, members that are missing in the state are treated as their defaults.
+ * state, nested properties that the state lacks count as set to their defaults.
  */
 function keepText(
   { inputs, outputs }: ResourceDefinition,

@@ -6,7 +6,7 @@ import { Claims } from "./claims.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** The resource that creates an object. */
+/** The resource that creates an object, and the data that the engine passes for the create. */
 export interface Creator {
   /** The URN of the resource. */
   readonly resource: string | undefined;
@@ -14,9 +14,9 @@ export interface Creator {
   readonly state: string | undefined;
   /** Names of inputs whose values must not appear in errors, if the engine provides them. */
   readonly secretInputs?: readonly string[];
-  /** Values of outputs that the program chose. */
+  /** Output values that the program chose itself, such as the secret of an API key. */
   readonly chosen?: Values;
-  /** The replaced object, from engines that pass this object but no resource name. */
+  /** The object that the new object replaces. Only engines that pass no resource name pass the replaced object. */
   readonly replaced?: Existing<Values>;
 }
 
@@ -82,7 +82,7 @@ export class RunRecord {
     this.#claims.keep(definition, resource ?? object.id, object.state);
   }
 
-  /** Returns the data that the create of a resource needs in addition to its inputs. */
+  /** Returns the data that a resource's create operation needs in addition to the resource's inputs. */
   origin(definition: ResourceDefinition, creator: Creator, inputs: Values): Origin {
     const { resource, state, chosen = {} } = creator;
     const before = resource === undefined ? undefined : this.#inState.get(resource);
@@ -109,7 +109,8 @@ export class RunRecord {
   ): Origin {
     const claims = this.#claims;
     return {
-      // If later runs cannot compute the same key, this run uses a random key, which is valid for this run only.
+      // If later runs cannot compute the same idempotency key, this run uses a random idempotency key, which no later
+      // run reuses.
       idempotencyKey: creation ? digestOf(creation) : randomUUID(),
       ...before,
       claim: (id) => claims.hold(definition, owner, id),

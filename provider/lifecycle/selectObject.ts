@@ -19,8 +19,8 @@ export async function selectObject(
 ): Promise<Existing<Values>> {
   const { name, id: form } = definition;
   const parts = form.text.split("/");
-  // Only the ids of namespaces have a single part. Namespaces are not inside another namespace, so the text has no
-  // prefix.
+  // The id of a namespace has no prefix, because a namespace is not inside another namespace. The ids of all other
+  // objects begin with the id of their namespace.
   if (parts.length === 1) {
     const found = await definition.read(connection, text, {});
     if (found) return found;

@@ -31,7 +31,7 @@ export interface PluginFunction {
     | {
         readonly property?: string;
         readonly schema: z.ZodType;
-        /** Names of resource types whose field descriptions also apply to the fields of the result. */
+        /** Names of resource types. The result's fields use the field descriptions of these resource types. */
         readonly describedBy?: readonly string[];
       }
     | { readonly file: string };
@@ -164,8 +164,8 @@ export const functions: readonly PluginFunction[] = [
         return JSON.parse([...accessAnswer(estate, inquiry).output].join("")) as Values;
       } catch (error) {
         if (!(error instanceof AccessInquiryError)) throw error;
-        // The error contains a flag of `gatehouse access`. The function's argument has the plural of the flag's name,
-        // for example `devices` for `--device`.
+        // The error contains a command-line flag of `gatehouse access`, such as `--device`. It is converted to the
+        // function's argument, whose name is the plural of the flag's name: `devices`.
         throw new GatehouseError(
           { ...error.toJSON(), field: ["getAccess", `${error.flag}s`] },
           { cause: error },
@@ -175,7 +175,7 @@ export const functions: readonly PluginFunction[] = [
   }),
 ];
 
-/** An error in an argument. */
+/** A validation error in a function argument. */
 export interface ArgumentFailure {
   /** The argument's name, followed by the path inside its value. */
   readonly path: readonly string[];
@@ -202,7 +202,7 @@ export async function callFunction(
 }
 
 /**
- * Returns the schema of a function's result, which is an object. Each of its members has a description.
+ * Returns the schema of a function's result, which is an object. Each property of the schema has a description.
  * @param schemaFile returns the JSON Schema in a file of the package
  */
 export function resultSchema(
@@ -239,9 +239,9 @@ function fieldsOf(names: readonly string[]): NonNullable<Schema["properties"]> {
 }
 
 /**
- * Returns the schema with a description for each member of an object. The description of the resource field with the
- * same name takes precedence over the member's own description. If both are missing, the description of the member's
- * type is used.
+ * Returns the schema with a description for each property. The description of the resource field with the same name
+ * takes precedence over the property's own description. If both are missing, the description of the property's type is
+ * used.
  */
 function withDescriptions(
   schema: Schema,
@@ -284,7 +284,7 @@ const nestedFields = (field: Schema | undefined): NonNullable<Schema["properties
     field?.properties,
   );
 
-/** Converts the member names of a wire schema to the client's camel case names. */
+/** Converts the property names of an API response schema to the client's camel case names. */
 function inCamelCase(schema: Schema): Schema {
   const { properties, items, anyOf, required } = schema;
   return {

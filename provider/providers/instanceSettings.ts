@@ -17,7 +17,7 @@ import {
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** Names of the inputs of provider instances that only the engine sets and reads. */
+/** Inputs of a provider instance that Pulumi's engine sets and reads itself. They are not settings of this provider. */
 const OF_ENGINE: readonly string[] = ["version", "pluginDownloadURL", "__internal"];
 
 const all = Object.entries(SETTINGS) as readonly (readonly [string, Setting])[];
@@ -83,8 +83,9 @@ export function connectionOf(
   const effective = settingsOf(instance, env);
   const { url: stated } = instance.inputs;
   const { url: usual } = credentialsFromEnvironment(addressIn(effective));
-  // A check copies the address from the environment to the inputs. The two addresses can differ only in a run without a
-  // check, such as destroy or refresh, because such a run takes the inputs from the state.
+  // The engine's check of the provider instance copies the service's address from the environment to the inputs. The
+  // two addresses can differ only in a run without this check, such as destroy or refresh, because such a run takes the
+  // inputs from the state.
   if (
     instance.isDefault &&
     typeof stated === "string" &&
@@ -175,7 +176,7 @@ export function checkInstance(
 
 /**
  * Returns the service and namespace in the state of the default instance. Returns no values for an explicit instance,
- * or if the instance moves to another service.
+ * or if the settings now contain the address of another service.
  */
 function formerPlace({ isDefault }: Instance, olds: Values, place: Values): Values {
   const { url, tenant } = olds;
@@ -184,7 +185,7 @@ function formerPlace({ isDefault }: Instance, olds: Values, place: Values): Valu
   return { ...(url !== undefined && { url }), ...(tenant !== undefined && { tenant }) };
 }
 
-/** Returns the known values of an instance's service and namespace. */
+/** Returns the service address and the namespace of a provider instance, if they are known. */
 function placeOf(instance: Instance, env: NodeJS.ProcessEnv): Record<string, string> {
   const { inputs } = instance;
   const effective = settingsOf(instance, env);

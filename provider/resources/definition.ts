@@ -77,7 +77,7 @@ export interface Existing<S> {
   readonly state: S;
 }
 
-/** An object of a namespace, in the form in which a program could declare it. */
+/** An object of a namespace, with the inputs and outputs that a program's resource for this object would have. */
 export interface Listed<S = Readonly<Record<string, unknown>>> {
   readonly id: string;
   /**
@@ -100,7 +100,10 @@ export interface Listed<S = Readonly<Record<string, unknown>>> {
 /** An error in an input. */
 export type Failure = ResourceFault;
 
-/** An input that requires a change although the program did not change it. */
+/**
+ * An input that requires an update or replacement although the program did not change it, for example after an
+ * invitation expired.
+ */
 export interface Stale {
   readonly field: string;
   readonly replaces: boolean;
@@ -135,7 +138,7 @@ export interface Origin {
   /** Returns true if another resource of this program has claimed the object with this id. */
   isOthers(id: string): boolean;
   /**
-   * Returns the same origin with another idempotency key. Used if the service returned the object `id` for the current
+   * Returns the same data with another idempotency key. Used if the service returned the object `id` for the current
    * key, and another resource has claimed that object.
    */
   after(id: string): Origin;
@@ -297,8 +300,8 @@ export function output<S extends z.ZodType>(
 }
 
 /**
- * Returns an object in the form in which a program could declare it. If the service's data gives no valid state, the
- * result contains the reason instead.
+ * Returns a listed object with its state. If the service's data cannot be converted to a valid state, the result
+ * contains the reason instead.
  */
 export function listed<S>(
   id: string,
@@ -453,10 +456,10 @@ export function filterState({
   return hostname || tags === undefined ? { hostname: hostname ?? "" } : { tags: [...tags].sort() };
 }
 
-/** Matches the first word of a sentence that explains how to set a value. */
+/** Matches the first word of a sentence that explains how to set a field's value, such as `Must` or `Defaults`. */
 const ABOUT_SETTING = /^(Must|Defaults|Changing|Use|By default|Recorded)\b/;
 
-/** Returns a field's description without the sentences about setting the field, for read-only values. */
+/** Returns a field's description for read-only use, without the sentences that explain how to set the field. */
 export const readOnlyText = (description: string): string =>
   description
     .split(/(?<=\.)\s+(?=[A-Z])/)

@@ -22,7 +22,7 @@ export const deviceInput = required(z.string().min(1).max(64), {
     }).includes(deviceKey(selector)),
 });
 
-/** The outputs of a resource that manages a part of a device. */
+/** The outputs of a resource that manages a single aspect of a device, such as its tags. */
 export const deviceOutputs = {
   uid: output(uid, { description: "The UID of the device." }),
   mac: output(z.string(), { description: "The MAC address of the device." }),

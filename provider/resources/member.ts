@@ -223,9 +223,10 @@ const hasEmail = (person: { readonly email: string }, email: string) =>
 type Matcher = (person: Person) => boolean;
 
 /**
- * Returns matchers for the person with an id, the most reliable matcher first. An imported id may contain an e-mail
- * address, which never looks like a user id. An unanswered invitation is also matched by its address, because the user
- * can accept the invitation with an account that has another id.
+ * Returns functions that recognize the member or invited user with the given id or e-mail address, the most reliable
+ * function first. An imported id may contain an e-mail address, which never looks like a user id. An unanswered
+ * invitation is also matched by its address, because the user can accept the invitation with an account that has
+ * another id.
  */
 function matchersOf(
   idOrEmail: string,
@@ -238,8 +239,8 @@ function matchersOf(
 }
 
 /**
- * Returns the member or invited user that a matcher accepts. Undefined for the owner. Returns "not shown" if the
- * service does not return invited users.
+ * Returns the member or invited user that one of the matchers accepts. Undefined for the owner. Returns "not shown" if
+ * the service does not return invited users.
  */
 async function lookUp(
   connection: Connection,

@@ -24,7 +24,7 @@ export function canonical(field: InputField, value: unknown): unknown {
   return field.canonical ? field.canonical(plain) : plain;
 }
 
-/** Returns the object with defaults for its omitted members. */
+/** Returns the object with defaults for its omitted properties. */
 function withDefaults(value: unknown, fallback: unknown): unknown {
   if (!isObject(value) || !isObject(fallback)) return value;
   const given = Object.entries(value).filter(([, member]) => member !== undefined && member !== null);

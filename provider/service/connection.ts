@@ -83,7 +83,10 @@ const SELECT_NAMESPACE: Readonly<Record<FrontEnd, string>> = {
     "set the provider's argument tenant or GATEHOUSE_TENANT to the id of a namespace, or set tenant in each resource",
 };
 
-/** The state that all views of a connection share. */
+/**
+ * The data that a connection shares with its variants for single resources, such as cached reads. See {@link
+ * Connection.declaring}.
+ */
 interface Shared {
   readonly namespaces: Listing<Namespace>;
   readonly tenants: Map<string, Promise<TenantClient>>;

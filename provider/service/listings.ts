@@ -21,7 +21,9 @@ export type FirewallRule = Awaited<ReturnType<Client["getFirewallRule"]>>;
 /** An API key, as the service lists it. */
 export type ApiKey = Awaited<ReturnType<Client["listApiKeys"]>>[number];
 
-/** Returns the listing of the namespaces to which the credential's user belongs, by namespace id. */
+/**
+ * Returns a cached list of the namespaces to which the credential's user belongs. The lookup key is the namespace id.
+ */
 export function namespaceListing(client: Client): Listing<Namespace> {
   return new Listing({
     keysOf: (namespace) => [namespace.tenantId],
@@ -196,7 +198,8 @@ export interface Source<T> {
    */
   prefer?(left: T, right: T): T | undefined;
   /**
-   * Rejects if the credential cannot read the namespace of the objects, so that it is unknown whether an object exists.
+   * Rejects if the credential has no permission to read the objects' namespace. Without this permission, it is unknown
+   * whether an object exists.
    */
   requireReadable?(): Promise<unknown>;
 }

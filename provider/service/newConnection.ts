@@ -94,10 +94,13 @@ export const CREDENTIAL_SETTINGS: readonly string[] = ofCredentials.map(([name])
 
 const USER_AGENT = "gatehouse-provider";
 
-/** Returns a value of a stack's configuration for `namespace:key`. Undefined if the key is not set. */
+/**
+ * Returns the value of a key in a stack's configuration. The key has the form `namespace:key`. Undefined if the key is
+ * not set.
+ */
 export type Lookup = (key: string) => string | undefined;
 
-/** The handlers for waits: pauses before a request to an unavailable service is repeated. */
+/** The handlers for waits. A wait is the pause before a client sends a request to an unavailable service again. */
 export interface Waiting {
   /** Called with a line of text when a wait is long, and again every few seconds until the wait ends. */
   readonly tell: (line: string) => void;

@@ -34,7 +34,10 @@ export async function releaseOf(client: Client): Promise<Release | undefined> {
 const TAGS =
   "in that release, tags are separate objects: one request creates a tag, and other requests attach the tag";
 
-/** The differences of newer services, by the operation that fails because of the difference. */
+/**
+ * Known differences between newer services and the supported release, by the API operation that fails because of the
+ * difference.
+ */
 const DIFFERENCES: Readonly<Record<string, string>> = {
   createNamespace: "in that release, a community instance has a single namespace and cannot create others",
   deleteNamespace: "in that release, a community instance has a single namespace and cannot delete it",

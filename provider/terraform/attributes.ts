@@ -59,16 +59,19 @@ export function attributesOf(definition: ResourceDefinition): readonly Attribute
   return all.map((attribute) => withTerms(definition, attribute));
 }
 
-/** The note on an input whose change replaces the object. */
+/** The sentence that the description of an input gets if its change replaces the object. */
 const REPLACES = " Changing this forces a new resource to be created.";
 
-/** Returns the note on the default of a value. Objects have no note, because each of their members has its own note. */
+/**
+ * Returns the sentence about a value's default for its description. Empty for objects, because each property of an
+ * object has its own sentence.
+ */
 const defaultText = (value: unknown): string =>
   ["string", "number", "boolean"].includes(typeof value)
     ? ` Defaults to \`${value === "" ? '""' : value}\`.`
     : "";
 
-/** Returns a type whose members have notes on their defaults. */
+/** Returns a type in which the description of each nested attribute contains its default. */
 function withDefaults(type: Type, fallback: unknown): Type {
   if (type.kind !== "object" || typeof fallback !== "object" || fallback === null) return type;
   const values = fallback as Readonly<Record<string, unknown>>;
@@ -80,8 +83,8 @@ function withDefaults(type: Type, fallback: unknown): Type {
 }
 
 /**
- * Returns a member for a read-only value: the descriptions of the member and of its nested members do not explain how
- * to set a value.
+ * Returns the read-only form of an attribute. Omits the instructions for setting a value from its description and from
+ * the descriptions of nested attributes.
  */
 export function readOnly<M extends Member>(member: M): M {
   const readOnlyType = (type: Type): Type => {
@@ -91,7 +94,7 @@ export function readOnly<M extends Member>(member: M): M {
   return { ...member, description: readOnlyText(member.description), type: readOnlyType(member.type) };
 }
 
-/** Returns a member with descriptions in Terraform's terms. Nested descriptions are also converted. */
+/** Returns an attribute whose description, and the descriptions of its nested attributes, use Terraform's terms. */
 function withTerms<M extends Member>(definition: ResourceDefinition, member: M): M {
   const typeWithTerms = (type: Type): Type => {
     if (type.kind === "object") {
@@ -128,10 +131,10 @@ function outputAttributes(property: string, field: OutputField): Attribute[] {
   ];
 }
 
-/** The nesting modes of Terraform. */
+/** Terraform's codes for the nesting modes of nested attributes. */
 const NESTING = { object: 1, list: 2, set: 3, map: 4 } as const;
 
-/** The flags that determine the source of a value. */
+/** The schema flags that determine whether the configuration or the provider sets an attribute's value. */
 interface Given {
   readonly required?: boolean;
   readonly optional?: boolean;
@@ -158,7 +161,7 @@ function schemaAttribute(
 
 const COMPUTED: Given = { computed: true };
 
-/** Returns the flags of an attribute, and the function for the flags of its members. */
+/** Returns the schema flags of an attribute, and a function that returns the schema flags of its nested attributes. */
 function givenBy(attribute: Attribute): readonly [Given, (member: Member) => Given] {
   switch (attribute.role) {
     case "id":
@@ -188,7 +191,7 @@ export const resourceSchema = (description: string, attributes: readonly Attribu
     attributes.map((attribute) => schemaAttribute(attribute, ...givenBy(attribute))),
   );
 
-/** Returns the schema of an item with arguments and results, such as a data source. */
+/** Returns the schema of an item that has arguments and result attributes, such as a data source. */
 export const lookupSchema = (
   description: string,
   args: readonly (Member & Pick<Given, "sensitive" | "computed">)[],

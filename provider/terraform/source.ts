@@ -37,7 +37,7 @@ export type TerraformCli = (typeof TERRAFORM_CLIS)[keyof typeof TERRAFORM_CLIS];
 /** The values of `--for`. */
 export const CHOICES = [...(Object.keys(TERRAFORM_CLIS) as (keyof typeof TERRAFORM_CLIS)[]), "both"] as const;
 
-/** The CLIs that a command applies to. */
+/** A value of `--for`: the name of one CLI, or `both` for Terraform and OpenTofu. */
 export type Choice = (typeof CHOICES)[number];
 
 /** Returns the first versions with a feature: `Terraform 1.8 or OpenTofu 1.7`. */

@@ -4,15 +4,18 @@ import { LOGICAL_ID, providerText, STATE_ID } from "../../engineMarks.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 
-/** Returns the inputs that every Pulumi class adds: the URN of the resource and the id of its state. */
+/**
+ * Returns the inputs that every Pulumi class of this package adds to the program's inputs: the URN of the resource and
+ * the id of the state that contains the resource.
+ */
 export function identifying(
   type: string,
   name: string,
   options: pulumi.CustomResourceOptions | undefined,
 ): Args {
   rejectProvider(type, name, options);
-  // Outputs are slow, because Pulumi's SDK creates a stack trace for each output. The URN of a resource without a
-  // parent is a plain string, so no output is created.
+  // The constructor avoids outputs, because Pulumi's SDK creates a stack trace for each output, which is slow. The URN
+  // of a resource without a parent is a plain string, so no output is needed.
   const urn = options?.parent
     ? withoutDependency(pulumi.createUrn(name, type, options.parent))
     : `urn:pulumi:${pulumi.getStack()}::${pulumi.getProject()}::${type}::${name}`;
@@ -64,9 +67,9 @@ export function givesTags(
 }
 
 /**
- * Returns the options of a resource with tags in its filter. For each plain tag, the resource depends on one other
- * resource of the program that adds the tag to a device. One resource suffices to create the tag on the service.
- * Dependencies on a thousand devices would add a thousand lines to the state.
+ * Returns the resource options for a resource whose device filter contains tags. For each tag that is a plain string,
+ * the resource depends on one other resource of the program that adds the tag to a device. One resource suffices to
+ * create the tag on the service. Dependencies on a thousand devices would add a thousand lines to the state.
  * @param input the input with the filter
  */
 export function afterTags(
@@ -110,8 +113,9 @@ function isLiteral(value: unknown): boolean {
 const NAME = "StateIdentity";
 
 /**
- * A resource whose random id distinguishes the states of one program. The resource has no object on the service. The
- * state contains this id before any other resource of this package is created.
+ * A Pulumi resource whose random id identifies the stack's state, because one program can have several states. This
+ * resource has no object on the service. The state contains this id before any other resource of this package is
+ * created.
  */
 class StateIdentity extends pulumi.CustomResource {
   constructor() {
@@ -128,9 +132,10 @@ function stateIdentity(): Readonly<Record<string, unknown>> {
 }
 
 /**
- * Returns the output's value without a dependency on the resource that provides the output. With a dependency on
- * `StateIdentity`, every resource in the state would have an additional line, and every targeted run would have to
- * include `StateIdentity`. With a dependency on a component, each of its children would wait for all other children.
+ * Returns an output with the same value, but without the dependency on the resource that provides the value. With a
+ * dependency on `StateIdentity`, every resource in the state would have an additional line, and every targeted run
+ * would have to include `StateIdentity`. With a dependency on a component, each of its children would wait for all
+ * other children.
  */
 function withoutDependency(output: pulumi.Output<string>): pulumi.Output<unknown> {
   const { promise, isKnown } = output as unknown as {

@@ -71,7 +71,8 @@ export function dynamicProvider(
       const found = await lifecycle.read(logicalId(props), id, ownValues(props), known).catch(throwPrintable);
       if (!found) return {};
       const { state, inputs } = found;
-      // An imported resource has no stored open inputs. The engine passes the program's inputs instead.
+      // The state of an imported resource does not record which inputs the program sets. The engine passes the
+      // program's inputs instead.
       const open = known ?? (inputs && openInputs(definition, ownValues(props)));
       return {
         id: found.id,
@@ -134,7 +135,10 @@ function outputs(
   return { ...Object.fromEntries(defined), ...(open && { [OPEN_INPUTS]: open }), [PROVIDER_KEY]: code };
 }
 
-/** Thrown for an object that was created but not completed. The error has the form that engines expect. */
+/**
+ * Thrown if an object was created, but a later step of the create failed. The error has the form that Pulumi's engines
+ * expect.
+ */
 class ResourceInitError extends Error {
   readonly id: string;
   readonly properties: Values;

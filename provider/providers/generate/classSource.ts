@@ -5,8 +5,8 @@ import { jsonSchema, type ResourceDefinition, type Schema } from "../../resource
 const CLASS_INPUTS = "../classInputs.ts";
 
 /**
- * The form of a generated field: input or output. The value of an input may be a Pulumi output. An input with a default
- * may be omitted.
+ * The two kinds of generated fields: inputs and outputs. The value of an input may be a Pulumi output. An input with a
+ * default may be omitted.
  */
 interface Form {
   readonly wrap: (type: string) => string;
@@ -158,7 +158,7 @@ ${ids.join("")}${gives}  }
 function optionsText({ name, tags }: ResourceDefinition, secrets: readonly string[]): string {
   const ordered = tags && "needs" in tags ? `afterTags({ ...args }, "${tags.needs}", options)` : "options";
   const added = {
-    // The alias lets a plugin resource become a resource of this class without changes.
+    // With the alias, a resource that the plugin created becomes a resource of this class without changes.
     aliases: [{ type: `gatehouse:index:${name}` }],
     ...(secrets.length > 0 && { additionalSecretOutputs: secrets }),
   };

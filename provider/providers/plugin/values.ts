@@ -44,8 +44,8 @@ function withoutOutputs(value: Value): Value {
 export const plainValues = (props: Props): Record<string, unknown> => plainProps(props);
 
 /**
- * Replaces each list that contains an unknown value with the mark for unknown values. The order and the duplicates of
- * such a list cannot be determined.
+ * Replaces each list that contains an unknown item with the mark for unknown values, because the order and the
+ * duplicates of such a list cannot be determined yet.
  */
 export function knownLists(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const known = (value: unknown): unknown => {
@@ -92,7 +92,10 @@ export function structOf(
 
 const { ADD, ADD_REPLACE, DELETE, DELETE_REPLACE, UPDATE, UPDATE_REPLACE } = proto.PropertyDiff.Kind;
 
-/** For each kind of change: the engine's kind without a replacement, and with a replacement. */
+/**
+ * Pulumi's diff kinds for each kind of change: the first if the change updates the resource, the second if the change
+ * replaces the resource.
+ */
 const KINDS = {
   ADD: [ADD, ADD_REPLACE],
   DELETE: [DELETE, DELETE_REPLACE],
@@ -107,8 +110,8 @@ interface Difference {
 }
 
 /**
- * Adds the changes to a diff: one entry for each changed path inside an object. Each entry states whether the change
- * replaces the resource.
+ * Adds details to Pulumi's diff response: one entry for each changed property path. Each entry states whether the
+ * change replaces the resource.
  */
 export function addDetails(
   response: InstanceType<typeof proto.DiffResponse>,

@@ -43,18 +43,18 @@ export class Configuration {
   #reading: Connection | undefined;
   #workspace: Workspace | undefined;
   readonly #stop = new AbortController();
-  /** The notices of the calls that already contain a message about a wait. */
+  /** The message lists of the calls that have already reported a wait for the service. */
   readonly #waited = new WeakSet<Notice[]>();
-  /** The notices of the current call. The response to the call contains the notices as warnings. */
+  /** The messages that the current call collects. The response to the call contains the messages as warnings. */
   readonly notices = new AsyncLocalStorage<Notice[]>();
-  /** The errors in the known values of the configuration. */
+  /** The errors in the settings from the provider block and the environment. Unknown values are not checked. */
   readonly errors: readonly Diagnostic[];
-  /** True if a part of the configuration is unknown. */
+  /** True if the provider block contains a value that is not known before apply. */
   readonly isUnknown: boolean;
   /** The id of the default namespace, if a setting defines it. */
   readonly tenant: string | undefined;
 
-  /** @param row the block; undefined before Terraform configures the provider */
+  /** @param row the provider block's values; undefined before Terraform configures the provider */
   constructor(env: NodeJS.ProcessEnv, row?: Row) {
     this.#env = env;
     // The block takes precedence over the environment, as in every Terraform provider.
@@ -74,7 +74,8 @@ export class Configuration {
 
   /**
    * Returns the connection to the service.
-   * @throws ConfigurationError with the missing or wrong setting, or if the configuration is unknown
+   * @throws ConfigurationError if a setting is missing, invalid or not yet known; the error contains the name of an
+   * invalid setting
    */
   service(): Connection {
     if (!this.#instance) throw new ConfigurationError("the provider is not configured");
@@ -102,8 +103,8 @@ export class Configuration {
   }
 
   /**
-   * Reports a wait. Terraform prints nothing while a call is running. Each line is therefore written to Terraform's
-   * log, and the response to the call contains the first line.
+   * Reports that a request waits for an unavailable service. Terraform prints nothing while a call is running. Each
+   * line is therefore written to Terraform's log, and the response to the call contains the first line.
    */
   #reportWait(line: string): void {
     console.error(`[WARN] ${line}`);

@@ -34,8 +34,8 @@ export interface DataSource {
 }
 
 /**
- * Returns the schema of a data source. An argument can also be a result (optional and computed): the user sets the
- * argument, or the provider fills it in.
+ * Returns the schema of a data source. An argument can also be a result attribute (optional and computed). If the user
+ * omits such an argument, the provider sets the attribute.
  */
 export function dataSourceSchema({ description, args, results }: DataSource): object {
   const isResult = ({ name }: Member) => results.some((result) => result.name === name);
@@ -80,7 +80,10 @@ function ofFunction(called: PluginFunction): DataSource {
   };
 }
 
-/** Adds the prefix `only_` to the name of an argument if a result has the same name and a different type. */
+/**
+ * Adds the prefix `only_` to an argument's name if the data source has a result attribute with the same name but a
+ * different type.
+ */
 function withUniqueName(arg: Member, results: readonly Member[]): Member {
   const result = results.find(({ name }) => name === arg.name);
   const isOther = result && !isDeepStrictEqual(typeConstraint(result.type), typeConstraint(arg.type));
@@ -120,8 +123,8 @@ function ofResource(resource: TerraformResource): DataSource {
 }
 
 /**
- * Adds the arguments of a data source to the row that was read. A configured argument keeps its configured value. An
- * omitted argument gets its value from the row.
+ * Adds the arguments of a data source to the row that the provider read. A configured argument keeps its configured
+ * value. An omitted argument gets the value that was read.
  */
 const withGiven = (row: Row, args: readonly Member[], config: Row): Row => ({
   ...row,

@@ -48,7 +48,7 @@ export function failureDiagnostic(definition: ResourceDefinition, failure: Resou
 
 /**
  * Converts the error of a failed operation on a resource to a diagnostic.
- * @param what the result of the operation, as in `could not be created`
+ * @param what describes the failure, such as `could not be created`; it follows the resource type in the summary
  * @param secrets texts to mask, the longest text first
  */
 export function errorDiagnostic(
@@ -80,7 +80,7 @@ function atInput({ inputs }: ResourceDefinition, error: unknown): string[] {
 export const noticeDiagnostic = ({ name }: Pick<ResourceDefinition, "name">, { text }: Notice): Diagnostic =>
   warning(terraformTitle(name), text);
 
-/** Returns the attribute of an error, and the error's text in Terraform's terms. */
+/** Returns the attribute path of a resource error, and the error message in Terraform's terms. */
 function written({ inputs, outputs }: ResourceDefinition, error: ResourceError) {
   const text = error.textIn(terraformTerms);
   const [first = "", ...inside] = error.field ?? [];

@@ -53,7 +53,7 @@ export class TerraformResource {
 
   /**
    * Returns all failures in a configuration.
-   * @param ofModel the failures that the declarative model found
+   * @param ofModel the failures that the checks for all front ends found, in contrast to Terraform's own checks
    */
   #failures(config: Row, ofModel: readonly ResourceError[]): ResourceError[] {
     const faults = this.attributes.flatMap((attribute) => ownFaults(attribute, config));
@@ -96,8 +96,8 @@ export class TerraformResource {
   }
 
   /**
-   * Returns the values of a state's row in the declarative model, in canonical form. The row itself keeps the notation
-   * of the configuration.
+   * Converts a row of the state to the inputs and outputs that all front ends use, in canonical form. The row itself
+   * keeps the notation of the configuration.
    */
   valuesIn(row: Row): Record<string, unknown> {
     const values = this.#valuesOf(row, "input", "output");
@@ -109,7 +109,7 @@ export class TerraformResource {
     return { ...values, ...Object.fromEntries(inCanonicalForm) };
   }
 
-  /** Returns the declared values of a configuration, in the form that checks accept. */
+  /** Returns the inputs that a configuration declares, in the form that {@link ResourceLifecycle.check} accepts. */
   #declared(config: Row): Record<string, unknown> {
     return this.#valuesOf(config, "input", "instruction");
   }
@@ -151,8 +151,8 @@ export class TerraformResource {
 
   /**
    * Updates an object, or creates its successor if the plan replaces an object of a type with {@link
-   * ResourceDefinition.withReplaced}. Returns the row for the state. `left` is the error of a step that failed after
-   * the successor was created.
+   * ResourceDefinition.withReplaced}. Returns the row for the state. `left` is the error if the successor was created,
+   * but a later step failed.
    */
   async update(
     lifecycle: ResourceLifecycle,
@@ -211,7 +211,10 @@ export class TerraformResource {
     });
   }
 
-  /** Converts a state that another provider version wrote to the attributes, members and defaults of this version. */
+  /**
+   * Upgrades a state from another provider version: converts its attributes, nested properties and defaults to those of
+   * this version.
+   */
   upgraded(state: Row): Row {
     return this.#each((attribute) => {
       const { role, name, type } = attribute;
@@ -301,7 +304,7 @@ export class TerraformResource {
 /** Returns the id in a row of the state. */
 export const idIn = (row: Row): string => String(row.id);
 
-/** Returns a value of a configuration with defaults for its omitted members. */
+/** Returns a configured value in which omitted nested properties have their defaults. */
 function filled(type: Type, value: unknown, fallback: unknown): unknown {
   if (type.kind !== "object" || value === UNKNOWN || value === null || fallback === undefined) return value;
   const defaults = toTerraform(type, fallback) as Row;
@@ -312,7 +315,7 @@ function filled(type: Type, value: unknown, fallback: unknown): unknown {
   return Object.fromEntries(entries);
 }
 
-/** Returns the errors in an attribute that the declarative model does not detect. An unknown value has no errors. */
+/** Returns the errors in an attribute that only the Terraform provider checks for. An unknown value has no errors. */
 function ownFaults(attribute: Attribute, config: Row): ResourceFault[] {
   const { role, name, property } = attribute;
   const value = config[name] ?? UNKNOWN;

@@ -18,7 +18,7 @@ import {
 import { idIn, TerraformResource } from "./resource.ts";
 import { decodedRow, encoded, parsed, rowIn, type WireValue } from "./wireValues.ts";
 
-/** A call that concerns a resource, a data source or another item with a type name. */
+/** A call for one type of resource, data source or ephemeral resource. */
 export interface OfType {
   readonly typeName: string;
 }
@@ -28,7 +28,7 @@ export interface WithConfig extends OfType {
   readonly config?: WireValue;
 }
 
-/** A state in its stored form. */
+/** A state as Terraform stores it, which another provider version may have written. */
 export interface RawState {
   readonly json?: Uint8Array;
 }
@@ -249,7 +249,10 @@ export class ResourceCalls {
   }
 }
 
-/** Returns the name of the resource whose object is replaced. Undefined if the call does not replace an object. */
+/**
+ * Returns the name of the resource that the planned create replaces, from Terraform's private data. Undefined if the
+ * create is not a replacement.
+ */
 const replacedIn = (marked: Uint8Array | undefined): string | undefined =>
   marked?.length ? (parsed(marked) as { readonly replaces?: string }).replaces : undefined;
 
@@ -268,10 +271,10 @@ const upgraded = (resource: TerraformResource, raw: RawState | undefined): Row =
   resource.upgraded((raw?.json?.length ? parsed(raw.json) : {}) as Row);
 
 /**
- * The objects of one plan. This class detects two resources with one object, which would overwrite each other's
- * changes. Terraform passes no resource addresses to providers, so the objects' ids and keys are compared. Terraform
- * deletes and creates objects in any order, so this class also rejects a plan that deletes an object and declares the
- * same object in another resource.
+ * The objects of one plan. This class detects two resources that manage the same object and would overwrite each
+ * other's changes. Terraform passes no resource addresses to providers, so the objects' ids and keys are compared.
+ * Terraform deletes and creates objects in any order, so this class also rejects a plan that deletes an object and
+ * declares the same object in another resource.
  */
 class PlannedObjects {
   /** Types and ids of the objects that the plan keeps in the state. */
