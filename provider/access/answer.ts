@@ -15,9 +15,12 @@ import { type AccessExplanation, accessExplanation, explanationText } from "./ex
 import { type AccessInquiry, type AccessView, accessView, evaluatedLines, unknownLines } from "./inquiry.ts";
 
 export interface AccessAnswer {
-  /** Parts of the output text. Each part is created when the caller reads the part. */
+  /**
+   * The output text in chunks. Each chunk is generated when the caller reads it, so a large report is never in memory
+   * as a whole.
+   */
   readonly output: Iterable<string>;
-  /** Lines for the standard error, since CSV output cannot contain them. */
+  /** Remarks that `gatehouse access` prints to the standard error, since CSV output cannot contain them. */
   readonly remarks: readonly string[];
   readonly refused: boolean;
   readonly notEvaluated: boolean;
@@ -56,7 +59,7 @@ function explained(view: AccessView): Pick<AccessAnswer, "output" | "refused"> {
 /** The access that one rule gives one key. Every combination of a listed login, address and device is allowed. */
 type AccessRow = Omit<Grant, "login"> & { readonly logins: string[] };
 
-/** Generates the rows of the allowed access. Keeps only the rows of one key in memory. */
+/** Generates the rows of the access report. Keeps only the rows of one key in memory. */
 function* accessRows({ access, keys }: AccessView): Generator<AccessRow> {
   for (const key of keys) {
     const rows: AccessRow[] = [];
@@ -78,7 +81,7 @@ const isSame = (left: readonly string[], right: readonly string[]): boolean =>
 const TABLE_HEAD = ["KEY", "LOGIN", "FROM", "DEVICES", "BY RULE"] as const;
 /** Maximum width of a column, in characters. The table shows longer cells in full. */
 const COLUMN_MAX = 60;
-/** Maximum number of device uids in the cache of descriptions. */
+/** Maximum number of device uids in the cache of device set descriptions. */
 const HELD_MAX = 1_000_000;
 const EXCEPTIONS_MAX = 3;
 
@@ -134,8 +137,8 @@ function addressText(addresses: readonly string[], { inquiry, evaluated }: Acces
 }
 
 /**
- * Returns a function that describes a set of devices. The function caches descriptions, since many keys have the same
- * set.
+ * Returns a function that describes a set of devices. The function caches its descriptions, since many keys have access
+ * to the same set.
  */
 function summaries({ estate }: AccessView): (uids: readonly string[]) => string {
   const groups = new DeviceGroups(estate.policy.devices);
@@ -239,7 +242,7 @@ export interface AccessReport extends AccessAnswered {
   readonly grants: readonly AccessGrant[];
 }
 
-/** The reasons why one login is allowed or refused, as `gatehouse access --explain --json` prints them. */
+/** The output of `gatehouse access --explain --json`: the reasons why one login is allowed or refused. */
 export interface AccessExplanationReport extends AccessExplanation, AccessAnswered {}
 
 /** Generates an {@link AccessReport} as JSON, with one line for each element of `grants`. */

@@ -9,13 +9,13 @@ export interface Trait {
   readonly places: readonly number[];
 }
 
-/** Maximum number of items in a description. An item is a device name or a trait. */
+/** Maximum number of items in the description of a device set. An item is a device name or a trait. */
 const NAMES_MAX = 4;
-/** Minimum number of devices with a trait. Descriptions do not use a trait of fewer devices. */
+/** Minimum number of devices that must share a tag or a name prefix before a description uses it. */
 const TRAIT_MIN = 3;
 const TRAITS_MAX = 16;
 
-/** Describes sets of devices by tags and name prefixes that only devices of the set have. */
+/** Describes sets of devices by tags and name prefixes that no device outside the set has. */
 export class DeviceGroups {
   readonly #all: readonly AccessDevice[];
   readonly #places: ReadonlyMap<string, number>;
@@ -116,10 +116,10 @@ function tags(devices: readonly AccessDevice[]): Trait[] {
   return [...byTag].map(([text, all]) => ({ kind: "tag", text, places: all.map(({ place }) => place) }));
 }
 
-/** Matches the end of each part of a name: a separator, or the last character before a number. */
+/** Matches the end of each segment of a device name: a separator, or the last character before a number. */
 const PART_ENDS = /[-_.]|[^\d](?=\d)/gu;
 
-/** Returns the prefixes of device names that end with a whole part: `web-` and `web-eu-` for `web-eu-1`. */
+/** Returns the prefixes of device names that end at a segment boundary: `web-` and `web-eu-` for `web-eu-1`. */
 function prefixes(devices: readonly AccessDevice[]): Trait[] {
   const sorted = devices
     .map(({ name }, place) => ({ name, place }))
@@ -129,7 +129,7 @@ function prefixes(devices: readonly AccessDevice[]): Trait[] {
     for (const match of name.matchAll(PART_ENDS)) {
       const text = name.slice(0, match.index + match[0].length);
       if (found.has(text)) continue;
-      // In the sorted list, all names with this prefix are adjacent.
+      // The names are sorted, so all names with this prefix are adjacent.
       let [first, end] = [start, start + 1];
       while (sorted[first - 1]?.name.startsWith(text)) first -= 1;
       while (sorted[end]?.name.startsWith(text)) end += 1;

@@ -29,7 +29,9 @@ export interface AccessExplanation extends Omit<Explanation, "key" | "considered
   readonly key: AccessKey;
   readonly login: string;
   readonly address: string;
-  /** The parts of the login that the inquiry omits. The explanation uses default values for these parts. */
+  /**
+   * The login parameters that the inquiry omits: login name or address. The explanation uses default values for them.
+   */
   readonly assumed: readonly ("login" | "address")[];
   /** True if the key's pattern matches the login name. */
   readonly keyAdmitsLogin: boolean;
@@ -136,8 +138,8 @@ function aspects({ action, username, sourceIp, filter }: AccessRule): string {
 const mark = (admits: boolean) => (admits ? "admits" : "refuses");
 
 /**
- * The word with which an explanation states what an invalid pattern matches: `every` device, or `no` device. The same
- * words apply to login names and addresses.
+ * The quantifier with which an explanation describes an invalid pattern: the pattern matches `every` device or `no`
+ * device. Also used for login names and addresses.
  */
 type Quantifier = "every" | "no";
 
@@ -158,6 +160,9 @@ function filterText({ hostname, tags }: DeviceFilter, broken: Quantifier): strin
 const deviceText = ({ name, tags }: AccessDevice) =>
   tags.length > 0 ? `${name} (tagged ${tags.join(", ")})` : `${name} (without tags)`;
 
-/** Returns a pattern for the explanation. @param broken what the pattern matches if it is invalid: `no device` */
+/**
+ * Returns a pattern as an explanation shows it.
+ * @param broken what the pattern matches if it is invalid: `no device`
+ */
 const patternText = (pattern: string, broken: string): string =>
   patternOf(pattern) ? pattern : `${pattern} (invalid pattern: matches ${broken})`;

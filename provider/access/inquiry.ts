@@ -25,7 +25,7 @@ export interface AccessFlags {
 
 export type AccessFormat = "text" | "json" | "csv";
 
-/** The checked flags of `gatehouse access`. */
+/** The validated flags of `gatehouse access`. */
 export interface AccessInquiry {
   readonly devices: readonly string[];
   readonly keys: readonly string[];
@@ -192,7 +192,10 @@ function unknown(
   return new AccessInquiryError(flag, `${selector} matches none of the namespace's ${all}`, hint);
 }
 
-/** Returns the names that are most similar to a text, by common pairs of characters (Dice coefficient). */
+/**
+ * Returns the names that are most similar to a text. Measures the similarity by shared character pairs (Dice
+ * coefficient).
+ */
 function nearNames(text: string, names: Iterable<string>): string[] {
   const wanted = pairs(text);
   return [...new Set(names)]
@@ -256,7 +259,10 @@ export function accessView(estate: Estate, inquiry: AccessInquiry): AccessView {
   };
 }
 
-/** Lines that list the evaluated keys, devices, logins and addresses, and the interpretation of ambiguous selectors. */
+/**
+ * Returns the lines of a report that list the evaluated keys, devices, logins and addresses, and the interpretation of
+ * ambiguous selectors.
+ */
 export function evaluatedLines({ estate, inquiry, devices, keys, evaluated, notes }: AccessView): string[] {
   const { logins, addresses } = evaluated;
   const sources = `from patterns and ${counted(estate.seen.sessions, "recent session")}`;

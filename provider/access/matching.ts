@@ -27,7 +27,9 @@ export function globFits(glob: string, text: string): boolean {
   return wanted.slice(at).every((character) => character === "*");
 }
 
-/** Returns texts that match the glob: one with each `*` removed, and one with each `*` replaced by a character. */
+/**
+ * Returns sample texts that match the glob: one with each `*` removed, and one with each `*` replaced by a character.
+ */
 export function globSamples(glob: string): string[] {
   const filled = glob.replaceAll("?", "x");
   return [...new Set([filled.replaceAll("*", ""), filled.replaceAll("*", "x")])].filter(
@@ -40,14 +42,14 @@ const V6 = { version: ipaddr.IPv6, bits: 128 };
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** An address or a network of client addresses. */
+/** A single client address, or a network (CIDR) of client addresses. */
 export interface Network {
   readonly text: string;
   contains(address: string): boolean;
   /**
-   * Addresses whose evaluation shows whether a policy is restricted to the network: the first and last address of the
-   * network, and the adjacent addresses outside the network. For IPv4, the list also contains addresses that a pattern
-   * without anchors matches by mistake (`10\.1`: 110.1.0.0, 10.10.0.0).
+   * Addresses to evaluate in order to test whether a policy restricts access to the network: the first and last address
+   * of the network, and the adjacent addresses outside the network. For IPv4, the list also contains addresses that an
+   * unanchored pattern matches by mistake (`10\.1`: 110.1.0.0, 10.10.0.0).
    */
   readonly probes: readonly string[];
 }

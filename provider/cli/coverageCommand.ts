@@ -51,7 +51,8 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<Outcome> 
       const { coverageOf, ManagedObjects, readExceptions } = await import("../estate/coverage.ts");
       if (tenant === undefined) throw missingNamespace(await resourcesOf(stack, connection));
       io.stderr.write(`Namespace: ${service.text}\n`);
-      // The lists below report an unreadable namespace. For a missing one they are empty, which would count as 100 %.
+      // If the credential may not read the namespace, the lists below report this. If the namespace does not exist, the
+      // lists are empty, which would count as 100 % coverage. So a missing namespace is an error.
       if ((await connection.namespaces.find(tenant).catch(() => null)) === undefined) {
         throw new EngineError(
           "usage",
@@ -67,7 +68,7 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<Outcome> 
       return coverageOf(inventory, { service: connection.client.url, tenant }, managed, exceptions);
     });
     const isUnmanaged = result.unmanaged.some(({ exception }) => exception === undefined);
-    // Parts that could not be read may contain unmanaged objects.
+    // Lists that could not be read may contain unmanaged objects.
     const isBlocked = flags.failOnUnmanaged && (isUnmanaged || result.unknown.length > 0);
     return { result, text: () => textOf(io, result), exitCode: isBlocked ? BLOCKED : 0 };
   } finally {

@@ -174,8 +174,8 @@ async function stackDrift(running: Running, folder: string, flags: Flags): Promi
 }
 
 /**
- * Returns the resources of other stacks, the exceptions, and the file with the times when runs first found unmanaged
- * objects.
+ * Returns the managed resources of other stacks, the exceptions in access.ignore, and the file that records when
+ * `drift` first found each unmanaged object.
  */
 async function managedOrExcepted(
   io: Io,

@@ -1,7 +1,7 @@
 import { type HelpEnd, helpEnd } from "@gatehouse-access/sdk/errors";
 import type { Command } from "commander";
 
-/** Headings of the groups of commands in the help of `gatehouse`. */
+/** Headings of the command groups in the output of `gatehouse help`. */
 export type Group = "Apply a program:" | "Review access:" | "Operate a fleet:" | "Set up:";
 
 interface CommandHelp extends HelpEnd {

@@ -134,7 +134,10 @@ async function importing(io: Io, flags: Flags): Promise<Outcome> {
   return { text: () => next };
 }
 
-/** Creates the state, unless the flags disable this step. @returns the next steps for the user */
+/**
+ * Returns the next steps for the user after an import. For a Pulumi program, creates the state first, unless the flags
+ * disable this step.
+ */
 async function nextSteps(io: Io, flags: ImportFlags, { resources }: Program): Promise<string> {
   const { out, format, plugin, stack, adopt, state } = flags;
   if (format === "terraform") {
@@ -148,7 +151,7 @@ async function nextSteps(io: Io, flags: ImportFlags, { resources }: Program): Pr
   }
   if (adopt || state === "none") return `Next: gatehouse preview ${out} --stack ${stack} --create`;
   if (plugin) {
-    // `pulumi import` reads the resources from a JSON list.
+    // `pulumi import` reads the resources to import from a JSON list.
     const { jsonText } = await import("../import/literal.ts");
     await writeOutput(join(out, "import.json"), jsonText({ resources }, 1));
     return `Next, in ${out}, with the plugin (gatehouse pulumi install):

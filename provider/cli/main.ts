@@ -28,7 +28,7 @@ GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD are the credential
 GATEHOUSE_TENANT is the id of the namespace. Each variable also has a _FILE form.
 --stack <name> reads missing settings from the configuration of that stack.`;
 
-/** Names of commands and flags in other programs, with the corresponding names in `gatehouse`. */
+/** Names of commands and flags in similar tools, with the equivalent names in `gatehouse`. */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   plan: "preview",
   diff: "preview or drift",

@@ -27,10 +27,7 @@ export const BLOCKED = 2;
 export interface Outcome<R extends object = object> {
   readonly result?: R;
   readonly text?: () => string | Promise<string>;
-  /**
-   * Parts of a large output, which is printed instead of `result` and `text`. Each part is created when the part is
-   * printed.
-   */
+  /** A large output in chunks, printed instead of `result` and `text`. Each chunk is generated when it is printed. */
   readonly parts?: Iterable<string>;
   /** Exit code of the command. @default 0 */
   readonly exitCode?: number;

@@ -21,8 +21,8 @@ export async function readTerraform(io: Io, folder: string, file: string): Promi
   const { readTerraformPlan } = await import("../plan/terraform/readTerraformPlan.ts");
   const { isInPlan, isUrlAlone } = await import("../plan/terraform/providerUrls.ts");
   const { workspaceIn } = await import("../terraform/workspace.ts");
-  // If the folder does not exist, later steps would find neither policy tests nor access.ignore, and would continue.
-  // This check reports the wrong folder.
+  // If the folder does not exist, later steps would find neither policy tests nor access.ignore, and would continue
+  // without them. This check reports the missing folder.
   await readdir(folder).catch(fileError("plan_file", "read", folder));
   const isStdin = file === "-";
   const content = isStdin
@@ -36,7 +36,7 @@ export async function readTerraform(io: Io, folder: string, file: string): Promi
   });
 }
 
-/** The plan of `--terraform`, and the configuration of the connection: from the plan, or from the stack of `--stack`. */
+/** The plan of `--terraform`, and the connection settings: from the plan, or from the stack of `--stack`. */
 export async function planOrConfiguration(
   io: Io,
   folder: string,

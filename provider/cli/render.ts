@@ -104,7 +104,8 @@ export function progressLine(c: Colors, event: EngineEvent): string | undefined 
     return event.diagnostic.severity === "debug" ? undefined : diagnosticLine(c, event.diagnostic);
   }
   if (event.kind === "started" || event.op === "same") return undefined;
-  // The caller prints the number of read objects. One line for each read object would hide the differences.
+  // The caller prints the number of objects that were read. One line for each of these objects would hide the
+  // differences.
   if (event.op === "refresh" && event.error === undefined) return undefined;
   const time = c.dim(`(${(event.ms / 1000).toFixed(1)}s)`);
   return ` ${signedTitle(c, event)} ${time}${event.error === undefined ? "" : ` ${c.red("failed")}`}`;
@@ -132,8 +133,8 @@ export function resultText(c: Colors, result: Result): string {
 }
 
 /**
- * Returns true if the result shows a step. After a run, the result omits creations and deletions, which the progress
- * output has already shown.
+ * Returns true if the result lists a step. After a run, the result omits creations and deletions, since the progress
+ * output has already listed them.
  */
 function worthShowing(step: Step, planned: boolean): boolean {
   if (step.error !== undefined) return true;

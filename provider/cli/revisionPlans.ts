@@ -34,7 +34,7 @@ export interface RevisionPlans {
 }
 
 interface Side {
-  /** Title of the revision in messages: `the base revision main (0123456789)`. */
+  /** Name of the revision in messages: `the base revision main (0123456789)`. */
   readonly title: string;
   readonly folder: string;
   readonly stack: Stack;

@@ -51,7 +51,7 @@ const printerOf =
 
 const TENANT_KEY = "gatehouse:tenant";
 
-/** The service of a run, and the namespace of resources that do not set a namespace. */
+/** The service that a command connects to, and the namespace of resources that do not set a namespace. */
 export interface Service extends Home {
   readonly connection: Connection;
   /** Writes the namespace to the stack's configuration, for later runs. Resolves with a sentence to print. */
@@ -158,7 +158,7 @@ export function readerOptions({ stderr, env }: Io, folder: string, flags: StackF
 
 const isSet = (env: NodeJS.ProcessEnv, name: string) => Boolean(env[name] ?? env[`${name}_FILE`]);
 
-/** True if the environment has all settings, so that the stack's configuration is not needed. */
+/** True if the environment contains all settings, so that the stack's configuration need not be read. */
 const isComplete = (env: NodeJS.ProcessEnv) =>
   isSet(env, "GATEHOUSE_TENANT") &&
   ["GATEHOUSE_API_KEY", "GATEHOUSE_TOKEN", "GATEHOUSE_PASSWORD"].some((name) => isSet(env, name)) &&
@@ -177,8 +177,8 @@ async function configurationIfAny(stack: Stack): Promise<ReadonlyMap<string, str
 
 interface DeterminedHome extends Home {
   /**
-   * True if a setting selects the namespace. Later runs then use the same namespace, so the namespace need not be
-   * stored.
+   * True if a setting selects the namespace. Later runs then use the same namespace, so it need not be written to the
+   * stack's configuration.
    */
   readonly isConfigured: boolean;
   readonly reason: string;

@@ -44,7 +44,7 @@ export class KeptFile<T extends object> {
   }
 }
 
-/** The times at which runs of `drift` first found objects, RFC 3339 in UTC, by name of the object. */
+/** The time at which `drift` first found each object, by object name. RFC 3339 in UTC. */
 export type SeenTimes = Readonly<Record<string, string>>;
 
 /**

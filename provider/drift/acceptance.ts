@@ -24,7 +24,7 @@ export interface AcceptingProgram {
 const EXCEPTED_DAYS = 30;
 const DAY = 24 * 60 * 60_000;
 
-/** Returns the changes of a program that accept the drift, for users who want to keep the live objects. */
+/** Returns the changes to a program that accept the drift, for users who want to keep the live objects as they are. */
 export function acceptanceOf(
   drifted: readonly ShownStep[],
   unmanaged: readonly LiveObject[],
@@ -80,7 +80,7 @@ function changeLine(step: ShownStep, planned: Step | undefined, language: Format
     );
     const changed = new Set(fields.map(({ path }) => topOf(path)));
     const refused = check(definition, inputs).failures.filter(({ field }) => changed.has(String(field?.[0])));
-    // An empty list can be invalid because the resource would then declare no object. In this case, the user can remove
+    // A rejected empty list can mean that the resource no longer declares any object. In this case, the user can remove
     // the resource.
     const isEmptied = ({ field: [name = "", ...inside] = [] }: { readonly field?: FieldPath }) =>
       inside.length === 0 && Array.isArray(inputs[name]) && inputs[name].length === 0;
@@ -96,7 +96,7 @@ function changeLine(step: ShownStep, planned: Step | undefined, language: Format
 
 const assigned: Readonly<Record<Format, (field: string, value: unknown) => string>> = {
   typescript: (field, value) => `${field} = ${inline(value)}`,
-  // Every JSON value is a YAML value. Pulumi YAML reads `$$` as `$`.
+  // JSON is valid YAML, so the value is written as JSON. Pulumi YAML reads `$$` as `$`.
   yaml: (field, value) => `${field}: ${jsonLine(literalText(value))}`,
   terraform: (field, value) => `${field} = ${hcl(value)}`,
 };

@@ -14,8 +14,8 @@ export function changedFields({ type, fields }: Pick<ShownStep, "type" | "fields
 }
 
 /**
- * True if the only changed fields are the name or status of the device to which the resource belongs. A different
- * resource may declare this name and status.
+ * True if the only changed fields are the name or status of the resource's device. Another resource may declare this
+ * name and status.
  */
 export function isOnlyDevice(step: Pick<ShownStep, "type" | "fields">): boolean {
   const changed = changedFields(step);
@@ -36,6 +36,5 @@ export function withoutIgnored<S extends Pick<ShownStep, "fields">>(step: S, ign
 
 const DEVICE_FIELDS: ReadonlySet<string> = new Set(["deviceName", "deviceStatus"]);
 
-// States that earlier versions wrote do not contain the status of the device. The first read of the status is not
-// drift.
+// States from earlier versions do not contain the device status. The first read of this status is therefore not drift.
 const isOfDevice = ({ path, old }: FieldChange): boolean => DEVICE_FIELDS.has(path) && old !== undefined;

@@ -18,7 +18,7 @@ export interface NamespaceDrift {
   readonly plan: Plan;
   /** The steps of changed or deleted objects, in this and in other namespaces. */
   readonly drifted: readonly Drifted[];
-  /** The unmanaged objects of the namespace, except objects with an exception. */
+  /** The unmanaged objects of the namespace, without those that access.ignore excepts. */
   readonly unmanaged: readonly LiveObject[];
   /** The namespace of resources without a tenant; an empty string if there is no such namespace. */
   readonly home: string;
@@ -31,7 +31,7 @@ export interface DriftMeaning {
   readonly before: Access;
   /** Access in the live namespace. */
   readonly after: Access;
-  /** The effects of changed or deleted objects, as sentences by URN. */
+  /** The effect of each changed or deleted object on access, as sentences by the URN of its resource. */
   readonly ofResources: ReadonlyMap<string, readonly string[]>;
   readonly ofObjects: ReadonlyMap<LiveObject, readonly string[]>;
   readonly notEvaluated: readonly string[];
@@ -39,12 +39,12 @@ export interface DriftMeaning {
 }
 
 /**
- * Maximum number of rules, tags and members that are evaluated one by one. Each of these objects requires an evaluation
- * of the namespace.
+ * Maximum number of rules, tags and members whose effect on access is computed individually. Each of these objects
+ * requires a separate evaluation of the namespace.
  */
 const EACH_MAX = 20;
 
-/** Evaluates the effect of drift on access: of all drift together, and of each object. */
+/** Evaluates the effect of drift on access: the effect of all drift together, and the effect of each object. */
 export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
   const { estate, plan, drifted, unmanaged, home } = drift;
   const live = inOrder<NamespaceState>({ ...estate, notEvaluated: [], unknown: [] });

@@ -30,7 +30,7 @@ export interface DriftNotice {
   readonly findings: readonly string[];
   /** Number of findings that `findings` omits. */
   readonly more: number;
-  /** Parts that could not be evaluated and may contain more findings, such as `the namespace lab`. */
+  /** Checks that are incomplete and may hide more findings, such as `the namespace lab`. */
   readonly notEvaluated: readonly string[];
   /** The first findings that `--repair` reverted in this run, as sentences. */
   readonly repaired: readonly string[];
@@ -52,7 +52,7 @@ export interface NotedRun {
   readonly repaired?: DriftReport | undefined;
 }
 
-/** Data about the last message that `drift` stores for its next run. */
+/** Data about the last message. `drift` stores the data for its next run. */
 export type NoticeKept = Pick<DriftNotice, "fingerprint" | "at">;
 
 /** Maximum number of findings in a message, and maximum length of a finding in characters. */
@@ -124,7 +124,7 @@ const restText = (count: number): string => (count > 0 ? `\n… and ${count} mor
 
 const REST_MAX = restText(999_999).length;
 
-/** Lists the sentences that fit into `space` characters, and the number of omitted sentences. */
+/** Returns the first sentences that fit into `space` characters, and the number of omitted sentences. */
 function bulleted(title: string, sentences: readonly string[], more: number, space: number): string {
   if (sentences.length === 0) return "";
   let text = title;

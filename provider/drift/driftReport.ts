@@ -5,7 +5,7 @@ import type { MemberChange, ReviewedAccess } from "../review/report/review.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { DeclaringResource, TrailNote } from "./whoChanged.ts";
 
-/** Origin and effect of a finding. */
+/** The origin of a finding, and its effect on access. */
 export interface Known {
   /**
    * The resource that last declared the object. Programs send this resource with their requests. Omitted if unknown.
@@ -85,7 +85,7 @@ export interface DriftReport extends Result {
   readonly expiring: readonly ExpiringKey[];
   /** Changes that accept the drift. */
   readonly acceptance: Acceptance;
-  /** Parts that could not be evaluated and may have drifted, as sentences. */
+  /** Namespaces, lists and resources that could not be evaluated and may have drifted, as sentences. */
   readonly notEvaluated: readonly string[];
   /** Further notes, such as unknown facts and outdated exceptions, as sentences. */
   readonly notes: readonly string[];
@@ -105,7 +105,7 @@ export interface PrintedDrift extends Omit<DriftReport, "steps"> {
  */
 export type UnmanagedMode = "fail" | "warn" | "ignore";
 
-/** The unmanaged objects without an exception. */
+/** The unmanaged objects that access.ignore does not except. */
 export const openObjects = ({ unmanaged }: Pick<DriftReport, "unmanaged">): readonly ReportedObject[] =>
   unmanaged.filter(({ exception }) => exception === undefined);
 

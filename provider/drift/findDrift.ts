@@ -75,16 +75,16 @@ export interface FoundDrift {
   readonly report: DriftReport;
   /** The effects of drift by namespace. The stack's own namespace comes first. */
   readonly meanings: readonly DriftMeaning[];
-  /** The unmanaged objects, except objects with an exception. */
+  /** The unmanaged objects that access.ignore does not except. */
   readonly unmanaged: readonly LiveObject[];
   /**
-   * Parts that could not be evaluated, such as `objects of the kind PublicKey in fleet`. The report contains the
-   * reasons.
+   * Lists and resources that could not be evaluated, such as `objects of the kind PublicKey in fleet`. The report
+   * contains the reasons.
    */
   readonly notEvaluated: readonly string[];
 }
 
-/** Compares only state and live objects, for a program that uses no Gatehouse service. */
+/** Compares only the state with the live objects. Used for a program without resources on a Gatehouse service. */
 export async function stateDrift(
   stack: Stack,
   { targets, language }: Pick<DriftSearch, "targets" | "language">,
@@ -256,7 +256,7 @@ async function searchNamespace(search: NamespaceSearch, tenant: string) {
   const managing = [...search.own, ...search.others];
   return {
     ...{ tenant, meaning, unmanaged, owners },
-    /** The names of the drifted and unmanaged objects. */
+    /** Kind and id of each drifted or unmanaged object. */
     names,
     /** The last change of each drifted or unmanaged object; undefined without an audit trail. */
     changes: trail.changes,
@@ -276,7 +276,7 @@ async function searchNamespace(search: NamespaceSearch, tenant: string) {
   };
 }
 
-/** Returns the resources that last declared the objects of drifted resources, by id of the object. */
+/** Returns the resource that last declared each drifted object, by object id. */
 async function ownersOf(
   connection: Connection,
   tenant: string,
@@ -336,7 +336,10 @@ function knownOf(namespaces: readonly NamespaceFindings[], step: Drifted, seen: 
   };
 }
 
-/** Reports exceptions that match no object, and exceptions that have ended but still match an object. */
+/**
+ * Reports outdated exceptions in access.ignore: exceptions that match no object, and expired exceptions that still
+ * match an object.
+ */
 function exceptionNotes(
   exceptions: readonly Exception[],
   namespaces: readonly NamespaceFindings[],

@@ -15,7 +15,7 @@ export interface Repair<T> {
   readonly left: readonly { readonly item: T; readonly reason: string }[];
 }
 
-/** The identity and stack that run a repair. */
+/** The identity that runs a repair, and the stack whose drift it reverts. */
 export interface Repairer {
   readonly identity: Identity;
   readonly project: string;

@@ -8,7 +8,7 @@ import { packageVersion } from "../packageFile.ts";
  */
 const WEBHOOK_VARIABLE = "GATEHOUSE_NOTIFY_URL";
 
-/** Time limits of a connection, a response, and all attempts together, in milliseconds. */
+/** Time limits in milliseconds: to connect, to receive a response, and for all attempts together. */
 const [CONNECT, RESPONSE, DEADLINE] = [5_000, 10_000, 60_000];
 /** Maximum number of retries, and the first pause in milliseconds. Each further pause is twice as long. */
 const [REPEATS, PAUSE] = [4, 1_000];

@@ -28,7 +28,7 @@ export interface DeclaringResource {
   readonly resource: string;
 }
 
-/** Kind and id of an object. */
+/** Kind and id that identify an object. */
 export interface ObjectName {
   /** Name of the resource type, such as `PublicKey`. */
   readonly kind: string;
@@ -36,7 +36,10 @@ export interface ObjectName {
   readonly id: string;
 }
 
-/** The last changes of objects, according to the audit trail. `notes` reports missing entries, as sentences. */
+/**
+ * The last change of each object, according to the audit trail. `notes` reports audit trail entries that are missing,
+ * as sentences.
+ */
 export interface TrailChanges {
   /**
    * The last change of each object, by {@link nameText}. Undefined if the service has no audit trail, or the credential

@@ -28,7 +28,7 @@ export function ownResources(resources: readonly StateResource[], service: strin
   });
 }
 
-/** The objects that the resources of one or more states manage. */
+/** The set of objects that the resources in one or more states manage. */
 export class ManagedObjects {
   readonly #owners = new Map<string, string>();
 
@@ -165,7 +165,7 @@ export function share(
 /** The file in the project directory that lists exceptions for unmanaged objects. */
 export const EXCEPTIONS_FILE = "access.ignore";
 
-/** An exception: one object, or all objects of a kind, may be unmanaged until a date. */
+/** An exception in access.ignore: one object, or all objects of a kind, may be unmanaged until a date. */
 export interface Exception {
   readonly kind: string;
   /** Id of the object without the namespace, or e-mail address of a member; `*` for all objects of the kind. */

@@ -86,7 +86,7 @@ export interface Undeclarable {
 }
 
 /**
- * Separates objects that a program can declare from objects with values that the inputs of the resource type do not
+ * Splits objects into those that a program can declare, and those with values that the resource type's inputs do not
  * allow.
  */
 export function declarable(objects: readonly LiveObject[]) {

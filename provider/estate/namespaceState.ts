@@ -27,7 +27,7 @@ const SESSIONS_MAX = 500;
 
 export type Member = Namespace["members"][number];
 
-/** The part of a namespace that a plan can change: its live state, or its state after a plan. */
+/** The state of a namespace that a plan can change: the live state, or the state after a plan. */
 export interface NamespaceState {
   /** The accepted devices, the public keys and the firewall rules. */
   readonly policy: AccessPolicy;
@@ -36,8 +36,8 @@ export interface NamespaceState {
   /** API keys; undefined if the credential may not read the keys. */
   readonly apiKeys: readonly ApiKey[] | undefined;
   /**
-   * Parts of the namespace that could not be evaluated, as sentences. Because of these parts, the actual access may
-   * differ from the access according to {@link policy}.
+   * Lists and resources that could not be evaluated, as sentences. The actual access may differ from {@link policy}
+   * because of them.
    */
   readonly notEvaluated: readonly string[];
   /** Other facts that could not be determined, as sentences. */
@@ -53,7 +53,7 @@ export interface Estate extends NamespaceState {
   readonly name: string;
   /** All devices. The policy contains only accepted devices. */
   readonly devices: readonly Device[];
-  /** The number of the most recent sessions, and their login names and addresses. */
+  /** The login names and addresses of the most recent sessions, and the number of these sessions. */
   readonly seen: EvaluatedLogins & { readonly sessions: number };
 }
 
@@ -216,8 +216,8 @@ export const inOrder = <T extends NamespaceState>(state: T): T => ({
 });
 
 /**
- * The login names and addresses for which a namespace is evaluated: those in the policies and sessions of the
- * namespace, and those that the caller adds.
+ * The login names and addresses to evaluate in a namespace: those in its policies and sessions, and those that the
+ * caller adds.
  * @param policies the policies of the namespace before and after a change
  */
 export function evaluatedFor(

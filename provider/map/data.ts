@@ -27,7 +27,7 @@ export interface MapDevice {
   readonly state?: "new" | "removed";
 }
 
-/** Adjacent keys or devices of a list that the map shows as one node. */
+/** A group of adjacent keys or devices that the map shows as one node. */
 export interface MapGroup {
   readonly name: string;
   readonly from: number;
@@ -70,7 +70,10 @@ export interface AccessMapData {
   readonly people: readonly MapGroup[];
   /** All devices, grouped by tags. Large groups are split by the common part of the names. */
   readonly groups: readonly MapGroup[];
-  /** Sets of devices as first and last index of each range: `[0, 3, 7, 7]` contains the devices 0 to 3 and 7. */
+  /**
+   * Sets of devices. Each set contains the first and last index of each index range: `[0, 3, 7, 7]` contains the
+   * devices 0 to 3 and 7.
+   */
   readonly deviceSets: readonly (readonly number[])[];
   /** Sentences about rules and causes. Edges refer to a sentence by its index. */
   readonly texts: readonly string[];

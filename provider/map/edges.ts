@@ -48,14 +48,14 @@ export function edgesOf(
   return { edges, deviceSets: deviceSets.items, texts: texts.items };
 }
 
-/** Access that a key gains, loses or keeps with one login name and from one address. */
+/** The access of a key with one login name from one address that a change gives, removes or keeps. */
 interface EdgePart {
   readonly found: Omit<ComparedDevices, "places"> & { readonly devices: number };
   readonly login: string;
   readonly address: string;
 }
 
-/** Joins the parts of edges that differ only in login name or address. */
+/** Merges edge parts that differ only in login name or address into edges. */
 function merged(parts: readonly EdgePart[]) {
   const ofLogins = Map.groupBy(parts, ({ found, login }) => JSON.stringify([found, login]));
   const withAddresses = [...ofLogins.values()].flatMap(([first, ...more]) =>
@@ -68,7 +68,7 @@ function merged(parts: readonly EdgePart[]) {
   });
 }
 
-/** Returns the first and last index of each range: `[0, 3, 7, 7]` for 0 to 3, and 7. */
+/** Compresses indexes to ranges, each as first and last index: `[0, 3, 7, 7]` for 0 to 3, and 7. */
 function runsOf(indexes: number[]): readonly number[] {
   const runs: number[] = [];
   for (const index of indexes.sort((left, right) => left - right)) {
@@ -102,7 +102,7 @@ interface ComparedDevices {
   readonly places: readonly number[];
 }
 
-/** The decisions of one of two policies about one key, one login name and one address. */
+/** The decisions of one policy, before or after the change, about one key, login name and address. */
 interface Side {
   readonly key: AccessKey | undefined;
   readonly present: ReadonlySet<number>;
@@ -111,7 +111,7 @@ interface Side {
   readonly reach: DeviceSet | undefined;
 }
 
-/** Compares the devices that each of two policies allows for one key, one login name and one address. */
+/** Compares the devices that the policies before and after a change allow for one key, login name and address. */
 type Comparison = (
   was: AccessKey | undefined,
   is: AccessKey | undefined,

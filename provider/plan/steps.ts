@@ -12,9 +12,11 @@ export interface PlannedStep {
   readonly definition: ResourceDefinition;
   /** Title in sentences: `PublicKey "ana"`. */
   readonly title: string;
-  /** The current object of the resource in the namespace. */
+  /** Inputs and outputs of the resource before the step; undefined if the resource has no object in the namespace. */
   readonly before: ResourceValues | undefined;
-  /** The object of the resource in the namespace after the plan. */
+  /**
+   * Inputs and outputs of the resource after the step; undefined if the resource will have no object in the namespace.
+   */
   readonly after: ResourceValues | undefined;
 }
 
@@ -123,7 +125,7 @@ const tenantsIn = ({ before, after }: Step): string[] =>
     .flatMap((values) => [values?.outputs.tenant, values?.inputs.tenant])
     .flatMap((value) => tenantId.safeParse(value).data ?? []);
 
-/** Returns the title of a resource without a tenant, in a list; an empty list for other resources. */
+/** Returns a list with the title of the resource if the resource has no tenant, otherwise an empty list. */
 export function titleIfUnnamed(step: Step): string[] {
   const definition = definitionOf(step);
   if (!definition?.inputs.tenant) return [];

@@ -16,7 +16,7 @@ import { type QueriedAccess, queriedAccess, readNetworks, readQuery, within } fr
 import type { EvaluatedCases, PolicyCounterexample } from "./results.ts";
 import type { MatcherName } from "./written/running.ts";
 
-/** The result of a matcher, before `not` negates the result. */
+/** The result of a matcher. For an assertion with `.not`, the result is negated later. */
 interface Judgment {
   readonly holds: boolean;
   readonly message: string;
@@ -114,8 +114,8 @@ function accessOf(matcher: string, subject: unknown): Pick<Access, "policy" | "e
 const SHOWN_MAX = 5;
 
 /**
- * Returns the number of allowed cases, and examples. Examples that differ in key, login name or rule come before
- * examples that differ only in the device.
+ * Counts the logins that a query matches and the policy allows, and returns examples. Examples that differ in key,
+ * login name or rule come before examples that differ only in the device.
  */
 function allowedCases(queried: QueriedAccess) {
   const devices = new Map(queried.access.policy.devices.map((device) => [device.uid, device]));
@@ -143,7 +143,8 @@ function addressOf(grant: Grant, device: AccessDevice, { where }: QueriedAccess)
 }
 
 /**
- * Returns examples of refused logins for some keys, with the reason. Each login meets as many conditions as possible.
+ * Returns examples of refused logins for the first few keys, with the reason. For each key, prefers a login name and a
+ * device that the key allows.
  */
 function refusedExamples({ access: { policy, evaluated } }: QueriedAccess): PolicyCounterexample[] {
   const [address] = evaluated.addresses;
@@ -263,7 +264,7 @@ const none = (list: readonly unknown[], noun: string): string | undefined =>
 
 const named = (names: readonly string[]): string => firstOf(names, NAMED_MAX);
 
-/** Returns the name of an element for messages. */
+/** Returns a display name for a list element: its name, e-mail address or id. */
 function nameOf(item: unknown): string {
   const { name, email, id } = (typeof item === "object" ? (item ?? {}) : {}) as Record<string, unknown>;
   const own = [name, email, id].find((candidate) => typeof candidate === "string" && candidate !== "");

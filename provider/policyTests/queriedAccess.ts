@@ -4,7 +4,7 @@ import { z } from "zod";
 import { globFits, globSamples, type Network, parseNetwork } from "../access/matching.ts";
 import type { AccessQuery, DeviceQuery } from "./written/types.ts";
 
-/** A validated query of a matcher, with parsed networks. */
+/** A matcher's validated query, with parsed networks. */
 export interface ReadQuery extends Omit<AccessQuery, "from"> {
   readonly from: readonly Network[] | undefined;
 }
@@ -28,7 +28,7 @@ const schema = z.strictObject({
 });
 
 /**
- * Checks a query, since Node.js does not check the types of a policy file.
+ * Validates a matcher's query, since Node.js does not check the types of a policy file.
  * @throws TypeError with the invalid field
  */
 export function readQuery(matcher: string, query: unknown): ReadQuery {
@@ -55,17 +55,18 @@ function misuse(matcher: string, { issues }: z.ZodError): TypeError {
 /** Represents all IPv6 addresses that no rule mentions. The address belongs to the documentation network (RFC 3849). */
 const ANY_IPV6_ADDRESS = "2001:db8::1";
 
-/** The part of an access that a query matches. */
+/** The subset of the evaluated access that a matcher's query matches. */
 export interface QueriedAccess {
   /** The access of the matching keys to the matching devices, with matching login names and addresses only. */
   readonly access: Access;
   readonly where: ReadQuery["where"];
-  /** The parts of the query that match nothing: `key`, `device`, `address`. */
+  /** The query fields that match nothing: `key`, `device`, `address`. */
   readonly missing: readonly string[];
 }
 
 /**
- * Restricts an access to the part that a query matches. Also evaluates the login names and addresses of the query.
+ * Restricts the evaluated access to the keys, devices, login names and addresses that a query matches. Also evaluates
+ * the login names and addresses in the query.
  * @param networks networks whose addresses are also evaluated
  * @param fits returns true if an address matches the query
  */

@@ -39,7 +39,7 @@ export interface PolicyFailure {
   readonly line: number | undefined;
 }
 
-/** A warning that a passing test may check nothing. */
+/** A warning that a passing test may be vacuous, for example because a query matches no key. */
 export interface PolicyWarning {
   readonly assertion?: string;
   readonly message: string;

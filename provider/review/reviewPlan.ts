@@ -105,7 +105,7 @@ export async function reviewPlan(
 const UNTESTED =
   "the policy tests did not run, since the plan covers several namespaces or only new namespaces; set GATEHOUSE_TENANT to the id of the namespace to test";
 
-/** Kinds of problems that other lists of a review already contain: `missingPermissions` and `notEvaluated`. */
+/** Problem kinds that the review already reports in other lists: `missingPermissions` and `notEvaluated`. */
 const LISTED_ELSEWHERE: ReadonlySet<PlanProblem["about"]> = new Set(["permissions", "device"]);
 
 /** Returns the problems of a plan, except problems that the plan of the base revision also has. */

@@ -16,8 +16,8 @@ import { type Repository, requireInside, within } from "./repository.ts";
 const MODULES = "node_modules";
 
 /**
- * Returns the directories from the program's directory up to the root. Paths are relative to the root of the
- * repository. The path of the root is empty.
+ * Returns the program's directory and its parent directories up to the repository root, as paths relative to the root.
+ * The path of the root is an empty string.
  */
 function foldersUp(program: string): string[] {
   const parent = dirname(program);
@@ -25,9 +25,9 @@ function foldersUp(program: string): string[] {
 }
 
 /**
- * Links the packages that are installed in the working directory into a checkout. Packages of the repository itself
- * (workspaces) become links to the files of the checkout. Without these links, both revisions would run with the same
- * files of these packages.
+ * Links the packages that are installed in the working directory into a checkout of a revision. Workspace packages
+ * become links to the checkout's own files. Otherwise both revisions would use the workspace packages of the working
+ * directory.
  * @throws EngineError (`git`) if links of the revision point outside of the checkout
  */
 export function linkDependencies({ root: given, program }: Repository, checkout: string): void {

@@ -6,7 +6,7 @@ import { checkOut, type Repository, requireInside } from "./repository.ts";
 
 export interface RevisionProgram {
   readonly folder: string;
-  /** Reasons why the preview may differ from a preview at the time of the revision, as sentences. */
+  /** Reasons why this preview may differ from a preview that was run when the revision was current, as sentences. */
   readonly unknown: readonly string[];
 }
 

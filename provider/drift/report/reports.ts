@@ -108,7 +108,7 @@ export function summaryText(report: DriftReport): string {
 
 const FIELDS_MAX = 4;
 
-/** The style of plain sentences, without signs for changes and without policy tests. */
+/** The report style for plain sentences: without the signs that mark changes, and without policy tests. */
 export const SENTENCES: ReportStyle = { ...PLAIN, change: (_change, sentence) => sentence, test: () => [] };
 
 function driftSections(report: DriftReport, style: ReportStyle): Section[] {

@@ -1,4 +1,6 @@
-/** Distance in pixels that a link extends beyond the edge of the picture if its end is out of sight. */
+/**
+ * Distance in pixels that a link extends beyond the edge of the picture if the line at its end is scrolled out of view.
+ */
 const BEYOND = 28;
 /** Vertical offset of links in pixels, so that gained and lost links between the same lines do not overlap. */
 const APART: Readonly<Record<Change, number>> = { gained: -9, lost: 9, kept: 0 };

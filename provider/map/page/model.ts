@@ -7,7 +7,7 @@ type Side = "keys" | "devices";
 
 declare const d3: typeof import("d3-selection") & typeof import("d3-shape");
 
-/** The bit of each change, so that one number can contain several changes. */
+/** The bit flag of each kind of change. One number can combine several changes. */
 const BIT = { gained: 1, lost: 2, kept: 4 } as const;
 const CHANGES = ["gained", "lost", "kept"] as const;
 const SIGN: Readonly<Record<Change, string>> = { gained: "+", lost: "−", kept: "=" };

@@ -18,7 +18,7 @@ interface Row {
   readonly counts: Counts;
 }
 
-/** Returns, for each key or device of one side, the bits of all changes between this item and the other side. */
+/** Returns the combined change bits of each key, or of each device, depending on `side`. */
 function bitsOfAll(view: View, side: Side): Uint8Array {
   const bits = new Uint8Array(data[side].length);
   eachPair(view, (key, device, bit) => {
@@ -28,7 +28,7 @@ function bitsOfAll(view: View, side: Side): Uint8Array {
   return bits;
 }
 
-/** Visits each pair of a key and a device with access between them. */
+/** Calls `visit` for each pair of a key and a device with access between them. */
 function eachPair({ pairs }: View, visit: (key: number, device: number, bits: number) => void): void {
   const width = data.devices.length;
   for (const [place, bits] of pairs.entries())
@@ -132,7 +132,10 @@ function rowPlaces(side: Side, rows: readonly Row[]): Int32Array {
   return places;
 }
 
-/** Returns the change bits between the lines of both lists, as a table with one row for each line of the key list. */
+/**
+ * Returns the change bits for each pair of a line in the key list and a line in the device list, with one row for each
+ * line of the key list.
+ */
 function bitsBetween(view: View, keyRows: readonly Row[], deviceRows: readonly Row[]): Uint8Array {
   const [ofKey, ofDevice] = [rowPlaces("keys", keyRows), rowPlaces("devices", deviceRows)];
   const bits = new Uint8Array(keyRows.length * deviceRows.length);

@@ -82,7 +82,10 @@ export interface Contradiction {
 /** Maximum number of pairs of rules that are compared. The comparison of one pair takes up to one millisecond. */
 const PAIRS_MAX = 10_000;
 
-/** Finds contradictions of rules that a plan creates or changes. The rule that was created last decides. */
+/**
+ * Finds pairs of contradictory rules among the rules that a plan creates or changes. In such a pair, the rule that was
+ * created last decides.
+ */
 export function contradictions({ rules, estate, devices }: Draft): Contradiction[] {
   const known = new Map(estate.policy.rules.map((rule) => [rule.id, rule]));
   const active = [...rules.values()].filter((rule) => rule.active);

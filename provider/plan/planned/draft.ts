@@ -3,18 +3,22 @@ import type { AccessKey, AccessPolicy, AccessRule } from "@gatehouse-access/sdk/
 import { acceptedDevices, type Estate, type Member } from "../../estate/namespaceState.ts";
 import { type ApiKey, apiKeyIdentity, type Device, deviceKey, devicesByKey } from "../../service/listings.ts";
 
-/** An API key after the plan. */
+/** An API key in the predicted namespace after a plan. */
 export interface PlannedApiKey extends Omit<ApiKey, "role"> {
   /** Role of the key; undefined if the key gets the role of its creator and this role is unknown. */
   readonly role: Role | undefined;
 }
 
-/** Thrown if the result of a step is unknown. Reports show the message after the title of the resource. */
+/**
+ * Thrown if the result of a planned step cannot be predicted. Reports show the message after the title of the resource.
+ */
 export class UnpredictableError extends Error {
   override readonly name = "UnpredictableError";
 }
 
-/** A namespace to which the steps of a plan are applied one by one. */
+/**
+ * A copy of a namespace to which the steps of a plan are applied one by one, to predict the namespace after the plan.
+ */
 export class Draft {
   readonly estate: Estate;
   /** Time at which the plan is applied. */
@@ -31,7 +35,7 @@ export class Draft {
   readonly apiKeys: Map<string, PlannedApiKey> | undefined;
   readonly #devices: Map<string, Device>;
   readonly #live: ReadonlyMap<string, Device>;
-  /** A cache of {@link devices}, by the keys that selectors match. Undefined after a change of a name or status. */
+  /** A cache of {@link devices} by selector key. Undefined after a device's name or status changes. */
   #planned: ReadonlyMap<string, Device> | undefined;
 
   /** All devices, by uid. {@link changeDevice} and {@link removeDevice} change this map. */

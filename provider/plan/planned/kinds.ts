@@ -16,7 +16,10 @@ import { apiKeyIdentity, macOf } from "../../service/listings.ts";
 import { isHidden, type PlannedStep } from "../steps.ts";
 import { type Draft, UnpredictableError } from "./draft.ts";
 
-/** Applies the steps of one kind of resource to a draft. All functions may throw {@link UnpredictableError}. */
+/**
+ * Applies the planned steps of one resource type to a {@link Draft}. All functions may throw {@link
+ * UnpredictableError}.
+ */
 export interface Kind {
   /** Names of the inputs that must be known to predict the object. */
   readonly decisive: readonly string[];
@@ -45,13 +48,13 @@ function inputsOf<I extends ResourceDefinition["inputs"]>(
   return canonicalInputs(definition.inputs, inputs) as InputValues<I>;
 }
 
-/** Returns an output of the state if the output is a string, otherwise an empty string. */
+/** Returns an output from a resource's values if it is a string, otherwise an empty string. */
 function outputOf({ outputs }: ResourceValues, name: string): string {
   const value = outputs[name];
   return typeof value === "string" ? value : "";
 }
 
-/** Returns the object with an id. @throws UnpredictableError if the object no longer exists */
+/** Returns the object with this id from a map of objects. @throws UnpredictableError if the object no longer exists */
 function existing<T>(objects: ReadonlyMap<string, T>, id: string): T {
   const object = objects.get(id);
   if (!object) throw new UnpredictableError("its object no longer exists; refresh the state and plan again");
@@ -197,8 +200,8 @@ function adopted({ estate }: Draft, after: ResourceValues): string | undefined {
 }
 
 /**
- * Returns an unused id for a new rule. The name of the resource is not sufficient, since resources with different
- * parents may have the same name.
+ * Returns an unused placeholder id for a new rule. The resource name alone is not unique, since resources with
+ * different parents may have the same name.
  */
 function newId(rules: Draft["rules"], name: string, count = 1): string {
   const id = count === 1 ? `${name} (new)` : `${name} (new, ${count})`;
@@ -222,7 +225,7 @@ const ruleKind: Kind = {
 
 const DAY_MS = 86_400_000;
 
-/** Validity of an invitation in milliseconds (rules section 5). */
+/** Validity period of an invitation in milliseconds (rules section 5). */
 const INVITATION_MS = 7 * DAY_MS;
 
 const userOf = ({ members }: Draft, email: string) =>
@@ -315,7 +318,10 @@ export function apiKeyNameToday({ estate }: Draft, before: ResourceValues): stri
   return estate.apiKeys?.find((key) => apiKeyIdentity(key) === own)?.name ?? outputOf(before, "name");
 }
 
-/** All kinds by name, in the order of their steps: tags and names come first, since other resources refer to them. */
+/**
+ * All kinds by name, in the order in which their steps are applied: tags and device names come first, since other
+ * resources refer to them.
+ */
 export const kinds: ReadonlyMap<string, Kind> = new Map([
   // A Tag resource neither creates nor deletes an object. `renameTags` applies the updates of Tag resources.
   ["Tag", { decisive: ["name"] }],

@@ -207,8 +207,8 @@ const removesObject = (planned: PlannedStep) => losesObject(planned.step) && !le
 const createsObject = ({ step: { op } }: PlannedStep) => op === "create" || op === "replace";
 
 /**
- * Records the object that a resource will have. Returns false if the object is unpredictable; the resource then keeps
- * its current object.
+ * Records the object that a resource will manage. Returns false if this object cannot be predicted; the resource then
+ * keeps its current object.
  */
 function declare(work: Work, planned: PlannedStep): boolean {
   const { draft, claims, declared } = work;
@@ -235,7 +235,7 @@ function attempt({ notEvaluated }: Work, { title, before }: PlannedStep, work: (
 }
 
 /**
- * The id of the object that a resource will have, with the tenant; undefined if the object does not exist yet.
+ * The id of the object that a resource will manage, with the tenant; undefined if the object does not exist yet.
  * @throws UnpredictableError if the id is unknown
  */
 function idOf(draft: Draft, planned: PlannedStep): string | undefined {

@@ -47,7 +47,7 @@ const reviewedContent = z.strictObject({
   namespaces: z.record(z.string(), namespace),
 });
 
-/** The facts that must be unchanged when `up --plan` applies a reviewed plan. */
+/** The content of a plan file: the facts that must be unchanged when `up --plan` applies the reviewed plan. */
 export type ReviewedContent = z.output<typeof reviewedContent>;
 export type ReviewedStep = z.output<typeof step>;
 export type ReviewedObject = z.output<typeof object>;

@@ -5,8 +5,8 @@ import { EngineError } from "../../engine/index.ts";
 const values = z.record(z.string(), z.unknown());
 
 /**
- * Marks of sensitive values: `true` if a whole value is sensitive, otherwise an object or a list with marks for the
- * fields or items.
+ * Sensitivity marks of a value, as a plan contains them: `true` if the whole value is sensitive, otherwise an object or
+ * a list with the marks of its fields or items.
  */
 const mask = z.unknown().optional();
 
@@ -48,7 +48,7 @@ const configuredResource = z.looseObject({
   expressions: values.default({}),
 });
 
-/** A resource of the configuration. */
+/** A resource block of the configuration. */
 export type ConfiguredResource = z.output<typeof configuredResource>;
 
 const moduleConfiguration = z.looseObject({
@@ -119,7 +119,10 @@ const planJson = z.looseObject({
 /** A plan of Terraform or OpenTofu as JSON. */
 export type PlanJson = z.output<typeof planJson>;
 
-/** Other JSON output of Terraform and OpenTofu, recognized by a member that plans do not have. */
+/**
+ * JSON output of Terraform and OpenTofu that is not a plan. Each kind is recognized by a top-level property that plans
+ * do not have.
+ */
 const OTHER_OUTPUTS = [
   { member: "values", what: "a state" },
   { member: "provider_schemas", what: "the schemas of providers" },

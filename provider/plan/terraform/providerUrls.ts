@@ -38,7 +38,10 @@ export function isInPlan(folder: string, variable: string): boolean {
 const HCL = /^[^.].*\.(?:tf|tofu)$/;
 const JSON_FILES = /^[^.].*\.(?:tf|tofu)\.json$/;
 
-/** The contents of the files with matching names. Terraform and OpenTofu ignore files that begin with a dot. */
+/**
+ * Returns the contents of the configuration files whose names match a pattern. Terraform and OpenTofu ignore files that
+ * begin with a dot.
+ */
 function configurationFiles(folder: string, name: RegExp): string[] {
   try {
     return readdirSync(folder)
@@ -51,7 +54,8 @@ function configurationFiles(folder: string, name: RegExp): string[] {
 }
 
 /**
- * Returns the value of `ephemeral` in each declaration of a variable in a JSON file; an empty list for invalid JSON.
+ * Returns the value of `ephemeral` in each declaration of a variable in a `.tf.json` file; an empty list for invalid
+ * JSON.
  */
 function ephemeralInJson(text: string, variable: string): unknown[] {
   let json: unknown;
@@ -71,13 +75,15 @@ function ephemeralInJson(text: string, variable: string): unknown[] {
 }
 
 interface Block {
-  /** The text before the brace: `provider "gatehouse"`. */
+  /** The block header, which is the text before the brace: `provider "gatehouse"`. */
   readonly head: string;
   /** The expressions of the block's attributes, by name. */
   readonly given: ReadonlyMap<string, string>;
 }
 
-/** The label of a block of this type; undefined for a block of another type. */
+/**
+ * Returns the label of a block header, such as `gatehouse` for `provider "gatehouse"`; undefined for other block types.
+ */
 function labelOf(head: string, type: string): string | undefined {
   const [, quoted, plain] = new RegExp(`^${type}(?:\\s*"([\\w-]+)"|\\s+([\\w-]+))$`).exec(head) ?? [];
   return quoted ?? plain;
@@ -114,14 +120,12 @@ function blocksOf(text: string): Block[] {
   return blocks;
 }
 
-/** Tokens of HCL in code, in a quoted text, and in a heredoc. */
+/** Token patterns for HCL code, for the inside of a quoted string, and for the inside of a heredoc. */
 const CODE = /#[^\n]*|\/\/[^\n]*|\/\*|<<-?[\w-]+[ \t\r]*\n|./sy;
 const QUOTED = /\\.|\$\$\{|%%\{|[$%]\{|./sy;
 const HEREDOC = /\$\$\{|%%\{|[$%]\{|./sy;
 
-/**
- * Replaces comments and heredocs of an HCL text by spaces. Quoted texts keep only letters, digits, `_` and `-`.
- */
+/** Replaces comments and heredocs in HCL source with spaces. Quoted strings keep only letters, digits, `_` and `-`. */
 function codeOf(text: string): string {
   const shown: string[] = [];
   /** The open delimiters: `"`, the end marker of a heredoc, and `{` inside a quoted text or a heredoc. */
@@ -156,7 +160,7 @@ function codeOf(text: string): string {
   return shown.join("");
 }
 
-/** Returns the index of a part in a text; the length of the text if the text does not contain the part. */
+/** Like `String.indexOf`, but returns the length of the text if the substring does not occur. */
 function indexOf(text: string, part: string, from: number): number {
   const index = text.indexOf(part, from);
   return index < 0 ? text.length : index;

@@ -39,7 +39,7 @@ export interface TerraformPlan {
    * The `provider` argument with which resources get {@link settings}; omitted if the default block has these settings.
    */
   readonly provider?: string;
-  /** Parts of the plan that cannot be evaluated, as sentences. */
+  /** Resources and settings of the plan that cannot be evaluated, as sentences. */
   readonly notEvaluated: readonly string[];
   /** Summarizes the changes of all providers, for a comparison with another plan. */
   readonly work: () => PlannedWork;

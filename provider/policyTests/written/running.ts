@@ -30,10 +30,10 @@ export interface CalledMatcher {
   readonly stack: string;
 }
 
-/** The function that receives the declared tests of the file that is being loaded. */
+/** Holds the function that registers each test that the policy file declares while the file is being loaded. */
 export const loading: { declare: ((test: DeclaredTest) => void) | undefined } = { declare: undefined };
 
-/** Stores the function that evaluates each matcher that the running test calls. */
+/** Holds the callback that evaluates the matchers which the running test calls. */
 export const running = new AsyncLocalStorage<(called: CalledMatcher) => void>();
 
 /** Returns the call stack, starting with the caller of a function. */

@@ -66,7 +66,7 @@ export interface AccessQuery {
   readonly where?: (decision: Decision) => boolean;
 }
 
-/** Matchers, and their negations in `not`. */
+/** The matchers of an `expect` call, and in `not` their negations. */
 export type Expectation<Matchers> = Matchers & {
   /** The negated matchers: `expect(access).not.toAllow(…)`. */
   readonly not: Matchers;

@@ -8,7 +8,7 @@ const NAMED_MAX = 5;
 /** The fields of a member that lockout checks need. */
 export type Seat = Pick<Member, "id" | "email" | "role" | "status">;
 
-/** Devices with a tag or a name that must stay reachable. */
+/** A group of devices, selected by tag or name, that must stay reachable. */
 export interface ProtectedGroup {
   /** The argument of `--protect` that selects the group. */
   readonly label: string;

@@ -24,7 +24,7 @@ import { deviceKey, isUnreadable, macOf, type Namespace } from "../../service/li
 import { isNewer } from "../../service/release.ts";
 import { byText, byTexts, counted } from "../../words.ts";
 
-/** A reason why a part of a plan cannot be applied, or would have an effect that differs from the declarations. */
+/** A reason why a planned change cannot be applied, or why its result would differ from the declarations. */
 export interface PlanProblem {
   readonly about: "namespace" | "permissions" | "quota" | "device" | "tag" | "existing" | "order";
   /** A sentence with the resources, the problem and a remedy. */

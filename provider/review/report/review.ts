@@ -95,7 +95,7 @@ export interface NamespaceReview {
   readonly coverage: Coverage;
   /** Results of the policy tests; empty for namespaces that the tests do not check. */
   readonly tests: readonly PolicyTestResult[];
-  /** Parts that could not be evaluated, as sentences. Such parts block the change. */
+  /** Objects, lists and steps that could not be evaluated, as sentences. They block the change. */
   readonly notEvaluated: readonly string[];
   /** Other facts that could not be determined, as sentences. Such facts do not block the change. */
   readonly unknown: readonly string[];

@@ -145,7 +145,10 @@ export function objections(review: Review, allowed: Allowed): string[] {
   ];
 }
 
-/** Returns blocking findings, each with the flag that allows the finding; an empty list if this flag is set. */
+/**
+ * Returns the findings that block unless a flag allows them; an empty list if this flag is set. Each sentence ends with
+ * the name of the flag.
+ */
 const unless = (isAllowed: boolean, flag: string, sentences: readonly string[]): string[] =>
   isAllowed ? [] : sentences.map((sentence) => `${sentence} (allow with ${flag})`);
 
@@ -258,7 +261,7 @@ function revisionInWords({ name, commit }: Revision, style: Style): string {
 export const revisionsInWords = ({ base, head }: Revisions, style: Style): string =>
   `${revisionInWords(base, style)} to ${revisionInWords(head, style)}`;
 
-/** States the compared revisions of a review, and the differences that the review omits. */
+/** Lists the revisions that a review compares, and the differences that the review omits. */
 export const revisionsSentence = (revisions: Revisions, style: Style): string =>
   `Changes from ${revisionsInWords(revisions, style)}${
     revisions.head.commit === null ? ", including uncommitted changes" : ""
