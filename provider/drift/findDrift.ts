@@ -84,7 +84,7 @@ export interface FoundDrift {
   readonly notEvaluated: readonly string[];
 }
 
-/** Compares only the state with the live objects. Used for a program without resources on a Gatehouse service. */
+/** Compares only the state with the live objects. Used for a stack without the address of a Gatehouse service. */
 export async function stateDrift(
   stack: Stack,
   { targets, language }: Pick<DriftSearch, "targets" | "language">,

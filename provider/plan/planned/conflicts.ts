@@ -83,8 +83,8 @@ export interface Contradiction {
 const PAIRS_MAX = 10_000;
 
 /**
- * Finds pairs of contradictory rules among the rules that a plan creates or changes. In such a pair, the rule that was
- * created last decides.
+ * Finds pairs of contradictory rules in which the plan creates or changes at least one rule. In such a pair, the rule
+ * that was created last decides.
  */
 export function contradictions({ rules, estate, devices }: Draft): Contradiction[] {
   const known = new Map(estate.policy.rules.map((rule) => [rule.id, rule]));
