@@ -143,8 +143,8 @@ export const listed = (titles: readonly string[]): string =>
 /**
  * Returns a plan without the resources of other services, since provider instances of one program may use several
  * services. For a resource that moves between services, only the step on the service at `url` remains. Resources
- * without a tenant get the namespace of their provider instance. `notEvaluated` lists omitted changes, and `unknown` lists
- * omitted unchanged resources, as sentences.
+ * without a tenant get the namespace of their provider instance. `notEvaluated` lists omitted changes, and `unknown`
+ * lists omitted unchanged resources, as sentences.
  * @param plan a preview with values
  * @param url address of the service
  */
