@@ -40,7 +40,7 @@ interface Enrolled {
  */
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 30_000;
-/** HTTP statuses with which services that do not support challenges reject the request for a challenge. */
+/** HTTP statuses with which a service that does not support challenges responds to a challenge request. */
 const WITHOUT_CHALLENGES: ReadonlySet<number> = new Set([401, 403, 404, 405]);
 /**
  * Interval between reports of the device, in milliseconds. A random part is added to each interval, so that the devices
@@ -153,8 +153,8 @@ export class Agent {
   }
 
   /**
-   * Returns a proof of the device's private key; undefined if the service does not support challenges, such as services
-   * of version 0.19.
+   * Returns a proof that this agent has the device's private key: a challenge from the service and its signature.
+   * Returns undefined if the service does not support challenges, such as services of version 0.19.
    */
   async #proof(client: Client): Promise<{ challenge: string; signature: string } | undefined> {
     const { tenant, key } = this.#options;

@@ -46,13 +46,13 @@ const ACCEPTED = new Set(["INT", "TERM", "KILL", "HUP", "QUIT", "USR1", "USR2"])
 const REPORTED = new Set("ABRT ALRM FPE HUP ILL INT KILL PIPE QUIT SEGV TERM USR1 USR2".split(" "));
 /** Maximum number of columns or rows of a terminal. */
 const SIZE_MAX = 65_535;
-/** Exit status for the client if the agent cannot start the program. */
+/** Exit status that the client receives if the agent cannot start the program. */
 const FAILED = 126;
 
 const mayBeSet = (variable: string): boolean =>
   VARIABLES.some((name) => (name.endsWith("*") ? variable.startsWith(name.slice(0, -1)) : variable === name));
 
-/** Returns a size that a terminal can have. Clients send 0 for an unknown size. */
+/** Returns a valid terminal size. Replaces 0, which clients send for an unknown size, by 80 columns or 24 rows. */
 const sizeOf = ({ cols, rows }: { readonly cols: number; readonly rows: number }) => ({
   cols: Math.min(cols || 80, SIZE_MAX),
   rows: Math.min(rows || 24, SIZE_MAX),
@@ -75,7 +75,7 @@ export function serveChannels(loggedIn: LoggedIn, options: ChannelOptions): void
       channel.hangUp();
     });
   });
-  // If the connection fails, the library emits no event for its channels, so this handler ends their programs.
+  // If the connection fails, the SSH library emits no events for its channels, so this handler ends their programs.
   client.on("close", () => {
     for (const channel of channels) channel.hangUp();
   });
@@ -115,7 +115,8 @@ class SessionChannel {
   }
 
   #takeRequests(session: Session): void {
-    // By default, the library refuses all requests after the end of the client's input, including signals.
+    // By default, the SSH library rejects all requests after the client's EOF, including signals. This handler makes
+    // the library accept them.
     session.on("eof", () => {
       (session as { _ending?: boolean })._ending = false;
     });

@@ -31,15 +31,15 @@ export interface LoginChecks {
   served(login: string): boolean;
   passwordFits(password: string): Promise<boolean>;
   /**
-   * Returns the pinned key for logins by the service, in SSH's wire format. Undefined if the service announces no key:
-   * such a service uses a new key for each login.
+   * Returns the pinned public key with which the service logs in to this device, in SSH's wire format. Undefined if the
+   * service announces no key: such a service uses a new key for each login.
    */
   serviceKey(): Buffer | undefined;
-  /** Returns the device's name in the service. */
+  /** Returns the name under which the device is enrolled at the service. */
   device(): string;
   /**
-   * Requests a signature from the service, which signs a text with the private key that has the fingerprint. Returns
-   * the signature in base64.
+   * Requests a signature of `data` from the service. The service signs with the private key whose fingerprint is given.
+   * Returns the signature in base64.
    */
   sign(fingerprint: string, data: string): Promise<string>;
 }
@@ -78,7 +78,7 @@ export class SshServer {
       this.#open.delete(stream);
       if (this.#bySession.get(session) === stream) this.#bySession.delete(session);
     });
-    // The library accepts any duplex stream, but its type requires a TCP socket.
+    // `injectSocket` accepts any duplex stream, but its declared parameter type is a TCP socket.
     this.#server.injectSocket(stream as Parameters<Server["injectSocket"]>[0]);
   }
 
@@ -136,15 +136,15 @@ export class SshServer {
   }
 
   /**
-   * Returns true if the client's key belongs to the service: the service can sign with the private key. The agent then
-   * accepts the login, since only the service can decide which logins are allowed.
+   * Returns true if the client's key belongs to the service, that is, if the service can sign with the private key. The
+   * agent then accepts the login, since the service alone decides which logins are allowed.
    */
   async #isServiceKey({ key, signature, blob, hashAlgo, username }: PublicKeyAuthContext): Promise<boolean> {
     const parsed = ssh2.utils.parseKey(key.data);
     if (parsed instanceof Error || parsed.type !== "ssh-rsa") return false;
     const pinned = this.#checks.serviceKey();
     if (pinned !== undefined && !pinned.equals(key.data)) return false;
-    // Without a signature, the client only queries whether the key is acceptable.
+    // A request without a signature only queries whether the server would accept the key (RFC 4252, section 7).
     if (signature === undefined || blob === undefined) return true;
     if (hashAlgo !== "sha256" && hashAlgo !== "sha512") return false;
     if (parsed.verify(blob, signature, hashAlgo) !== true) return false;

@@ -121,7 +121,7 @@ export function deviceKey(folder: string): DeviceKey {
       .export({ type: "pkcs1", format: "pem" })
       .toString();
   } catch (cause) {
-    // OpenSSL's error text contains no remedy, so the message omits the text.
+    // The message does not quote OpenSSL's error, since that error contains no remedy.
     throw new Error(
       `The file ${file} is not a private key in PEM form. Restore it, or delete it to enroll a new device.`,
       {

@@ -33,9 +33,7 @@ export interface Ending {
   readonly signal: string | undefined;
 }
 
-/**
- * A function that is called at the end of a program. `passed` resolves when all output has been passed to the client.
- */
+/** A callback for the end of a program. `passed` resolves when the agent has passed all output to the client. */
 export type Ended = (ending: Ending, passed: Promise<unknown>) => void;
 
 /** A program that runs for a client, in a separate process group. */
@@ -93,8 +91,8 @@ class ProcessGroup implements Omit<Program, "resize"> {
   }
 
   /**
-   * Call this method when the first process of the group has ended. After `hangUp`, the timer still kills the other
-   * processes of the group. Otherwise, signals have no effect from now on.
+   * Call this method when the group's first process has ended. After `hangUp`, the SIGKILL timer keeps running as long
+   * as other processes of the group are alive. Otherwise, this object sends no more signals to the group.
    */
   end(): void {
     if (this.#timer && exists(-this.#id)) return;
@@ -150,7 +148,7 @@ export function runPlainly(
   };
 }
 
-/** Members of the library's terminal object that are missing in the library's public type. */
+/** Fields of the pseudo-terminal library's terminal object that its public type does not declare. */
 interface TerminalInside {
   /** The controlling end of the terminal, as a stream that reports when it accepts more data. */
   readonly _socket: Duplex;
@@ -200,7 +198,7 @@ export function runInTerminal(
     rows,
     cwd: folder,
     env: { ...environment, TERM: term },
-    // Without an encoding, the library delivers the output as bytes.
+    // With `null`, the library delivers the output as bytes instead of strings.
     encoding: null,
   });
   const inside = run as unknown as TerminalInside;
@@ -219,8 +217,8 @@ export function runInTerminal(
     channel.resume();
   };
   run.onData((output: unknown) => {
-    // The library drops unread output soon after the program's end. So the agent reads the remaining output immediately
-    // after the end, even if the client is slow.
+    // Soon after the program ends, the pseudo-terminal library discards output that was not read. So the agent reads
+    // the remaining output immediately after the end, even if the client is slow.
     if (channel.write(output as Buffer) || !exists(run.pid)) return;
     run.pause();
     clearInterval(check);
@@ -256,8 +254,8 @@ export function runInTerminal(
 }
 
 /**
- * Fields in which the library keeps a write that waits for the client's window. The library does not clear these fields
- * after the write.
+ * Fields in which the SSH library stores a write that waits for space in the client's window. The library does not
+ * clear these fields after the write.
  */
 interface PendingWrite {
   _chunk?: unknown;
@@ -288,6 +286,6 @@ export async function passOutput(channel: ServerChannel, stdout: Readable, stder
       await last;
     }
   };
-  // After a hang-up, reading the output fails. This error is ignored.
+  // `allSettled` ignores the errors of both pipes, since reading the output fails after SIGHUP.
   await Promise.allSettled([pass(stdout, channel), pass(stderr, channel.stderr)]);
 }

@@ -10,8 +10,8 @@ const fingerprintOf = (key: string): string =>
   `SHA256:${createHash("sha256").update(key, "base64").digest("base64").replace(/=+$/, "")}`;
 
 /**
- * Pins the public key for logins by the service at the first enrollment. An attacker who later intercepts the
- * connection to the service cannot log in with another key.
+ * Stores ("pins") the service's public key for logins at the first enrollment. An attacker who later intercepts the
+ * connection to the service cannot log in to the device with another key.
  */
 export class ServicePin {
   readonly #file: string;
@@ -39,7 +39,7 @@ export class ServicePin {
 
   /**
    * Pins the service's key if no key is pinned yet. Logs an error if the service's key differs from the pinned key.
-   * @param key in SSH's wire format, base64
+   * @param key the service's key in SSH's wire format, as base64
    */
   learn(key: string, log: Log): void {
     if (key === this.#key) return;

@@ -102,7 +102,10 @@ const EXTENSIONS = {
 /** Flags of an SFTP request that opens a file (draft-ietf-secsh-filexfer-02, section 6.3). */
 const OPEN = { READ: 1, WRITE: 2, APPEND: 4, CREATE: 8, TRUNCATE: 16, EXCLUSIVE: 32 } as const;
 
-/** An open file or folder. A listing returns the names in `rest` (`.` and `..`) before the entries of `folder`. */
+/**
+ * An open file or folder. The response to a folder listing contains the names in `rest` (`.` and `..`) first, and then
+ * the entries of `folder`.
+ */
 type Opened = { readonly path: Buffer } & (
   | { readonly file: FileHandle }
   | { readonly folder: Dir; readonly rest: Buffer[] }
@@ -297,8 +300,8 @@ export class FileServer {
 
   /**
    * Processes any request except READ.
-   * @returns undefined if the client expects only the status OK
-   * @throws Rejection the response is a status other than OK
+   * @returns the response; undefined for a response that contains only the status OK
+   * @throws Rejection if the response is a status other than OK
    */
   async #process(packet: Packet): Promise<Answer | undefined> {
     const path = () => this.#path(packet.string());
@@ -489,8 +492,8 @@ const nameAnswer = (path: Buffer): Answer => ({ type: TYPE.NAME, fields: [1, pat
 /** Returns a response with the free and used space of the file system that contains a path. */
 async function spaceAnswer(path: Buffer): Promise<Answer> {
   const { bsize, blocks, bfree, bavail, files, ffree } = await statfs(path, { bigint: true });
-  // Node.js does not report the fragment size, id, flags and maximum name length of a file system, so the response
-  // contains substitutes. Of these values, OpenSSH's client shows only the fragment size.
+  // Node.js does not report a file system's fragment size, id, flags and maximum file name length. The response
+  // contains the block size, 0, 0 and 255 instead. OpenSSH's client shows only the fragment size.
   const fields = [bsize, bsize, blocks, bfree, bavail, files, ffree, ffree, 0n, 0n, 255n];
   return { type: TYPE.EXTENDED_REPLY, fields };
 }

@@ -21,7 +21,7 @@ const SWITCHES: ReadonlyMap<number, string> = new Map([
   ...names(72, "onlcr ocrnl onocr onlret"),
 ]);
 
-/** First opcode whose value has an unknown length. Parsing ends at such an opcode. */
+/** From this opcode on, RFC 4254 does not define the length of values, so parsing ends at such an opcode. */
 const UNKNOWN = 160;
 const ENTRY = 5;
 /** The value of a disabled control character. */

@@ -11,13 +11,16 @@ import type { SshServer } from "./SshServer.ts";
 const KEEP_ALIVE = 30_000;
 const SILENCE = 35_000;
 /**
- * Maximum length of a line of the tunnel, and of the head of the service's request on a picked-up connection, in bytes.
+ * Maximum lengths in bytes: of one line that the service sends on the tunnel, and of the HTTP request head that the
+ * service sends on a picked-up connection.
  */
 const LINE_MAX = 4096;
 const HEAD_MAX = 8192;
 /** Maximum time, in milliseconds, to open the tunnel or a connection that the service announces. */
 const PICK_UP_TIMEOUT = 20_000;
-/** Required prefix of the paths that the service announces. The agent opens no connection at another path. */
+/**
+ * Required prefix of the WebSocket paths that the service announces on the tunnel. The agent connects to no other path.
+ */
 const PICK_UP_PATH = "/ssh/revdial?";
 
 interface TunnelOptions {
@@ -138,8 +141,8 @@ async function pickUp(url: string, path: unknown, server: SshServer): Promise<vo
 }
 
 /**
- * Reads the only HTTP request that the service sends on a picked-up connection. Depending on the request's path, the
- * connection then carries SSH, or the agent closes the session that the path contains.
+ * Reads the single HTTP request that the service sends on a picked-up connection. The request's path selects the
+ * action: the agent either serves SSH on this connection, or closes the session whose uid is in the path.
  */
 function answerRequest(stream: Duplex, server: SshServer): void {
   // A WebSocket cannot send EOF in a single direction, so the end of one direction ends the whole connection.

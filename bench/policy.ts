@@ -13,7 +13,7 @@ import { grouped, load, NODE, processors, Report, today } from "./report.ts";
  */
 const FLEET: PolicySize = { devices: 10_000, keys: 1_000, rules: 200, logins: 8, addresses: 8 };
 
-/** The numbers that grow, one at a time, with the measured values. */
+/** The fleet numbers that the benchmark varies, with the values to measure. Only one number varies at a time. */
 const GROWTH: Readonly<Record<keyof PolicySize, readonly number[]>> = {
   devices: [1_000, 10_000, 100_000],
   keys: [100, 1_000, 10_000],
@@ -23,7 +23,7 @@ const GROWTH: Readonly<Record<keyof PolicySize, readonly number[]>> = {
 };
 const FIGURES = Object.keys(GROWTH) as (keyof PolicySize)[];
 
-/** The operations that are measured for each size, all in one process. */
+/** The operations to measure for each fleet size. One process measures all of them. */
 const GROWN = ["evaluated", "build", "grants", "changes", "explain"] as const;
 
 const options = readOptions("bench:policy", {
@@ -34,7 +34,7 @@ const options = readOptions("bench:policy", {
 const { rounds } = options;
 const report = new Report();
 
-/** Runs the measurement in a separate process, so that the process's memory contains only the measured task. */
+/** Measures operations in a new process, so that the measured memory includes no other benchmark data. */
 async function measure(size: PolicySize, operations: readonly OperationName[]): Promise<Measured> {
   const task: Task = { size, rounds, operations };
   const command = fileURLToPath(new URL("./policyOperations.ts", import.meta.url));

@@ -24,7 +24,7 @@ interface Operation {
   readonly questions?: number;
   /**
    * Runs the operation.
-   * @returns the result in words, for the table
+   * @returns a short description of the operation's result, for the report's table
    */
   readonly run: (subject: Subject) => string;
 }
@@ -32,8 +32,8 @@ interface Operation {
 const QUESTIONS = 100;
 
 /**
- * Counts the items of a generator and the device uids in these items. Keeps only one item at a time in memory, like the
- * other code that reads such generators.
+ * Counts a generator's items and the device uids in them. Like the production code that reads such generators, it keeps
+ * only one item in memory at a time.
  */
 function count(items: Iterable<{ readonly devices: readonly string[] }>, what: string): string {
   let [all, uids] = [0, 0];
@@ -115,7 +115,7 @@ export const OPERATIONS = {
 
 export type OperationName = keyof typeof OPERATIONS;
 
-/** The task of a process: operations to measure on a policy of one size. */
+/** The input of a measuring process: a policy size, and the operations to measure on that policy. */
 export interface Task {
   readonly size: PolicySize;
   /** Number of runs of each operation. */
@@ -138,7 +138,7 @@ interface Timed {
 
 export interface Measured {
   readonly timed: Readonly<Partial<Record<OperationName, Timed>>>;
-  /** Memory of the process in megabytes: before the operations, when only the policy is loaded, and at the peak. */
+  /** Memory of the process in megabytes: `policyMegabytes` when only the policy is loaded, `megabytes` at the peak. */
   readonly policyMegabytes: number;
   readonly megabytes: number;
   /** Maximum heap and external memory after a run in megabytes, including garbage. */

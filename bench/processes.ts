@@ -28,7 +28,10 @@ interface ProcessOptions {
    */
   readonly log: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** True to count SQL statements. Counting slows the process, so processes with measured times do not count. */
+  /**
+   * True to count the server's SQL statements. Counting slows the server, so the benchmark measures times in a server
+   * that does not count.
+   */
   readonly counting?: boolean;
 }
 

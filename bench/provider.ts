@@ -22,7 +22,7 @@ const RUNS = [
   ["first up", ["up", "--yes"]],
   ["no-op up", ["up", "--yes"]],
   ["preview", ["preview"]],
-  // The program of do-nothing resources does not manage the keys in its namespace, so the drift must ignore unmanaged
+  // The keys in the namespace are unmanaged in the program of do-nothing resources, so `drift` must ignore unmanaged
   // keys.
   ["drift", ["drift", "--unmanaged", "ignore"]],
   ["up --refresh", ["up", "--yes", "--refresh"]],

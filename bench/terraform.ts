@@ -62,7 +62,8 @@ const report = new Report();
 
 const INDEX = "$" + "{count.index}";
 /**
- * The values that each resource of both kinds declares. Terraform replaces `count.index` by the number of the resource.
+ * The attributes of each benchmark resource, a firewall rule or a do-nothing resource. Terraform replaces `count.index`
+ * by the number of the resource.
  */
 const INPUTS = {
   action: "allow",
@@ -193,7 +194,7 @@ async function startOf(provider: string): Promise<number> {
 }
 
 /**
- * Prints the goals with the measured values.
+ * Prints a table that compares the measured values with the benchmark's goals.
  * @param all the results for each number of resources, in ascending order
  */
 function printGoals(start: number, all: readonly Measured[]): void {

@@ -45,7 +45,9 @@ function typeName(schema: Schema): string {
 
 const defaultText = (value: unknown) => (value === undefined ? "" : `\`${JSON.stringify(value)}\``);
 
-/** Returns a table row for an input, and a row for each member if the value can be an object. */
+/**
+ * Returns a table row for an input. If the input can be an object, also returns a row for each property of the object.
+ */
 function inputRows(name: string, field: InputField): string[][] {
   const schema = jsonSchema(field.schema);
   const replaces = field.replaces ? "yes" : "";

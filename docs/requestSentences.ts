@@ -60,7 +60,10 @@ function* sampleErrors(): Generator<GatehouseError> {
   }
 }
 
-/** Returns the parts of an error message that are the same for every request and have at least two words. */
+/**
+ * Splits an error message at URLs, identifiers, numbers and other text that depends on the request. Returns the
+ * remaining fixed phrases of at least two words.
+ */
 function fixedParts(text: string): string[] {
   return text
     .split(/[a-z]+:\/\/\S+|service\.invalid|\(?[A-Z]\w*_\w+\)|\(E[A-Z]+\)|\d\S*|\[.*?\]|[;.?] /)

@@ -23,8 +23,8 @@ function linked(reference: string): string {
 }
 
 /**
- * Returns the table rows for the fields of a type. Objects without a type name, and lists of such objects, get rows for
- * their own fields.
+ * Returns the table rows for the fields of a type. If a field is an object without a named type, or a list of such
+ * objects, the object's fields get rows too.
  */
 function rows({ properties = {}, required = [] }: Definition, prefix = ""): string[][] {
   return Object.entries(properties).flatMap(([name, field]) => {

@@ -42,7 +42,7 @@ const options = readOptions();
 const engine = options.engine ?? (pulumiOnPath() ? "cli" : "embedded");
 const started = Date.now();
 let step = 0;
-/** Rejects if the service or the agent exits before the end of the demo. */
+/** A promise that rejects if the service or the agent exits before the end of the demo. */
 const childDeath = Promise.withResolvers<never>();
 childDeath.promise.catch(() => {});
 /** Directory of the Pulumi program: a copy of `examples/fleet-access`. */

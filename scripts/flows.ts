@@ -21,7 +21,7 @@ const SOURCES = new Set(
     .split("\n"),
 );
 
-/** The executed and loaded modules of a flow. */
+/** The source modules that a flow, such as `gatehouse up`, loads and executes. */
 class Modules {
   readonly executed = new Set<string>();
   readonly loaded = new Set<string>();
@@ -59,7 +59,10 @@ interface ScriptCoverage {
 /** Code that exits normally on SIGTERM, since a process that a signal ends writes no coverage. */
 const EXIT_ON_SIGTERM = "--import=data:text/javascript,process.once('SIGTERM',()=>process.exit(143))";
 
-/** Measures the Node.js processes that a function starts with the given environment variables. */
+/**
+ * Measures which modules the Node.js processes of a flow execute. `run` must start the processes with the given
+ * environment variables.
+ */
 async function ofProcesses(
   folder: string,
   run: (env: Record<string, string>) => Promise<unknown>,

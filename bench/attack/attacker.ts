@@ -18,8 +18,8 @@ interface Attack {
   readonly attacker?: Username;
   readonly env?: Readonly<Record<string, string>>;
   /**
-   * Requests that each connection sends without waiting for responses. With `unread`, the connection does not read the
-   * responses either.
+   * For a pipelining attack: the path, and the number of requests that each connection sends without waiting for
+   * responses. With `unread`, the connection never reads the responses.
    */
   readonly pipelined?: { readonly path: string; readonly requests: number; readonly unread?: true };
   /** Returns the request that each connection sends. After each response, the connection sends the request again. */

@@ -53,8 +53,8 @@ async function healthyTimes(url: string, path: string, token: string, seconds: n
 }
 
 /**
- * Runs an attack on a new service, and measures the response times of a healthy client at the same time. @param url URL
- * of the database
+ * Runs an attack on a new service, and measures the response times of a healthy client at the same time.
+ * @param url URL of the database
  */
 export async function measureApi(folder: string, url: string, attack: string, seconds: number) {
   const { healthy = LIST, attacker: username = HEALTHY, env: more } = ATTACKS[attack] ?? {};
@@ -124,7 +124,7 @@ export async function measureGateway(attack: SshOrder["attack"], seconds: number
       }
     };
     const loggingIn = logIn();
-    // The result is undefined if the service exited during the attack.
+    // `times` is undefined if the service exited during the attack.
     const times = await healthyTimes(url, LIST, token, seconds).catch(() => undefined);
     isRunning = false;
     // A login to a hanging service never ends, so the wait for the login has a time limit.

@@ -33,7 +33,7 @@ export interface Case {
   readonly namespaces?: readonly NamespaceName[];
   /** Returns the request with the number `index`. The numbers begin at 0 and never repeat on one database. */
   readonly request: (index: number) => BenchRequest;
-  /** Number of requests before the measurement, so that the service has processed each object once. */
+  /** Number of warm-up requests, which make the service process each object once before the measurement. */
   readonly before?: number;
   /**
    * True if each request changes an object of its namespace. The benchmark then checks that the audit trail contains a
@@ -81,7 +81,7 @@ const deviceAuth = (namespace: NamespaceName): Case => {
 const deviceList = (title: string, query: string): Case =>
   get(`device list, 100,000 devices, ${title}`, "many", `/api/devices?per_page=100${query}`);
 
-/** Cases that change no declared objects. */
+/** Cases whose requests do not change declared objects: lists, logins and device authentication. */
 const reads = {
   namespaces: get("namespace list", "keys", "/api/namespaces"),
   "namespaces-large": get("namespace list, namespaces with 101,000 devices", "many", "/api/namespaces"),
@@ -134,9 +134,9 @@ const rule = (index: number) => ({
 });
 
 /**
- * Returns the new value for a request when the requests change the objects in turn. Each pass over the objects uses the
- * next of the three values. If a run ends in the middle of a pass, the remaining objects miss a value. With only two
- * values, the next pass would not change these objects.
+ * Returns the value that request number `index` writes. The requests change the objects in turn, and each pass over all
+ * objects writes the next of the three values. Three values are required because a run can end in the middle of a pass:
+ * with two values, the next pass would write the value that the remaining objects already have.
  */
 const inTurn = <T>(values: readonly [T, T, T], objects: number, index: number): T =>
   values[Math.floor(index / objects) % 3] as T;

@@ -9,7 +9,9 @@ import { contentsOf, PASSWORD, tenantOf } from "./namespaces.ts";
 /** Total number of concurrent requests to a server. */
 export const CONNECTIONS = 16;
 
-/** Duration of the load before a measurement, in seconds. Afterwards, code is compiled and caches are filled. */
+/**
+ * Duration of the warm-up load before each measurement, in seconds. The warm-up compiles the code and fills the caches.
+ */
 const WARM_UP_SECONDS = 2;
 /** Maximum duration of a measurement of the baseline server in each round, in seconds. */
 const FLOOR_SECONDS = 3;
@@ -26,7 +28,7 @@ const WITHOUT_LIMITS = {
   GATEHOUSE_MAXIMUM_FIREWALL_RULES: "0",
 };
 
-/** The files, the database and the duration of a measurement. */
+/** The settings of a benchmark run. */
 export interface Run {
   /** Temporary folder for data, database and logs. */
   readonly folder: string;
@@ -63,8 +65,8 @@ export async function startFloor(folder: string, url: string): Promise<ServerPro
 }
 
 /**
- * Measures a case and its concurrent second case. Statements are counted in a second service process, since counting
- * slows a service. CPU time and statements cover the requests of both cases.
+ * Measures a case, and its second case at the same time if there is one. A second service process counts the SQL
+ * statements, since counting slows the service. CPU time and statements cover the requests of both cases.
  * @returns medians of the rounds
  */
 export async function measureCase(run: Run, one: Case) {
@@ -139,7 +141,10 @@ export async function measureCase(run: Run, one: Case) {
   });
 }
 
-/** Returns the results of each target, the total responses per second, and the CPU time per request in milliseconds. */
+/**
+ * Sends the requests of all targets to a server, and returns the results for each target, the total responses per
+ * second, and the CPU time per request in milliseconds.
+ */
 async function timed({ pid }: ServerProcess, targets: readonly Target[], seconds: number) {
   const before = coreTimeOf(pid);
   const each = await loadFor(targets, seconds);

@@ -21,8 +21,8 @@ interface Contents {
 }
 
 /**
- * Number of objects in a namespace whose objects can be changed or deleted only once. A run of the default length sends
- * fewer requests.
+ * Number of objects for cases that change or delete each object only once. It exceeds the number of requests in a run
+ * of the default length.
  */
 const SUPPLY = 50_000;
 

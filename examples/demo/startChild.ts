@@ -10,7 +10,7 @@ const LAST_LINES = 20;
 /** A process that the demo runs in the background. */
 export interface Child<Ready> {
   readonly process: ChildProcess;
-  /** The value that `ready` returned for an output line. */
+  /** The value that the option `ready` parsed from an output line, such as an address. */
   readonly ready: Ready;
   /** Rejects with a {@link ChildError} if the process exits before `stop`. Never resolves. */
   readonly died: Promise<never>;

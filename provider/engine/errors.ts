@@ -19,7 +19,7 @@ export class EngineError extends GatehouseError {
 }
 
 /**
- * Returns a function for `catch` that handles a failed access to a file.
+ * Returns a `catch` handler that converts a failed access to a file to an EngineError.
  * @param file path of the file, or a description that contains the path
  * @throws EngineError with the cause and a remedy
  */
@@ -70,7 +70,7 @@ export class StackSelectionError extends EngineError {
     super("stack_selection", message);
   }
 
-  /** @param known the stacks of the project */
+  /** @param known names of the stacks that the project has */
   static missing(project: string, stack: string, known: readonly string[]): StackSelectionError {
     return new StackSelectionError(
       `The project ${project} has no stack ${stack}; ${existingStacks(known)}. ` +
@@ -78,7 +78,7 @@ export class StackSelectionError extends EngineError {
     );
   }
 
-  /** @param known the stacks of the project; no stack, or several stacks */
+  /** @param known names of the stacks that the project has: none, or more than one */
   static unnamed(project: string, known: readonly string[]): StackSelectionError {
     return new StackSelectionError(
       `Set the stack with --stack or PULUMI_STACK (project ${project}: ${existingStacks(known)}).`,
@@ -144,7 +144,7 @@ export class JournalConflictError extends EngineError {
   }
 }
 
-/** The use of a feature that the embedded engine does not support. */
+/** A use of an unsupported feature in a program or state, with a hint for the user. */
 export interface UnsupportedUse {
   readonly id: string;
   readonly feature: string;
@@ -173,7 +173,7 @@ export class UnsupportedError extends EngineError {
  * an UpdateFailedError.
  */
 export class ProtectedError extends EngineError {
-  /** @param what the rejected change, as a sentence */
+  /** @param what a sentence, without a final period, that describes the rejected deletion or replacement */
   constructor(what: string, urn: string) {
     super(
       "protected",
@@ -190,7 +190,7 @@ export class DeclinedError extends EngineError {
 }
 
 /**
- * Calls the function `confirm`, if there is one, to confirm a plan.
+ * Calls the user's `confirm` function with the plan, if the options contain this function.
  * @throws DeclinedError if `confirm` returns false
  */
 export async function requireConfirmation({ confirm }: Confirmable, plan: Plan): Promise<void> {

@@ -3,7 +3,7 @@ import { STATE_IDENTITY_TYPE } from "../urn.ts";
 /** The engine that runs a stack. */
 export type EngineName = "cli" | "embedded";
 
-/** The source of a result: an engine, or `terraform` for a Terraform plan. */
+/** The program that produced a result or plan: one of the engines, or `terraform` for a Terraform plan. */
 export type Runner = EngineName | "terraform";
 
 /** The command of a run. */
@@ -37,7 +37,7 @@ export interface FieldChange {
   readonly path: string;
   readonly old?: Shown;
   readonly new?: Shown;
-  /** True if a refresh or drift found the difference in an output, and the program sets no input with this name. */
+  /** True if a refresh or drift found the difference in an output that has no input of the same name in the program. */
   readonly outputOnly?: true;
 }
 
@@ -45,7 +45,7 @@ export interface FieldChange {
 export interface ResourceValues {
   readonly inputs: Record<string, Shown>;
   readonly outputs: Record<string, Shown>;
-  /** True if the object remains when the resource is deleted (`retainOnDelete`). */
+  /** True if the deletion of the resource does not delete its object (`retainOnDelete`). */
   readonly retained?: true;
   /**
    * The inputs of the resource's provider instance. Omitted if the engine does not report provider instances. A secret
@@ -75,7 +75,7 @@ export interface ShownStep {
   readonly error?: string;
 }
 
-/** One resource in a plan or a result. */
+/** A step of a plan or a result, with the resource's values before and after the step. */
 export interface Step extends ShownStep {
   /**
    * The values before the step, in a plan with values: the values in the state, or the values that a refresh read. Some
@@ -250,7 +250,7 @@ export interface StateResource {
   readonly type: string;
   readonly inputs?: Readonly<Record<string, unknown>>;
   readonly outputs?: Readonly<Record<string, unknown>>;
-  /** Paths of inputs whose changes the program ignores, according to the last run of the program. */
+  /** Input paths of the resource option `ignoreChanges`, as the last run of the program declared them. */
   readonly ignoreChanges?: readonly string[];
 }
 
@@ -264,9 +264,11 @@ export interface Stack {
   readonly project: string;
   /** Name of the stack, without organization and project. */
   readonly stack: string;
-  /** The name that selects the stack, including the organization and project if the user specified them. */
+  /**
+   * The name with which the user selected the stack; includes the organization and project if the user specified them.
+   */
   readonly selector: string;
-  /** Plans the changes of `up` without changing anything. Only creates a missing stack, unless `create` is false. */
+  /** Plans the changes of `up`. Changes nothing, except that it creates a missing stack unless `create` is false. */
   preview(options?: PreviewOptions): Promise<Plan>;
   /**
    * Runs a preview and then applies the program. Ends after the preview if neither objects nor the state would change.

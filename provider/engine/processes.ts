@@ -7,15 +7,15 @@ import { delimiter, join } from "node:path";
 export const ENDING_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
- * The running child processes, with a signal for each. When this process exits, it sends this signal to the process
- * group of the child.
+ * The running child processes, each with a signal. If this process exits first, it sends the signal to the child's
+ * process group.
  */
 const running = new Map<ChildProcess, NodeJS.Signals>();
 
 /**
- * Starts a command in a separate process group, so that signals of the terminal reach only this process. If this
- * process receives a signal that has no other handler, this process exits and ends the command too.
- * @param last the signal for the process group if this process exits before the command
+ * Starts a command in a separate process group, so that Ctrl-C in the terminal signals only this process. If this
+ * process receives a signal that has no other handler, it exits and ends the command too.
+ * @param last the signal that this process sends to the command's process group if it exits before the command
  */
 export function startInGroup(
   command: string,

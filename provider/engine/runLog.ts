@@ -4,7 +4,7 @@ import { STATE_IDENTITY_TYPE, typeName } from "../urn.ts";
 import type { Diagnostic, EngineEvent, Step, StepOp, Writable } from "./model.ts";
 import { isSecret, type Value } from "./value.ts";
 
-/** The object on which a step works. A replacement works on two objects. */
+/** The resource on which an operation works, with the object's id. A replacement works on an old and a new object. */
 type WorkItem = Pick<Step, "urn" | "type" | "name"> & Partial<Pick<Writable<Step>, "id" | "op">>;
 
 /** Collects the steps and messages of a run and reports them as events. Masks all known secrets. */
@@ -13,7 +13,10 @@ export class RunLog {
   readonly diagnostics: Diagnostic[] = [];
   readonly #emit: (event: EngineEvent) => void;
   readonly #secrets = new Set<string>();
-  /** Keys of adopted objects. The provider can report an adoption before or after the creation ends. */
+  /**
+   * Keys of existing objects that the provider adopted instead of creating new ones. The provider can report an
+   * adoption before or after the create operation ends.
+   */
   readonly #adopted = new Set<string>();
   /** Steps of finished creations, by the key of the object. */
   readonly #created = new Map<string, WorkItem>();
@@ -29,8 +32,8 @@ export class RunLog {
   }
 
   /**
-   * Masks the secret texts of a value in later messages. Ignores texts with fewer than 5 characters, since they could
-   * also occur in other words.
+   * Records the secret texts in a value, so that later messages mask them. Ignores texts with fewer than 5 characters,
+   * since they could also occur in other words.
    */
   hide(value: Value | undefined, inSecret = false): void {
     if (value === undefined || value === null) return;

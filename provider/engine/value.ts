@@ -2,8 +2,8 @@ import { ARCHIVE, ASSET, PROVIDER_KEY, RESOURCE, SECRET, SIGNATURE, UNKNOWN } fr
 import type { FieldChange, ResourceValues, Shown } from "./model.ts";
 
 /**
- * The value of a property in the format of programs and providers. Secrets, resource references and assets are objects
- * with a signature.
+ * A property value as programs and providers exchange it. An object with Pulumi's signature key represents a secret, a
+ * resource reference or an asset.
  */
 export type Value = null | boolean | number | string | Value[] | { [key: string]: Value };
 
@@ -160,7 +160,9 @@ function isPlainObject(value: Value | undefined): value is Props {
   return isObject(value) && value[SIGNATURE] === undefined;
 }
 
-/** The inputs that a program set for an object, and the outputs that its provider returned. */
+/**
+ * The inputs that a program set for an object, and the outputs that its provider returned, as far as they are known.
+ */
 export interface Known {
   readonly inputs?: Props;
   readonly outputs?: Props;
@@ -187,8 +189,8 @@ export function refreshedFields(old: Known, now: Known): FieldChange[] {
   const paths = new Set(fields.map((field) => field.path));
   for (const field of fieldDiff(old.outputs, now.outputs)) {
     if (paths.has(field.path)) continue;
-    // A changed output with the name of a declared input counts as a changed input, since many providers read only
-    // outputs.
+    // An output that changed counts as a changed input if the program declares an input with this name, since many
+    // providers return only outputs when they read an object.
     const declared = (field.path.split(".")[0] ?? "") in (old.inputs ?? {});
     fields.push(declared ? field : { ...field, outputOnly: true });
   }

@@ -44,7 +44,7 @@ export function declarationsOf(kinds: readonly KindOfProgram[]): {
   return { declared, shared: sharedValues([...declared.values()].flat().map(({ args }) => args)) };
 }
 
-/** A value that several declarations share, with the name of the variable for the value. */
+/** A value that several declarations use, such as a login pattern, and the name of the variable that replaces it. */
 interface SharedValue {
   readonly name: string;
   readonly value: unknown;
@@ -53,7 +53,9 @@ interface SharedValue {
 /** Shared values by their source text, in the order of their first use. */
 export type SharedValues = ReadonlyMap<string, SharedValue>;
 
-/** Replaces shared values in inputs by references to variables. `referring` returns the reference. */
+/**
+ * Replaces the shared values in a resource's inputs by references to the variables. `referring` returns the reference.
+ */
 export const withShared = (
   inputs: Values,
   shared: SharedValues,
@@ -114,10 +116,13 @@ function identifierOf(prefix: string, text: string): string {
   return joined === prefix ? `${prefix}Pattern` : joined.slice(0, IDENTIFIER_MAX);
 }
 
-/** An input with a pattern. In a row, the arguments of a helper can replace the pattern. */
+/**
+ * A pattern input in a data file. If a helper such as `login` returns the pattern, the row contains the helper's
+ * arguments instead.
+ */
 interface Column {
   readonly input: string;
-  /** The field of the row that contains the arguments of the helper. */
+  /** The row's field for the helper's arguments. */
   readonly field: string;
   readonly helper: "login" | "cidr";
   readonly what: string;
@@ -142,7 +147,7 @@ export interface Table {
   readonly notes: readonly string[];
 }
 
-/** @param nameIn returns the name of an input's field in the rows */
+/** @param nameIn returns the field name that an input has in the rows of the data file */
 export function tableOf(
   { file, objects, ...kind }: KindOfProgram,
   nameIn = (input: string): string => input,
@@ -260,7 +265,7 @@ const OCTETS: ReadonlyMap<string, { readonly low: number; readonly fixed: number
   [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((fixed) =>
     Array.from({ length: 2 ** fixed }, (_, index) => {
       const low = index * 2 ** (8 - fixed);
-      // The pattern of the first octet, taken from the pattern of the address range with this prefix length.
+      // The helper `cidr` returns the pattern of the complete range. Its first part is the pattern of the first octet.
       const [octet = ""] = cidr(`${low}.0.0.0/${fixed}`).slice(1).split("\\.");
       return [octet, { low, fixed }] as const;
     }),

@@ -1,6 +1,6 @@
 import { codeOf, escaping, printable } from "../words.ts";
 
-/** Code in place of a literal value, such as a call of a helper. */
+/** Source code that is written to the program as it is, such as a helper call, instead of a quoted value. */
 export class Code {
   readonly text: string;
 
@@ -10,8 +10,8 @@ export class Code {
 }
 
 /**
- * A call of a helper that returns a pattern. `source` is the call in TypeScript; other languages use `helper` and
- * `args`.
+ * A call of the helper `login`, `hostname` or `cidr`, which returns a pattern. The inherited `text` is the call in
+ * TypeScript; other languages use `helper` and `args`.
  */
 export class HelperCall extends Code {
   readonly helper: "login" | "hostname" | "cidr";
@@ -82,7 +82,7 @@ function lineOf(value: unknown, notation: Notation): string {
 }
 
 /**
- * Formats a value on one line if the line is not too long, otherwise with a line for each member.
+ * Formats a value on one line if it fits, otherwise with one line for each array item or object property.
  * @param available number of characters that are available on the first line
  */
 export function literal(value: unknown, indent = "", available = WIDTH): string {

@@ -89,8 +89,8 @@ export function terraformAdoptions(
 }
 
 /**
- * Converts the inputs of a kind's objects to Terraform values. The keys do not change, so they are still the property
- * names of the Pulumi classes.
+ * Converts the input values of a kind's objects to Terraform values. The input names remain the property names of the
+ * Pulumi classes.
  */
 function inTerraform(kind: KindOfProgram): KindOfProgram {
   const types = new Map(
@@ -110,8 +110,8 @@ function inTerraform(kind: KindOfProgram): KindOfProgram {
 }
 
 /**
- * Removes null members, and normalizes Unicode texts as Terraform does. Otherwise, the helpers would sort Unicode texts
- * in a different order than in Terraform.
+ * Removes null properties, and normalizes Unicode texts as Terraform does. Without the normalization, the helpers would
+ * sort texts in another order than Terraform.
  */
 function written(value: unknown): unknown {
   if (typeof value === "string") return value.normalize();

@@ -169,7 +169,7 @@ export async function billOfPackage(packed: readonly Packed[], name: string, pro
     const form = ["--sbom-format=cyclonedx", `--sbom-type=${manifest.bin ? "application" : "library"}`];
     return readBill(await npm(["sbom", "--package-lock-only", ...form], folder));
   });
-  // Sets the package name, since npm writes the name of the folder.
+  // Sets the package name explicitly. By default, npm uses the directory name.
   Object.assign(bill.metadata.component, { name: manifest.name });
   if (!program) return bill;
   const refOf = ({ metadata }: Bill) => metadata.component["bom-ref"];

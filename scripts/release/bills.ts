@@ -9,7 +9,7 @@ export interface Bill {
   readonly dependencies: { readonly ref: string; readonly dependsOn?: string[] }[];
 }
 
-/** A library in a bill of materials, or the subject of the bill. */
+/** A library that a bill of materials lists, or the package or program that the bill describes. */
 export interface Component {
   readonly "bom-ref": string;
   readonly purl: string;

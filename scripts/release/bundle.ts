@@ -59,8 +59,8 @@ export async function bundle({ name, source }: Program, file: string): Promise<B
   const written = `${file}.${process.pid}`;
   const outputFile = `${written}.cdx.json`;
   const { outputFiles } = await build({
-    // The plugin of esbuild lists the provider as a component of the program only if the source has the name of a file
-    // of the provider.
+    // The entry source needs the name of a file in the provider package. Otherwise, esbuild's bill-of-materials plugin
+    // does not list the provider as a component of the program.
     stdin: { contents: source, resolveDir: join(ROOT, "provider"), sourcefile: "package.json", loader: "ts" },
     outfile: file,
     absWorkingDir: ROOT,

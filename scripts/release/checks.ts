@@ -20,7 +20,10 @@ import { ROOT } from "./bundle.ts";
 /** A finding that blocks a release. */
 export interface Finding {
   readonly what: string;
-  /** True for a task of the release day. A dry run reports such a finding but does not fail. */
+  /**
+   * True for a task that is due on the day of the release, such as a git tag. A dry run reports such a finding but does
+   * not fail.
+   */
   readonly isOfTheDay?: boolean;
 }
 
@@ -80,8 +83,8 @@ const LICENSES = (
 ).split(" ");
 
 /**
- * Checks the licenses of libraries.
- * @param inside true if a program contains the libraries; the program must then include the license texts
+ * Checks that the licenses of libraries are allowed.
+ * @param inside true if a bundled program contains the libraries; the bundle must then include the license texts
  */
 export function licenseFindings(libraries: readonly Component[], inside: boolean): Finding[] {
   return libraries.flatMap((library) => {

@@ -3,7 +3,7 @@ import { startVitest, type TestModule } from "vitest/node";
 import { ROOT } from "./bundle.ts";
 import type { Finding } from "./checks.ts";
 
-/** The result of a trial installation. */
+/** The result of installing the release artifacts for a trial and running the packaging tests on them. */
 export interface Trial {
   readonly findings: readonly Finding[];
   readonly passed: number;

@@ -63,8 +63,8 @@ export class CliEvents {
   readonly #planning: boolean;
   readonly #values: boolean;
   /**
-   * Steps by the resource's URN. If an earlier replacement has not deleted its old object, the deletion of this object
-   * is a separate step with the URN and the object's id as its key.
+   * Steps by the resource's URN. If an earlier run replaced a resource but did not delete the old object, this run's
+   * deletion of the old object is a separate step. The key of that step contains the URN and the object's id.
    */
   readonly #steps = new Map<string, Writable<Step>>();
   readonly #replaced = new Set<string>();
@@ -76,7 +76,9 @@ export class CliEvents {
    * whenever it starts a plugin.
    */
   readonly #warned = new Set<string>();
-  /** Inputs of provider instances, by the reference `urn::id`. Inputs are empty until the CLI reports the instance. */
+  /**
+   * Inputs of provider instances, by the provider reference `urn::id`. The inputs are empty until the CLI reports them.
+   */
   readonly #providers = new Map<string, Record<string, Shown>>();
 
   /** The outputs of the stack's root resource; undefined if no event contained them. */
@@ -164,8 +166,7 @@ export class CliEvents {
     for (const state of [old, now]) {
       if (!state) continue;
       const inputs = Object.entries(shownProps(state.inputs as Props));
-      // The credential of a default instance is omitted: it is the credential of the stack, which gatehouse already
-      // has.
+      // Omits the credential of a default provider instance: it is the stack's credential, which gatehouse already has.
       const relevant = inputs.filter(([, value]) => !(isDefaultInstance(urn) && holds(value, "[secret]")));
       Object.assign(this.#provider(`${urn}::${state.id}`), Object.fromEntries(relevant));
     }
@@ -178,8 +179,9 @@ export class CliEvents {
   }
 
   /**
-   * Adds the values before and after the operation to a step. The deletion event of a replacement contains only the old
-   * object. The event of an import contains the imported object as `old`.
+   * Adds the resource's values before and after the operation to a step. The deletion event of a replacement contains
+   * only the old object. In the event of an import, `old` is the imported object, so it is not used as the value
+   * before.
    */
   #addValues(step: Writable<Step>, { op, old, new: now }: StepEventMetadata): void {
     if (old && op !== "import") step.before ??= this.#valuesOf(old);
@@ -281,7 +283,7 @@ function propsOf(state: StepEventMetadata["old"]): { inputs: Props; outputs: Pro
 /** Removes the CLI's color tags, such as `<{%fg 1%}>`. */
 const plainText = (text: string) => text.replace(/<\{%[^%]*%\}>/g, "");
 
-/** Returns the stack's outputs from the CLI, with secrets masked. */
+/** Converts the stack outputs that the CLI returned to values for display, with secrets masked. */
 export function shownOutputs(
   outputs: Readonly<Record<string, { readonly value: unknown; readonly secret: boolean }>>,
 ): Record<string, Shown> {
@@ -293,7 +295,9 @@ export function shownOutputs(
   );
 }
 
-/** A resource in the JSON of a CLI preview. The new state of an unchanged resource has no outputs. */
+/**
+ * A resource in the JSON output of a CLI preview. In the new state of an unchanged resource, the outputs are missing.
+ */
 type PrintedState = Readonly<Record<string, Shown>>;
 
 interface CliPlan {
@@ -317,8 +321,8 @@ interface SavedPlan {
 export const PRINT_ALL = { PULUMI_OPTION_JSON: "true", PULUMI_OPTION_SHOW_SAMES: "true" };
 
 /**
- * Returns true if the run after a preview would change neither objects nor the state. A changed resource option, for
- * example, changes the state.
+ * Returns true if an update after this preview would change neither objects nor the state. A changed resource option,
+ * for example, changes only the state.
  * @param plan content of the preview's plan file, which also shows changed secrets
  */
 export function isNothingToDo(printed: string, plan: string): boolean {
@@ -345,7 +349,10 @@ const isReadAsKnown = (before: PrintedState, now: PrintedState): boolean =>
   isDeepStrictEqual(options(before), options(now)) &&
   isDeepStrictEqual([before.inputs, before.outputs], [now.inputs, now.outputs]);
 
-/** Returns a resource's options: all fields except values, source position and empty dependencies. */
+/**
+ * Returns a resource's options: all state fields except the id, inputs, outputs, times, source position, stack trace
+ * and empty dependencies.
+ */
 function options({
   id: _id,
   inputs: _inputs,

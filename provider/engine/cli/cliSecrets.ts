@@ -15,7 +15,7 @@ export interface CliTarget {
   readonly stackFile: string;
 }
 
-/** The configuration key under which the temporary file contains the text. */
+/** The key of the text in the temporary configuration file. */
 const KEY = "gatehouse:text";
 
 /**

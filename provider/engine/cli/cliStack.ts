@@ -64,7 +64,10 @@ export class CliStack implements Stack {
   readonly #configFolder: string;
   readonly #notes: string[];
   #created = false;
-  /** Number of pending operations and undeleted old objects of earlier runs; undefined until the state is read. */
+  /**
+   * Number of pending operations and not yet deleted old objects that earlier runs left in the state; undefined until
+   * the state is read.
+   */
   #undone: number | undefined;
 
   private constructor(
@@ -104,8 +107,8 @@ export class CliStack implements Stack {
     if (skipPreview) return update(more);
     const folder = await mkdtemp(join(tmpdir(), "gatehouse-"));
     try {
-      // The CLI encrypts the secrets in the plan file as in the state. The CLI stops a program that deviates from the
-      // plan.
+      // In the plan file, secrets are encrypted as in the state. If a program deviates from the plan file, the CLI
+      // stops it.
       const file = join(folder, "plan.json");
       let isEmpty = false;
       // As in the embedded engine, an error in the preview prevents all writes.
@@ -186,9 +189,9 @@ export class CliStack implements Stack {
     const urns = (await this.resources()).map(({ urn }) => urn);
     const patterns = new UrnPatterns(replace);
     const own = new Set(urns.filter((urn) => ownTypeName(urnType(urn)) !== undefined));
-    // If the CLI receives a request to replace a resource, it does not call the provider's `diff`. This package's
-    // provider needs this call to receive the old object. So the CLI does not receive the request for resources of this
-    // package. With this variable, the provider itself requests the replacement.
+    // If a URN is in the CLI's option `replace`, the CLI does not call the provider's `diff` for the resource. The
+    // provider of this package needs this call to receive the old object. So the option omits the resources of this
+    // package. Instead, this variable makes their provider request the replacement.
     this.#workspace.envVars.GATEHOUSE_REPLACE = JSON.stringify(replace);
     const others = [...patterns.urns, ...urns.filter((urn) => patterns.has(urn))].filter(
       (urn) => !own.has(urn),
@@ -280,7 +283,7 @@ export class CliStack implements Stack {
   }
 }
 
-/** Returns true for a provider instance of this package whose credential is in the state. */
+/** Returns true if the resource is an instance of this package's provider with a credential in its inputs. */
 const hasOwnCredential = ({ urn, inputs = {} }: StoredResource): boolean =>
   urnType(String(urn)) === OWN_PROVIDER_TYPE && Object.values(inputs as Props).some(isSecret);
 
@@ -308,7 +311,7 @@ function targetOptions(options: TargetOptions) {
   return { target: [...target], exclude: [...exclude], targetDependents, excludeDependents };
 }
 
-/** Returns the error for a failed run of the CLI, with the result so far. */
+/** Converts a failure of the Automation API to the error that the command throws, with the result so far. */
 function runFailure(failure: unknown, result: Result, log: RunLog, isAborted: boolean): EngineError {
   const { command, steps, diagnostics } = result;
   if (isAborted) return new CancelledError(result);

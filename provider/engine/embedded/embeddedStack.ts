@@ -41,7 +41,7 @@ import {
 } from "./passes.ts";
 import { StackFiles } from "./stackFiles.ts";
 
-// The organization of all stacks in a file backend, as in the Pulumi CLI.
+// In file backends, the Pulumi CLI uses this organization for all stacks.
 const ORGANIZATION = "organization";
 
 /**
@@ -190,7 +190,7 @@ function dryRun(settings: RunSettings, options: PreviewOptions): Promise<{ plan:
   return planned(settings, (pass) => deployPass(settings, pass, true, options));
 }
 
-/** Runs a function that changes neither the state nor objects, and returns the plan. */
+/** Runs a pass that changes neither the state nor objects, such as a preview, and returns its plan. */
 async function planned(
   settings: RunSettings,
   work: (pass: Pass) => Promise<Outcome>,
@@ -267,8 +267,8 @@ async function save(
   journal: Journal,
 ): Promise<void> {
   const { text, hash } = backend.render({ salt: crypter.saltText, metadata, ...snapshot.stored() });
-  // An error is ignored here: the next run needs this line only if this run is killed after it has written the state
-  // and before it has removed the journal.
+  // Ignores a failure to write the "commit" line. The next run needs this line only if this run is killed between two
+  // points: after the state is written and before the journal is removed.
   await journal.append({ line: "commit", hash }).catch(() => {});
   await journal.close();
   try {

@@ -79,7 +79,7 @@ export interface Outcome {
   readonly steps: readonly Step[];
   readonly outputs: Props;
   readonly programFailed?: string;
-  /** The error of the pass; undefined if the error belongs to a step or to the program. */
+  /** The error that ended the pass; undefined if a step or the program failed, since these report their own errors. */
   readonly failed?: string;
 }
 
@@ -304,7 +304,7 @@ interface RefreshOptions extends Pass {
   readonly provider: ProviderProcess;
   readonly parallel: number;
   readonly participants: Participants;
-  /** A function that is called when an object cannot be read. The resource in the state then does not change. */
+  /** A callback for an object that cannot be read. The resource's state entry then remains unchanged. */
   readonly failed: (step: Writable<Step>, error: Error) => void;
 }
 

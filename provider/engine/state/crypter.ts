@@ -98,7 +98,7 @@ export async function openCrypter(passphrase: string, saltText: string): Promise
   try {
     opened = crypter.decrypt(probe.join(":"));
   } catch {
-    // The test text in the salt was encrypted with another key, so the passphrase is wrong.
+    // The salt contains a test text. It cannot be decrypted with this key, so the passphrase is wrong.
   }
   if (opened !== PROBE) throw PassphraseError.wrong();
   return crypter;
@@ -180,7 +180,9 @@ export class StateCodec {
   };
 }
 
-/** Returns a copy of a value in which `replace` has replaced all secrets. */
+/**
+ * Returns a copy of a value. Calls `replace` for each secret in the value, and inserts the function's result instead.
+ */
 function replaceSecrets(value: Value, replace: (marked: Props) => Value): Value {
   if (Array.isArray(value)) return value.map((item) => replaceSecrets(item, replace));
   if (!isObject(value)) return value;

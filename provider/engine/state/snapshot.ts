@@ -12,7 +12,7 @@ export interface Entry {
   readonly state: ResourceState;
 }
 
-/** A change of the state: sets or removes the entry with a key. */
+/** A change of the state: `put` sets the entry with this key, and `drop` removes the entry with this key. */
 type Change<State> = { readonly put: string; readonly state: State } | { readonly drop: string };
 export type Mutation = Change<ResourceState>;
 type StoredMutation = Change<StoredResource>;

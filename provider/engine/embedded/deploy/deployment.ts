@@ -48,7 +48,7 @@ import {
 // provider process.
 const PLANNED_AT_ONCE = 8;
 
-/** Returns a promise that never resolves: the response to a program that the run is about to stop. */
+/** Returns a promise that never resolves. The program waits for it until the run stops the program. */
 const never = (): Promise<never> => new Promise(() => {});
 
 interface DeploymentOptions
@@ -65,7 +65,10 @@ interface DeploymentOptions
 export class Deployment implements Monitor {
   readonly scope: Scope;
   readonly unsupportedUses: UnsupportedUse[] = [];
-  /** The error that stops the run if the options of the run do not match the program's resources. */
+  /**
+   * The error that stops the run if a URN in the run's options matches no resource, or if the run would delete a
+   * resource that the confirmed plan keeps.
+   */
   misfit: EngineError | undefined;
   readonly #options: DeploymentOptions;
   readonly #context: DeploymentContext;
@@ -161,8 +164,8 @@ export class Deployment implements Monitor {
   }
 
   /**
-   * Returns the response to the registration of a resource if the registration needs no provider. Otherwise, returns
-   * the plan for the resource.
+   * Starts the registration of a resource. If the provider is not needed, returns the response to the program.
+   * Otherwise, returns the plan that the provider must carry out.
    */
   async #begin(goal: Goal, step: Writable<Step>): Promise<ResourcePlan | Registered> {
     const { taken, log, recreate } = this.#context;
@@ -256,8 +259,8 @@ export class Deployment implements Monitor {
   }
 
   /**
-   * Adds the values of the resource before and after the change to every step of a dry run. The snapshot still contains
-   * the values before, since a dry run does not change the snapshot.
+   * Adds the resource's values before and after the change to every step of a dry run. The values before come from the
+   * snapshot, which a dry run does not change.
    */
   addValues(): void {
     const { log, snapshot, taken } = this.#context;
@@ -287,12 +290,12 @@ function describePlan(plan: ResourcePlan, step: Writable<Step>): void {
   else if (plan.old?.state.id) step.id = plan.old.state.id;
 }
 
-// The key needs the id, because an old object that is not deleted yet has the same URN as its replacement.
+// The key includes the object's id, because an old object that is not deleted yet has the same URN as its replacement.
 const objectKey = ({ urn, id = "" }: Pick<ResourceState, "urn" | "id">) => `${urn} ${id}`;
 
 /**
- * A plan that a run must follow. The check is required because a program can declare different resources in the preview
- * and in the run.
+ * A confirmed plan from which the run must not deviate. The run checks each step against the plan, because a program
+ * can declare different resources in the preview and in the run.
  */
 export class HeldPlan {
   readonly #steps = new Map<string, Step>();
@@ -340,7 +343,8 @@ const misfit = (what: string) =>
 const notAs = ({ path }: FieldChange) => misfit(`${path} differs from the plan`);
 
 /**
- * Returns the planned change of a field's parent object if some values of the parent object were unknown in the plan.
+ * Returns the planned change of a parent object that contains the field `path`, if parts of the parent object were
+ * unknown in the plan.
  */
 const unknownAbove = (fields: readonly FieldChange[], path: string) =>
   fields.find((field) => path.startsWith(`${field.path}.`) && hasUnknown(field.new));

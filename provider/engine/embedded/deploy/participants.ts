@@ -30,7 +30,10 @@ export class Participants {
     this.#excludes = new UrnPatterns(options.exclude);
   }
 
-  /** Returns true if a resource takes part. @param refs URNs that the resource refers to */
+  /**
+   * Returns true if the options `target` and `exclude` include a resource in the run.
+   * @param refs URNs that the resource refers to
+   */
   includes(urn: string, refs: readonly string[]): boolean {
     const { targetDependents = false, excludeDependents = false } = this.#options;
     if (!this.#targets.empty) return this.#matches(this.#targets, targetDependents, urn, refs);
@@ -54,7 +57,7 @@ export class Participants {
   }
 
   /**
-   * Divides the entries of a state into entries to delete and entries to keep. The entries to delete include the
+   * Divides state entries into entries that the run deletes and entries that it keeps. The run also deletes the
    * dependents of deleted targets.
    */
   divide(entries: readonly Entry[], all: Snapshot): { condemned: Entry[]; staying: Entry[] } {
@@ -76,7 +79,9 @@ export class Participants {
     return new Set(ordered.map((state) => state.urn).filter((urn) => !needed.has(urn)));
   }
 
-  /** Returns the reason why a dependent of a target must not be deleted; undefined if it may be deleted. */
+  /**
+   * Returns the reason why the run must not delete a resource that depends on a target; undefined if it may delete it.
+   */
   refusal(urn: string): string | undefined {
     if (this.#targets.empty || this.#options.targetDependents || this.#targets.has(urn)) return undefined;
     return (
@@ -124,8 +129,8 @@ export class TakenEntries {
   readonly #kept = new Map<string, Entry>();
   readonly #taken = new Set<string>();
   /**
-   * URNs of resources that were found in the state by a former URN. `#byFormer` has the current URN for each former
-   * URN, and `#formerUrns` the former URN for each current URN.
+   * Maps for resources whose state entry was found by a former URN (an alias). `#byFormer` maps the former URN to the
+   * current URN, and `#formerUrns` maps the current URN to the former URN.
    */
   readonly #byFormer = new Map<string, string>();
   readonly #formerUrns = new Map<string, string>();

@@ -16,8 +16,8 @@ import type { KnownObject, ProviderDiff, ProviderProcess } from "../program/prov
 import type { TakenEntries } from "./participants.ts";
 
 /**
- * The text that is reported as the reason for a replacement, in place of a property, if replaceOnChanges contains `*`
- * and the object has initialization errors.
+ * Replaces the property name in the reasons for a replacement if replaceOnChanges contains `*` and the object has
+ * initialization errors.
  */
 const INIT_ERROR_KEY = "#initerror";
 
@@ -72,7 +72,7 @@ export async function planResource(input: PlanInput): Promise<ResourcePlan> {
   const wanted = ignoreChanges(goal.props, oldInputs, goal.ignoreChanges);
   const inputs = await provider.check(goal, oldInputs, wanted);
   if (input.replaceRequested || old.state.taint === true) {
-    // The result of this call is not used. The call passes the object to replace to the provider.
+    // The result of `diff` is ignored. The provider needs the call, because `diff` passes it the object to replace.
     await provider.diff(goal, old.state, inputs);
     return replacement(input, old, ["id"], false);
   }

@@ -28,7 +28,7 @@ export class StopSwitch {
     return this.#stopped.promise;
   }
 
-  /** Tracks work that must finish before the run ends. */
+  /** Registers work in flight. The run waits for this work before it ends. */
   track<T>(work: Promise<T>): Promise<T> {
     this.#inFlight.add(work);
     const done = () => this.#inFlight.delete(work);
@@ -79,7 +79,7 @@ export interface DeletionContext {
 
 export interface DeploymentContext extends DeletionContext {
   readonly taken: TakenEntries;
-  /** The steps of replacements, by URN. The run deletes the old objects of these steps. */
+  /** The steps of replaced resources, by URN. The deletion of a resource's old object belongs to the same step. */
   readonly replaced: Map<string, Step>;
   /**
    * URNs of resources that this run deleted because they depend on a replaced resource. The run creates these resources

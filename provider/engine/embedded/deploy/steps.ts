@@ -25,7 +25,7 @@ export const objectStep = ({
   fields: [],
 });
 
-/** Reports resources that do not change, because they take no part in this run. */
+/** Reports a step without changes for each resource that is excluded from this run. */
 export function reportUntouched(log: RunLog, entries: readonly Entry[]): void {
   for (const { state } of entries) {
     if (!isProviderState(state) && !state.delete && !state.pendingReplacement) log.step(objectStep(state));
@@ -107,8 +107,8 @@ function refusal(context: DeletionContext, state: ResourceState): Error | undefi
 }
 
 /**
- * Deletes one object and applies the mutation to the snapshot. On failure, sets the error of `step`, stops the run and
- * returns false.
+ * Deletes one object, and then applies the mutation `after` to the snapshot. On failure, sets the error of `step`,
+ * stops the run and returns false.
  */
 async function deleteEntry(
   context: DeletionContext,
@@ -240,7 +240,10 @@ function settle(context: DeploymentContext, goal: Goal, plan: ResourcePlan): Reg
   return { urn: goal.urn, id, outputs };
 }
 
-/** Returns the id and the outputs that are known before the provider is called. */
+/**
+ * Returns the id and outputs that a resource is expected to have, as far as they are known before the provider is
+ * called.
+ */
 function expected(goal: Goal, plan: ResourcePlan): { id: string; outputs: Props } {
   const { id = "", outputs = {} } = plan.op === "import" ? plan.found : (plan.old?.state ?? {});
   if (plan.op === "same" || plan.op === "import")
@@ -326,7 +329,7 @@ function retired({ snapshot }: DeploymentContext, old: Entry | undefined): Mutat
   return [now.pendingReplacement ? { drop: old.key } : { put: old.key, state: { ...now, delete: true } }];
 }
 
-/** The values of an object that the provider returned, or that the program declares. */
+/** An object's id, inputs and outputs, from the provider's response or from the program. */
 interface ObjectState {
   readonly id?: string;
   readonly inputs: Props;

@@ -94,8 +94,8 @@ function customTimeouts(given: RegisterResourceRequest.CustomTimeouts | undefine
 type Named = Pick<Goal, "type" | "name" | "parent">;
 
 /**
- * Returns the URNs of the aliases. If the engine found the parent by an alias, the result includes the URNs that
- * contain the former type and name of the parent.
+ * Returns the former URNs of a resource, according to its aliases. If the engine found the parent by an alias, the
+ * result includes URNs with the parent's former type and name.
  */
 function aliasUrns(request: RegisterResourceRequest, scope: Scope, own: Named): string[] {
   const given = [
@@ -106,8 +106,8 @@ function aliasUrns(request: RegisterResourceRequest, scope: Scope, own: Named): 
   if (!parentAlias) return [...new Set(given)];
   const inherited = (type: string, name: string): string => {
     const parentName = urnName(own.parent);
-    // If the child's name begins with the parent's name, the child's former name presumably began with the parent's
-    // former name.
+    // A child's name often begins with its parent's name. The former name of such a child is then assumed to begin with
+    // the parent's former name.
     const oldName = name.startsWith(parentName) ? urnName(parentAlias) + name.slice(parentName.length) : name;
     return makeUrn(scope.stack, scope.project, parentAlias, type, oldName);
   };

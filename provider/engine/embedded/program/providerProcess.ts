@@ -33,7 +33,7 @@ export class InitFailedError extends Error {
   }
 }
 
-/** Thrown if the provider's process exits during a call. The state of the object is then unknown. */
+/** Thrown if the provider's process exits during a call. It is then unknown whether the provider changed the object. */
 export class ProviderExitedError extends Error {
   constructor() {
     super("The dynamic provider's process exited before it responded.");
@@ -45,7 +45,7 @@ export interface Target {
   readonly type: string;
 }
 
-/** The known values of an object, from the state or from the program. */
+/** The id, inputs and outputs of an object, as far as they are known from the state or from the program. */
 export interface KnownObject extends Known {
   readonly id?: string;
 }
@@ -115,8 +115,8 @@ export class ProviderProcess {
   }
 
   /**
-   * Returns whether an update or a replacement is needed, according to the provider. If the provider does not report
-   * whether the object changes, the method compares the old and the new inputs.
+   * Calls the provider's `diff`, and returns whether the object must be updated or replaced. If the provider does not
+   * report whether the object changes, compares the old and the new inputs.
    */
   async diff(target: Target, old: KnownObject, news: Props): Promise<ProviderDiff> {
     const request = changing(new proto.DiffRequest(), target, old, news);

@@ -44,8 +44,8 @@ function replaceModule(name: string, create: (load: () => object) => object): vo
   const entry = new Module(file);
   entry.loaded = true;
   entry.exports = create(() => {
-    // Removes the replacement first. Other modules in an import cycle may require the original module again while it is
-    // loading, and must not receive the replacement.
+    // Removes the replacement from the module cache before it loads the original. In an import cycle, other modules may
+    // require the original again while it is loading, and must not receive the replacement.
     if (require.cache[file] === entry) delete require.cache[file];
     return require(file);
   });
@@ -62,8 +62,8 @@ function resolved(require: NodeJS.Require, name: string): string | undefined {
 }
 
 /**
- * Returns a proxy of a module's exports that calls `load` at the first access. The proxy behaves like the exports,
- * except in a comparison by identity.
+ * Returns a proxy of a module's exports that calls `load` to load the module at the first access. The proxy behaves like
+ * the exports, but `proxy === exports` is false.
  */
 export function standIn(load: () => object): object {
   let loaded: object | undefined;
@@ -71,8 +71,8 @@ export function standIn(load: () => object): object {
     loaded ??= load();
     return loaded;
   };
-  // Only the proxy of a function supports calls and `new`. A bound function has no non-configurable property, which the
-  // proxy would have to report.
+  // The proxy's target must be a function, since only then the proxy supports calls and `new`. A bound function is used
+  // because it has no non-configurable property, which the proxy would have to report.
   const target = Object.bind(undefined);
   return new Proxy(target, {
     // Compiled imports read `__esModule` immediately. Without this marker they copy all properties, which would load
