@@ -36,7 +36,7 @@ export interface RawAnswer {
   readonly text: string;
 }
 
-/** The request that a response belongs to. */
+/** Data about the request and the client that the errors of a response contain or need. */
 export interface AnswerContext {
   readonly operation: Operation;
   readonly path: string;
@@ -48,13 +48,16 @@ export interface AnswerContext {
   readonly now: number;
   readonly token?: string;
   readonly maxResponseSize: number;
-  /** Values that the server's message must not repeat. */
+  /** Secret values. If the server's message contains them, the error masks them. */
   readonly secrets: readonly string[];
 }
 
 const MESSAGE_LENGTH = 500;
 
-/** Shortens a server's text, masks secrets and removes control characters, which terminals would interpret. */
+/**
+ * Prepares a text from the server for an error message: shortens the text, masks secrets, and removes control
+ * characters, which terminals would interpret.
+ */
 function clean(message: string, secrets: readonly string[]): string {
   const text = maskSecrets(message, secrets)
     .replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]+/gu, " ")
@@ -71,7 +74,7 @@ function readErrorBody(answer: RawAnswer): { message?: string; code?: string; fi
   try {
     body = parseJson(answer.text);
   } catch {
-    // The body is empty or a proxy's HTML page. The error then depends only on the status.
+    // The body is empty or not JSON, such as a proxy's HTML page. The error is then derived from the HTTP status only.
     return { fields: [] };
   }
   if (Array.isArray(body)) {
@@ -154,7 +157,8 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
       return new PaymentError("the payment gateway refused the payment or failed (424)", details, code);
     }
     case 429:
-      // A rate limit sends `Retry-After`. A lockout sends the time at which it ends.
+      // When a request exceeds a rate limit, the server sends `Retry-After`. When a login is locked, the server sends
+      // the time at which the lockout ends.
       return LOGIN_OPERATIONS.has(operation.id) &&
         (headers["x-account-lockout"] !== undefined || retryAfter === undefined)
         ? lockoutError(headers, details)
@@ -265,7 +269,10 @@ export function bodyOf(context: AnswerContext, answer: RawAnswer): unknown {
 
 const TIMEOUTS = new Set(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"]);
 const UNREADABLE = new Set(["UND_ERR_RES_EXCEEDED_MAX_SIZE", "UND_ERR_HEADERS_OVERFLOW"]);
-/** Codes of errors that occur before the client sends the request: the client is closed, or the request is invalid. */
+/**
+ * Error codes of the HTTP library undici for a request that was not sent: the client is closed, or the request is
+ * invalid.
+ */
 const UNSENT = new Set(["UND_ERR_INVALID_ARG", "UND_ERR_CLOSED"]);
 const NO_TLS =
   /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|RECORD_LAYER_FAILURE))$/;

@@ -26,7 +26,7 @@ export interface Authorization {
   readonly token?: string;
 }
 
-/** The functions of a client that an {@link Authorizer} uses for its own requests, such as a login. */
+/** The functions of a client that an {@link Authorizer} uses to send its own requests, such as a login. */
 export interface AuthorizerHost {
   readonly timing: Timing;
   /**
@@ -51,7 +51,7 @@ export interface Authorizer {
   authorize(host: AuthorizerHost, tenant?: string): Promise<Authorization | undefined>;
   /** Called when the server has accepted `token`. */
   accepted?(token: string): void;
-  /** Returns true if a new token can replace `token`, which the server refused. */
+  /** Called when the server has refused `token`. Returns true if a repeated request can use a new token. */
   renew?(host: AuthorizerHost, token: string): boolean;
   /** Returns the caller's identity in `tenant`, by default the credential's own namespace. */
   identity(host: AuthorizerHost, tenant?: string): Promise<Identity>;
@@ -59,7 +59,10 @@ export interface Authorizer {
   secrets(): string[];
 }
 
-/** Returns the promise in `kept` for `key`, or starts and keeps a new promise. Removes a promise that rejects. */
+/**
+ * Returns the pending or resolved promise in `kept` for `key`. If there is none, calls the function and keeps its
+ * promise. Removes a promise that rejects, so that the next call tries again.
+ */
 function keptUnlessFailed<T>(
   kept: Map<string, Promise<T>>,
   key: string,
@@ -122,7 +125,7 @@ export class ApiKeyAuthorizer implements Authorizer {
     return this.#own;
   }
 
-  // Rejects calls whose namespace the client cannot check: otherwise, a call could change the wrong namespace.
+  // Without this check, a call with a key of another namespace could change the wrong namespace.
   async #require(host: AuthorizerHost, tenant: string): Promise<void> {
     const own = await this.#ownTenant(host);
     const same = own === undefined ? this.#listRefused && (await this.#isOwn(host, tenant)) : own === tenant;
@@ -181,7 +184,8 @@ export class ApiKeyAuthorizer implements Authorizer {
 }
 
 /**
- * True if the server rejected the credential of the login. Another attempt would bring the account closer to a lockout.
+ * True if the server refused the login because of the credential. A repeated login would fail too, and bring the
+ * account closer to a lockout.
  */
 function isRefusal(error: unknown): boolean {
   return [AuthenticationError, LockoutError, PermissionError, ValidationError].some(
@@ -202,11 +206,11 @@ export class UserSession implements Authorizer {
   #home: string | undefined;
   #refusal: unknown;
   readonly #byTenant = new Map<string, Promise<string>>();
-  /** The tokens that this session has received since the last login. */
+  /** The current tokens: those that this session received with the last login and by exchange since then. */
   readonly #live = new Set<string>();
-  /** The tokens of {@link #live} that the server has accepted. */
+  /** The tokens in {@link #live} with which the server has accepted a request. */
   readonly #accepted = new Set<string>();
-  /** True if the reason for the last login was a token that the server refused before its expiry. */
+  /** True if the last login replaced a token that the server refused before the token expired. */
   #early = false;
 
   constructor(credential: PasswordCredential | TokenCredential) {
@@ -220,9 +224,9 @@ export class UserSession implements Authorizer {
   }
 
   /**
-   * Exchanges the user's token for a token of another namespace, once for each namespace. The exchange also changes the
-   * user's preferred namespace on the server (rules section 5.14), so a second exchange restores the preferred
-   * namespace.
+   * Returns the header with a token for `tenant`. For a namespace other than the user's own, the session exchanges the
+   * user's token once. The exchange also changes the user's preferred namespace on the server (rules section 5.14), so
+   * a second exchange restores the preferred namespace.
    */
   async authorize(host: AuthorizerHost, tenant?: string): Promise<Authorization> {
     return bearer(await this.#token(host, tenant));
@@ -259,14 +263,14 @@ export class UserSession implements Authorizer {
   }
 
   /**
-   * Returns true if the next authorization has a different token than `token`, which the server refused. The session
-   * always replaces an expired token. It also replaces a token that the server refused before its expiry. If that token
-   * was itself the replacement of such a token, the session replaces it only if the server had accepted it before.
-   * Without this restriction, a server that refuses every token would cause a login with every call.
+   * Called when the server has refused `token`. Returns true if the next request uses another token. An expired token
+   * is always replaced. A token that was refused before its expiry is also replaced, with one exception: if two tokens
+   * in a row are refused early and the server never accepted the second one, the session keeps it. Without this
+   * exception, a server that refuses every token would cause a login with every call.
    */
   renew(host: AuthorizerHost, token: string): boolean {
     if (this.#credential.kind !== "password") return false;
-    // If `#live` does not contain the token, another call has already replaced the token.
+    // If the token is not in `#live`, a concurrent call has already replaced it.
     if (this.#live.has(token)) {
       const over = expiredAt(token, host.timing.now()) !== undefined;
       if (!over && this.#early && !this.#accepted.has(token)) return false;
@@ -333,22 +337,22 @@ export class UserSession implements Authorizer {
         detail: `requested a token of namespace ${tenant}, but the server returned a token of ${received}`,
       });
     }
-    // If another call has replaced `base` in the meantime, the server may refuse the new token too, so `#live` does not
-    // get the new token.
+    // If a concurrent call has discarded `base` during the exchange, the server may also refuse the exchanged token, so
+    // the token is not added to `#live`.
     if (this.#live.has(base)) this.#live.add(token);
     await this.#preferHome(host, base, tenant);
     return token;
   }
 
-  // The exchange made `tenant` the user's preferred namespace. Without a second exchange, every later login of the
-  // user would be for `tenant`, and calls without a namespace would act on the wrong one.
+  // Restores the user's preferred namespace, which the exchange changed to `tenant`. Otherwise every later login of the
+  // user would select `tenant`, and calls without a namespace would act on the wrong namespace.
   async #preferHome(host: AuthorizerHost, base: string, tenant: string): Promise<void> {
     const home = this.knownTenant;
     if (!home || home === tenant) return;
     try {
       await host.call("getNamespaceToken", { params: { tenant: home } }, bearer(base));
     } catch (error) {
-      // A 404 is no error: a deleted namespace cannot be the preferred namespace, and no login can select it.
+      // Ignore a 404: the namespace was deleted, so it can no longer be the user's preferred namespace.
       if (!isNotFound(error)) throw error;
     }
   }

@@ -32,7 +32,10 @@ export function camelKey(key: string): string {
     .join("");
 }
 
-/** The key conversion for values that match one of several schemas. */
+/**
+ * Describes how the keys of a value are converted between the wire format and camelCase. The value may match one of
+ * several schemas, such as the members of a union.
+ */
 interface Plan {
   readonly isText: boolean;
   readonly keys: ReadonlyMap<string, { readonly camel: string; readonly value: () => Plan }>;
@@ -40,7 +43,7 @@ interface Plan {
   readonly values: () => Plan;
 }
 
-/** Returns the inner schemas of wrapper schemas, such as optional, nullable, default, refinement and union. */
+/** Unwraps schemas such as optional, nullable, default, refinement and union, and returns the schemas inside. */
 function leaves(schemas: readonly z.core.$ZodType[], seen = new Set<z.core.$ZodType>()): z.core.$ZodType[] {
   return schemas.flatMap((schema) => {
     if (seen.has(schema)) return [];
@@ -123,7 +126,7 @@ function convert(plan: Plan, value: unknown, direction: "toWire" | "fromWire"): 
     return value.map((item) => convert(items, item, direction));
   }
   if (!isPlainObject(value)) return value;
-  // Servers after 0.19 send a tag as an object with a name.
+  // Servers after 0.19 send a tag as an object with a name. The client returns only the name.
   if (direction === "fromWire" && plan.isText && typeof value.name === "string") return value.name;
   // Unknown keys come first in the result. If a known and an unknown key have the same spelling after the conversion,
   // the known key replaces the unknown key.
@@ -159,7 +162,7 @@ export function fromWire(schema: z.core.$ZodType, value: unknown): unknown {
   return convert(planOf([schema]), value, "fromWire");
 }
 
-/** The JSON type of the values of a schema: object, array, or `any` for all other types. */
+/** Returns the type of JSON that a schema accepts: object, array, or `any` for all other types. */
 export function jsonKind(schema: z.core.$ZodType): "object" | "array" | "any" {
   const kinds = new Set(
     leaves([schema]).map((leaf) =>

@@ -40,7 +40,7 @@ import { AuthenticationError, ConfigurationError, TransportError } from "./error
 import { CODE_OPERATIONS, DEFAULT_RETRY, type RetryPolicy, SYSTEM_TIMING } from "./retry.ts";
 import { type Answer, buildRequest, DEFAULTS, Transport, type WireRequest } from "./transport.ts";
 
-/** The state that all views of a client share. Each namespace passed to {@link ClientCore.forTenant} has one view. */
+/** The data that a client and all its views for other namespaces share. {@link ClientCore.forTenant} creates a view. */
 interface Shared {
   readonly transport: Transport;
   readonly authorizer: Authorizer;
@@ -167,7 +167,7 @@ class Core implements ClientCore {
     return answer;
   }
 
-  /** True if the server refused the token and a new token is available. */
+  /** True if the server refused the token and the request can be repeated with another token. */
   #renewed(operation: Operation, { token }: Authorization, error: unknown): boolean {
     if (!(error instanceof AuthenticationError) || token === undefined) return false;
     const ofRequest = CODE_OPERATIONS.has(operation.id) && error.expiredAt === undefined;
@@ -358,11 +358,11 @@ export async function* iteratePages<Item>(
       page,
     });
     const total = totalOf(headers);
-    // A server without pagination returns the same page every time.
+    // A server without pagination returns the same page for every page number. Stop at the first repetition.
     if (items.length === 0 || (total === undefined && isDeepStrictEqual(items, before))) return;
     yield { items, total };
-    // The items of the skipped pages also count. A server may return shorter pages than requested, so each skipped page
-    // counts with the length of this page.
+    // If the iteration starts after page 1, the skipped items also count toward the total. Their number is calculated
+    // from the length of this page, because a server may return shorter pages than requested.
     seen = (seen ?? (firstPage - 1) * items.length) + items.length;
     if (total === undefined ? items.length < before.length : seen >= total) return;
     before = items;

@@ -11,7 +11,9 @@ import type { RetryPolicy, RetryWait, Timing } from "./retry.ts";
 /** Id of a public operation. The client's method has the same name. */
 export type OperationId = keyof Operations;
 
-/** The value that a caller passes for a schema of the contract; undefined for an object without fields. */
+/**
+ * Type of a caller's input for a request schema of the contract, in camelCase. Undefined for an object without fields.
+ */
 type InputOf<S> =
   S extends z.ZodObject<infer Shape>
     ? [keyof Shape] extends [never]
@@ -21,7 +23,7 @@ type InputOf<S> =
       ? CamelizedInput<z.input<S>>
       : undefined;
 
-/** A query in which the filter may also be a result of `where()`. */
+/** Type of an operation's query, in which `filter` may also be a {@link Filter} from `where()`. */
 type QueryOf<Q> = Q extends undefined
   ? undefined
   : { [K in keyof Q]: K extends "filter" ? Q[K] | Filter : Q[K] };

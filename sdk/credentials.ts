@@ -136,7 +136,7 @@ function contentOf(path: string, variable: string): string {
   try {
     content = readFileSync(path, "utf8");
   } catch (cause) {
-    // The error does not quote a URL in place of a path, because the URL may contain a secret.
+    // If the value is a URL instead of a path, the error omits it, because the URL may contain a secret.
     const isAddress = /^\w+:\/\//.test(path);
     const { detail, remedy } = fileFailure(
       "read",

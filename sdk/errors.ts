@@ -14,17 +14,20 @@ export { maskSecrets } from "./mask.ts";
 /** The path of a value in nested data: names of properties and indexes of array items, outermost first. */
 export type FieldPath = readonly (string | number)[];
 
-/** An error as data. The text of the error is created from these fields, so that no code must parse the text. */
+/**
+ * The structured fields of an error. The text of the error is created from these fields, so programs need not parse the
+ * text.
+ */
 export interface ErrorFacts {
   /** Code of the error. docs/errors.md lists all codes, which do not change in later releases. */
   readonly code: string;
   /** The kind of the affected object, such as `FirewallRule`. */
   readonly resource?: string | undefined;
-  /** The wrong setting, flag or input. */
+  /** The setting, flag or input that causes the error. */
   readonly field?: FieldPath | undefined;
   /** The value of the field, unless the value may be secret. */
   readonly value?: unknown;
-  /** The cause, without resource and field. */
+  /** The cause of the error. `resource` and `field` are separate fields and not repeated here. */
   readonly detail: string;
   /** Instructions for the user. */
   readonly remedy?: string | undefined;
@@ -47,8 +50,8 @@ export function errorText({ resource, field, detail, remedy }: ErrorFacts): stri
 export class GatehouseError extends Error implements ErrorFacts {
   override readonly name: string = "GatehouseError";
   readonly code: string;
-  // A `declare` field exists on an error only if the constructor sets the field. Otherwise Node.js would print each
-  // unset field as `undefined` with the error.
+  // The fields use `declare`, so that an error has only the fields that the constructor sets. Otherwise Node.js would
+  // print each unset field as `undefined`.
   declare readonly resource?: string;
   declare readonly field?: FieldPath;
   declare readonly value?: unknown;
@@ -184,7 +187,7 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
   }
 }
 
-/** Returns true if `detail` begins with the server's message, so that the message adds no information to the error. */
+/** Returns true if `detail` already begins with the server's message, so that the error need not repeat the message. */
 const isSameStart = (detail: string, serverMessage: string) =>
   detail.toLowerCase().startsWith(serverMessage.toLowerCase().replace(/\.$/, ""));
 
@@ -196,7 +199,7 @@ function requestText(facts: ErrorFacts, outcome: Outcome): string {
   return `${text}${/[.?!]$/.test(text) ? "" : "."} ${unclear}`;
 }
 
-/** The properties of request errors that are part of their JSON. */
+/** The fields that the JSON form of a request error contains in addition to those of every error. */
 const REQUEST_FACTS = [
   ...["operation", "status", "outcome"],
   ...["fields", "expiredAt", "until", "gatewayCode", "retryAfter", "limit"],

@@ -11,7 +11,7 @@ interface Property {
   };
 }
 
-/** A group of comparisons, of which an item must satisfy at least one. */
+/** Comparisons that are joined with "or": an item satisfies the group if it satisfies at least one of them. */
 type Clause = readonly Property[];
 
 /** Maximum length of a filter that servers accept, in characters of base64. */
@@ -53,8 +53,7 @@ export class Filter {
   toString(): string {
     const items = this.clauses.flatMap((clause) => [
       ...clause,
-      // Every group gets an operator, because the lists of a server differ in how they interpret a group without an
-      // operator.
+      // Every group ends with an explicit operator, because a server's lists use different default operators.
       { type: "operator", params: { name: clause.length > 1 ? "or" : "and" } },
     ]);
     // The JSON contains only ASCII characters, so that a server that decodes bytes as Latin-1 reads the same text.

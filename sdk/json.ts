@@ -46,14 +46,14 @@ function isTooDeep(text: string): boolean {
 }
 
 /**
- * Returns the index of the end of the string that begins at `start`, or the end of the text if the string has no
- * closing quote.
+ * Returns the index of the closing quote of the JSON string that begins at `start`, or the length of the text if the
+ * string has no closing quote.
  */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
     let before = end;
     while (text.charCodeAt(before - 1) === BACKSLASH) before -= 1;
-    // After an even number of backslashes, a quote is not escaped.
+    // A quote after an even number of backslashes is not escaped and ends the string.
     if ((end - before) % 2 === 0) return end;
   }
   return text.length;

@@ -18,9 +18,8 @@ function spansOf(text: string, part: string): Span[] {
 }
 
 /**
- * Returns the text with its secrets masked. The sentences of this project's own messages are not masked, even if a word
- * in them is equal to a secret: a mask in a known sentence would reveal that the secret is the missing word. In the
- * rest of the text, every occurrence of a secret is masked.
+ * Masks secrets in a text. A match inside one of this project's own sentences is not masked: the sentence is public, so
+ * a masked word in it would reveal the secret. All other occurrences of a secret are masked.
  * @param secrets texts to mask, in any order; empty texts are ignored
  * @param own further sentences of this project that the text may contain
  */
@@ -30,8 +29,8 @@ export function maskSecrets(text: string, secrets: readonly string[], own: reado
   const sentences = [...REQUEST_SENTENCES, ...own].flatMap((sentence) =>
     sentence === "" ? [] : spansOf(text, sentence),
   );
-  // If a secret is equal to a whole sentence, the sentence is masked, because the text may contain the secret and not
-  // the sentence of this project.
+  // A secret inside a longer sentence of this project is not masked. A secret that is equal to a whole sentence is
+  // masked, because the text may be the secret instead of the sentence.
   const isOwn = ({ start, end }: Span) =>
     sentences.some(
       (sentence) =>

@@ -87,15 +87,15 @@ export const LOGIN_OPERATIONS: ReadonlySet<string> = new Set([
 export const CODE_OPERATIONS: ReadonlySet<string> = new Set(["enableMfa"]);
 
 /**
- * Statuses of temporary failures, such as those of a proxy or a starting server. The status 500 is not included,
- * because another attempt would fail too.
+ * Statuses of temporary failures, such as those of a proxy or a starting server, after which the client repeats a
+ * request. The status 500 is not included, because the server would fail again.
  */
 const PASSING_STATUSES = [502, 503, 504];
 
 /**
- * Returns true if the client may repeat a request: the request did not reach the service, the server refused it (429),
- * or a second request has no further effect. An idempotency key has no influence, because the client cannot detect
- * which servers support the key.
+ * Returns true if it is safe to repeat a failed request: the request did not reach the service, the server refused it
+ * (429), or the operation has the same effect when it runs twice. An idempotency key does not make a request safe,
+ * because the client cannot detect whether the server supports the header.
  */
 export function mayRepeat(operation: Pick<Operation, "id" | "repeatable">, error: unknown): boolean {
   if (error instanceof TransportError && error.reason === "unreachable") return true;

@@ -72,7 +72,7 @@ export function loadSsh2(importer: string): unknown {
         : { format: "commonjs", source: fix(url, list), shortCircuit: true };
     },
   });
-  // The cache may contain the library without the fixes, because a test loaded it.
+  // Node.js may have cached the unpatched library, because a test loaded it. Remove it from the module cache.
   for (const path of Object.keys(require.cache)) {
     if (path.startsWith(folder)) delete require.cache[path];
   }

@@ -94,7 +94,7 @@ export function serviceAddress(text: string): string {
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
-/** Maximum time of an attempt, in milliseconds, including the time to receive the response. */
+/** Maximum duration of one attempt, from the request to the end of the response, in milliseconds. */
 const ATTEMPT = 60_000;
 
 const isUnreachable = (error: RequestError) =>

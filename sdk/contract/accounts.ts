@@ -59,8 +59,8 @@ export const validateAccount = defineOperation({
   method: "GET",
   path: "/api/user/validation_account",
   query: { email, token: mailToken },
-  // The client must not repeat the request: if the first attempt took effect, the token is used, and a second attempt
-  // fails.
+  // The client must not repeat the request: the token can be used only once, so if the first attempt took effect, a
+  // second attempt fails.
   repeatable: false,
   limit: { kind: "login" },
   errors: {
@@ -146,8 +146,7 @@ export const updateUserPassword = defineOperation({
   method: "PATCH",
   path: "/api/users/{id}/password",
   params: { id: userId },
-  // The current password may have a length that `new_password` does not allow, because registration has other length
-  // limits.
+  // The length limits of `new_password` do not apply: passwords that were set at registration have other limits.
   body: z.object({ current_password: z.string().min(1).max(1024), new_password: password }),
   errors: {
     400: "a field is missing or has an invalid length, both passwords are equal, or current_password is wrong",

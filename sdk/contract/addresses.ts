@@ -20,8 +20,8 @@ export const confirmAddress = defineOperation({
     password: currentPassword,
     code: totpCode.describe("TOTP code; required if the user has MFA"),
   }),
-  // Attempts are limited by client address only. With a limit for each user, attackers could use up the user's
-  // attempts. The token cannot be guessed.
+  // Attempts are counted for each client address and not for each user, because attackers could otherwise use up a
+  // user's attempts. The limit is sufficient, because attackers cannot guess the token.
   limit: { kind: "login" },
   errors: {
     400: "a field missing or malformed, password or code wrong, or code missing for a user with MFA",

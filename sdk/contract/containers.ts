@@ -16,8 +16,8 @@ function containerOperation<const Id extends string, O extends Operation>(
     id,
     summary: ofContainers(like.summary),
     path: like.path.replace("/api/devices", "/api/containers"),
-    // In the description of an error about the limit, the word "device" is not replaced, because devices and containers
-    // share one limit.
+    // Descriptions of errors about the device limit keep the word "device", because devices and containers share that
+    // limit.
     errors: Object.fromEntries(
       Object.entries(like.errors).map(([status, text]) => [
         status,

@@ -99,8 +99,8 @@ export const deviceName = z
   .max(64)
   .regex(/^[a-zA-Z0-9_-]+$/, "may contain letters, digits, _ and -");
 
-// These JSON Schemas describe the `refine` rule of authDevice's body for clients, because JSON Schema cannot contain
-// the function.
+// JSON Schemas for the OpenAPI document that express the `refine` rule of authDevice's body. JSON Schema cannot contain
+// the rule's function.
 const HAS_HOSTNAME = { required: ["hostname"], properties: { hostname: { minLength: 1 } } };
 const HAS_MAC = {
   required: ["identity"],
@@ -180,7 +180,7 @@ export const authDevice = defineOperation({
     404: "tenant_id unknown",
   },
   repeatable: true,
-  // A report with a thousand session uids and a public key exceeds the default limit.
+  // The default limit is too small for a report with a thousand session uids and a public key.
   bodyLimit: 128 * 1024,
   limit: { kind: "report" },
 });

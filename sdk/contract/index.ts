@@ -58,7 +58,7 @@ export {
 
 type OperationsOf<M> = { [K in keyof M as M[K] extends Operation ? K : never]: M[K] };
 
-/** Type of the exports of a module that are operations. */
+/** Extracts the operations from the exports of a contract module. */
 function operationsOf<M extends object>(module: M): OperationsOf<M> {
   const entries = Object.entries(module).filter(([id, value]) => value?.id === id && "method" in value);
   return Object.fromEntries(entries) as OperationsOf<M>;

@@ -124,7 +124,7 @@ export const evaluatePublicKey = defineOperation({
   method: "POST",
   path: "/internal/sshkeys/public-keys/evaluate/{fingerprint}/{username}",
   params: { fingerprint, username: z.string().min(1).max(255) },
-  // Callers send all fields of the device. The schema contains only the fields that affect the decision.
+  // Callers send all fields of the device. The schema contains only those that affect whether the login is allowed.
   body: z.object({
     name: z.string().max(255),
     tenant_id: tenantId,

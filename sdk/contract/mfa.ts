@@ -41,8 +41,8 @@ export const disableMfa = defineOperation({
         "An unused code, or a code that recoverMfa consumed less than 10 minutes ago; empty counts as absent",
       ),
   }),
-  // The client must not repeat the request: if the first attempt took effect, the code is used, and a second attempt
-  // fails.
+  // The client must not repeat the request: the code can be used only once, so if the first attempt took effect, a
+  // second attempt fails.
   repeatable: false,
   errors: {
     400: "not exactly one of code and recovery_code sent, or MFA not enabled",
@@ -94,8 +94,8 @@ export const resetMfa = defineOperation({
   path: "/api/user/mfa/reset/{user-id}",
   params: { "user-id": userId },
   body: z.object({ main_email_code: mailedCode, recovery_email_code: mailedCode }),
-  // The client must not repeat the request: if the first attempt took effect, the codes are used, and a second attempt
-  // fails.
+  // The client must not repeat the request: the codes can be used only once, so if the first attempt took effect, a
+  // second attempt fails.
   repeatable: false,
   success: { body: userSession },
   errors: {

@@ -105,7 +105,10 @@ export interface Operation<
   readonly aliases: readonly string[];
   /** The smallest edition that contains the operation. @default "community" */
   readonly edition: Edition;
-  /** If `always`, smaller editions also route the operation, and return an error. @default "by edition" */
+  /**
+   * If `always`, instances of smaller editions have a route for the operation too, which returns an error.
+   * @default "by edition"
+   */
   readonly routed: "always" | "by edition";
   readonly auth: readonly A[];
   readonly scope: S;
@@ -183,12 +186,12 @@ interface OperationInput<P extends Shape, Q extends Shape, B extends z.ZodType, 
 /** Default media type of bodies. */
 export const JSON_TYPE = "application/json";
 
-/** Cause of the status 400 for an operation whose request has no values that could be invalid. */
+/** Description of the status 400 for an operation without parameters, query or body values to validate. */
 export const MALFORMED = "the request is malformed";
 
 /**
- * The limit suffices for a public key of 32 KiB, the largest value in the requests of most operations, and the other
- * fields.
+ * Default limit of a request body. It has space for a public key of 32 KiB, the largest value in most requests, and the
+ * other fields.
  */
 const BODY_LIMIT = 64 * 1024;
 
@@ -202,7 +205,7 @@ export const takesIfMatch = (operation: Operation): boolean => writesObject(oper
 
 const CREDENTIAL_REFUSED = "JWT or API key missing, malformed, expired or unknown";
 
-/** Returns the errors that every operation of a scope may return. */
+/** Returns the errors that every operation may return because of its scope, such as 401 and 403. */
 function commonErrors(scope: Scope, conditional: boolean): Record<number, string> {
   const common: Record<number, string> = { 500: "internal error" };
   if (INTERNAL_SCOPES.includes(scope)) common[403] = "X-Internal-Token missing or wrong";
@@ -251,7 +254,8 @@ export function defineOperation<
   const conditional = Boolean(input.object) && input.method !== "GET" && !creates;
   return {
     ...input,
-    // The code sets each default separately: with a spread, an explicit undefined would replace a restrictive default.
+    // Each default is set separately. If the input were spread over the defaults, a field that is explicitly undefined
+    // would remove a restrictive default.
     aliases: input.aliases ?? [],
     edition: input.edition ?? "community",
     routed: input.routed ?? "by edition",
@@ -344,7 +348,7 @@ function partsOf(text: string): string[] | undefined {
   try {
     return text.split("/").map(decodeURIComponent);
   } catch {
-    // The percent-encoded bytes are not UTF-8.
+    // `decodeURIComponent` throws if the percent-encoded bytes are not UTF-8.
     return undefined;
   }
 }

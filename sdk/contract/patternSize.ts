@@ -7,17 +7,18 @@ import { RE2JS } from "re2js";
 export const PATTERN_SIZE_MAX = 2000;
 
 /**
- * The cost of a Unicode class's tables, in instructions. The engine creates the tables only once, even if the class is
- * repeated.
+ * The size that the lookup tables of a Unicode class, such as `\p{L}`, add to a pattern, in instructions. The engine
+ * creates the tables only once, even if the class is repeated.
  */
 const UNICODE_CLASS = 10;
 /**
- * The cost, in instructions, of a range beyond ASCII in a pattern that ignores letter case. The engine visits every
- * letter of such a range.
+ * The size that a character range beyond ASCII adds to a case-insensitive pattern, in instructions. The engine visits
+ * every letter of such a range.
  */
 const FOLDED_RANGE = 100;
 
-// RE2JS compiles this expression instead of JavaScript's RegExp, because RE2JS does not backtrack.
+// This tokenizer uses RE2JS and not JavaScript's RegExp, because RE2JS does not backtrack on patterns from untrusted
+// clients.
 const TOKEN = RE2JS.compile(
   [
     String.raw`\\Q(?:.*?)(?:\\E|\z)`,
@@ -34,7 +35,8 @@ const TOKEN = RE2JS.compile(
 );
 
 /**
- * A group whose end has not been read: its current size, and the size of its last item, to which a repetition applies.
+ * An open group, whose closing parenthesis has not been read: the size of the group so far, and the size of its last
+ * item, to which a following repetition applies.
  */
 interface Group {
   size: number;
@@ -54,7 +56,8 @@ function repeatedSize(item: number, repetition: string): number {
  */
 export function patternSize(text: string): number {
   const open: Group[] = [];
-  // Every program has an instruction to fail, an instruction to match, and at least one instruction between them.
+  // Every compiled pattern has an instruction to fail, an instruction to match, and at least one instruction between
+  // them.
   let group: Group = { size: 3, last: 0 };
   let tables = 0;
   let foldsCase = false;
@@ -97,8 +100,8 @@ export function patternSize(text: string): number {
 }
 
 /**
- * Returns the cost of a token's tables, in instructions.
- * @param token a class or an escape
+ * Returns the size that a token's Unicode or case-folding tables add to a pattern, in instructions.
+ * @param token a character class or an escape
  */
 function tablesSize(token: string, foldsCase: boolean): number {
   const unicode = token.split(/\\p/i).length - 1;

@@ -15,7 +15,7 @@ export const getSamlAuthUrl = defineOperation({
   method: "GET",
   path: "/api/user/saml/auth",
   edition: "enterprise",
-  // A community instance returns 501, not 404 (rules section 19).
+  // Community instances also route the operation and return 501, not 404 (rules section 19).
   routed: "always",
   auth: ["none"],
   scope: "public",

@@ -87,8 +87,8 @@ export const pattern = z
   .min(1)
   .max(PATTERN_MAX)
   .superRefine((text, context) => {
-    // `max` already reports a pattern that is too long. Such a pattern is not compiled, because the compilation of a
-    // pattern of a megabyte would take seconds.
+    // `max` already reports a pattern that is too long. Skip the syntax check for such a pattern, because compiling a
+    // megabyte would take seconds.
     if (text.length > PATTERN_MAX || valid.has(text)) return;
     const size = patternSize(text);
     if (size > PATTERN_SIZE_MAX) {

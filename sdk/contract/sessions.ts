@@ -111,8 +111,8 @@ const chunk = {
 export const recordChunk = z.object(chunk);
 
 /**
- * Maximum size of a request that adds a chunk, in bytes. The size suffices for the longest message, even if JSON
- * escapes each of its characters, and for the other fields.
+ * Maximum body size of a request that adds a chunk of output, in bytes. The limit allows the longest chunk, even if
+ * JSON escapes each of its characters, and the other fields.
  */
 export const RECORD_BODY_LIMIT = 6 * MESSAGE_MAX + 4096;
 

@@ -11,7 +11,8 @@ import {
 import { type Pattern, patternFound, patternOf } from "./pattern.ts";
 
 /**
- * The devices on which the same rule decides a login (one login name from one address), or on which no rule matches.
+ * A group of devices on which the same firewall rule decides logins with one login name from one address, or on which
+ * no rule matches these logins.
  */
 export interface Share {
   /** The rule that decides the login; null if no rule matches, so that the login is allowed. */
@@ -22,7 +23,8 @@ export interface Share {
 /** The firewall's decisions about logins with one login name from one address, for all devices. */
 export interface Verdict {
   /**
-   * The devices by deciding rule, strongest rule first. The last entry contains the devices on which no rule matches.
+   * The devices, grouped by the rule that decides, strongest rule first. The last group contains the devices on which
+   * no rule matches.
    */
   readonly shares: readonly Share[];
   /** The devices on which the logins are allowed. */
@@ -166,8 +168,8 @@ class DeviceSets {
   readonly all: DeviceSet = new TypedFastBitSet();
   readonly #names: NamedDevices;
   /**
-   * The indexes of the devices with a tag. The values are lists, because a {@link DeviceSet} for each tag would use too
-   * much memory if each device has its own tag.
+   * Device indexes by tag. The values are arrays, because a {@link DeviceSet} for each tag would use too much memory in
+   * a fleet in which each device has its own tag.
    */
   readonly #byTag = new Map<string, number[]>();
   readonly #byTags = new Map<string, DeviceSet>();
@@ -265,8 +267,8 @@ export type RuleSet = TypedFastBitSet;
 /** Finds the rules whose pattern matches a text, and caches the result for each text. */
 class RuleSets {
   /**
-   * The compiled patterns, each with all rules that contain it. They are kept here, because the cache of `patternOf` is
-   * smaller than the number of patterns in a large policy.
+   * Each different pattern, compiled, with all rules that contain it. The `patternOf` cache cannot hold all patterns of
+   * a large policy, so this class keeps them.
    */
   readonly #patterns: readonly { readonly test: Pattern["test"]; readonly rules: RuleSet }[];
   readonly #byText = new Map<string, RuleSet>();

@@ -75,9 +75,9 @@ function newAutomaton(source: string): NFA {
     maxNodes: STATES_MAX,
   });
   const rewritten = transform(REWRITING, expression, { maxPasses: PASSES_MAX });
-  // The option ignores the assertions that the rewriting did not remove. An assertion at the beginning or end of the
-  // expression holds for every complete match. If any other assertion is ignored, the automaton only accepts additional
-  // texts.
+  // With this option, the automaton ignores the assertions (such as `^` and `\b`) that the rewriting did not remove. At
+  // the beginning or end of the expression, an assertion is always true for a complete match. Ignoring any other
+  // assertion only makes the automaton accept additional texts.
   const options = { assertions: "ignore" } as const;
   const limit = new NFA.LimitedNodeFactory(STATES_MAX);
   return NFA.fromRegex(rewritten, { maxCharacter }, options, limit);

@@ -20,10 +20,14 @@ export interface EvaluationOptions {
   readonly addresses?: readonly string[];
 }
 
-/** Endings that complete a partial address. Patterns often contain only the first parts of an address. */
+/**
+ * Suffixes that turn the beginning of an address into a valid address. Patterns often contain only the beginning, such
+ * as `10.0.`.
+ */
 const ENDS = ["", ".0.0.1", ".0.1", ".1", "0.0.1", "0.1", "1", ":1", "::1"];
 /**
- * Texts that replace a part such as `.` or `.+` in a pattern on addresses. Dots in such patterns are often not escaped.
+ * Texts that replace wildcards such as `.` or `.+` to create a sample address from a pattern. The dot is one of them,
+ * because many patterns contain unescaped dots.
  */
 const FILLERS = [".", "1"];
 
@@ -141,8 +145,8 @@ function sampler(filler: string): (branches: readonly AST.Alternative[], most: n
 const characterOf = (node: AST.Character) => literalOf(node) ?? String.fromCodePoint(node.value);
 
 /**
- * Combines every start with every end. If there are too many combinations, the result contains each start and each end
- * at least once.
+ * Concatenates every start with every end. If the number of combinations exceeds a limit, the result contains each
+ * start and each end at least once.
  */
 function combined(starts: readonly string[], ends: readonly string[], most: number): string[] {
   if (starts.length * ends.length <= most) return starts.flatMap((start) => ends.map((end) => start + end));

@@ -90,7 +90,8 @@ export function* accessChanges(before: Access, after: Access): Generator<AccessC
 }
 
 /**
- * Addresses for which the firewall has the same decisions about one login name, before the change and after the change.
+ * A group of addresses that the policy change affects equally: for one login name, the firewall's decisions are the
+ * same for all of them before the change, and the same for all of them after the change.
  */
 interface AlikeAddresses {
   readonly openBefore: DeviceSet;
@@ -130,7 +131,7 @@ interface OpenGroup<Label> extends Omit<Group<Label>, "addresses"> {
   readonly parts: (readonly string[])[];
 }
 
-/** Groups addresses: addresses with the same devices and the same label form one group. */
+/** Groups addresses by their devices and label. */
 class Groups<Label> {
   readonly #all: OpenGroup<Label>[] = [];
   readonly #byLabel = new Map<Label, OpenGroup<Label>[]>();

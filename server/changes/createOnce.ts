@@ -17,9 +17,9 @@ interface CreationContext {
 interface Creation<Existing, Created> {
   /** Returns the object that was created with the Idempotency-Key, or null if no such object exists. */
   find(tx: SqlClient, creationKey: string): Promise<Existing | null>;
-  /** Creates the object. Returns null if another object has the same unique value. */
+  /** Creates the object. Returns null if another object already uses the unique value, such as the name. */
   create(tx: SqlClient): Promise<Created | null>;
-  /** The error message if another object has the same unique value. */
+  /** Error message for the case that another object already uses the unique value, such as the name. */
   readonly taken: string;
 }
 

@@ -5,10 +5,13 @@ import type { z } from "zod";
 import type { SqlClient } from "../db/sql/sql.ts";
 import type { Caller } from "../http/access/identity.ts";
 
-/** Declared fields of an object, by wire name. Fields that the service or an agent changes are excluded. */
+/**
+ * The fields of an object that programs declare, by wire name. The fields that the service or an agent sets are not
+ * included.
+ */
 export type Declared = Readonly<Record<string, unknown>>;
 
-/** The parts of a write request that identify the object. */
+/** The data of a write request from which the id of the changed object is determined. */
 export interface Write {
   readonly caller: Caller;
   readonly tenantId: string;
@@ -20,7 +23,10 @@ export interface Write {
   readonly result: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** A kind of declared object: how a write finds it, and how its declared fields are read. */
+/**
+ * Functions for a kind of declared object (such as devices or API keys) that find an object and read its declared
+ * fields.
+ */
 export interface ManagedObject<Row = unknown> {
   /**
    * Returns the object's id. Called before and after the operation: a create generates the id and a rename changes

@@ -5,7 +5,7 @@ import type { RequestFacts } from "../http/listener/requestFacts.ts";
 import type { SqlServices } from "../services.ts";
 import type { Declared } from "./managedObject.ts";
 
-/** An operator at the administration socket of the service, which needs no login. */
+/** The caller of a command that an operator sends over the administration socket, which requires no login. */
 export interface Operator {
   readonly kind: "operator";
 }

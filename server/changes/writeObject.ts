@@ -64,13 +64,13 @@ async function write(services: SqlServices, kind: ManagedObject, request: Object
     result: undefined,
   };
   const { db } = services;
-  // Both promises run at the same time, and both are awaited: after a rejection, no statement of the request may still
-  // run.
+  // Authentication and lookup run concurrently. `allSettled` waits for both even if one fails, so that no database
+  // statement of the request continues after the response.
   const [identified, found] = await Promise.allSettled([
     request.identify(services),
     operation.creates ? undefined : findObject(db, kind, facts),
   ]);
-  // The identity error comes first: only an authorized sender may receive the errors of the lookup.
+  // Report an authentication error first: only an authorized caller may learn why the lookup failed.
   if (identified.status === "rejected") throw identified.reason;
   if (found.status === "rejected") throw found.reason;
   const identity = identified.value;

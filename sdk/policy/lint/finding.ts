@@ -11,7 +11,7 @@ export interface FindingObject {
   readonly name: string;
 }
 
-/** A login that demonstrates the problem. Fields without influence on the problem are absent. */
+/** An example login for which the problem occurs. Omits the login name, address or device if it does not matter. */
 export interface Counterexample {
   readonly login?: string;
   readonly address?: string;
@@ -19,7 +19,7 @@ export interface Counterexample {
   readonly device?: string;
 }
 
-/** Data that supports a finding. */
+/** Details of a finding for programs that process it. */
 export interface Evidence {
   readonly counterexample?: Counterexample;
   /** Ids of other affected rules. */

@@ -189,13 +189,13 @@ function counterexampleOf(pattern: string, subject: Subject, known: readonly str
   const kind = literalsOf(pattern)?.kind;
   if (kind === "whole" || kind === "line") return undefined;
   const finds = patternOf(pattern)?.test;
-  // The anchored pattern does not compile if the pattern ends inside a quotation (`\Q`).
+  // The pattern with anchors at both ends does not compile if the pattern ends inside a quotation (`\Q`).
   const spells = patternOf(`^(?:${pattern})$`)?.test;
   if (!finds || !spells) return undefined;
   const found = firstFew(known, finds);
   const invented = () => longer(pattern, subject, found);
-  // Invented addresses come first: the evaluated addresses are derived from the same patterns, so they are worse
-  // examples.
+  // For addresses, generated texts come first. The evaluated addresses are derived from the same patterns, so they are
+  // less useful examples.
   const texts = subject === "address" ? [...invented(), ...found] : [...found, ...invented()];
   return texts.find((text) => finds(text) && !spells(text));
 }
@@ -215,8 +215,8 @@ function longer(pattern: string, subject: Subject, found: readonly string[]): st
     .replace(/^\^/, "")
     .replace(/\$$/, "")
     .replaceAll(/\\[QE]?/g, "");
-  // For an address, the plain text comes first: dots are often not escaped in patterns, and samples then contain other
-  // characters instead of the dots.
+  // For addresses, the pattern's own text comes first. Patterns often contain unescaped dots, and in a sample of such a
+  // pattern, other characters can replace the dots.
   const samples = subject === "address" ? [plain, ...samplesOf(flagless)] : [...samplesOf(flagless), plain];
   const texts = [...new Set([...samples, ...found.slice(0, 1)])];
   const candidates = AFFIXES[subject].flatMap(([before, after]) =>

@@ -142,9 +142,9 @@ class Decisions {
   readonly deciding = new Set<number>();
   /** Rules that change at least one decision: without the rule, the decision about a login would be different. */
   readonly needed = new Set<number>();
-  /** For each rule that never decides a login: the rules that decide the logins that it matches. */
+  /** For each rule that matches logins but never decides one: the stronger rules that decide these logins. */
   readonly stronger = new Map<number, Set<number>>();
-  /** For each rule that changes no decision: the rules that would decide the same logins without that rule. */
+  /** For each rule whose removal would change no decision: the weaker rules that would then decide the same logins. */
   readonly weaker = new Map<number, Set<number>>();
   readonly #disagreements = new Map<string, Disagreement>();
   readonly #access: Access;
@@ -238,7 +238,7 @@ interface TextClass {
   readonly rules: RuleSet;
 }
 
-/** A login name and an address, which represent all login names and addresses that the same rules match. */
+/** A login name and an address as representatives of all login names and addresses that match the same rules. */
 interface Situation {
   readonly login: string;
   readonly address: string;
