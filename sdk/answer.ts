@@ -36,7 +36,7 @@ export interface RawAnswer {
   readonly text: string;
 }
 
-/** Data about the request and the client that the errors of a response contain or need. */
+/** Data about a request and its client that is needed to create an error for the response. */
 export interface AnswerContext {
   readonly operation: Operation;
   readonly path: string;

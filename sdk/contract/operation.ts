@@ -205,7 +205,10 @@ export const takesIfMatch = (operation: Operation): boolean => writesObject(oper
 
 const CREDENTIAL_REFUSED = "JWT or API key missing, malformed, expired or unknown";
 
-/** Returns the errors that every operation may return because of its scope, such as 401 and 403. */
+/**
+ * Returns the errors that every operation may return: 500, 401 or 403 depending on the scope, and 412 if the operation
+ * accepts `If-Match`.
+ */
 function commonErrors(scope: Scope, conditional: boolean): Record<number, string> {
   const common: Record<number, string> = { 500: "internal error" };
   if (INTERNAL_SCOPES.includes(scope)) common[403] = "X-Internal-Token missing or wrong";

@@ -1,10 +1,9 @@
 import { ForbiddenError } from "../errors.ts";
 
 /**
- * Checks that another object can be added without exceeding a limit.
+ * Checks that a namespace or user can have one more object of a kind.
  * @param limit maximum number of objects; 0 or less = no limit
- * @param count returns the current number of objects, or the limit if there are more objects. Called only if a limit
- * applies.
+ * @param count returns the current number of objects; may stop counting at the limit. Called only if a limit applies.
  * @throws ForbiddenError the limit is reached; the error has the given message
  */
 export async function requireQuota(

@@ -33,8 +33,8 @@ function conditionSql(table: Table, condition: Condition): Sql {
   }
 }
 
-// Converts a number to a type with which both databases can compare fractions, and numbers outside the range of a
-// column.
+// Converts a number for SQL to a type that both databases can compare with fractions and with numbers outside the range
+// of an integer column.
 const real = (value: Sql): Sql => sql`CAST(${value} AS DOUBLE PRECISION)`;
 
 /** Returns SQL that is true if a text contains a part. Case is ignored (on SQLite only for a to z). */
@@ -82,7 +82,8 @@ function comparable(field: ValueField, value: unknown): Sql | undefined {
     case "number":
       return typeof value === "number" ? sql`${real(field.value)} = ${real(sql`${value}`)}` : undefined;
     case "date": {
-      // A time is a text in wire format, so a filter value is equal only if it is the same text.
+      // Times are compared as texts in wire format. A filter value therefore equals a time only if both have the same
+      // text.
       const time = typeof value === "string" ? new Date(value) : undefined;
       return time && !Number.isNaN(time.getTime()) && time.toISOString() === value
         ? sql`${field.value} = ${time}`

@@ -12,16 +12,19 @@ import {
 import { type Condition, type ConditionGroup, checkCost, parseFilter } from "./parseFilter.ts";
 import { fieldOf, type Lead, type Table } from "./table.ts";
 
-/** Maximum number of matches of a filter that the service finds, counts and sorts with one query. */
+/** Maximum number of matching rows with which a filter is evaluated by one query that finds, counts and sorts them. */
 const FEW = 1000;
 
-/** Offset from which the service counts the list first, because the page may be closer to the end of the list. */
+/**
+ * Page offset above which the service first counts the list, so that it can read the page from the end of the list if
+ * the end is closer.
+ */
 const DEEP = 10_000;
 
 interface ListRequest {
   /** Condition for the rows that the caller may see. */
   readonly where: Sql;
-  /** A query for the number of visible rows. Set only if the query is cheaper than counting the rows. */
+  /** A query that returns the number of rows the caller may see. Set only if it is cheaper than counting the rows. */
   readonly counted?: Sql;
   readonly filter: string | undefined;
   /** Operator for the last properties of the filter if no operator follows them. */
@@ -69,7 +72,7 @@ interface Page<Row> {
   readonly total: number;
 }
 
-/** The source of a list. */
+/** The database table of a list, the columns to return, and the function that runs its queries. */
 interface ListSource {
   readonly services: Services;
   readonly table: Table;
@@ -77,7 +80,7 @@ interface ListSource {
   readonly read: ReadRows;
 }
 
-/** A request for a page of a list. */
+/** A list, and the page of it that a client requests. */
 interface Listing extends ListSource, SortedList {
   /** The query `counted` of {@link ListRequest}; undefined if the request has a filter. */
   readonly counted: Sql | undefined;
@@ -175,16 +178,16 @@ export function sortedBy(
   return { by: [value, tieBreaker], direction: order ?? "desc" };
 }
 
-/** An index lookup that finds all rows that a filter selects, and possibly other rows. */
+/** An index lookup that finds every row that a filter matches. It may also find other rows, which `groups` excludes. */
 interface FilterLead {
   readonly lead: Lead;
-  /** The part of the filter that the query must still check for the rows of the lookup. */
+  /** The conditions of the filter that the query must still test on the rows that the index lookup finds. */
   readonly groups: readonly ConditionGroup[];
 }
 
 /**
- * Returns an index lookup for a filter. Returns undefined if no index supports a condition that all matching rows must
- * meet.
+ * Returns an index lookup for one of the conditions that every matching row must meet. Returns undefined if no index
+ * supports any of these conditions.
  */
 export function findLead(table: Table, groups: readonly ConditionGroup[]): FilterLead | undefined {
   const binding = groups.filter(({ joinedBy, conditions }) => joinedBy === "and" || conditions.length === 1);

@@ -15,7 +15,7 @@ export interface SortedList {
   readonly columns?: Sql;
   /** Condition for the rows that the caller may see. */
   readonly visible: Sql;
-  /** Condition for the rows of the list, including {@link visible}. */
+  /** Condition for the rows that the list contains: {@link visible}, and the filter if there is one. */
   readonly where: Sql;
   readonly sort: Order;
 }
@@ -32,7 +32,8 @@ export interface PageRange {
 }
 
 /**
- * Maximum number of candidates of an index lookup. If a lookup has more candidates, the query does not use the lookup.
+ * Maximum number of candidates (values that an index lookup finds). If the lookup finds more, the query tests the
+ * filter on all rows instead.
  */
 const CANDIDATES = 5000;
 

@@ -5,7 +5,7 @@ import { fieldOf, type Table } from "./table.ts";
 
 type Scalar = string | number | boolean | null;
 
-/** A comparison of one field with a value. */
+/** One condition of a filter: a comparison of a field with a value. */
 export type Condition =
   | { readonly name: string; readonly operator: "contains"; readonly value: string | readonly Scalar[] }
   | { readonly name: string; readonly operator: "eq" | "ne"; readonly value: Scalar | readonly Scalar[] }

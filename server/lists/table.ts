@@ -3,11 +3,12 @@ import { type Sql, sql } from "../db/sql/sql.ts";
 /** The type of a field with one value. */
 type FieldType = "text" | "number" | "boolean" | "date";
 
-/** An index lookup that finds all rows that meet a condition, and possibly other rows. */
+/**
+ * A query of an index that preselects rows for a condition. It finds every row that meets the condition, and possibly
+ * other rows.
+ */
 export interface Lead {
-  /**
-   * A query that returns the distinct values of {@link column} in the rows of the lookup, as the column `candidate`.
-   */
+  /** A query that returns the distinct values of {@link column} in the preselected rows, as the column `candidate`. */
   readonly candidates: Sql;
   readonly column: Sql;
 }
@@ -35,7 +36,7 @@ export interface ListField {
   /** The number of items in the row's list. */
   readonly size: Sql;
   readonly item: Sql;
-  /** Returns SQL that is true if one of the row's items meets a condition. */
+  /** Returns SQL that is true if at least one item of the row's list meets a condition on {@link item}. */
   readonly some: (condition: Sql) => Sql;
   /**
    * Returns an index lookup that finds the rows whose list contains an item. A field without an index does not have
@@ -46,7 +47,7 @@ export interface ListField {
 
 export type Field = ValueField | ListField;
 
-/** The rows of a list, and the fields by which clients can filter and sort the list, by wire name. */
+/** The database table of a list, and the fields by which clients can filter and sort the list, by wire name. */
 export interface Table {
   readonly from: Sql;
   /** The unique id of a row. */

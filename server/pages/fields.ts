@@ -4,7 +4,10 @@ import { z } from "zod";
 export interface Field {
   readonly name: string;
   readonly label: string;
-  /** Schema of the value in the operation. The hint of the field shows the allowed length. */
+  /**
+   * Schema of the field in the operation's request body. The allowed length in the field's hint is derived from this
+   * schema.
+   */
   readonly schema: z.ZodType;
   readonly type?: "text" | "email" | "password";
   readonly autocomplete: string;

@@ -13,13 +13,13 @@ interface Page {
 }
 
 /**
- * Serves the pages for the service's own links, if the instance serves the operations that the page calls. A GET
- * request of a page changes nothing, because mail scanners open every link. A link takes effect only when a user
- * presses the button on the page.
+ * Serves the web pages that the service's own links open, such as the links in mails. Serves a page only if the
+ * instance has all operations that the page calls. Opening a page changes nothing, because mail scanners open every
+ * link. A link takes effect only when a user presses the button on the page.
  */
 export function servePages(app: FastifyInstance, operations: readonly Operation[]): void {
   for (const source of linkedPages(new Set(operations))) {
-    // Each page is built at its first request, because most instances send only a few of the pages.
+    // Each page is built at its first request, because most instances need only a few of the pages.
     let page: Page | undefined;
     app.get(
       source.path,

@@ -5,7 +5,7 @@ type OperationId = keyof typeof operations;
 
 export interface PageSource {
   readonly title: string;
-  /** HTML of the `<main>` element below the title, without data of a request. */
+  /** HTML of the page's `<main>` element below the title. The HTML is the same for all requests. */
   readonly body: string;
   /** Names of the scripts that only this page needs: files in the folder `browser`, without extension. */
   readonly scripts: readonly string[];

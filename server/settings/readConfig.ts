@@ -12,8 +12,8 @@ import type { Setting } from "./setting.ts";
 import { type SettingName, type SettingValues, settings } from "./settings.ts";
 
 /**
- * Settings that {@link ServiceSettings} does not contain: secrets, which other fields of the configuration contain, and
- * the SAML settings, which {@link SamlSettings} contains after a check.
+ * Settings that {@link ServiceSettings} excludes. Secrets are in other fields of {@link Config}, and the checked SAML
+ * settings are in {@link SamlSettings}.
  */
 type Withheld =
   | "databaseUrl"

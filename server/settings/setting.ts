@@ -17,16 +17,24 @@ export interface Setting<T extends z.ZodType = z.ZodType> {
    * @default false
    */
   readonly secret?: boolean;
-  /** Returns the reason why a flag with this value is not allowed, or undefined if the flag is allowed. */
+  /**
+   * For a value that must not be visible in the command line, returns the reason why the flag is rejected. Returns
+   * undefined for all other values.
+   */
   readonly refusedAsFlag?: (text: string) => string | undefined;
   /** Schema that parses the text of the setting into the value that the service uses. */
   readonly schema: T;
 }
 
-/** A setting in the table. The name in the table determines the variable and, unless `flag` is set, the flag. */
+/**
+ * The definition of a setting in the table of settings. The variable, and the flag unless `flag` is set, are derived
+ * from the setting's name in this table.
+ */
 type Row<T extends z.ZodType> = Omit<Setting<T>, "variable">;
 
-/** Returns a setting for the table, and keeps the type of its schema. */
+/**
+ * Returns its input. The function only checks the type of a setting's definition and preserves the type of its schema.
+ */
 export const row = <T extends z.ZodType>(input: Row<T>): Row<T> => input;
 
 const words = (name: string, separator: string): string => name.replace(/[A-Z]/g, `${separator}$&`);

@@ -2,7 +2,7 @@ import type { Services } from "../../services.ts";
 import { isAllowed, paymentRefusal } from "./evaluate.ts";
 import { billingOf, hasActiveSubscription } from "./record.ts";
 
-/** The parts of a write request that are known before its transaction starts. */
+/** The data of a write request that a billing check needs. */
 export interface BillableRequest {
   readonly services: Services;
   readonly identity: unknown;
@@ -36,7 +36,7 @@ async function checkAcceptance({ services, identity, params }: DeviceRequest): P
   const row = await billingOf(services, tenantId);
   if (!hasActiveSubscription(row)) return;
   const device = await services.db.device.findUnique({ where: { uid: params.uid, tenantId } });
-  // The gateway need not allow a request that does not increase the number of accepted devices: the device does not
+  // No check with the gateway is necessary if the number of accepted devices does not increase: the device does not
   // exist (the operation itself reports this), is already accepted, or replaces an accepted device.
   if (!device || device.status === "accepted" || (await replacesDevice(services, tenantId, device.mac)))
     return;
@@ -54,7 +54,7 @@ async function checkDeletion({ services, identity }: NamespaceRequest): Promise<
   }
 }
 
-/** The checks of writes that the gateway may reject, by operation id. */
+/** The billing check for each operation that the payment gateway may reject, by operation id. */
 const CHECKS: Readonly<Record<string, ((request: DeviceRequest) => Promise<void>) | undefined>> = {
   acceptDevice: checkAcceptance,
   updateDeviceStatus: checkAcceptance,

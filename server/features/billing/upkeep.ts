@@ -6,12 +6,13 @@ import { removedSince } from "../devices/deviceLimit.ts";
 import { hasActiveSubscription } from "./record.ts";
 import { refreshSubscription } from "./subscription.ts";
 
-/** Number of namespaces per query. */
+/** Number of namespaces that one database query reads. */
 const BATCH = 200;
-/** Status that is stored after the service has ended the subscription of a deleted namespace. */
+/** Subscription status that is stored after the service has ended the subscription of a deleted namespace. */
 const ENDED = "canceled";
 /**
- * Maximum duration of a request, in milliseconds. A request calls the gateway a few times, and each call has a timeout.
+ * Maximum duration of a billing request, in milliseconds. After this time, no request from before the deletion of a
+ * namespace can still start a subscription. A request calls the gateway a few times, and each call has a timeout.
  */
 const LONGEST_REQUEST = 10 * 60_000;
 

@@ -53,7 +53,7 @@ async function checkPending(services: Services, tx: Transaction, tenantId: strin
 
 type Report = z.output<NonNullable<PublicOperations["authDevice"]["body"]>>;
 
-/** Returns the device columns that contain an agent's report. */
+/** Converts an agent's report to the database columns of the device. */
 const reportedOf = (services: Services, { info }: Report, request: RequestFacts) => ({
   infoId: info.id,
   infoPrettyName: info.pretty_name,
@@ -65,12 +65,15 @@ const reportedOf = (services: Services, { info }: Report, request: RequestFacts)
   ...services.positionOf(request.address),
 });
 
-/** The data for a device's token and the response. */
+/** Data of an enrolled device that its token and the response contain. */
 interface Enrollment {
   readonly name: string;
   /** Name of the namespace. */
   readonly namespace: string;
-  /** The namespace's setting for proofs of the private key; `required` rejects reports without a proof. */
+  /**
+   * The namespace's setting for proofs that an agent has its device's private key. With `required`, reports without a
+   * proof are rejected.
+   */
   readonly deviceProof: string;
   readonly createdAt: Date;
 }
@@ -105,7 +108,7 @@ async function unchangedEnrollment(
 interface ReportedNamespace {
   readonly namespace: string;
   readonly deviceProof: string;
-  /** 1 if the device is enrolled, else 0. */
+  /** 1 if the device is enrolled, 0 if it is not. */
   readonly known: number | bigint;
 }
 
@@ -192,7 +195,7 @@ async function store(
     });
     return { name: device.name, createdAt: device.createdAt, namespace, deviceProof };
   } catch (error) {
-    // A concurrent report has already enrolled the same device.
+    // A concurrent report of the same device has enrolled it first.
     if (isDatabaseError(error, "P2002")) return store(services, uid, body, request, proven);
     // The namespace was deleted during the enrollment.
     throw isDatabaseError(error, "P2003") ? unknown() : error;

@@ -1,7 +1,7 @@
 import { providerOf, readRows, type Sql, type SqlClient, sql } from "../../db/sql/sql.ts";
 import type { Services } from "../../services.ts";
 
-/** Conditions for the devices to count. An omitted `container` counts containers and other devices. */
+/** Filter for the devices that are counted. Without `container`, both containers and other devices are counted. */
 interface Counted {
   /** @default every status except `removed` */
   readonly status?: string | undefined;

@@ -19,7 +19,7 @@ interface Slot {
 
 type LimitedNamespace = Pick<Namespace, "tenantId" | "maxDevices">;
 
-/** Returns the start of the time window for removed devices that still count toward the device limit. */
+/** Returns the earliest removal time at which a removed device still counts toward the device limit. */
 export const removedSince = (services: Pick<SqlServices, "now">): Date =>
   new Date(services.now().getTime() - REMOVED_LIFE);
 

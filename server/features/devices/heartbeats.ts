@@ -36,7 +36,7 @@ export class Heartbeats {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const run = this.#running.then(() => this.#write());
-    // The caller of the previous run receives the error of that run. The next run ignores the error.
+    // Each run reports its error to its own caller. The next run starts even if the previous run failed.
     this.#running = run.catch(() => {});
     return run;
   }

@@ -8,14 +8,14 @@ import { wireDate } from "../wireDate.ts";
 import { onlineSince } from "./online.ts";
 import { presentDevice } from "./presentDevice.ts";
 
-/** The device part of an SSH address. */
+/** The namespace and device in an SSH address such as `login@namespace.device@host`. */
 export interface DeviceAddress {
   /** Name of the namespace. */
   readonly domain: string;
   readonly name: string;
 }
 
-/** The relations that are read with the device of an SSH address. */
+/** The related rows (tags and namespace) that a query for an SSH address reads with the device. */
 export const withNamespace = { ...withTags, namespace: true } as const;
 
 /**

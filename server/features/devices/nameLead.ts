@@ -3,12 +3,15 @@ import { containsSql } from "../../lists/conditionSql.ts";
 import type { Lead } from "../../lists/table.ts";
 import type { Services } from "../../services.ts";
 
-/** Maximum number of trigrams to look up. Each additional trigram costs the same, but excludes fewer names. */
+/**
+ * Maximum number of trigrams (three-character sequences) of a search text that the query looks up. Each additional
+ * trigram costs the same, but excludes fewer names.
+ */
 const MOST = 12;
 
 /**
- * Returns an index lookup that finds the devices whose names may contain a text, or undefined if no index supports the
- * text.
+ * Returns an index lookup for a search by part of a device name. The lookup may also find devices whose names do not
+ * contain the text. Returns undefined if no index supports the text.
  */
 export function nameLead({ db }: Pick<Services, "db">, tenantId: string, part: string): Lead | undefined {
   switch (providerOf(db)) {

@@ -19,7 +19,10 @@ interface Change {
 
 const noSuchDevice = () => new NotFoundError("no such device");
 
-/** Updates a device, and records that the namespace may have free quota for other devices. */
+/**
+ * Changes the status and other columns of a device, and records that the namespace may have free quota for other
+ * devices.
+ */
 async function change(
   { context }: Change,
   device: Device,

@@ -31,14 +31,17 @@ export async function checkTagsUsed(
 }
 
 /**
- * Checks the tags of a filter.
- * @throws NotFoundError the namespace does not use a tag
+ * Checks that the namespace uses all tags of a filter.
+ * @throws NotFoundError the namespace does not use one of the tags
  */
 export async function checkFilter(tx: SqlClient, tenantId: string, { tags }: Filter): Promise<void> {
   if (tags) await checkTagsUsed(tx, tenantId, tags, "filter.tags");
 }
 
-/** Returns the columns of a filter in the table of keys or rules. The tags are stored in a separate table. */
+/**
+ * Returns the columns that store a filter in a row of the keys or rules table. The filter's tags are in a separate
+ * table.
+ */
 export const filterColumn = ({ hostname }: Filter) => ({ hostname: hostname ?? null });
 
 /** Converts a filter to its wire format: either the tags or the host name (models section 5). */
@@ -46,7 +49,9 @@ export function presentFilter({ hostname, tags }: StoredFilter): Filter {
   return hostname === null ? { tags: tagNames(tags) } : { hostname };
 }
 
-/** Returns the declared form of a filter. The tags are sorted, because their order has no effect. */
+/**
+ * Returns a filter as a declared field. The tags are sorted, so that a different order of the same tags is no change.
+ */
 export function declaredFilter(stored: StoredFilter): Filter {
   const { tags, ...rest } = presentFilter(stored);
   return tags === undefined ? rest : { tags: tags.toSorted() };

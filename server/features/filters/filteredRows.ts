@@ -3,21 +3,24 @@ import { leaveToCommit, readRows, type Sql, type SqlClient, sql } from "../../db
 import { tagNamesIn, tagRows, tagsColumn } from "../tags/tagList.ts";
 import type { StoredFilter } from "./filter.ts";
 
-/** The models whose rows have a filter, each with the model that stores the tags of the filter. */
+/**
+ * The database models with a filter: public keys and firewall rules. The value is the model that stores the filter's
+ * tags.
+ */
 const TAGS_OF = { PublicKey: "PublicKeyTag", FirewallRule: "FirewallRuleTag" } as const;
 
-/** A model whose rows have a filter. */
+/** Name of a database model with a filter. */
 export type Filtered = keyof typeof TAGS_OF;
 type FilterTag<M extends Filtered> = RowOf<(typeof TAGS_OF)[M]>;
-/** The columns of a tag that refer to the key or rule with the tag. */
+/** The foreign-key columns with which a tag row refers to its public key or firewall rule. */
 type OwnerColumn<M extends Filtered> = Exclude<keyof FilterTag<M>, "tag" | "position">;
 
-/** A row with the tags of its filter. */
+/** A public key or firewall rule, with the tags of its filter. */
 export type FilteredRow<M extends Filtered> = RowOf<M> & Pick<StoredFilter, "hostname" | "tags">;
 
-/** Access to the rows of a model with a filter. */
+/** Functions that read public keys or firewall rules and change the tags of their filters. */
 export interface FilteredRows<M extends Filtered> {
-  /** SQL condition that joins a row with its tags, in a query of both tables. */
+  /** SQL join condition between the key or rule and its tag rows. */
   readonly owner: Sql;
   /** Returns the row with the unique key, or null if no such row exists. */
   find(db: SqlClient, key: Partial<RowOf<M>>): Promise<FilteredRow<M> | null>;
@@ -30,8 +33,8 @@ export interface FilteredRows<M extends Filtered> {
 }
 
 /**
- * Returns access to the rows of a model with a filter.
- * @param owner the columns of a tag that refer to the row with the tag, each with the referenced column of the row
+ * Returns the {@link FilteredRows} functions for a database model.
+ * @param owner the foreign key of a tag row: each of its columns, with the referenced column of the key or rule
  */
 export function filteredRows<M extends Filtered>(
   model: M,

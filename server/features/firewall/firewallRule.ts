@@ -6,14 +6,14 @@ import { NotFoundError } from "../../errors.ts";
 import { declaredFilter, presentFilter } from "../filters/filter.ts";
 import { type FilteredRow, filteredRows } from "../filters/filteredRows.ts";
 
-/** Maximum value of the id column. A request path can contain a larger id, but no rule has such an id. */
+/** Maximum value of the rule's 32-bit id column. Ids in request paths can be larger. */
 const HIGHEST_ID = 2_147_483_647;
 
 export const noSuchRule = () => new NotFoundError("no such rule");
 
 /**
- * Returns the unique key of a rule.
- * @throws NotFoundError the id is larger than the id of any rule
+ * Returns the unique key of a rule from the namespace and the id in a request path.
+ * @throws NotFoundError no rule can have the id, because it exceeds the maximum of the id column
  */
 export function ruleKey(tenantId: string, id: string) {
   if (Number(id) > HIGHEST_ID) throw noSuchRule();
@@ -23,7 +23,7 @@ export function ruleKey(tenantId: string, id: string) {
 /** A rule with the tags of its filter. */
 export type StoredRule = FilteredRow<"FirewallRule">;
 
-/** The stored rules. */
+/** Reads stored firewall rules and changes the tags of their filters. */
 export const firewallRuleRows = filteredRows("FirewallRule", { tenantId: "tenantId", ruleId: "id" });
 
 /** Returns the declared fields of a rule: all fields except its id. */

@@ -7,7 +7,7 @@ const acceptedDevices = countOf(deviceCount(sql`"Namespace"."tenantId"`, { statu
 const memberField = (name: string) =>
   listOf(sql`"Member"`, sql`"Member"."tenantId" = "Namespace"."tenantId"`, sql`"Member".${sql.column(name)}`);
 
-/** The table of namespaces for lists. */
+/** The database table of namespaces, and the fields by which clients can filter and sort the list of namespaces. */
 export const namespaceTable: Table = {
   from: sql`"Namespace"`,
   id: sql`"Namespace"."tenantId"`,

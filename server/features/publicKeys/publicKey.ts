@@ -16,10 +16,10 @@ export const declaredPublicKey = (row: Pick<PublicKey, "name" | "username"> & St
   filter: declaredFilter(row),
 });
 
-/** A key with the tags of its filter. */
+/** A public key with the tags of its filter. */
 export type FoundKey = FilteredRow<"PublicKey">;
 
-/** The stored keys. */
+/** Reads stored public keys and changes the tags of their filters. */
 export const publicKeyRows = filteredRows("PublicKey", { tenantId: "tenantId", fingerprint: "fingerprint" });
 
 export const publicKeyObject: ManagedObject<FoundKey> = {
@@ -47,7 +47,7 @@ export function presentPublicKey(row: FoundKey): z.output<typeof publicKeys.publ
 
 const text = (name: string) => column("text", "PublicKey", name);
 
-/** The table of public keys for lists. */
+/** The database table of public keys, and the fields by which clients can filter and sort the list of public keys. */
 export const publicKeyTable: Table = {
   from: sql`"PublicKey"`,
   id: sql`"PublicKey"."fingerprint"`,

@@ -65,7 +65,10 @@ async function accepted(services: Services, settings: SamlSettings, login: Login
   }
 }
 
-/** Accepts each request and each assertion once, across all instances. */
+/**
+ * Records the login request and the assertion as used, in the database that all instances share. Rejects a request or
+ * assertion that has already been used.
+ */
 async function useOnce(services: Services, { idpEntityId }: SamlSettings, answer: Answer): Promise<void> {
   const now = services.now();
   const expiresAt = requestEnd(services, answer.request);

@@ -35,7 +35,8 @@ export function checkResponse(xml: string, destination: string): string {
 }
 
 function checkOneAssertion(response: Element, elements: readonly Element[]): void {
-  // The filter ignores the XML namespace: no valid response has an assertion in another XML namespace.
+  // Count elements of every XML namespace as assertions, so that an attacker cannot hide a second assertion in another
+  // XML namespace. No valid response has one there.
   const assertions = elements.filter(({ localName }) => localName?.endsWith("Assertion"));
   const [assertion] = assertions;
   if (!assertion || assertions.length > 1)

@@ -10,11 +10,11 @@ const KEPT: ReadonlySet<string> = new Set(
   "shell exec subsystem direct-tcpip pty-req exit-status exit-signal transfer".split(" "),
 );
 /**
- * Maximum number of a session's bounded events: the events of all other types, such as changes of the terminal size. A
- * logged-in user can cause any number of these events.
+ * Maximum number of bounded events that are stored for a session. Bounded events are those of all types not in `KEPT`,
+ * such as changes of the terminal size. Their number is limited, because a logged-in user can cause any number of them.
  */
 export const BOUNDED_EVENTS_MAX = 1000;
-/** Type of the event that replaces all bounded events beyond the maximum. */
+/** Type of the event that is stored in place of all bounded events above the maximum. */
 const CAPPED = "events-capped";
 /**
  * Bytes that each chunk adds to the recorded size, in addition to its text. Without this overhead, the number of empty
@@ -49,7 +49,7 @@ export type SessionEntry =
 
 type EventEntry = Extract<SessionEntry, { kind: "event" }>;
 
-/** The entries that were not stored in the record of a session. */
+/** Which entries of an addition were not stored. */
 interface Outcome {
   /** Number of events that were discarded because the session has {@link BOUNDED_EVENTS_MAX} bounded events. */
   readonly droppedEvents: number;
@@ -57,7 +57,9 @@ interface Outcome {
   readonly unrecorded: string | undefined;
 }
 
-/** The columns of a session and its namespace that determine which entries are stored. */
+/**
+ * The current counts and settings of a session and its namespace, which determine whether further entries are stored.
+ */
 interface Kept {
   readonly events: number;
   readonly boundedEvents: number;
@@ -69,11 +71,11 @@ interface Kept {
   readonly over: 0 | 1;
 }
 
-/** The values to store for the entries, as SQL. */
+/** The rows and column values that an addition writes, as SQL. */
 interface Rows {
   readonly events: Sql[];
   readonly chunks: Sql[];
-  /** Assignments to columns of the session. */
+  /** SQL assignments for the update of the session's row. */
   readonly assignments: Sql[];
 }
 

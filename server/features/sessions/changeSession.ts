@@ -5,8 +5,8 @@ import type { Services } from "../../services.ts";
 import { UNPROVEN } from "../devices/deviceProof.ts";
 
 /**
- * The key of a session in a request: the uid and, unless a trusted service sends the request, the namespace or device
- * of the session.
+ * Identifies the session in a request. The namespace or device limits the lookup to sessions that the caller may
+ * access. Both are absent for a trusted service.
  */
 export interface SessionKey {
   readonly uid: string;

@@ -13,7 +13,7 @@ import { appendRecord } from "./records.ts";
 
 const unknownDevice = () => new NotFoundError("device_uid: no accepted device has this uid");
 
-/** The columns of a new session. */
+/** The column values with which a session is created. */
 type SessionColumns = Pick<Session, "uid" | "deviceUid" | "username" | "ipAddress" | "type" | "term"> &
   Partial<Pick<Session, "instanceId" | "keyFingerprint" | "userId" | "viaGateway">>;
 

@@ -12,10 +12,10 @@ import { activeSince, isActive } from "./active.ts";
 type WireSession = z.output<typeof contract.session>;
 type WireEvents = WireSession["events"];
 
-/** The relations that are read for the wire format of a session. */
+/** The related rows (the device and its tags) that are read with a session, because its wire format contains them. */
 const withDevice = { device: { include: withTags } } as const;
 
-/** An event type of a seat in a session. */
+/** An event type that occurs on a seat of a session. */
 type EventKind = Pick<SessionEvent, "sessionUid" | "seat" | "type">;
 
 /** Returns the event types of several sessions. The query reads only an index. */

@@ -8,7 +8,7 @@ export const tagObject: ManagedObject<Declared> = {
   declared: (row) => row,
 };
 
-/** The tables of tags. Each has the columns `tenantId` and `tag`. */
+/** The tables that store the tags of devices, public keys and firewall rules. */
 const TABLES = ["DeviceTag", "PublicKeyTag", "FirewallRuleTag"].map(sql.column);
 
 /**

@@ -1,7 +1,10 @@
 import { ForbiddenError, LockedOutError, UnauthenticatedError } from "../../errors.ts";
 import type { Services } from "../../services.ts";
 
-/** Result of a login step. `mfa_needed`: the password was correct and a code is required. */
+/**
+ * Result of a login step, for the metrics. `mfa_needed`: the password was correct, and the second factor is still
+ * missing.
+ */
 type LoginResult = "success" | "wrong" | "mfa_needed" | "locked" | "unconfirmed" | "error";
 
 /** Runs a step of a login, and counts the result in the metrics. */

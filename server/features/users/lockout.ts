@@ -5,10 +5,13 @@ import { hasEnded } from "../../hasEnded.ts";
 import type { Services } from "../../services.ts";
 
 const MINUTE = 60_000;
-/** Minimum time for which failed attempts are counted, in minutes. */
+/** Minimum time for which the service remembers failed logins, in minutes. */
 const FIRST_KEPT = 2;
 
-/** Key of a counter of failed logins: a source and a subject. The subject is a user, or a name that no user has. */
+/**
+ * Identifies a counter of failed logins: the source of the attempts and the subject, which is a user, or a name that no
+ * user has.
+ */
 export interface LockoutKey {
   readonly source: string;
   readonly subject: string;
@@ -95,8 +98,8 @@ export function lockoutHeader(end: Date | null): string {
 }
 
 /**
- * Returns the error for a locked key.
- * @param end end of the lock
+ * Returns the error for a login that is rejected because of a lockout.
+ * @param end end of the lockout
  */
 export function lockedOut(end: Date): LockedOutError {
   return new LockedOutError("too many failed logins: try again later", {

@@ -1,7 +1,7 @@
 /**
- * Returns the time that is a number of months after a start time, in UTC. If the month has no such day, the result is
- * the last day of the month. Callers count all months from the same start, so that the months from January 31 include
- * March 31.
+ * Adds a number of months to a start time, in UTC. If the resulting month has no such day, returns the last day of that
+ * month. Callers add to the same start time for every month: one month at a time, January 31 would become February 28
+ * and then March 28.
  */
 export function addMonths(start: Date, months: number): Date {
   const moved = new Date(start);
@@ -12,7 +12,7 @@ export function addMonths(start: Date, months: number): Date {
   return moved;
 }
 
-/** Returns the number of the month that contains a time. Month 0 begins at the start. */
+/** Returns how many whole months after the start a time is. The result is 0 in the first month. */
 export function monthAt(start: Date, time: Date): number {
   const years = time.getUTCFullYear() - start.getUTCFullYear();
   const months = years * 12 + time.getUTCMonth() - start.getUTCMonth();

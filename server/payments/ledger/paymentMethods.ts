@@ -34,7 +34,7 @@ function read(id: string) {
 export function attach(services: LedgerServices, customerId: string, id: string): Promise<void> {
   const method = read(id);
   const attachedAt = services.now();
-  // A card is valid until the end of the month in its id.
+  // A card is valid until the end of its expiry month.
   const expired = new Date(Date.UTC(method.expYear, method.expMonth)) <= attachedAt;
   if (expired) throw new PaymentGatewayError("expired_card");
   return inTransaction(services, async (tx) => {

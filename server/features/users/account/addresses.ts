@@ -23,8 +23,8 @@ import { proveOwner } from "../proveOwner.ts";
 import { type AccountChange, changeAccount } from "./changeAccount.ts";
 
 /**
- * The columns of a user that contain addresses. The name of the column is also the purpose of the mailed token for a
- * pending address.
+ * The address columns of a user. For a pending address, the name of its column is also the purpose of the mailed
+ * confirmation token.
  */
 export const ADDRESSES = ["email", "recoveryEmail"] as const;
 export type AddressField = (typeof ADDRESSES)[number];

@@ -46,8 +46,8 @@ export const enableMfa: Handler<PublicOperations["enableMfa"]> = async (context)
   const user = await callingUser(services, identity);
   if (user.mfaSecret !== null) throw new InvalidError("MFA is already enabled");
   if (user.recoveryEmail === "") throw new InvalidError("recovery_email: must be set before MFA is enabled");
-  // The code is not marked as used, because it only proves that the user has stored the secret. The user is not logged
-  // in by this code.
+  // The code is checked but not marked as used: here it only proves that the user has stored the secret, so the next
+  // login can use the same code.
   if (matchingStep(services, body.secret, body.code) === null) {
     throw new UnauthenticatedError("code: does not belong to the secret");
   }

@@ -27,7 +27,10 @@ const LOCK = 30 * 60_000;
  */
 const MAXIMUM_WAITING = 10;
 
-/** Returns the key of the counter of a user's wrong codes. One counter covers all client addresses and all logins. */
+/**
+ * Returns the key of the counter for a user's wrong codes. All client addresses and all logins of the user share the
+ * counter.
+ */
 export const mfaCounter = (userId: string) => ({ source: "mfa", subject: userId });
 
 /**

@@ -39,7 +39,10 @@ export const networkCounter = (what: string, { network }: RequestFacts, subject:
   subject,
 });
 
-/** Returns the subject of the counter for an identifier: the user's id, or else a digest of the identifier. */
+/**
+ * Returns the subject under which attempts with an identifier are counted: the user's id, or a digest of the identifier
+ * if it does not belong to a user with MFA.
+ */
 export const subjectOf = (user: User | null, identifier: string): string =>
   user?.id ?? digestOf(identifier.toLowerCase());
 

@@ -29,11 +29,15 @@ const WAITING = 10;
  */
 const MAILS = { most: 5, window: 60 * 60_000 };
 
-/** Returns a digest of an address and a code. The code becomes invalid when the user changes the address. */
+/**
+ * Returns the digest under which a reset code is stored. The digest includes the address that received the code, so the
+ * code becomes invalid when the user changes the address.
+ */
 const digestFor = (address: string, code: string): string => digestOf(`${address} ${code}`);
 
 /**
- * Requests mails with two codes (rules section 10.8). The response and the response time are the same for every name.
+ * Requests a reset of MFA: queues the mails with the two reset codes (rules section 10.8). The response and the
+ * response time are the same for every name, so that they do not reveal which users exist.
  */
 export const requestResetMfa: Handler<PublicOperations["requestResetMfa"]> = async (context) => {
   const { services, body, request } = context;
