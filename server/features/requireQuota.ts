@@ -1,7 +1,7 @@
 import { ForbiddenError } from "../errors.ts";
 
 /**
- * Checks that a namespace or user can have one more object of a kind.
+ * Checks that a namespace or device can have one more object of a kind, such as a rule or a tunnel.
  * @param limit maximum number of objects; 0 or less = no limit
  * @param count returns the current number of objects; may stop counting at the limit. Called only if a limit applies.
  * @throws ForbiddenError the limit is reached; the error has the given message
