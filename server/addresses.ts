@@ -7,13 +7,13 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6;
 const SITE_BITS = 64;
 
 /**
- * Parses an IP address. Node's `isIP` checks the text first, because the library also accepts `127.1` and `0x7f000001`.
+ * Parses an IP address. Node's `isIP` checks the text first, because `ipaddr.js` also accepts `127.1` and `0x7f000001`.
  */
 function read(text: string): Address | undefined {
   const kind = isIP(text);
   if (kind === 0) return undefined;
   if (kind === 4) return ipaddr.parse(text);
-  // `URL` writes every group of the address in hexadecimal. Without this conversion, the library would parse
+  // `URL` writes every group of the address in hexadecimal. Without this conversion, `ipaddr.js` would parse
   // `::127.0.0.1` as the mapped IPv4 address `::ffff:127.0.0.1`, which is a different address.
   return ipaddr.process(new URL(`http://[${text.replace(/%.*$/s, "")}]`).hostname.slice(1, -1));
 }
@@ -77,6 +77,6 @@ export function addressMatcher(ranges: readonly string[]): (address: string) => 
 }
 
 function within(address: Address, [base, bits]: [Address, number]): boolean {
-  // The library throws if one address is IPv4 and the other is IPv6.
+  // `ipaddr.js` throws if one address is IPv4 and the other is IPv6.
   return address.kind() === base.kind() && address.match(base, bits);
 }

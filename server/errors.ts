@@ -24,11 +24,17 @@ export class UnauthenticatedError extends ServiceError {}
  * {@link ForbiddenError}.
  */
 export class PaymentError extends ServiceError {}
-/** 403: permission denied, or a limit is reached. If no caller can make the request now, use {@link InvalidError}. */
+/**
+ * 403: permission denied, or a limit is reached. If the request is currently impossible for every caller, use {@link
+ * InvalidError}.
+ */
 export class ForbiddenError extends ServiceError {}
 /** 404: the caller's namespace has no such object. The response is the same if another namespace has the object. */
 export class NotFoundError extends ServiceError {}
-/** 409: an object with that name or key exists. For values of a user's fields, use {@link TakenFieldsError}. */
+/**
+ * 409: an object with that name or key already exists. For a user's name or e-mail address, use {@link
+ * TakenFieldsError}.
+ */
 export class ConflictError extends ServiceError {}
 /**
  * 415: the service does not support the content type of the body. For a body that is malformed JSON, use
@@ -104,7 +110,7 @@ const STATUS: ReadonlyMap<ErrorClass, number> = new Map<ErrorClass, number>([
   [LockedOutError, 429],
   [RateLimitedError, 429],
   [NotImplementedError, 501],
-  // The API specifies 500 for this error, and existing clients do not handle 502.
+  // The API specifies status 500 for this error. Existing clients do not handle 502.
   [NotConnectedError, 500],
   [BusyError, 503],
 ]);

@@ -14,8 +14,8 @@ import { OperatorError } from "./OperatorError.ts";
 const WRONG_USAGE = 2;
 
 /**
- * Names of commands and flags in other programs, with the names that this program uses. The error for an unknown name
- * suggests the name of this program.
+ * Command and flag names that users know from other programs, with the equivalent names in this program. The error for
+ * an unknown name suggests the equivalent name.
  */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   start: "serve",
@@ -111,7 +111,7 @@ function configure(command: Command, path: string, io: CommandIo): void {
   command.configureOutput({
     writeOut: (text) => void io.stdout.write(text),
     writeErr: (text) => void io.stderr.write(text),
-    // `main` reports these errors itself.
+    // No output here, because `main` reports these errors.
     outputError: () => {},
   });
   for (const child of commands) configure(child, `${path} ${child.name()}`, io);

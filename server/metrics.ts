@@ -10,7 +10,7 @@ export interface Metrics {
   readonly requests: Counter<"operation" | "status">;
   /** Time until the response, in seconds, by operation. */
   readonly duration: Histogram<"operation">;
-  /** Number of login steps, by step and result. */
+  /** Number of user login steps, by step (password, mfa, saml) and result. */
   readonly logins: Counter<"step" | "result">;
   /** Number of lockouts that began. */
   readonly lockouts: Counter;

@@ -5,10 +5,10 @@ import { OperatorError } from "../OperatorError.ts";
 import { CHANGES_HEADER } from "./requests.ts";
 import { socketPath } from "./socketPath.ts";
 
-/** Error codes of connections to a socket on which no process listens. */
+/** Codes of the connection errors that occur if no process listens on the socket. */
 const notListening = new Set(["ENOENT", "ECONNREFUSED"]);
 
-/** Error codes of writes without disk space: the disk is full, the quota is used up, or the file is too large. */
+/** Codes of the write errors that occur if the disk is full, the quota is used up, or the file is too large. */
 const outOfSpace = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
 type ResponseData = Pick<Dispatcher.ResponseData, "body" | "headers">;

@@ -49,7 +49,7 @@ async function change(
 
 /**
  * Confirms a new e-mail address that a user has requested but not yet confirmed.
- * @returns the user's id, and the name of the changed address field
+ * @returns the user's id, and the name of the user field that contains the address
  * @throws NotFoundError the user does not exist, or the user has no unconfirmed address with this value
  * @throws ConflictError another user has the address now
  */
@@ -102,7 +102,7 @@ export function disableMfa(services: Services, command: UserCommand): Promise<st
 }
 
 /**
- * Ends all logins of a user. All tokens of the user become invalid. Logins that wait for an MFA code end.
+ * Ends all logins of a user, including logins that wait for an MFA code. All tokens of the user become invalid.
  * @returns the user's id
  * @throws NotFoundError the user does not exist
  */

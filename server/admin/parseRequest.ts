@@ -4,8 +4,8 @@ import { InvalidError } from "../errors.ts";
 import { checkTexts } from "../http/contract/validation.ts";
 
 /**
- * Validates the request of a command by its schema.
- * @throws InvalidError a field is wrong; the error's message has a line for each wrong field
+ * Validates the request of an admin command against its schema.
+ * @throws InvalidError a field is invalid; the error's message has a line for each invalid field
  */
 export function parseRequest<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
   const parsed = schema.safeParse(body, { error: issueText });

@@ -1,7 +1,10 @@
 import { type Change, recordChange } from "../changes/recordChange.ts";
 import type { Services } from "../services.ts";
 
-/** A change by an operator. By default, the change has no namespace, no previous fields and no new fields. */
+/**
+ * The audit entry of a change by an operator. By default, the entry has no namespace, no previous fields and no new
+ * fields.
+ */
 type OperatorChange = Pick<Change, "operation" | "object"> &
   Partial<Pick<Change, "tenantId" | "before" | "after">>;
 

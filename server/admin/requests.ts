@@ -2,7 +2,9 @@ import { announcements, email, password, tenantId, username } from "@gatehouse-a
 import { z } from "zod";
 import { SETTLEMENTS } from "../payments/ledger/invoices.ts";
 
-/** Request of `user create`. The schemas of this file define requests and responses on the administration socket. */
+/**
+ * Request of `user create`. The schemas in this file define the requests and responses of the administration socket.
+ */
 export const createUserRequest = z.object({
   name: z.string().min(1).max(64),
   username,
@@ -64,7 +66,7 @@ export const createAnnouncementRequest = z.object({
   content: z.string().min(1).max(ANNOUNCEMENT_MAX),
 });
 
-/** Request for one announcement. */
+/** Request that identifies one announcement. */
 export const announcementRequest = z.object({ uuid: z.uuid().toLowerCase() });
 
 export type CreateAnnouncementRequest = z.output<typeof createAnnouncementRequest>;
@@ -105,7 +107,7 @@ export interface ConfirmedAddress {
 export interface SetupLink {
   readonly sign: string;
   readonly url: string;
-  /** True if a user exists. The service then rejects the setup link. */
+  /** True if the first user already exists. The service then rejects the setup link. */
   readonly used: boolean;
 }
 

@@ -19,7 +19,7 @@ async function backup(io: CommandIo, name: string, flags: Flags): Promise<void> 
   );
 }
 
-/** `gatehouse-server backup`: copies the database of the running service of a data folder. */
+/** `gatehouse-server backup`: copies the database of a running service, which the data folder identifies. */
 export function backupCommand(io: CommandIo): Command {
   return subcommand("backup", "Copy the database of the running service to a file.", "/backup/gatehouse.db")
     .argument("<file>", "New file for the backup")

@@ -6,11 +6,12 @@ import { settings } from "../settings/settings.ts";
 import { addHelpEnd } from "./addHelpEnd.ts";
 import type { CommandIo } from "./CommandIo.ts";
 
-/** Maximum time, in milliseconds, for the work of interrupted requests to end after the service has stopped. */
+/** Maximum time, in milliseconds, from the stop of the service until interrupted requests have ended their work. */
 const EXIT_DELAY = 1_000;
 
 /**
- * `gatehouse-server serve`: runs until SIGINT or SIGTERM. A second signal kills it. SIGHUP reloads TLS and position files.
+ * `gatehouse-server serve`: runs until SIGINT or SIGTERM. A second signal kills the process. SIGHUP reloads the TLS
+ * files and the position file.
  */
 export function serveCommand(io: CommandIo): Command {
   const command = new Command("serve").description("Run the service in the foreground.");
@@ -25,7 +26,7 @@ export function serveCommand(io: CommandIo): Command {
   return command.action(async (flags: Flags) => {
     const config = readConfig(io.env, flags);
     const listening = Promise.withResolvers<RunningService>();
-    // A closing terminal sends SIGHUP. If the service has no files to reload and runs at a terminal, this signal ends
+    // A terminal sends SIGHUP when it closes. If the service has no files to reload and runs at a terminal, SIGHUP ends
     // the service. In all other cases, SIGHUP never ends the service, not even during the start.
     const hasFiles = config.tls !== undefined || config.settings.geoipFile !== undefined;
     if (hasFiles || !io.stdin.isTTY) process.on("SIGHUP", async () => (await listening.promise).reload());
@@ -41,9 +42,9 @@ export function serveCommand(io: CommandIo): Command {
         await service.stop();
         service.log.info("stopped");
         exitCode = 0;
-        // Another thread writes the log. Calling `process.exit` now would write the waiting log lines in the wrong
-        // order. So the process ends by itself. If the work of a request keeps the process running, the timer ends the
-        // process.
+        // Another thread writes the log. Calling `process.exit` now would write the queued log lines in the wrong
+        // order. So the process exits when no work is left. If a request's work keeps the process running, the timer
+        // exits.
         setTimeout(() => process.exit(), EXIT_DELAY).unref();
       });
     }
@@ -53,8 +54,8 @@ export function serveCommand(io: CommandIo): Command {
 }
 
 /**
- * Adds the flag of a setting, if the setting has a flag. Commander stores the flag's value under the name of the
- * setting (`--data-dir`: `dataDir`).
+ * Adds the command-line flag of a setting, if the setting has a flag. Commander stores the flag's value under the
+ * setting's name (`--data-dir`: `dataDir`).
  */
 export function addOption(command: Command, setting: Setting): void {
   if (setting.flag === undefined) return;

@@ -6,11 +6,11 @@ export interface Database {
   readonly client: PrismaClient;
   /** Names of the migrations that were applied when the database was opened. */
   readonly migrated: readonly string[];
-  /** The reason why device searches by name use no index; undefined if the searches use an index. */
+  /** The reason why searches for device names use no index; undefined if the searches use an index. */
   readonly namesUnindexed: string | undefined;
   /** Access to snapshots of the database; undefined on PostgreSQL, which has its own backup programs. */
   readonly snapshots: Snapshots | undefined;
-  /** Executes a durable write that changes no data. Rejects if the database cannot be written. */
+  /** Executes a durable write that changes no data, to test the database. Rejects if the database cannot be written. */
   tryWrite(): Promise<void>;
   /** Closes the database after the running statements have ended. Later statements fail. */
   close(): Promise<void>;
@@ -33,6 +33,6 @@ export type DatabaseLocation =
       readonly url: string;
       /** Maximum number of connections that this process opens. */
       readonly connections: number;
-      /** Maximum time, in milliseconds, for which the database may send no data. @default `SILENCE_TIMEOUT` */
+      /** Maximum time, in milliseconds, without data from the database. @default `SILENCE_TIMEOUT` */
       readonly silence?: number;
     };

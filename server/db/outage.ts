@@ -2,8 +2,9 @@ import { DriverAdapterError } from "@prisma/driver-adapter-utils";
 import { Prisma } from "./generated/sqlite/client.ts";
 
 /**
- * The kind of a database outage: the database is full or read-only, does not respond, or is busy with other requests.
- * The request that fails is never the cause of the outage. The service recovers from an outage without a restart.
+ * The kind of a database outage: the database cannot be written (disk full or read-only), does not respond, or is busy
+ * with other requests. An outage is never caused by the failed request itself. The service recovers from an outage
+ * without a restart.
  */
 export type Outage = "unwritable" | "unreachable" | "busy";
 
@@ -25,7 +26,7 @@ const CODES: readonly (readonly [codes: RegExp, outage: Outage])[] = [
   [/^(08...|53300|57P0[1-5]|3D000|28000|28P01)$/, "unreachable"],
 ];
 
-/** Kinds of adapter errors that have no code. */
+/** Prisma's adapter errors that have no database error code, by their `kind`. */
 const KINDS: Readonly<Record<string, Outage>> = {
   DatabaseNotReachable: "unreachable",
   ConnectionClosed: "unreachable",
@@ -39,10 +40,10 @@ const KINDS: Readonly<Record<string, Outage>> = {
  */
 const PRISMA: Readonly<Record<string, Outage>> = { P2024: "busy", P2028: "busy" };
 
-/** Messages of `pg` about connections, in errors without a code. */
+/** Messages of the connection errors of `pg` (the PostgreSQL driver) that have no code. */
 const CONNECTION =
   /^(Connection terminated|timeout (exceeded when trying to connect|expired)|Client (was closed|has encountered)|Cannot use a pool after)/;
-/** Error codes of the operating system, which errors of `pg` contain. */
+/** Error codes of the operating system, which connection errors of `pg` contain. */
 const NETWORK =
   /^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|ETIMEDOUT|E(HOST|NET)(UNREACH|DOWN)|ENOTFOUND|EAI_AGAIN)$/;
 
@@ -54,7 +55,9 @@ export function outageOf(error: unknown): Outage | undefined {
   return error instanceof Error && isOfConnection(error) ? "unreachable" : undefined;
 }
 
-/** Returns the adapter's error behind a failed statement, whether or not Prisma has wrapped it. */
+/**
+ * Returns the database adapter's error that caused a statement to fail, whether or not Prisma has wrapped the error.
+ */
 export function adapterErrorOf(
   error: unknown,
 ): { readonly code: string | undefined; readonly cause: DriverAdapterError["cause"] } | undefined {
@@ -65,8 +68,8 @@ export function adapterErrorOf(
 }
 
 /**
- * Returns true if an error concerns the connection. For a host with several addresses, `pg` throws an aggregate error
- * with the code of one address's error.
+ * Returns true for a connection error. If a host has several addresses, `pg` throws an aggregate error that has the
+ * error code of one of the addresses.
  */
 function isOfConnection(error: Error): boolean {
   if (!("code" in error)) return CONNECTION.test(error.message);

@@ -9,7 +9,7 @@ export const othersMayDoAnything = 0o077;
 /** Permission bits of other users, without the group. */
 export const strangersMayDoAnything = 0o007;
 
-/** Returns true if a user other than the file's owner has one of the permissions. */
+/** Returns true if the file's group or other users have one of the given permissions. */
 export function openToOthers(path: string, permissions: number): boolean {
   return process.platform !== "win32" && (statSync(path).mode & permissions) !== 0;
 }

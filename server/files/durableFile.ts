@@ -22,8 +22,8 @@ export function writeDurably(file: string, text: string): void {
 }
 
 /**
- * Writes a file like {@link writeDurably}, but keeps an existing file. If several processes call this function at once,
- * one process writes the file, and all processes find that file afterwards.
+ * Writes a file like {@link writeDurably}, but never overwrites an existing file. If several processes call this
+ * function at once, one process creates the file, and all processes then use that file.
  */
 export function createDurably(file: string, text: string): void {
   const unfinished = `${file}.${randomUUID()}.unfinished`;

@@ -29,15 +29,18 @@ const LINGER = 10_000;
 interface GatewayOptions {
   /** Folder that contains the local socket of the gateway process. */
   readonly folder: string;
-  /** Access between the instances of the service. @default other instances cannot connect to this instance */
+  /**
+   * URL and token with which instances of the service reach each other. @default other instances cannot connect to this
+   * instance
+   */
   readonly peers?: PeerAccess | undefined;
   /** Returns the service's logger. */
   readonly log: () => FastifyBaseLogger;
 }
 
 /**
- * The parts of an instance that provide SSH to devices: the agents' tunnels, the logins through these tunnels, and the
- * gateway process, which speaks SSH. Also handles the calls of the gateway process.
+ * Provides SSH access to devices on one instance: holds the agents' tunnels and the logins through these tunnels, and
+ * runs the gateway process, which speaks SSH. Also handles the gateway process's calls to the service.
  */
 export class Gateway {
   readonly services: Services;
@@ -48,10 +51,12 @@ export class Gateway {
   readonly process: GatewayProcess;
   /** True while the service is stopping and accepts no new logins. */
   isDraining = false;
-  /** Proofs of private keys in progress, by ticket. Each value is the function that receives the result. */
+  /**
+   * Private-key proofs in progress, by ticket. Each map entry is the callback that receives the outcome of the proof.
+   */
   readonly #proofs = new Map<RelayTicket, (failure: string | undefined) => void>();
 
-  /** Creates the parts of the gateway. Opens no connection, writes nothing and starts no process. */
+  /** Creates the gateway's components. Opens no connection, writes nothing and starts no process. */
   constructor(services: Services, { folder, peers, log }: GatewayOptions) {
     this.services = services;
     this.log = log;
@@ -169,8 +174,8 @@ export class Gateway {
    * @throws UnreachableError the device does not respond
    */
   async reach(uid: string, holder: string | null = null): Promise<Duplex> {
-    // If the database has a newer tunnel elsewhere, this instance may still hold an older tunnel, whose agent
-    // disappeared without closing it.
+    // Although the database lists a newer tunnel at another instance, this instance may still hold an older tunnel,
+    // whose agent disappeared without closing it.
     const elsewhere = holder !== null && holder !== this.instanceId;
     if (elsewhere || !this.agentTunnels.has(uid)) {
       try {
@@ -240,8 +245,8 @@ export class Gateway {
   }
 
   /**
-   * Ends all logins, and stops the checks of tunnels.
-   * @param drain time, in milliseconds, for which open logins may continue and new logins are refused
+   * Ends all logins, and stops the tunnel checks.
+   * @param drain drain time in milliseconds: open logins may continue, and new logins are refused
    */
   async endLogins(drain = 0): Promise<void> {
     if (drain > 0 && this.live.size > 0) {

@@ -39,12 +39,13 @@ const BEGINNING = 60_000;
 /** Maximum time, in milliseconds, for the process to end its sessions and exit. */
 const ENDING = 10_000;
 /**
- * The first and the longest pause before a restart, in milliseconds. Each pause is twice as long as the previous pause.
+ * Minimum and maximum pause, in milliseconds, before a restart of the process. Each pause is twice as long as the
+ * previous pause.
  */
 const PAUSE = { first: 100, longest: 30_000 };
 /**
- * Minimum running time, in milliseconds. If the process ends after at least this time, the pause before its restart is
- * the first pause again.
+ * Running time, in milliseconds, after which a process counts as stable. If a stable process ends, the pause before its
+ * restart is the minimum pause again.
  */
 const SETTLED = 60_000;
 /** Maximum time, in milliseconds, from the creation of a ticket until the process opens the ticket's connection. */
@@ -93,7 +94,7 @@ export class GatewayProcess {
   readonly #stopped = new AbortController();
   /** Number of restarts of the process. */
   restarts = 0;
-  /** The last state that the process has reported; undefined while no process runs. */
+  /** The last metrics that the process has reported; undefined while no process runs. */
   state: GatewayProcessState | undefined;
 
   constructor(options: GatewayProcessOptions) {
@@ -246,7 +247,7 @@ export class GatewayProcess {
     this.#ready = undefined;
     this.state = undefined;
     this.#options.ended();
-    // The error is not logged here, because the caller of the first start receives it.
+    // The start error is not logged here, because the caller that started the process for the first time receives it.
     if (this.#stopped.signal.aborted || (!end.wasReady && this.restarts === 0)) return;
     if (end.ran >= SETTLED) this.#pause = PAUSE.first;
     const pause = this.#pause;
@@ -257,7 +258,7 @@ export class GatewayProcess {
       .log()
       .error({ gateway: pid, code, signal, pause }, "the gateway process has ended; restarting it");
     this.#ready = this.#startAgain(pause);
-    // The error is logged here. Callers that wait for the start also receive it.
+    // The restart error is logged here. Callers that wait for the process also receive it.
     this.#ready.catch((error: unknown) => {
       if (this.#stopped.signal.aborted) return;
       this.#options.log().error({ err: error }, "cannot restart the gateway process");

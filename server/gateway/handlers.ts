@@ -43,7 +43,7 @@ const deviceConnection: HandlerOf<"deviceConnection"> =
 const passTo = (other: Duplex): WebSocketHandler =>
   webSocketHandler((socket) => {
     const stream = streamOver(socket);
-    // Errors are ignored, because `pipeline` closes both streams and no code needs the cause.
+    // Stream errors are ignored, because `pipeline` closes both streams and the cause does not matter.
     pipeline(stream, other, stream, () => {});
   });
 

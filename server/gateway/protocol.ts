@@ -34,7 +34,7 @@ export interface TerminalSize {
   readonly height: number;
 }
 
-/** The part of a login's device that the gateway process uses. */
+/** The device data that the gateway process needs for a login. */
 export interface AdmittedDevice {
   readonly uid: string;
   readonly tenantId: string;
@@ -76,8 +76,8 @@ export interface RefusedLogin {
 }
 
 /**
- * A login that the policy must decide. A client first queries whether a key is acceptable, without a signature, and
- * then sends the login with the signature.
+ * An authentication attempt that the policy must decide. A client first queries whether a key is acceptable, without a
+ * signature, and then sends the attempt with the signature.
  */
 export interface LoginQuestion extends SshAddress {
   /** The client's address, normalized. */
@@ -113,10 +113,10 @@ export interface NewSession extends Omit<AdmittedLogin, "device"> {
   readonly tenantId: string;
 }
 
-/** Values of a session event, by their field names in the API. */
+/** The fields of a session event, by their names in the API. */
 export type EventData = Readonly<Record<string, string | number>>;
 
-/** The calls that the gateway process makes to the service. Each entry contains the input and the output of a call. */
+/** The calls that the gateway process makes to the service, with the input and output type of each call. */
 export interface Calls {
   admit: { readonly input: LoginQuestion; readonly output: Admission };
   begin: { readonly input: NewSession; readonly output: undefined };
@@ -127,15 +127,18 @@ export interface Calls {
   reach: { readonly input: { readonly session: string }; readonly output: ReachedDevice };
   /** Reports the result of a `prove` message: whether an agent has the private key of its device. */
   proved: { readonly input: ProofOutcome; readonly output: undefined };
-  /** Returns the private key for logins to agents, as PEM (PKCS#1). */
+  /** Returns the private key with which the service logs in to agents, as PEM (PKCS#1). */
   agentKey: { readonly input: undefined; readonly output: string };
-  /** Adds entries to sessions. Returns the sessions for which the gateway must stop recording output. */
+  /**
+   * Stores events and recorded output of sessions. Returns the sessions for which the gateway must stop recording
+   * output.
+   */
   write: { readonly input: readonly SessionEntries[]; readonly output: readonly string[] };
   /** Closes a session. */
   end: { readonly input: { readonly uid: string }; readonly output: undefined };
 }
 
-/** The result of an agent's proof. */
+/** The outcome of an agent's proof that it has the private key of its device. */
 export interface ProofOutcome {
   readonly ticket: RelayTicket;
   /**
@@ -147,7 +150,7 @@ export interface ProofOutcome {
 
 /** A device whose agent has picked up a connection. */
 export interface ReachedDevice {
-  /** The ticket with which the gateway process joins the connection. */
+  /** The ticket with which the gateway process opens the connection to the agent. */
   readonly ticket: RelayTicket;
   /** The device's public key in SSH's wire format. The agent must have the matching private key. */
   readonly hostKey: Buffer;
@@ -160,7 +163,7 @@ export interface ReachedDevice {
 export type RelayTicket = string;
 export const RELAY_TICKET_LENGTH = 32;
 
-/** A login that the operator's metrics count. */
+/** A login attempt that the operator's metrics count. */
 export interface CountedLogin {
   readonly entry: "ssh" | "web";
   readonly credential: "key" | "password" | "none";
@@ -169,7 +172,7 @@ export interface CountedLogin {
   readonly seconds?: number;
 }
 
-/** The state of the gateway process, and the number of key exchanges that it refused. */
+/** The gateway process's memory use, its queued session entries, and the number of refused key exchanges. */
 export interface GatewayProcessState {
   /** Resident memory, in bytes. */
   readonly memory: number;

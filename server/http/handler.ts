@@ -27,8 +27,9 @@ interface RequestContext<Params, Query, Body, Identity> {
   /** Digest of the request's Idempotency-Key; null if the header is absent or the operation does not accept it. */
   readonly creationKey: string | null;
   /**
-   * The program's resource that declares the object, according to the request's header `Gatehouse-Declared-By`; null
-   * without the header. No decision may depend on this value, because any client can send the header.
+   * The resource of the user's program that declares the object, according to the request header
+   * `Gatehouse-Declared-By`; null without the header. No decision may depend on this value, because any client can send
+   * the header.
    */
   readonly declaration: Declaration | null;
   /** Call this function if an earlier request with the same idempotency key created the object. */
@@ -91,7 +92,7 @@ type BehaviorOf<O extends Operation> = O["object"] extends ObjectKind
   : Handler<O>;
 /** Operations by their ids. */
 export type Operations = Readonly<Record<string, Operation>>;
-/** The behavior of each operation. A missing handler is a type error. */
+/** The handler of each operation. A missing handler is a type error. */
 export type Handlers<T> = { readonly [Id in keyof T]: T[Id] extends Operation ? BehaviorOf<T[Id]> : never };
 
 /** A request that changes a declared object. */
@@ -111,7 +112,7 @@ export interface ObjectRequest {
   run(services: SqlServices, identity: Caller | Member, report: WriteReport): Promise<unknown>;
 }
 
-/** The fields of a {@link WriteContext} that `writeObject` provides. */
+/** The {@link WriteContext} fields that `writeObject` sets. */
 type WriteReport = Pick<WriteContext<Operation>, "found" | "repeated" | "became">;
 
 /** The result of a write, and the object's revision after the write; undefined if the write deleted the object. */
@@ -120,7 +121,7 @@ export interface Written {
   readonly revision: string | undefined;
 }
 
-/** The behavior of operations. The features implement it, and the routes receive it. */
+/** The implementation of the API's operations. The features provide it, and the routes use it. */
 export interface Behavior {
   /** A handler for each operation, under its id. */
   readonly handlers: object;

@@ -90,7 +90,7 @@ function paramNames(operation: Operation): (given: unknown) => unknown {
     Object.fromEntries(names.map((name) => [name, (given as Record<string, unknown>)[routeName(name)]]));
 }
 
-/** Function that runs an operation for a request. */
+/** Function that executes an operation for an HTTP request. */
 type Runner = (context: Context<Operation>, request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
 
 /** The behavior of an operation. The compiler has checked that the type fits the operation. */
@@ -157,8 +157,8 @@ function readCreationKey(operation: Operation, headers: IncomingHttpHeaders): st
 }
 
 /**
- * Returns the program's resource that declares the object, according to the header `Gatehouse-Declared-By`. Returns
- * null if the header is absent or the operation does not accept it.
+ * Returns the resource of the user's program that declares the object, according to the header `Gatehouse-Declared-By`.
+ * Returns null if the header is absent or the operation does not accept it.
  * @throws InvalidError the value does not match the header's schema
  */
 function readDeclaration(operation: Operation, headers: IncomingHttpHeaders): Declaration | null {

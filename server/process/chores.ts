@@ -28,8 +28,8 @@ function choresOf(services: Services, keys: DatabaseSigningKeys, log: FastifyBas
     { name: "signing keys", every: 5 * SECOND, run: () => keys.refresh() },
     { name: "billing", every: 10 * MINUTE, run: () => refreshBilling(services) },
     { name: "removed devices", every: HOUR, run: () => forgetRemovedDevices(services) },
-    // This chore combines the rows of the device counts. Each database connection writes its own rows, and each query
-    // of a device count adds up all rows.
+    // This chore combines the counter rows of the device counts. Each database connection writes its own rows, and each
+    // query of a device count adds up all rows.
     { name: "device counts", every: MINUTE, run: () => foldDeviceCounts(services) },
     { name: "audit trail", every: HOUR, run: () => trimAuditTrail(services) },
     { name: "mails", every: 2 * SECOND, run: () => deliverMails(services, log) },

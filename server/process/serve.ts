@@ -39,8 +39,8 @@ export interface RunningService {
   /** Waits for requests in progress, up to the configured time, and releases all resources. */
   stop(): Promise<void>;
   /**
-   * Reloads the certificate, key and positions, if files are set for them. An invalid file leaves the previous data
-   * in use.
+   * Reloads the certificate, its key and the position file, if they are configured. An invalid file leaves the previous
+   * data in use.
    */
   reload(): void;
 }
@@ -170,7 +170,7 @@ function renewPositions({ log }: FastifyInstance, positions: Positions): void {
 }
 
 /**
- * Closes all servers at the same time. If requests do not end in time, their connections are closed.
+ * Stops all servers at the same time. If requests do not end within the time limit, their connections are closed.
  * @param milliseconds time limit for all servers together
  */
 async function closeInTime(servers: readonly FastifyInstance[], milliseconds: number): Promise<void> {

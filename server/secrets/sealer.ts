@@ -20,8 +20,8 @@ export interface Sealer {
    */
   open(sealed: string, purpose: string): string;
   /**
-   * Returns a keyed digest, 64 lower-case hex characters, which cannot be computed without the secret. The same text
-   * and purpose always result in the same digest.
+   * Returns a keyed digest (64 lower-case hex characters), which cannot be computed without the instance secret. The
+   * same text and purpose always result in the same digest.
    */
   mark(text: string, purpose: string): string;
 }

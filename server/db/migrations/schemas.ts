@@ -40,9 +40,9 @@ datasource db {
 ${models}`;
 
 /**
- * Creates the fake database connection that Prisma's engine requires at its start. The engine compares schemas as text
- * and needs no database. The connection only answers the queries for PostgreSQL's version and for the existence of the
- * schema.
+ * Creates the fake database connection that Prisma's schema engine requires at its start. The engine compares schemas
+ * as text and needs no database. The connection only answers two queries: PostgreSQL's version, and whether the schema
+ * exists.
  */
 function connectionOf(database: DatabaseName): object {
   const factory = mockMigrationAwareAdapterFactory(database === "sqlite" ? "sqlite" : "postgres");

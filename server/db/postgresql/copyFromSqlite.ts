@@ -14,7 +14,7 @@ import { SILENCE_TIMEOUT, shownUrl, unusable } from "./openDatabase.ts";
 /** Number of rows in each INSERT statement. */
 const BATCH = 1000;
 
-/** Tables that are not copied, because triggers fill them while the rows of the other tables are inserted. */
+/** Tables that are not copied, because triggers fill them when the rows of the other tables are inserted. */
 const DERIVED: ReadonlySet<string> = new Set(["DeviceCount"]);
 
 /** A table that was copied completely, with its number of rows. */

@@ -52,9 +52,9 @@ export async function inMigrationTurn<T>(
 async function apply(client: Client, { name, sql, checksum }: Migration): Promise<void> {
   try {
     await client.query("BEGIN");
-    // This statement must be the first one. A running instance may have a transaction that runs alone: it holds a lock
-    // on this table, and then uses other tables. This statement waits until that transaction ends. If the migration
-    // locked another table first, the two transactions could deadlock.
+    // This statement must be the first one. A running instance may have an exclusive transaction, which holds a lock on
+    // this table and then uses other tables. This statement waits until that transaction ends. If the migration locked
+    // another table first, the two transactions could deadlock.
     await client.query('INSERT INTO "_migration" ("name", "checksum", "appliedAt") VALUES ($1, $2, $3)', [
       name,
       checksum,

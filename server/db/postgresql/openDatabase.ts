@@ -13,8 +13,9 @@ import { endSilence } from "./silence.ts";
 import { beginSerializable, type NameOf, postgresqlSql, WIRE_TYPES } from "./sql.ts";
 
 /**
- * Maximum number of prepared statements per connection. PostgreSQL parses all further statements at each execution. A
- * limit is necessary, because a statement with a list of ids has a different text for each length of the list.
+ * Maximum number of prepared statements per connection. PostgreSQL parses statements above this limit at each
+ * execution. A limit is necessary, because a statement with a list of ids has a different SQL text for each length of
+ * the list.
  */
 const MAXIMUM_PREPARED = 300;
 
@@ -103,7 +104,8 @@ export async function openPostgresqlDatabase(location: {
   });
   writeDirectly(client, new GroupCommit((alone) => beginSerializable(pool, nameOf, alone)));
   return {
-    // Both clients are generated from the same models, so only the names of their types differ.
+    // This cast is safe: the SQLite and PostgreSQL clients are generated from the same models, so only the names of
+    // their types differ.
     client: client as unknown as SharedClient,
     ...prepared,
     snapshots: undefined,

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { Client, DatabaseError, type Pool, type PoolClient } from "pg";
 
-/** Maximum times, in milliseconds, without data from the database. */
+/** Timeouts, in milliseconds, for a database that sends no data. */
 interface Bounds {
   /** Maximum time for which the database may not respond on any connection. */
   readonly database: number;
@@ -65,7 +65,7 @@ async function checkAlive(url: string, timeout: number): Promise<Error | undefin
   }
 }
 
-/** Wraps a check so that calls during a pending call share the result of that call. */
+/** Wraps a check so that concurrent calls share one check and its result. */
 function together<T>(check: () => Promise<T>): () => Promise<T> {
   let pending: Promise<T> | undefined;
   return () => {

@@ -13,7 +13,7 @@ const typesOf = (parsers: Parsers): CustomTypesConfig => ({
   getTypeParser: (oid, format) => parsers[oid] ?? types.getTypeParser(oid, format),
 });
 
-/** Converts a time of the database, `2026-01-02 03:04:05.67` in UTC, to the format of the API. */
+/** Converts a PostgreSQL timestamp in UTC, such as `2026-01-02 03:04:05.67`, to the time format of the API. */
 const wireTime = (text: string): string =>
   `${text.slice(0, 10)}T${text.slice(11, 19)}.${text.slice(20).padEnd(3, "0")}Z`;
 
@@ -23,7 +23,7 @@ const TYPES = typesOf({
   [types.builtins.TIMESTAMP]: (text) => new Date(wireTime(text)),
 });
 
-/** Parsers of column values that return times in the format of the API. */
+/** Parsers of column values that return times as text in the API's format. */
 export const WIRE_TYPES = typesOf({ [types.builtins.INT8]: BigInt, [types.builtins.TIMESTAMP]: wireTime });
 
 const toPostgresql = (value: unknown): unknown =>
@@ -82,8 +82,8 @@ function adapterError(error: unknown): unknown {
 const ignore = () => {};
 
 /**
- * Returns a sender that collects the statements of one turn of the event loop and writes them to the connection
- * together.
+ * Returns a function that sends statements on a connection. It collects the statements of one turn of the event loop
+ * and writes them to the connection together.
  */
 function inOneWrite(connection: PoolClient): Pick<PoolClient, "query"> {
   const { stream } = connection.connection;
@@ -107,7 +107,7 @@ export async function beginSerializable(
   alone: boolean,
 ): Promise<SharedTransaction> {
   const connection = await pool.connect();
-  // The connection's error is ignored here, because the caller of the running statement receives the error.
+  // The connection error is ignored here, because the caller of the statement in progress receives it.
   connection.on("error", ignore);
   const release = (broken: boolean) => {
     connection.off("error", ignore);

@@ -13,8 +13,8 @@ export interface SharedTransaction {
   settle(): Promise<void>;
   /**
    * Commits the transaction.
-   * @throws DriverAdapterError the COMMIT failed. Nothing is committed, unless the connection was lost during the
-   * COMMIT.
+   * @throws DriverAdapterError the COMMIT failed. The transaction is not committed, unless the connection was lost
+   * during the COMMIT.
    */
   commit(): Promise<void>;
   /**
@@ -47,7 +47,7 @@ export class Unsettled {
 /** A job that waits for its transaction. */
 interface Job {
   readonly work: (tx: SqlClient) => Promise<unknown>;
-  /** True if no other transaction may run at the same time as the job's transaction. */
+  /** True if the job's transaction must run exclusively, without any concurrent transaction. */
   readonly alone: boolean;
   readonly resolve: (value: never) => void;
   readonly reject: (error: unknown) => void;
@@ -73,7 +73,7 @@ const WAITING = 2000;
 export class GroupCommit {
   readonly #begin: (alone: boolean) => Promise<SharedTransaction>;
   readonly #oneLane: boolean;
-  /** The waiting jobs, by lane. The list is empty while the lane's transaction runs and no further job waits. */
+  /** The waiting jobs, by lane. A lane with an empty list has a transaction in progress but no waiting jobs. */
   readonly #lanes = new Map<string, Job[]>();
 
   /**
@@ -110,7 +110,7 @@ export class GroupCommit {
   async #empty(lane: string): Promise<void> {
     for (let jobs = this.#next(lane); jobs.length > 0; jobs = this.#next(lane)) {
       await this.#commit(jobs);
-      // Other events are handled between two transactions, so that many waiting jobs do not block the event loop.
+      // The event loop handles other events between two transactions, so that many waiting jobs do not block it.
       await new Promise(setImmediate);
     }
     this.#lanes.delete(lane);
@@ -164,7 +164,7 @@ async function runEach(transaction: SharedTransaction, jobs: readonly Job[]): Pr
       outcomes.push(() => resolve(value as never));
       transaction.send("RELEASE SAVEPOINT job; SAVEPOINT job");
     } catch (error) {
-      // After a conflict, PostgreSQL cannot commit any part of the transaction.
+      // After a serialization conflict, PostgreSQL cannot commit any part of the transaction.
       if (isWriteConflict(error)) throw error;
       outcomes.push(() => reject(error));
       transaction.send("ROLLBACK TO SAVEPOINT job");

@@ -28,7 +28,7 @@ export async function findRow<M extends Model>(
 
 /**
  * Returns the number of rows that meet a condition.
- * @param most maximum result; counting stops at this number
+ * @param most counting stops at this number
  */
 export async function countRows(
   db: SqlClient,
@@ -53,8 +53,8 @@ export function insertion<M extends Model>(model: M, rows: readonly Partial<RowO
 }
 
 /**
- * Inserts rows with the same columns. Omitted columns have their defaults.
- * @returns false if some rows have a unique value that another row has; all other rows are inserted
+ * Inserts rows, which must all have the same columns. Omitted columns get their default values.
+ * @returns false if some rows violate a unique constraint; all other rows are inserted
  */
 export async function insertRows<M extends Model>(
   db: SqlClient,

@@ -24,29 +24,29 @@ export interface SqlClient {
 }
 
 /**
- * Continues without waiting for a change; the COMMIT waits for the change instead. Use this function for a change whose
- * result the caller does not need. If the change fails, nothing is committed.
+ * Continues without waiting for a change; the COMMIT waits for the change instead. Use this function if the caller does
+ * not need the result of the change. If the change fails, the whole transaction is rolled back.
  */
 export async function leaveToCommit(db: SqlClient, change: Promise<unknown>): Promise<void> {
   if (db.leaveToCommit) db.leaveToCommit(change);
   else await change;
 }
 
-/** Access to a client's database that bypasses the client. */
+/** Access to a database that bypasses Prisma's client. */
 interface DirectReading {
   readonly provider: SqlQueryable["provider"];
   readonly sql: SqlClient;
-  /** SQL client that returns times in the format of the API. */
+  /** SQL client that returns times as text in the API's format. */
   readonly wire: SqlClient;
 }
 
 /**
- * The direct access to the database of each client. The client of a transaction is a different object, and has no
+ * The direct database access of each Prisma client. The client of a transaction is a different object, and has no
  * entry.
  */
 const direct = new WeakMap<object, DirectReading>();
 
-/** Makes {@link readRows} and {@link readWireRows} bypass a client. */
+/** Registers a Prisma client's direct database access, which {@link readRows} and {@link readWireRows} then use. */
 export function readDirectly(client: object, reading: DirectReading): void {
   direct.set(client, reading);
 }
@@ -148,7 +148,7 @@ export const directClient = (connection: Queryable, converting = CONVERSIONS): S
   $executeRaw: (statement) => connection.executeRaw(queryFor(connection, statement)),
 });
 
-/** Returns the access through a client's adapter that {@link readDirectly} requires. */
+/** Returns the direct access to a database through Prisma's adapter, which {@link readDirectly} requires. */
 export const readingBy = (adapter: Queryable): DirectReading => ({
   provider: adapter.provider,
   sql: directClient(adapter),

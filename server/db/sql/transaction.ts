@@ -9,9 +9,9 @@ import { passGate } from "./transactionGate.ts";
 export type Transaction = Prisma.TransactionClient;
 
 /**
- * Number of attempts of a transaction that run concurrently with other transactions. Later attempts run alone, so that
- * no other transaction conflicts with them. PostgreSQL detects a conflict even if two transactions only touch the same
- * page of an index, so under load all concurrent attempts may fail.
+ * Number of attempts for which a transaction runs concurrently with other transactions. Later attempts run exclusively,
+ * so that no other transaction conflicts with them. PostgreSQL detects a conflict even if two transactions only touch
+ * the same index page, so under load all concurrent attempts may fail.
  */
 const TOGETHER = 2;
 
@@ -57,7 +57,9 @@ export async function inTransaction<T>(
  */
 const direct = new WeakMap<object, GroupCommit>();
 
-/** Makes {@link inSqlTransaction} bypass a client. */
+/**
+ * Registers the group commit of a client's database, which {@link inSqlTransaction} then uses instead of the client.
+ */
 export function writeDirectly(client: object, groups: GroupCommit): void {
   direct.set(client, groups);
 }
@@ -89,7 +91,7 @@ function begin<T>(
   return db.$transaction(run, { isolationLevel: "Serializable", maxWait: 20_000, timeout: 20_000 });
 }
 
-/** Maximum number of attempts for conflicting transactions. */
+/** Maximum number of attempts to run a transaction that conflicts with other transactions. */
 const ATTEMPTS = 12;
 /**
  * Maximum wait before the second attempt, in milliseconds. The maximum doubles with each attempt, up to `LONGEST_WAIT`.

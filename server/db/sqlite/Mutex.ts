@@ -7,8 +7,8 @@ export class Mutex {
   /**
    * Waits for the lock. The caller releases the lock with the returned function; later calls of that function do
    * nothing.
-   * @param overtakes true to receive the lock before waiting callers that do not overtake; for callers that hold the
-   * lock briefly
+   * @param overtakes true to receive the lock before waiting callers that did not set it; for callers that hold
+   * the lock only briefly
    */
   async acquire(overtakes = false): Promise<() => void> {
     const queue = overtakes ? this.#overtaking : this.#waiting;

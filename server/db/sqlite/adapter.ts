@@ -145,8 +145,8 @@ class SqliteTransaction implements Transaction {
     try {
       connection.exec("COMMIT");
     } finally {
-      // A COMMIT that failed (disk full) leaves the transaction open. The next transaction must not continue that
-      // transaction.
+      // A COMMIT that failed, for example because the disk is full, leaves the transaction open. It is rolled back, so
+      // that the next transaction does not continue it.
       this.#end();
     }
   }

@@ -70,8 +70,8 @@ export async function beginOnSqlite(adapter: SqlDriverAdapter): Promise<SharedTr
 }
 
 /**
- * Free disk space, in bytes, that the check requires. Most requests write fewer bytes, although SQLite writes each
- * change twice: to the write-ahead log and to the database file.
+ * Free disk space, in bytes, that the write check requires. Most requests write fewer bytes, although SQLite writes
+ * each change twice: to the write-ahead log and to the database file.
  */
 const FREE_SPACE = 256 * 1024;
 

@@ -40,8 +40,8 @@ export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
     return Number(rows[0]?.changes);
   };
   const take = async (): Promise<Snapshot> => {
-    // The changes are counted before the snapshot. A row written between the count and the snapshot counts as missing
-    // although the copy contains it, which is harmless.
+    // The counter is read before the snapshot. A row written between the two counts as missing although the copy
+    // contains it, which is harmless.
     const before = await changes();
     try {
       // The copy is a statement of the client, so that it waits for open transactions. If this process opened and
@@ -62,7 +62,7 @@ export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
     async take() {
       const release = await mutex.acquire();
       try {
-        // A killed process may have left the file of its copy.
+        // If an earlier process was killed during a copy, the incomplete file may still exist.
         rmSync(copy, { force: true });
         return await take();
       } finally {
@@ -72,7 +72,7 @@ export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
   };
 }
 
-/** Returns the error for a snapshot that found no space on the disk. */
+/** Returns the error for a snapshot that does not fit on the disk. */
 async function noSpaceError(client: PrismaClient, copy: string, error: unknown): Promise<DatabaseError> {
   const folder = dirname(copy);
   const [row] = await client.$queryRaw<

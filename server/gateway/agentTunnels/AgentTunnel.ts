@@ -6,8 +6,9 @@ import type { WebSocket } from "ws";
 const LINE_END = 0x0a;
 
 /**
- * Limits of data that an agent may send between two checks, in bytes and in lines. Agents send a keep-alive every 30
- * seconds, and a line for each failed pickup of a connection. Agents of pending devices receive no connections.
+ * Maximum number of bytes and lines that an agent may send between two checks. Agents send a keep-alive every 30
+ * seconds, and a line for each connection that they failed to pick up. Agents of pending devices receive no
+ * connections.
  */
 const PENDING = { bytes: 16 * 1024, lines: 50 };
 const ACCEPTED = { bytes: 1024 * 1024, lines: 5_000 };
@@ -38,7 +39,7 @@ interface TunnelStart {
   readonly openedAt: Date;
 }
 
-/** Callbacks of a tunnel to the object that holds the tunnel. */
+/** Callbacks with which a tunnel notifies its owner of events. */
 export interface TunnelEvents {
   /** The agent has answered a ping, so the device is online. */
   alive(tunnel: AgentTunnel): void;
@@ -64,7 +65,7 @@ export class AgentTunnel {
   proven: boolean;
   readonly #socket: WebSocket;
   readonly #events: TunnelEvents;
-  /** The received beginning of an incomplete line. */
+  /** The received part of a line whose end has not arrived yet. */
   #rest: Buffer | undefined;
   #answered = true;
   /** Number of bytes and lines received since the last check. */

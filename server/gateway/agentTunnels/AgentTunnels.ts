@@ -33,13 +33,16 @@ const SETTLING = 10_000;
  * that an attacker's tunnels do not block the device's own agent.
  */
 const CANDIDATES = 8;
-/** Maximum number of concurrent proofs, and of proofs that wait. Each proof is a key exchange. */
+/**
+ * Maximum number of concurrent private-key proofs, and maximum number of queued proofs. Each proof is an SSH key
+ * exchange.
+ */
 const PROOFS = { atATime: 16, waiting: 1_000 };
 /** Maximum time, in milliseconds, for an agent to prove its private key. */
 const PROOF_TIMEOUT = 20_000;
 /**
- * Minimum interval, in milliseconds, between two audit entries about refused attempts to replace the tunnel of the same
- * device, and maximum number of devices for which the service stores the interval.
+ * Minimum interval, in milliseconds, between two audit entries about refused tunnel replacements for the same device,
+ * and maximum number of devices for which the service tracks this interval.
  */
 const AUDITED = { every: 10 * 60_000, devices: 10_000 };
 /** Maximum time, in milliseconds, for an agent to pick up a connection. */
@@ -67,7 +70,7 @@ interface Dial {
  */
 type Prove = (uid: string, stream: Duplex) => Promise<string | undefined>;
 
-/** A count for each key. Keys with the count 0 use no memory. */
+/** Counters by key. A key whose counter is 0 uses no memory. */
 class Tally {
   readonly #counts = new Map<string, number>();
 
@@ -87,7 +90,10 @@ export class AgentTunnels implements TunnelEvents {
   readonly #log: () => FastifyBaseLogger;
   readonly #prove: Prove;
   readonly #byDevice = new Map<string, AgentTunnel>();
-  /** Tunnels that wait for their proof while this or another instance holds another tunnel of the device. */
+  /**
+   * Tunnels whose agent must prove its private key before the tunnel can replace another tunnel of the device, which
+   * this or another instance holds.
+   */
   readonly #candidates = new Map<string, Set<AgentTunnel>>();
   readonly #proofs = new Semaphore(
     PROOFS.atATime,
@@ -191,7 +197,7 @@ export class AgentTunnels implements TunnelEvents {
   }
 
   failed(tunnel: AgentTunnel, id: string): void {
-    // Without this comparison, an agent could end a connection to another device.
+    // Without this comparison, an agent could end the connection that another device must pick up.
     if (this.#dials.get(id)?.tunnel === tunnel)
       this.#takeDial(id)?.failed("could not pick up the connection");
   }
@@ -209,7 +215,10 @@ export class AgentTunnels implements TunnelEvents {
     noteClosed(this.#services, tunnel).catch((error: unknown) => this.#logLost(error, "the end of a tunnel"));
   }
 
-  /** Stops the checks. The listener closes the tunnels, and `Instances` records the end of all tunnels in one write. */
+  /**
+   * Stops the tunnel checks. The HTTP listener closes the tunnels, and `Instances` records the end of all tunnels in
+   * one write.
+   */
   stop(): void {
     this.#stopping = true;
     clearInterval(this.#timer);

@@ -44,7 +44,7 @@ export class Instances {
   #heartbeats: { readonly first: number; readonly last: number } | undefined;
   #running: Promise<void> = Promise.resolve();
 
-  /** @param access undefined if this instance and other instances cannot connect to each other */
+  /** @param access undefined if the instances of the service cannot connect to each other */
   constructor(services: Services, access: PeerAccess | undefined, log: () => FastifyBaseLogger) {
     this.#services = services;
     this.#access = access;
@@ -111,7 +111,8 @@ export class Instances {
       maxPayload: liveConnections.STREAM_MESSAGE_MAX,
       perMessageDeflate: false,
     });
-    // The stream is created at once: the first bytes may arrive together with the handshake's response.
+    // The stream is created before the handshake ends, because the first bytes may arrive together with the handshake's
+    // response.
     const stream = streamOver(socket);
     return new Promise((resolve, reject) => {
       const fail = (error: Error) => {

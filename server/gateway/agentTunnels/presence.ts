@@ -4,12 +4,12 @@ import type { Services } from "../../services.ts";
 import type { AgentTunnel } from "./AgentTunnel.ts";
 
 /**
- * Name of the lane (see {@link inSqlTransaction}) in which the writes about tunnels share transactions. Separate
- * transactions would take too long when all devices of a fleet reconnect at once.
+ * Lane of the tunnel writes, which share transactions (see {@link inSqlTransaction}). Separate transactions would take
+ * too long when all devices of a fleet reconnect at once.
  */
 const LANE = "agentTunnels";
 
-/** The database's state of a device and its tunnel. */
+/** A device's status and newest tunnel, as stored in the database. */
 interface TunnelState {
   readonly uid: string;
   readonly status: string;
@@ -17,7 +17,7 @@ interface TunnelState {
   readonly tunnelId: string | null;
 }
 
-/** Returns the states of the given devices. Omits devices that do not exist. */
+/** Returns the stored status and tunnel of the given devices. Omits devices that do not exist. */
 export async function statesOf(services: Services, uids: readonly string[]): Promise<TunnelState[]> {
   const states: TunnelState[] = [];
   for (const batch of batchesOf(uids)) {

@@ -7,8 +7,8 @@ import { type LoginFacts, refusedLogins } from "./refusedLogins.ts";
 
 interface LiveLogin extends LoginFacts {
   /**
-   * Identifier of the policy state that last admitted the login; undefined if the login was not checked since its
-   * start.
+   * Identifier of the policy state that last admitted the login; undefined before the first policy check of the open
+   * login.
    */
   policy: string | undefined;
   /** Connection to the device; undefined until the device is connected. */
@@ -53,8 +53,8 @@ export class LiveLogins {
   #checking = false;
   #whenNone: (() => void) | undefined;
   /**
-   * Id of the audit entry after which changes are counted, and the time, from `performance.now()`, at which the id was
-   * set.
+   * Audit entries with an id above `after` count as changes. `at` is the time, from `performance.now()`, at which
+   * `after` was set.
    */
   #counted = { after: 0, at: Number.NEGATIVE_INFINITY };
 
@@ -145,7 +145,7 @@ export class LiveLogins {
     }
   }
 
-  /** Settles when the last login has ended, or after `time` milliseconds. */
+  /** Settles when the last login has ended, at the latest after `time` milliseconds. */
   async untilNone(time: number): Promise<void> {
     const none = Promise.withResolvers<void>();
     this.#whenNone = none.resolve;
@@ -219,7 +219,7 @@ export class LiveLogins {
       try {
         await this.#endRefusedOf(tenantId, changed, policy);
       } catch (error) {
-        // The check continues with the sessions of other namespaces.
+        // An error in one namespace does not stop the checks of other namespaces.
         this.#log().error({ err: error, tenant: tenantId }, "cannot check sessions against the policy");
       }
     }

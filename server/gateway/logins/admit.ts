@@ -50,7 +50,10 @@ export async function admit(services: Services, question: LoginQuestion): Promis
   };
 }
 
-/** Patterns of the targets to which a login may forward connections; undefined if the service allows no forwarding. */
+/**
+ * Returns the patterns of the forwarding targets (`host:port`) that a login may connect to; undefined if the operator
+ * has disabled forwarding.
+ */
 function forwardingFor(
   { settings }: Services,
   namespace: Pick<Namespace, "sshForwarding">,
@@ -69,7 +72,7 @@ export const NO_DEVICE: RefusedLogin = {
   reason: "the device does not exist or is not accepted",
 };
 
-/** The data on which the decision about a login depends, read in one transaction. */
+/** The data that determines whether a login is allowed, read in one transaction. */
 interface Policy {
   readonly device: Pick<Device, "name"> & { readonly tags: Parameters<typeof tagNames>[0] };
   /** The namespace's key with the fingerprint of the login's key; null if the namespace has no such key. */

@@ -7,7 +7,7 @@ import type { Services } from "../../services.ts";
 import type { RefusedLogin } from "../protocol.ts";
 import { NO_DEVICE, refusalOf, storedKey } from "./admit.ts";
 
-/** The facts about an open login on which the policy's decision depends. */
+/** The facts about an open login that determine whether the policy still allows it. */
 export interface LoginFacts {
   readonly deviceUid: string;
   readonly tenantId: string;

@@ -46,7 +46,8 @@ export class AgentClient {
     const client = this.#client;
     const { promise, reject } = Promise.withResolvers<never>();
     this.#ended = promise;
-    // The error is ignored here, because waiting callers receive it. After the login, no callers wait.
+    // The connection error is ignored here, because callers that wait for the login receive it. After the login, no
+    // callers wait.
     promise.catch(() => {});
     client.on("error", () => stream.destroy());
     client.on("error", (error) => reject(new UnreachableError(`aborted the login: ${error.message}`)));
@@ -64,7 +65,7 @@ export class AgentClient {
       authHandler: onCredentialRequest as AuthHandlerMiddleware,
       readyTimeout: 0,
     });
-    // The peer counts as logged in, because the service checked the agent's token when the tunnel was opened.
+    // The agent counts as authenticated, because the service checked the agent's token when the tunnel was opened.
     bound(client, () => true, onData);
   }
 
@@ -73,7 +74,7 @@ export class AgentClient {
    * @throws UnreachableError the agent does not answer, or has a different key
    */
   async handshake(): Promise<void> {
-    // The library requests a credential after the key exchange.
+    // The SSH library requests a credential when the key exchange is complete.
     await this.#inTime(this.#next.promise);
   }
 

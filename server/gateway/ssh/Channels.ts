@@ -13,15 +13,17 @@ const LINGER = 5_000;
 /** Reasons of refused channels (RFC 4254, section 5.1). */
 const [PROHIBITED, CONNECT_FAILED, SHORTAGE] = [1, 2, 4];
 const TOO_MANY = `a connection can have at most ${MOST} open channels`;
-/** Maximum number of characters of a target that the reason of a refusal shows. */
+/** Maximum number of characters of a forwarding target that an error message shows. */
 const TARGET_SHOWN = 100;
 /** Software name in the SSH identification of the project's own agent. */
 const OWN_AGENT = "Gatehouse-Agent";
 
-/** Refuses a channel. The library's types lack these parameters. */
+/** Refuses a channel with a reason. The type definitions of the SSH library lack these parameters. */
 type Refuse = (code?: number, text?: string) => void;
 
-/** The channels of a client. Each channel is joined to a channel of the same kind on the connection to the device. */
+/**
+ * The SSH channels of a client. Each channel is joined to a channel of the same type on the connection to the device.
+ */
 export class Channels implements ConnectionChannels {
   readonly #login: DeviceLogin;
   readonly #device: Promise<Client>;
@@ -32,13 +34,15 @@ export class Channels implements ConnectionChannels {
   readonly #terminals = new Set<ServerChannel>();
   /** Number of channels that the client has opened and not closed, including channels without a request. */
   #count = 0;
-  /** Callbacks of open channels, which are called when a channel or the connection ends. */
+  /** Callbacks that are called when their channel or the client's connection ends. */
   readonly #ends = new Set<() => void>();
   #seats = 0;
   #described = false;
   #hasEnded = false;
 
-  /** @param brake stops reading from the client when the recorder or the device is slower than the client */
+  /**
+   * @param brake backpressure: stops reading from the client while the recorder or the device is slower than the client
+   */
   constructor(
     client: Connection,
     login: DeviceLogin,
@@ -97,7 +101,7 @@ export class Channels implements ConnectionChannels {
     channel.on("close", () => this.#terminals.delete(channel));
   }
 
-  /** Number of bytes of all channels that wait to be forwarded. */
+  /** Total number of bytes, on all channels, that wait to be forwarded. */
   get waiting(): number {
     let sum = 0;
     for (const channel of this.#open) sum += channel.readableLength + channel.writableLength;

@@ -161,8 +161,8 @@ export class ClientConnection {
   }
 
   /**
-   * Returns the login of this connection, or a new one.
-   * @throws UnreachableError the address refers to a different device than in the previous attempt
+   * Returns the login of this connection, or creates a login.
+   * @throws UnreachableError the SSH address refers to a different device than in the previous attempt
    */
   #newLogin({ device }: Exclude<Admission, { refused: Refusal }>, key: Buffer | undefined): DeviceLogin {
     const before = this.#login?.admitted.device.uid ?? device.uid;
@@ -191,7 +191,7 @@ export class ClientConnection {
       return client;
     });
     device.catch((error: unknown) => {
-      // An UnreachableError is not logged here, because the channels receive the error too and show it to the client.
+      // An UnreachableError is not logged here, because the client's channels also receive the error and show it.
       if (error instanceof UnreachableError) return;
       this.#service.log.error({ session: login.uid, err: error }, "cannot reach a device");
     });

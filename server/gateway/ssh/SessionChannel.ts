@@ -14,10 +14,10 @@ const FAILED = 255;
 const SIGNALS = new Set("ABRT ALRM FPE HUP ILL INT KILL PIPE QUIT SEGV TERM USR1 USR2".split(" "));
 /** Maximum number of signals that are stored until the device has opened the channel. */
 const EARLY_SIGNALS = 16;
-/** Terminal size in the recording of a program that runs without a terminal. */
+/** Terminal size that the recording declares for a program that runs without a terminal. */
 const USUAL_SIZE: TerminalSize = { width: 80, height: 24 };
 
-/** The part of a connection that its session channels use. */
+/** The functions of a client's connection that its session channels use. */
 export interface ConnectionChannels {
   readonly login: DeviceLogin;
   /** The SSH client that is connected to the device. */
@@ -33,7 +33,9 @@ export interface ConnectionChannels {
   note(seat: number, type: string, data: EventData): void;
   /** Sets the session's type. The client's first request determines the type; later calls have no effect. */
   describe(type: string, term: string | undefined): void;
-  /** Pauses reading from the client until the device has read the data that the gateway has sent to the device. */
+  /**
+   * Backpressure: pauses reading from the client until the device has read the data that the gateway has sent to it.
+   */
   spare(device: Client): void;
 }
 
@@ -82,7 +84,7 @@ export class SessionChannel {
       const { cols: columns, rows, width, height, modes, ...rest } = terminal;
       const { term } = rest as { readonly term?: string };
       this.#channels.note(this.#seat, "pty-req", { term: term ?? "", columns, rows, width, height });
-      // The library omits the callback if the client wants no response.
+      // The SSH library omits the callback if the client wants no response.
       accept?.();
     });
     session.on("env", (accept, reject, { key, val }) => {

@@ -11,14 +11,14 @@ const COLLECTING = 200;
  * waiting characters, or half that many waiting entries.
  */
 const BATCH = { characters: 64 * 1024, entries: 256 };
-/** Maximum number of characters of one recorded piece of output. */
+/** Maximum number of characters of recorded output in one entry. */
 const CHUNK = 16_000;
 /** Maximum size of a session's waiting entries. Above this size, the gateway pauses the session's client and device. */
 const WAITING = { characters: 256 * 1024, entries: 256 };
-/** Number of characters that is added to the length of an entry's text to compute the entry's size. */
+/** Fixed overhead of an entry, in characters. An entry's size is the length of its text plus this overhead. */
 const OVERHEAD = 128;
 
-/** Writes entries of sessions. Returns the sessions whose output is no longer recorded. */
+/** Writes session entries to the database. Returns the sessions whose output must no longer be recorded. */
 type WriteEntries = (sessions: readonly SessionEntries[]) => Promise<readonly string[]>;
 
 /**
@@ -263,7 +263,7 @@ export class SessionRecorder {
   }
 
   /**
-   * Records that the entries that {@link take} returned are written.
+   * Called when the entries that {@link take} returned have been written.
    * @param silenced true to stop recording output
    */
   written(silenced: boolean): void {
@@ -283,7 +283,8 @@ export class SessionRecorder {
   #add(entry: SessionEntry): void {
     this.#waiting.push(entry);
     this.#weight += weightOf(entry);
-    // These entries are written at once, because a session must be listed as active as soon as its client is logged in.
+    // The entry `authenticated` is written at once, because a session must be listed as active as soon as its client is
+    // logged in.
     if (this.#hasBegun) this.#writer.add(this, this.isUrgent || entry.kind === "authenticated");
   }
 }

@@ -51,7 +51,7 @@ export class SshEntry {
   #refusedExchanges = 0;
   readonly #isTrusted: (address: string) => boolean;
   /**
-   * Addresses of clients, by their sockets. The peer's address and port, which the library reports, do not identify a
+   * Client addresses, by socket. The peer's address and port, which the SSH library reports, do not identify a
    * connection, because a client can use the same port for several connections in turn.
    */
   readonly #addresses = new WeakMap<Socket, string>();

@@ -11,8 +11,8 @@ const MOST = 5_000;
  */
 const EXCHANGES = { ofAll: 128, ofNetwork: 16 };
 /**
- * Time, in milliseconds, for which a key exchange counts toward the limits. After this time, the key exchange only
- * waits for its client, which uses no CPU time.
+ * Time, in milliseconds, after which a key exchange no longer counts toward the limits. A key exchange that takes
+ * longer only waits for its client, which uses no CPU time.
  */
 const EXCHANGE = 3_000;
 
@@ -36,9 +36,9 @@ interface Network {
 }
 
 /**
- * The connections that are not logged in yet. Above the limit, a new connection closes the oldest connection, so that a
- * client with many silent connections does not block other clients. Only a few connections exchange keys at a time.
- * Other connections wait, and the networks take turns.
+ * The client connections that are not logged in yet. If the limit is reached, a new connection closes the oldest one,
+ * so that a client with many silent connections does not block other clients. Only a few connections exchange keys at a
+ * time. Other connections wait, and the networks take turns.
  */
 export class Startups {
   readonly #most: number;

@@ -56,8 +56,8 @@ export class WebTerminal {
   }
 
   /**
-   * Closes the terminal of a browser that has disconnected. Without this call, the gateway would not detect that the
-   * browser has disconnected while the device reads no input.
+   * Closes the terminal of a browser that has disconnected. The gateway cannot detect this itself while the device
+   * reads no input.
    */
   leave(): void {
     this.#browser.destroy();

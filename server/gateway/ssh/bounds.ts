@@ -31,7 +31,7 @@ interface Incoming {
   readonly state: "open" | "eof" | "closed";
 }
 
-/** The library's state of a channel. In a session, `_channel` exists after the first request. */
+/** The SSH library's internal fields of a channel. In a session, `_channel` exists after the first request. */
 interface LibraryChannel {
   readonly incoming?: Incoming;
   readonly _channel?: { readonly incoming: Incoming };
@@ -60,8 +60,8 @@ interface LibraryProtocol {
 }
 
 /**
- * Private parts of the library's connections. The library's version is pinned, because other versions may lack these
- * parts.
+ * Private fields of the SSH library's connections. The library's version is pinned, because other versions may lack
+ * these fields.
  */
 interface Internals {
   readonly _sock: Duplex;
@@ -73,8 +73,8 @@ interface Internals {
 }
 
 /**
- * Returns the private parts of a connection.
- * @throws Error this version of the library lacks a part, so that the limits could not be enforced
+ * Returns the private fields of an SSH connection.
+ * @throws Error this version of the SSH library lacks a field, so that the limits could not be enforced
  */
 function internalsOf(connection: Client | Connection): Internals {
   const { _sock, _protocol, _chanMgr } = connection as unknown as Partial<Internals>;
@@ -94,7 +94,7 @@ export const socketOf = (connection: Client | Connection): Duplex => internalsOf
 export const hasBegunExchange = (connection: Client | Connection): boolean =>
   internalsOf(connection)._protocol._kex !== undefined;
 
-/** Pauses reading from a connection while at least one reason applies. */
+/** Backpressure: pauses reading from a connection while at least one reason to pause exists. */
 export class Brake {
   readonly #socket: Duplex;
   readonly #reasons = new Set<string>();
@@ -119,7 +119,7 @@ export class Brake {
   }
 }
 
-/** Settles when a stream accepts more data, or is closed. */
+/** Settles when a stream accepts more data or has closed. */
 export async function drained(stream: Writable): Promise<void> {
   if (!stream.writableNeedDrain || stream.destroyed) return;
   await new Promise<void>((resolve) => {

@@ -23,7 +23,7 @@ function headerLength(bytes: Buffer): number | undefined {
   return end === -1 ? undefined : end + 2;
 }
 
-/** Returns true if the bytes received so far match the start of a signature. */
+/** Returns true if the bytes received so far are the start of a PROXY protocol signature. */
 function startsWithSignature(bytes: Buffer, signature: Buffer): boolean {
   const length = Math.min(bytes.length, signature.length);
   return bytes.subarray(0, length).equals(signature.subarray(0, length));

@@ -4,7 +4,7 @@ export type ProgramRequest =
   | { readonly request: "exec"; readonly command: string }
   | { readonly request: "subsystem"; readonly name: string };
 
-/** A file transfer. The events of a session contain the size of a transfer but not its content. */
+/** A file transfer. The session's events record the size of a transfer but not its content. */
 export interface Transfer {
   readonly program: string;
   /** The direction, as seen from the client. */

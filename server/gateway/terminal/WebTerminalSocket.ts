@@ -95,7 +95,7 @@ export class WebTerminalSocket extends WebSocketHandler {
     });
     toBrowser.on("error", () => socket.terminate());
     stream.pipe(toBrowser);
-    // The stream can also close without an end event, before its last output.
+    // The gateway process's stream can also close without an end event, before its last output.
     stream.on("close", () => toBrowser.end());
     toBrowser.on("close", () => leave(socket));
     socket.resume();

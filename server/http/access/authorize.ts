@@ -104,8 +104,8 @@ async function memberOfPath(
 const roleOf = (caller: Caller): Role | null => (caller.kind === "device" ? null : caller.role);
 
 /**
- * Returns the error for a namespace that the credential is not for: 404 if the namespace does not exist, else 403
- * (rules section 5.5).
+ * Returns the error for a request to a namespace that the credential does not belong to: 404 if the namespace does not
+ * exist, else 403 (rules section 5.5).
  */
 async function otherNamespace(
   services: SqlServices,
@@ -122,8 +122,8 @@ const unknownNamespace = () => new NotFoundError("no such namespace");
 declare module "fastify" {
   interface FastifyRequest {
     /**
-     * The authorized sender of the request; null for a public operation. On the private listener, the identity is the
-     * namespace of the request.
+     * The authorized sender of the request; null for a public operation. On the listener for trusted services, the
+     * identity is the namespace that the request specifies.
      */
     identity: Caller | Member | NamedTenant | null;
     /** The verified credential of the sender; null if the operation needs no credential. */

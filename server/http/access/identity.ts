@@ -63,7 +63,7 @@ export interface Member<C extends Caller = Caller> {
   readonly role: Role;
 }
 
-/** The namespace in a trusted service's request. The namespace does not necessarily exist. */
+/** The namespace that a trusted service's request specifies. It does not necessarily exist. */
 export interface NamedTenant {
   readonly tenant: string;
 }

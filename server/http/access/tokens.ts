@@ -61,14 +61,14 @@ interface UserTokenSubject {
  */
 const NO_VERSION = -1;
 
-/** The services that are necessary to sign a token. */
+/** The services that token signing requires. */
 type Signing = Pick<Services, "keys" | "now">;
 
 /**
- * Creates a token for 72 hours. The token contains no role; the service reads the role with every request (rules
- * section 1.4).
+ * Creates a user token that is valid for 72 hours. The token contains no role; the service reads the role with every
+ * request (rules section 1.4).
  * @param kept a token that stayed valid after a password change. The new token has the same id and the same expiry, so
- * that its life does not become longer
+ * that its lifetime is not extended
  */
 export function signUserToken(
   services: Signing,
@@ -228,7 +228,8 @@ export function recallToken(publicKey: KeyObject, token: string, second: number)
 }
 
 /**
- * Tokens of devices and their issue times (Unix seconds), by private key and device. An entry takes about 1 kilobyte.
+ * Cache of device tokens and their issue times (Unix seconds), by private key and device. An entry takes about 1
+ * kilobyte.
  */
 const deviceTokens = cachePerKey<{ readonly token: string; readonly issued: number }>(100_000);
 

@@ -190,7 +190,10 @@ function responses(operation: Operation, components: Components, error: Json): J
   };
 }
 
-/** Body of errors that Node and Fastify return. These bodies contain other fields in addition to the message. */
+/**
+ * Body of the error responses that Node and Fastify send by themselves. These bodies contain other fields in addition
+ * to the message.
+ */
 const CONNECTION_ERROR = {
   type: "object",
   properties: { message: { type: "string" } },
@@ -268,7 +271,7 @@ export function commonErrors(operation: Operation): Readonly<Record<number, stri
   return errors;
 }
 
-/** A part of the OpenAPI document. */
+/** A JSON object in the OpenAPI document. */
 export type Json = Record<string, unknown>;
 
 /** Converts zod schemas to schemas of the OpenAPI document, and collects the named schemas. */

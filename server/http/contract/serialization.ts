@@ -27,8 +27,8 @@ function responseSchema(schema: z.ZodType): JsonSchema {
 }
 
 /**
- * Returns a schema without its checks of values (formats, patterns, limits), because these checks would cost time in
- * every response. Tests compare responses with the complete contract instead.
+ * Returns a schema without its format, pattern and limit checks, because these checks would slow down every response.
+ * Tests compare responses with the complete contract instead.
  */
 function shapeOf(schema: JsonSchema): JsonSchema {
   if (schema.anyOf) {

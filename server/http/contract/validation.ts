@@ -76,8 +76,8 @@ function pathOfIllegalText(value: unknown): string[] | undefined {
 
 /**
  * Rejects text that the databases cannot store. `parse` calls this function for every value.
- * @param value value of limited depth, such as the result of a schema
- * @param name name of the value in messages; "" if the names of its fields are enough
+ * @param value value of limited depth, such as the output of a schema
+ * @param name prefix of field names in error messages; "" for no prefix
  * @param fieldNames makes the response an array of the names of invalid fields (rules section 8)
  * @throws InvalidError, InvalidFieldsError a text contains NUL or a lone surrogate
  */
@@ -91,7 +91,7 @@ export function checkTexts(value: unknown, name: string, fieldNames = false): vo
 
 /**
  * Validates a value, and returns the schema's output.
- * @param name name of the value in messages; "" if the names of its fields are enough
+ * @param name prefix of field names in error messages; "" for no prefix
  * @param fieldNames makes the response an array of the names of invalid fields (rules section 8)
  * @throws WrongTypeError a value has the wrong JSON type
  * @throws InvalidError, InvalidFieldsError a value is missing, is not allowed, or fails {@link checkTexts}

@@ -119,11 +119,11 @@ export class ListTurns {
   }
 }
 
-/** Time, in milliseconds, after which the weight of a list's time is halved. */
+/** Half-life, in milliseconds, of the weight of a list request's time. */
 const HALF_LIFE = 5_000;
 /** Weight of each new list in the moving average of list times. */
 const STEP = 1 / 16;
-/** Maximum number of owners with stored figures. */
+/** Maximum number of owners whose list times are stored. */
 const REMEMBERED = 10_000;
 
 /** The times of one owner at the end of the owner's last list, in milliseconds. */
@@ -136,11 +136,14 @@ interface Figures {
 
 const NONE: Figures = { endedAt: Number.NEGATIVE_INFINITY, last: 0, sum: 0, expected: 0 };
 
-/** Records the event-loop time of each owner's recent lists. All times are in milliseconds, from a monotonic clock. */
+/**
+ * Tracks how much event-loop time the recent list requests of each owner took. All times are in milliseconds, from a
+ * monotonic clock.
+ */
 export class ListTimes {
   readonly #figures = new LRUCache<string, Figures>({ max: REMEMBERED });
 
-  /** Adds a list that has just ended. */
+  /** Adds the time of a list request that has just ended. */
   add(owner: string, milliseconds: number, now: number): void {
     const expected = this.expected(owner);
     this.#figures.set(owner, {

@@ -61,7 +61,7 @@ export class HttpConnections {
       state.answering = false;
       if (this.#closing) socket.destroySoon();
     });
-    // Reads may overtake writes, because a write takes several times as long as a read.
+    // Read requests may overtake write requests, because a write takes several times as long as a read.
     const reads = request.method === "GET" || request.method === "HEAD";
     this.#turns.begin(reads, () => {
       if (!socket.destroyed) handler(request, response);
@@ -129,18 +129,19 @@ function requestClass(isTooMany: (socket: Socket) => boolean): typeof IncomingMe
 const peerOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
 
 /**
- * Maximum number of jobs that begin at once in one turn of the event loop. Each further job begins in a separate turn.
+ * Maximum number of jobs (requests) that begin at once in one turn of the event loop. Each further job begins in a
+ * separate turn.
  */
 const CROWD = 32;
-/** Maximum number of jobs that may overtake a waiting job. */
+/** Maximum number of jobs (requests) that may overtake a waiting job. */
 const OVERTAKING = 4;
 
 /**
- * Spreads jobs over the turns of the event loop. In one turn, Node accepts one new connection, and begins all requests
- * that have arrived on open connections. If each request takes a millisecond, the requests of several hundred busy
- * clients make a turn so long that a new connection waits for seconds. So if many jobs wait, each job begins in a
- * separate turn, and overtaking jobs begin first. Separate turns reduce throughput slightly, so a small number of jobs
- * begins at once.
+ * Spreads the start of jobs (requests) over the turns of the event loop. In one turn, Node accepts one new connection,
+ * and begins all requests that have arrived on open connections. If each request takes a millisecond, the requests of
+ * several hundred busy clients make a turn so long that a new connection waits for seconds. So if many jobs wait, each
+ * job begins in a separate turn, and overtaking jobs begin first. Separate turns reduce throughput slightly, so a small
+ * number of jobs begins at once.
  */
 export class LoopTurns {
   readonly #overtaking: (() => void)[] = [];
