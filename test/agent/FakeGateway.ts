@@ -12,10 +12,10 @@ import { type Listening, listening } from "../support/listening.ts";
 
 /** The tenant that agents enroll in. */
 export const TENANT = "11111111-2222-4333-8444-555555555555";
-/** Name of the device in the gateway's responses. */
+/** The device name that the gateway returns to agents. */
 export const DEVICE = "edge-01";
 
-/** Creates a private key for logins, in PEM format. */
+/** Creates an RSA private key with which clients log in to the device, in PEM format. */
 export const newRsaKey = (): string => ssh2.utils.generateKeyPairSync("rsa", { bits: 2048 }).private;
 
 function parsed(key: string): ParsedKey {
@@ -29,26 +29,29 @@ export const CHALLENGE = "sign this";
 
 const blobOf = (key: string): string => parsed(key).getPublicSSH().toString("base64");
 
-/** A message of the tunnel: one line of JSON. */
+/** A message between the gateway and the agent on the tunnel's WebSocket: one line of JSON. */
 interface Line {
   readonly command: string;
   readonly connPath?: string;
   readonly err?: string;
 }
 
-/** A minimal service that an agent accepts. It records the agent's messages, and tests control its responses. */
+/**
+ * A fake of the Gatehouse service that implements only what an agent needs. It records the agent's messages, and tests
+ * control its responses.
+ */
 export class FakeGateway {
   /** Bodies of the enrollment requests, parsed by the schema of the contract. */
   readonly enrollments: z.output<typeof devices.authDevice.body>[] = [];
-  /** True if devices receive challenges, as from services newer than 0.19. */
+  /** True if the gateway sends challenges to devices, as services newer than 0.19 do. */
   challenges = true;
   /** The service key in responses to enrollments; undefined if the responses contain no key. */
   agentKey: string | undefined;
-  /** Texts that the gateway signed for the agent. */
+  /** Texts that the gateway signed with a login's private key, at the agent's request. */
   readonly signed: string[] = [];
-  /** Response statuses of the requests for tunnels. */
+  /** Status codes of the gateway's responses to the agent's requests to open a tunnel. */
   readonly tunnels: number[] = [];
-  /** Lines received through tunnels. */
+  /** Lines that the agent sent through its tunnels. */
   readonly lines: Line[] = [];
   /** Errors that occurred while the gateway handled requests and messages. */
   readonly faults: string[] = [];
@@ -117,7 +120,7 @@ export class FakeGateway {
     return pickedUp;
   }
 
-  /** Opens a connection on which the agent serves SSH. */
+  /** Opens a connection to the agent, on which the agent is the SSH server. */
   async open(session: string): Promise<Duplex> {
     const stream = createWebSocketStream(await this.dial());
     stream.on("error", () => {});

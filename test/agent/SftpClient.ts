@@ -45,7 +45,10 @@ export class SftpClient {
     this.#answers = answersOf(stream);
   }
 
-  /** Starts the protocol. @returns the extensions of the server */
+  /**
+   * Sends SFTP's INIT packet.
+   * @returns the server's SFTP extensions
+   */
   async begin(): Promise<readonly string[]> {
     this.#stream.write(withLength(packet(1, [3])));
     const { value } = await this.#answers.next();

@@ -52,7 +52,9 @@ const codeOf = ({ type, body }: SftpAnswer): number => {
   return body.readUInt32BE();
 };
 
-/** A model of a file server, with a few files in memory. */
+/**
+ * A model of an SFTP server with a few files in memory. The test compares the real servers' responses with the model.
+ */
 class Model {
   readonly names = new Map<string, { bytes: Buffer }>();
   readonly handles: ({ bytes: Buffer } | undefined)[] = [];
@@ -326,7 +328,8 @@ describe("the agent's own SFTP server", () => {
     writeFileSync(file, "12345");
     symlinkSync("file", join(home, "link"));
     const { uid, gid } = statSync(file);
-    // The flags of the attributes, then size, owner, group, mode, access time and modification time.
+    // The attributes of an SFTP SETSTAT request: flags (15), size, owner, group, mode, access time and modification
+    // time.
     const all = [15, 3n, uid, gid, 0o4711, 100, 200];
     expect(codeOf(await client.exchange(REQUEST.SETSTAT, "file", ...all))).toBe(OK);
     expect(statSync(file)).toMatchObject({ size: 3, atimeMs: 100_000, mtimeMs: 200_000 });

@@ -64,7 +64,7 @@ it("sets the modes of the client's terminal", async () => {
       [IXON, 0],
       [ECHO, 1],
     ] as const),
-    // An opcode that no system defines.
+    // A terminal mode opcode that no operating system defines.
     [99, 1],
   ]);
   const { stdout } = await ranCommand(client, "stty -a", { pty: { ...PTY, modes: modes as never } });

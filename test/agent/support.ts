@@ -3,14 +3,14 @@ import type { Client, ClientChannel, ExecOptions } from "ssh2";
 import { openFolder, startAgent, type TestAgent } from "../support/sshFleet.ts";
 import { DEVICE, FakeGateway, TENANT } from "./FakeGateway.ts";
 
-/** An agent process and the gateway that it connects to. */
+/** An agent process and the fake gateway that it connects to. */
 export interface Pair {
   readonly gateway: FakeGateway;
   readonly agent: TestAgent;
   stop(): Promise<void>;
 }
 
-/** Starts an agent as a process, with its own gateway. */
+/** Starts an agent process that connects to its own fake gateway. */
 export async function startPair(
   options: { readonly flags?: readonly string[]; readonly env?: Readonly<Record<string, string>> } = {},
 ): Promise<Pair> {

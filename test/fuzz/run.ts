@@ -40,9 +40,9 @@ type Options = ReturnType<typeof readOptions>;
 async function fuzz(command: string, kind: CredentialKind, options: Options): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-fuzz-"));
   const service = await startService({
-    // The limits of logins are off, because they reject requests regardless of the values in the requests.
+    // The login rate limits are off. They would reject requests regardless of the values that the fuzzer generates.
     env: {
-      // The cloud edition has all operations.
+      // Only the cloud edition serves all operations.
       GATEHOUSE_EDITION: "cloud",
       GATEHOUSE_PUBLIC_URL: "https://gate.example.org",
       GATEHOUSE_LOGINS_PER_ADDRESS: "0",

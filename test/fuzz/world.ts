@@ -62,7 +62,10 @@ async function beginSession(service: TestService, deviceUid: string): Promise<st
   return uid;
 }
 
-/** The number of members. It is small, because each new user requires a process and a password hash. */
+/**
+ * The number of members in the owner's namespace. It is small, because each new user requires a process and a password
+ * hash.
+ */
 const MEMBERS = 4;
 
 async function inTurn<T>(create: (number: number) => Promise<T>, count = numbers.length): Promise<T[]> {

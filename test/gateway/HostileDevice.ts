@@ -14,9 +14,9 @@ export interface HostileProtocol {
 
 /** The behavior of a hostile device on the connections that it picks up. */
 interface Behavior {
-  /** Replaces methods of the device's SSH protocol. */
+  /** Replaces methods of the SSH library's protocol object, so that the device violates the SSH protocol. */
   readonly changeProtocol?: (protocol: HostileProtocol) => void;
-  /** Handles the command of a client. */
+  /** Handles a client's `exec` request (a command). */
   readonly exec?: (channel: ssh2.ServerChannel, protocol: HostileProtocol, id: number) => void;
 }
 

@@ -25,9 +25,9 @@ interface Message {
   /** A request to open a WebSocket. */
   readonly upgrade?: { readonly path: string; readonly headers: Headers };
   readonly answer?: { readonly status: number; readonly body?: unknown };
-  /** A line that the tunnel transmits. */
+  /** A line of JSON that the agent or the service sends through the tunnel. */
   readonly line?: unknown;
-  /** The head of the HTTP request on a picked-up connection. */
+  /** The head of the HTTP request that the service sends on a connection that the agent picked up. */
   readonly head?: string;
   readonly ident?: string;
   /** The algorithms that the sender offers. */
@@ -67,7 +67,7 @@ const NAMES: readonly (readonly [RegExp, string])[] = [
   [/"signature":"[A-Za-z0-9+/=]+"/g, '"signature":"<signature>"'],
 ];
 
-/** Messages that the SSH library itself sends and processes. */
+/** Types of SSH messages that the SSH library sends and processes by itself. The replay skips them. */
 const OF_LIBRARY = [
   ...["EXT_INFO", "SERVICE_REQUEST", "SERVICE_ACCEPT", "CHANNEL_OPEN", "CHANNEL_OPEN_CONFIRMATION"],
   "CHANNEL_WINDOW_ADJUST",
@@ -99,7 +99,7 @@ export class ReplayedAgent {
     privateKeyEncoding: { type: "pkcs1", format: "pem" },
   });
   readonly #pickUps = new Map<string, PickUp>();
-  /** The values of this run, by their placeholder in the recording. */
+  /** For each placeholder in the recording, the real value in this test run. */
   readonly #known: Record<string, string>;
   #lines: { readonly line: Line; done: boolean }[] = [];
   #tunnel: WebSocket | undefined;
@@ -270,7 +270,7 @@ export class ReplayedAgent {
       server.injectSocket(createWebSocketStream(socket).on("error", () => {}) as unknown as Socket);
     });
     socket.on("close", (code) => {
-      // If the agent closed the connection or the scene is over, the recording has no further message on this
+      // If the agent closed the connection or the scene is over, the recording contains no later message on this
       // connection.
       if (this.#pickUps.get(on)?.socket === socket && this.#next(on)) compare({ close: code });
     });

@@ -119,7 +119,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
                 .resume();
           });
         } catch {
-          // The client has already closed the connection.
+          // The client has already closed its connection, so it cannot open another channel.
         }
       };
       for (let channel = 0; channel < 20; channel += 1) openAnother();
@@ -170,7 +170,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     client.on("error", () => {});
     const closed = closeOf(client);
     client.once("handshake", () => attack(protocolOf(client)));
-    // The client never chooses an authentication method.
+    // The auth handler returns no method, so the library never sends an authentication request by itself.
     client.connect({ sock: open(), username: lab.to, authHandler: () => {} });
     await closed;
     await unharmed();
@@ -435,7 +435,8 @@ describeSsh("a gateway process", { flags: ["--ssh-refusals-per-address", "4"] },
       const failed = once(client, "error").catch((error: unknown) => error);
       client.on("error", () => {});
       const sock = connect({ port: lab.fleet.port, host: "127.0.0.1", localAddress: "127.0.1.9" });
-      // When the client rejects the host key, the library has already sent its key exchange offer.
+      // The client rejects the host key, so the login stops during the key exchange, after the library has sent its
+      // list of algorithms.
       client.connect({ sock, username: "any", hostVerifier: () => false });
       await failed;
       sock.destroy();

@@ -25,9 +25,9 @@ type Session = ResponseOf<"getSession">;
 type AgentSettings = Pick<AgentOptions, "env" | "flags">;
 
 interface LabOptions extends Pick<ServiceOptions, "env" | "flags"> {
-  /** Options of the agent. If this is a function, the lab calls it when the tests start. */
+  /** Options of the agent. If they are only known once the tests start, set a function that returns them. */
   readonly agent?: AgentSettings | (() => AgentSettings);
-  /** Runs after the device has been accepted. */
+  /** Runs after the device has been accepted, before the first test. */
   readonly begin?: (lab: SshLab) => Promise<unknown>;
 }
 
@@ -91,10 +91,10 @@ export class SshLab {
 
   #login = (more: Partial<Login>): Login => ({ to: this.to, port: this.fleet.port, key: this.key, ...more });
 
-  /** Runs OpenSSH's client with the key until the client exits. */
+  /** Runs OpenSSH's client with the lab's private key until the client exits. */
   readonly ssh = (more: Partial<Login> = {}, stdin?: string) => ssh(this.#login(more), stdin);
 
-  /** Starts OpenSSH's client with the key. */
+  /** Starts OpenSSH's client with the lab's private key. */
   readonly spawnSsh = (more: Partial<Login> = {}) => spawnSsh(this.#login(more));
 
   /** Waits until the latest session matches. Returns the session. */
@@ -112,7 +112,10 @@ export class SshLab {
   }
 }
 
-/** Like `describe`, with a lab for the tests. Skips the tests if OpenSSH is not installed. */
+/**
+ * Like `describe`, but starts an {@link SshLab} before the tests and passes it to them. Skips the tests if OpenSSH is
+ * not installed.
+ */
 export function describeSsh(title: string, options: LabOptions, tests: (lab: SshLab) => void): void {
   describe.skipIf(withoutSsh)(`${title}${withoutSsh ? ` (${withoutSsh})` : ""}`, () => {
     const lab = new SshLab(options);

@@ -54,7 +54,7 @@ describeSsh("settings of a namespace", options, (lab) => {
         expect((await forward(echo.target)).code).toBe(255);
         await set({ sshForwarding: [{ login: "dep", target: ".*" }] });
         expect((await forward(echo.target)).code).toBe(255);
-        // A pattern that is valid alone, but invalid inside a group.
+        // `x\Q` is a valid regular expression alone, but is invalid inside a group.
         await set({ sshForwarding: [{ login: ".*", target: "x\\Q" }] });
         expect((await forward(echo.target)).code).toBe(255);
         await set({ sshForwarding: [{ login: "x\\Q", target: ".*" }] });

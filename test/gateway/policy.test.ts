@@ -35,8 +35,8 @@ const KEYS = ["one", "two", "three"] as const;
 const login = fc.constantFrom(...LOGINS);
 const device = fc.constantFrom(...(Object.keys(DEVICES) as (keyof typeof DEVICES)[]));
 /**
- * Generates the usual value two times out of three. Otherwise, few keys and rules of a policy would match the same
- * login.
+ * Generates the usual value in two of three cases. With independent random values, few keys and rules would match the
+ * same login.
  */
 const mostly = <T>(usual: T, other: fc.Arbitrary<T>): fc.Arbitrary<T> =>
   fc.oneof({ weight: 2, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: other });
@@ -116,7 +116,7 @@ const withoutTags = <T extends { readonly filter: DeviceFilter }>(each: T): T =>
   filter: each.filter.tags ? {} : each.filter,
 });
 
-/** Wrong ways to evaluate a policy. The logins of a test must distinguish each wrong way from the right evaluation. */
+/** Wrong implementations of the policy evaluation. The generated logins must detect each of them. */
 const WRONG_EVALUATIONS: Readonly<Record<string, (declared: Policy, attempt: LoginAttempt) => Outcome>> = {
   "login names of keys are ignored": withKeys((each) => ({ ...each, username: ".*" })),
   "filters of keys are ignored": withKeys((each) => ({ ...each, filter: {} })),
@@ -205,7 +205,7 @@ describe.skipIf(withoutSsh)(`logins by OpenSSH${withoutSsh ? ` (${withoutSsh})` 
 
   const targetOf = ({ login, device }: LoginAttempt) => `${login}@${fleet.namespace}.${device}`;
 
-  /** Logs in, and compares the outcome with the evaluation of the policy. */
+  /** Logs in over SSH, and checks that the outcome is the one that the policy requires. */
   async function compare(declared: Policy, attempt: LoginAttempt): Promise<Outcome> {
     const expected = decide(declared, attempt);
     const proxy = proxies.get(attempt.address);

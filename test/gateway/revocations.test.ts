@@ -26,7 +26,7 @@ describeSsh("open sessions", {}, (lab) => {
     const otherLogin = { sourceIp: ".*", username: "another", filter: { hostname: ".*" } };
     const rule = { ...otherLogin, action: "deny", active: true, priority: 1 } as const;
     const { id } = await client.createFirewallRule({ body: rule });
-    // Revokes the access of another session. The first session must continue.
+    // Revokes the access of a different session. The session of this test must stay open.
     const { shown } = await revoke(revocationLab(), "key");
     expect(shown).toContain("access was revoked");
     child.stdin.end("still here\n");

@@ -6,7 +6,7 @@ import { WebSocket } from "ws";
 import type { TestService } from "../support/service.ts";
 import { newKey, publicHalf, spawnSsh } from "../support/sshFleet.ts";
 
-/** A change that revokes the access of an open login. */
+/** Objects whose change or deletion revokes the access of an open login. */
 export const REVOCATIONS = ["key", "rule", "member", "tag", "device"] as const;
 export type Revocation = (typeof REVOCATIONS)[number];
 
@@ -117,7 +117,8 @@ async function openTerminal(
     return ((await answer.json()) as { readonly token: string }).token;
   };
   const login = await post("/api/login", user);
-  // The token identifies the user. The SDK sends no token, because the operation does not require authentication.
+  // The request carries the user's token. The SDK cannot send it, because the contract declares this operation as
+  // public.
   const request = { device: device.uid, username: "root", fingerprint, signature };
   const token = await post("/ws/ssh", request, { authorization: `Bearer ${login}` });
   const socket = new WebSocket(`${service.url.replace("http", "ws")}/ws/ssh?token=${token}&cols=80&rows=24`, {

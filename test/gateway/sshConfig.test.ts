@@ -96,7 +96,8 @@ describe("the devices", () => {
   });
 
   it("are skipped with exit code 2 if their names would change the configuration", async () => {
-    // A hostile service could return this name. The real service stores no such name.
+    // This proxy simulates a hostile service that returns a device name with a line break. The real service stores no
+    // such name.
     const proxy = await listening(
       createServer(async ({ url = "", headers }, answer) => {
         const key = String(headers["x-api-key"]);

@@ -4,7 +4,8 @@ import { expect, it } from "vitest";
 import { Startups } from "../../server/gateway/ssh/Startups.ts";
 
 /**
- * Adds connections from a network. Returns all added connections, and the list of those whose key exchange has begun.
+ * Adds connections from a network to {@link Startups}, which limits the connections that are not logged in. Returns
+ * all added connections, and the list of those whose key exchange has begun.
  */
 function connections(startups: Startups, network: string, count: number) {
   const begun: Socket[] = [];

@@ -95,7 +95,7 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
           resolve(channel);
         });
       });
-    // Runs one command first, because the gateway connects to the device for the first channel.
+    // Runs one command first: the gateway connects to the device only when the client opens its first channel.
     expect(await text(await run("echo reached"))).toBe("reached\n");
     const channel = await run("read line; stty size", { cols: 91, rows: 31, height: 0, width: 0 });
     channel.end("go on\n");
@@ -145,8 +145,8 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
     await lab.ssh({}, "true piped-in-secret\n");
     const piped = await lab.session(({ uid, active }) => uid !== typed.uid && !active);
 
-    // The log contains both sessions, and the recording contains the visible input. The checks below therefore read the
-    // right texts.
+    // Checks first that the log contains both sessions and that the recording contains the visible input. Otherwise,
+    // the checks for hidden input below could pass on the wrong texts.
     const log = lab.fleet.service.output();
     for (const { uid } of [typed, piped]) expect(log).toContain(uid);
     expect(JSON.stringify(await recordOf(typed.uid, "0"))).toContain("typed-in-sight");

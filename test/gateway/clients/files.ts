@@ -28,9 +28,9 @@ import {
   withoutPrograms,
 } from "./check.ts";
 
-/** A name whose bytes are not UTF-8: `caf\xe9 \xff`. */
+/** A file name that is not valid UTF-8: `caf\xe9 \xff`. */
 const NOT_UTF8 = Buffer.from("636166e920ff", "hex");
-/** Modification time, in seconds, of the files whose times the checks compare. */
+/** The modification time, in seconds, of files whose times the checks compare after a transfer. */
 const TIME = 1_234_567_890;
 
 const within = (folder: string, name: Buffer): Buffer => Buffer.concat([Buffer.from(`${folder}/`), name]);

@@ -31,7 +31,7 @@ type Exec = (
   flags?: readonly string[],
 ) => Promise<Output>;
 
-/** Creates the checks of operations that several clients have in common. */
+/** Creates the checks that several clients share: running commands, with their exit codes, input and output. */
 const execChecks = (client: string, without: string | undefined, exec: Exec): readonly Check[] => {
   const check = checksOf(client, without);
   return [
@@ -174,7 +174,8 @@ const puttyChecks: readonly Check[] = [
 ];
 
 /**
- * Returns a function that creates checks of a Python module. A helper script runs the operation with the given name.
+ * Returns a function that creates checks of a Python SSH module. Each check runs an operation of the module's helper
+ * script.
  */
 const pythonChecksOf = (module: string) => {
   const check = checksOf(module, withoutModule(module));

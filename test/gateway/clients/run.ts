@@ -12,7 +12,7 @@ import { otherChecks } from "./otherClients.ts";
 import { sshChecks } from "./ssh.ts";
 import { type FailedTarget, type Keys, type Target, Targets } from "./targets.ts";
 
-/** Flags of the project's agent, by the name of a variant. */
+/** The variants of the project's agent that the checks run against: the name of each variant, and its flags. */
 const AGENTS: Readonly<Record<string, readonly string[]>> = {
   "gatehouse-agent": [],
   "gatehouse-agent-internal": ["--sftp-server", "internal"],

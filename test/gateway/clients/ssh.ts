@@ -124,7 +124,8 @@ async function shareConnection(workspace: Workspace): Promise<readonly string[]>
     if (master.exitCode !== null) throw new Error(`the shared connection ended with ${master.exitCode}`);
     await pass(20);
   }
-  // With this option, a client fails if the shared connection is missing, and does not open its own connection.
+  // With this ProxyCommand, a client fails if the shared connection (ControlMaster) is missing. It cannot open its own
+  // connection instead.
   return ["-S", path, "-o", "ProxyCommand=false"];
 }
 

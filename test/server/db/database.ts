@@ -7,7 +7,7 @@ import { makeDataDir } from "../../support/dataFolder.ts";
 import { newPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
 import { newSqlite } from "../../support/sqlite.ts";
 
-/** A database for one test, in the state in which the first start of a service leaves it. */
+/** A database for one test. It has the tables that a service creates at its first start. */
 export interface NewDatabase {
   readonly location: DatabaseLocation;
   remove(): Promise<void>;

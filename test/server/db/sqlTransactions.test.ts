@@ -11,7 +11,7 @@ const LANE = "lane";
 const names = async (db: SqlClient) =>
   (await readRows<{ id: string }>(db, sql`SELECT "id" FROM "User" ORDER BY "id"`)).map(({ id }) => id);
 
-/** Returns work for a transaction. The work adds a user, and then fails if `fails` is set. */
+/** Returns a transaction callback that adds a user, and then throws an error if `fails` is set. */
 const adding = (name: string, fails: boolean) => async (tx: SqlClient) => {
   await insertRows(tx, "User", [user(name)]);
   if (fails) throw new Error(`work for ${name} failed`);
@@ -62,7 +62,8 @@ test("retries conflicting work of several lanes until all of it succeeds, includ
       const found = await findRow(tx, "User", { id });
       const changes = { maxNamespaces: (found?.maxNamespaces ?? 0) + 1 };
       await leaveToCommit(tx, updateRow(tx, "User", { id }, changes));
-      // At this time, the update may already have failed.
+      // `leaveToCommit` reports a failure of the update only at the commit. The update may therefore already have
+      // failed before this query.
       await names(tx);
     });
   const lanes = Array.from({ length: 12 }, (_, index) => `lane-${index}`);

@@ -41,7 +41,8 @@ test("undoes a transaction that exceeds its timeout, and keeps the database usab
   const { client } = await testDatabase();
   const slow = client.$transaction(
     async (transaction) => {
-      // The loop ends when the database rejects a statement.
+      // The loop has no end condition. It stops when the database rejects a statement, because the transaction has
+      // timed out.
       for (let n = 0; ; n += 1) {
         await transaction.user.create({ data: user(`slow-${n}`) });
         // SQLite calls block the event loop. Without this wait, the timer of the transaction's timeout would never run.

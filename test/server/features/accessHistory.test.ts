@@ -31,7 +31,7 @@ function pick<T>(from: readonly T[], index: number): T {
   return item;
 }
 
-/** Returns a credential that a step selects; undefined if no credential matches. */
+/** Returns the credential with which a step acts; undefined if the model has no credential of the requested kind. */
 function credentialOf(model: Model, { credential, from }: By): Credential | undefined {
   const matching = model.credentials.filter((one) => {
     const standing = model.standing(one);
@@ -44,7 +44,7 @@ function credentialOf(model: Model, { credential, from }: By): Credential | unde
 function planOf(model: Model, step: Exclude<Step, { does: "pass" }>): Plan {
   if (step.does === "login") return planLogin(model, pick(model.users, step.user), step.right);
   const credential = credentialOf(model, step.by);
-  // If no credential matches, the step is a login instead.
+  // If the model has no such credential, the step becomes a login.
   if (credential === undefined) return planLogin(model, pick(model.users, step.by.credential), true);
   if (step.does === "changePassword") return planChangePassword(model, credential, step.right);
   if (step.does === "createKey") return planCreateKey(model, credential, step.role, step.days);
@@ -76,7 +76,7 @@ async function entriesAfter(last: number) {
     where: { id: { gt: last } },
     orderBy: { id: "asc" },
   });
-  // Omits values that depend on the clock or the network.
+  // Keeps only the fields that do not depend on the clock or the network, so that they can be compared with the model.
   return entries.map(({ tenantId, operation, actorKind, actorId, objectKind, objectId }) => ({
     ...{ tenantId, operation, actorKind, actorId, objectKind, objectId },
   }));
@@ -85,7 +85,9 @@ async function entriesAfter(last: number) {
 const lastEntry = async (): Promise<number> =>
   (await app.services.db.auditEntry.findFirst({ orderBy: { id: "desc" } }))?.id ?? 0;
 
-/** Checks that actors granted no role above their own role, and that every namespace has exactly one owner. */
+/**
+ * Checks that no request granted a role above the role of its sender, and that every namespace has exactly one owner.
+ */
 function expectNoEscalation(
   model: Model,
   actor: Credential | undefined,

@@ -111,7 +111,7 @@ describe("a token without the password", () => {
     const refused = await ana.call("updateUser", { body: { email: NEW } });
     expect(refused.status).toBe(429);
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-    // The limit does not apply to requests with the password.
+    // Requests that contain the correct current password are not subject to this limit.
     expect(await update({ email: NEW, current_password: PASSWORD })).toEqual([200, undefined]);
   });
 });
@@ -142,7 +142,7 @@ describe("with the password", () => {
     expect(await update({ ...body, email: "ana@other.example.org", code: used })).toEqual([200, undefined]);
     expect((await stored()).email).toBe("ana@other.example.org");
     expect(await update({ ...body, code: used })).toEqual([400, ["code"]]);
-    // A newer change of the same address voids the older link.
+    // A second change to the same address sends a new link and voids the link of the first change.
     expect(await confirm(link, { password: PASSWORD, code: code(1) })).toBe(401);
     await update({ email: NEW });
     const again = await linkTo(NEW);

@@ -107,7 +107,7 @@ test("refuses a role above the caller's own", async () => {
   expect((await create({ role: "owner" }, token)).status).toBe(403);
   expect((await create({}, token)).body.role).toBe("administrator");
   expect(await update("ci-key", { role: "owner" }, token)).toBe(403);
-  // The key does not depend on the membership of its creator.
+  // An API key stays valid after its creator has been removed from the namespace.
   const { id } = (await create({ name: "stays" }, token)).body;
   await ana.call("removeMember", { params: { ...params, uid: bob.id } });
   expect(await works(id)).toBe(true);

@@ -205,8 +205,8 @@ test("names an object for every write of the contract", () => {
     // audit entry.
     "acceptInvite",
   ]);
-  // These operations change no values that programs declare. They sign, mark a device as offline, continue a session,
-  // or call the payment gateway.
+  // These operations change no values that a Pulumi or Terraform program can declare. They sign, mark a device as
+  // offline, continue a session, or call the payment gateway.
   const passing = new Set([
     ...["authSshPublicKey", "offlineDevice", "setSessionAuthenticated", "recordSession"],
     ...["evaluateBilling", "reportBilling", "createBillingPortal"],

@@ -13,7 +13,10 @@ beforeEach(async () => {
 
 const ROUNDS = 60;
 
-/** Changes an object repeatedly between two states. Returns the decisions that the service made during the changes. */
+/**
+ * Changes an object repeatedly between two states, and concurrently requests access decisions. Returns the different
+ * decisions.
+ */
 async function decideWhile<T>(change: (round: number) => Promise<unknown>, decide: () => Promise<T>) {
   const decisions = new Set<T>();
   let changing = true;

@@ -27,7 +27,10 @@ const step: fc.Arbitrary<Step> = fc.record({
   act,
 });
 
-/** Sends the request of a step. The service may refuse the request, since other steps run concurrently. */
+/**
+ * Sends the request that a generated step describes. The service may refuse the request, since other steps run
+ * concurrently.
+ */
 async function runStep({ space, device, act }: Step, owners: readonly TestUser[]): Promise<void> {
   const owner = owners[space] as TestUser;
   const uid = uids.get(`${space} ${device}`) ?? "0".repeat(64);

@@ -128,7 +128,7 @@ describe("pending devices", () => {
     expect([taken.length, refused.length]).toEqual([LIMIT, 15]);
     expect(refused[0]?.body.message).toMatch(/^the namespace has the maximum of 5 pending devices/);
     for (const { body } of taken) expect((await report(body.name, eve.tenant)).status).toBe(200);
-    // Each namespace has its own limit.
+    // Each namespace has its own limit of pending devices.
     const other = await limited.user("bob", "home");
     expect((await report("host-0", other.tenant)).status).toBe(200);
   });
@@ -259,7 +259,7 @@ describe("names", () => {
     const patch = async (uid: string, body: unknown) =>
       (await app.call("renameDevice", on(uid, body))).status;
     expect(await put(one, { name: "TWO" })).toBe(409);
-    // This operation compares the new name only with the names of accepted devices.
+    // A PATCH rejects the new name only if an accepted device has it. Pending devices do not count.
     expect(await patch(one, { name: "two" })).toBe(200);
     expect(await patch(one, { name: "one" })).toBe(200);
     await accept(two);

@@ -9,7 +9,7 @@ import { enableMfa, withLab } from "../http/lab.ts";
 import { PASSWORD } from "../http/testApp.ts";
 
 type Work = () => Promise<unknown>;
-/** Functions that run once, before and after the next read of a user. */
+/** Callbacks that run once, before and after the service's next database read of a user. */
 let whenUserIsRead: { readonly before?: Work; readonly after?: Work } = {};
 
 async function openWatched(location: DatabaseLocation) {

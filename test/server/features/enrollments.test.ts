@@ -51,7 +51,7 @@ test("refuses devices of a full namespace for some seconds without a transaction
   expect(await transactionsOf(() => refuse("new-0"))).toBe(1);
   const flood = () => Promise.all(Array.from({ length: 30 }, (_, n) => refuse(`new-${n}`)));
   expect(await transactionsOf(flood)).toBe(0);
-  // The service still accepts known devices, and devices of other namespaces.
+  // The full namespace still accepts reports from known devices. Other namespaces still accept new devices.
   expect((await report("one", { version: "v2" })).status).toBe(200);
   const bob = await app.user("bob", "home");
   expect((await report("one", { tenant: bob.tenant })).status).toBe(200);

@@ -4,7 +4,7 @@
 /** An item of a list, in the JSON format of the service. */
 export type Wire = Record<string, unknown>;
 
-/** An item of a filter: a property or an operator. */
+/** An element of a list request's `filter` parameter: a comparison of a property, or a boolean operator. */
 export type Item = { type: string; params: { name: string; operator?: string; value?: unknown } };
 
 /**

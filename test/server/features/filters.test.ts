@@ -141,7 +141,7 @@ const comparisonOf = (tags: fc.Arbitrary<string[]>, arrays: fc.Arbitrary<unknown
       name: fc.constant("gt"),
       value: fc.constantFrom(-100, -24, -23.5, -1, 0, 0.5, 2.5, 9, 47.9, 48, 1e300, "0", "3", "-24", "-2"),
     }),
-    // The service ignores unknown comparisons.
+    // The service ignores comparison operators that it does not know.
     fc.record({ name: fc.constantFrom("lt", "like", ""), value: scalar }),
   );
 const ofDevices = comparisonOf(fc.subarray(TAGS), fc.array(scalar, { maxLength: 2 }));

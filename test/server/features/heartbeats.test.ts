@@ -105,7 +105,7 @@ describe("heartbeats", () => {
     vi.useRealTimers();
   });
 
-  /** A database whose writes fail when the test requires it. */
+  /** A fake database that records the device uids of each write, or rejects the write if `state.fails` is set. */
   function fakeDatabase() {
     const state = { fails: false, written: [] as string[][] };
     const updateMany = async ({ where }: { where: { uid: { in: string[] } } }) => {

@@ -28,7 +28,7 @@ interface Creation {
   readonly table: Table;
   /** Builds the n-th request. Requests with different numbers have different values. */
   readonly request: (user: TestUser, n: number) => CallOptions;
-  /** Returns a request that changes the object that ana created, without deleting it. */
+  /** Returns a request that changes the created object of the user ana, without deleting it. */
   readonly change: (created: Record<string, string>) => [Id, CallOptions];
   readonly remove: (created: Record<string, string>) => [Id, CallOptions];
 }
@@ -39,8 +39,8 @@ const secretOf = (user: TestUser) => `c2a1f0de-7a51-4f2e-9c0b-${user.id.slice(0,
 const tagCreation = (id: "createDeviceTag" | "createContainerTag"): Creation => ({
   id,
   table: "deviceTag",
-  // This request is the same for every number, because the response contains no values in which a test could see a
-  // difference.
+  // This request ignores the number. The response of the operation contains no values, so different requests would have
+  // equal responses.
   request: (user) => ({ params: ofDevice(user), body: { tag: "edge" } }),
   change: () => ["updateDeviceTags", { params: ofDevice(ana), body: { tags: ["core", "edge"] } }],
   remove: () => ["deleteDeviceTag", { params: { ...ofDevice(ana), tag: "edge" } }],
@@ -142,7 +142,7 @@ test("every operation with a key is tested here", () => {
 
 describe.each(creations)("$id", ({ id, table, request, change, remove }) => {
   const create = (n = 1, user = ana, key = KEY) => app.call(id, withKey(request(user, n), user, key));
-  /** Calls an operation as ana, in the namespace of the operation. */
+  /** Calls an operation as the user ana, with a token for the namespace in the request's path. */
   const callAsAna = async ([other, options]: [Id, CallOptions]) => {
     const params = { tenant: options.params?.tenant ?? ana.tenant };
     const { token } = (await ana.call("getNamespaceToken", { params })).body;

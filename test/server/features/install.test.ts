@@ -114,8 +114,8 @@ test("does nothing if the script was received partially", async () => {
   const engine = fakeEngine("docker");
   const { text } = await script({ tenant_id: TENANT });
   const lines = text.split("\n");
-  // Each part simulates an interrupted download. A part that ends inside the function has a syntax error, and a part
-  // that ends before the function has no effect.
+  // Truncates the install script at several lines, as an interrupted download would. The truncated script must never
+  // call the container engine: inside the function, it has a syntax error; before the function, it has no effect.
   for (let count = 1; count < lines.length - 1; count += 5) {
     const part = lines.slice(0, count).join("\n");
     await execute(part, { PATH: engine.path, CONTAINER_ENGINE: "docker" }).catch(() => {});

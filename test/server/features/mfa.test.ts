@@ -62,7 +62,7 @@ test("requires two steps for a login", async () => {
   const { status, body } = await second(token, code());
   expect(status).toBe(200);
   expect(body).toMatchObject({ user: "ana", mfa: true, tenant: ana.tenant });
-  // The token can be used only once.
+  // The token from the first login step can be used only once.
   app.pass(60);
   expect((await second(token, code())).status).toBe(401);
 });

@@ -14,8 +14,8 @@ const create = (more: object = {}) =>
 const FINGERPRINT = "0f:a2:0a:d7:38:3e:65:45:08:6b:63:84:1c:ff:dc:ba";
 
 /**
- * Creates a public key line from the key type in the text, the key type in the base64 data, and the rest of the data.
- * The tests pass different key types, or truncated data.
+ * Creates an authorized_keys line: the key type as text, then the base64 data, which contains a key type again and the
+ * key. The tests pass two different key types, or truncated key data.
  */
 const line = (type: string, inner: string, body: Buffer) => {
   const field = (bytes: Buffer) => Buffer.concat([Buffer.from([0, 0, 0, bytes.length]), bytes]);

@@ -10,7 +10,7 @@ import { withApp } from "../http/lab.ts";
 
 const app = withApp();
 
-/** A change that the user has no permission to make. */
+/** A request to update a firewall rule. It is refused, because `identify` rejects with a ForbiddenError. */
 function refused(tenant: string): ObjectRequest {
   return {
     operation: { ...publicOperations.updateFirewallRule, object: "firewallRule" },

@@ -193,8 +193,8 @@ describe("the firewall", () => {
     await app.services.db.firewallRule.createMany({ data: rules });
     expect((await evaluate()).status).toBe(200);
     expect((await evaluate({ username: "u7" })).status).toBe(403);
-    // There are ten rules for u7. The rule with the highest priority decides. Among rules with equal priorities, the
-    // latest rule decides.
+    // The database has ten firewall rules for u7. The rule with the highest priority decides. Among rules with equal
+    // priorities, the latest rule decides.
     const where = { tenantId, username: "^u7$" };
     const [, second] = await app.services.db.firewallRule.findMany({
       where,
@@ -279,7 +279,8 @@ describe("private keys", () => {
     const { e = "", n = "" } = createPublicKey(Buffer.from(body.data, "base64").toString()).export({
       format: "jwk",
     });
-    // The exponent is 65537. The modulus has 4096 bits, and its first bit is set.
+    // The RSA public exponent is 65537. The modulus has 4096 bits and begins with a 1 bit, so its SSH encoding begins
+    // with a zero byte.
     expect(Buffer.from(e, "base64url").toString("hex")).toBe("010001");
     const blob = Buffer.concat([
       Buffer.from("\x00\x00\x00\x07ssh-rsa\x00\x00\x00\x03\x01\x00\x01\x00\x00\x02\x01\x00", "latin1"),

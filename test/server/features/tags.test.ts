@@ -50,7 +50,7 @@ test("are listed once for devices and filters, in order", async () => {
   await replace(["zulu", "alpha"]);
   await key({ tags: ["alpha"] });
   await rule({ tags: ["zulu", "alpha"] });
-  // A tag that occurs only in a filter.
+  // Removes the tag `zulu` from the device. Afterwards, only the rule's filter contains this tag.
   await replace(["alpha"]);
   const { body, headers } = await ana.call("getTags");
   expect([body, headers.get("x-total-count")]).toEqual([["alpha", "zulu"], "2"]);

@@ -6,8 +6,8 @@ import { testFolder } from "../../support/folder.ts";
 afterEach(() => vi.restoreAllMocks());
 
 /**
- * Returns a key pair whose private key is one byte too short. The SSH library writes such a key if the key begins with
- * a zero byte.
+ * Returns an Ed25519 key pair in OpenSSH format, whose private key is one byte too short. The SSH library writes such a
+ * file if the key begins with a zero byte.
  */
 function shortenedPair() {
   const pair = ssh2.utils.generateKeyPairSync("ed25519");

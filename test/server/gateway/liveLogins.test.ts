@@ -45,7 +45,7 @@ test("ends a login at the namespace's maximum session duration", async () => {
     });
   app.pass(3600);
   await edit(90);
-  // The end of the other login shows that the service has meanwhile checked the first login a second time.
+  // Waits until the service has ended a second login. By then, it has also checked the first login again.
   const { uid: other, ended: otherEnded } = await liveLogin();
   await ana.call("closeSession", { params: { uid: other }, body: { device: deviceUid } });
   await expect.poll(() => otherEnded.mock.calls[0]).toEqual([other, "the session was closed"]);

@@ -16,7 +16,7 @@ export async function holdRequest(
 ): Promise<() => Promise<number>> {
   const listener = await buildApp(app.services, app.gateway);
   const checked = Promise.withResolvers<void>();
-  // Earlier hooks have already checked the credential.
+  // Fastify runs this hook after the service's own hooks, which have then checked the credential.
   listener.addHook("preParsing", async () => checked.resolve());
   await listener.listen({ host: "127.0.0.1", port: 0 });
   const bytes = new TextEncoder().encode(JSON.stringify(body));

@@ -151,7 +151,8 @@ describe("authRequest", () => {
     expect(identityOf(device.headers)).toEqual({ "x-tenant-id": owner.tenant, "x-device-uid": uid });
     expect((await internal.call("authRequest", { headers: claimed })).status).toBe(401);
 
-    // On the public listener, these headers give no access and change no role.
+    // On the public listener, forged headers of the edge proxy neither authenticate a request nor change the user's
+    // role.
     const body = { name: "renamed" };
     const rename = (options: object) => app.call("renameDevice", { params: { uid }, body, ...options });
     expect((await rename({ headers: { ...claimed, "X-Tenant-ID": owner.tenant } })).status).toBe(401);

@@ -5,7 +5,10 @@ import { startApp, type TestApp, type TestUser } from "./testApp.ts";
 
 type Start = Parameters<typeof startApp>;
 
-/** Returns a proxy for an object that exists only while a test runs. The proxy uses the object of the current test. */
+/**
+ * Returns a proxy that test files can declare before a test starts. Each access uses the object that the current test
+ * has started.
+ */
 function standIn<T extends object>(what: string, current: () => T | undefined): T {
   const ofNow = () => {
     const value = current();
@@ -81,8 +84,8 @@ export async function enableMfa(app: TestApp, user: TestUser) {
 }
 
 /**
- * Returns a function that advances the clock by milliseconds, until the test ends. Readiness and signs of life use this
- * clock.
+ * Returns a function that advances `performance.now()` by milliseconds, until the test ends. The readiness check and
+ * the instances' signs of life use this clock.
  */
 export function turnableTime(): (milliseconds: number) => void {
   const { now } = performance;

@@ -102,7 +102,10 @@ function expectTable({ edition, requests }: Part): void {
     return [fresh, same];
   }
 
-  /** Sends one request. Returns the fault of the response, or undefined. */
+  /**
+   * Sends the request for one cell of the matrix. If the response is wrong, returns a description of the error;
+   * otherwise undefined.
+   */
   async function cell(id: Id, path: string, caller: Caller, forged: boolean): Promise<string | undefined> {
     const operation: Operation = operations[id];
     const sent = requestsOf(world)[id];

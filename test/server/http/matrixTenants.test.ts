@@ -24,7 +24,7 @@ beforeAll(async () => {
 
 const ids = Object.keys(operations) as Id[];
 const closed = ids.filter((id) => !accessOf(id).auth.includes("none"));
-/** Operations whose path refers to the caller. The caller's namespace has no effect. */
+/** Operations whose path contains the caller's own user id. The namespace of the token has no effect on them. */
 const OWN_ACCOUNT: readonly Id[] = ["updateUserData", "updateUserPassword"];
 const namesOf = (id: Id) => accessOf(id).pathParams;
 /** Operations whose path refers to an object of the credential's namespace. */
@@ -112,7 +112,7 @@ describe.each(byId)("%s", (id) => {
 
   test("returns 404 for a malformed id, after authentication", async () => {
     const aimed = aimedAtLab(id);
-    // The path parameter with the status of a device is not an id.
+    // The path parameter `status` (a device's new status) is not an id.
     for (const name of namesOf(id).filter((name) => name !== "status")) {
       const options = { ...aimed, params: { ...aimed.params, [name]: "!" } };
       const { status, text } = await world.lab.owner.call(id, { ...options });

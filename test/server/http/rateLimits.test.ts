@@ -38,7 +38,7 @@ describe("per address", () => {
     const body = { name: "Ana", email: "a@example.org", username: "ana2", password: "secret-1" };
     expect((await app.call("setup", { query, body, ...from(ip) })).status).toBe(429);
 
-    // The limit does not affect other operations and other addresses.
+    // The login rate limit of one address affects neither other operations nor logins from other addresses.
     expect((await app.call("getUserInfo", { token: ana.token, ...from(ip) })).status).toBe(200);
     expect((await login("ana", "203.0.113.8", PASSWORD)).status).toBe(200);
     app.pass(seconds);
@@ -111,7 +111,7 @@ test("stores counts in the database for all instances, with digests of names", a
     ["login from 203.0.113.7", 2],
     [expect.stringMatching(/^login as [0-9a-f]{64}$/), 2],
   ]);
-  // The changed count simulates requests to another instance.
+  // Increases the count in the database, as another instance does when it receives login requests.
   await app.services.db.rateLimit.updateMany({ data: { count: 9 } });
   expect((await login("bob", "203.0.113.7")).status).toBe(429);
 });

@@ -257,7 +257,7 @@ test("accepts a filter of the maximum length in the request line", async () => {
 });
 
 test("decodes a filter whose plus signs arrived as spaces", async () => {
-  // The base64 text of "~~~" contains a plus sign, which this client does not percent-encode.
+  // The base64 text of `["~~~>>>???"]` contains a plus sign. This client does not percent-encode it.
   const filter = encodeFilter([property("name", "eq", "~~>")]);
   const text = Buffer.from('["~~~>>>???"]').toString("base64");
   expect(text).toContain("+");

@@ -78,7 +78,10 @@ export async function expectMessage(page: Page, text: string | RegExp): Promise<
   await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe("message");
 }
 
-/** Expects that the address, the page's storage and the history do not contain the secrets of the link. */
+/**
+ * Expects that the page has discarded the secrets of a mailed link: its address, its storage and the history do not
+ * contain them.
+ */
 export async function expectForgotten(page: Page, ...secrets: readonly string[]): Promise<void> {
   const kept = await page.evaluate(() =>
     JSON.stringify([

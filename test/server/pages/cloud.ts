@@ -17,7 +17,7 @@ export const startCloud = (env: Readonly<Record<string, string>> = {}): Promise<
     env: {
       GATEHOUSE_EDITION: "cloud",
       GATEHOUSE_PUBLIC_URL: PUBLIC_URL,
-      // The limits of logins are off (0), because tests log in more often than users do.
+      // The login rate limits are off (0), because tests log in more often than users do.
       GATEHOUSE_LOGINS_PER_ADDRESS: "0",
       GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
       ...env,
@@ -82,7 +82,7 @@ export async function newUser(service: TestService, username: string): Promise<s
 
 /** Returns the service's complete log of the requests so far. */
 export async function wholeLog(service: TestService): Promise<string> {
-  // The log is in order, so the line of one more request shows that all earlier lines are written.
+  // The log is in order. When it contains this additional request, it also contains all earlier requests.
   const last = `/the-end-${randomUUID()}`;
   await fetch(service.url + last);
   await expect.poll(() => service.output()).toContain(last);

@@ -17,7 +17,7 @@ async function withApp(settings: Partial<ServiceSettings>, use: (app: TestApp) =
   }
 }
 
-/** Returns the responses to all paths, requested without parameters. */
+/** Requests every page path without query parameters. Returns the responses. */
 const answers = (app: TestApp) =>
   Promise.all(
     ALL.map(async (path) => {

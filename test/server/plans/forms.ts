@@ -57,7 +57,7 @@ export const LISTS: Readonly<Partial<Record<Id, readonly Form[]>>> = {
   ],
   getFirewallRules: [DEFAULT, DEEP],
   getSessions: [DEFAULT, DEEP],
-  // The list is sorted by the frequency of use, which no index contains.
+  // `getDevicesMostUsed` sorts devices by their number of sessions, which no index contains.
   getDevicesMostUsed: [{ ...DEFAULT, sorted: true }],
   listTunnels: [DEFAULT, DEEP],
   connectorList: [DEFAULT, DEEP, { name: "enabled", query: { enable: "true" } }],

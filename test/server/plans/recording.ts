@@ -19,7 +19,7 @@ export interface Plan {
   readonly text: string;
 }
 
-/** A database that records its queries and returns the query plans. */
+/** A database that records the SQL queries of its client, and can return the query plan of each query. */
 export interface RecordingDatabase {
   readonly client: PrismaClient;
   /** Returns the queries since the last call. */
@@ -28,7 +28,7 @@ export interface RecordingDatabase {
   close(): Promise<void>;
 }
 
-/** Creates an adapter that passes every query to `seen` before the query runs. */
+/** Wraps a Prisma driver adapter, so that it passes every SQL query to `seen` before the query runs. */
 export function recording(factory: SqlDriverAdapterFactory, seen: (query: SqlQuery) => void) {
   const watch = <T extends SqlQueryable>(queryable: T): T => {
     const run = queryable.queryRaw.bind(queryable);

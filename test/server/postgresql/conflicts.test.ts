@@ -25,7 +25,7 @@ const creations = {
   createApiKey: (n: number) => ({ name: `key-${n}`, expires_at: 30 }),
 };
 
-/** Opens another connection and begins a transaction on it. */
+/** Opens a separate database connection, begins a serializable transaction on it, and runs a first statement. */
 async function otherTransaction(first: string): Promise<Client> {
   const client = new Client(url);
   // The connection is interrupted when the test ends.

@@ -122,7 +122,8 @@ test("several instances can fold the counts of ended connections at the same tim
   const instances = [await open(url), await open(url), await open(url)];
   const [db] = instances as [(typeof instances)[number]];
   const { rows } = await client.query("SELECT pg_backend_pid() AS pid");
-  // PostgreSQL removes a connection some time after the client has closed it.
+  // PostgreSQL still lists a closed connection for a short time. The test therefore folds the counts repeatedly, until
+  // only the row of the open connection remains.
   await expect
     .poll(async () => {
       await Promise.all(instances.map((one) => foldDeviceCounts({ db: one })));

@@ -196,8 +196,8 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
   });
 
   /**
-   * Clears the state of the lost instance. Another instance does this after its own signs of life have succeeded for a
-   * minute.
+   * Clears the killed instance's state from the database, as another instance does after its own signs of life have
+   * succeeded for a minute.
    * @param uid a device that is connected to the running instance
    */
   async function clearLost(uid: string): Promise<void> {

@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => instances.stop());
 
-/** Limit of logins per account in a minute, over all instances. The tests stay below this limit. */
+/** Login rate limit per account and minute, over all instances. Only the test of this limit exceeds it. */
 const LOGINS = 200;
 
 /** Sends the same request to all instances concurrently. */
@@ -62,7 +62,7 @@ async function newUser(username: string, role?: string): Promise<{ id: string; t
 const kidOf = (token: string): string =>
   JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString()).kid;
 
-/** The signing keys as another instance loads them. */
+/** Loads the signing keys from the shared database, as an additional instance would. */
 async function signingKeys() {
   const database = await openDatabase({ url: instances.databaseUrl, connections: 2 });
   const base = { db: database.client, sealer: sealerOf(INSTANCE_SECRET), now: () => new Date() };

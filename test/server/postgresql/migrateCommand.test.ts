@@ -34,7 +34,7 @@ test("a stopped service continues with its data and logins on PostgreSQL", async
   const token = await login(before, await before.setup());
   await before.stop();
 
-  // The address contains a password, so the command reads it from a file. No output contains the password.
+  // The database URL contains a password, so the command reads the URL from a file. No output contains the password.
   const url = new URL(await target());
   url.password = "pa55word";
   const file = join(testFolder(), "url");
@@ -66,7 +66,8 @@ test("copies a snapshot of a running service, and reports the missing rows", asy
   expect(quiet).toMatchObject({ code: 0, stderr: "" });
   expect(quiet.stdout).toContain("stop it and run this command again with an empty database");
 
-  // The copy waits for a locked table until the service has written.
+  // Locks a table of the target database, so that the migration waits. Meanwhile, the service writes to the source
+  // database.
   const url = await target();
   await (await openDatabase({ url, connections: 2 })).close();
   const blocker = new Client(url);

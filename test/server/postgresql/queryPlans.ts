@@ -39,7 +39,7 @@ const PLANNER = ["seqscan", "hashjoin", "mergejoin"].map((way) => `-c enable_${w
  * statistics of a small database make a scan cheaper.
  */
 export async function openRecordingPostgresql(url: string): Promise<RecordingDatabase> {
-  // This call creates the schema.
+  // Opens the database once as the service does, which creates the tables.
   await (await openDatabase({ url, connections: 2 })).close();
   let queries: SqlQuery[] = [];
   const { factory } = recording(new PrismaPg({ connectionString: url, max: 10 }), (query) =>

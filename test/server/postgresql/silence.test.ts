@@ -13,7 +13,10 @@ import { startApp } from "../http/testApp.ts";
  */
 const SILENCE = 4_000;
 
-/** Starts a service whose database can stop responding, and creates a user. The service stops when the test ends. */
+/**
+ * Starts a service whose database the test can make unresponsive, and creates a user. The service stops when the test
+ * ends.
+ */
 async function start({ onTestFinished }: TestContext) {
   const direct = Promise.withResolvers<URL>();
   const through = Promise.withResolvers<string>();

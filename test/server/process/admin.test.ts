@@ -18,7 +18,10 @@ const create = (username: string, ...more: string[]) => [
   ...more,
 ];
 
-/** The expected results of a command that succeeds, and of a command that fails. */
+/**
+ * Expected exit code and output of an admin command: `printing` for a command that succeeds, `failing` for one that
+ * fails.
+ */
 const printing = (stdout: string) => ({ code: 0, stdout, stderr: "" });
 const failing = (stderr: string) => ({ code: 1, stdout: "", stderr });
 

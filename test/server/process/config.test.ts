@@ -79,7 +79,8 @@ const SETTINGS: readonly (readonly [string, unknown, string, unknown])[] = [
 const variableOf = (name: string) => `GATEHOUSE_${name.replaceAll(/[A-Z]/g, "_$&").toUpperCase()}`;
 
 /**
- * Returns the values of a column, without the SAML settings. The service receives the checked SAML settings as `saml`.
+ * Returns a column of SETTINGS as an object. Omits the SAML settings, because the parsed configuration has them as one
+ * object, `saml`.
  */
 const valuesOf = (column: 1 | 3) =>
   Object.fromEntries(SETTINGS.flatMap((row) => (row[0].startsWith("saml") ? [] : [[row[0], row[column]]])));

@@ -59,7 +59,7 @@ test("after a rotation the new key signs, and tokens of the old key remain valid
   expect(one.keys.kid).toBe(kid);
   const fresh = await signUserToken(one, subject);
   for (const token of [old, fresh]) expect(await verifyToken(one, token)).toMatchObject({ id: "a" });
-  // At its next read, the other instance receives the new key.
+  // The other instance loads the new signing key when it next reads the keys from the database.
   await other.keys.refresh();
   expect(other.keys.kid).toBe(kid);
   expect(await verifyToken(other, fresh)).toMatchObject({ id: "a" });

@@ -24,7 +24,8 @@ const mailer = (port: number, options: Partial<SmtpServer> = {}) =>
   );
 
 /**
- * Returns the error message of a failed delivery. The message must not contain the password, the address or the text.
+ * Returns the error message of a failed mail delivery. Checks that the message contains neither the SMTP password nor
+ * the mail's address and text.
  */
 async function failureOf(sending: Promise<void>): Promise<string> {
   const error = await sending.then(

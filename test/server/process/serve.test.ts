@@ -113,7 +113,7 @@ describe("the listener for internal operations", () => {
     expect(second.code).toBe(1);
     expect(second.stderr).toContain(`port ${port} (--internal-host, --internal-port): `);
     expect(await service.stop()).toBe(0);
-    // The log is complete once the service has ended.
+    // The test reads the log after the service has ended, because only then is the log complete.
     const requests = service.logs().filter((line) => line.msg === "request" && line.listener === "internal");
     expect(requests.map((line) => line.statusCode)).toEqual([401, 404, 403]);
     expect(service.output()).not.toContain(internalToken);

@@ -105,7 +105,7 @@ describe("stopping", () => {
     await once(stream, "open");
     stream.pause();
     const streamClosed = once(stream, "close");
-    // One of the connections has begun a request.
+    // On one of the idle connections, the client sends the beginning of a request and never the rest.
     silent[0]?.write("GET /info HTTP/1.1\r\nHost:");
     const answered = await fetch(service.url);
     await answered.arrayBuffer();

@@ -102,7 +102,7 @@ test("a failed write counts for a while, even if smaller writes succeed", async 
     status = await make(`small-${n}`);
   }
   expect(await ready()).toBe(503);
-  // A minute passes without other requests.
+  // Advances the clock by a minute without other requests. The readiness check then tries a write again.
   const pass = turnableTime();
   pass(60_000);
   expect(await ready()).toBe(200);

@@ -7,7 +7,10 @@ import { openSqlite } from "../../../server/db/sqlite/open.ts";
 import { beginOnSqlite } from "../../../server/db/sqlite/openDatabase.ts";
 import { testFolder } from "../../support/folder.ts";
 
-/** Opens a database with a table of notes. `commits` counts the COMMITs, and makes them fail if `fail` is set. */
+/**
+ * Opens a SQLite database with the table "Note". `commits.count` is the number of COMMIT statements. If `commits.fail`
+ * is set, COMMIT fails.
+ */
 async function open() {
   const sqlite = openSqlite(join(testFolder(), "test.db"));
   onTestFinished(() => void sqlite.close());

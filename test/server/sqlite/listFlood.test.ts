@@ -64,7 +64,8 @@ beforeAll(async () => {
     dataDir,
     env: {
       GATEHOUSE_METRICS_ADDRESS: "127.0.0.1:0",
-      // Half of the default. The list requests of all connections then exceed the limit even on a fast machine.
+      // Half of the default list backlog (in milliseconds). Even on a fast machine, the concurrent list requests then
+      // exceed it.
       GATEHOUSE_LIST_BACKLOG: "250",
     },
   });

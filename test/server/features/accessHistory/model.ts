@@ -12,7 +12,7 @@ const TOKEN_LIFE = 259_200;
 /** Lifetime, in seconds, of the token with which a user changed the password (rules D48). */
 const KEPT_LIFE = 3600;
 
-/** Consecutive wrong passwords (rules section 9). Times are Unix times in seconds. */
+/** The state of the lockout after consecutive wrong passwords (rules section 9). Times are Unix times in seconds. */
 interface Failures {
   readonly attempts: number;
   readonly lockedUntil: number;
@@ -102,7 +102,7 @@ export class Model {
     this.credentials.push({ kind: "token", secret, user, tenant, version, family, expires });
   }
 
-  /** Returns the time at which a token ends (rules D48). The time is in the past for a void token. */
+  /** Returns the time at which a token expires (rules D48). For a voided token, returns 0. */
   endOf({ user, version, family, expires }: Token): number {
     if (version === user.version) return expires;
     return user.kept?.family === family ? Math.min(expires, user.kept.until) : 0;

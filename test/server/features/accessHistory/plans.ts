@@ -58,11 +58,14 @@ function senderOf(model: Model, credential: Credential, minimum?: Role, path?: P
 const mayGive = (own: Role | null, role: Role): boolean =>
   own !== null && role !== "owner" && rank(role) <= rank(own);
 
-/** Returns the statuses whose condition is true. */
+/** Takes pairs of a condition and a response status. Returns the statuses whose condition is true. */
 const deniedBy = (...conditions: readonly (readonly [boolean, number])[]): number[] =>
   conditions.flatMap(([holds, status]) => (holds ? [status] : []));
 
-/** The expected effect of an operation that the rules allow. */
+/**
+ * The expected outcome of an operation that the sender's role permits: possible statuses of a refusal, audit entry, and
+ * change of the model.
+ */
 type Effect = Pick<Plan, "refusals" | "entry" | "apply">;
 
 /** Plans an operation that accepts only users' tokens. {@link senderOf} describes `minimum` and `path`. */

@@ -37,7 +37,7 @@ const by: fc.Arbitrary<By> = fc.record({
   credential: number,
   from: fc.constantFrom("any", "living", "living", "leading", "leading", "leading"),
 });
-// The first namespace has more members, so it is selected more often.
+// The namespace with index 0 has more members, so it is selected three times as often.
 const at = fc.record({ place: fc.constantFrom(0, 0, 0, 1), user: number });
 const role = fc.constantFrom<Role>(...ROLES);
 

@@ -86,7 +86,9 @@ const PROBES = {
   owner: { id: "deleteNamespace", allowed: 412, headers: { "if-match": '"another"' } },
 } as const;
 
-/** Checks that a credential can use the operation of its role, but not the operation of the next higher role. */
+/**
+ * Checks that a credential can call the {@link PROBES} operation of its own role, but not that of the next higher role.
+ */
 export async function expectStanding(app: TestApp, model: Model, credential: Credential): Promise<void> {
   const standing = model.standing(credential);
   const { tenant } = credential;

@@ -125,7 +125,10 @@ test("fails and aborts a call of the gateway after its time limit", async () => 
 });
 
 describe("when the gateway's answer is lost after a successful call", () => {
-  /** Runs the call successfully, and then fails as if the response had been lost. */
+  /**
+   * Calls the payment gateway successfully, and then throws an error, as if the connection had been lost before the
+   * response.
+   */
   const losing =
     <A extends unknown[], R>(work: (...args: A) => Promise<R>) =>
     async (...args: A): Promise<R> => {

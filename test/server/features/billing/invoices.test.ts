@@ -16,7 +16,7 @@ beforeAll(async () => {
   user = await app.user("ana", "anas");
   await subscribe(user);
   for (const uid of await fleet(app, user.tenant, 2)) await accept(user, uid);
-  // The signing keys are not needed, because the administration server uses them only for users' tokens.
+  // The administration server uses the signing keys only for users' tokens, which this test does not send to it.
   const unused = undefined as never;
   const logger = { level: "silent", child: () => logger } as never;
   admin = buildAdminServer(app.services, {

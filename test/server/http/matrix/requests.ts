@@ -28,7 +28,7 @@ const data = Buffer.from(
 const publicKey = { name: "key", username: "root", filter };
 const rule = { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*", filter };
 const paymentMethod = { id: "pm_visa_4242_203010_1" };
-/** Codes that do not match any secret. */
+/** A well-formed MFA secret, and codes that do not match any secret. */
 const mfa = { code: "000000", secret: "A".repeat(32), recovery_codes: ["AAAABBBBCCCCDDDD"] };
 
 /**
