@@ -8,15 +8,15 @@ import { type Listed, listed } from "./listed.ts";
 const ours = Object.entries(publicOperations as Record<string, Operation>);
 
 /**
- * Minimum roles of operations for which the operation list has no role. Question Q3 of the rules decides the role of
- * offlineDevice.
+ * Minimum roles of the operations for which the operation list contains no role. For offlineDevice, question Q3 of the
+ * rules document decides the role.
  */
 const DECIDED_ROLES: Readonly<Record<string, string>> = {
   authSshPublicKey: "observer",
   offlineDevice: "operator",
 };
 
-/** Operations that only this service has. Clients of version 0.19 never call these operations. */
+/** Operations that only Gatehouse has. API clients of version 0.19 never call them. */
 const OWN_OPERATIONS: readonly string[] = ["challengeDevice"];
 const specified = ours.filter(([id]) => !OWN_OPERATIONS.includes(id));
 
@@ -42,11 +42,14 @@ function requiredInOurs(operation: Operation): string[] {
   return fields.filter(([, field]) => !field.safeParse(undefined).success).map(([name]) => name);
 }
 
-/** Error statuses that the operation list does not have: for limits, failures of other services and deleted objects. */
+/**
+ * Error statuses that the operation list does not contain, by operation: for exceeded limits, failures of other
+ * services and deleted objects.
+ */
 const OWN_ERRORS: Readonly<Record<string, readonly number[]>> = {
   authDevice: [403],
   getSession: [400],
-  // These operations call the gateway, which can fail.
+  // Status 424: a service that the operation depends on, such as the SSH gateway, failed.
   acceptDevice: [424],
   updateDeviceStatus: [424],
   updateContainerStatus: [424],
@@ -69,18 +72,24 @@ const OWN_PARAMETERS: Readonly<Record<string, readonly string[]>> = {
   getSession: ["events_after"],
 };
 
-/** Models of response bodies that the operation list does not have, by operation. Clients may ignore these bodies. */
+/**
+ * Operations whose responses have a body, although the operation list has none: the model of the body, by operation.
+ * Clients may ignore these bodies.
+ */
 const OWN_RESPONSES: Readonly<Record<string, string>> = {
   updateUser: "PendingAddresses",
   updateUserData: "PendingAddresses",
 };
 
-/** Operations for which the operation list has no internal error. */
+/** Operations without status 500 in the operation list. */
 const NO_INTERNAL_ERROR: readonly string[] = ["healthcheck", "openWebTerminal", "streamWebTerminal"];
 
 const statuses = (values: readonly number[]) => [...new Set(values)].sort((a, b) => a - b);
 
-/** Statuses of features that only this service has: conditional requests (If-Match), and additional rate limits. */
+/**
+ * Statuses of features that only Gatehouse has: 412 for conditional requests (If-Match), and 429 for additional rate
+ * limits.
+ */
 const ADDED: ReadonlySet<number> = new Set([412, 429]);
 
 describe.each(specified)("%s", (id, operation) => {
@@ -133,7 +142,8 @@ describe.each(specified)("%s", (id, operation) => {
       expect(schema && models.get(schema)?.id).toBe(own);
       return;
     }
-    // A response with status 101 opens a WebSocket. The operation list describes the WebSocket's messages only as text.
+    // Status 101 switches to a WebSocket, so the response has no body. What the operation list describes as its body
+    // are the WebSocket messages.
     const hasBody = entry.success.body !== null && entry.success.status !== 101;
     expect(schema !== undefined).toBe(hasBody);
     if (!schema || entry.success.body === null) {

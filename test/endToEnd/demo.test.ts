@@ -6,8 +6,7 @@ import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished } from "vitest";
 import { withoutSsh } from "../support/sshFleet.ts";
 
-// Options of a slow test: the demo runs a TypeScript program with 36 resources four times. Other tests cover each of
-// the demo's commands.
+// The demo is slow: it runs a TypeScript program with 36 resources four times. Faster tests cover each of its commands.
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 

@@ -80,7 +80,7 @@ describe("a webhook", { timeout: 120_000 }, () => {
       ],
     });
 
-    // The existing key now also reaches a new device. This is not a new finding.
+    // The device filter of the existing key also matches a new device. `drift` must not report this as a new finding.
     await fleet.enroll("web-02");
     expect(await messagesOf(2)).toEqual([]);
     const kept = join(program.folder, `access.notified.${stack.name}.json`);

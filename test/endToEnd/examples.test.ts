@@ -37,8 +37,8 @@ describe.each(engines)("the examples, with the $label", ({ engine, available }) 
     async () => {
       const up = await stack.result(["up", "--yes", "--skip-preview"]);
       const created = changesOf(up).filter((line) => line.startsWith("create "));
-      // The engine creates one resource for each definition, and three more: the stack itself, which the Pulumi CLI
-      // also counts, the tags of a second gateway, and a second rule.
+      // `up` creates one resource for each resource type, and three more: the stack resource, which the Pulumi CLI also
+      // counts, the tags of a second gateway, and a second firewall rule.
       expect(created).toHaveLength(1 + definitions.length + 2);
       expect(changesOf(await stack.result(["preview"]))).toEqual([]);
       expect((await stack.run(["drift"])).code).toBe(0);

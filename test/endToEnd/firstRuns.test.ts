@@ -222,11 +222,12 @@ describe.each(engines)("a stack's first runs, with the $label", ({ engine, avail
 
   it.skipIf(!available)("without a setting, use the namespace of the resources in the state", async () => {
     const home = await as("citizen", (client) => client.createNamespace({ body: { name: "home" } }));
-    // Runs up through the automation API, which does not write the namespace to the settings file. `pulumi up` and
-    // older releases do not write it either.
+    // Applies the program with the automation API, which does not write the namespace to the settings file. `pulumi up`
+    // and older releases of gatehouse do not write it either.
     const direct = async (declared: object) => (await opened(declared)).up({ skipPreview: true });
-    // Returns the id of the state, which is unknown until the state exists. An update plan of the CLI accepts any value
-    // for an unknown input, but rejects a value for an omitted input.
+    // Returns the state id that a preview plans for the rule: "[unknown]" until the state exists. An omitted input
+    // would not work: an update plan of the Pulumi CLI accepts any value for an unknown input, but rejects a value for
+    // an omitted input.
     const stateId = async () => {
       const { steps } = await (await opened({ rule: rule(1) })).preview({ values: true });
       return steps.find(({ name }) => name === "rule")?.after?.inputs.__stateId;
@@ -313,7 +314,7 @@ describe.each(engines)("a stack's first runs, with the $label", ({ engine, avail
         /Namespace "one", Namespace "two": the quota of the user is 1 namespaces, and the user owns 0/,
       );
       expect((await namespaces("limited")).size).toBe(0);
-      // The adoption of an existing namespace does not count toward the limit.
+      // A program may adopt an existing namespace even if the user has reached the namespace limit.
       const { tenantId } = await as("limited", (client) => client.createNamespace({ body: { name: "one" } }));
       const adopting = { one: { type: "Namespace", args: { name: "one", adopt: true } } };
       expect(await gate(["preview"], adopting, env)).toMatchObject({ code: 0 });

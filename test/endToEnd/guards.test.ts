@@ -31,7 +31,8 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     web = await fleet.enroll("web-01");
     program = new PolicyProgram();
   });
-  // Deletes the objects of a test directly on the service. No test uses the stack of another test.
+  // Deletes a test's objects directly on the service, without the stack. This is safe, since each test has its own
+  // stack.
   afterEach(() => fleet.clear());
   afterAll(() => program?.remove());
 

@@ -111,12 +111,12 @@ describe.each(engines)("ordinary programs, with the $label", ({ engine, availabl
     });
     await stack.result(["refresh", "--yes"], ignored);
     expect(changesOf(await stack.result(["up", "--yes"], ignored))).toEqual([]);
-    // An update of another field also leaves the ignored field unchanged.
+    // An update of another input keeps the live value of the input in `ignoreChanges`.
     const renamed = key("^root$", { ignoreChanges: ["username"] });
     const more = policyEnv({ ana: { ...renamed, args: { ...renamed.args, filter: { hostname: "^db" } } } });
     expect(changesOf(await stack.result(UP, more))).toEqual(["update ana filter.hostname"]);
     expect((await ana())?.username).toBe("^by-hand$");
-    // If the program no longer ignores the field, up applies the program's value.
+    // Without `ignoreChanges`, up restores the program's value.
     const own = policyEnv({ ana: { ...renamed, options: {} } });
     expect(changesOf(await stack.result(UP, own))).toEqual(["update ana filter.hostname username"]);
     expect((await ana())?.username).toBe("^root$");

@@ -131,7 +131,7 @@ describe.skipIf(missing.length > 0)(
       expect(summary).toMatchObject({ create: 4, import: 1 });
       expect(await loginsIn(here)).toEqual(["ana ^deploy$", "bob ^bob$"]);
       expect(await loginsIn(there)).toEqual(["ana ^deploy$"]);
-      // The state of the instance for the other service does not contain the namespace of this service.
+      // The provider instance for the other service must not have this service's namespace in its stored inputs.
       const state = JSON.parse(stack.stateText("by-plugin")) as {
         checkpoint: { latest: { resources: { urn: string; inputs?: Record<string, unknown> }[] } };
       };

@@ -3,7 +3,7 @@ import { engines, type Stack } from "../support/gatehouse.ts";
 import { firewallRule, type Policy, policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 
-// Input checks need no service: no service runs at this address, and the environment sets no namespace.
+// Checks of inputs work offline: no service listens on this address, and no setting selects a namespace.
 const env = { GATEHOUSE_URL: "http://127.0.0.1:9", GATEHOUSE_USERNAME: "ana", GATEHOUSE_PASSWORD: "horse" };
 
 const refused: Policy = {

@@ -17,7 +17,10 @@ const PROJECT = "commonjs-program";
 
 const data = sshKeyLine("ana@laptop");
 
-/** One resource of each kind. Filters precede the resources that create their tags, and use the tags as literals. */
+/**
+ * One resource of each type. The filters use the tags as text, not as outputs of the Tag resources, and precede these
+ * resources in the program. So the engine does not know that the filters depend on the tags.
+ */
 const base: Policy = {
   key: {
     type: "PublicKey",
@@ -39,7 +42,7 @@ const base: Policy = {
   zone: { type: "Tag", args: { name: "zone1" } },
 };
 
-/** For each resource: a change of one input, and the step that the change causes. */
+/** For each resource: a changed input, and the expected step (update or replace). */
 const CHANGES: Record<string, { args: Record<string, unknown>; step: string }> = {
   key: { args: { username: "^ana$" }, step: "update key username" },
   rule: { args: { priority: 7 }, step: "update rule priority" },
@@ -128,7 +131,8 @@ describe.each(engines)("all resources, with the $label", { timeout: 180_000 }, (
     await run(UP, base, { LOOKUPS: "1" });
     const { resources } = JSON.parse(stack.stateText(PROJECT)).checkpoint.latest;
     const { outputs: found } = resources.find((one: { type: string }) => one.type === "pulumi:pulumi:Stack");
-    // Lookups run before the changes, so they return the objects that existed before the run.
+    // The lookup functions run before the program's changes are applied, so they return the objects that existed before
+    // the run.
     expect(found.lookups).toMatchObject({
       devices: ["anchor-01"],
       namespace: fleet.tenant,

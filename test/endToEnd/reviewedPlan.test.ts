@@ -36,7 +36,10 @@ describe.each(engines)("a saved plan, with the $label", { timeout: 180_000 }, ({
   };
   const up = (policy: Policy, args: readonly string[] = []) =>
     stack.run(["up", "--plan", plan, ...args], policyEnv(policy));
-  /** Returns the differences that a rejected run reports, and checks that the run changes nothing. */
+  /**
+   * Runs up with a saved plan that no longer matches, and returns the differences in its error. Checks that the run
+   * changes nothing.
+   */
   const refused = async (policy: Policy) => {
     const before = await live();
     const run = await up(policy, ["--json"]);

@@ -83,8 +83,8 @@ describe("credentials that only the stack's configuration contains", () => {
   });
 
   /**
-   * Returns the error code that a command with `--json` prints. For a command without `--json`, checks that stdout is
-   * empty and returns the argument `without`.
+   * Returns the error code in the output of a command with `--json`. Commands without `--json` print no error code:
+   * checks that their stdout is empty, and returns `without`.
    */
   function errorOf(args: readonly string[], stdout: string, without: string): string {
     if (args.includes("--json")) return (JSON.parse(stdout) as { error: { code: string } }).error.code;

@@ -25,7 +25,10 @@ const changed: Policy = {
   new: publicKey("new", "^new$", { hostname: ".*" }),
 };
 
-/** The policy tests. They read the expected keys from the environment, so that each run can check the exact keys. */
+/**
+ * The policy tests. They read the expected keys (name and login pattern) from the environment, so that each run can
+ * expect different keys.
+ */
 const TESTS = `import { expect, policyTest } from "@gatehouse-access/provider/policy";
 
 policyTest("contractors stay out of production", ({ access }) => {
@@ -96,7 +99,7 @@ describe.each(engines)(
       expect(failed).toEqual(["contractors stay out of production"]);
       expect(policyTests).toMatchObject({ ok: false, tenant: fleet.tenant, unknown: [] });
       expect(result.summary).toMatchObject({ create: 1, update: 2, delete: 1 });
-      // The output does not contain the values that the tests used.
+      // The output must not contain the evaluated policy's values, which the policy tests read.
       expect(result.steps.filter((step) => "before" in step || "after" in step)).toEqual([]);
       const plain = (await untested.result(["preview", "--no-tests"], run)) as Tested;
       expect(plain.policyTests).toBeUndefined();

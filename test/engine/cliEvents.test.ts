@@ -33,7 +33,8 @@ function stateMetadata(urn: string, { id = "", inputs, outputs, ...rest }: State
 }
 
 /**
- * Returns the two events of one operation: the event before the operation, without new outputs, and the event after it.
+ * Returns the two engine events of one resource operation: the event before it, which has no new outputs yet, and the
+ * event after it.
  */
 function eventsOf(op: OpType, name: string, old: State | undefined, now: State | undefined): EngineEvent[] {
   const urn = `urn:pulumi:test::cloud::${TYPE}::${name}`;
@@ -312,7 +313,7 @@ describe("resources of the plugin", () => {
         ["delete", "other"],
       ],
     ]);
-    // The default instance uses the stack's credential, so its values contain no credential.
+    // The default provider instance uses the stack's credential. So the step's provider settings contain only the URL.
     expect(steps[0]?.after?.provider).toEqual({ url: "https://usual.example.org" });
     expect(steps[1]?.before?.provider).toEqual({ url: "https://old.example.org", password: "[secret]" });
   });

@@ -74,8 +74,8 @@ describe("the configuration of a stack with the embedded engine", () => {
 
 describe("the configuration of a stack with a replacement for the Pulumi CLI", () => {
   /**
-   * Opens the stack with a replacement for the program `pulumi`. The replacement supports only the given commands; each
-   * value is the JavaScript code that the command runs.
+   * Opens the stack with a fake `pulumi` program on the PATH. `commands` contains the JavaScript code that the fake
+   * program runs for each CLI command.
    */
   const open = async (commands: { select?: string; config?: string }) => {
     const bin = join(ws.root, "bin");

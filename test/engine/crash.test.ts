@@ -28,7 +28,7 @@ const foreign = () => ({
 
 const JOURNAL = ".pulumi/stacks/cloud/test.gatehouse-journal";
 
-/** Names of the things whose completed creation is in the journal. */
+/** Names of the `Thing` resources that, according to the journal, the engine has created. */
 function journaled(): Set<string> {
   const file = join(ws.state, JOURNAL);
   const text = existsSync(file) ? readFileSync(file, "utf8") : "";
@@ -160,7 +160,7 @@ test("a run that is killed between deletion and creation of a replacement is com
   expect(ws.stored().resources?.some((resource) => resource.pendingReplacement)).toBe(false);
 });
 
-// The tests of the Pulumi CLI below cover SIGTERM and SIGHUP.
+// The tests of the Pulumi CLI in this file cover SIGTERM and SIGHUP.
 test("SIGINT lets running steps finish and starts no others", async () => {
   ws.plan({
     things: [
@@ -362,8 +362,8 @@ describe.runIf(process.platform !== "win32")("a full disk", { tags: ["long"] }, 
     return new Set([...ws.names(), ...pending]);
   };
 
-  // The file size limit stops the writing of the journal. The size of the things determines whether this happens before
-  // an operation starts or after it ends.
+  // The engine's journal reaches the file size limit. Depending on the size of the resources, this happens before an
+  // operation starts or after it ends.
   test.each([2000, 2400])(
     "that prevents writing the journal stops the run, and the state is written (%i)",
     async (size) => {
@@ -390,7 +390,7 @@ describe.runIf(process.platform !== "win32")("a full disk", { tags: ["long"] }, 
       ws.plan({ things: things("old", 20, 2000) });
       await ws.up();
       const before = ws.names();
-      // Keeps the cloud's own files small, since the file size limit also applies to them.
+      // Clears the test cloud's call log, since the file size limit also applies to them.
       ws.records();
       ws.plan({ things: [...things("old", 20, 2000), ...things("t", 20, size)] });
       const { code, output } = await upWithin(40 * 1024);

@@ -12,12 +12,12 @@ beforeEach(() => {
 });
 afterEach(() => ws.remove());
 
-/** Declares `a` with the option `import` and this id. */
+/** Declares resource `a` with the resource option `import` and this object id. */
 function declare(id: string, args: Record<string, unknown>, options: Thing["options"] = {}): void {
   ws.plan({ things: [{ name: "a", args, options: { import: id, ...options } }] });
 }
 
-/** Runs up and returns the error of `a`. */
+/** Runs up and returns the error message of resource `a`. */
 async function failure(): Promise<string | undefined> {
   const error = await (await ws.open()).up().catch((e: unknown) => e);
   expect(error).toBeInstanceOf(UpdateFailedError);

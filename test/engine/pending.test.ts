@@ -16,8 +16,8 @@ beforeEach(async () => {
 afterEach(() => ws.remove());
 
 /**
- * Adds pending operations to the state, as a killed run leaves them. For a thing that is not in the state, the
- * operation is a creation.
+ * Adds pending operations to the state, as after a killed run. If the state does not contain the resource, the
+ * operation is a create.
  */
 function addPending(...operations: [type: string, name: string][]): void {
   const path = join(ws.state, ".pulumi/stacks/cloud/test.json");

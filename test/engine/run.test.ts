@@ -456,7 +456,8 @@ describe("drift and refresh", () => {
 
     await stack.refresh();
     expect(ws.names()).not.toContain("b");
-    // The outputs of a deleted object are unknown until the object is created again, so dependents may need an update.
+    // `refresh` has removed the deleted object from the state, so its outputs are unknown until up creates it again.
+    // Dependents may therefore need an update.
     expect((await stack.preview()).summary).toMatchObject({ create: 1, update: 2, same: 1 });
     expect((await ws.up()).summary).toMatchObject({ create: 1, update: 1 });
     expect((await stack.drift()).summary).toMatchObject({ update: 0, delete: 0 });

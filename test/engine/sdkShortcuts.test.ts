@@ -68,8 +68,8 @@ it("a stand-in loads its module on first access", () => {
     loads += 1;
     return { version: "6.0.3" };
   });
-  // A compiled import reads the marker __esModule. If the marker is missing, the import copies all properties, which
-  // would load the module.
+  // Compiled import code reads `__esModule` first. If it is missing, the code copies all properties of the module,
+  // which would load the lazy module.
   expect((exports as { __esModule?: boolean }).__esModule).toBe(true);
   expect(loads).toBe(0);
   expect((exports as { version?: string }).version).toBe("6.0.3");

@@ -8,7 +8,7 @@ vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const SECRETS = ["swordfish-1", "swordfish-2", "swordfish-3", "swordfish-4"];
 
-/** A thing with a secret in each possible place: an input, a nested object, a list and an output. */
+/** A resource with secrets in every possible position: an input, a nested object, a list and an output. */
 const secretive: Thing = {
   name: "a",
   args: {
@@ -115,7 +115,7 @@ describe.each(available)("a plan with values, with the $label", ({ engine }) => 
     expect(steps.deleted).not.toHaveProperty("after");
     expect(steps.g).toMatchObject({ before: { outputs: { name: "g" } }, after: { outputs: { name: "g" } } });
     expect(steps["cloud-test"]?.after?.outputs).toEqual({ kept: "[secret]" });
-    // The values of a resource do not contain the code of its dynamic provider.
+    // A plan's values do not contain the serialized code of the dynamic provider.
     expect(JSON.stringify(changed)).not.toContain("exports.handler");
   });
 

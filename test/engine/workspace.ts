@@ -23,7 +23,7 @@ import { gatehouseBy } from "../support/gatehouse.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 
-/** A thing that a fixture program declares; see fixtures/cloud/index.js. */
+/** A resource of the test cloud that the fixture program declares; see fixtures/cloud/index.js. */
 export type Thing = {
   name: string;
   args?: Record<string, unknown>;
@@ -33,21 +33,21 @@ export type Thing = {
   options?: Record<string, unknown>;
 };
 
-/** A program for the fixture: its resources, outputs and errors. */
+/** What the fixture program does: the resources that it declares, its outputs, and errors to provoke. */
 export type ProgramPlan = {
   /**
-   * The components, which are created before the things. `group` of a thing refers to a component by its name. The
-   * option `parent` refers to a component as "group <name>".
+   * The component resources, which the program creates before the things. A thing's `group` is the name of its parent
+   * component. In the resource option `parent`, "group <name>" refers to a component.
    */
   groups?: { name: string; type?: string; options?: Record<string, unknown> }[];
   things?: Thing[];
   outputs?: Record<string, [thing: string, output: string]>;
   throw?: string;
-  /** The name of a resource that has an input without a result: its promise never resolves. */
+  /** The name of a resource with an input that is a promise which never resolves. */
   endless?: string;
   invoke?: string;
   transform?: boolean;
-  /** The type of a resource that is not dynamic. */
+  /** The type of an additional resource that is not a dynamic resource. */
   foreign?: string;
   /**
    * The kind of function that the code of a dynamic provider uses: a plain one, which the SDK serializes with the
@@ -58,7 +58,7 @@ export type ProgramPlan = {
   secretConfig?: string;
 };
 
-/** A copy of a fixture in a new folder, with its cloud and its state in sibling folders. */
+/** A copy of a fixture program in a new folder. The test cloud's files and the state are in sibling folders. */
 export class Workspace {
   readonly root: string;
   readonly folder: string;
@@ -96,25 +96,25 @@ export class Workspace {
     return openStack({ folder: this.folder, stack: "test", engine: "embedded", env: this.env, ...options });
   }
 
-  /** Runs an up without a preview, which starts only half as many processes as an up with a preview. */
+  /** Runs up without a preview, which starts half as many processes as up with a preview. */
   async up(options: UpOptions = {}): Promise<Result> {
     return (await this.open()).up({ skipPreview: true, ...options });
   }
 
-  /** Returns the calls that the cloud received, except reads, and clears the record of calls. */
+  /** Returns the calls that the test cloud received, without reads, and clears the call log. */
   calls(): string[] {
     const text = this.callLog();
     rmSync(join(this.cloud, "calls.log"), { force: true });
     return text.split("\n").filter((line) => line !== "" && !line.startsWith("read "));
   }
 
-  /** Returns the recorded calls as text and keeps the record. Can be called during a run. */
+  /** Returns the test cloud's call log as text, without clearing it. Can be called during a run. */
   callLog(): string {
     const file = join(this.cloud, "calls.log");
     return existsSync(file) ? readFileSync(file, "utf8") : "";
   }
 
-  /** Returns the number of times that the program ran, and resets it. */
+  /** Returns how many times the fixture program ran, and resets this counter. */
   runs(): number {
     const file = join(this.cloud, "runs.log");
     const text = existsSync(file) ? readFileSync(file, "utf8") : "";
@@ -128,8 +128,8 @@ export class Workspace {
   }
 
   /**
-   * Returns the start and the end of each call that the cloud received, and clears the record. A start has the
-   * arguments.
+   * Returns the start and the end of each call that the test cloud received, and clears this log. The start of a call
+   * contains its arguments.
    */
   records(): CloudRecord[] {
     const file = join(this.cloud, "calls.jsonl");
@@ -139,7 +139,7 @@ export class Workspace {
     return lines.map((line) => JSON.parse(line) as CloudRecord);
   }
 
-  /** Returns the ids of the existing objects, without their random suffix. */
+  /** Returns the ids of the objects in the test cloud, without their random suffixes. */
   objects(): string[] {
     return this.#files().map((name) => name.replace(/-[0-9a-f]*\.json$/, ""));
   }
@@ -150,12 +150,12 @@ export class Workspace {
       .sort();
   }
 
-  /** Creates an object that no program declares. */
+  /** Creates an unmanaged object in the test cloud. */
   place(id: string, object: Record<string, unknown>): void {
     writeFileSync(join(this.cloud, `${id}.json`), JSON.stringify(object));
   }
 
-  /** Changes an object out of band, or deletes it. */
+  /** Changes an object in the test cloud out of band. Without `change`, deletes the object. */
   tamper(name: string, change?: Record<string, unknown>): void {
     const file = this.#files().find((entry) => entry.startsWith(`${name}-`));
     if (!file) throw new Error(`there is no object ${name}`);
@@ -171,7 +171,7 @@ export class Workspace {
       .latest;
   }
 
-  /** Names of the resources in the state; pending deletions are marked. */
+  /** Names of the resources in the state. Resources that are pending deletion end with "(delete)". */
   names(): string[] {
     return (this.stored().resources ?? [])
       .map((r) => `${r.urn.split("::")[3]}${r.delete ? " (delete)" : ""}`)
@@ -224,7 +224,7 @@ export class Workspace {
   }
 }
 
-/** The start of a call that the cloud received, or the end of a call (`done`). */
+/** A log record of the test cloud: the start or the end (`done`) of a call. */
 export type CloudRecord =
   | { kind: "create" | "update" | "delete" | "read"; label: string; [argument: string]: unknown }
   | { done: "create" | "update" | "delete" | "read"; label: string };

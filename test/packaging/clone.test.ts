@@ -26,8 +26,8 @@ const MINUTE = 60_000;
 const DEAD_PROXY = "http://127.0.0.1:9";
 const PROXIES = ["http_proxy", "https_proxy", "all_proxy"].flatMap((name) => [name, name.toUpperCase()]);
 /**
- * One test file of each Vitest project. If root runs the tests, the processes that these files start run as another
- * user.
+ * One test file of each Vitest project. These tests start processes under another user id if the test run itself is
+ * root.
  */
 const ONE_FILE_EACH = ["test/sdk/case", "test/agent/sftp", "test/server/postgresql/gateway"];
 

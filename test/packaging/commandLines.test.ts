@@ -9,7 +9,7 @@ import { callServerCommand } from "../support/serverCommand.ts";
 const ROOT = new URL("../../", import.meta.url);
 const AGENT = fileURLToPath(new URL("agent/bin/gatehouse-agent.js", ROOT));
 
-/** Runs a program with these arguments. The environment has no settings of the program. */
+/** Runs one of the project's programs with these arguments, and without any GATEHOUSE_ variables in its environment. */
 type Run = (...args: readonly string[]) => Promise<CommandResult>;
 
 const PROGRAMS: Readonly<Record<string, Run>> = {
@@ -144,7 +144,7 @@ describe("the documents", () => {
       );
       for (const [, program = "", line = ""] of commands) {
         const words = line.trim().split(/\s+/);
-        // `gatehouse … --engine embedded` refers to several commands.
+        // Skips text like `gatehouse … --engine embedded`, in which the ellipsis stands for several subcommands.
         if (words[0] === "…") continue;
         while (words.length > 0 && !helps.has([program, ...words].join(" "))) words.pop();
         const path = [program, ...words].join(" ");

@@ -69,7 +69,7 @@ class Terminal {
     this.#write("cwd", folder);
   }
 
-  /** From now on, replaces a text in each line of the README before it is typed. */
+  /** Sets a text replacement for all further README lines, applied before a line is typed. */
   substitute(text: RegExp, by: string): void {
     this.#substitutes.push([text, by]);
   }
@@ -166,7 +166,7 @@ describe.skipIf(!ready)("the README's commands, with packed packages", { tags: [
     await types("npm install --global");
     service = spawn(join(folder, "global/bin/gatehouse-server"), ["serve", "--port", "0"], {
       cwd: folder,
-      // Turns the rate limits of logins off, since the test types the commands much faster than a user.
+      // Turns the login rate limits off, since the test types the commands much faster than a user.
       env: {
         ...environmentWithout("GATEHOUSE_"),
         GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
@@ -184,7 +184,7 @@ describe.skipIf(!ready)("the README's commands, with packed packages", { tags: [
     }
     service.stdout?.resume();
     terminal.substitute(/https:\/\/access\.example\.org/, url);
-    // Requests pages from the installed service, which must find the files of the pages in its package.
+    // Requests web pages from the installed service. It must find the pages' files in its own package.
     for (const path of ["/info", "/", "/setup"]) expect((await fetch(url + path)).status, path).toBe(200);
 
     expect(await types("gatehouse-server admin setup-link")).toContain(`${url}/`);

@@ -24,7 +24,7 @@ const { jobs } = parse(readFileSync(join(PIPELINES, "github/workflows/access.yml
 
 const MARKER = "<!-- gatehouse review access/prod -->";
 
-// The tests share one repository. Each test continues in the state that the previous test left.
+// The tests share one repository. Each test starts from the repository that the previous test left.
 describe.runIf(gitOnPath)(
   `the action on GitHub, with ${gitLabel}`,
   { tags: ["long"], timeout: 180_000 },

@@ -25,7 +25,7 @@ import {
 /** The value of CI_PIPELINE_SOURCE for each job. */
 const SOURCES = { review: "merge_request_event", main: "push", apply: "push", drift: "schedule" };
 
-// The tests share one project. Each test continues in the state that the previous test left.
+// The tests share one project. Each test starts from the project that the previous test left.
 describe.runIf(gitOnPath)(
   `the jobs on GitLab, with ${gitLabel}`,
   { tags: ["long"], timeout: 120_000 },
@@ -57,7 +57,7 @@ describe.runIf(gitOnPath)(
       if (root) rmSync(root, { recursive: true, force: true });
     });
 
-    /** Runs a job of the example file. */
+    /** Runs a job of the GitLab example pipeline with a role's credential. */
     async function job(name: keyof typeof SOURCES, credential: Readonly<Record<string, string>>) {
       const one = await gitlabJob(name === "main" ? "review" : name, GITLAB_CI.pulumi);
       const env = {

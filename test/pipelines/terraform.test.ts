@@ -59,7 +59,8 @@ describe.each([
   });
 
   /**
-   * Runs the action. The provider uses the job's credential, as if Terraform had started it with the job's environment.
+   * Runs the composite action. The provider is already running, so this function gives it the job's credential, as
+   * Terraform would by starting the provider in the job's environment.
    */
   async function job(
     command: string,

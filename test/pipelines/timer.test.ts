@@ -144,7 +144,7 @@ new PublicKey("ana", { name: "ana", data: sshKeyFile("keys/ana.pub"), username: 
         value,
       ]),
     );
-    // Like systemd, provides only the credentials that the unit loads, in a separate folder.
+    // Simulates systemd's LoadCredential: copies only the credentials that the unit lists to a separate folder.
     const credentials = mkdtempSync(join(folder, "loaded-"));
     for (const [name = "", file = ""] of valuesOf(unit, "LoadCredential").map((value) => value.split(":"))) {
       cpSync(file, join(credentials, name));

@@ -48,7 +48,7 @@ const base: Policy = {
   ci: { type: "ApiKey", args: { role: "observer", validDays: 30 } },
 };
 
-/** For each resource: a change of one input, and the step that the change causes. */
+/** For each resource: a changed input, and the expected step (update or replace). */
 const CHANGES: Record<string, { args: Record<string, unknown>; step: string }> = {
   trials: { args: { settings: { sessionRecord: false } }, step: "update trials settings.sessionRecord" },
   bob: { args: { role: "operator" }, step: "update bob role" },
@@ -443,7 +443,7 @@ outputs:
       await machine.pulumi(["up", "--yes", "--non-interactive"], { cwd, env });
       const { stdout } = await machine.pulumi(["stack", "output", "--json"], { cwd });
       expect(JSON.parse(stdout).rules).toMatchObject([{ action: "deny", priority: 5 }]);
-      // With `--refresh`, the CLI compares each object with its state before it deletes the object.
+      // With `--refresh`, the CLI reads each object from the service before it deletes the object.
       await machine.pulumi(["destroy", "--yes", "--refresh", "--non-interactive"], { cwd, env });
       expect(await fleet.client.getFirewallRules()).toEqual([]);
     });

@@ -64,7 +64,7 @@ async function configured(
   return started;
 }
 
-/** Returns the reason of each failure in a response. */
+/** Returns the reasons of the input check failures in a response. */
 const reasonsIn = ({ failuresList = [] }: Message): string[] =>
   failuresList.map(({ reason }: { readonly reason: string }) => reason);
 

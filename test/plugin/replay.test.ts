@@ -16,17 +16,17 @@ import { run } from "./support/cli.ts";
 import { startPlugin } from "./support/pluginProcess.ts";
 import { type Named, type Scenario, scenarios } from "./support/scenarios.ts";
 
-/** One call of the engine, and its outcome. */
+/** A recorded call of the engine to a plugin process, with its response or error. */
 type Exchange = { readonly process: number; readonly method: string; readonly request: Message } & Outcome;
 
-/** A command of the CLI, or an out-of-band change. */
+/** A recorded step: a Pulumi CLI command with the calls that it caused, or an out-of-band change. */
 type Step =
   | {
       readonly command: readonly string[];
       readonly code: number;
       /** The YAML program for this step and all later steps. */
       readonly program?: string;
-      /** Environment variables of the plugins. A new recording uses the same variables. */
+      /** The environment variables that the plugin processes get. A new recording uses them too. */
       readonly env: Named;
       /** The calls of all plugins that the command started, with their outcomes. */
       readonly exchanges: readonly Exchange[];
@@ -62,7 +62,7 @@ const TIME = /^2\d{3}-\d\d-\d\dT/;
 
 const patternOf = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
 
-/** Maps recorded values to the values of this run. */
+/** Translates values of the recording to the values that correspond to them in this run, for example ids and times. */
 class Values {
   readonly #live = new Map<string, string>();
 
@@ -89,8 +89,8 @@ class Values {
   }
 
   /**
-   * Stores which value of this run corresponds to each recorded value. The live response has the form of the recorded
-   * one.
+   * Compares a recorded response with the live response of the same structure, and remembers which live value
+   * corresponds to each recorded value.
    */
   learn(recorded: unknown, live: unknown): void {
     if (typeof recorded === "string" && typeof live === "string") this.#learnText(recorded, live);

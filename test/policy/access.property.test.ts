@@ -22,7 +22,10 @@ function expectEnough(counts: Readonly<Record<string, number>>): void {
   for (const [name, count] of Object.entries(counts)) expect(count, name).toBeGreaterThan(200);
 }
 
-/** Iterates all access questions about a policy: each device with each key, and with an unknown key. */
+/**
+ * Iterates all access questions about a policy: each combination of a key, an evaluated login, an evaluated address and
+ * a device. One of the keys is not registered.
+ */
 function* questions(policy: AccessPolicy, { logins, addresses }: EvaluatedLogins): Generator<AccessQuestion> {
   for (const fingerprint of [...policy.keys.map((key) => key.fingerprint), "unknown"])
     for (const login of logins)
@@ -33,7 +36,9 @@ function* questions(policy: AccessPolicy, { logins, addresses }: EvaluatedLogins
 const nameOf = ({ fingerprint, login, address, uid }: AccessQuestion) =>
   JSON.stringify([fingerprint, login, address, uid]);
 
-/** The access questions that the oracle allows, by name, each with the rule that decides. */
+/**
+ * All access questions that the oracle answers with "allowed": the question's name, and the firewall rule that decides.
+ */
 function allowedBy(policy: AccessPolicy, evaluated: EvaluatedLogins): Map<string, AccessRule | null> {
   const allowed = new Map<string, AccessRule | null>();
   for (const question of questions(policy, evaluated)) {
@@ -43,7 +48,10 @@ function allowedBy(policy: AccessPolicy, evaluated: EvaluatedLogins): Map<string
   return allowed;
 }
 
-/** Returns the names of all single decisions in a grant or a change: one for each of its addresses and devices. */
+/**
+ * Splits a grant or an access change into single decisions, one for each of its addresses and devices. Returns their
+ * names.
+ */
 const named = (of: {
   key: AccessKey;
   login: string;
@@ -201,7 +209,10 @@ const uidsOf = (...policies: AccessPolicy[]) => [
   ...new Set(policies.flatMap(({ devices }) => devices.map(({ uid }) => uid))),
 ];
 
-/** Returns the names of all gained and all lost decisions. Checks that no decision occurs twice. */
+/**
+ * Splits access changes into single decisions. Returns the names of the gained and of the lost ones. Checks that no
+ * decision occurs twice.
+ */
 function relation(changes: Iterable<AccessChange>): Record<"gained" | "lost", Set<string>> {
   const all = { gained: new Set<string>(), lost: new Set<string>() };
   const groups = new Set<string>();

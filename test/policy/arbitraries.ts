@@ -77,7 +77,7 @@ const plain = (texts: readonly string[]) =>
         : `${start}${spelled.join(`${end}|${start}`)}${end}`;
     });
 
-/** Patterns that match some of `texts`. One pattern in ten is empty or does not compile. */
+/** Generates patterns, of which many match some of `texts`. One pattern in ten is empty or does not compile. */
 export const patternOn = (texts: readonly string[]): fc.Arbitrary<string> =>
   fc.oneof(
     { weight: 10, arbitrary: plain(texts) },
@@ -116,7 +116,10 @@ const ruleOf = (id: string): fc.Arbitrary<AccessRule> =>
     filter,
   });
 
-/** At most `most` random objects. The objects have fixed ids, so two generated policies can contain the same ids. */
+/**
+ * Generates at most `most` objects with ids from a fixed sequence, so that two generated policies can contain objects
+ * with the same id.
+ */
 const someOf = <T>(most: number, name: string, make: (id: string) => fc.Arbitrary<T>): fc.Arbitrary<T[]> =>
   fc
     .tuple(

@@ -68,8 +68,8 @@ const policyOf = (rules: Readonly<Record<string, Rule>>): AccessPolicy => ({
 });
 
 /**
- * An access question and its answer. The question has a key, a login, an address and a device. The answer has the
- * outcome (`yes`, or the part that denies the login) and the rule that decides.
+ * An access question and its expected answer. The outcome is `yes`, or the part of the policy that denies the access
+ * question. The last field is the rule that decides, or null.
  */
 type Row = [
   keyName: keyof typeof KEYS | "unknown",

@@ -7,7 +7,7 @@ import type {
   EvaluatedLogins,
 } from "../../sdk/policy/index.ts";
 
-/** The numbers of objects in a policy, and of evaluated logins and addresses. */
+/** The size of a generated policy: its numbers of objects, and of evaluated logins and addresses. */
 export interface PolicySize {
   readonly devices: number;
   readonly keys: number;

@@ -105,7 +105,7 @@ const IDLE: readonly LintCode[] = ["unreachable-rule", "redundant-rule", NEVER];
 
 type Claim = (policy: AccessPolicy, evaluated: EvaluatedLogins, findings: Finding[]) => void;
 
-/** A rule is reported as idle exactly if its deletion changes no decision. */
+/** The linter must report a rule as idle exactly if deleting the rule changes no decision. */
 const idleRules: Claim = (policy, evaluated, findings) => {
   const logins = loginsOf(policy, evaluated);
   for (const candidate of policy.rules.filter(({ active }) => active)) {
@@ -145,7 +145,7 @@ const kindsOfIdleRules: Claim = (policy, evaluated, findings) => {
   }
 };
 
-/** A key is reported as idle exactly if its filter matches no device. */
+/** The linter must report a key as idle exactly if its filter matches no device. */
 const idleKeys: Claim = (policy, evaluated, findings) => {
   for (const key of policy.keys) {
     const codes = codesOf(findings, "key", key.fingerprint);
@@ -163,7 +163,7 @@ const idleKeys: Claim = (policy, evaluated, findings) => {
   }
 };
 
-/** Two rules contradict each other exactly if the order of their creation changes a decision. */
+/** The linter must report two rules as contradicting exactly if their creation order changes a decision. */
 const contradictions: Claim = (policy, evaluated, findings) => {
   const reported = new Set<string>();
   for (const { rule: code, object, evidence } of findings) {

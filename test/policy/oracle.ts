@@ -22,11 +22,17 @@ export interface Decision {
   readonly allowed: boolean;
   /** True if the key is registered and admits the login to the device. */
   readonly admitted: boolean;
-  /** The rule that decides on the login, the address and the device, whichever key is used. Null if no rule matches. */
+  /**
+   * The firewall rule that decides for this login, address and device. It does not depend on the key. Null if no rule
+   * matches.
+   */
   readonly rule: AccessRule | null;
 }
 
-/** A reason why a rule does not match a login attempt. */
+/**
+ * The reason that a firewall rule does not match a login attempt: the rule is inactive, or this field of the rule does
+ * not match.
+ */
 export type Misfit = "inactive" | "login" | "address" | "device";
 
 /** Syntax that only RE2 rejects: lookaround, back-references and more than 1000 repetitions. */

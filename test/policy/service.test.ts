@@ -88,7 +88,7 @@ async function read({ token, tenant }: TestUser): Promise<AccessPolicy> {
   return (await readEstate(connection, tenant)).policy;
 }
 
-/** Returns for each key whether it admits the login to the device. */
+/** Returns the service's answer for each key: whether the key admits the login to the device. */
 const admissions = (fingerprints: string[], username: string, device: object) =>
   Promise.all(
     fingerprints.map(async (fingerprint) => {
@@ -97,7 +97,10 @@ const admissions = (fingerprints: string[], username: string, device: object) =>
     }),
   );
 
-/** Returns the firewall's response. Checks that the response is the same for both notations of the address. */
+/**
+ * Returns the service's firewall decision for a login. Checks that both notations of the address have the same
+ * decision.
+ */
 async function firewall(domain: string, name: string, username: string, address: string) {
   const evaluate = (ip_address: string) =>
     internal.call("evaluateFirewall", { query: { domain, name, username, ip_address } });

@@ -17,8 +17,8 @@ beforeEach(() => {
 });
 afterEach(async () => {
   await second.up({});
-  // Both stacks managed the object, and the second stack has already deleted it. So the first stack refreshes its
-  // state.
+  // Both stacks managed the same object, which the second stack has just deleted. The refresh removes the object from
+  // the first stack's state.
   await first.refresh();
   await first.up({});
   await first.close();
@@ -26,7 +26,7 @@ afterEach(async () => {
 });
 
 const adoptable = definitions.filter((definition) => definition.inputs.adopt);
-/** Kinds of objects of which a namespace may have two equal ones. Firewall rules have no unique name. */
+/** Resource types whose objects have no unique name. A namespace can contain two identical firewall rules. */
 const WITHOUT_CONFLICTS = ["FirewallRule"];
 
 /** Names of the second stack. With "first", both stacks have the same name and differ only in their states. */
@@ -117,8 +117,8 @@ it("each of several equal existing rules is adopted by one resource", async () =
 
 describe("duplicate declarations in one program", () => {
   /**
-   * The expected error text. Under Terraform, the text has no resource names, since Terraform does not send them to
-   * providers.
+   * The expected error text. Terraform does not send resource names to providers, so the Terraform provider's error
+   * contains none.
    */
   const same = (one: string, two: string) =>
     `${isTerraform ? ".*" : `${one} and ${two}`} manage the same object`;

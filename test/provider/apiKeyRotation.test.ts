@@ -26,10 +26,14 @@ const names = async () =>
 const key = (args: Record<string, unknown>): Program => ({
   ci: { type: "ApiKey", args: { validDays: 30, role: "observer", ...args } },
 });
-/** The expected output that contains the previous secret. Terraform states contain no secrets. */
+/**
+ * The expected output for the secret of the previous API key. Terraform states contain no secrets, so the output is
+ * missing there.
+ */
 const previousKey = (secret: unknown) => (isTerraform ? {} : { previousKey: secret });
 /**
- * The expected step for the replacement of an expired key. Terraform plans do not contain the reason of a replacement.
+ * The expected step when an expired API key is replaced. A Terraform plan does not contain the input that caused the
+ * replacement.
  */
 const EXPIRED = `replace ci ${isTerraform ? "id" : "rotateBefore"}`;
 const outputs = () => harness.state.get("ci")?.outputs ?? {};

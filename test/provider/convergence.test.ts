@@ -11,7 +11,8 @@ const world = sharedWorld();
 type Values = Record<string, unknown>;
 
 /**
- * Returns the name of a resource in a random program. Resources of the same object get the same name in every program.
+ * Returns the name that a resource has in random programs. It is the same in all programs if the resource manages the
+ * same object.
  */
 function nameOf(type: string, args: Values, index: number): string {
   const definition = definitions.find((candidate) => candidate.name === type);

@@ -4,7 +4,8 @@ import { type Listening, listening } from "../support/listening.ts";
 import { sharedFleet } from "../support/shared.ts";
 import { Harness, type Program } from "./support/harness.ts";
 
-// A misconfigured proxy responds to every request with 404. The provider must not delete the objects from its state.
+// A misconfigured proxy responds to every request with 404. This must not cause the provider to treat the objects as
+// deleted and remove them from the state.
 
 const fleet = sharedFleet();
 let proxy: Listening;
@@ -56,7 +57,7 @@ describe.each([
   });
 });
 
-/** True for a request about one object, except for a namespace. */
+/** True for a request that reads or deletes a single object. Namespaces have a separate function. */
 const isAboutOne = (method = "", path = "") =>
   method === "DELETE" || /^\/api\/(devices|firewall\/rules)\/[^/?]+$/.test(path);
 const isAboutNamespace = (path = "") => /^\/api\/namespaces\/[0-9a-f-]{36}$/.test(path);

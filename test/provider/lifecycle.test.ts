@@ -9,7 +9,10 @@ import { sharedWorld } from "./support/world.ts";
 
 const world = sharedWorld();
 
-/** Numbers of write requests for steps that do not send exactly one. The reference documents the numbers in a table. */
+/**
+ * The number of write requests for each step that does not send exactly one. The reference documentation has these
+ * numbers in a table. A change of a `local` input sends no request.
+ */
 const WRITES: Record<string, { create?: number; delete?: number; local?: readonly string[] }> = {
   // A namespace with non-default settings needs a second request.
   Namespace: { create: 2, local: ["forceDestroy"] },
@@ -74,7 +77,7 @@ describe.each(cases)("$type", ({ type, definition }) => {
     const deletes = type === "DeviceTags" ? tags : base.onDestroy === "keep" ? 0 : (writes.delete ?? 1);
     await up({}, ["delete it"], deletes);
     if (type === "Device") await world.restoreDevices();
-    // After the deletion, a creation of the same object must find no conflict.
+    // A deletion must be complete: the service must accept a new object with the same unique fields.
     expect(await harness.up(program(base))).toEqual(["create it"]);
   });
 

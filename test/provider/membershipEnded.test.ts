@@ -84,7 +84,7 @@ describe("a deleted namespace", () => {
 it("Members stay in the state if the service's lists omit members", async () => {
   const sparse = await startSparseService(fleet.service.url, { withoutListedMembers: true });
   const through = new Harness({ ...fleet.env, GATEHOUSE_URL: sparse.url });
-  // So many namespaces that the provider lists all of them instead of reading each one.
+  // For this many namespaces, the provider sends list requests instead of reading each namespace separately.
   const members: Program = {};
   for (let count = 0; count < 8; count += 1) {
     const { tenantId } = await fleet.client.createNamespace({ body: { name: `stage-${count}` } });

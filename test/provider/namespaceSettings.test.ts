@@ -103,7 +103,8 @@ describe("settings of a Namespace", () => {
   it.skipIf(isTerraform)(
     "that are missing in the state of an older version are neither drift nor a change",
     async () => {
-      // The members are in the order in which the plugin sorts them, since the harness compares members in order.
+      // The settings have the order in which the plugin sorts them, since the test harness compares objects including
+      // the order of their fields.
       const settings = { connectionAnnouncement: "", sessionRecord: false };
       await harness.up(program(settings));
       const entry = harness.state.get("it");

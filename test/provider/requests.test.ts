@@ -7,7 +7,7 @@ import { sharedFleet } from "../support/shared.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { sshKeyLine } from "./support/programs.ts";
 
-/** Numbers of objects that fill several pages. The last page is not full. */
+/** The numbers of public keys and devices. Both lists have several pages, and the last page is not full. */
 const [KEYS, DEVICES] = [120, 210];
 
 describe("reads of many objects", () => {

@@ -19,8 +19,8 @@ const OBJECTS = [
 ];
 
 /**
- * Returns the ids of the objects that a repair with this credential removes. Also returns the reasons for the objects
- * that the repair keeps.
+ * Returns the ids of the unmanaged objects that a repair with this credential removes. For each object that the repair
+ * keeps, returns the reason.
  */
 function sortedFor(identity: Repairer["identity"], objects: readonly LiveObject[] = OBJECTS) {
   const repairer = { identity, project: "fleet", stack: "prod", adoptFrom: [] };

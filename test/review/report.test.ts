@@ -187,7 +187,7 @@ describe("a comment", () => {
       expect(words.length).toBeLessThanOrEqual(max);
       const shown = words.match(/^- \*\*\+\*\*/gm)?.length ?? 0;
       expect(shown).toBeGreaterThan(5);
-      // The closing sentence of the list counts as one item, so the list has 3001 items.
+      // The 3000 changes and one closing sentence are list items, so the list has 3001 items.
       expect(words).toContain(`and ${3000 + 1 - shown} more`);
     }
   });

@@ -6,8 +6,8 @@ import { type Listening, listening } from "../support/listening.ts";
 
 const TENANT = "00000000-0000-4000-8000-000000000000";
 /**
- * The minimum number of objects for which the command reads the trail from its end. For fewer objects, it sends one
- * request for each object.
+ * From this number of objects on, the command reads the audit trail backwards from its latest entry. For fewer objects,
+ * it sends one request for each object.
  */
 const MANY = 41;
 const key = (index: number): ObjectName => ({ kind: "PublicKey", id: `key-${index}` });
@@ -18,7 +18,7 @@ let service: Listening;
 let client: Client;
 /** The query parameters of each request that the service received. */
 let queries: URLSearchParams[] = [];
-/** Returns the object of the audit entry at a position. Position 0 is the latest entry. */
+/** Returns the object to which an audit entry belongs, by the entry's position. The latest entry has position 0. */
 let objectAt: (position: number) => { kind: string; id: string };
 
 beforeAll(async () => {

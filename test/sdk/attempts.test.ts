@@ -217,8 +217,7 @@ test("ends a pause between attempts when the caller's signal aborts", async () =
   const client = connect(server.url, {
     retry: { baseDelay: 600_000, maxDelay: 600_000, budget: 6_000_000 },
     timing: { ...SYSTEM_TIMING, random: () => 0.5 },
-    // Called when an attempt has ended. In the next turn of the event loop, the pause before the next attempt has
-    // begun.
+    // The client calls this hook after each attempt. The abort then happens during the pause before the next attempt.
     onRequest: () => setImmediate(() => controller.abort()),
   });
   server.always({ status: 503 });

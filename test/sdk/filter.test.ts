@@ -21,8 +21,8 @@ function evaluate(items: Item[], facts: Record<string, boolean>): boolean {
       open = [];
     }
   }
-  // An `and` or `or` item must end the last group. Without it, the lists of a server evaluate the group in different
-  // ways.
+  // Every group of conditions must end with an `and` or `or` item. Servers evaluate an unfinished last group
+  // differently in different lists.
   expect(open).toEqual([]);
   return groups.every(Boolean);
 }

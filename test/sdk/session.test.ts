@@ -130,8 +130,8 @@ test("MFA: reports the variable of a missing TOTP secret, and does not repeat a 
 });
 
 /**
- * Responds to logins and token exchanges with tokens, and to all other requests with the namespace of the request's
- * token.
+ * A scripted server with two namespaces. Logins and token exchanges return tokens; every other request returns the
+ * namespace of its token.
  */
 function twoNamespaces({ path, headers }: Recorded) {
   if (path === "/api/login") {

@@ -5,7 +5,7 @@ import { keyData } from "./policy.ts";
 import { type ServiceOptions, startService, type TestService } from "./service.ts";
 import { startSparseService } from "./sparseService.ts";
 
-/** A service with its first user, other users and devices. */
+/** A test service with its first user, further users, and simulated devices. */
 export interface Fleet {
   readonly service: TestService;
   readonly client: Client;

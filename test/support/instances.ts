@@ -2,7 +2,7 @@ import { emptyPostgresql } from "./postgresql/database.ts";
 import { type Relay, startRelay } from "./relay.ts";
 import { startService, type TestService } from "./service.ts";
 
-/** The secret of a test's instances. */
+/** The secret that all instances of the service in a test share. */
 export const INSTANCE_SECRET = "the secret that the instances of a test share";
 
 type Environment = Readonly<Record<string, string>>;

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 import { type AddressInfo, createServer, type Server as TcpServer } from "node:net";
 
-/** A server of one test. */
+/** A server that a test started. */
 export interface Listening {
   readonly url: string;
   /** Closes the server and its connections. */

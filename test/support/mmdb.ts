@@ -105,5 +105,5 @@ export function mmdbOf(records: Readonly<Record<string, Value>>): Buffer {
   return Buffer.concat([tree, Buffer.alloc(16), ...data, marker, metadata]);
 }
 
-/** Returns the database value of a location with these coordinates. */
+/** Returns the record that a location database has for a location with these coordinates. */
 export const at = (latitude: number, longitude: number): Value => ({ location: { latitude, longitude } });

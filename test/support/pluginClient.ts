@@ -11,7 +11,7 @@ import structProto from "google-protobuf/google/protobuf/struct_pb.js";
 // biome-ignore lint/suspicious/noExplicitAny: tests look into responses, whose shapes the protocol has
 export type Message = Readonly<Record<string, any>>;
 
-/** The outcome of a call of the plugin. */
+/** The plugin's response to a call, or its error. */
 export type Outcome =
   | { readonly response: Message }
   | { readonly error: { readonly code: string; readonly message: string; readonly initFailed?: Message } };
@@ -29,7 +29,7 @@ export const methods = rpc.ResourceProviderService as unknown as Readonly<
   Record<string, { readonly requestType: MessageClass }>
 >;
 
-/** Classes of the messages inside requests, except structs. */
+/** Classes of the messages that are nested in request messages, except structs. */
 const NESTED: Readonly<Record<string, MessageClass>> = {
   Autonaming: proto.CheckRequest.AutonamingOptions as unknown as MessageClass,
 };

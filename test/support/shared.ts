@@ -2,8 +2,8 @@ import { afterAll, beforeAll } from "vitest";
 import { type Fleet, startFleet } from "./fleet.ts";
 
 /**
- * Starts a resource before the surrounding tests, and stops it after them. Its members are available in hooks and
- * tests.
+ * Starts a test resource, such as a fleet, before the tests of the surrounding block, and stops it after them. Returns
+ * an object that has the resource's properties in hooks and tests.
  */
 export function shared<T extends { stop(): Promise<unknown> }>(start: () => Promise<T>): T {
   const members = {} as T;

@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, request }
 import { type Listed, listed } from "../contract/listed.ts";
 import { listening } from "./listening.ts";
 
-/** Differences between responses that the specification allows. */
+/** Optional reductions of responses. The specification allows responses with and without them. */
 export interface SparseOptions {
   /** Error responses have no body, like most error responses of real servers. */
   readonly emptyErrors?: boolean;

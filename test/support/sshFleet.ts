@@ -289,7 +289,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Runs a function on all items. Limits the number of concurrent calls. */
+/** Runs `work` on all items, with at most `most` concurrent calls. */
 export async function someAtATime<T>(items: readonly T[], most: number, work: (item: T) => Promise<void>) {
   const remaining = [...items];
   const worker = async () => {

@@ -12,7 +12,7 @@ const version = Number(/^systemd (\d+)/.exec(analyze("--version").output)?.[1] ?
 export const withoutSystemd: string | undefined =
   version < 250 ? "skipped: systemd-analyze 250 or newer is not installed" : undefined;
 
-/** Expects systemd to accept unit files. The programs that the units start must exist. */
+/** Fails unless systemd accepts these unit files. The programs that the units start must exist. */
 export function expectUnderstood(...units: readonly string[]): void {
   // Ignores errors in other units of this machine that the tested units depend on.
   const { status, output } = analyze("verify", "--man=no", "--recursive-errors=no", ...units);
@@ -21,8 +21,8 @@ export function expectUnderstood(...units: readonly string[]): void {
 }
 
 /**
- * Expects `systemd-analyze security` to report at most this exposure level for a unit. The level is in tenths: 15 is
- * the level 1.5.
+ * Fails if `systemd-analyze security` reports a higher exposure level than this one for a unit. The level is in tenths:
+ * 15 is the level 1.5.
  */
 export function expectHardened(unit: string, exposure: number): void {
   const { status, output } = analyze("security", "--offline=yes", `--threshold=${exposure}`, unit);

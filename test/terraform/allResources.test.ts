@@ -142,9 +142,9 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
       await world.restoreDevices();
       for (const [input, changed] of changes) {
         const { replaces } = definition.inputs[input] ?? {};
-        // A definition with `withReplaced` replaces its object in an update.
+        // If the resource type has `withReplaced`, the provider replaces the object within an update.
         const actions = replaces && !definition.withReplaced ? "delete+create" : "update";
-        // Each new object needs a secret of its own.
+        // Secrets are unique, so each new object needs another secret.
         const secret = "key_wo" in base ? { key_wo: randomUUID() } : {};
         root.write({ resource: { [type]: { one: { ...base, ...secret } } } });
         await root.apply();

@@ -96,7 +96,8 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
     await expect.poll(apply.output).toContain("Interrupt received");
     request.release();
     expect((await apply.ended).code).toBe(1);
-    // Terraform may have started a second key before it stopped. The state must contain every key that exists.
+    // Terraform may have started to create a second public key before it stopped. Every key that exists must be in the
+    // state.
     const created = await fleet.client.getPublicKeys();
     const held = root.state().resources.flatMap(({ instances }) => instances);
     expect(held).toHaveLength(created.length);
@@ -186,7 +187,7 @@ describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
       const root = await interrupted(lost);
       await root.apply();
       expect(await root.changes()).toEqual([]);
-      // The old key stays valid for its overlap.
+      // After the rotation, the old API key stays valid for the overlap period.
       expect(await apiKeys()).toHaveLength(2);
       const [{ instances: [{ attributes = {} } = {}] = [] } = {}] = root.state().resources;
       expect((await apiKeys()).map(({ name }) => name)).toContain(attributes.name);

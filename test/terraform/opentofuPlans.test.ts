@@ -14,7 +14,10 @@ import { changesIn, hasTofu, type PlanJson, RootModule, TOFU_LABEL } from "./sup
 
 const isRecording = Boolean(process.env.GATEHOUSE_RECORD);
 const recordedFile = (name: string) => join(import.meta.dirname, "recorded", `opentofu-${name}.json`);
-/** The address of the service and the ids of the namespaces in a plan. A recorded plan contains these values. */
+/**
+ * The service address and namespace ids in recorded plans. A recording puts them in place of the real values, and a
+ * replay replaces them with the values of its own service.
+ */
 const RECORDED = {
   url: "https://access.example.org",
   here: "00000000-0000-4000-8000-000000000000",
@@ -22,7 +25,7 @@ const RECORDED = {
 };
 type World = typeof RECORDED;
 
-/** Values of another service and of its namespaces. */
+/** Replaces the service address and the namespace ids in a plan with those of another service. */
 const movedTo = (plan: string, from: World, to: World): string =>
   (Object.keys(from) as (keyof World)[]).reduce((text, name) => text.replaceAll(from[name], to[name]), plan);
 

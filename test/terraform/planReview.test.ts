@@ -22,7 +22,7 @@ const ROOT = join(import.meta.dirname, "..", "..");
 /** The module in the installed package that policy tests import. */
 const WRITTEN = join(ROOT, "provider", "dist", "policyTests", "written", "index.js");
 
-/** The assertion in a check block. Because of the check, every plan reads the data source again. */
+/** The condition of a `check` block on a data source. With a check block, every plan reads the data source again. */
 const ASSERTION = { condition: `\${length(data.gatehouse_devices.all.devices) > 0}`, error_message: "none" };
 
 describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
@@ -336,7 +336,7 @@ policyTest("no root login", ({ access }) => {
     const url = () => fleet.service.url;
 
     const UNKNOWN = /provider gatehouse: (url|tenant) is unknown in the plan/;
-    // The review also reports this change if the provider's settings are unknown in the plan.
+    // The change in access that the review reports, even if the plan does not contain the provider's URL or namespace.
     const GAINED = "key ana gains every login on edge-01";
     it.each<[string, () => object, readonly unknown[], string | RegExp]>([
       [
@@ -361,7 +361,7 @@ policyTest("no root login", ({ access }) => {
         UNKNOWN,
       ],
       [
-        // The plan contains the default value of the variable, even if the run used another value.
+        // A plan file contains an ephemeral variable's default, even if the run used another value.
         "an ephemeral variable",
         () => ({
           variable: { url: { default: url(), ephemeral: true } },

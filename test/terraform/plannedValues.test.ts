@@ -12,13 +12,16 @@ type Values = Record<string, unknown>;
 /** Inputs that only control later runs. Objects on the service do not contain them. */
 const OF_RUNS = ["forceDestroy", "rotateBefore", "overlap", "keepers", "onDestroy"];
 
-/** The spelling of the values for which several spellings are valid. */
+/** How a configuration spells values that have several equivalent spellings, such as MAC addresses. */
 type Spelling = "as it is" | "one way" | "another way";
 
 const pick = (values: Values, names: readonly string[]): Values =>
   Object.fromEntries(names.map((name) => [name, values[name]]));
 
-/** A random resource, a second configuration of it, and the spelling of values in the second configuration. */
+/**
+ * A random test case: a resource configuration, a second configuration of the same resource, and how the second one
+ * spells equivalent values.
+ */
 interface Case {
   readonly before: Values;
   readonly other: Values;

@@ -144,7 +144,7 @@ function normal(state: ResourceState): Record<string, unknown> {
     if (VOLATILE.includes(key) || value === undefined || isEmpty(value)) continue;
     out[key] = key === "inputs" || key === "outputs" ? withoutCode(value as Record<string, unknown>) : value;
   }
-  // Omits properties without dependencies. Whether the state lists them depends on the last operation, in both engines.
+  // Omits empty dependency lists. In both engines, the last operation determines whether the state contains them.
   const dependencies = Object.entries(state.propertyDependencies ?? {}).filter(([, urns]) => urns.length > 0);
   if (dependencies.length > 0) out.propertyDependencies = Object.fromEntries(dependencies);
   else delete out.propertyDependencies;

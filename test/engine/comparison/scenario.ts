@@ -2,23 +2,26 @@ import type { EngineDifferenceId } from "../../../provider/engine/engineDifferen
 import type { DestroyOptions, RefreshRunOptions, UpOptions } from "../../../provider/engine/index.ts";
 import type { ProgramPlan, Thing, Workspace } from "../workspace.ts";
 
-/** The outcome of one step of a scenario, without the values in which the engines may differ. */
+/** The outcome of one scenario step, without values that may differ between the two engines. */
 export type Outcome = {
   step: string;
   ok: boolean;
-  /** The number of resources for each operation; undefined for a failed step. */
+  /** The number of resources for each operation (create, update, …). Undefined if the step failed. */
   summary?: Record<string, number>;
   /** The provider calls with their arguments, sorted. */
   calls: string[];
   /** Pairs of provider calls for related resources: `a < b` if call a ended before call b started. */
   order: string[];
-  /** The ids of the objects that exist after the step. */
+  /** The ids of the objects in the test cloud after the step. */
   objects: string[];
   /** The resources in the state, without values that differ between runs, and with secrets in plaintext. */
   state: Record<string, unknown>[];
 };
 
-/** A command, and the change of the program or of the cloud before it. */
+/**
+ * A command to run in both engines. Before the command, a step can change the program, or the objects in the test
+ * cloud.
+ */
 export type ScenarioStep = {
   what: string;
   plan?: ProgramPlan;
@@ -27,8 +30,8 @@ export type ScenarioStep = {
   refresh?: RefreshRunOptions;
   destroy?: DestroyOptions;
   /**
-   * An intended difference between the embedded engine and the CLI: the id of its documentation, and the expected
-   * outcome.
+   * An intended difference between the two engines: the id of the section that documents it, and a function that
+   * computes the embedded engine's expected outcome from the CLI's outcome.
    */
   differs?: { why: EngineDifferenceId; outcome: (cli: Outcome) => Outcome };
 };
@@ -60,7 +63,7 @@ export const family = (size: number, password: string): ProgramPlan => ({
   outputs: { serial: ["b", "serial"], password: ["c", "password"] },
 });
 
-/** A chain of things, each of which refers to the previous one. A replacement of `a` also replaces `b`. */
+/** A chain of resources, each of which uses an output of the previous one. A replacement of `a` also replaces `b`. */
 export const chain = (label: string, options: Thing["options"] = {}): ProgramPlan =>
   things(
     { name: "a", args: { label }, options },
@@ -69,7 +72,7 @@ export const chain = (label: string, options: Thing["options"] = {}): ProgramPla
     { name: "d", options: { dependsOn: ["b"] } },
   );
 
-/** Three things, each of which depends on the previous one. */
+/** Three resources, each of which depends on the previous one. */
 export const line = (last: Thing["args"], size = 1): ProgramPlan =>
   things(
     { name: "a", args: { size } },
@@ -77,7 +80,7 @@ export const line = (last: Thing["args"], size = 1): ProgramPlan =>
     { name: "c", from: { ref: ["b", "id"] }, args: { ...last } },
   );
 
-/** Two things that depend on `owner`. `owned` has the option `deletedWith`, and `beside` has only `dependsOn`. */
+/** Two resources that depend on `owner`: `owned` also has the option `deletedWith`, `beside` has only `dependsOn`. */
 export const owned = (label: string, options: Thing["options"] = {}): ProgramPlan =>
   things(
     { name: "owner", args: { label }, options },

@@ -111,7 +111,7 @@ export async function runAction(job: Job, artifacts: Artifacts): Promise<JobRun>
   return { code, log, steps: ran, summary: text };
 }
 
-/** Replaces the two GitHub actions that upload and download artifacts. */
+/** Simulates the two GitHub actions that upload and download artifacts. */
 function exchange(
   uses: string,
   given: Readonly<Record<string, string>>,

@@ -1,9 +1,9 @@
 import { data, Evaluator, Lexer, Parser } from "@actions/expressions";
 
-/** The contexts of expressions, such as `github`, `inputs` and `steps`, as plain values. */
+/** The contexts that an expression can read, such as `github`, `inputs` and `steps`, as plain values. */
 export type Contexts = Readonly<Record<string, unknown>>;
 
-/** The status of the previous steps or jobs. */
+/** Whether a previous step or job failed. The status functions, such as `failure()`, read it. */
 export interface Status {
   readonly failed: boolean;
 }

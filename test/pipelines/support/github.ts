@@ -43,12 +43,12 @@ function jsonSchema(schema: unknown): AnySchema {
   return nullable === true ? { anyOf: [inner, { type: "null" }] } : inner;
 }
 
-/** Returns the errors of a value that does not match a schema. */
+/** Returns the validation errors of a value; an empty list if the value matches the schema. */
 function faultsOf(validator: Ajv, schema: unknown, value: unknown): string[] {
   return validator.validate(jsonSchema(schema), value) ? [] : [validator.errorsText(validator.errors)];
 }
 
-/** A comment or an issue. */
+/** A pull request comment, an issue comment or an issue. */
 export interface Written {
   readonly id: number;
   /** The number of the issue, or of the comment's issue or pull request. */
@@ -73,34 +73,32 @@ const PERMISSIONS: Readonly<Record<string, string>> = {
 
 export const BOT = "github-actions[bot]";
 
-/** A replacement for GitHub's API. It checks requests and its own responses against GitHub's OpenAPI description. */
+/** A fake GitHub API. It validates requests, and its own responses, against GitHub's OpenAPI description. */
 export interface TestGithub extends Listening {
   readonly comments: Written[];
   readonly issues: Written[];
   readonly pulls: { number: number; head: string; merged?: string }[];
-  /** The lookup of a commit's pull request returns an empty list for this number of further requests. */
+  /** The number of further lookups of a commit's pull request for which the fake GitHub API returns an empty list. */
   emptyPullLookups: number;
   readonly runs: { id: number; head: string; conclusion: string }[];
-  /** The requests, as `METHOD /path` below the repository. */
+  /** The received requests, as `METHOD /path`. The paths are relative to the repository's API URL. */
   readonly requests: string[];
   /** Requests and responses that do not match GitHub's OpenAPI description. */
   readonly faults: string[];
   /** The permissions that the workflow grants to the running job. */
   permissions: Readonly<Record<string, string>>;
-  /**
-   * The HTTP method of requests that fail after they took effect: the replacement performs them and returns an error.
-   */
+  /** The HTTP method of requests for which the fake GitHub API performs the change but returns an error. */
   failing?: string | undefined;
   /** The error responses to the next requests, in order. */
   readonly refusals: { status: number; headers?: Record<string, string> }[];
 }
 
-/** The token that the replacement accepts. */
+/** The token that the fake GitHub API accepts. */
 export const GITHUB_TOKEN = "ghs_stand-in-0123456789";
 
 export const REPOSITORY = "team/access";
 
-/** Starts the replacement for GitHub's API. */
+/** Starts the fake GitHub API. */
 export async function startGithub(): Promise<TestGithub> {
   const state = {
     ...{
@@ -248,7 +246,7 @@ function requestFaults(operation: Operation, path: Json, query: URLSearchParams,
   ];
 }
 
-/** Adds the smallest valid values of all missing required members to a value. */
+/** Completes a response: adds the smallest valid value for each required property that the value lacks. */
 function filled(schema: Schema, value: unknown): unknown {
   const { anyOf, oneOf, allOf } = schema as Record<string, readonly Schema[] | undefined>;
   if (value === undefined && schema.nullable) return null;

@@ -116,8 +116,8 @@ export async function runGitlabJob(
 }
 
 /**
- * Creates a folder for the PATH. It contains a replacement for npm that only prints its arguments, so that jobs install
- * no packages.
+ * Creates a folder for the PATH. It contains a fake `npm` that only prints its arguments, so that jobs install no
+ * packages.
  */
 export function npmStub(root: string): string {
   const bin = join(root, "bin");
@@ -126,17 +126,19 @@ export function npmStub(root: string): string {
   return bin;
 }
 
-/** The token that the replacement accepts. */
+/** The token that the fake GitLab API accepts. */
 export const GITLAB_TOKEN = "glpat-stand-in-0123456789";
 
-/** A replacement for GitLab's API: the notes of one merge request, in pages. */
+/** A fake GitLab API with one merge request, whose notes it returns in pages. */
 export interface TestGitlab extends Listening {
   readonly notes: { id: number; author: string; body: string }[];
   /** The statuses of the error responses to the next requests, in order. */
   readonly refusals: number[];
 }
 
-/** Starts a replacement for the part of GitLab's notes API (docs.gitlab.com/api/notes) that the scripts use. */
+/**
+ * Starts a fake GitLab API. It implements the part of the notes API (docs.gitlab.com/api/notes) that the scripts use.
+ */
 export async function startGitlab(): Promise<TestGitlab> {
   const notes: TestGitlab["notes"] = [];
   const refusals: number[] = [];

@@ -50,7 +50,7 @@ export async function applyManually(root: string, fleet: Fleet): Promise<void> {
   });
 }
 
-/** The credential for each role, as environment variables of a pipeline job. */
+/** The environment variables with each role's credential, as a pipeline job gets them. */
 export type Credentials = Record<
   "observerUser" | "observerKey" | "operator" | "administrator",
   Readonly<Record<string, string>>

@@ -3,7 +3,7 @@ import engineRpc from "@pulumi/pulumi/proto/engine_grpc_pb.js";
 import type proto from "@pulumi/pulumi/proto/engine_pb.js";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
 
-/** A replacement for an engine. It implements the methods that plugins call. */
+/** A fake Pulumi engine. It implements the engine methods that plugins call. */
 export interface TestEngine {
   readonly address: string;
   /** Log messages that the plugins sent. */
@@ -11,7 +11,7 @@ export interface TestEngine {
   stop(): void;
 }
 
-/** Starts an engine that records messages of plugins. */
+/** Starts a fake engine that records the log messages of plugins. */
 export async function startEngine(): Promise<TestEngine> {
   const messages: proto.LogRequest.AsObject[] = [];
   const server = new grpc.Server();

@@ -19,15 +19,15 @@ export interface DoorOptions {
   readonly force?: readonly string[];
 }
 
-/** An object in a state, with its id and outputs. */
+/** An object as the state contains it: its id and the resource's outputs. */
 export interface Made {
   readonly id: string;
   readonly outputs: Values;
 }
 
 /**
- * The provider calls that an engine makes in one run, independent of the front end. Secret values are in plaintext, as
- * in a decrypted state.
+ * The provider calls of one engine run. All three front ends (dynamic providers, plugin, Terraform) implement them.
+ * Secrets are in plaintext, as in a decrypted state.
  */
 export interface FrontDoor {
   check(
@@ -54,7 +54,7 @@ export interface FrontDoor {
 /** The error of a step that fails but still changes the engine's state. */
 export class StateChangedError extends Error {
   override readonly name = "StateChangedError";
-  /** The object that the state contains after the failed step. Undefined if the state contains no object. */
+  /** The object in the state after the failed step. Undefined if the resource is no longer in the state. */
   readonly now: Made | undefined;
 
   constructor(message: string, now: Made | undefined) {

@@ -49,7 +49,7 @@ export class Harness {
     return this.#run(program, false);
   }
 
-  /** Reads all objects and returns the changes as `update key` and `delete key`. */
+  /** Updates the state from the live objects. Returns the changes as `update key` and `delete key`. */
   async refresh(): Promise<Steps> {
     const door = await this.#open();
     const steps = await Promise.all(
@@ -111,7 +111,8 @@ export class Harness {
         return inputs;
       };
       const inputs = await checked(old ? args : {});
-      // Terraform also calls the provider if the engine itself forces the replacement.
+      // Usually a forced replacement needs no diff. With Terraform it needs one, since Terraform calls the provider in
+      // this case too.
       const isForced = force.includes(name) && !isTerraform;
       const replaces = old && !isForced ? await door.diff(resource, old.id, old.outputs, inputs) : undefined;
       const isReplaced = isForced || (replaces?.length ?? 0) > 0;

@@ -3,7 +3,7 @@ import type { Client } from "../../../sdk/index.ts";
 type Values = Readonly<Record<string, unknown>>;
 type Change = (client: Client, outputs: Values) => Promise<unknown>;
 
-/** Changes and removes an object out of band, with requests to the service. */
+/** Functions that simulate a user: they change or remove a resource's object with API requests, outside the program. */
 interface OutOfBandChanges {
   /**
    * Functions that change an input out of band, by the input's name. An input without a function can only be changed by

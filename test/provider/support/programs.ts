@@ -5,13 +5,13 @@ import { isSparse } from "../../projects.ts";
 /** A placeholder for the second namespace of a test. */
 export const OTHER_TENANT = "11111111-2222-4333-8444-555555555555";
 
-/** The objects that generated programs refer to; the service of a test must contain them. */
+/** The tags, users and devices that generated programs refer to. The test service must contain all of them. */
 export const UNIVERSE = {
   tags: ["edge", "prod", "web1", "dbserver", "EU7", "lab"],
   users: ["ana", "bob"],
   /**
-   * Names or MAC addresses of devices, by the kind of resource that uses them. Each kind has its own devices, so that
-   * no two kinds declare the same device.
+   * The devices that generated programs use, by resource type. Each type has its own devices, so that no two resources
+   * of different types manage the same device.
    */
   devices: {
     DeviceTags: ["tags-01", "tags-02"],

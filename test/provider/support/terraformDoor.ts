@@ -83,7 +83,7 @@ interface Change {
 
 const ERROR = 1;
 
-/** The name of the state's member that marks an incomplete object. The next run replaces such an object. */
+/** The state field that marks an object as tainted, because its create failed. The next run replaces the object. */
 const TAINTED = "tainted";
 
 /** Encodes and decodes messages with Terraform's own description of the protocol. */
@@ -139,8 +139,9 @@ async function schemasOf(provider: Provider): Promise<ProviderSchemas> {
 }
 
 /**
- * Returns the attribute names that the schema must have. A Terraform state is in plaintext, so it must not contain a
- * secret. For a secret that the user chooses, the schema has a write-only attribute and an attribute for its version.
+ * Returns the attribute names that the resource's schema must have. Terraform states are in plaintext, so no attribute
+ * may store a secret: for a secret that the user chooses, the schema has a write-only attribute, and an attribute for
+ * the secret's version.
  */
 const attributeNames = ({ inputs, outputs }: ResourceDefinition): string[] => [
   "id",
@@ -283,7 +284,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
     const errors = errorsIn(kind, answer, config);
     if (errors.length > 0) {
       const failure = errors.join("; ");
-      // After a failed create, the object stays in the state and is marked as incomplete.
+      // After a failed create, the state contains the object as tainted.
       if (!prior && row) {
         throw new StateChangedError(failure, stateOf(kind, row, { [TAINTED]: true }, secrets));
       }
@@ -419,8 +420,8 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
 }
 
 /**
- * Converts a row to an object in a test's state. Adds the object's secrets, and the mark of an incomplete object if it
- * has one.
+ * Converts a row of attributes to the test harness's form of a state object. Adds the object's secrets, and keeps its
+ * taint.
  */
 function stateOf({ attributes }: Kind, row: Row, before: Values, secrets?: Row): Made {
   const { id, ...values } = valuesOf(attributes, row);
@@ -436,14 +437,14 @@ function stateOf({ attributes }: Kind, row: Row, before: Values, secrets?: Row):
 const inputNamed = ({ inputs }: ResourceDefinition, attribute: string): string =>
   Object.keys(inputs).find((name) => snake(name) === attribute) ?? attribute;
 
-/** Returns the changed inputs for which an update creates a new object. */
+/** Returns the changed inputs for which the provider creates a new object, although Terraform plans an update. */
 const replacedBy = ({ definition: { inputs } }: Kind, prior: Row, planned: Row): string[] =>
   Object.keys(inputs).filter((name) => {
     const attribute = snake(name);
     return inputs[name]?.replaces && !isDeepStrictEqual(planned[attribute], prior[attribute]);
   });
 
-/** Pairs of phrases: the phrase in errors for Terraform, and the phrase that other front ends use. */
+/** Phrases that differ in error messages: the Terraform provider's phrase, and that of the other front ends. */
 const PHRASES: readonly (readonly [terraform: string, other: string])[] = [
   ["run terraform plan again", "run with --refresh"],
   ["of this configuration", "of this program"],

@@ -7,7 +7,7 @@ import { decode, ExtData, ExtensionCodec, encode } from "@msgpack/msgpack";
 /** Represents an unknown value. */
 export const UNKNOWN = Symbol("unknown");
 
-/** The values of an object by attribute name in the schema. A missing value is null. */
+/** The attribute values of an object, by attribute name. A missing attribute is null. */
 export type Row = Readonly<Record<string, unknown>>;
 
 /** A value in the encoding of protocol messages. */
@@ -26,13 +26,13 @@ export interface SchemaAttribute {
   readonly writeOnly?: boolean;
 }
 
-/** The type of a value. */
+/** The type of an attribute value. */
 export type Shape =
   | { readonly kind: "string" | "number" | "bool" }
   | { readonly kind: "list" | "set" | "map"; readonly of: Shape }
   | { readonly kind: "object"; readonly members: readonly Attribute[] };
 
-/** A member of an object, as the tests use it. */
+/** An attribute of an object, with its decoded type. */
 export interface Attribute extends Pick<SchemaAttribute, "name" | "computed" | "writeOnly"> {
   readonly shape: Shape;
 }
@@ -139,9 +139,9 @@ const camel = (name: string): string =>
   name.replaceAll(/_([a-z])/g, (_all, letter: string) => letter.toUpperCase());
 
 /**
- * Converts a value of a program as Terraform does. For example, a boolean becomes a text where the schema requires
- * text.
- * @throws Error for a member that the schema does not have
+ * Converts an input value to the type in the schema, like Terraform. For example, converts a boolean to a string if the
+ * schema requires a string.
+ * @throws Error for an attribute that the schema does not have
  */
 export const given = (shape: Shape, value: unknown): unknown =>
   mapped(
@@ -156,11 +156,11 @@ export const given = (shape: Shape, value: unknown): unknown =>
     },
   );
 
-/** Converts an object in a test's state to a row. Omits members that the schema does not have. */
+/** Converts an object in the test harness's form to a row of attributes. Ignores fields that are not in the schema. */
 export const rowOf = (members: readonly Attribute[], values: Row): Record<string, unknown> =>
   Object.fromEntries(members.map(({ name, shape }) => [name, given(shape, values[camel(name)])]));
 
-/** Renames the fields of a row to the names that tests use, and omits null values. */
+/** Converts a row of attributes to the test harness's form: changes the names to camelCase and omits null values. */
 export function valuesOf(members: readonly Attribute[], row: Row): Record<string, unknown> {
   const values = members.map(({ name, shape }) => [camel(name), taken(shape, row[name])] as const);
   return Object.fromEntries(values.filter(([, value]) => value !== undefined));

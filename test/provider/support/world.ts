@@ -2,11 +2,11 @@ import { type Fleet, startFleet } from "../../support/fleet.ts";
 import { shared } from "../../support/shared.ts";
 import { OTHER_TENANT, UNIVERSE } from "./programs.ts";
 
-/** A service with all objects that generated programs refer to. */
+/** A test service that contains all tags, users and devices of UNIVERSE. */
 export interface World extends Fleet {
   /** The id of the namespace that the placeholder OTHER_TENANT represents. */
   readonly other: string;
-  /** Returns the inputs with the id of the other namespace in place of OTHER_TENANT. */
+  /** Replaces OTHER_TENANT in the inputs with the id of the second namespace. */
   here<T>(inputs: T): T;
   /** Enrolls all devices again that a test has renamed or removed. */
   restoreDevices(): Promise<void>;

@@ -115,7 +115,8 @@ export function step(op: StepOp, kind: string, name: string, { before, after, id
     fields: [],
     ...(id !== undefined && { id }),
     ...(was && { before: was }),
-    // An unchanged resource keeps the outputs in the state. For other resources, a preview has only the inputs.
+    // In a preview, only an unchanged or imported resource has outputs. For other resources, this function uses the
+    // inputs as outputs.
     ...(after && {
       after: {
         inputs: after,
@@ -135,8 +136,8 @@ export const byPlugin = (one: Step): Step => {
 const namespaceAfter = (steps: readonly Step[], now: Date) =>
   plannedEstate(estate, planOf(...steps), { creatorRole: "administrator", now });
 /**
- * Returns the planned policy for steps that an administrator runs. Checks that the plan of plugin resources has the
- * same result as the plan of dynamic resources.
+ * Returns the planned policy for these steps, run by an administrator. Checks that the same steps with plugin resources
+ * result in the same policy.
  */
 export function plan(...steps: Step[]) {
   const now = new Date();
@@ -154,7 +155,10 @@ export function plan(...steps: Step[]) {
 export const tagsOf = (planned: ReturnType<typeof plan>, name: string) =>
   planned.policy.devices.find((one) => one.name === name)?.tags;
 
-/** A PublicKey resource for the first key: the id, the state before the plan, and inputs that change the key. */
+/**
+ * Values of a PublicKey resource that manages the namespace's first key: its id, its state before the plan, and new
+ * inputs that change the key.
+ */
 export const keyId = `${TENANT}/${keyA.fingerprint}`;
 export const keyState = { before: { outputs: { fingerprint: keyA.fingerprint, name: "a" } }, id: keyId };
 export const keyInputs = { name: "a", data: lineA, username: "^ana$", filter: { hostname: ".*" } };

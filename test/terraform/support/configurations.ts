@@ -33,7 +33,10 @@ function literal(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, literal(member)]));
 }
 
-/** A resource's configuration with all inputs, and for each input a changed value. */
+/**
+ * Returns a resource configuration that sets all inputs, and for each input a configuration in which this input is
+ * changed.
+ */
 export function sampleConfiguration(definition: ResourceDefinition, world: World) {
   const { base, changes } = sampleOf(definition);
   // Returns a new secret for each object, since two objects must not have the same secret.
