@@ -189,7 +189,7 @@ describe.skipIf(!ready)("the README's commands, with packed packages", { tags: [
 
     expect(await types("gatehouse-server admin setup-link")).toContain(`${url}/`);
     const created = await types("gatehouse-server admin user create");
-    const [, username = ""] = /^User (\S+) created/m.exec(created) ?? [];
+    const [, username = ""] = /^Created the user (\S+) /m.exec(created) ?? [];
     const [, password = ""] = /^Password: (\S+)$/m.exec(created) ?? [];
     writeFileSync(join(folder, "secrets", username), `${password}\n`);
     await terminal.type(
