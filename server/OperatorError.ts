@@ -8,5 +8,19 @@ export class OperatorError extends Error {
   readonly exitCode: number = 1;
 }
 
-/** Returns the message of a caught error, for use in another message. */
-export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+/** Causes of failed connections and listeners, by the code of the system's error. */
+const SOCKET_CAUSES: Readonly<Record<string, string>> = {
+  EACCES: "permission denied",
+  EADDRINUSE: "the port is already in use",
+  EADDRNOTAVAIL: "this machine does not have the address",
+  ECONNREFUSED: "connection refused",
+  ENOTFOUND: "the host name does not resolve",
+};
+
+/** Returns the cause of a caught error, for use in another message. */
+export function reasonOf(error: unknown): string {
+  const { code = "" } = Object(error) as Partial<NodeJS.ErrnoException>;
+  const cause = SOCKET_CAUSES[code];
+  if (cause !== undefined && !Object.hasOwn(Object(error), "path")) return `${cause} (${code})`;
+  return error instanceof Error ? error.message || code : String(error);
+}

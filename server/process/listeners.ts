@@ -4,7 +4,7 @@ import { collectDefaultMetrics } from "prom-client";
 import { isLoopback } from "../addresses.ts";
 import type { Gateway } from "../gateway/Gateway.ts";
 import { readHostKey } from "../gateway/hostKey.ts";
-import { OperatorError } from "../OperatorError.ts";
+import { OperatorError, reasonOf } from "../OperatorError.ts";
 import type { Services } from "../services.ts";
 import type { InternalConfig, ServiceSettings } from "../settings/readConfig.ts";
 import { buildInternalApp } from "./internalApp.ts";
@@ -74,7 +74,7 @@ export async function listen(
     await app.listen({ host, port, listenTextResolver: (address) => `${what} open at ${address}` });
   } catch (error) {
     if (!(error instanceof Error) || !("syscall" in error)) throw error;
-    throw new OperatorError(`Cannot listen on ${host} port ${port} (${flags}): ${error.message}`, {
+    throw new OperatorError(`Cannot listen on ${host} port ${port} (${flags}): ${reasonOf(error)}`, {
       cause: error,
     });
   }

@@ -270,7 +270,7 @@ describe("a program for an existing namespace", { timeout: 300_000 }, () => {
     await start(sizes, SEED + round);
     const out = outFolder();
     const imported = await run(["import", "--out", out]);
-    expect([imported.code, imported.stdout]).toEqual([0, expect.stringContaining("its preview is empty")]);
+    expect([imported.code, imported.stdout]).toEqual([0, expect.stringContaining("Its preview is empty")]);
   });
 
   it("is imported with at most 80 requests", { tags: ["long"] }, async () => {
@@ -278,7 +278,7 @@ describe("a program for an existing namespace", { timeout: 300_000 }, () => {
     const out = outFolder();
     const requests = await requestsDuring(fleet.service, async () => {
       const imported = await run(["import", "--out", out]);
-      expect([imported.code, imported.stdout]).toEqual([0, expect.stringContaining("its preview is empty")]);
+      expect([imported.code, imported.stdout]).toEqual([0, expect.stringContaining("Its preview is empty")]);
     });
     expect(requests.filter(isWrite)).toEqual([]);
     // The import reads the namespace twice: to write the program, and to compare the program with the live objects.

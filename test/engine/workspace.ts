@@ -33,7 +33,7 @@ export type Thing = {
   options?: Record<string, unknown>;
 };
 
-/** What the fixture program does: the resources that it declares, its outputs, and errors to provoke. */
+/** The behavior of the fixture program: the resources that it declares, its outputs, and errors to provoke. */
 export type ProgramPlan = {
   /**
    * The component resources, which the program creates before the things. A thing's `group` is the name of its parent

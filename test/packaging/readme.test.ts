@@ -255,7 +255,7 @@ describe.skipIf(!ready)("the README's commands, with packed packages", { tags: [
   });
 
   it("import an existing namespace", { timeout: 5 * MINUTE }, async () => {
-    expect(await types("gatehouse import")).toContain("its preview is empty");
+    expect(await types("gatehouse import")).toContain("Its preview is empty");
   });
 
   it("list the access to devices", { timeout: 2 * MINUTE }, async () => {

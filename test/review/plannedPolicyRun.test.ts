@@ -205,7 +205,7 @@ describe.each(engines)("a plan with the $label", ({ engine, available }) => {
     const plan = await stack.preview({ values: true });
     const planned = plannedEstate(today, plan);
     expect(planned.notEvaluated).toEqual([]);
-    expect(planned.unknown).toEqual([expect.stringContaining("whether the service knows ana@example.com")]);
+    expect(planned.unknown).toEqual([expect.stringContaining("have an account: ana@example.com")]);
     expect(planned.duplicates).toEqual([]);
     expect(planned.notes).toEqual([
       'Namespace "trials" creates a namespace, which has no objects yet',

@@ -12,7 +12,7 @@ type Values = Record<string, unknown>;
 /** Inputs that only control later runs. Objects on the service do not contain them. */
 const OF_RUNS = ["forceDestroy", "rotateBefore", "overlap", "keepers", "onDestroy"];
 
-/** How a configuration spells values that have several equivalent spellings, such as MAC addresses. */
+/** The spelling in a configuration of values that have several equivalent spellings, such as MAC addresses. */
 type Spelling = "as it is" | "one way" | "another way";
 
 const pick = (values: Values, names: readonly string[]): Values =>

@@ -1,4 +1,5 @@
 import { PrismaPg } from "@prisma/adapter-pg";
+import { reasonOf } from "../../OperatorError.ts";
 import type { Database } from "../Database.ts";
 import { DatabaseError } from "../DatabaseError.ts";
 import { PrismaClient } from "../generated/postgresql/client.ts";
@@ -128,7 +129,5 @@ export function shownUrl(url: string): string {
 /** Returns the error for a PostgreSQL database that cannot be used, with a message for the operator. */
 export function unusable(url: string, error: unknown): DatabaseError {
   if (error instanceof DatabaseError) return error;
-  const text =
-    error instanceof Error ? error.message || ("code" in error ? String(error.code) : "") : String(error);
-  return new DatabaseError(`Cannot use the database ${shownUrl(url)}: ${text}`, { cause: error });
+  return new DatabaseError(`Cannot use the database ${shownUrl(url)}: ${reasonOf(error)}`, { cause: error });
 }

@@ -3,7 +3,7 @@ import { createServer, type Server as NetServer, type Socket } from "node:net";
 import type { Algorithms, Connection, Server } from "ssh2";
 import { addressMatcher, networkOf, normalAddress } from "../../addresses.ts";
 import { Exhausted, MemoryCounts } from "../../http/limits/memoryCounts.ts";
-import { OperatorError } from "../../OperatorError.ts";
+import { OperatorError, reasonOf } from "../../OperatorError.ts";
 import { hasBegunExchange, socketOf } from "./bounds.ts";
 import { ClientConnection } from "./ClientConnection.ts";
 import { readProxied } from "./proxyProtocol.ts";
@@ -85,8 +85,9 @@ export class SshEntry {
     try {
       await once(this.#listener, "listening");
     } catch (error) {
-      const reason = (error as Error).message;
-      throw new OperatorError(`Cannot listen on ${host} port ${port} (--ssh-host, --ssh-port): ${reason}`);
+      throw new OperatorError(
+        `Cannot listen on ${host} port ${port} (--ssh-host, --ssh-port): ${reasonOf(error)}`,
+      );
     }
     const address = this.#listener.address();
     return typeof address === "object" && address !== null ? address.port : port;
