@@ -49,7 +49,7 @@ export type SessionEntry =
 
 type EventEntry = Extract<SessionEntry, { kind: "event" }>;
 
-/** The numbers of entries that an addition did not store. */
+/** The entries that an addition did not store. */
 interface Outcome {
   /** Number of events that were discarded because the session has {@link BOUNDED_EVENTS_MAX} bounded events. */
   readonly droppedEvents: number;
