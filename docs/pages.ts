@@ -108,8 +108,8 @@ A set has no order. The examples are the files of \`examples/resources\`, a prog
 - An adoption takes one read.
 - A Tag takes a request only when it is renamed.
 
-Device selectors and refreshes read lists if that takes fewer requests than single reads: 1,000 keys take 10 requests,
-and 5 devices of 100,000 take 5.
+Device selectors and refreshes list objects if this takes fewer requests than reading each object. For example, 1,000 keys
+take 10 list requests. 5 devices in a namespace of 100,000 devices take 5 single reads.
 
 **Safe to repeat.** Each creation has an \`Idempotency-Key\`, which is derived from the project, the stack, the type, the
 name and the fields that identify the object. If the response was lost, the next \`up\` finds the created object. If the

@@ -281,7 +281,8 @@ function isState({ outputs }: ResourceDefinition, given: Values): boolean {
  * Runs a step that reads or deletes an object. Returns undefined if the object or its namespace was deleted out of
  * band.
  * @param exists called after a 404 without a message, which a proxy may have sent; returns true if the object exists
- * @throws Error if the credential's user is not a member of the namespace, so that the object may still exist
+ * @throws Error if the credential's user is not a member of the namespace. A 404 then does not prove that the object was
+ * deleted
  */
 async function undefinedIfDeleted<T>(
   connection: Connection,

@@ -36,8 +36,9 @@ function eachPair({ pairs }: View, visit: (key: number, device: number, bits: nu
 }
 
 /**
- * Counts the keys or devices of the other list by kind of change. A key or device of the other list counts if it has
- * this change with at least one of `members`, the keys or devices of one line.
+ * Counts the items of the other list by kind of change. An item counts for a kind if its access to at least one member
+ * changed in that way.
+ * @param members the keys or devices of one line
  */
 function countsOf(view: View, side: Side, members: readonly number[]): Counts {
   const width = data.devices.length;
