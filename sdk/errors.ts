@@ -166,7 +166,7 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
     const facts = {
       code,
       field,
-      detail: serverMessage && !isSameStart(detail, serverMessage) ? `${detail}: ${serverMessage}` : detail,
+      detail: serverMessage && !repeatsCause(detail, serverMessage) ? `${detail}: ${serverMessage}` : detail,
       remedy,
       requestId,
     };
@@ -187,9 +187,9 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
   }
 }
 
-/** Returns true if `detail` already begins with the server's message, so that the error need not repeat the message. */
-const isSameStart = (detail: string, serverMessage: string) =>
-  detail.toLowerCase().startsWith(serverMessage.toLowerCase().replace(/\.$/, ""));
+/** True if the server's message only repeats the cause, which ends with the status in brackets. */
+const repeatsCause = (detail: string, serverMessage: string) =>
+  detail.replace(/ \(\d+\)$/, "").toLowerCase() === serverMessage.toLowerCase().replace(/\.$/, "");
 
 /** Returns the text of an error, with a warning if the request may have taken effect. */
 function requestText(facts: ErrorFacts, outcome: Outcome): string {

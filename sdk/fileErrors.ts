@@ -38,7 +38,7 @@ const MISSING = {
 export function fileFailure(action: "read" | "write", file: string, error: unknown): FileFailure {
   const { code = "", message } = error as Partial<NodeJS.ErrnoException>;
   const [cause, remedy] = code === "ENOENT" ? MISSING[action] : (FAILURES[code] ?? []);
-  const detail = `Cannot ${action} ${file}: ${cause ?? (code || message || String(error))}.`;
+  const detail = `Cannot ${action} ${file}: ${cause ?? (message || code || String(error))}.`;
   return remedy === undefined ? { detail } : { detail, remedy };
 }
 

@@ -26,20 +26,25 @@ function spansOf(text: string, part: string): Span[] {
 export function maskSecrets(text: string, secrets: readonly string[], own: readonly string[] = []): string {
   const found = secrets.filter((secret) => secret !== "").flatMap((secret) => spansOf(text, secret));
   if (found.length === 0) return text;
-  const sentences = [...REQUEST_SENTENCES, ...own].flatMap((sentence) =>
-    sentence === "" ? [] : spansOf(text, sentence),
-  );
-  // A secret inside a longer sentence of this project is not masked. A secret that is equal to a whole sentence is
-  // masked, because the text may be the secret instead of the sentence.
-  const isOwn = ({ start, end }: Span) =>
-    sentences.some(
-      (sentence) =>
-        sentence.start <= start && end <= sentence.end && sentence.end - sentence.start > end - start,
-    );
-  const hidden = found.filter((span) => !isOwn(span)).sort((a, b) => a.start - b.start);
+  // A secret that is equal to a whole sentence is masked, because the text may be the secret instead of the sentence.
+  const sentences = [...REQUEST_SENTENCES, ...own]
+    .filter((sentence) => sentence !== "" && !secrets.includes(sentence))
+    .flatMap((sentence) => spansOf(text, sentence))
+    .sort((a, b) => a.start - b.start);
   let shown = "";
   let end = 0;
-  for (const span of hidden) {
+  let next = 0;
+  /** The largest end of the sentences that start before or at the current secret. */
+  let ownEnd = 0;
+  for (const span of found.sort((a, b) => a.start - b.start)) {
+    for (
+      let sentence = sentences[next];
+      sentence && sentence.start <= span.start;
+      sentence = sentences[++next]
+    ) {
+      ownEnd = Math.max(ownEnd, sentence.end);
+    }
+    if (span.end <= ownEnd) continue;
     // Overlapping secrets get one mask, so that no part of a secret remains.
     if (span.start >= end) shown += text.slice(end, span.start) + MASK;
     end = Math.max(end, span.end);

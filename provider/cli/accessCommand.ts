@@ -77,7 +77,12 @@ async function access(io: Io, { json, csv, ...flags }: Flags): Promise<Outcome> 
       inquiry,
     );
   };
-  const { refused, notEvaluated, remarks, output } = await withConnection(io, configuration, answer);
+  const { refused, notEvaluated, remarks, output } = await withConnection(
+    io,
+    configuration,
+    answer,
+    terraform && "terraform",
+  );
   for (const remark of remarks) io.stderr.write(`${remark}\n`);
   return { parts: output, exitCode: refused || (notEvaluated && !flags.allowIncomplete) ? BLOCKED : 0 };
 }

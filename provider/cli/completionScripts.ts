@@ -92,8 +92,8 @@ function bashScript(name: string, commands: readonly Completed[]): string {
   return `_${name}() {
   local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD-1]}
   local command='' choices='' kind='' stacks='' word index
-  # Stacks that have a file with settings in the working folder.
-  stacks=$(ls | sed -n 's/^Pulumi\\.\\(.*\\)\\.yaml$/\\1/p')
+  # Stacks with a settings file in the working folder. compgen expands its words, so other file names are ignored.
+  stacks=$(ls | sed -n 's/^Pulumi\\.\\([A-Za-z0-9_.-]*\\)\\.yaml$/\\1/p')
   # Bash splits --flag=value at the equals sign.
   if [[ $current == '=' ]]; then current=''
   elif [[ $previous == '=' ]]; then previous=\${COMP_WORDS[COMP_CWORD-2]}

@@ -53,7 +53,12 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<Outcome> 
       io.stderr.write(`Namespace: ${service.text}\n`);
       // If the credential may not read the namespace, the lists below report this. If the namespace does not exist, the
       // lists are empty, which would count as 100 % coverage. So a missing namespace is an error.
-      if ((await connection.namespaces.find(tenant).catch(() => null)) === undefined) {
+      const { PermissionError } = await import("@gatehouse-access/sdk");
+      const namespace = await connection.namespaces.find(tenant).catch((error: unknown) => {
+        if (error instanceof PermissionError) return null;
+        throw error;
+      });
+      if (namespace === undefined) {
         throw new EngineError(
           "usage",
           `The namespace ${tenant} does not exist on ${connection.client.url}. Set GATEHOUSE_TENANT to the id of an existing namespace.`,

@@ -42,7 +42,7 @@ interface Flags extends TargetFlags, RunFlags, WithStackFlags, TerraformFlags {
   readonly junit?: string;
   readonly html?: string;
   readonly notify?: (typeof NOTICE_FORMS)[number];
-  readonly notified?: string;
+  readonly notifyState?: string;
 }
 
 export function addDriftCommand(program: Command, action: ActionOf): void {
@@ -137,7 +137,7 @@ async function drift(io: Io, folder: string, flags: Flags): Promise<Outcome> {
         ...(await managedOrExcepted(io, folder, flags, plan.stack, connection)),
       });
     const found = await withConnection(io, settings, find, "terraform");
-    const policyTests = () => runPolicyTests(io, folder, flags, settings);
+    const policyTests = () => runPolicyTests(io, folder, flags, settings, undefined, "terraform");
     return outcomeOf({ found }, (await hasPolicyTests(folder, flags)) ? policyTests : undefined);
   }
   return withStack(io, folder, { ...flags, isWriting: flags.repair }, async (running) => {
@@ -200,7 +200,7 @@ async function managedOrExcepted(
 async function notifierOf(
   { env, stderr }: Io,
   folder: string,
-  { notify: form, notified }: Flags,
+  { notify: form, notifyState }: Flags,
 ): Promise<((run: NotedRun) => Promise<void>) | undefined> {
   if (form === undefined) return undefined;
   const { proxiesOf, sendToWebhook, webhookAddress } = await import("../drift/webhook.ts");
@@ -210,7 +210,7 @@ async function notifierOf(
   const proxies = proxiesOf(env);
   return async (run) => {
     const { stack } = run.found.report;
-    const kept = new KeptFile<NoticeKept>(notified ?? keptPath(folder, "notified", stack));
+    const kept = new KeptFile<NoticeKept>(notifyState ?? keptPath(folder, "notified", stack));
     const lastSent = (await kept.read())?.fingerprint;
     const message = form === "slack" ? slackMessage(run, lastSent) : driftNotice(run, lastSent);
     if (message) {

@@ -10,6 +10,7 @@ import type {
   PolicyTestResult,
 } from "../policyTests/results.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
+import type { FrontEnd } from "../service/connection.ts";
 import { counted, firstOf, loginWord, printable, printableLines, ruleText } from "../words.ts";
 import {
   addConfigurationFlags,
@@ -54,7 +55,7 @@ async function test(io: Io, folder: string, flags: Flags): Promise<Outcome> {
     );
   }
   const { terraform, configuration } = await planOrConfiguration(io, folder, flags);
-  return runPolicyTests(io, folder, flags, configuration, terraform);
+  return runPolicyTests(io, folder, flags, configuration, terraform, terraform && "terraform");
 }
 
 export const TESTING = "Runs the policy tests (*.policy.ts) of the project on the";
@@ -72,7 +73,9 @@ export async function hasPolicyTests(
   { tests = true, offline = false }: { readonly tests?: boolean; readonly offline?: boolean } = {},
 ): Promise<boolean> {
   if (!tests || offline) return false;
-  const files = await policyTestFiles(folder).catch(fileError("project", "read", folder));
+  const files = await policyTestFiles(folder).catch((error: NodeJS.ErrnoException) =>
+    fileError("project", "read", error.path ?? folder)(error),
+  );
   return files.length > 0;
 }
 
@@ -80,6 +83,7 @@ export async function hasPolicyTests(
  * Runs the policy tests of a project.
  * @param planned the plan whose resulting namespace is tested, and the parts of the plan that could not be checked.
  * Without a plan, the live namespace is tested.
+ * @param frontEnd the front end whose settings the remedies of errors mention
  * @throws ConfigurationError, RequestError and other errors of the connection
  */
 export async function runPolicyTests(
@@ -88,12 +92,19 @@ export async function runPolicyTests(
   { allowIncomplete = false }: { readonly allowIncomplete?: boolean },
   configuration: ReadonlyMap<string, string>,
   planned?: { readonly plan: Plan; readonly notEvaluated?: readonly string[] },
+  frontEnd?: FrontEnd,
 ): Promise<Outcome<TestedNamespace>> {
   // Imported here because programs without policy tests do not need this module, and the import would slow down their
   // commands.
   const { testLive, testPlan } = await import("../review/testedNamespace.ts");
-  const result = await withConnection(io, configuration, (connection) =>
-    planned ? testPlan(connection, folder, planned.plan, planned.notEvaluated) : testLive(connection, folder),
+  const result = await withConnection(
+    io,
+    configuration,
+    (connection) =>
+      planned
+        ? testPlan(connection, folder, planned.plan, planned.notEvaluated)
+        : testLive(connection, folder),
+    frontEnd,
   );
   const { ok, notEvaluated, unknown } = result;
   const c = colors(io.stdout, io.env);

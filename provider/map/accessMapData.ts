@@ -47,7 +47,7 @@ function checkComparable(before: Access, after: Access): void {
   if (JSON.stringify(before.uids) !== JSON.stringify(after.uids))
     throw new RangeError("before and after must have the same list of uids");
   if (JSON.stringify(before.evaluated) !== JSON.stringify(after.evaluated))
-    throw new RangeError("before and after must have the same evaluated");
+    throw new RangeError("before and after must have the same evaluated logins and addresses");
 }
 
 function both<T, Id extends keyof T>(before: readonly T[], after: readonly T[], id: Id) {

@@ -253,8 +253,7 @@ function withDescriptions(
     const field = fields[name];
     const items = member.items ?? {};
     const text =
-      (field?.description && readOnlyText(field.description)) ??
-      member.description ??
+      ((field?.description && readOnlyText(field.description)) || member.description) ??
       typeOf(member)?.description ??
       items.description ??
       typeOf(items)?.description;

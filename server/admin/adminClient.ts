@@ -66,6 +66,8 @@ export function callAdmin<T>(
 export function fetchDatabase(folder: string, file: string): Promise<number> {
   return sendRequest(folder, { method: "GET", path: "/database" }, async ({ body, headers }) => {
     await streamDurably(file, body).catch((error: NodeJS.ErrnoException) => {
+      // The connection to the service failed, not the access to the file.
+      if (error.syscall === undefined) throw error;
       const size = outOfSpace.has(error.code ?? "") ? ` (${headers["content-length"]} bytes)` : "";
       throw new OperatorError(fileFailureText("write", `${file}${size}`, error), { cause: error });
     });

@@ -14,7 +14,13 @@ const isInstalled = (shell: string) => run(shell, ["--version"]).status === 0;
 async function project(shell: string): Promise<string> {
   const folder = testFolder();
   mkdirSync(join(folder, "policy"));
-  for (const name of ["plan.json", "Pulumi.yaml", "Pulumi.prod.yaml", "Pulumi.test.yaml"])
+  for (const name of [
+    "plan.json",
+    "Pulumi.yaml",
+    "Pulumi.prod.yaml",
+    "Pulumi.test.yaml",
+    "Pulumi.$(touch pwned).yaml",
+  ])
     writeFileSync(join(folder, name), "");
   const { code, stdout } = await gatehouse(["completion", shell]);
   expect(code).toBe(0);

@@ -40,9 +40,9 @@ test("reports the cause of a file error first, then the remedy", () => {
   ).toBe(`Cannot read ${folder}: it is a folder, not a file. Give the path of a file.`);
 });
 
-test("reports an unknown error code, or else the text of the error", () => {
+test("reports the text of an error with an unknown code, or else the code", () => {
   expect(fileFailureText("read", "x", Object.assign(new Error("EIO: i/o error"), { code: "EIO" }))).toBe(
-    "Cannot read x: EIO.",
+    "Cannot read x: EIO: i/o error.",
   );
   expect(fileFailureText("read", "x", new Error("it ended"))).toBe("Cannot read x: it ended.");
 });

@@ -214,7 +214,7 @@ describe("a rejected restore changes nothing", () => {
     const other = await callServerCommand(["restore", backup(), "--data-dir", dataDir], {
       env: { GATEHOUSE_SECRET: secret },
     });
-    expect(other.stderr).toContain("was written with another instance secret");
+    expect(other.stderr).toContain("was written with a different instance secret");
     expect(other.stderr).not.toContain(secret);
     expect([without.code, other.code, readdirSync(dataDir)]).toEqual([1, 1, []]);
   });
