@@ -48,7 +48,7 @@ test.each<[string, Step, Step, string]>([
     step("update", login("^.*$")),
     "the plan has same, but the run requires update",
   ],
-  ["a replacement", step("update", login(UNKNOWN)), step("replace", login("a")), "the run needs replace"],
+  ["a replacement", step("update", login(UNKNOWN)), step("replace", login("a")), "the run requires replace"],
   [
     "another value next to an unknown value",
     step("update", filter(UNKNOWN), login("^root$")),

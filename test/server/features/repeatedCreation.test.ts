@@ -25,7 +25,7 @@ describe("an API key", () => {
     for (const again of [await create(), await create({ name: "other" })]) {
       expect([again.status, again.body.message]).toEqual([
         409,
-        "Idempotency-Key: created the API key ci-key with another secret",
+        "Idempotency-Key: was already used to create the API key ci-key with another secret",
       ]);
     }
     expect([await works(first.id), await names()]).toEqual([true, ["ci-key"]]);
@@ -62,7 +62,7 @@ describe("a membership", () => {
     expect((await invite(bob.email.toUpperCase())).status).toBe(200);
     const { status, body } = await invite(eve.email);
     expect(status).toBe(409);
-    expect(body.message).toBe(`Idempotency-Key: created the membership of the user ${bob.id}`);
+    expect(body.message).toBe(`Idempotency-Key: was already used to create the membership of the user ${bob.id}`);
     expect(await app.services.db.member.count({ where: { userId: eve.id } })).toBe(0);
   });
 
@@ -104,7 +104,7 @@ describe("a tag of a device", () => {
   test("is refused if the key created another tag, on this device and others", async () => {
     for (const answer of [await add(first, "core"), await add(second, "edge")]) {
       expect(answer.status).toBe(409);
-      expect(answer.body.message).toBe(`Idempotency-Key: created the tag edge of the device ${first}`);
+      expect(answer.body.message).toBe(`Idempotency-Key: was already used to create the tag edge of the device ${first}`);
     }
     expect(await app.services.db.deviceTag.count()).toBe(1);
   });
@@ -122,7 +122,7 @@ describe("a tag of a device", () => {
     const { status, body } = await add(first, "edge");
     expect([status, body.message]).toEqual([
       409,
-      `Idempotency-Key: created the tag rim of the device ${first}`,
+      `Idempotency-Key: was already used to create the tag rim of the device ${first}`,
     ]);
     expect((await add(first, "rim")).status).toBe(200);
   });
@@ -154,12 +154,12 @@ describe("a namespace", () => {
     const third = await create("third");
     expect([third.status, third.body.message]).toEqual([
       409,
-      "Idempotency-Key: created the namespace second",
+      "Idempotency-Key: was already used to create the namespace second",
     ]);
     const params = { tenant: tenant_id };
     const { token } = (await ana.call("getNamespaceToken", { params })).body;
     await app.call("editNamespace", { token, params, body: { name: "renamed" } });
-    expect((await create("second")).body.message).toBe("Idempotency-Key: created the namespace renamed");
+    expect((await create("second")).body.message).toBe("Idempotency-Key: was already used to create the namespace renamed");
     expect((await create("renamed")).body.tenant_id).toBe(tenant_id);
   });
 
@@ -175,7 +175,7 @@ test("refuses a public key if the Idempotency-Key created another public key, an
   };
   const { fingerprint } = (await create(ED25519)).body;
   const { status, body } = await create(sshKeyLine());
-  expect([status, body.message]).toEqual([409, `Idempotency-Key: created the public key ${fingerprint}`]);
+  expect([status, body.message]).toEqual([409, `Idempotency-Key: was already used to create the public key ${fingerprint}`]);
   expect(await app.services.db.publicKey.findMany()).toMatchObject([{ fingerprint }]);
 });
 
