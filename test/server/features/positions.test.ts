@@ -51,7 +51,7 @@ test("reads the file again on request, and keeps the old positions if the new fi
   positions.reload();
   expect(positions.of("8.8.8.8")).toEqual(OSLO);
   writeFileSync(file, "nonsense");
-  expect(() => positions.reload()).toThrow(/GEOIP_FILE\) is not a database in the MaxMind format\. Set it/);
+  expect(() => positions.reload()).toThrow(/GEOIP_FILE\) is not a database in the MaxMind format\. Use an/);
   expect(positions.of("8.8.8.8")).toEqual(OSLO);
 });
 
