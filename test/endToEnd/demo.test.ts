@@ -71,7 +71,7 @@ it(
     // The demo tries to log in to three devices. After each attempt it prints the policy's decision, which must match
     // the outcome of the attempt.
     if (!withoutSsh) {
-      const logins = output.split("\n").filter((line) => /^(logged in|support@|ALLOWED|REFUSED)/.test(line));
+      const logins = output.split("\n").filter((line) => /^(logged in|support@|ALLOWED|DENIED)/.test(line));
       expect(logins).toEqual([
         "logged in on edge-01",
         expect.stringMatching(/^ALLOWED: key Contractor.* as support from 127\.0\.0\.1 on edge-01$/),
