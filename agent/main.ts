@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { createClient } from "@gatehouse-access/sdk";
 import { devices, tenantId } from "@gatehouse-access/sdk/contract";
-import { helpEnd, usageText } from "@gatehouse-access/sdk/errors";
+import { helpEnd, reportUsage } from "@gatehouse-access/sdk/errors";
 import { Command, CommanderError, Option } from "commander";
 import { z } from "zod";
 import { Agent } from "./Agent.ts";
@@ -178,19 +178,11 @@ function runCommand(): Command {
 const addHelpEnd = (command: Command, notes: string | undefined, examples: readonly string[]): Command =>
   command.addHelpText("after", helpEnd({ notes, examples, page: PAGE }));
 
-/** Configures a command and its subcommands to throw a UsageError for a wrong command line. */
-function reportUsage(command: Command, path: string): void {
-  const { commands, options } = command;
-  const names = [...commands.map((child) => child.name()), ...options.flatMap(({ long }) => long ?? [])];
-  command.exitOverride((problem) => {
-    if (problem.exitCode === 0 || problem.code === "commander.help") throw problem;
-    throw new UsageError(usageText(problem, { path, names, otherNames: OTHER_NAMES }));
-  });
-  command.helpOption("-h, --help", "Print help");
-  if (commands.length > 0) command.helpCommand("help [command]", "Print the help of a command.");
-  // Commander prints no error, because `main` prints it.
-  command.configureOutput({ outputError: () => {} });
-  for (const child of commands) reportUsage(child, `${path} ${child.name()}`);
+/** Configures the help of a command and its subcommands. Commander prints no error, because `main` prints it. */
+function configure(command: Command): void {
+  command.helpOption("-h, --help", "Print help").configureOutput({ outputError: () => {} });
+  if (command.commands.length > 0) command.helpCommand("help [command]", "Print the help of a command.");
+  for (const child of command.commands) configure(child);
 }
 
 /**
@@ -209,7 +201,8 @@ export async function main(args: readonly string[]): Promise<number> {
     .action(async () => console.log(await hashPassword((await text(process.stdin)).replace(/\r?\n$/, ""))));
   addHelpEnd(hash, undefined, ["gatehouse-agent hash-password < password.txt"]);
   addHelpEnd(program, NOTES, ["gatehouse-agent run --url https://gate.example.org --tenant <id>"]);
-  reportUsage(program, program.name());
+  configure(program);
+  reportUsage(program, OTHER_NAMES, (message) => new UsageError(message));
   // Without these handlers, a failed write of Commander would end the process with a stack trace.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
   try {

@@ -1,10 +1,13 @@
-import { type AccessKey, type AccessRule, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
+import type { AccessKey, AccessRule, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
 
 /** The text that represents all logins that no pattern contains literally. */
 export const OTHER_LOGINS = "<any other login>";
 
+/** The value of `ANY_LOGIN`. Most commands need only this module, so it does not load the evaluation of policies. */
+const OTHER_LOGIN: typeof ANY_LOGIN = "otheruser";
+
 /** Returns the display text of a login name. */
-export const loginWord = (login: string): string => (login === ANY_LOGIN ? OTHER_LOGINS : login);
+export const loginWord = (login: string): string => (login === OTHER_LOGIN ? OTHER_LOGINS : login);
 
 /** The maximum number of names or addresses that {@link listText} shows. */
 const LIST_MAX = 4;

@@ -187,14 +187,6 @@ const taggedLong = () =>
     .map((file) => join("test", file))
     .filter((file) => readFileSync(join(root, file), "utf8").includes('tags: ["long"]'));
 
-/** The documents of the project, without dependencies and recordings. */
-const markdownFiles = () =>
-  ["", "agent", "bench", "docs", "examples", "provider", "sdk", "server"].flatMap((folder) =>
-    readdirSync(join(root, folder), { recursive: folder !== "" })
-      .filter((file) => file.endsWith(".md") && !file.includes("node_modules"))
-      .map((file) => join(folder, file)),
-  );
-
 const commands = {
   setup: () => {},
   build: () => {},
@@ -222,7 +214,7 @@ const commands = {
     await step("Checking the links of documents", node(), [
       "node_modules/remark-cli/cli.js",
       ...["--frail", "--no-stdout", "--quiet", "--use=remark-validate-links=repository:false"],
-      ...markdownFiles(),
+      ".",
     ]);
     await script("node_modules/vitest/vitest.mjs", [
       ...[

@@ -1,11 +1,11 @@
 /** A usage error of a command line, with the code and the message from the library `commander`. */
-export interface CommandLineProblem {
+interface CommandLineProblem {
   readonly code: string;
   readonly message: string;
 }
 
 /** The command that reports a usage error. */
-export interface ReportingCommand {
+interface ReportingCommand {
   /** The names of the command and its parents, such as `gatehouse pulumi install`. */
   readonly path: string;
   /** The names of the command's subcommands and flags. */
@@ -24,7 +24,7 @@ const flagIn = (term: string): string => /--[\w-]+/.exec(term)?.[0] ?? term;
  * @example usageText({ code: "commander.unknownCommand", message: "error: unknown command 'plan'" }, …)
  * // Unknown command plan. Did you mean preview?
  */
-export function usageText({ code, message }: CommandLineProblem, command: ReportingCommand): string {
+function usageText({ code, message }: CommandLineProblem, command: ReportingCommand): string {
   const [problem = "", suggestion = ""] = message.replace(/^error: /, "").split("\n");
   const [first = "", second = ""] = Array.from(problem.matchAll(/'([^']*)'/g), ([, term = ""]) => term);
   const similar = /Did you mean (?:one of )?(.+)\?/.exec(suggestion)?.[1];
@@ -75,6 +75,37 @@ function invalidText(problem: string): string {
   if (flagValue !== undefined) return `${flagIn(flag)} cannot be ${JSON.stringify(flagValue)}.${remedy}`;
   if (argument !== "") return `<${argument}> cannot be ${JSON.stringify(value)}.${remedy}`;
   return problem;
+}
+
+/** The members of a `commander` command that {@link reportUsage} uses. */
+interface UsageCommand {
+  readonly commands: readonly UsageCommand[];
+  readonly options: readonly { readonly long?: string | undefined }[];
+  name(): string;
+  exitOverride(
+    callback: (problem: CommandLineProblem & Error & { readonly exitCode: number }) => void,
+  ): unknown;
+}
+
+/**
+ * Configures a command and its subcommands to throw an error for a wrong command line. After a help text or the version,
+ * the command still throws the error of `commander`.
+ * @param otherNames see {@link ReportingCommand}
+ * @param errorOf creates the error from its message
+ */
+export function reportUsage(
+  command: UsageCommand,
+  otherNames: ReportingCommand["otherNames"],
+  errorOf: (message: string) => Error,
+  path = command.name(),
+): void {
+  const { commands, options } = command;
+  const names = [...commands.map((child) => child.name()), ...options.flatMap(({ long }) => long ?? [])];
+  command.exitOverride((problem) => {
+    if (problem.exitCode === 0 || problem.code === "commander.help") throw problem;
+    throw errorOf(usageText(problem, { path, names, otherNames }));
+  });
+  for (const child of commands) reportUsage(child, otherNames, errorOf, `${path} ${child.name()}`);
 }
 
 /** The last part of a command's help: notes, examples, and the page with more information. */

@@ -1,12 +1,6 @@
 import type { SdkErrorCode } from "./errorCodes.ts";
 
-export {
-  type CommandLineProblem,
-  type HelpEnd,
-  helpEnd,
-  type ReportingCommand,
-  usageText,
-} from "./commandLine.ts";
+export { type HelpEnd, helpEnd, reportUsage } from "./commandLine.ts";
 export { type ErrorKind, type SdkErrorCode, sdkErrors } from "./errorCodes.ts";
 export { type FileFailure, fileFailure, fileFailureText } from "./fileErrors.ts";
 export { maskSecrets } from "./mask.ts";

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { usageText } from "@gatehouse-access/sdk/errors";
+import { reportUsage } from "@gatehouse-access/sdk/errors";
 import { Command, CommanderError } from "commander";
 import { addHelpEnd } from "./cli/addHelpEnd.ts";
 import { adminCommand } from "./cli/adminCommand.ts";
@@ -76,7 +76,8 @@ export async function main(args: readonly string[], io: CommandIo = process): Pr
     ],
     page: "docs/operating.md",
   });
-  configure(program, program.name(), io);
+  configure(program, io);
+  reportUsage(program, OTHER_NAMES, (message) => new UsageError(message));
   surviveLostReaders(io);
   try {
     await program.parseAsync(args, { from: "user" });
@@ -96,23 +97,15 @@ class UsageError extends OperatorError {
   override readonly exitCode = WRONG_USAGE;
 }
 
-/**
- * Redirects the output of a command and its subcommands to `io`, and makes them throw errors instead of ending the process.
- */
-function configure(command: Command, path: string, io: CommandIo): void {
-  const { commands, options } = command;
-  const names = [...commands.map((child) => child.name()), ...options.flatMap(({ long }) => long ?? [])];
-  command.exitOverride((problem) => {
-    if (problem.exitCode === 0 || problem.code === "commander.help") throw problem;
-    throw new UsageError(usageText(problem, { path, names, otherNames: OTHER_NAMES }));
-  });
+/** Configures the help of a command and its subcommands, and redirects their output to `io`. */
+function configure(command: Command, io: CommandIo): void {
   command.helpOption("-h, --help", "Print help");
-  if (commands.length > 0) command.helpCommand("help [command]", "Print the help of a command.");
+  if (command.commands.length > 0) command.helpCommand("help [command]", "Print the help of a command.");
   command.configureOutput({
     writeOut: (text) => void io.stdout.write(text),
     writeErr: (text) => void io.stderr.write(text),
     // No output here, because `main` reports these errors.
     outputError: () => {},
   });
-  for (const child of commands) configure(child, `${path} ${child.name()}`, io);
+  for (const child of command.commands) configure(child, io);
 }

@@ -81,6 +81,7 @@ function isTitle({ parent }: ts.Node): boolean {
 function textsOf(file: string, source: string): readonly Text[] {
   const tree = ts.createSourceFile(file, source, ts.ScriptTarget.Latest, true);
   const texts = new Map<number, Omit<Text, "line">>();
+  let previous: { readonly position: number; readonly text: string } | undefined;
   const visit = (node: ts.Node): void => {
     for (const { pos, end } of [
       ...(ts.getLeadingCommentRanges(source, node.getFullStart()) ?? []),
@@ -88,15 +89,14 @@ function textsOf(file: string, source: string): readonly Text[] {
     ]) {
       const text = source.slice(pos, end).replaceAll(/^\s*(\/\*+|\*(?!\/)|\/\/)|\*\/$/gm, "");
       // Joins the lines of one comment, so that the test also finds phrases that contain a line break.
-      const previous = [...texts].at(-1);
       const isContinued =
+        previous !== undefined &&
         source.startsWith("//", pos) &&
-        previous?.[1].isComment === true &&
-        /^[^\n]*\n\s*$/.test(source.slice(previous[0], pos)) &&
-        source.startsWith("//", previous[0]);
-      if (isContinued) texts.delete(previous[0]);
-      const start = isContinued ? previous[1].text : "";
-      texts.set(pos, { text: onOneLine(`${start} ${text}`), isComment: true });
+        source.startsWith("//", previous.position) &&
+        /^[^\n]*\n\s*$/.test(source.slice(previous.position, pos));
+      if (isContinued) texts.delete(previous?.position ?? pos);
+      previous = { position: pos, text: onOneLine(`${isContinued ? previous?.text : ""} ${text}`) };
+      texts.set(pos, { text: previous.text, isComment: true });
     }
     const isText =
       ts.isStringLiteralLike(node) || ts.isTemplateHead(node) || ts.isTemplateMiddleOrTemplateTail(node);

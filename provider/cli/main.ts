@@ -1,4 +1,4 @@
-import { usageText } from "@gatehouse-access/sdk/errors";
+import { reportUsage } from "@gatehouse-access/sdk/errors";
 import { Command, CommanderError, Help, Option } from "commander";
 import { EngineError, fileError } from "../engine/index.ts";
 import { packageVersion } from "../packageFile.ts";
@@ -129,7 +129,7 @@ export async function main(args: readonly string[], process: Io): Promise<number
   const [first, topic = ""] = args;
   const words = first === "help" && topic !== "" && !LOADERS.has(topic) ? args.slice(1) : args;
   for (const add of await commandsFor(words)) add(program, action);
-  reportUsage(program, program.name());
+  reportUsage(program, OTHER_NAMES, (message) => new EngineError("usage", message));
   surviveLostReaders(io);
   try {
     await program.parseAsync(words, { from: "user" });
@@ -148,17 +148,6 @@ function optionDescription(option: Option): string {
   const { defaultValue } = option;
   const isUnset = defaultValue === false || (Array.isArray(defaultValue) && defaultValue.length === 0);
   return new Help().optionDescription(isUnset ? new Option(option.flags, option.description) : option);
-}
-
-/** Configures a command and its subcommands to throw an EngineError (`usage`) for a wrong command line. */
-function reportUsage(command: Command, path: string): void {
-  const { commands, options } = command;
-  const names = [...commands.map((child) => child.name()), ...options.flatMap(({ long }) => long ?? [])];
-  command.exitOverride((problem) => {
-    if (problem.exitCode === 0 || problem.code === "commander.help") throw problem;
-    throw new EngineError("usage", usageText(problem, { path, names, otherNames: OTHER_NAMES }));
-  });
-  for (const child of commands) reportUsage(child, `${path} ${child.name()}`);
 }
 
 /** The command that loads all other commands, because the completion script contains their names and flags. */

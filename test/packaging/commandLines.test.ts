@@ -36,11 +36,20 @@ async function helpOf(run: Run, path: readonly string[] = []): Promise<[path: st
   return [[path.join(" "), stdout], ...below.flat()];
 }
 
+const helps = new Map<Run, ReturnType<typeof helpOf>>();
+
+/** Returns the help texts of all commands of a program. Each help text is printed once for all tests. */
+function helpsOf(run: Run): ReturnType<typeof helpOf> {
+  const known = helps.get(run) ?? helpOf(run);
+  helps.set(run, known);
+  return known;
+}
+
 describe.each(Object.entries(PROGRAMS))("%s", (program, run) => {
   it("ends each help text with examples and the address of an existing page", async () => {
-    const helps = await helpOf(run);
-    expect(helps.length).toBeGreaterThan(2);
-    for (const [path, help] of helps) {
+    const texts = await helpsOf(run);
+    expect(texts.length).toBeGreaterThan(2);
+    for (const [path, help] of texts) {
       const [, examples = "", page = ""] =
         /\nExamples?:\n((?: {2}.+\n)+)\nDocumentation: (\S+)\n$/.exec(help) ?? [];
       expect(examples, path).toContain(`  ${program} ${path}`.trimEnd());
@@ -49,7 +58,7 @@ describe.each(Object.entries(PROGRAMS))("%s", (program, run) => {
   });
 
   it("starts each description of a command or flag with a capital letter", async () => {
-    for (const [path, help] of await helpOf(run)) {
+    for (const [path, help] of await helpsOf(run)) {
       const descriptions = Array.from(help.matchAll(/^ {2}\S.*? {2,}(\S.*)$/gm), ([, text = ""]) => text);
       expect(
         descriptions.filter((text) => !/^[A-Z*]/.test(text) && !text.startsWith("#")),
@@ -132,11 +141,11 @@ describe("the documents", () => {
   const flagsIn = (text: string): string[] => text.match(/(?<![\w-])--[a-z][\w-]*/g) ?? [];
 
   it("use only flags that exist", { timeout: 300_000 }, async () => {
-    const helps = new Map<string, string>();
+    const texts = new Map<string, string>();
     for (const [program, run] of Object.entries(PROGRAMS)) {
-      for (const [path, help] of await helpOf(run)) helps.set(`${program} ${path}`.trim(), help);
+      for (const [path, help] of await helpsOf(run)) texts.set(`${program} ${path}`.trim(), help);
     }
-    const all = new Set([...helps.values()].flatMap(flagsIn).concat(OTHER_FLAGS));
+    const all = new Set([...texts.values()].flatMap(flagsIn).concat(OTHER_FLAGS));
     const wrong: string[] = [];
     for (const [file, text] of documents) {
       const commands = text.matchAll(
@@ -146,9 +155,9 @@ describe("the documents", () => {
         const words = line.trim().split(/\s+/);
         // Skips text like `gatehouse … --engine embedded`, in which the ellipsis stands for several subcommands.
         if (words[0] === "…") continue;
-        while (words.length > 0 && !helps.has([program, ...words].join(" "))) words.pop();
+        while (words.length > 0 && !texts.has([program, ...words].join(" "))) words.pop();
         const path = [program, ...words].join(" ");
-        const known = flagsIn(helps.get(path) ?? "");
+        const known = flagsIn(texts.get(path) ?? "");
         for (const flag of flagsIn(line)) if (!known.includes(flag)) wrong.push(`${file}: ${path} ${flag}`);
       }
       for (const [, flag = ""] of text.matchAll(/`(--[a-z][\w-]*)[^`\n]*`/g)) {
