@@ -47,7 +47,10 @@ describe("the permissions of an apply", { tags: ["long"], timeout: 120_000 }, ()
     const administratorKey = { GATEHOUSE_API_KEY: id };
     expect(await apply(rule, administratorKey)).toMatchObject({ code: 0 });
     const rejected = await apply(accounts, administratorKey);
-    expect([rejected.code, rejected.output]).toEqual([1, expect.stringMatching(/API keys cannot call this operation/)]);
+    expect([rejected.code, rejected.output]).toEqual([
+      1,
+      expect.stringMatching(/API keys cannot call this operation/),
+    ]);
     expect(await apply(accounts, credentials.administrator)).toMatchObject({ code: 0 });
   });
 });

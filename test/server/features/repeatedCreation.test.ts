@@ -62,7 +62,9 @@ describe("a membership", () => {
     expect((await invite(bob.email.toUpperCase())).status).toBe(200);
     const { status, body } = await invite(eve.email);
     expect(status).toBe(409);
-    expect(body.message).toBe(`Idempotency-Key: was already used to create the membership of the user ${bob.id}`);
+    expect(body.message).toBe(
+      `Idempotency-Key: was already used to create the membership of the user ${bob.id}`,
+    );
     expect(await app.services.db.member.count({ where: { userId: eve.id } })).toBe(0);
   });
 
@@ -104,7 +106,9 @@ describe("a tag of a device", () => {
   test("is refused if the key created another tag, on this device and others", async () => {
     for (const answer of [await add(first, "core"), await add(second, "edge")]) {
       expect(answer.status).toBe(409);
-      expect(answer.body.message).toBe(`Idempotency-Key: was already used to create the tag edge of the device ${first}`);
+      expect(answer.body.message).toBe(
+        `Idempotency-Key: was already used to create the tag edge of the device ${first}`,
+      );
     }
     expect(await app.services.db.deviceTag.count()).toBe(1);
   });
@@ -159,7 +163,9 @@ describe("a namespace", () => {
     const params = { tenant: tenant_id };
     const { token } = (await ana.call("getNamespaceToken", { params })).body;
     await app.call("editNamespace", { token, params, body: { name: "renamed" } });
-    expect((await create("second")).body.message).toBe("Idempotency-Key: was already used to create the namespace renamed");
+    expect((await create("second")).body.message).toBe(
+      "Idempotency-Key: was already used to create the namespace renamed",
+    );
     expect((await create("renamed")).body.tenant_id).toBe(tenant_id);
   });
 
@@ -175,7 +181,10 @@ test("refuses a public key if the Idempotency-Key created another public key, an
   };
   const { fingerprint } = (await create(ED25519)).body;
   const { status, body } = await create(sshKeyLine());
-  expect([status, body.message]).toEqual([409, `Idempotency-Key: was already used to create the public key ${fingerprint}`]);
+  expect([status, body.message]).toEqual([
+    409,
+    `Idempotency-Key: was already used to create the public key ${fingerprint}`,
+  ]);
   expect(await app.services.db.publicKey.findMany()).toMatchObject([{ fingerprint }]);
 });
 

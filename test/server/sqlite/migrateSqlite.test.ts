@@ -115,7 +115,9 @@ test("rejects a migration that was changed after it was applied", () => {
   const sqlite = open();
   migrateSqlite(sqlite, [tables]);
   const changed = migration("0001_tables", `${tables.sql} -- changed`);
-  expect(() => migrateSqlite(sqlite, [changed])).toThrow(/0001_tables of this version differs from the migration that/);
+  expect(() => migrateSqlite(sqlite, [changed])).toThrow(
+    /0001_tables of this version differs from the migration that/,
+  );
 });
 
 test("the package's migrations create tables without broken references", () => {
