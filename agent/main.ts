@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { createClient } from "@gatehouse-access/sdk";
 import { devices, tenantId } from "@gatehouse-access/sdk/contract";
-import { helpEnd, reportUsage } from "@gatehouse-access/sdk/errors";
+import { addHelpEnd, reportUsage } from "@gatehouse-access/sdk/errors";
 import { Command, CommanderError, Option } from "commander";
 import { z } from "zod";
 import { Agent } from "./Agent.ts";
@@ -102,10 +102,14 @@ function option(flags: string, about: string, variable: string, fallback?: strin
 
 function runCommand(): Command {
   const command = new Command("run").description("Enroll this machine as a device and accept logins.");
-  addHelpEnd(command, RUN_NOTES, [
-    "gatehouse-agent run --url https://gate.example.org --tenant <id> --hostname edge-01",
-    "gatehouse-agent run --url https://gate.example.org --tenant <id> --logins deploy,backup",
-  ]);
+  addHelpEnd(command, {
+    notes: RUN_NOTES,
+    examples: [
+      "gatehouse-agent run --url https://gate.example.org --tenant <id> --hostname edge-01",
+      "gatehouse-agent run --url https://gate.example.org --tenant <id> --logins deploy,backup",
+    ],
+    page: PAGE,
+  });
   return command
     .addOption(option("--url <url>", "Address of the service", "GATEHOUSE_URL").makeOptionMandatory())
     .addOption(
@@ -175,9 +179,6 @@ function runCommand(): Command {
     );
 }
 
-const addHelpEnd = (command: Command, notes: string | undefined, examples: readonly string[]): Command =>
-  command.addHelpText("after", helpEnd({ notes, examples, page: PAGE }));
-
 /** Configures the help of a command and its subcommands. Commander prints no error, because `main` prints it. */
 function configure(command: Command): void {
   command.helpOption("-h, --help", "Print help").configureOutput({ outputError: () => {} });
@@ -199,8 +200,12 @@ export async function main(args: readonly string[]): Promise<number> {
     .command("hash-password")
     .description("Read a password from the standard input and print its hash.")
     .action(async () => console.log(await hashPassword((await text(process.stdin)).replace(/\r?\n$/, ""))));
-  addHelpEnd(hash, undefined, ["gatehouse-agent hash-password < password.txt"]);
-  addHelpEnd(program, NOTES, ["gatehouse-agent run --url https://gate.example.org --tenant <id>"]);
+  addHelpEnd(hash, { examples: ["gatehouse-agent hash-password < password.txt"], page: PAGE });
+  addHelpEnd(program, {
+    notes: NOTES,
+    examples: ["gatehouse-agent run --url https://gate.example.org --tenant <id>"],
+    page: PAGE,
+  });
   configure(program);
   reportUsage(program, OTHER_NAMES, (message) => new UsageError(message));
   // Without these handlers, a failed write of Commander would end the process with a stack trace.

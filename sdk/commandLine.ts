@@ -117,13 +117,21 @@ export interface HelpEnd {
   readonly page: string;
 }
 
-/** Formats the last part of a command's help as text. */
-export const helpEnd = ({ notes, examples, page }: HelpEnd): string =>
-  [
+/** The member of a `commander` command that {@link addHelpEnd} uses. */
+interface HelpCommand {
+  addHelpText(position: "after", text: string): unknown;
+}
+
+/** Adds the last part to the help of a command. */
+export function addHelpEnd<C extends HelpCommand>(command: C, { notes, examples, page }: HelpEnd): C {
+  const lines = [
     "",
     ...(notes === undefined ? [] : [notes.trim(), ""]),
     examples.length === 1 ? "Example:" : "Examples:",
     ...examples.map((example) => `  ${example}`),
     "",
     `Documentation: ${page}`,
-  ].join("\n");
+  ];
+  command.addHelpText("after", lines.join("\n"));
+  return command;
+}

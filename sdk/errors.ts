@@ -1,6 +1,6 @@
 import type { SdkErrorCode } from "./errorCodes.ts";
 
-export { type HelpEnd, helpEnd, reportUsage } from "./commandLine.ts";
+export { addHelpEnd, type HelpEnd, reportUsage } from "./commandLine.ts";
 export { type ErrorKind, type SdkErrorCode, sdkErrors } from "./errorCodes.ts";
 export { type FileFailure, fileFailure, fileFailureText } from "./fileErrors.ts";
 export { maskSecrets } from "./mask.ts";

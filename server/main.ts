@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
-import { reportUsage } from "@gatehouse-access/sdk/errors";
+import { addHelpEnd, reportUsage } from "@gatehouse-access/sdk/errors";
 import { Command, CommanderError } from "commander";
-import { addHelpEnd } from "./cli/addHelpEnd.ts";
 import { adminCommand } from "./cli/adminCommand.ts";
 import { backupCommand } from "./cli/backupCommand.ts";
 import { type CommandIo, surviveLostReaders } from "./cli/CommandIo.ts";

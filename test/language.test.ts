@@ -69,9 +69,9 @@ function paragraphsOf(source: string): readonly Text[] {
   }));
 }
 
-/** True for the title of a test: the first argument of `it` or `describe`. */
+/** True for the title of a test: the first argument of `it`, `test` or `describe`. */
 function isTitle({ parent }: ts.Node): boolean {
-  return ts.isCallExpression(parent) && /^(it|describe)\b/.test(parent.expression.getText());
+  return ts.isCallExpression(parent) && /^(it|test|describe)\b/.test(parent.expression.getText());
 }
 
 /**

@@ -1,4 +1,4 @@
-import { type HelpEnd, helpEnd } from "@gatehouse-access/sdk/errors";
+import { addHelpEnd, type HelpEnd } from "@gatehouse-access/sdk/errors";
 import type { Command } from "commander";
 
 /** Headings of the command groups in the output of `gatehouse help`. */
@@ -18,8 +18,6 @@ export function addHelp(
   { summary, description = "", group, ...end }: CommandHelp,
 ): Command {
   if (group !== undefined) command.helpGroup(group);
-  return command
-    .summary(summary)
-    .description(`${summary} ${description}`.trim())
-    .addHelpText("after", helpEnd(end));
+  command.summary(summary).description(`${summary} ${description}`.trim());
+  return addHelpEnd(command, end);
 }

@@ -1,8 +1,8 @@
+import { addHelpEnd } from "@gatehouse-access/sdk/errors";
 import { Command } from "commander";
 import { callAdmin } from "../admin/adminClient.ts";
 import type { RotateSigningKeyRequest, SetupLink } from "../admin/requests.ts";
 import type { Flags } from "../settings/readConfig.ts";
-import { addHelpEnd } from "./addHelpEnd.ts";
 import { announcementCommand } from "./announcementCommand.ts";
 import { auditCommand } from "./auditCommand.ts";
 import { type CommandIo, print } from "./CommandIo.ts";

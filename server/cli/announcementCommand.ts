@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { text as readText } from "node:stream/consumers";
-import { fileFailureText } from "@gatehouse-access/sdk/errors";
+import { addHelpEnd, fileFailureText } from "@gatehouse-access/sdk/errors";
 import { Command } from "commander";
 import { callAdmin } from "../admin/adminClient.ts";
 import type {
@@ -10,7 +10,6 @@ import type {
 } from "../admin/requests.ts";
 import { OperatorError } from "../OperatorError.ts";
 import type { Flags } from "../settings/readConfig.ts";
-import { addHelpEnd } from "./addHelpEnd.ts";
 import { type CommandIo, print } from "./CommandIo.ts";
 import { folderOf, subcommand } from "./subcommand.ts";
 import { formatTable } from "./table.ts";

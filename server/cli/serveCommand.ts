@@ -1,9 +1,9 @@
+import { addHelpEnd } from "@gatehouse-access/sdk/errors";
 import { Command } from "commander";
 import type { RunningService } from "../process/serve.ts";
 import { type Flags, readConfig } from "../settings/readConfig.ts";
 import type { Setting } from "../settings/setting.ts";
 import { settings } from "../settings/settings.ts";
-import { addHelpEnd } from "./addHelpEnd.ts";
 import type { CommandIo } from "./CommandIo.ts";
 
 /** Maximum time, in milliseconds, from the stop of the service until interrupted requests have ended their work. */

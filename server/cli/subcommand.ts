@@ -1,8 +1,7 @@
-import type { HelpEnd } from "@gatehouse-access/sdk/errors";
+import { addHelpEnd, type HelpEnd } from "@gatehouse-access/sdk/errors";
 import { Command } from "commander";
 import { type Flags, readSettings } from "../settings/readConfig.ts";
 import { settings } from "../settings/settings.ts";
-import { addHelpEnd } from "./addHelpEnd.ts";
 import type { CommandIo } from "./CommandIo.ts";
 import { addOption } from "./serveCommand.ts";
 

@@ -1,3 +1,4 @@
+import { addHelpEnd } from "@gatehouse-access/sdk/errors";
 import { Command } from "commander";
 import { callAdmin } from "../admin/adminClient.ts";
 import type {
@@ -10,7 +11,6 @@ import type {
 } from "../admin/requests.ts";
 import { OperatorError } from "../OperatorError.ts";
 import type { Flags } from "../settings/readConfig.ts";
-import { addHelpEnd } from "./addHelpEnd.ts";
 import { type CommandIo, print } from "./CommandIo.ts";
 import { type PasswordFlags, readPassword } from "./readPassword.ts";
 import { folderOf, subcommand } from "./subcommand.ts";
