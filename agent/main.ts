@@ -46,7 +46,7 @@ Set GATEHOUSE_AGENT_PASSWORD_HASH to the output of "gatehouse-agent hash-passwor
 allow logins with this password. Without it, only keys can log in.`;
 
 /** The documentation page for the help texts. */
-const PAGE = "docs/gateway.md";
+const PAGE = "docs/operate/gateway.md";
 
 /**
  * The version of the package. The agent reads it at the start, because the user that it switches to may not be able to

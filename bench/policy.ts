@@ -83,7 +83,7 @@ const machine = [
 ];
 report.print(`# Cost of evaluating a policy
 
-Written by \`npm run bench:policy -- --output FILE\`; [docs/benchmarks.md](../docs/benchmarks.md) describes the measurements.
+Written by \`npm run bench:policy -- --output FILE\`; [docs/operate/benchmarks.md](../docs/operate/benchmarks.md) describes the measurements.
 
 ${machine.join("; ")}.`);
 for (const part of options.parts) await (part === "fleet" ? measureFleet() : measureGrowth(part));

@@ -77,7 +77,7 @@ const machine = [
 ];
 report.print(`# Throughput of the service
 
-Written by \`npm run bench:server -- --output FILE\`; [docs/benchmarks.md](../docs/benchmarks.md) describes the measurements.
+Written by \`npm run bench:server -- --output FILE\`; [docs/operate/benchmarks.md](../docs/operate/benchmarks.md) describes the measurements.
 
 ${machine.join("; ")}.
 

@@ -1,5 +1,5 @@
 // `npm run release`: builds all artifacts of a release, checks them, and tests their installation. The command
-// publishes nothing; docs/releasing.md describes how to publish the release.
+// publishes nothing; docs/architecture/releasing.md describes how to publish the release.
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -33,7 +33,7 @@ const HELP = `Usage: npm run release -- [--dry-run] [--out <folder>] [--no-trial
 
 Builds the packages, the plugin's archives, the Terraform provider's archives with their checksums, bills of materials
 and checksums of all artifacts. Checks versions, changelog, fixtures, documents and licenses. Installs the artifacts into
-empty folders and follows the README there. It publishes nothing (docs/releasing.md).
+empty folders and follows the README there. It publishes nothing (docs/architecture/releasing.md).
 
   --dry-run        report tasks of the release day (the changelog's title, the tag) without failing
   --out <folder>   output folder: a new or empty folder, or one with an earlier release, which is replaced
@@ -158,7 +158,7 @@ async function main(): Promise<number> {
   console.log(
     blocking.length > 0
       ? `Release ${version} has ${blocking.length} blocking ${blocking.length === 1 ? "finding" : "findings"}.`
-      : `Release ${version} has no blocking findings. To publish it, follow docs/releasing.md.`,
+      : `Release ${version} has no blocking findings. To publish it, follow docs/architecture/releasing.md.`,
   );
   return blocking.length > 0 ? BLOCKED : 0;
 }

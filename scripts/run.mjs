@@ -203,7 +203,7 @@ const commands = {
   size: () => script("scripts/size.ts", args),
   fuzz: () => script("test/fuzz/run.ts", args),
   "test:clients": () => script("test/gateway/clients/run.ts", args),
-  docs: () => script("docs/generate.ts"),
+  docs: () => script("docs/generate/generate.ts"),
   async check() {
     await run(join(bin, "biome"), ["check", "."]);
     await tsc("Checking types of the tests", "-p", "test");

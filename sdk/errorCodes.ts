@@ -1,4 +1,4 @@
-/** The description of an error code in docs/errors.md. */
+/** The description of an error code in docs/reference/errors.md. */
 export interface ErrorKind {
   /** Conditions in which the error occurs. */
   readonly cause: string;

@@ -13,7 +13,7 @@ export type FieldPath = readonly (string | number)[];
  * text.
  */
 export interface ErrorFacts {
-  /** Code of the error. docs/errors.md lists all codes, which do not change in later releases. */
+  /** Code of the error. docs/reference/errors.md lists all codes, which do not change in later releases. */
   readonly code: string;
   /** The kind of the affected object, such as `FirewallRule`. */
   readonly resource?: string | undefined;

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { pages, schemaFiles } from "../docs/pages.ts";
-import { requestSentences, SENTENCES_FILE } from "../docs/requestSentences.ts";
+import { pages, schemaFiles } from "../docs/generate/pages.ts";
+import { requestSentences, SENTENCES_FILE } from "../docs/generate/requestSentences.ts";
 import { classSource } from "../provider/providers/generate/classSource.ts";
 import { exampleOf } from "../provider/providers/generate/exampleOf.ts";
 import { defineResource, optional, output } from "../provider/resources/definition.ts";
@@ -17,14 +17,14 @@ it.each(Object.entries(schemaFiles()))("provider/schemas/%s matches the types", 
 });
 
 it("sdk/requestSentences.ts has the sentences of the errors of requests (else: npm run docs)", () => {
-  const file = new URL(SENTENCES_FILE, new URL("../docs/", import.meta.url));
+  const file = new URL(SENTENCES_FILE, new URL("../docs/generate/", import.meta.url));
   expect(readFileSync(file, "utf8")).toBe(requestSentences());
 });
 
 it("every field of every resource has a description", () => {
   const rows =
     pages()
-      ["resources.md"]?.split("\n")
+      ["reference/resources.md"]?.split("\n")
       .filter((line) => line.startsWith("| `")) ?? [];
   expect(rows.length).toBeGreaterThan(20);
   for (const row of rows) expect(row).toMatch(/\S[^|]* \|$/);

@@ -58,7 +58,7 @@ export function addAccessCommand(program: Command, action: ActionOf): void {
       "gatehouse access --key ana --login root --from 203.0.113.7 --device web-01 --explain",
       "gatehouse access --csv > access.csv",
     ],
-    page: "docs/access.md",
+    page: "docs/guides/access.md",
   });
 }
 

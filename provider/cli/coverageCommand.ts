@@ -37,7 +37,7 @@ export function addCoverageCommand(program: Command, action: ActionOf): void {
       "gatehouse coverage policy --stack prod",
       "gatehouse coverage policy --stack prod --with-stack ../other:prod --fail-on-unmanaged",
     ],
-    page: "docs/drift.md",
+    page: "docs/guides/drift.md",
   });
 }
 

@@ -96,7 +96,7 @@ export function addDriftCommand(program: Command, action: ActionOf): void {
       "gatehouse drift policy --stack prod --notify slack --junit drift.xml",
       "gatehouse drift policy --stack prod --repair",
     ],
-    page: "docs/drift.md",
+    page: "docs/guides/drift.md",
   });
 }
 

@@ -92,7 +92,7 @@ export function addImportCommand(program: Command, action: ActionOf): void {
       "gatehouse import --tenant prod --out fleet --format terraform",
       "gatehouse import --out policy --only PublicKey FirewallRule",
     ],
-    page: "docs/import.md",
+    page: "docs/guides/import.md",
   });
 }
 

@@ -27,7 +27,7 @@ export function addInstallCommands(program: Command, action: ActionOf): void {
     group: "Set up:",
     summary: "Install the plugin for the Pulumi CLI.",
     examples: ["gatehouse pulumi install"],
-    page: "docs/plugin.md",
+    page: "docs/guides/plugin.md",
   });
   addHelp(pulumi.command("install").action(action(installPlugin)), {
     summary: "Install the plugin where the Pulumi CLI finds it.",
@@ -37,13 +37,13 @@ export function addInstallCommands(program: Command, action: ActionOf): void {
       "gatehouse pulumi install",
       "pulumi package add gatehouse    # then, in the folder of a program",
     ],
-    page: "docs/plugin.md",
+    page: "docs/guides/plugin.md",
   });
   const terraform = addHelp(program.command("terraform"), {
     group: "Set up:",
     summary: "Install the provider for Terraform or OpenTofu.",
     examples: ["gatehouse terraform install"],
-    page: "docs/terraform/index.md",
+    page: "docs/reference/terraform/index.md",
   });
   const install = terraform
     .command("install")
@@ -65,7 +65,7 @@ export function addInstallCommands(program: Command, action: ActionOf): void {
       "gatehouse terraform install",
       "gatehouse terraform install --for opentofu --mirror /srv/mirror",
     ],
-    page: "docs/terraform/index.md",
+    page: "docs/reference/terraform/index.md",
   });
 }
 

@@ -43,7 +43,7 @@ export function addTestCommand(program: Command, action: ActionOf): void {
     summary: "Run the policy tests (*.policy.ts) on the live namespace.",
     description: "Exits 2 if a test fails, or if a part could not be checked.",
     examples: ["gatehouse test policy", "gatehouse test --terraform plan.json"],
-    page: "docs/policy-tests.md",
+    page: "docs/guides/policy-tests.md",
   });
 }
 

@@ -111,7 +111,7 @@ export function addReviewCommand(program: Command, action: ActionOf): void {
       "gatehouse review policy --stack prod --base main --markdown comment.md",
       "gatehouse review policy --stack prod --save reviewed.plan",
     ],
-    page: "docs/review.md",
+    page: "docs/guides/review.md",
   });
 }
 

@@ -35,7 +35,7 @@ export function addRunCommands(program: Command, action: ActionOf): void {
       "gatehouse preview policy --stack prod --json > plan.json",
       "gatehouse preview policy --stack new --create",
     ],
-    page: "docs/resources.md",
+    page: "docs/reference/resources.md",
   });
   addReplaceFlag(previewCommand)
     .option("--refresh", REFRESH)
@@ -50,7 +50,7 @@ export function addRunCommands(program: Command, action: ActionOf): void {
       "gatehouse up policy --stack prod --yes     # in a pipeline",
       "gatehouse up policy --stack prod --plan reviewed.plan",
     ],
-    page: "docs/review.md",
+    page: "docs/guides/review.md",
   });
   addReplaceFlag(upCommand)
     .option("--refresh", `${REFRESH}, and revert drift`)
@@ -78,7 +78,7 @@ export function addRunCommands(program: Command, action: ActionOf): void {
   const refreshCommand = command(program, "refresh", {
     summary: "Update the state from the live service.",
     examples: ["gatehouse refresh policy --stack prod", "gatehouse refresh policy --stack prod --yes"],
-    page: "docs/drift.md",
+    page: "docs/guides/drift.md",
   });
   refreshCommand
     .option("--clear-pending-creates", "Remove interrupted create operations from the state")
@@ -90,7 +90,7 @@ export function addRunCommands(program: Command, action: ActionOf): void {
       "gatehouse destroy policy --stack test",
       "gatehouse destroy policy --stack test --target '**::ana'",
     ],
-    page: "docs/resources.md",
+    page: "docs/reference/resources.md",
   });
   destroyCommand.option("--refresh", REFRESH).option("-y, --yes", YES).action(action(destroy));
 }

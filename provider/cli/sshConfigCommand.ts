@@ -68,7 +68,7 @@ export function addSshConfigCommand(program: Command, action: ActionOf): void {
       "# at the top of ~/.ssh/config: Include gatehouse.conf",
       "ssh web-01",
     ],
-    page: "docs/ssh-clients.md",
+    page: "docs/guides/ssh-clients.md",
   });
 }
 

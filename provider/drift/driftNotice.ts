@@ -10,7 +10,7 @@ import { driftedSentence, SENTENCES, summaryText, unmanagedSentence } from "./re
 
 /** The message of `gatehouse drift --notify json`. The message contains the first findings of the report. */
 export interface DriftNotice {
-  /** Version of this format. A breaking change increases the version (docs/review-json.md). */
+  /** Version of this format. A breaking change increases the version (docs/reference/json-output.md). */
   readonly version: 1;
   /** Unique id of the message. If a response is lost, `gatehouse` sends the message again with the same id. */
   readonly id: string;

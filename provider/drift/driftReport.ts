@@ -67,7 +67,7 @@ export interface Acceptance {
 
 /** The differences between program, state and live service. */
 export interface DriftReport extends Result {
-  /** Version of this format. A breaking change increases the version (docs/review-json.md). */
+  /** Version of this format. A breaking change increases the version (docs/reference/json-output.md). */
   readonly version: 1;
   /** Address of the service; omitted if no address is set. */
   readonly service?: string;

@@ -89,7 +89,7 @@ export interface KindCoverage {
 
 /** Coverage of a namespace: the objects that stacks manage, and the unmanaged objects. */
 export interface NamespaceCoverage extends Omit<KindCoverage, "kind"> {
-  /** Version of this format. A breaking change increases the version (docs/review-json.md). */
+  /** Version of this format. A breaking change increases the version (docs/reference/json-output.md). */
   readonly version: 1;
   /** Address of the service. */
   readonly service: string;

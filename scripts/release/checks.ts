@@ -5,8 +5,8 @@ import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { satisfies as isWithin } from "semver";
 import satisfies from "spdx-satisfies";
-import { pages, schemaFiles } from "../../docs/pages.ts";
-import { PULUMI_RANGE, rangeText, TERRAFORM_TRIED } from "../../docs/supportedVersionsPage.ts";
+import { pages, schemaFiles } from "../../docs/generate/pages.ts";
+import { PULUMI_RANGE, rangeText, TERRAFORM_TRIED } from "../../docs/generate/supportedVersionsPage.ts";
 import {
   type AppliedMigration,
   migrationsFolder,
@@ -185,12 +185,12 @@ export function toolVersions(env = process.env): ToolVersions {
   return { terraform: versionOf("terraform", "version", "-json"), pulumi: versionOf("pulumi", "version") };
 }
 
-/** Finds tools whose versions do not match the tested or supported versions in docs/supported-versions.md. */
+/** Finds tools whose versions do not match the tested or supported versions in docs/reference/supported-versions.md. */
 export function toolFindings({ terraform, pulumi }: ToolVersions): Finding[] {
   const problems: string[] = [];
   if (terraform !== undefined && terraform !== TERRAFORM_TRIED)
     problems.push(
-      `terraform on the PATH has version ${terraform}, but docs/supportedVersionsPage.ts has ${TERRAFORM_TRIED}`,
+      `terraform on the PATH has version ${terraform}, but docs/generate/supportedVersionsPage.ts has ${TERRAFORM_TRIED}`,
     );
   if (pulumi !== undefined && !isWithin(pulumi, PULUMI_RANGE, { includePrerelease: true }))
     problems.push(

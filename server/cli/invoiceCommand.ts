@@ -14,7 +14,7 @@ interface InvoiceFlags extends Flags {
 }
 
 /** Documentation page about invoices, for the help of the commands. */
-const PAGE = "docs/billing.md";
+const PAGE = "docs/operate/billing.md";
 
 /** Formats an amount: `1250` in usd becomes `12.50 usd`. */
 const money = ({ amount, currency }: ListedInvoice): string => `${(amount / 100).toFixed(2)} ${currency}`;

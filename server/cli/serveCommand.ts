@@ -20,7 +20,7 @@ export function serveCommand(io: CommandIo): Command {
       "gatehouse-server serve --data-dir /var/lib/gatehouse",
       "GATEHOUSE_DATABASE_URL_FILE=/run/secrets/db gatehouse-server serve",
     ],
-    page: "docs/server-settings.md",
+    page: "docs/reference/server-settings.md",
   });
   for (const setting of Object.values(settings)) addOption(command, setting);
   return command.action(async (flags: Flags) => {

@@ -61,7 +61,7 @@ export interface PaymentGatewayCreation extends PaymentGatewayCall {
 }
 
 /**
- * Interface to a payment gateway. `docs/billing.md` describes how to write a gateway and when the service calls each
+ * Interface to a payment gateway. `docs/operate/billing.md` describes how to write a gateway and when the service calls each
  * method. Several processes may call a method at the same time. If the result of a call is unknown, a process may
  * repeat the call. No call runs in a database transaction. A repeated call of a method that creates no object must not
  * change anything.

@@ -176,7 +176,7 @@ describe("the documents", () => {
         encoding: "utf8",
       },
     );
-    const settings = documents.find(([file]) => file === "docs/server-settings.md")?.[1] ?? "";
+    const settings = documents.find(([file]) => file === "docs/reference/server-settings.md")?.[1] ?? "";
     const known = new Set((sources + settings).match(/GATEHOUSE_[A-Z_]+/g));
     const exists = (name: string) =>
       known.has(name) ||

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { TestModule } from "vitest/node";
-import { PULUMI_RANGE, TERRAFORM_TRIED } from "../../docs/supportedVersionsPage.ts";
+import { PULUMI_RANGE, TERRAFORM_TRIED } from "../../docs/generate/supportedVersionsPage.ts";
 import type { Manifest } from "../../scripts/release/artifacts.ts";
 import { licenseOf, licenseTexts, readBill, readProgramBill } from "../../scripts/release/bills.ts";
 import {
@@ -175,7 +175,7 @@ describe("the checks of a release", () => {
     ]).toEqual([]);
     expect(found("1.999.0", "4.0.0")).toEqual(
       [
-        `terraform on the PATH has version 1.999.0, but docs/supportedVersionsPage.ts has ${TERRAFORM_TRIED}`,
+        `terraform on the PATH has version 1.999.0, but docs/generate/supportedVersionsPage.ts has ${TERRAFORM_TRIED}`,
         "pulumi on the PATH has version 4.0.0, but the supported versions are 3.260 and newer, before 4",
       ].map((what) => ({ what, isOfTheDay: true })),
     );

@@ -48,7 +48,7 @@ describe.each(["light", "dark"] as const)("in the %s theme", { tags: ["long"] },
     const picture = await page.screenshot({ scale: "css" });
     expect(picture.length).toBeGreaterThan(20_000);
     const path = `${ROOT}docs/images/access-map${colorScheme === "dark" ? "-dark" : ""}.png`;
-    // `UPDATE_PICTURES=1` recreates the pictures of docs/access-map.md.
+    // `UPDATE_PICTURES=1` recreates the pictures of docs/guides/access-map.md.
     if (process.env.UPDATE_PICTURES === "1") {
       mkdirSync(`${ROOT}docs/images`, { recursive: true });
       await page.screenshot({ scale: "css", path });

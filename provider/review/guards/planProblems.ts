@@ -273,7 +273,7 @@ export function actorOf({ kind, userId }: Identity, { members }: Pick<Estate, "m
 
 /** An operation that a plan requires and the credential may not call. */
 export interface MissingPermission {
-  /** Id of the operation (docs/operations.md). */
+  /** Id of the operation (docs/reference/operations.md). */
   readonly operation: string;
   /** Reason for the missing permission, as a sentence. */
   readonly reason: string;

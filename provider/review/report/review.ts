@@ -117,7 +117,7 @@ export interface Revisions {
 
 /** Output of `gatehouse review --json`: the effect of a change before it is applied. */
 export interface Review {
-  /** Version of this format. A breaking change increases the version (docs/review-json.md). */
+  /** Version of this format. A breaking change increases the version (docs/reference/json-output.md). */
   readonly version: 1;
   readonly project: string;
   readonly stack: string;

@@ -3,7 +3,7 @@ import { batchesOf } from "../../db/sql/sql.ts";
 import { retryConflicts } from "../../db/sql/transaction.ts";
 
 /**
- * Maximum delay, in milliseconds, before the time of a report without changes is stored; see `docs/server-settings.md`.
+ * Maximum delay, in milliseconds, before the time of a report without changes is stored; see `docs/reference/server-settings.md`.
  */
 export const HEARTBEAT_DELAY = 2000;
 

@@ -10,7 +10,7 @@ import { createSubscription, endSubscription, readSubscription, reportDevices } 
 /**
  * The payment gateway in the service's own database. The ledger stores customers, subscriptions, and monthly invoices
  * for the highest number of accepted devices. The ledger does not collect money: an operator reports which invoices are
- * paid. See `docs/billing.md`.
+ * paid. See `docs/operate/billing.md`.
  */
 export class Ledger implements PaymentGateway {
   readonly #services: LedgerServices;

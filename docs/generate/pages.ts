@@ -1,17 +1,17 @@
-import { ENGINE_DIFFERENCES, UNSUPPORTED } from "../provider/engine/engineDifferences.ts";
-import { packageVersion } from "../provider/packageFile.ts";
-import { functions } from "../provider/providers/functions.ts";
-import { idSentence } from "../provider/providers/generate/classSource.ts";
-import { exampleOf, pluginExamplesOf } from "../provider/providers/generate/exampleOf.ts";
-import { pulumiSchema } from "../provider/providers/generate/pluginSchema.ts";
+import { ENGINE_DIFFERENCES, UNSUPPORTED } from "../../provider/engine/engineDifferences.ts";
+import { packageVersion } from "../../provider/packageFile.ts";
+import { functions } from "../../provider/providers/functions.ts";
+import { idSentence } from "../../provider/providers/generate/classSource.ts";
+import { exampleOf, pluginExamplesOf } from "../../provider/providers/generate/exampleOf.ts";
+import { pulumiSchema } from "../../provider/providers/generate/pluginSchema.ts";
 import {
   type InputField,
   jsonSchema,
   type OutputField,
   type ResourceDefinition,
   type Schema,
-} from "../provider/resources/definition.ts";
-import { definitions } from "../provider/resources/index.ts";
+} from "../../provider/resources/definition.ts";
+import { definitions } from "../../provider/resources/index.ts";
 import {
   DECLARED_BY,
   IDEMPOTENCY_KEY,
@@ -20,15 +20,15 @@ import {
   operations,
   takesDeclaredBy,
   takesIfMatch,
-} from "../sdk/contract/index.ts";
-import { HEARTBEAT_DELAY } from "../server/features/devices/heartbeats.ts";
-import { settings } from "../server/settings/settings.ts";
+} from "../../sdk/contract/index.ts";
+import { HEARTBEAT_DELAY } from "../../server/features/devices/heartbeats.ts";
+import { settings } from "../../server/settings/settings.ts";
 import { errorsPage } from "./errorsPage.ts";
 import { helpersPage } from "./helpersPage.ts";
 import { internalOperationsPage } from "./internalOperationsPage.ts";
 import { jsonSchemas } from "./jsonSchemas.ts";
 import { lintPage } from "./lintPage.ts";
-import { reviewJsonPage } from "./reviewJsonPage.ts";
+import { jsonOutputPage } from "./jsonOutputPage.ts";
 import { supportedVersionsPage } from "./supportedVersionsPage.ts";
 import { table } from "./table.ts";
 import { terraformPages } from "./terraformPages.ts";
@@ -95,7 +95,7 @@ function resourceSection(definition: ResourceDefinition): string {
 function resources(): string {
   const head = `# Resources
 
-\`@gatehouse-access/provider\` exports all resources. The [plugin](plugin.md) has the same resources for other languages.
+\`@gatehouse-access/provider\` exports all resources. The [plugin](../guides/plugin.md) has the same resources for other languages.
 A set has no order. The examples are the files of \`examples/resources\`, a program that a test runs.
 
 **Requests.** Each create, update and delete takes one request. An unchanged resource takes no request. Exceptions:
@@ -131,7 +131,7 @@ the end of the run is not deleted. Two resources that exchange their objects nee
 \`up\` then applies the resource to that device. Without a refresh, a plan sends no request for selectors.
 
 **Import.** With the embedded engine, set the option \`import: "<id>"\`. The Pulumi CLI cannot import dynamic resources;
-set \`adopt: true\` for the same effect. With the [plugin](plugin.md), use \`pulumi import\`. The secret of an imported
+set \`adopt: true\` for the same effect. With the [plugin](../guides/plugin.md), use \`pulumi import\`. The secret of an imported
 ApiKey is unknown.
 
 **Replaced API keys** stay valid for the overlap, and end with the ApiKey when it is removed from the program. If a user
@@ -236,16 +236,16 @@ The engine refuses a program or state with one of these features before it chang
 /** Contents of all generated pages, by file name. */
 export function pages(): Record<string, string> {
   const texts = {
-    "resources.md": resources(),
-    "helpers.md": helpersPage(NOTE),
-    "errors.md": errorsPage(NOTE),
-    "lint.md": lintPage(NOTE),
-    "review-json.md": reviewJsonPage(NOTE),
-    "operations.md": operationsPage(),
-    "internal-operations.md": internalOperationsPage(NOTE),
-    "server-settings.md": serverSettings(),
-    "embedded-engine.md": embeddedEngine(),
-    "supported-versions.md": supportedVersionsPage(NOTE),
+    "reference/resources.md": resources(),
+    "reference/helpers.md": helpersPage(NOTE),
+    "reference/errors.md": errorsPage(NOTE),
+    "guides/lint.md": lintPage(NOTE),
+    "reference/json-output.md": jsonOutputPage(NOTE),
+    "reference/operations.md": operationsPage(),
+    "reference/internal-operations.md": internalOperationsPage(NOTE),
+    "reference/server-settings.md": serverSettings(),
+    "reference/embedded-engine.md": embeddedEngine(),
+    "reference/supported-versions.md": supportedVersionsPage(NOTE),
   };
   const own = Object.entries(texts).map(([name, text]) => [name, `${text}\n`]);
   return { ...Object.fromEntries(own), ...terraformPages() };

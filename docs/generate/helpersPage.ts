@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { exampleOf } from "../provider/providers/generate/exampleOf.ts";
+import { exampleOf } from "../../provider/providers/generate/exampleOf.ts";
 
 interface Documented {
   readonly name: string;
@@ -9,7 +9,7 @@ interface Documented {
 
 /** Returns the exported functions and interfaces of a file, with their doc comments. */
 function documented(file: string): Documented[] {
-  const source = readFileSync(new URL(`../provider/${file}`, import.meta.url), "utf8");
+  const source = readFileSync(new URL(`../../provider/${file}`, import.meta.url), "utf8");
   const declared =
     /(?:\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\n)?export (?:async )?((?:function|interface) (\w+)[\s\S]*?)(?:\n}\n)/g;
   return [...source.matchAll(declared)].map(([, comment, declaration = "", name = ""]) => {

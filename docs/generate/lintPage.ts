@@ -1,4 +1,4 @@
-import { type LintRule, lintRules } from "../sdk/policy/index.ts";
+import { type LintRule, lintRules } from "../../sdk/policy/index.ts";
 
 function section([code, rule]: [code: string, rule: LintRule]): string {
   const severities = rule.severities.map((severity) => `\`${severity}\``).join(" or ");

@@ -1,5 +1,5 @@
-import { commandErrors, resourceErrors } from "../provider/errorCodes.ts";
-import { type ErrorKind, sdkErrors } from "../sdk/errors.ts";
+import { commandErrors, resourceErrors } from "../../provider/errorCodes.ts";
+import { type ErrorKind, sdkErrors } from "../../sdk/errors.ts";
 import { table } from "./table.ts";
 
 const section = (title: string, intro: string, kinds: Readonly<Record<string, ErrorKind>>): string =>

@@ -78,7 +78,7 @@ export function jsonSchemas(): ReadonlyMap<string, Schema> {
 
 function makeSchemas(): ReadonlyMap<string, Schema> {
   const declarations = (module: string) =>
-    fileURLToPath(new URL(`../provider/dist/${module}.d.ts`, import.meta.url));
+    fileURLToPath(new URL(`../../provider/dist/${module}.d.ts`, import.meta.url));
   const program = ts.createProgram([...new Set(jsonDocuments.map(({ module }) => declarations(module)))], {
     module: ts.ModuleKind.NodeNext,
     target: ts.ScriptTarget.ES2024,

@@ -1,6 +1,6 @@
-import { type AnswerContext, errorOf, failureOf } from "../sdk/answer.ts";
-import { type Operation, operations } from "../sdk/contract/index.ts";
-import { type GatehouseError, RequestError } from "../sdk/errors.ts";
+import { type AnswerContext, errorOf, failureOf } from "../../sdk/answer.ts";
+import { type Operation, operations } from "../../sdk/contract/index.ts";
+import { type GatehouseError, RequestError } from "../../sdk/errors.ts";
 
 const HOST = "service.invalid";
 
@@ -72,7 +72,7 @@ function fixedParts(text: string): string[] {
 }
 
 /** Path of the generated module, relative to this folder. */
-export const SENTENCES_FILE = "../sdk/requestSentences.ts";
+export const SENTENCES_FILE = "../../sdk/requestSentences.ts";
 
 /** Returns the source text of the generated SDK module, which lists the sentences of request errors. */
 export function requestSentences(): string {

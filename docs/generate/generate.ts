@@ -5,12 +5,12 @@ import { pages, schemaFiles } from "./pages.ts";
 import { requestSentences, SENTENCES_FILE } from "./requestSentences.ts";
 
 for (const [name, text] of Object.entries(pages())) {
-  const file = new URL(name, import.meta.url);
+  const file = new URL(`../${name}`, import.meta.url);
   mkdirSync(new URL(".", file), { recursive: true });
   writeFileSync(file, text);
 }
 writeFileSync(new URL(SENTENCES_FILE, import.meta.url), requestSentences());
-mkdirSync(new URL("../provider/schemas/", import.meta.url), { recursive: true });
+mkdirSync(new URL("../../provider/schemas/", import.meta.url), { recursive: true });
 for (const [name, text] of Object.entries(schemaFiles())) {
-  writeFileSync(new URL(`../provider/schemas/${name}`, import.meta.url), text);
+  writeFileSync(new URL(`../../provider/schemas/${name}`, import.meta.url), text);
 }

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { TERRAFORM_CLIS, type TerraformCli } from "../provider/terraform/source.ts";
+import { TERRAFORM_CLIS, type TerraformCli } from "../../provider/terraform/source.ts";
 import { table } from "./table.ts";
 
 interface Manifest {
@@ -10,7 +10,7 @@ interface Manifest {
 }
 
 const manifest = (folder: string): Manifest =>
-  JSON.parse(readFileSync(new URL(`../${folder}/package.json`, import.meta.url), "utf8"));
+  JSON.parse(readFileSync(new URL(`../../${folder}/package.json`, import.meta.url), "utf8"));
 
 /**
  * The Terraform version with which this release is tested. `npm run release` compares this version with the installed
@@ -29,7 +29,7 @@ export function rangeText(range: string): string {
   return `${from.replace(/(?<=\.\d+)\.0$/, "")} and newer${next === undefined ? "" : `, before ${next}`}`;
 }
 
-const testFolder = (folder: string) => new URL(`../test/${folder}/`, import.meta.url);
+const testFolder = (folder: string) => new URL(`../../test/${folder}/`, import.meta.url);
 
 /** Returns the tool versions that are in the file names of recordings in a test folder. */
 const namedBy = (folder: string, name: RegExp): string =>

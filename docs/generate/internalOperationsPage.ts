@@ -1,4 +1,4 @@
-import { internal, internalOperations, type Operation } from "../sdk/contract/index.ts";
+import { internal, internalOperations, type Operation } from "../../sdk/contract/index.ts";
 import { table } from "./table.ts";
 
 /**

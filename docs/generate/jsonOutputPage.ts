@@ -59,14 +59,14 @@ function section({ file, type, command }: JsonDocument, known: Set<string>): str
   for (const [name] of own) known.add(name);
   return [
     `## \`${command}\``,
-    `Schema: [${file}](../provider/schemas/${file}), \`@gatehouse-access/provider/schemas/${file}\`.`,
+    `Schema: [${file}](../../provider/schemas/${file}), \`@gatehouse-access/provider/schemas/${file}\`.`,
     ...definitionText("###", type, schema as Definition),
     ...own.flatMap(([name, definition]) => definitionText("###", name, definition as Definition)),
   ];
 }
 
 /** Returns the page about the JSON output of commands, generated from the TypeScript types. */
-export function reviewJsonPage(note: string): string {
+export function jsonOutputPage(note: string): string {
   const head = `# JSON of review, drift, coverage, policy tests and access
 
 The JSON Schemas (draft 7) are part of the package \`@gatehouse-access/provider\`, in \`schemas/\`. They allow only the fields

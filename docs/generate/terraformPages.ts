@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
-import { providerFunctions } from "../provider/providers/terraform/providerFunctions.ts";
-import { providerSchema } from "../provider/providers/terraform/terraformProvider.ts";
-import { definitions } from "../provider/resources/index.ts";
-import { versionText } from "../provider/terraform/source.ts";
-import { typeNameOf } from "../provider/terraform/types.ts";
+import { providerFunctions } from "../../provider/providers/terraform/providerFunctions.ts";
+import { providerSchema } from "../../provider/providers/terraform/terraformProvider.ts";
+import { definitions } from "../../provider/resources/index.ts";
+import { versionText } from "../../provider/terraform/source.ts";
+import { typeNameOf } from "../../provider/terraform/types.ts";
 
 /** An attribute in Terraform's schema. */
 interface Attribute {
@@ -30,7 +30,7 @@ interface Kind {
 
 const NESTING = ["", "Attributes", "Attributes List", "Attributes Set", "Attributes Map"];
 
-const EXAMPLES = new URL("../examples/terraform/", import.meta.url);
+const EXAMPLES = new URL("../../examples/terraform/", import.meta.url);
 
 /** Returns the example for a page. @throws Error with the name of the missing example file */
 function example(path: string): string {
@@ -136,7 +136,7 @@ function pagesOf({ folder, title }: Kind, schemas: Readonly<Record<string, objec
       ...(folder === "resources" ? importText(typeName) : []),
     ];
     return [
-      `terraform/${folder}/${name}.md`,
+      `reference/terraform/${folder}/${name}.md`,
       page(`${typeName} (${title})`, schema.block.description, parts),
     ];
   });
@@ -152,7 +152,7 @@ function functionPages(): [string, string][] {
       `## Arguments\n\n1. \`${parameter.name}\` (String${variadic ? ", one or more" : ""}) ${parameter.description}`,
       `Call the function as \`provider::gatehouse::…\`. Provider functions require ${versionText("functions")}.`,
     ]);
-    return [`terraform/functions/${name}.md`, text];
+    return [`reference/terraform/functions/${name}.md`, text];
   });
 }
 
@@ -169,7 +169,7 @@ export function terraformPages(): Readonly<Record<string, string>> {
     ...schemaText(provider as Schema),
   ]);
   return Object.fromEntries([
-    ["terraform/index.md", index],
+    ["reference/terraform/index.md", index],
     ...pagesOf({ folder: "resources", title: "Resource" }, resourceSchemas),
     ...pagesOf({ folder: "data-sources", title: "Data Source" }, dataSourceSchemas),
     ...pagesOf({ folder: "ephemeral-resources", title: "Ephemeral Resource" }, ephemeralResourceSchemas),
