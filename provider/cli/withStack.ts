@@ -1,4 +1,3 @@
-import { createInterface } from "node:readline/promises";
 import {
   ENDING_SIGNALS,
   EngineError,
@@ -10,6 +9,7 @@ import {
 import { printable } from "../words.ts";
 import { type StackFlags, stackOptionsOf } from "./flags.ts";
 import { type Io, type Outcome, type Output, printError } from "./outcome.ts";
+import { ask, canPrompt } from "./prompt.ts";
 import { type Colors, colors, progressLine, resultText } from "./render.ts";
 import {
   openOnService,
@@ -60,8 +60,8 @@ export async function withStack(
   flags: RunFlags & { readonly isWriting?: boolean | undefined },
   work: (running: Running) => Promise<Outcome>,
 ): Promise<Outcome> {
-  const { stdin, stdout, stderr, env } = io;
-  const prompts = !flags.yes && !flags.json && stdin.isTTY === true && stdout.isTTY === true;
+  const { stdout, stderr, env } = io;
+  const prompts = !flags.yes && !flags.json && canPrompt(io);
   if (flags.isWriting && !flags.yes && !prompts) throw confirmationRequired(flags);
   const abort = new AbortController();
   const interrupt = (): void => {
@@ -132,12 +132,7 @@ function printProgress(stream: Output, c: Colors): (event: EngineEvent) => void 
   };
 }
 
-async function confirm({ stdin, stdout, env }: Io, plan: Plan, question: string): Promise<boolean> {
-  stdout.write(`${resultText(colors(stdout, env), plan)}\n`);
-  const terminal = createInterface({ input: stdin, output: stdout });
-  try {
-    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());
-  } finally {
-    terminal.close();
-  }
+async function confirm(io: Io, plan: Plan, question: string): Promise<boolean> {
+  io.stdout.write(`${resultText(colors(io.stdout, io.env), plan)}\n`);
+  return ask(io, question);
 }

@@ -1,0 +1,191 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { type Command, Option } from "commander";
+import { EngineError } from "../engine/index.ts";
+import type { Connection } from "../service/connection.ts";
+import type { Device } from "../service/listings.ts";
+import { byText, counted, printable } from "../words.ts";
+import { addConfigurationFlags, type ConfigurationFlags, configurationOf, FOLDER, YES } from "./flags.ts";
+import { addHelp } from "./help.ts";
+import type { ActionOf, Io, Outcome } from "./outcome.ts";
+import { ask, canPrompt } from "./prompt.ts";
+import { withConnection } from "./service.ts";
+
+const STATUSES = ["pending", "accepted", "rejected"] as const;
+
+interface Flags extends ConfigurationFlags {
+  readonly folder: string;
+}
+
+interface ListFlags extends Flags {
+  readonly status?: (typeof STATUSES)[number];
+}
+
+interface AcceptFlags extends Flags {
+  readonly yes: boolean;
+}
+
+const PAGE = "docs/get-started/first-device.md";
+
+/** The pause between two reads of the pending devices, in milliseconds. */
+const POLL_INTERVAL = 2000;
+
+/** Adds `gatehouse device` with its subcommands. */
+export function addDeviceCommands(program: Command, action: ActionOf): void {
+  const devices = program.command("device");
+  addHelp(devices, {
+    group: "Operate a fleet:",
+    summary: "Enroll, accept and list devices.",
+    examples: ["gatehouse device enroll", "gatehouse device list --status pending"],
+    page: PAGE,
+  });
+  const subcommand = (usage: string) =>
+    addConfigurationFlags(devices.command(usage)).option("--folder <folder>", `${FOLDER}, for --stack`, ".");
+  addHelp(subcommand("enroll").action(action(enroll)), {
+    summary: "Print the command that connects a device, wait for the device, and accept it.",
+    notes: `
+The command waits until a device enrolls in the namespace, shows the device, and
+prompts before it accepts the device. Compare the uid with the uid in the log of the
+agent: every client that knows the id of the namespace can enroll a device.`,
+    examples: ["gatehouse device enroll"],
+    page: PAGE,
+  });
+  addHelp(
+    subcommand("accept <device>").option("-y, --yes", YES, false).action(action(accept)),
+    {
+      summary: "Accept a pending device, so that logins are possible.",
+      description: "<device> is the name or the uid of a device.",
+      examples: ["gatehouse device accept web-01", "gatehouse device accept <uid> --yes"],
+      page: PAGE,
+    },
+  );
+  addHelp(
+    subcommand("list")
+      .addOption(new Option("--status <status>", "List only devices with this status").choices(STATUSES))
+      .action(action(list)),
+    {
+      summary: "List the devices of the namespace.",
+      examples: ["gatehouse device list", "gatehouse device list --status pending"],
+      page: PAGE,
+    },
+  );
+}
+
+const connected = async <T>(io: Io, flags: Flags, work: (connection: Connection) => Promise<T>): Promise<T> =>
+  withConnection(io, await configurationOf(io, flags.folder, flags), work);
+
+async function devicesIn(connection: Connection, status?: Device["status"]): Promise<readonly Device[]> {
+  const { devicesOf } = await import("../service/lookups.ts");
+  const devices = await devicesOf(connection, status === undefined ? {} : { status });
+  return devices.toSorted((left, right) => byText(left.name, right.name));
+}
+
+async function enroll(io: Io, flags: Flags): Promise<Outcome> {
+  if (!canPrompt(io)) {
+    throw new EngineError(
+      "confirmation_required",
+      "`device enroll` prompts before it accepts a device, but the standard input or output is not a terminal. Use `device accept <device> --yes`.",
+    );
+  }
+  return connected(io, flags, async (connection) => {
+    const { tenant } = await connection.tenant(undefined);
+    io.stdout.write(`${instructions(connection.client.url, tenant)}\n`);
+    const declined = new Set<string>();
+    for (;;) {
+      for (const device of await devicesIn(connection, "pending")) {
+        if (declined.has(device.uid)) continue;
+        io.stdout.write(`\n${describe(device)}\n`);
+        if (await ask(io, "Accept this device?")) return accepted(connection, device);
+        declined.add(device.uid);
+        io.stdout.write("The device stays pending. Waiting for another device …\n");
+      }
+      await delay(POLL_INTERVAL);
+    }
+  });
+}
+
+async function accept(io: Io, name: string, flags: AcceptFlags): Promise<Outcome> {
+  return connected(io, flags, async (connection) => {
+    const device = await selected(connection, name);
+    if (device.status === "accepted") {
+      return { text: () => `${printable(device.name)} is already accepted.` };
+    }
+    if (!flags.yes) {
+      if (!canPrompt(io)) {
+        throw new EngineError(
+          "confirmation_required",
+          "`device accept` needs a confirmation, but the standard input or output is not a terminal. Add --yes. Nothing was changed.",
+        );
+      }
+      io.stdout.write(`${describe(device)}\n`);
+      if (!(await ask(io, "Accept this device?"))) return { text: () => "Nothing was changed." };
+    }
+    return accepted(connection, device);
+  });
+}
+
+async function list(io: Io, flags: ListFlags): Promise<Outcome> {
+  return connected(io, flags, async (connection) => {
+    const devices = await devicesIn(connection, flags.status);
+    const rows = devices.map(({ name, status, online, tags, remoteAddr, uid }) =>
+      [name, status, online ? "online" : "offline", tags.join(", "), remoteAddr, uid].map(printable),
+    );
+    const table = [["NAME", "STATUS", "ONLINE", "TAGS", "ADDRESS", "UID"], ...rows];
+    const widths = table[0]?.map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0))) ?? [];
+    const lines = table.map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    );
+    const kind = flags.status === undefined ? "device" : `${flags.status} device`;
+    return { text: () => (rows.length === 0 ? `The namespace has no ${kind}.` : lines.join("\n")) };
+  });
+}
+
+/** Returns the device with a name or a uid. @throws EngineError (`usage`) unless exactly one device matches */
+async function selected(connection: Connection, text: string): Promise<Device> {
+  const devices = await devicesIn(connection);
+  const matching = devices.filter(({ uid, name }) => uid === text || name === text.toLowerCase());
+  const waiting = matching.filter(({ status }) => status !== "accepted");
+  const [only, ...others] = waiting.length > 0 ? waiting : matching;
+  if (only === undefined) {
+    const pending = devices.filter(({ status }) => status === "pending").map(({ name }) => name);
+    const known =
+      pending.length === 0
+        ? "The namespace has no pending device. Run gatehouse device enroll."
+        : `Pending devices: ${pending.join(", ")}.`;
+    throw new EngineError("usage", `The namespace has no device ${text}. ${known}`);
+  }
+  if (others.length === 0) return only;
+  throw new EngineError(
+    "usage",
+    `${counted(others.length + 1, "device")} have the name ${text}. Give a uid: ${[only, ...others].map(({ uid }) => uid).join(", ")}.`,
+  );
+}
+
+async function accepted({ client }: Connection, { uid, name, namespace, tenantId }: Device): Promise<Outcome> {
+  await client.forTenant(tenantId).acceptDevice({ params: { uid } });
+  const { ssh } = (await client.getInfo({})).endpoints;
+  const [host = "", port = "22"] = ssh.split(":");
+  const portFlag = port === "22" ? "" : `-p ${port} `;
+  const text = `Accepted ${name}. If the policy allows the login, connect with:\n  ssh ${portFlag}<login>@${namespace}.${name}@${host}`;
+  return { text: () => printable(text) };
+}
+
+const describe = ({ name, uid, identity, info, remoteAddr }: Device): string =>
+  [
+    `Device ${name}`,
+    `  uid      ${uid}`,
+    `  MAC      ${identity.mac}`,
+    `  system   ${info.prettyName} (${info.arch}), agent ${info.version}`,
+    `  address  ${remoteAddr}`,
+  ]
+    .map(printable)
+    .join("\n");
+
+const instructions = (url: string, tenant: string): string => `On the device, run one of these commands:
+
+  gatehouse-agent run --url ${url} --tenant ${tenant}      # npm install --global @gatehouse-access/agent
+  curl -fsSL '${url}/install.sh?tenant_id=${tenant}' | sh    # the agent as a container, with Docker or Podman
+
+Waiting for a device … (Ctrl-C to stop)`;
