@@ -73,7 +73,7 @@ export async function main(args: readonly string[], io: CommandIo = process): Pr
       "gatehouse-server admin setup-link --data-dir /var/lib/gatehouse",
       "gatehouse-server backup /backup/gatehouse.db --data-dir /var/lib/gatehouse",
     ],
-    page: "docs/operate/operating.md",
+    page: "docs/operate/install.md",
   });
   configure(program, io);
   reportUsage(program, OTHER_NAMES, (message) => new UsageError(message));

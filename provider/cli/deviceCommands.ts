@@ -3,12 +3,13 @@ import { type Command, Option } from "commander";
 import { EngineError } from "../engine/index.ts";
 import type { Connection } from "../service/connection.ts";
 import type { Device } from "../service/listings.ts";
-import { byText, counted, printable } from "../words.ts";
+import { byText, counted, printable, printableLines } from "../words.ts";
 import { addConfigurationFlags, type ConfigurationFlags, configurationOf, FOLDER, YES } from "./flags.ts";
 import { addHelp } from "./help.ts";
 import type { ActionOf, Io, Outcome } from "./outcome.ts";
 import { ask, canPrompt } from "./prompt.ts";
 import { withConnection } from "./service.ts";
+import { publishedGateway } from "./sshConfigCommand.ts";
 
 const STATUSES = ["pending", "accepted", "rejected"] as const;
 
@@ -163,13 +164,13 @@ async function selected(connection: Connection, text: string): Promise<Device> {
   );
 }
 
-async function accepted({ client }: Connection, { uid, name, namespace, tenantId }: Device): Promise<Outcome> {
-  await client.forTenant(tenantId).acceptDevice({ params: { uid } });
-  const { ssh } = (await client.getInfo({})).endpoints;
-  const [host = "", port = "22"] = ssh.split(":");
-  const portFlag = port === "22" ? "" : `-p ${port} `;
+async function accepted(connection: Connection, device: Device): Promise<Outcome> {
+  const { uid, name, namespace, tenantId } = device;
+  await connection.client.forTenant(tenantId).acceptDevice({ params: { uid } });
+  const { host, port } = await publishedGateway(connection);
+  const portFlag = port === 22 ? "" : `-p ${port} `;
   const text = `Accepted ${name}. If the policy allows the login, connect with:\n  ssh ${portFlag}<login>@${namespace}.${name}@${host}`;
-  return { text: () => printable(text) };
+  return { text: () => printableLines(text) };
 }
 
 const describe = ({ name, uid, identity, info, remoteAddr }: Device): string =>

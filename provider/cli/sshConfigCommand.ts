@@ -121,7 +121,7 @@ async function selectedDevices(
 }
 
 /** Returns the SSH address that the service publishes. @throws EngineError (`service`) if the address is invalid */
-async function publishedGateway({ client }: Connection): Promise<Gateway> {
+export async function publishedGateway({ client }: Connection): Promise<Gateway> {
   const { ssh } = (await client.getInfo({})).endpoints;
   const gateway = parseGateway(ssh);
   if (gateway) return gateway;

@@ -49,6 +49,6 @@ export function adminCommand(io: CommandIo): Command {
       "gatehouse-server admin user list --data-dir /var/lib/gatehouse",
       "gatehouse-server admin audit --data-dir /var/lib/gatehouse",
     ],
-    page: "docs/operate/operating.md",
+    page: "docs/operate/accounts.md",
   });
 }

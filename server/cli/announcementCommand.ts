@@ -92,6 +92,6 @@ export function announcementCommand(io: CommandIo): Command {
   );
   return addHelpEnd(announcement, {
     examples: ["gatehouse-server admin announcement list --data-dir /var/lib/gatehouse"],
-    page: "docs/operate/operating.md",
+    page: "docs/operate/accounts.md",
   });
 }

@@ -19,7 +19,7 @@ export function subcommand(
   path: string,
   about: string,
   example = "",
-  { page = "docs/operate/operating.md", notes }: Partial<HelpEnd> = {},
+  { page = "docs/operate/install.md", notes }: Partial<HelpEnd> = {},
 ): Command {
   const command = new Command(path.split(" ").at(-1)).description(about);
   addOption(command, settings.dataDir);

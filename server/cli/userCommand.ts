@@ -165,6 +165,6 @@ export function userCommand(io: CommandIo): Command {
       "gatehouse-server admin user list --data-dir /var/lib/gatehouse",
       "gatehouse-server admin user reset-password ana --data-dir /var/lib/gatehouse",
     ],
-    page: "docs/operate/operating.md",
+    page: "docs/operate/accounts.md",
   });
 }
