@@ -125,7 +125,7 @@ export async function buildApp(
   const servers = options.servers ?? new HttpServers();
   const app = await newApp(services, { ...options, servers }, settings.corsOrigins);
   acceptWebSockets(app, servers);
-  answerUnservedPaths(app, absentPaths(allOperations, settings.edition));
+  answerUnservedPaths(app, absentPaths(allOperations, settings.edition), settings.pages);
   limitRequests(app, services);
   authorizeRequests(app, services);
   limitLists(app, services);
@@ -146,7 +146,7 @@ export async function buildApp(
     },
   );
   serveDocumentation(app);
-  if (settings.pages) servePages(app, operations);
+  if (settings.pages) servePages(app, operations, settings.consoleUrl);
   if (settings.saml) await serveSaml(app, services, settings.saml);
   return app;
 }

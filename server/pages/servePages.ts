@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Operation } from "@gatehouse-access/sdk/contract";
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import "../http/access/declaredAccess.ts";
 import { packageFile } from "../files/packageFile.ts";
 import { linkedPages, type PageSource } from "./sources.ts";
@@ -17,8 +17,13 @@ interface Page {
  * instance has all operations that the page calls. Opening a page changes nothing, because mail scanners open every
  * link. A link takes effect only when a user presses the button on the page.
  */
-export function servePages(app: FastifyInstance, operations: readonly Operation[]): void {
-  for (const source of linkedPages(new Set(operations))) {
+export function servePages(
+  app: FastifyInstance,
+  operations: readonly Operation[],
+  consoleUrl: string | undefined,
+): void {
+  if (consoleUrl !== undefined) redirectLogins(app, consoleUrl);
+  for (const source of linkedPages(new Set(operations), consoleUrl)) {
     // Each page is built at its first request, because most instances need only a few of the pages.
     let page: Page | undefined;
     app.get(
@@ -29,11 +34,37 @@ export function servePages(app: FastifyInstance, operations: readonly Operation[
       },
       async (_request, reply) => {
         page ??= buildPage(source);
-        return reply
-          .header("Content-Security-Policy", page.policy)
-          .type("text/html; charset=utf-8")
-          .send(page.html);
+        return sendPage(reply, page);
       },
+    );
+  }
+}
+
+const sendPage = (reply: FastifyReply, { html, policy }: Page): FastifyReply =>
+  reply.header("Content-Security-Policy", policy).type("text/html; charset=utf-8").send(html);
+
+/** Returns true if a browser opens the address as a page, which is no operation of the API. */
+export const opensPage = ({ method, url, headers }: FastifyRequest): boolean =>
+  (method === "GET" || method === "HEAD") &&
+  !/^\/(api|internal)(\/|$)/.test(url.split("?", 1)[0] ?? "") &&
+  (headers.accept ?? "").includes("text/html");
+
+/** Sends the page for an address that the service does not serve. */
+export function sendNotFound({ url }: FastifyRequest, reply: FastifyReply): FastifyReply {
+  // The link is relative, because a proxy may serve the service below another path.
+  const depth = (url.split("?", 1)[0] ?? "").split("/").length - 2;
+  const start = depth > 0 ? "../".repeat(depth) : "./";
+  const style = read("pages/pages.css");
+  const body = `<p>This service has no page at this address. Check the address, or open the <a href="${start}">start page</a>.</p>\n`;
+  const html = htmlOf({ title: "Page not found", body, style, start });
+  return sendPage(reply.code(404), { html, policy: policyOf(style) });
+}
+
+/** Redirects the login pages to the console. The query may contain the result of a login with an identity provider. */
+function redirectLogins(app: FastifyInstance, consoleUrl: string): void {
+  for (const path of ["/login", "/mfa-login"]) {
+    app.get(path, { config: { publicBecause: "redirects to the console" } }, async ({ url }, reply) =>
+      reply.redirect(`${consoleUrl}${url}`),
     );
   }
 }
@@ -53,7 +84,7 @@ function buildPage({ title, body, scripts, start }: PageSource): Page {
   const script = elementText(`(() => {\n"use strict";\n${pageScripts}\n${start}();\n})();\n`, "script");
   // The style sheet is a source file of the package, not a build output.
   const style = elementText(read("pages/pages.css"), "style");
-  return { html: htmlOf(title, body, style, script), policy: policyOf(style, script) };
+  return { html: htmlOf({ title, body, style, script }), policy: policyOf(style, script) };
 }
 
 /**
@@ -70,10 +101,10 @@ function elementText(text: string, element: string): string {
  * Returns the Content-Security-Policy of a page. The policy allows only the script and style of the page, and requests
  * to this service. No other page may embed the page in a frame.
  */
-const policyOf = (style: string, script: string): string =>
+const policyOf = (style: string, script?: string): string =>
   [
     "default-src 'none'",
-    `script-src ${sha256(script)}`,
+    ...(script === undefined ? [] : [`script-src ${sha256(script)}`]),
     `style-src ${sha256(style)}`,
     // The icon is empty. Without this element, browsers would request an icon from the service.
     "img-src data:",
@@ -83,7 +114,20 @@ const policyOf = (style: string, script: string): string =>
     "frame-ancestors 'none'",
   ].join("; ");
 
-const htmlOf = (title: string, body: string, style: string, script: string): string => `<!doctype html>
+const MESSAGE = `<noscript><p class="bad">This page needs JavaScript.</p></noscript>
+<div id="message" role="status" tabindex="-1"></div>
+`;
+
+interface Parts {
+  readonly title: string;
+  readonly body: string;
+  readonly style: string;
+  readonly script?: string;
+  /** Relative address of the start page. */
+  readonly start?: string;
+}
+
+const htmlOf = ({ title, body, style, script, start = "./" }: Parts): string => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -95,13 +139,10 @@ const htmlOf = (title: string, body: string, style: string, script: string): str
 <style>${style}</style>
 </head>
 <body>
-<header><a href="./">Gatehouse</a></header>
+<header><a href="${start}">Gatehouse</a></header>
 <main>
 <h1>${title}</h1>
-<noscript><p class="bad">This page needs JavaScript.</p></noscript>
-<div id="message" role="status" tabindex="-1"></div>
-${body}</main>
-<script>${script}</script>
-</body>
+${script === undefined ? "" : MESSAGE}${body}</main>
+${script === undefined ? "" : `<script>${script}</script>\n`}</body>
 </html>
 `;

@@ -206,32 +206,78 @@ const invitation = (separatesSignUp: boolean): LinkedPage => ({
   start: "acceptInvitation",
 });
 
-const START: LinkedPage = {
+const NO_CONSOLE = `<p>This service has no web console. Use one of these programs with your user name and password:</p>
+<ul>
+<li>the command <code>gatehouse</code>, which reviews, applies and checks access policies in Pulumi and Terraform</li>
+<li><a href="docs">the API</a>, to read and to try (<a href="openapi.json">OpenAPI description</a>)</li>
+</ul>
+`;
+
+const start = (consoleUrl: string | undefined): LinkedPage => ({
   path: "/",
   needs: ["getInfo", "healthcheck"],
   title: "Remote access to devices",
-  body: `<p>This service controls SSH access to devices.</p>
+  body: `<p>This service controls who can log in to devices by SSH.</p>
 <dl>
 <div><dt>Status</dt><dd id="health" aria-live="polite">…</dd></div>
 <div><dt>API version</dt><dd id="version">…</dd></div>
 </dl>
 <p id="no-user" hidden>The service has no user yet. Run <code>gatehouse-server admin setup-link</code> to print the link that creates the first user.</p>
-<h2>Next steps</h2>
-<ul>
-<li><a href="docs">Read and try the API</a></li>
-<li><a href="openapi.json">API for programs (OpenAPI)</a></li>
-</ul>
-`,
+<h2>Log in to a device</h2>
+<p><code>ssh <span id="port"></span>login@namespace.device@<span id="host">this-service</span></code></p>
+<h2>Manage access</h2>
+${
+  consoleUrl === undefined
+    ? NO_CONSOLE
+    : `<p><a href="${consoleUrl}/login">Sign in to the console</a></p>
+<p>Programs use <a href="docs">the API</a> (<a href="openapi.json">OpenAPI description</a>).</p>
+`
+}`,
   scripts: ["start"],
   start: "showState",
+});
+
+const TOKEN = `<div id="signed-in" data-part hidden>
+<p>You are logged in. This page has no functions for users. Pass this token to a program, for example as
+<code>GATEHOUSE_TOKEN</code>. Every person with the token has your permissions until it expires.</p>
+<div class="field"><label for="token">Token</label><input id="token" type="password" readonly></div>
+<button id="copy" type="button">Copy the token</button>
+</div>
+`;
+
+/** The page to which a login with an identity provider leads. Without such a login, the page describes how to log in. */
+const LOGIN: LinkedPage = {
+  path: "/login",
+  needs: ["login"],
+  title: "Log in",
+  body: `<div id="how" data-part>${NO_CONSOLE}</div>\n${TOKEN}`,
+  scripts: ["login"],
+  start: "showLogin",
 };
 
-/** Returns the pages of an instance that serves the given operations. */
-export function linkedPages(served: ReadonlySet<Operation>): readonly LinkedPage[] {
+/** The page to which a login with an identity provider leads if the user has a second factor. */
+const SECOND_STEP: LinkedPage = {
+  path: "/mfa-login",
+  needs: ["authMfa"],
+  title: "Enter your second factor",
+  body: `${formHtml("second-factor", [codeField(authMfa.body.shape.code)], "Log in")}${TOKEN}`,
+  scripts: ["login"],
+  start: "completeLogin",
+};
+
+/**
+ * Returns the pages of an instance that serves the given operations.
+ * @param consoleUrl address of the web console that serves the login pages; undefined if there is no console
+ */
+export function linkedPages(
+  served: ReadonlySet<Operation>,
+  consoleUrl: string | undefined,
+): readonly LinkedPage[] {
   const serves = (ids: readonly OperationId[]) => ids.every((id) => served.has(operations[id]));
   const separatesSignUp = serves(["lookupUserStatus", "acceptInvite", "login", "authMfa", "resendEmail"]);
   const pages = [
-    ...[START, SETUP, CONFIRM_ACCOUNT, CONFIRM_ADDRESS, NEW_PASSWORD, RESET_MFA],
+    ...[start(consoleUrl), SETUP, CONFIRM_ACCOUNT, CONFIRM_ADDRESS, NEW_PASSWORD, RESET_MFA],
+    ...(consoleUrl === undefined ? [LOGIN, SECOND_STEP] : []),
     invitation(separatesSignUp),
   ];
   return pages.filter(({ needs }) => serves(needs));

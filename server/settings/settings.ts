@@ -387,6 +387,15 @@ export const settings = named({
     ...onOff,
   }),
 
+  consoleUrl: row({
+    value: "url",
+    about:
+      "Address of a web console. The start page links to it, and /login and /mfa-login redirect to the pages of the " +
+      "same name of the console. By default, the service has no console",
+    allowed: "http:// or https:// with a host and an optional port",
+    schema: origin.optional(),
+  }),
+
   // SAML
   samlIdpEntityId: row({
     value: "id",

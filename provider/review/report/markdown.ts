@@ -29,24 +29,51 @@ export function reviewMarkdown(
   const reasons = objections(review, allowed);
   const head = [
     reviewMarker(review),
-    `## Access review of ${code(`${review.project}/${review.stack}`)}`,
+    titleOf(review, reasons.length),
     "",
     ...(review.revisions ? [revisionsSentence(review.revisions, MARKDOWN), ""] : []),
-    reasons.length === 0 ? "No blocking findings." : `**${counted(reasons.length, "blocking finding")}:**`,
+    ...(reasons.length === 0 ? [] : ["**Blocking findings:**"]),
     ...shortened(reasons),
   ].join("\n");
   const isSole = review.namespaces.length === 1;
   const sections = [
     ...review.namespaces.flatMap((namespace) => {
-      const where = isSole ? "" : ` in ${code(namespace.name)}`;
-      return namespaceSections(namespace, MARKDOWN, where, where);
+      const where = isSole ? "" : ` in the namespace ${code(namespace.name)}`;
+      const sections = namespaceSections(namespace, MARKDOWN, where, where).filter(hasItems);
+      const gains = namespace.access.some(({ change }) => change === "gained");
+      return isSole || gains ? sections : foldedNamespace(namespace.name, sections);
     }),
-    ...planSections(review, MARKDOWN),
-  ].filter(({ items }) => items.length > 0);
+    ...planSections(review, MARKDOWN).filter(hasItems),
+  ];
   const foot = review.namespaces
     .map((namespace) => `\n\n_${evaluatedSentence(namespace, MARKDOWN)}_`)
     .join("");
   return `${head}\n${fittedSections(sections, max - head.length - foot.length - 2)}${foot}\n`;
+}
+
+const hasItems = ({ items }: Section) => items.length > 0;
+
+/** The title of a comment: the result, the numbers of access changes, and the stack. */
+function titleOf({ namespaces, project, stack }: Review, blocking: number): string {
+  const changes = namespaces.flatMap(({ access }) => access.map(({ change }) => change));
+  const gains = changes.filter((change) => change === "gained").length;
+  const losses = changes.length - gains;
+  const counts = [
+    ...(blocking > 0 ? [counted(blocking, "blocking finding")] : []),
+    ...(changes.length === 0 ? ["no access changes"] : []),
+    ...(gains > 0 ? [`${gains} gained`] : []),
+    ...(losses > 0 ? [`${losses} lost`] : []),
+  ];
+  return `## ${blocking > 0 ? "Blocked" : "OK"}: access review of ${code(`${project}/${stack}`)} (${counts.join(", ")})`;
+}
+
+/** Folds the sections of a namespace in which no key gains access. */
+function foldedNamespace(name: string, sections: readonly Section[]): Section[] {
+  const before = `\n<details><summary>The namespace ${plain(name)}: no key gains access</summary>\n`;
+  return sections.map((section, index) => ({
+    ...section,
+    around: [index === 0 ? before : "", index === sections.length - 1 ? "\n\n</details>" : ""],
+  }));
 }
 
 /** Maximum number of blocking findings in the head of the comment, and maximum length of a finding in characters. */
@@ -86,10 +113,10 @@ export function fittedSections(sections: readonly Section[], space: number): str
     .join("\n");
 }
 
-function sectionText({ title, items }: Section, space: number): string {
+function sectionText({ title, items, around: [before, after] = ["", ""] }: Section, space: number): string {
   const folded = items.length > OPEN_MAX;
-  const begin = folded ? `\n<details><summary>${title}</summary>\n\n` : `\n### ${title}\n\n`;
-  const end = folded ? "\n\n</details>" : "";
+  const begin = `${before}${folded ? `\n<details><summary>${title}</summary>\n\n` : `\n### ${title}\n\n`}`;
+  const end = `${folded ? "\n\n</details>" : ""}${after}`;
   const missing = (count: number) => `- … and ${count} more, in the JSON and HTML reports`;
   let left = space - begin.length - end.length - missing(items.length).length;
   const lines: string[] = [];

@@ -37,11 +37,13 @@ export interface Section {
   readonly items: readonly string[];
   /** True for lists that a terminal report omits. */
   readonly isDetail?: boolean;
+  /** Markdown around the section, which folds several sections. */
+  readonly around?: readonly [before: string, after: string];
 }
 
 /**
  * The sections of a review of one namespace.
- * @param where suffix of titles that would be ambiguous without the namespace: ` in prod`, or an empty string
+ * @param where suffix of titles that would be ambiguous without the namespace: ` in the namespace prod`, or an empty string
  * @param whereIfSeveral suffix of other titles; an empty string if there is only one namespace
  */
 export function namespaceSections(

@@ -35,7 +35,7 @@ export function reviewText(c: Paint, review: Review, options: Allowed): string {
   return [
     ...(review.revisions ? [revisionsSentence(review.revisions, style)] : []),
     ...review.namespaces.flatMap((namespace) => {
-      const where = ` in ${printable(namespace.name)}`;
+      const where = ` in the namespace ${printable(namespace.name)}`;
       return [
         ...namespaceSections(namespace, style, where, isSole ? "" : where).flatMap(lines),
         c.dim(evaluatedSentence(namespace, PLAIN)),

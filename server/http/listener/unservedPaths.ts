@@ -1,4 +1,5 @@
 import type { FastifyInstance } from "fastify";
+import { opensPage, sendNotFound } from "../../pages/servePages.ts";
 
 interface ServedPath {
   readonly segments: readonly string[];
@@ -11,8 +12,13 @@ interface ServedPath {
  * path takes precedence over a path with a parameter. Call this function before the routes are added.
  * @param absent paths that only other editions serve; they have no methods here, even if a path with a parameter
  * matches them
+ * @param pages true to send a page instead of JSON to a browser that opens an unknown address
  */
-export function answerUnservedPaths(app: FastifyInstance, absent: readonly string[] = []): void {
+export function answerUnservedPaths(
+  app: FastifyInstance,
+  absent: readonly string[] = [],
+  pages = false,
+): void {
   const served = new Map<string, ServedPath>();
   const shadowed = new Set<string>();
   const add = (url: string, methods: readonly string[]) => {
@@ -33,7 +39,10 @@ export function answerUnservedPaths(app: FastifyInstance, absent: readonly strin
     if (!request.is404 && !shadowed.has(request.routeOptions.url ?? "")) return;
     const methods = methodsOf([...served.values()], request.url.split("?", 1)[0] ?? "");
     if (methods.has(request.method)) return;
-    if (methods.size === 0) return reply.code(404).send({ message: "no such path" });
+    if (methods.size === 0) {
+      if (pages && opensPage(request)) return sendNotFound(request, reply);
+      return reply.code(404).send({ message: "no such path" });
+    }
     const allowed = [...methods].sort().join(", ");
     return reply
       .code(405)

@@ -8,18 +8,26 @@ const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,253}$/;
 const ANYTHING = /^.+$/;
 
 /**
+ * Returns the parameters in the address of the page, or those of the history entry if the page was reloaded. The
+ * parameters are removed from the address bar immediately, because other people could read them.
+ */
+function takeParameters(): Readonly<Record<string, string>> {
+  const given: unknown =
+    location.search === "" ? history.state : Object.fromEntries(new URLSearchParams(location.search));
+  history.replaceState(given, "", location.pathname);
+  return (given ?? {}) as Readonly<Record<string, string>>;
+}
+
+/**
  * Returns the parameters of the link that opened the page. If a parameter is missing or damaged, shows a message and
- * returns undefined. The parameters are removed from the address bar immediately, because other people could read them.
- * The history entry keeps the parameters until `forgetLink` is called, so that the user can reload the page.
+ * returns undefined. The history entry keeps the parameters until `forgetLink` is called, so that the user can reload
+ * the page.
  * @param parts pattern of each parameter, by name
  */
 function readLink<Name extends string>(
   parts: Readonly<Record<Name, RegExp>>,
 ): Readonly<Record<Name, string>> | undefined {
-  const given: unknown =
-    location.search === "" ? history.state : Object.fromEntries(new URLSearchParams(location.search));
-  history.replaceState(given, "", location.pathname);
-  const values = (given ?? {}) as Readonly<Record<Name, string>>;
+  const values = takeParameters() as Readonly<Record<Name, string>>;
   const names = Object.keys(parts) as Name[];
   const missing = names.filter((name) => !values[name]);
   const damaged = names.filter((name) => values[name] && !parts[name].test(values[name]));

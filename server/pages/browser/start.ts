@@ -1,6 +1,7 @@
 interface Info {
   readonly version: string;
   readonly setup: boolean;
+  readonly endpoints: { readonly ssh: string };
 }
 
 /** Fills the start page with the status of the service. */
@@ -12,7 +13,10 @@ async function showState(): Promise<void> {
     ? "operational"
     : "unavailable. Contact the operator of the service.";
   if (info.status !== 200) return;
-  const { version, setup } = info.body as Info;
+  const { version, setup, endpoints } = info.body as Info;
+  const [, host = endpoints.ssh, port = "22"] = /^(.*?):(\d+)$/.exec(endpoints.ssh) ?? [];
+  byId("host").textContent = host;
+  byId("port").textContent = port === "22" ? "" : `-p ${port} `;
   byId("version").textContent = version;
   byId("no-user").hidden = setup;
 }
