@@ -192,6 +192,23 @@ function configure(command: Command): void {
  * @returns the exit code: 0 after SIGINT or SIGTERM, 1 for a failure, 2 for wrong usage
  */
 export async function main(args: readonly string[]): Promise<number> {
+  const program = newProgram();
+  reportUsage(program, OTHER_NAMES, (message) => new UsageError(message));
+  // Without these handlers, a failed write of Commander would end the process with a stack trace.
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
+  try {
+    await program.parseAsync(args, { from: "user" });
+    return 0;
+  } catch (error) {
+    // Commander throws this error after it has printed the help or the version.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE;
+    for (const line of (error as Error).message.split("\n")) console.error(`gatehouse-agent: ${line}`);
+    return error instanceof UsageError ? WRONG_USAGE : 1;
+  }
+}
+
+/** Returns the command `gatehouse-agent`. */
+export function newProgram(): Command {
   const program = new Command("gatehouse-agent")
     .description("Agent for a device of the remote SSH access service.")
     .version(version, "-V, --version", "Print the version");
@@ -207,18 +224,7 @@ export async function main(args: readonly string[]): Promise<number> {
     page: PAGE,
   });
   configure(program);
-  reportUsage(program, OTHER_NAMES, (message) => new UsageError(message));
-  // Without these handlers, a failed write of Commander would end the process with a stack trace.
-  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
-  try {
-    await program.parseAsync(args, { from: "user" });
-    return 0;
-  } catch (error) {
-    // Commander throws this error after it has printed the help or the version.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE;
-    for (const line of (error as Error).message.split("\n")) console.error(`gatehouse-agent: ${line}`);
-    return error instanceof UsageError ? WRONG_USAGE : 1;
-  }
+  return program;
 }
 
 /** @throws UsageError with a line for each wrong setting */

@@ -91,7 +91,7 @@ async function checkRepository(version: string): Promise<Finding[]> {
     ...versionFindings(await readManifests(), version),
     ...changelogFindings(await readFile(join(ROOT, "CHANGELOG.md"), "utf8"), version),
     ...fixtureFindings(version),
-    ...docsFindings(),
+    ...(await docsFindings()),
     ...gitFindings(version),
     ...toolFindings(toolVersions()),
   ];

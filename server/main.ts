@@ -58,24 +58,7 @@ function version(): string {
  * another code that the help of the command lists
  */
 export async function main(args: readonly string[], io: CommandIo = process): Promise<number> {
-  const program = new Command("gatehouse-server")
-    .description("Service for remote SSH access to devices.")
-    .version(version(), "-V, --version", "Print the version")
-    .addCommand(serveCommand(io))
-    .addCommand(adminCommand(io))
-    .addCommand(backupCommand(io))
-    .addCommand(restoreCommand(io))
-    .addCommand(migrateCommand(io));
-  addHelpEnd(program, {
-    notes: NOTES,
-    examples: [
-      "gatehouse-server serve --data-dir /var/lib/gatehouse",
-      "gatehouse-server admin setup-link --data-dir /var/lib/gatehouse",
-      "gatehouse-server backup /backup/gatehouse.db --data-dir /var/lib/gatehouse",
-    ],
-    page: "docs/operate/install.md",
-  });
-  configure(program, io);
+  const program = newProgram(io);
   reportUsage(program, OTHER_NAMES, (message) => new UsageError(message));
   surviveLostReaders(io);
   try {
@@ -94,6 +77,29 @@ export async function main(args: readonly string[], io: CommandIo = process): Pr
 class UsageError extends OperatorError {
   override readonly name = "UsageError";
   override readonly exitCode = WRONG_USAGE;
+}
+
+/** Returns the command `gatehouse-server`. */
+export function newProgram(io: CommandIo): Command {
+  const program = new Command("gatehouse-server")
+    .description("Service for remote SSH access to devices.")
+    .version(version(), "-V, --version", "Print the version")
+    .addCommand(serveCommand(io))
+    .addCommand(adminCommand(io))
+    .addCommand(backupCommand(io))
+    .addCommand(restoreCommand(io))
+    .addCommand(migrateCommand(io));
+  addHelpEnd(program, {
+    notes: NOTES,
+    examples: [
+      "gatehouse-server serve --data-dir /var/lib/gatehouse",
+      "gatehouse-server admin setup-link --data-dir /var/lib/gatehouse",
+      "gatehouse-server backup /backup/gatehouse.db --data-dir /var/lib/gatehouse",
+    ],
+    page: "docs/operate/install.md",
+  });
+  configure(program, io);
+  return program;
 }
 
 /** Configures the help of a command and its subcommands, and redirects their output to `io`. */

@@ -8,7 +8,9 @@ import { exampleOf } from "../provider/providers/generate/exampleOf.ts";
 import { defineResource, optional, output } from "../provider/resources/definition.ts";
 import { definitions } from "../provider/resources/index.ts";
 
-it.each(Object.entries(pages()))("docs/%s matches the definitions (if not: npm run docs)", (name, text) => {
+const texts = await pages();
+
+it.each(Object.entries(texts))("docs/%s matches the definitions (if not: npm run docs)", (name, text) => {
   expect(readFileSync(new URL(`../docs/${name}`, import.meta.url), "utf8")).toBe(text);
 });
 
@@ -22,10 +24,7 @@ it("sdk/requestSentences.ts has the sentences of the errors of requests (else: n
 });
 
 it("every field of every resource has a description", () => {
-  const rows =
-    pages()
-      ["reference/resources.md"]?.split("\n")
-      .filter((line) => line.startsWith("| `")) ?? [];
+  const rows = texts["reference/resources.md"]?.split("\n").filter((line) => line.startsWith("| `")) ?? [];
   expect(rows.length).toBeGreaterThan(20);
   for (const row of rows) expect(row).toMatch(/\S[^|]* \|$/);
 });

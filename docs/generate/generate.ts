@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { pages, schemaFiles } from "./pages.ts";
 import { requestSentences, SENTENCES_FILE } from "./requestSentences.ts";
 
-for (const [name, text] of Object.entries(pages())) {
+for (const [name, text] of Object.entries(await pages())) {
   const file = new URL(`../${name}`, import.meta.url);
   mkdirSync(new URL(".", file), { recursive: true });
   writeFileSync(file, text);

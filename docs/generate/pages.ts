@@ -23,12 +23,13 @@ import {
 } from "../../sdk/contract/index.ts";
 import { HEARTBEAT_DELAY } from "../../server/features/devices/heartbeats.ts";
 import { settings } from "../../server/settings/settings.ts";
+import { commandPages } from "./commandsPage.ts";
 import { errorsPage } from "./errorsPage.ts";
 import { helpersPage } from "./helpersPage.ts";
 import { internalOperationsPage } from "./internalOperationsPage.ts";
+import { jsonOutputPage } from "./jsonOutputPage.ts";
 import { jsonSchemas } from "./jsonSchemas.ts";
 import { lintPage } from "./lintPage.ts";
-import { jsonOutputPage } from "./jsonOutputPage.ts";
 import { supportedVersionsPage } from "./supportedVersionsPage.ts";
 import { table } from "./table.ts";
 import { terraformPages } from "./terraformPages.ts";
@@ -234,8 +235,9 @@ The engine refuses a program or state with one of these features before it chang
 }
 
 /** Contents of all generated pages, by file name. */
-export function pages(): Record<string, string> {
+export async function pages(): Promise<Record<string, string>> {
   const texts = {
+    ...(await commandPages(NOTE)),
     "reference/resources.md": resources(),
     "reference/helpers.md": helpersPage(NOTE),
     "reference/errors.md": errorsPage(NOTE),

@@ -25,7 +25,7 @@ export function addCompletionCommand(program: Command, action: ActionOf): void {
       "gatehouse completion zsh > ~/.gatehouse.zsh    # in ~/.zshrc, after compinit: source ~/.gatehouse.zsh",
       "gatehouse completion fish > ~/.config/fish/completions/gatehouse.fish",
     ],
-    page: "README.md",
+    page: "docs/guides/configuration.md",
   });
 }
 

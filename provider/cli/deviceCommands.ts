@@ -50,15 +50,12 @@ agent: every client that knows the id of the namespace can enroll a device.`,
     examples: ["gatehouse device enroll"],
     page: PAGE,
   });
-  addHelp(
-    subcommand("accept <device>").option("-y, --yes", YES, false).action(action(accept)),
-    {
-      summary: "Accept a pending device, so that logins are possible.",
-      description: "<device> is the name or the uid of a device.",
-      examples: ["gatehouse device accept web-01", "gatehouse device accept <uid> --yes"],
-      page: PAGE,
-    },
-  );
+  addHelp(subcommand("accept <device>").option("-y, --yes", YES, false).action(action(accept)), {
+    summary: "Accept a pending device, so that logins are possible.",
+    description: "<device> is the name or the uid of a device.",
+    examples: ["gatehouse device accept web-01", "gatehouse device accept <uid> --yes"],
+    page: PAGE,
+  });
   addHelp(
     subcommand("list")
       .addOption(new Option("--status <status>", "List only devices with this status").choices(STATUSES))
@@ -131,7 +128,8 @@ async function list(io: Io, flags: ListFlags): Promise<Outcome> {
       [name, status, online ? "online" : "offline", tags.join(", "), remoteAddr, uid].map(printable),
     );
     const table = [["NAME", "STATUS", "ONLINE", "TAGS", "ADDRESS", "UID"], ...rows];
-    const widths = table[0]?.map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0))) ?? [];
+    const widths =
+      table[0]?.map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0))) ?? [];
     const lines = table.map((row) =>
       row
         .map((cell, column) => cell.padEnd(widths[column] ?? 0))

@@ -102,6 +102,35 @@ export async function main(args: readonly string[], process: Io): Promise<number
         code = printError(io, error, json && !(outcome?.result ?? outcome?.parts));
       }
     };
+  // For `help` and an unknown command, commander would print the help of the program. The word `help` is therefore
+  // removed, so that the program reports the unknown command.
+  const [first, topic = ""] = args;
+  const words = first === "help" && topic !== "" && !LOADERS.has(topic) ? args.slice(1) : args;
+  const program = await newProgram(words, io, action);
+  reportUsage(program, OTHER_NAMES, (message) => new EngineError("usage", message));
+  surviveLostReaders(io);
+  try {
+    await program.parseAsync(words, { from: "user" });
+    const failure = await outputFailure(io);
+    if (failure) fileError("output", "write", "the output")(failure);
+    return code;
+  } catch (error) {
+    // Commander throws this error after it has printed the help or the version.
+    if (error instanceof CommanderError) return error.exitCode;
+    return printError(io, error, args.includes("--json"));
+  }
+}
+
+/**
+ * Returns the command `gatehouse`.
+ * @param words the command line. The program contains only the commands that the command line needs, because each
+ * loaded command slows down the start. An empty list loads all commands.
+ */
+export async function newProgram(
+  words: readonly string[],
+  { stdout, stderr }: Pick<Io, "stdout" | "stderr">,
+  action: ActionOf,
+): Promise<Command> {
   const program = new Command("gatehouse")
     .version(packageVersion(), "-V, --version", "Print the version")
     .helpOption("-h, --help", "Print help")
@@ -125,25 +154,10 @@ export async function main(args: readonly string[], process: Io): Promise<number
       "gatehouse up policy --stack prod          # apply the program",
       "gatehouse drift policy --stack prod       # find changes made outside the program",
     ],
-    page: "README.md",
+    page: "docs/get-started/quick-start.md",
   });
-  // For `help` and an unknown command, commander would print the help of the program. The word `help` is therefore
-  // removed, so that the program reports the unknown command.
-  const [first, topic = ""] = args;
-  const words = first === "help" && topic !== "" && !LOADERS.has(topic) ? args.slice(1) : args;
   for (const add of await commandsFor(words)) add(program, action);
-  reportUsage(program, OTHER_NAMES, (message) => new EngineError("usage", message));
-  surviveLostReaders(io);
-  try {
-    await program.parseAsync(words, { from: "user" });
-    const failure = await outputFailure(io);
-    if (failure) fileError("output", "write", "the output")(failure);
-    return code;
-  } catch (error) {
-    // Commander throws this error after it has printed the help or the version.
-    if (error instanceof CommanderError) return error.exitCode;
-    return printError(io, error, args.includes("--json"));
-  }
+  return program;
 }
 
 /** Returns the description of a flag. Omits the default of a flag if it is `false` or an empty list. */

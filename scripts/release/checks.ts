@@ -156,10 +156,10 @@ export function fixtureFindings(version: string, root = ROOT): Finding[] {
 }
 
 /** Finds generated pages and schemas that differ from the output of the current definitions. */
-export function docsFindings(): Finding[] {
+export async function docsFindings(): Promise<Finding[]> {
   const isWritten = (file: string, text: string) =>
     existsSync(join(ROOT, file)) && readFileSync(join(ROOT, file), "utf8") === text;
-  return Object.entries({ docs: pages(), "provider/schemas": schemaFiles() })
+  return Object.entries({ docs: await pages(), "provider/schemas": schemaFiles() })
     .flatMap(([folder, files]) =>
       Object.entries(files).map(([name, text]) => [join(folder, name), text] as const),
     )

@@ -243,7 +243,7 @@ describe("the checks of a release", () => {
     );
   });
 
-  it("find no outdated generated page in this repository", () => {
-    expect(docsFindings()).toEqual([]);
+  it("find no outdated generated page in this repository", async () => {
+    expect(await docsFindings()).toEqual([]);
   });
 });

@@ -1,7 +1,10 @@
 /** Shows the token of a login with an identity provider, or describes how to log in. */
 function showLogin(): void {
   const { token, missing_assertions: isMissing } = takeParameters();
-  if (token !== undefined) return showToken(token);
+  if (token !== undefined) {
+    showToken(token);
+    return;
+  }
   showOnly("how");
   if (isMissing === undefined) return;
   showMessage(

@@ -1,0 +1,100 @@
+// Writes the pages of the site from the Markdown files of the repository: adds the front matter that the site generator
+// needs, and converts links between files to links between pages.
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, posix, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { SECTIONS } from "./structure.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const PAGES = fileURLToPath(new URL("src/content/docs/", import.meta.url));
+const IMAGES = "docs/images/";
+/** The start page. It has the form of the site generator, so it is copied without a change. */
+const START = fileURLToPath(new URL("start.md", import.meta.url));
+
+/** A page of the site. */
+interface SitePage {
+  /** Path of the Markdown file in the repository. */
+  readonly file: string;
+  /** Path of the page below the address of the site, such as `guides/review`. */
+  readonly slug: string;
+  readonly title: string;
+  readonly body: string;
+}
+
+const filesIn = (path: string): string[] =>
+  path.endsWith("/")
+    ? readdirSync(join(ROOT, path), { recursive: true, encoding: "utf8" })
+        .filter((name) => name.endsWith(".md"))
+        .map((name) => posix.join(path, name))
+        .sort()
+    : [path];
+
+const slugOf = (file: string): string =>
+  file
+    .replace(/^docs\//, "")
+    .replace(/(\/README|\/index)?\.md$/, "")
+    .toLowerCase();
+
+/** Reads a page. The title is the first heading. @throws Error the file does not exist, or has no heading */
+function readPage(file: string): SitePage {
+  const text = readFileSync(join(ROOT, file), "utf8").replace(/^---\n.*?\n---\n/s, "");
+  const [heading = "", title] = /^# (.+)\n/m.exec(text) ?? [];
+  if (title === undefined) throw new Error(`${file}: the first heading is missing`);
+  return { file, slug: slugOf(file), title: title.replaceAll("`", ""), body: text.replace(heading, "") };
+}
+
+const sections = () => SECTIONS.map(([title, paths]) => [title, paths.flatMap(filesIn).map(readPage)] as const);
+
+/** Returns the navigation of the site. */
+export const sidebar = () =>
+  sections().map(([label, pages]) => ({
+    label,
+    collapsed: pages.length > 16,
+    items: pages.map(({ title, slug }) => ({ label: title, slug })),
+  }));
+
+/**
+ * Writes all pages and pictures.
+ * @throws Error a Markdown file of `docs` is in no section, or a link leads to a file that does not exist
+ */
+export function writeContent(): void {
+  const pages = sections().flatMap(([, all]) => all);
+  const listed = new Set(pages.map(({ file }) => file));
+  const unlisted = filesIn("docs/").filter((file) => !listed.has(file) && !file.startsWith("docs/site/"));
+  if (unlisted.length > 0) throw new Error(`docs/site/structure.ts does not list ${unlisted.join(", ")}`);
+  rmSync(PAGES, { recursive: true, force: true });
+  const slugs = new Map([["README.md", ""], ...pages.map(({ file, slug }) => [file, slug] as const)]);
+  for (const page of pages) {
+    const target = join(PAGES, `${page.slug}.md`);
+    mkdirSync(dirname(target), { recursive: true });
+    const frontMatter = `---\ntitle: ${JSON.stringify(page.title)}\n---\n`;
+    writeFileSync(target, frontMatter + withPageLinks(page, slugs));
+  }
+  cpSync(join(ROOT, IMAGES), join(PAGES, "images"), { recursive: true });
+  cpSync(START, join(PAGES, "index.md"));
+}
+
+/**
+ * Converts the links of a page. A link to a file that is no page, such as a program, becomes its text, because the site
+ * does not contain this file.
+ */
+function withPageLinks({ file, slug, body }: SitePage, slugs: ReadonlyMap<string, string>): string {
+  // Odd parts are code blocks, which contain no links.
+  return body
+    .split(/(^ *```.*?^ *```$)/ms)
+    .map((part, index) => (index % 2 === 1 ? part : part.replaceAll(/(!?)\[([^\]]*)\]\(([^)\s]+)\)/g, converted)))
+    .join("");
+
+  function converted(link: string, picture: string, text: string, target: string): string {
+    if (/^([a-z]+:|#)/.test(target)) return link;
+    const [path = "", anchor = ""] = target.split(/(?=#)/);
+    const found = posix.join(dirname(file), path).replace(/\/$/, "");
+    if (!existsSync(join(ROOT, found))) throw new Error(`${file}: the link ${target} leads to no file`);
+    if (picture) return `![${text}](${relative(dirname(slug), `images/${relative(IMAGES, found)}`)})`;
+    const page = slugs.get(found) ?? slugs.get(`${found}/README.md`) ?? slugs.get(`${found}/index.md`);
+    // Pages have addresses such as guides/review/, so each link starts one level higher.
+    return page === undefined ? text : `[${text}](${relative(slug, page)}/${anchor})`;
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) writeContent();
