@@ -3,9 +3,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { delimiter, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { type Client, createClient, passwordCredential } from "@gatehouse-access/sdk";
@@ -29,11 +29,12 @@ const LOGINS = [
   ["edge-08", 2],
 ] as const;
 
-const HELP = `npm run demo -- [--engine cli|embedded] [--destroy] [--keep]
+const HELP = `npm run demo -- [--engine cli|embedded] [--destroy] [--keep <folder>]
 
   --engine   the engine that runs the program (default: cli if pulumi is on the PATH, otherwise embedded)
   --destroy  destroy the policy's objects at the end
-  --keep     keep the service running, and print its address and login`;
+  --keep     keep the service running, and write its data, the policy and its state to this new folder. Run
+             ". <folder>/environment" to use gatehouse with the service`;
 
 // By default, the color library would also color the output of CI jobs.
 const pc = picocolors.createColors(process.stdout.isTTY === true && !process.env.NO_COLOR);
@@ -65,12 +66,15 @@ function readOptions() {
       options: {
         engine: { type: "string" },
         destroy: { type: "boolean", default: false },
-        keep: { type: "boolean", default: false },
+        keep: { type: "string" },
         help: { type: "boolean", default: false },
       },
     });
     if (values.engine && !["cli", "embedded"].includes(values.engine)) {
       throw new Error(`--engine ${values.engine}: must be cli or embedded`);
+    }
+    if (values.keep !== undefined && existsSync(values.keep)) {
+      throw new Error(`--keep ${values.keep}: the folder exists already; choose a new folder`);
     }
     return values;
   } catch (error) {
@@ -184,7 +188,33 @@ async function changeManually(
   }
 }
 
-async function story(service: Service, folder: string): Promise<Login> {
+/** Creates the folder of the demo: the folder of `--keep`, or a temporary folder. Other users cannot read the folder. */
+function newFolder(): string {
+  if (options.keep === undefined) return mkdtempSync(join(tmpdir(), "gatehouse-demo-"));
+  const folder = resolve(options.keep);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return folder;
+}
+
+/** Writes the file `environment`, which sets the variables of `gatehouse` for the service and the state of the demo. */
+function writeEnvironment(folder: string, env: NodeJS.ProcessEnv, tenant: string): void {
+  const secrets = { GATEHOUSE_PASSWORD: "password", PULUMI_CONFIG_PASSPHRASE: "passphrase" };
+  const variables = Object.entries(secrets).map(([name, file]) => {
+    writeFileSync(join(folder, file), `${env[name]}\n`, { mode: 0o600 });
+    return [`${name}_FILE`, join(folder, file)];
+  });
+  const names = ["GATEHOUSE_URL", "GATEHOUSE_USERNAME", "PULUMI_BACKEND_URL"];
+  const bin = fileURLToPath(new URL("../node_modules/.bin", import.meta.url));
+  const lines = [
+    ...[...names.map((name) => [name, env[name]]), ["GATEHOUSE_TENANT", tenant], ...variables].map(
+      ([name, value = ""]) => `export ${name}='${value}'`,
+    ),
+    `export PATH='${bin}':"$PATH"`,
+  ];
+  writeFileSync(join(folder, "environment"), `${lines.join("\n")}\n`, { mode: 0o600 });
+}
+
+async function story(service: Service, folder: string): Promise<void> {
   heading("First user, users, devices");
   const login = await setUp(service, "ana");
   const credential = passwordCredential(login);
@@ -227,7 +257,7 @@ async function story(service: Service, folder: string): Promise<Login> {
       heading("Destroy the policy's objects");
       await gatehouse(env, 0, "destroy", "--yes");
     }
-    return login;
+    if (options.keep !== undefined) writeEnvironment(folder, env, fleet.tenant);
   } finally {
     await client.close();
   }
@@ -238,7 +268,7 @@ async function main(): Promise<void> {
   console.log(
     `Engine: ${engine}${options.engine ? "" : ` (pulumi is ${pulumiOnPath() ? "" : "not "}on the PATH)`}`,
   );
-  const folder = mkdtempSync(join(tmpdir(), "gatehouse-demo-"));
+  const folder = newFolder();
   let service: Service | undefined;
   let kept = false;
   // Before the service stops, the running command finishes its steps and writes the state.
@@ -260,16 +290,15 @@ async function main(): Promise<void> {
     service = await startService(folder);
     service.died.catch(childDeath.reject);
     console.log(`${service.url}, data in a temporary directory`);
-    const login = await Promise.race([story(service, folder), childDeath.promise]);
+    await Promise.race([story(service, folder), childDeath.promise]);
     const seconds = ((Date.now() - started) / 1000).toFixed(1);
     console.log(`\n${pc.green(`Done in ${seconds} s.`)}`);
-    if (options.keep) {
+    if (options.keep !== undefined) {
       kept = true;
       service.release();
-      console.log(
-        `The service is still running at ${service.url}. Log in as ${login.username} / ${login.password}`,
-      );
-      console.log(`Data: ${folder}. To stop the service, run: kill ${service.pid}; rm -r ${folder}`);
+      console.log(`The service is still running at ${service.url}. To change and review its policy, run:`);
+      console.log(`  . ${options.keep}/environment\n  gatehouse review ${options.keep}/fleet-access --stack demo`);
+      console.log(`To stop the service, run: kill ${service.pid}; rm -r ${folder}`);
     }
   } finally {
     await stop("SIGTERM");

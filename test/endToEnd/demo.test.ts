@@ -1,7 +1,8 @@
-import { spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished } from "vitest";
 import { withoutSsh } from "../support/sshFleet.ts";
@@ -21,7 +22,7 @@ interface Ended {
 const demo = (folder: string, ...args: string[]): Promise<Ended> => runDemo({ TMPDIR: folder }, args);
 
 /** @param onOutput called with all output so far, and the demo's process id */
-async function runDemo(
+function runDemo(
   env: NodeJS.ProcessEnv,
   args: readonly string[] = [],
   onOutput: (output: string, pid: number) => void = () => {},
@@ -30,6 +31,14 @@ async function runDemo(
     cwd: ROOT,
     env: { ...process.env, ...env },
   });
+  return ended(child, onOutput);
+}
+
+/** Waits for the end of a program, and collects its output. */
+async function ended(
+  child: ChildProcessByStdio<Writable | null, Readable, Readable>,
+  onOutput: (output: string, pid: number) => void = () => {},
+): Promise<Ended> {
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding("utf8").on("data", (chunk: string) => {
@@ -40,6 +49,9 @@ async function runDemo(
   const code = await new Promise<number | null>((resolve) => child.on("close", resolve));
   return { code, output };
 }
+
+/** Types a line in a shell. */
+const typed = (line: string, cwd: string): Promise<Ended> => ended(spawn("/bin/sh", ["-c", line], { cwd }));
 
 function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-demo-test-"));
@@ -93,22 +105,26 @@ it(
 );
 
 it(
-  "the demo with --keep leaves the service running, and the service accepts the printed login",
+  "the demo with --keep leaves the service running, and a changed policy can be reviewed and applied",
   SLOW,
   async () => {
-    const folder = temporaryFolder();
-    const { code, output } = await demo(folder, "--keep");
+    const folder = join(temporaryFolder(), "fleet");
+    const { code, output } = await demo(tmpdir(), "--keep", folder);
     expect(code, output).toBe(0);
-    const [, url, username, password] =
-      /still running at (\S+)\. Log in as (\S+) \/ (\S+)/.exec(output) ?? [];
     const pid = Number(/kill (\d+);/.exec(output)?.[1]);
     try {
-      const answer = await fetch(`${url}/api/login`, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({ username, password }),
-      });
-      expect(answer.status).toBe(200);
+      const type = (line: string) => typed(`. ${folder}/environment; ${line}`, folder);
+      const program = join(folder, "fleet-access", "index.ts");
+      writeFileSync(program, readFileSync(program, "utf8").replace("^bob$", "^(bob|deploy)$"));
+      const review = await type("gatehouse review fleet-access --stack demo --engine embedded");
+      expect(review.output).toContain("+ key Bob, web servers gains login deploy on 12 devices tagged web");
+      expect(review.code, review.output).toBe(0);
+      const up = await type("gatehouse up fleet-access --stack demo --engine embedded --yes");
+      expect(up, up.output).toMatchObject({ code: 0 });
+      const access = await type("gatehouse access --key 'Bob*' --login deploy");
+      expect(access.output).toContain("12 devices tagged web");
+      const again = await demo(tmpdir(), "--keep", folder);
+      expect(again).toMatchObject({ code: 1, output: expect.stringContaining("the folder exists already") });
     } finally {
       process.kill(pid);
     }
