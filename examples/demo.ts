@@ -209,6 +209,7 @@ function writeEnvironment(folder: string, env: NodeJS.ProcessEnv, tenant: string
     ...[...names.map((name) => [name, env[name]]), ["GATEHOUSE_TENANT", tenant], ...variables].map(
       ([name, value = ""]) => `export ${name}='${value}'`,
     ),
+    ...(engine === "embedded" ? ["export GATEHOUSE_ENGINE=embedded"] : []),
     `export PATH='${bin}':"$PATH"`,
   ];
   writeFileSync(join(folder, "environment"), `${lines.join("\n")}\n`, { mode: 0o600 });
@@ -297,7 +298,9 @@ async function main(): Promise<void> {
       kept = true;
       service.release();
       console.log(`The service is still running at ${service.url}. To change and review its policy, run:`);
-      console.log(`  . ${options.keep}/environment\n  gatehouse review ${options.keep}/fleet-access --stack demo`);
+      console.log(
+        `  . ${options.keep}/environment\n  gatehouse review ${options.keep}/fleet-access --stack demo`,
+      );
       console.log(`To stop the service, run: kill ${service.pid}; rm -r ${folder}`);
     }
   } finally {

@@ -63,7 +63,7 @@ export const commandErrors = {
   },
   no_engine: {
     cause: "There is no `pulumi` command on the PATH.",
-    remedy: "Install the Pulumi CLI, or set `--engine embedded`.",
+    remedy: "Install the Pulumi CLI, or set `--engine embedded` or `GATEHOUSE_ENGINE=embedded`.",
   },
   project: {
     cause: "A file of the project is missing or invalid.",

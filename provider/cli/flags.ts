@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import {
+  ENGINES,
   EngineError,
   type EngineName,
   openStack,
@@ -25,7 +26,7 @@ export function addStackFlags(command: Command): Command {
   return command
     .argument("[folder]", FOLDER, ".")
     .option("-s, --stack <name>", "Stack name (default: PULUMI_STACK, or the only stack)")
-    .addOption(engineOption("Engine that runs the program (default: cli)"))
+    .addOption(engineOption("Engine that runs the program (default: GATEHOUSE_ENGINE, or cli)"))
     .option("--parallel <n>", "Maximum number of concurrent operations", positive("--parallel"), 16);
 }
 
@@ -39,8 +40,7 @@ export const JSON_RESULT = "Print the result as JSON";
 export const allowIncompleteOption = (): Option =>
   new Option("--allow-incomplete", "Do not block on parts that could not be checked").default(false);
 
-const engineOption = (about: string): Option =>
-  new Option("--engine <engine>", about).choices(["cli", "embedded"]);
+const engineOption = (about: string): Option => new Option("--engine <engine>", about).choices(ENGINES);
 
 export const stackOptionsOf = (folder: string, { stack, engine, parallel }: StackFlags): StackOptions => {
   return { folder, stack, engine, parallel };
@@ -49,7 +49,9 @@ export const stackOptionsOf = (folder: string, { stack, engine, parallel }: Stac
 export function addConfigurationFlags(command: Command): Command {
   return command
     .option("-s, --stack <name>", "Read missing settings from the configuration of this stack")
-    .addOption(engineOption("Engine that reads the configuration of the stack (default: cli)"));
+    .addOption(
+      engineOption("Engine that reads the configuration of the stack (default: GATEHOUSE_ENGINE, or cli)"),
+    );
 }
 
 /**

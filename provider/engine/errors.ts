@@ -44,7 +44,7 @@ export class NoEngineError extends EngineError {
       "no_engine",
       `Cannot find the \`pulumi\` command on the PATH. ${
         runtime === "nodejs"
-          ? `Either ${install}, or run the program with the embedded engine: --engine embedded`
+          ? `Either ${install}, or run the program with the embedded engine: --engine embedded, or GATEHOUSE_ENGINE=embedded`
           : `For a program of the runtime ${runtime}, ${install}: the embedded engine supports only nodejs.`
       }`,
     );

@@ -1,6 +1,6 @@
 import { EmbeddedStack } from "./embedded/embeddedStack.ts";
-import { NoEngineError } from "./errors.ts";
-import type { Stack, StackOptions } from "./model.ts";
+import { EngineError, NoEngineError } from "./errors.ts";
+import { ENGINES, type EngineName, type Stack, type StackOptions } from "./model.ts";
 import { findOnPath } from "./processes.ts";
 import { readProject } from "./project.ts";
 
@@ -13,17 +13,29 @@ export { backendUrlOf, type Project, parseStackName, readProject, stackFilePath 
 export { fieldDiff, refreshedFields, shownValues } from "./value.ts";
 
 /**
- * Opens a stack with the selected engine. Default: the Pulumi CLI, if it is installed.
- * @throws NoEngineError, ProjectError, BackendError, StackSelectionError, UnsupportedError
+ * Opens a stack with the selected engine. Default: the engine in `GATEHOUSE_ENGINE`, or the Pulumi CLI.
+ * @throws EngineError (`usage`) for a wrong `GATEHOUSE_ENGINE`; NoEngineError, ProjectError, BackendError,
+ * StackSelectionError, UnsupportedError
  */
 export async function openStack(options: StackOptions = {}): Promise<Stack> {
   const env = withDirectGrpc(options.env ?? process.env);
   const project = await readProject(options.folder ?? ".");
-  if (options.engine === "embedded") return EmbeddedStack.open(project, { ...options, env });
+  if ((options.engine ?? engineIn(env)) === "embedded")
+    return EmbeddedStack.open(project, { ...options, env });
   if (findOnPath("pulumi", env) === undefined) throw new NoEngineError(project.runtime);
   // The module is loaded on demand, since it loads the Automation API, which is large.
   const { CliStack } = await import("./cli/cliStack.ts");
   return CliStack.open(project, { ...options, env });
+}
+
+function engineIn({ GATEHOUSE_ENGINE: name }: NodeJS.ProcessEnv): EngineName | undefined {
+  if (!name) return undefined;
+  const engine = ENGINES.find((known) => known === name);
+  if (engine !== undefined) return engine;
+  throw new EngineError(
+    "usage",
+    `GATEHOUSE_ENGINE cannot be "${name}". Choose one of ${ENGINES.join(", ")}.`,
+  );
 }
 
 /**

@@ -1,7 +1,8 @@
 import { STATE_IDENTITY_TYPE } from "../urn.ts";
 
-/** The engine that runs a stack. */
-export type EngineName = "cli" | "embedded";
+/** The engines that run a stack. */
+export const ENGINES = ["cli", "embedded"] as const;
+export type EngineName = (typeof ENGINES)[number];
 
 /** The program that produced a result or plan: one of the engines, or `terraform` for a Terraform plan. */
 export type Runner = EngineName | "terraform";
