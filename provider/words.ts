@@ -29,6 +29,12 @@ export function firstOf(texts: readonly string[], most: number): string {
 /** Returns a count with its noun: `1 key`, `2 keys`. */
 export const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`;
 
+/**
+ * Returns a time as reports show it: `2026-11-23 07:28 UTC`.
+ * @param at RFC 3339 in UTC
+ */
+export const timeText = (at: string): string => `${at.slice(0, 10)} ${at.slice(11, 16)} UTC`;
+
 /** Returns a key's name with the first characters of its fingerprint, since several keys may share a name. */
 export const keyText = ({ name, fingerprint }: AccessKey): string =>
   `${name} (${fingerprint.slice(0, FINGERPRINT_WIDTH)}…)`.trimStart();

@@ -290,7 +290,7 @@ async function writeReports(
     if (!home) throw new EngineError("usage", "--html needs a service. Set GATEHOUSE_URL.");
     const { project, stack, service = "", notEvaluated, notes } = report;
     await writeAccessMap(stderr, html, home, {
-      title: `Drift of access to ${home.namespace.name}: declared and live access`,
+      title: `Access drift in the namespace ${home.namespace.name}: declared and live access`,
       ...{ project, stack, service, notes: [...notEvaluated, ...notes] },
     });
   }

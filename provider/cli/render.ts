@@ -14,7 +14,7 @@ import {
   urnType,
 } from "../engine/index.ts";
 import type { AccessMapMeta } from "../map/accessMapData.ts";
-import { printable, printableLines } from "../words.ts";
+import { printable, printableLines, timeText } from "../words.ts";
 import { writeOutput } from "./writeOutput.ts";
 
 export type Colors = ReturnType<typeof pc.createColors>;
@@ -158,7 +158,7 @@ export async function writeAccessMap(
 ): Promise<void> {
   const { accessMapData } = await import("../map/accessMapData.ts");
   const { accessMapHtml } = await import("../map/accessMapHtml.ts");
-  const data = accessMapData(before, after, { ...meta, when: new Date().toISOString() });
+  const data = accessMapData(before, after, { ...meta, when: timeText(new Date().toISOString()) });
   await writeOutput(file, accessMapHtml(data));
   stderr.write(`Wrote the access map to ${file}\n`);
 }

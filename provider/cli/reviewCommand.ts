@@ -219,7 +219,7 @@ async function writeMap(stderr: Output, file: string, { review, namespaces }: Re
   const { project, stack, service, revisions, notEvaluated, unknown } = review;
   const gaps = [...notEvaluated, ...unknown, ...home.review.notEvaluated, ...home.review.unknown];
   await writeAccessMap(stderr, file, home, {
-    title: `Access to ${home.review.name}${revisions ? `: ${revisionsInWords(revisions, PLAIN)}` : ""}`,
+    title: `Access in the namespace ${home.review.name}${revisions ? `: ${revisionsInWords(revisions, PLAIN)}` : ""}`,
     ...{ project, stack, service },
     notes: [...(revisions ? [revisionsSentence(revisions, PLAIN)] : []), ...gaps],
   });

@@ -34,6 +34,7 @@ import { idWithin } from "../resources/values.ts";
 import { changedSteps } from "../review/reviewPlan.ts";
 import type { Connection, Home } from "../service/connection.ts";
 import { apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
+import { timeText } from "../words.ts";
 import type { AcceptingProgram } from "./acceptance.ts";
 import { changedFields, isOnlyDevice, withoutIgnored } from "./changedFields.ts";
 import { type Drifted, type DriftMeaning, driftMeaning } from "./driftMeaning.ts";
@@ -390,8 +391,8 @@ function expiringKeys(
     const expiresAt = ends.toISOString();
     const what =
       ends <= now
-        ? `expired at ${expiresAt}; replace or revoke the key`
-        : `expires at ${expiresAt}; replace the key before this time`;
+        ? `expired at ${timeText(expiresAt)}; replace or revoke the key`
+        : `expires at ${timeText(expiresAt)}; replace the key before this time`;
     return [{ tenant, name, expiresAt, message: `API key ${JSON.stringify(name)} (${role}) ${what}` }];
   });
 }

@@ -136,7 +136,8 @@ describe("manual changes", { timeout: 120_000 }, () => {
     expect(text).toContain("2 changed out of band, 1 deleted out of band, 3 unmanaged");
     expect(file("drift.md")).toContain("2 changed out of band, 1 deleted out of band, 3 unmanaged");
     expect(file("drift.xml")).toContain('tests="8" failures="6"');
-    expect(file("drift.html")).toContain("Drift of access to admin");
+    expect(file("drift.html")).toContain("Access drift in the namespace admin: declared and live access");
+    expect(file("drift.html")).toMatch(/"when":"\d{4}-\d\d-\d\d \d\d:\d\d UTC"/);
   });
 
   it("are no finding if access.ignore lists the object with a reason and an end date", {

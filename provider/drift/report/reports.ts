@@ -10,7 +10,7 @@ import {
 } from "../../review/report/sections.ts";
 import { type Paint, sectionLines, terminalStyle } from "../../review/report/text.ts";
 import type { TestedNamespace } from "../../review/testedNamespace.ts";
-import { counted, printable } from "../../words.ts";
+import { counted, printable, timeText } from "../../words.ts";
 import { changedFields } from "../changedFields.ts";
 import {
   type DriftedResource,
@@ -221,6 +221,3 @@ function actorText({ actor, address, at, operation, declaredBy }: NonNullable<Kn
 
 const declarationText = ({ project, stack, resource }: DeclaringResource): string =>
   `${resource} of ${project}/${stack}`;
-
-/** A time in a sentence: `2026-11-23 07:28 UTC`. */
-const timeText = (at: string): string => `${at.slice(0, 10)} ${at.slice(11, 16)} UTC`;

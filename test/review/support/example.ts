@@ -20,7 +20,7 @@ export const meta: AccessMapMeta = {
   project: "fleet-access",
   stack: "prod",
   service: "https://access.example.org",
-  when: "21 November 2026, 16:40 UTC",
+  when: "2026-11-21 16:40 UTC",
   owners: new Map([
     ["SHA256:3q0bWm8n6hY1aQ", "Ana Silva"],
     ["SHA256:Kf92LxTtqV0eRs", "Ana Silva"],
