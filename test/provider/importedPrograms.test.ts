@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { type Declarable, definitionNamed } from "../../provider/estate/liveObjects.ts";
 import { cidr, hostname, login } from "../../provider/helpers/patterns.ts";
-import { namesIn, rangesIn } from "../../provider/import/declarations.ts";
+import { namesIn, rangesIn } from "../../provider/import/helperCalls.ts";
 import type { Program, ProgramOptions } from "../../provider/import/model.ts";
 import { writeProgram } from "../../provider/import/writeProgram.ts";
 import { packageVersion } from "../../provider/packageFile.ts";
