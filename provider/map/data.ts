@@ -52,6 +52,13 @@ export interface MapEdge {
   readonly cause?: number;
 }
 
+/** A sentence about a rule or a cause. */
+export interface MapText {
+  readonly text: string;
+  /** The regular expressions that `text` replaces by words, each with its subject: `login ^root$`. */
+  readonly patterns: readonly string[];
+}
+
 export interface MapSubtitle {
   readonly project?: string;
   readonly stack?: string;
@@ -76,7 +83,7 @@ export interface AccessMapData {
    */
   readonly deviceSets: readonly (readonly number[])[];
   /** Sentences about rules and causes. Edges refer to a sentence by its index. */
-  readonly texts: readonly string[];
+  readonly texts: readonly MapText[];
   /** The evaluated login names. An edge that lists all of these names applies to any login name. */
   readonly logins: readonly string[];
   /** The evaluated addresses. An edge that lists all of these addresses applies to any address. */

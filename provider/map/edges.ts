@@ -6,7 +6,8 @@ import {
   ANY_LOGIN,
   type DeviceSet,
 } from "@gatehouse-access/sdk/policy";
-import type { AccessMapData, MapChange, MapDevice, MapEdge, MapKey } from "./data.ts";
+import { conditionsOf } from "./conditions.ts";
+import type { AccessMapData, MapChange, MapDevice, MapEdge, MapKey, MapText } from "./data.ts";
 
 export const addressInWords = (address: string): string =>
   address === ANY_ADDRESS ? "any address that no rule mentions" : address;
@@ -21,7 +22,7 @@ export function edgesOf(
   keys: readonly MapKey[],
   devices: readonly MapDevice[],
 ): Pick<AccessMapData, "edges" | "deviceSets" | "texts"> {
-  const [deviceSets, texts] = [new Interned<readonly number[]>(), new Interned<string>()];
+  const [deviceSets, texts] = [new Interned<readonly number[]>(), new Interned<MapText>()];
   const indexOf = new Map(devices.map(({ uid }, index) => [uid, index]));
   const indexes = after.uids.map((uid) => indexOf.get(uid) ?? -1);
   const compare = comparisonOf(before, after);
@@ -84,7 +85,7 @@ class Interned<T> {
   readonly #places = new Map<string, number>();
 
   placeOf(item: T): number {
-    const name = String(item);
+    const name = JSON.stringify(item);
     const place = this.#places.get(name) ?? this.items.push(item) - 1;
     this.#places.set(name, place);
     return place;
@@ -95,9 +96,9 @@ class Interned<T> {
 interface ComparedDevices {
   readonly change: MapChange;
   /** Description of the rule that allows the login. For a lost login: the rule that allowed it before the change. */
-  readonly rule: string;
+  readonly rule: MapText;
   /** Description of the reason why the login is gained or lost; undefined if the login is kept. */
-  readonly cause: string | undefined;
+  readonly cause: MapText | undefined;
   /** Indexes of the devices in the list of uids of both accesses, in ascending order. */
   readonly places: readonly number[];
 }
@@ -136,16 +137,12 @@ function comparisonOf(accessBefore: Access, accessAfter: Access): Comparison {
       if (old && !old.isEmpty())
         yield { change: "kept", rule: allowedBy(rule), cause: undefined, places: old.array() };
       yield* changed("gained", rule, before.reach ? devices.new_difference(before.reach) : devices, (place) =>
-        difference(place, before, after, { by: "denied it", key: "the key is new", device: "is new" }),
+        causeOf(place, before, after, CAUSES.gained),
       );
     }
     for (const { rule, devices } of reached(before)) {
       yield* changed("lost", rule, after.reach ? devices.new_difference(after.reach) : devices, (place) =>
-        difference(place, after, before, {
-          by: "denies it",
-          key: "the key is removed",
-          device: "is removed",
-        }),
+        causeOf(place, after, before, CAUSES.lost),
       );
     }
   };
@@ -170,46 +167,56 @@ function* reached({ admitted, shares }: Side): Generator<{ rule: AccessRule | nu
   }
 }
 
+const CAUSES = {
+  gained: { rule: "denied it", key: "the key is new", device: "the device is new" },
+  lost: { rule: "denies it", key: "the key is removed", device: "the device is removed" },
+} as const;
+
 function* changed(
-  change: "gained" | "lost",
+  change: keyof typeof CAUSES,
   rule: AccessRule | null,
   devices: DeviceSet,
-  causeOf: (place: number) => string,
+  causeOf: (place: number) => AccessRule | string,
 ): Generator<ComparedDevices> {
-  for (const [cause, places] of Map.groupBy(devices.array(), causeOf)) {
+  for (const [found, places] of Map.groupBy(devices.array(), causeOf)) {
+    const cause =
+      typeof found === "string" ? { text: found, patterns: [] } : ruleInWords(found, "", CAUSES[change].rule);
     yield { change, rule: allowedBy(rule), cause, places };
   }
 }
 
-function difference(
+/** Returns the cause why one side refuses access that the other side allows: a phrase, or the rule that denies. */
+function causeOf(
   place: number,
   refusing: Side,
   allowing: Side,
-  words: { readonly by: string; readonly key: string; readonly device: string },
-): string {
+  words: (typeof CAUSES)[keyof typeof CAUSES],
+): AccessRule | string {
   if (!refusing.key) return words.key;
-  if (!refusing.present.has(place)) return `the device ${words.device}`;
+  if (!refusing.present.has(place)) return words.device;
   if (!refusing.admitted?.has(place)) {
     return sameKey(refusing.key, allowing.key)
       ? "the device's name or tags change"
       : "the key's logins or devices change";
   }
-  const rule = refusing.shares.find(({ devices }) => devices.has(place))?.rule;
-  return rule ? `${ruleInWords(rule)} ${words.by}` : words.by;
+  return refusing.shares.find(({ devices }) => devices.has(place))?.rule ?? words.rule;
 }
 
 const sameKey = (left: AccessKey, right: AccessKey | undefined): boolean =>
   left.username === right?.username && JSON.stringify(left.filter) === JSON.stringify(right.filter);
 
-const allowedBy = (rule: AccessRule | null): string =>
-  rule === null ? "allowed, since no rule matches" : `allowed by ${ruleInWords(rule)}`;
+const allowedBy = (rule: AccessRule | null): MapText =>
+  rule === null
+    ? { text: "allowed, since no rule matches", patterns: [] }
+    : ruleInWords(rule, "allowed by ", "");
 
-function ruleInWords({ id, action, priority, username, sourceIp, filter }: AccessRule): string {
-  const conditions = [
-    username === "" ? [] : [`login ${username}`],
-    sourceIp === "" ? [] : [`from ${sourceIp}`],
-    filter.hostname ? [`name ${filter.hostname}`] : [],
-    filter.tags && filter.tags.length > 0 && !filter.hostname ? [`tags ${filter.tags.join(", ")}`] : [],
-  ].flat();
-  return `rule ${id} (${[action, `priority ${priority}`, ...conditions].join("; ")})`;
+/** The conditions of the rules. Reading a pattern takes time, and most rules decide for many keys. */
+const conditions = new WeakMap<AccessRule, MapText>();
+
+function ruleInWords(rule: AccessRule, before: string, after: string): MapText {
+  const { text, patterns } = conditions.get(rule) ?? conditionsOf(rule);
+  conditions.set(rule, { text, patterns });
+  const { id, action, priority } = rule;
+  const words = `${before}rule ${id} (${action}; priority ${priority}; ${text}) ${after}`;
+  return { text: words.trim(), patterns };
 }

@@ -51,6 +51,7 @@ export {
 } from "./lint/lint.ts";
 export {
   compilePattern,
+  literalsOf,
   type Mistaken,
   matchesWhole,
   mistakenFor,

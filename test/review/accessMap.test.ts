@@ -72,7 +72,7 @@ describe("the page", { tags: ["long"] }, () => {
         "all 5 of edge + pilot",
         "any address",
       ],
-      "rule no-root-on-pilots (deny; priority 30; login ^root$; tags pilot) denies it; before allowed, since no rule matches",
+      "rule no-root-on-pilots (deny; priority 30; login root; any address; devices tagged pilot) denies it; before allowed, since no rule matches",
     ]);
   });
 
@@ -160,6 +160,22 @@ describe("the details", { tags: ["long"] }, () => {
     ]);
     await page.getByRole("button", { name: "Close" }).click();
     expect(await details(page)).toContain("Changes");
+  });
+
+  it("show and hide the regular expressions of a rule by click and by Enter, and show them in print", async () => {
+    const page = await shown(data);
+    await chooseLine(page, "oncall-phone");
+    const summary = page.locator("#details summary");
+    expect(await summary.innerText()).toContain("login root; addresses that begin with 198.51.100.;");
+    const patterns = page.locator("#details code");
+    expect(await patterns.first().isVisible()).toBe(false);
+    await summary.click();
+    await patterns.first().waitFor();
+    expect(await patterns.allInnerTexts()).toEqual(["login ^root$", "address ^198\\.51\\.100\\."]);
+    await summary.press("Enter");
+    await patterns.first().waitFor({ state: "hidden" });
+    await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+    await patterns.first().waitFor();
   });
 
   it("show the keys that reach the devices of a chosen group, and the list of these devices", async () => {

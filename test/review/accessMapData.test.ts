@@ -98,13 +98,13 @@ it("contains exactly the logins that the two policies allow, and each login once
 it("contains the rule and the cause of each change", () => {
   const { edges, keys, texts } = accessMapData(example.before, example.after, meta);
   const sentences = edges.flatMap(({ key, change, rule, cause = -1 }) =>
-    change === "kept" ? [] : [`${keys[key]?.name} ${change}: ${texts[cause]}; ${texts[rule]}`],
+    change === "kept" ? [] : [`${keys[key]?.name} ${change}: ${texts[cause]?.text}; ${texts[rule]?.text}`],
   );
   expect(sentences.sort()).toEqual([
     "dev-laptop gained: the key's logins or devices change; allowed, since no rule matches",
-    "northwind-2024 lost: rule no-root-on-pilots (deny; priority 30; login ^root$; tags pilot) denies it; allowed, since no rule matches",
+    "northwind-2024 lost: rule no-root-on-pilots (deny; priority 30; login root; any address; devices tagged pilot) denies it; allowed, since no rule matches",
     "northwind-2024 lost: the key's logins or devices change; allowed, since no rule matches",
-    "oncall-phone gained: the key is new; allowed by rule oncall-office (allow; priority 20; login ^root$; from ^198\\.51\\.100\\.; tags lab)",
+    "oncall-phone gained: the key is new; allowed by rule oncall-office (allow; priority 20; login root; addresses that begin with 198.51.100.; devices tagged lab)",
     "oncall-phone gained: the key is new; allowed, since no rule matches",
   ]);
 });

@@ -170,8 +170,11 @@ byId("details").addEventListener("keydown", (event) => {
   if (event.key === "Escape") byId("details-close").click();
 });
 byId("list-more").addEventListener("click", () => drawList(state, listedLines + PAGE));
-// A printed page cannot show more lines on demand, so it contains all lines up to the limit.
-addEventListener("beforeprint", () => drawList(state, PRINTED_MAX));
+// A printed page cannot show more lines or patterns on demand, so it contains all lines up to the limit.
+addEventListener("beforeprint", () => {
+  drawList(state, PRINTED_MAX);
+  for (const details of document.querySelectorAll("details")) details.open = true;
+});
 new ResizeObserver(drawLinksSoon).observe(picture);
 labelTheme();
 drawMap();

@@ -1,5 +1,7 @@
 interface Cell {
   readonly text: string;
+  /** Regular expressions that `text` replaces by words. The cell shows the expressions on demand. */
+  readonly patterns?: readonly string[];
   readonly change?: Change;
 }
 
@@ -30,7 +32,7 @@ const COLUMNS = {
   Login: ({ edge }) => ({ text: listed(edge.logins) }),
   Devices: ({ devices }) => ({ text: devicesInWords(devices) }),
   From: ({ edge }) => ({ text: addressesOf(edge) }),
-  "Rule and reason": ({ edge }) => ({ text: reasonOf(edge) }),
+  "Rule and reason": ({ edge }) => reasonOf(edge),
 } as const satisfies Record<string, (edge: VisibleEdge) => Cell>;
 
 type Column = keyof typeof COLUMNS;
@@ -47,23 +49,23 @@ function tableOf(
 ): HTMLElement {
   const table = newElement("table", {}, newElement("caption", { text: caption }));
   const head = table.createTHead().insertRow();
-  for (const column of columns) {
-    const cell = newElement("th", { text: column === "Name" ? "Key" : column });
+  const headers = columns.map((column) => (column === "Name" ? "Key" : column));
+  for (const text of headers) {
+    const cell = newElement("th", { text });
     cell.scope = "col";
     head.append(cell);
   }
   for (const edge of edges) {
     const part = newElement("tbody");
     const line = part.insertRow();
-    for (const column of columns) {
-      const { text, change }: Cell = COLUMNS[column](edge);
-      line.insertCell().append(newElement("bdi", { text, ...(change && { className: `change ${change}` }) }));
+    for (const [index, column] of columns.entries()) {
+      // On a phone, each cell is a line of its own, which begins with the header.
+      addCell(line, COLUMNS[column](edge)).dataset.header = headers[index];
     }
     if (reasons) {
-      const wide = part.insertRow().insertCell();
+      const wide = addCell(part.insertRow(), reasonOf(edge.edge));
       wide.colSpan = columns.length;
       wide.className = "below";
-      wide.append(newElement("bdi", { text: reasonOf(edge.edge) }));
     }
     table.append(part);
   }
@@ -72,6 +74,18 @@ function tableOf(
   box.setAttribute("role", "region");
   box.setAttribute("aria-label", caption);
   return box;
+}
+
+function addCell(line: HTMLTableRowElement, { text, change, patterns = [] }: Cell): HTMLTableCellElement {
+  const cell = line.insertCell();
+  const content = newElement("bdi", { text, ...(change && { className: `change ${change}` }) });
+  const expressions = patterns.map((pattern) => newElement("code", { text: shown(pattern) }));
+  cell.append(
+    patterns.length === 0
+      ? content
+      : newElement("details", {}, newElement("summary", {}, content), ...expressions),
+  );
+  return cell;
 }
 
 const NAMES_MAX = 4;
@@ -92,10 +106,12 @@ function devicesInWords(devices: readonly number[]): string {
   return parts.length === 1 ? listed : `${plural(devices.length, "device")}: ${listed}`;
 }
 
-function reasonOf({ change, rule, cause }: MapEdge): string {
-  const by = shown(data.texts[rule] ?? "");
-  if (cause === undefined) return by;
-  return `${shown(data.texts[cause] ?? "")}; ${change === "gained" ? "now" : "before"} ${by}`;
+function reasonOf({ change, rule, cause }: MapEdge): Cell {
+  const [by, because] = [rule, cause ?? -1].map((index) => data.texts[index]);
+  const patterns = [...new Set([because, by].flatMap((text) => text?.patterns ?? []))];
+  const allowed = shown(by?.text ?? "");
+  if (!because) return { text: allowed, patterns };
+  return { text: `${shown(because.text)}; ${change === "gained" ? "now" : "before"} ${allowed}`, patterns };
 }
 
 const listed = (texts: readonly string[]) => texts.map(shown).join(", ");
