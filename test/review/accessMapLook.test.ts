@@ -4,6 +4,8 @@ import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { accessMapData } from "../../provider/map/accessMapData.ts";
+import type { AccessMapData } from "../../provider/map/data.ts";
+import type { AccessRule } from "../../sdk/policy/index.ts";
 import { accessesOf, example, largeEstate, meta } from "./support/example.ts";
 import { chooseLine, names, PATIENCE, useMaps } from "./support/useMaps.ts";
 
@@ -54,6 +56,72 @@ describe.each(["light", "dark"] as const)("in the %s theme", { tags: ["long"] },
       await page.screenshot({ scale: "css", path });
     }
     expect(statSync(path).size).toBeLessThan(200_000);
+  });
+});
+
+/** A text of 120 characters without a space. */
+const long = (text: string): string => text.padEnd(120, text);
+
+/** A map in which every name and pattern is long and cannot be broken between words. */
+function longNames(): AccessMapData {
+  const devices = ["a", "b", "c"].map((name) => ({
+    uid: long(`${name}1`),
+    name: long(name),
+    tags: [long("tag")],
+  }));
+  const keys = ["old", "new", "kept"].map((name) => ({
+    ...{ fingerprint: `SHA256:${long(name)}`, name: long(name), filter: {} },
+    username: `^(${long("login")}|${long("user")})$`,
+  }));
+  const rule: AccessRule = {
+    ...{ id: long("rule"), action: "allow", active: true, priority: 1, sourceIp: `^10\\.|${long("[0-9]")}` },
+    ...{ username: `^${long("login")}`, filter: { hostname: `^${long("a")}|${long("[a-z]")}` } },
+  };
+  const { before, after } = accessesOf(
+    { devices, keys: keys.slice(1), rules: [] },
+    { devices, keys: keys.slice(0, 2), rules: [rule] },
+  );
+  return accessMapData(before, after, {
+    title: long("title"),
+    project: long("project"),
+    stack: long("stack"),
+    service: `https://${long("host.")}`,
+    when: meta.when,
+    owners: new Map(keys.slice(1).map(({ fingerprint }) => [fingerprint, long("owner")])),
+    notes: [long("note")],
+  });
+}
+
+describe.each([390, 320])("at a width of %i pixels", { tags: ["long"] }, (width) => {
+  it.each([
+    ["short", data, "oncall-phone"],
+    ["long", longNames(), "owner"],
+  ])("%s names fit the screen, are readable, and have large touch targets", async (_, map, line) => {
+    const page = await shown(map, { viewport: { width, height: 844 }, isMobile: true, hasTouch: true });
+    const wide = () => page.evaluate(() => document.scrollingElement?.scrollWidth);
+    expect(await wide()).toBe(width);
+    await page.locator("#keys .line", { hasText: line }).first().tap();
+    const summary = page.locator("#details summary").first();
+    await summary.tap();
+    await page.locator("#details code").first().waitFor();
+    expect(await wide()).toBe(width);
+    const { beyond, fonts, targets } = await page.evaluate(() => {
+      const shown = [...document.querySelectorAll<HTMLElement>("body *")].filter((one) =>
+        one.checkVisibility(),
+      );
+      const sizes = shown.map((one) => ({ one, box: one.getBoundingClientRect() }));
+      const touched = sizes.filter(({ one }) => one.matches("button, input, select, summary, .line"));
+      return {
+        beyond: sizes
+          .filter(({ one, box }) => !one.closest("svg") && box.right > innerWidth)
+          .map(({ one }) => one.id),
+        fonts: shown.map((one) => Number.parseFloat(getComputedStyle(one).fontSize)),
+        targets: touched.map(({ box }) => Math.min(box.width, box.height)),
+      };
+    });
+    expect(beyond).toEqual([]);
+    expect(Math.min(...fonts)).toBeGreaterThanOrEqual(11);
+    expect(Math.min(...targets)).toBeGreaterThanOrEqual(44);
   });
 });
 
