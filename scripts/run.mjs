@@ -204,6 +204,7 @@ const commands = {
   fuzz: () => script("test/fuzz/run.ts", args),
   "test:clients": () => script("test/gateway/clients/run.ts", args),
   docs: () => script("docs/generate/generate.ts"),
+  "docs:pictures": () => script("docs/generate/pictures.ts"),
   async check() {
     await run(join(bin, "biome"), ["check", "."]);
     await tsc("Checking types of the tests", "-p", "test");
