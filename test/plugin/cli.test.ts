@@ -15,11 +15,10 @@ import { isOnPath, linkModules, Machine, MODULES, requiring, run } from "./suppo
 const EXAMPLES = fileURLToPath(new URL("../../examples/plugin", import.meta.url));
 const SCHEMA = fileURLToPath(new URL("../../provider/schemas/pulumi.json", import.meta.url));
 
-/** Returns the code in one language from the README's section about other languages. */
+/** Returns the first code block in one language from the page about the plugin. */
 function blockOf(language: string): string {
-  const readme = readFileSync(fileURLToPath(new URL("../../README.md", import.meta.url)), "utf8");
-  const section = readme.split("\n## ").find((part) => part.startsWith("Other languages\n")) ?? "";
-  return new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "ms").exec(section)?.[1] ?? "";
+  const page = readFileSync(fileURLToPath(new URL("../../docs/guides/plugin.md", import.meta.url)), "utf8");
+  return new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "ms").exec(page)?.[1] ?? "";
 }
 
 const [title, available] = requiring("the plugin under the Pulumi CLI", "pulumi");
@@ -311,7 +310,7 @@ exports.tenants = Object.fromEntries(Object.entries(providers).map(([name, provi
 
   describe("in programs of other languages", () => {
     const [python, canPython] = requiring(
-      "Python: runs the commands of the README",
+      "Python: runs the commands of docs/guides/plugin.md",
       "pulumi-language-python",
       "python3",
     );
