@@ -34,7 +34,7 @@ import { securityHeaders, sendSecurityHeaders } from "./http/listener/securityHe
 import { answerUnservedPaths } from "./http/listener/unservedPaths.ts";
 import { acceptWebSockets } from "./http/listener/webSockets.ts";
 import { absentPaths, servedOperations, serveOperations } from "./http/routes.ts";
-import { servePages } from "./pages/servePages.ts";
+import { sendNotFound, servePages } from "./pages/servePages.ts";
 import type { Services } from "./services.ts";
 
 export interface AppOptions {
@@ -125,7 +125,11 @@ export async function buildApp(
   const servers = options.servers ?? new HttpServers();
   const app = await newApp(services, { ...options, servers }, settings.corsOrigins);
   acceptWebSockets(app, servers);
-  answerUnservedPaths(app, absentPaths(allOperations, settings.edition), settings.pages);
+  answerUnservedPaths(
+    app,
+    absentPaths(allOperations, settings.edition),
+    settings.pages ? sendNotFound : undefined,
+  );
   limitRequests(app, services);
   authorizeRequests(app, services);
   limitLists(app, services);

@@ -44,15 +44,19 @@ const sendPage = (reply: FastifyReply, { html, policy }: Page): FastifyReply =>
   reply.header("Content-Security-Policy", policy).type("text/html; charset=utf-8").send(html);
 
 /** Returns true if a browser opens the address as a page, which is no operation of the API. */
-export const opensPage = ({ method, url, headers }: FastifyRequest): boolean =>
+const opensPage = ({ method, url, headers }: FastifyRequest): boolean =>
   (method === "GET" || method === "HEAD") &&
   !/^\/(api|internal)(\/|$)/.test(url.split("?", 1)[0] ?? "") &&
   (headers.accept ?? "").includes("text/html");
 
-/** Sends the page for an address that the service does not serve. */
-export function sendNotFound({ url }: FastifyRequest, reply: FastifyReply): FastifyReply {
+/**
+ * Sends the page for an address that the service does not serve. Returns undefined if the request does not come from a
+ * browser that opens the address as a page.
+ */
+export function sendNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
+  if (!opensPage(request)) return undefined;
   // The link is relative, because a proxy may serve the service below another path.
-  const depth = (url.split("?", 1)[0] ?? "").split("/").length - 2;
+  const depth = (request.url.split("?", 1)[0] ?? "").split("/").length - 2;
   const start = depth > 0 ? "../".repeat(depth) : "./";
   const style = read("pages/pages.css");
   const body = `<p>This service has no page at this address. Check the address, or open the <a href="${start}">start page</a>.</p>\n`;

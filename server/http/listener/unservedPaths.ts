@@ -1,5 +1,4 @@
-import type { FastifyInstance } from "fastify";
-import { opensPage, sendNotFound } from "../../pages/servePages.ts";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 
 interface ServedPath {
   readonly segments: readonly string[];
@@ -12,12 +11,12 @@ interface ServedPath {
  * path takes precedence over a path with a parameter. Call this function before the routes are added.
  * @param absent paths that only other editions serve; they have no methods here, even if a path with a parameter
  * matches them
- * @param pages true to send a page instead of JSON to a browser that opens an unknown address
+ * @param sendPage sends a page instead of the JSON of a 404 response, or returns undefined
  */
 export function answerUnservedPaths(
   app: FastifyInstance,
   absent: readonly string[] = [],
-  pages = false,
+  sendPage?: (request: FastifyRequest, reply: FastifyReply) => FastifyReply | undefined,
 ): void {
   const served = new Map<string, ServedPath>();
   const shadowed = new Set<string>();
@@ -40,8 +39,7 @@ export function answerUnservedPaths(
     const methods = methodsOf([...served.values()], request.url.split("?", 1)[0] ?? "");
     if (methods.has(request.method)) return;
     if (methods.size === 0) {
-      if (pages && opensPage(request)) return sendNotFound(request, reply);
-      return reply.code(404).send({ message: "no such path" });
+      return sendPage?.(request, reply) ?? reply.code(404).send({ message: "no such path" });
     }
     const allowed = [...methods].sort().join(", ");
     return reply

@@ -57,7 +57,7 @@ test("shows rejected values at their fields, and accepts the corrected ones", as
   );
   expect(descriptions).toEqual([
     "3 to 20 characters Must have at least 3 characters.",
-    "3 to 30 characters: letters, digits, - _ . @ May hold letters, digits and - _ . @.",
+    "3 to 30 characters: letters, digits, - _ . @ May contain letters, digits and - _ . @.",
     "5 to 30 characters Must have at least 5 characters.",
   ]);
   expect(await password.getAttribute("type")).toBe("password");
