@@ -1,7 +1,10 @@
 import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import ts from "typescript";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { pages, schemaFiles } from "../docs/generate/pages.ts";
+import { policyTestExamples } from "../docs/generate/policyTestApiPage.ts";
 import { requestSentences, SENTENCES_FILE } from "../docs/generate/requestSentences.ts";
 import { classSource } from "../provider/providers/generate/classSource.ts";
 import { exampleOf } from "../provider/providers/generate/exampleOf.ts";
@@ -27,6 +30,30 @@ it("every field of every resource has a description", () => {
   const rows = texts["reference/resources.md"]?.split("\n").filter((line) => line.startsWith("| `")) ?? [];
   expect(rows.length).toBeGreaterThan(20);
   for (const row of rows) expect(row).toMatch(/\S[^|]* \|$/);
+});
+
+it("the examples in the doc comments of the policy-test API compile", () => {
+  const file = fileURLToPath(new URL("../examples/fleet-access/examples.policy.ts", import.meta.url));
+  const source = [
+    'import { expect, policyTest } from "@gatehouse-access/provider/policy";',
+    'policyTest("examples", ({ access, members, apiKeys, policy }) => {',
+    ...policyTestExamples(),
+    "});",
+  ].join("\n");
+  const options = {
+    module: ts.ModuleKind.NodeNext,
+    strict: true,
+    noEmit: true,
+    skipLibCheck: true,
+    types: ["node"],
+  };
+  const host = ts.createCompilerHost(options);
+  const { getSourceFile } = host;
+  host.getSourceFile = (name, version, ...rest) =>
+    name === file ? ts.createSourceFile(name, source, version) : getSourceFile(name, version, ...rest);
+  const diagnostics = ts.getPreEmitDiagnostics(ts.createProgram([file], options, host));
+  expect(diagnostics.map(({ messageText }) => messageText)).toEqual([]);
+  expect(policyTestExamples().length).toBeGreaterThan(6);
 });
 
 const described = (inner: z.ZodType, description: string, outer = "An input.") =>

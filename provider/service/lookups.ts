@@ -15,6 +15,10 @@ export interface LookupOptions {
 export interface DeviceLookup extends LookupOptions {
   /** Selects devices that have all of these tags. */
   readonly tags?: readonly string[];
+  /**
+   * Selects devices with this status: `accepted`, `pending`, `rejected`, `unused` or `removed`.
+   * @default all except removed devices
+   */
   readonly status?: Device["status"];
   /** Selects the device with this name. */
   readonly name?: string;
@@ -24,6 +28,7 @@ export interface DeviceLookup extends LookupOptions {
 
 /** Selects the namespace of a lookup, by its id or its name. */
 export interface NamespaceLookup extends LookupOptions {
+  /** Selects the namespace with this name. */
   readonly name?: string;
 }
 

@@ -27,11 +27,11 @@ const write = {
 
 const shape = {
   tenant_id: tenantId,
-  created_by: userId,
-  role,
-  name: z.string(),
+  created_by: userId.describe("The id of the user who created the key"),
+  role: role.describe("The role of the key"),
+  name: z.string().describe("The name of the key"),
   expires_in: z.int().describe("Expiry of the key as a Unix second; -1: never"),
-  created_at: dateTime,
+  created_at: dateTime.describe("The time when the key was created"),
   updated_at: dateTime.describe("The time of the last change of the key"),
   revision,
   declared_by: declaredBy,

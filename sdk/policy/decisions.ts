@@ -22,9 +22,11 @@ export interface AccessRule extends FirewallRuleFacts {
 
 /** The objects of a namespace that decide access. */
 export interface AccessPolicy {
+  /** The accepted devices. */
   readonly devices: readonly AccessDevice[];
+  /** The public keys. */
   readonly keys: readonly AccessKey[];
-  /** The firewall rules, oldest first. Community instances have no firewall rules (rules section 14). */
+  /** The firewall rules, oldest first. Community instances have no firewall rules. */
   readonly rules: readonly AccessRule[];
 }
 
@@ -44,7 +46,7 @@ export interface AccessQuestion {
   readonly uid: string;
 }
 
-/** A selection of devices: by name pattern or by tags. */
+/** A selection of devices: by name pattern or by tags. An empty filter selects every device. */
 export interface DeviceFilter {
   /** The RE2 pattern that matches the device name. The pattern is not anchored. */
   readonly hostname?: string;
@@ -54,8 +56,9 @@ export interface DeviceFilter {
 
 /** The fields of a public key that decide which logins it admits. */
 export interface KeyRule {
-  /** Pattern on the login name. */
+  /** Pattern of the login names. An empty pattern matches every name. */
   readonly username: string;
+  /** The devices. */
   readonly filter: DeviceFilter;
 }
 
@@ -93,10 +96,11 @@ export interface FirewallRuleFacts {
   readonly active: boolean;
   /** Priority of the rule. Of the rules that match a login, the rule with the highest priority decides. */
   readonly priority: number;
-  /** Pattern on the client's address. */
+  /** Pattern of the client addresses. An empty pattern matches every address. */
   readonly sourceIp: string;
-  /** Pattern on the login name. */
+  /** Pattern of the login names. An empty pattern matches every name. */
   readonly username: string;
+  /** The devices. */
   readonly filter: DeviceFilter;
 }
 

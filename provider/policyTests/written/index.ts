@@ -20,14 +20,18 @@ export const TIME_LIMIT = 10;
 /** Options of a policy test. */
 export interface PolicyTestOptions {
   /**
-   * Time limit in seconds. A test that has not ended after this time fails.
+   * Time limit of the test in seconds. A test that has not ended after this time fails.
    * @default {@link TIME_LIMIT}
    */
   readonly timeLimit?: number;
 }
 
 /**
- * Declares a policy test in a file `*.policy.ts` next to Pulumi.yaml.
+ * Declares a policy test in a file `*.policy.ts`. `gatehouse` runs the tests of a file in the order of their
+ * declaration.
+ * @param name name of the test in the report
+ * @param body function that contains the assertions
+ * @param options options of the test
  * @example
  * policyTest("contractors stay out of production", ({ access }) => {
  *   expect(access).not.toAllow({ key: "contractor-*", device: { tag: "prod" } });
@@ -51,8 +55,9 @@ export function policyTest(name: string, body: PolicyTestBody, options: PolicyTe
 }
 
 /**
- * Asserts a fact about a value; `.not` asserts the opposite. A failed or invalid assertion fails the test but does not
- * end the test, so that one run reports all failures.
+ * Returns the matchers for a value; `.not` has their negations. The type of the value determines the matchers. A failed
+ * assertion fails the test but does not end the test, so that one run reports all failures. An assertion with invalid
+ * arguments also fails the test, with or without `.not`.
  * @example expect(access).not.toAllow({ login: "root", from: "0.0.0.0/0" });
  * @throws Error if a matcher is called outside of a running policy test
  */

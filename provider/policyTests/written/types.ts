@@ -16,17 +16,22 @@ export type PolicyApiKey = ApiKey;
 
 /** The subjects of a policy test: a namespace in its current state, or after a planned change. */
 export interface PolicySubjects {
-  /** The evaluated access, for `expect(access)`. */
+  /** The allowed logins, for `expect(access)`. */
   readonly access: Access;
-  /** The devices, public keys and firewall rules that determine the access, for your own predicates. */
+  /** The accepted devices, the public keys and the firewall rules, for your own predicates. */
   readonly policy: AccessPolicy;
-  /** The members. Access to this property fails the test if the credential has no permission to read the members. */
+  /**
+   * The members and the open invitations. If the credential has no permission to read the members, a test that uses this
+   * property fails.
+   */
   readonly members: readonly PolicyMember[];
-  /** The API keys. Access to this property fails the test if the credential has no permission to read the API keys. */
+  /**
+   * The API keys. If the credential has no permission to read the API keys, a test that uses this property fails.
+   */
   readonly apiKeys: readonly PolicyApiKey[];
   /**
-   * The login names and addresses that `access` is evaluated for. Assertions add login names and addresses of
-   * queries.
+   * The login names and addresses for which `access` is evaluated. Each assertion adds the names and addresses of its
+   * query.
    */
   readonly evaluated: EvaluatedLogins;
 }
@@ -34,12 +39,15 @@ export interface PolicySubjects {
 /** The function of a test. If the function returns a promise, the test ends when the promise settles. */
 export type PolicyTestBody = (subjects: PolicySubjects) => void | Promise<void>;
 
-/** One login that is allowed. */
+/** One login that is allowed: the argument of `where`. */
 export interface Decision {
+  /** The public key of the login. */
   readonly key: AccessKey;
+  /** The login name. `otheruser` represents all names that no pattern contains. */
   readonly login: string;
-  /** The client's address. */
+  /** The client's address. `192.0.2.1` and `2001:db8::1` represent all addresses that no rule contains. */
   readonly address: string;
+  /** The device of the login. */
   readonly device: AccessDevice;
   /** The rule that allows the login; null if no rule matches. */
   readonly rule: AccessRule | null;
@@ -47,22 +55,31 @@ export interface Decision {
 
 /** A query for devices. A device must match all given fields. */
 export interface DeviceQuery {
-  /** Name; `*` matches any text, `?` matches one character. */
+  /** Name of the device; `*` matches any text, `?` matches one character. */
   readonly name?: string;
+  /** A tag of the device. */
   readonly tag?: string;
+  /** Id of the device. */
   readonly uid?: string;
 }
 
-/** A query for logins. A login must match all given fields; `{}` matches all logins. */
+/**
+ * A query for logins. A login must match all given fields; `{}` matches all logins. An unknown field, an empty text or
+ * the value `undefined` fails the test, so that a misspelled or unset value does not match all logins.
+ */
 export interface AccessQuery {
-  /** A public key's fingerprint, or its name, in which `*` matches any text and `?` matches one character. */
+  /** Name of a public key, in which `*` matches any text and `?` matches one character; or its fingerprint. */
   readonly key?: string;
   /** Login name; `*` matches any text, `?` matches one character. */
   readonly login?: string;
+  /** The devices. */
   readonly device?: DeviceQuery;
   /** Client addresses: an address, a network like `10.0.0.0/8`, or a list of addresses and networks. */
   readonly from?: string | readonly string[];
-  /** Your own condition. The function is called for allowed logins that match all other fields. */
+  /**
+   * Your own condition. The function is called for allowed logins that match all other fields, and must return `true` or
+   * `false`, not a promise.
+   */
   readonly where?: (decision: Decision) => boolean;
 }
 
@@ -75,7 +92,9 @@ export type Expectation<Matchers> = Matchers & {
 /** Matchers for any value. */
 export interface ValueMatchers<Value> {
   /**
-   * Asserts that the predicate returns true. An error of the predicate fails the test.
+   * Asserts that the predicate returns `true`. An error of the predicate, or a result that is not a boolean, fails the
+   * test.
+   * @param predicate function of the value
    * @param what description of the predicate for the report
    * @example expect(members.length).toSatisfy((count) => count <= 20, "at most 20 members");
    */
@@ -85,11 +104,11 @@ export interface ValueMatchers<Value> {
 /** Matchers for lists. */
 export interface ListMatchers<Item> extends ValueMatchers<readonly Item[]> {
   /**
-   * Asserts that the predicate returns true for each element. The report lists the elements for which the predicate
-   * returns false.
+   * Asserts that the predicate returns `true` for each element. The report lists the elements for which the predicate
+   * returns `false`. An empty list passes with a warning.
+   * @param predicate function of an element
    * @param what description of the predicate for the report
-   * @example expect(policy.keys).toAllSatisfy(({ username }) => username.startsWith("^"), "login patterns are
-   * anchored");
+   * @example expect(policy.keys).toAllSatisfy(({ username }) => username.startsWith("^"), "patterns are anchored");
    */
   toAllSatisfy(predicate: (item: Item) => boolean, what?: string): void;
 }
@@ -98,15 +117,18 @@ export interface ListMatchers<Item> extends ValueMatchers<readonly Item[]> {
 export interface AccessMatchers extends ValueMatchers<Access> {
   /**
    * Asserts that at least one login that matches the query is allowed. With `not`: asserts that no such login is
-   * allowed.
+   * allowed. A query that matches no key, no device or no address proves nothing: the assertion fails, and its negation
+   * passes with a warning.
+   * @param query the logins
    * @example expect(access).not.toAllow({ key: "contractor-*", device: { tag: "prod" } });
    * @example expect(access).toAllow({ key: "deploy", login: "deploy", device: { name: "web-*" } });
    */
   toAllow(query: AccessQuery): void;
   /**
-   * Asserts that no login that matches the query is allowed from an address outside of the networks. Default query: all
-   * logins.
-   * @param networks addresses, or networks like `10.0.0.0/8`
+   * Asserts that no login that matches the query is allowed from an address outside of the networks. A query that matches
+   * no key or no device passes with a warning.
+   * @param networks an address, a network like `10.0.0.0/8`, or a list of addresses and networks
+   * @param query the logins, without `from`; default: all logins
    * @example expect(access).onlyFrom("10.0.0.0/8", { device: { tag: "prod" } });
    * @example expect(access).onlyFrom(["10.0.0.0/8", "2001:db8::/32"]);
    */
@@ -125,8 +147,8 @@ export interface MemberMatchers<Item> extends ListMatchers<Item> {
 /** Matchers for `apiKeys`. */
 export interface ApiKeyMatchers<Item> extends ListMatchers<Item> {
   /**
-   * Asserts that all API keys have an expiry date.
-   * @param limit maximum lifetime of an API key after its creation, in days
+   * Asserts that all API keys have an expiry date. An empty list passes with a warning.
+   * @param limit maximum lifetime of an API key after its creation, in days; default: no maximum
    * @example expect(apiKeys).everyKeyExpires({ withinDays: 90 });
    */
   everyKeyExpires(limit?: { readonly withinDays: number }): void;
