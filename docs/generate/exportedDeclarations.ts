@@ -71,9 +71,9 @@ function documented(overloads: readonly Declaration[]): Documented {
     type: ts.isPropertySignature(node) ? (node.type?.getText() ?? "") : "",
     optional: ts.isPropertySignature(node) && node.questionToken !== undefined,
     text: comment ? textOf(comment) : "",
-    parameters: (comment?.tags ?? [])
-      .filter(ts.isJSDocParameterTag)
-      .map((tag) => [tag.name.getText(), textOf(tag)]),
+    parameters: (comment?.tags ?? []).flatMap((tag) =>
+      ts.isJSDocParameterTag(tag) ? [[tag.name.getText(), textOf(tag)] as const] : [],
+    ),
     errors: tags("throws"),
     fallback: tags("default")[0],
     examples: tags("example"),
