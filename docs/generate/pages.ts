@@ -86,13 +86,7 @@ function resourceSection(definition: ResourceDefinition): string {
   ].join("\n\n");
 }
 
-function resources(): string {
-  const head = `# Resources
-
-\`@gatehouse-access/provider\` exports all resources. The [plugin](../guides/plugin.md) has the same resources for other languages.
-A set has no order. The examples are the files of \`examples/resources\`, a program that a test runs.
-
-**Requests.** Each create, update and delete takes one request. An unchanged resource takes no request. Exceptions:
+const RESOURCE_RULES = `**Requests.** Each create, update and delete takes one request. An unchanged resource takes no request. Exceptions:
 
 - A Namespace with settings other than the defaults takes 2 requests at creation.
 - A Device takes up to 2 requests (name and status).
@@ -131,7 +125,28 @@ ApiKey is unknown.
 **Replaced API keys** stay valid for the overlap, and end with the ApiKey when it is removed from the program. If a user
 revokes an ApiKey manually, the provider still tracks the keys that it replaced. After a refresh, the next \`up\` creates
 another key, which ends the replaced keys when their overlap is over.`;
-  return [NOTE, head, ...definitions.map(resourceSection)].join("\n\n");
+
+function resources(): string {
+  const head = `# Resources
+
+\`@gatehouse-access/provider\` exports all resources. The [plugin](../guides/plugin.md) has the same resources for other languages.
+A set has no order. The examples are the files of \`examples/resources\`, a program that a test runs.`;
+  const overview = table(
+    ["Resource", "Declares", "Replaced by a change of"],
+    definitions.map(({ name, description, inputs }) => [
+      `[${name}](#${name.toLowerCase()})`,
+      description.split(/(?<=\.) /)[0] ?? "",
+      Object.entries(inputs)
+        .filter(([, { replaces }]) => replaces)
+        .map(([input]) => `\`${input}\``)
+        .join(", "),
+    ]),
+  );
+  const replacements =
+    "Another comment in the `data` of a key, and another selector of the same `device`, are no change. A rotation also replaces an ApiKey.";
+  return [NOTE, head, overview, replacements, RESOURCE_RULES, ...definitions.map(resourceSection)].join(
+    "\n\n",
+  );
 }
 
 function operationsPage(): string {
