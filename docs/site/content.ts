@@ -43,8 +43,7 @@ function readPage(file: string): SitePage {
   return { file, slug: slugOf(file), title: title.replaceAll("`", ""), body: text.replace(heading, "") };
 }
 
-const sections = () =>
-  SECTIONS.map(([title, paths]) => [title, paths.flatMap(filesIn).map(readPage)] as const);
+const sections = () => SECTIONS.map(([title, paths]) => [title, paths.flatMap(filesIn).map(readPage)] as const);
 
 /** Returns the navigation of the site. */
 export const sidebar = () =>
@@ -83,9 +82,7 @@ function withPageLinks({ file, slug, body }: SitePage, slugs: ReadonlyMap<string
   // Odd parts are code blocks, which contain no links.
   return body
     .split(/(^ *```.*?^ *```$)/ms)
-    .map((part, index) =>
-      index % 2 === 1 ? part : part.replaceAll(/(!?)\[([^\]]*)\]\(([^)\s]+)\)/g, converted),
-    )
+    .map((part, index) => (index % 2 === 1 ? part : part.replaceAll(/(!?)\[([^\]]*)\]\(([^)\s]+)\)/g, converted)))
     .join("");
 
   function converted(link: string, picture: string, text: string, target: string): string {
