@@ -52,9 +52,9 @@ const digest = (...files) =>
     .reduce((hash, file) => hash.update(readFileSync(join(root, file))), createHash("sha256"))
     .digest("hex");
 
-/** Runs a step only if its inputs have changed since its last run. */
-async function once(name, key, work) {
-  const stamp = join(modules, ".gatehouse", name);
+/** Runs a step only if its inputs have changed since its last run. The stamp is deleted together with `folder`. */
+async function once(name, key, work, folder = modules) {
+  const stamp = join(folder, ".gatehouse", name);
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === key) return;
   await work();
   mkdirSync(dirname(stamp), { recursive: true });
@@ -91,19 +91,30 @@ function isWritable(folder) {
   }
 }
 
+/** Installs the dependencies of the package in a folder. */
+async function npmCi(title, folder) {
+  const ci = ["ci", `--prefix=${folder}`, "--no-audit", "--no-fund", "--loglevel=error"];
+  const usual = process.env.npm_config_cache ?? join(homedir(), ".npm");
+  if (windows || isWritable(usual)) return step(title, "npm", ci);
+  process.stderr.write(
+    `Cannot write to npm's cache ${usual}: using a temporary one. Set npm_config_cache to use a permanent one.\n`,
+  );
+  const cache = mkdtempSync(join(tmpdir(), "gatehouse-npm-"));
+  process.once("exit", () => rmSync(cache, { recursive: true, force: true }));
+  await step(title, "npm", [...ci, `--cache=${cache}`]);
+}
+
 const install = () =>
-  once("install", digest("package-lock.json", "package.json"), async () => {
-    const ci = ["ci", "--no-audit", "--no-fund", "--loglevel=error"];
-    const title = "Installing dependencies";
-    const usual = process.env.npm_config_cache ?? join(homedir(), ".npm");
-    if (windows || isWritable(usual)) return step(title, "npm", ci);
-    process.stderr.write(
-      `Cannot write to npm's cache ${usual}: using a temporary one. Set npm_config_cache to use a permanent one.\n`,
-    );
-    const cache = mkdtempSync(join(tmpdir(), "gatehouse-npm-"));
-    process.once("exit", () => rmSync(cache, { recursive: true, force: true }));
-    await step(title, "npm", [...ci, `--cache=${cache}`]);
-  });
+  once("install", digest("package-lock.json", "package.json"), () => npmCi("Installing dependencies", "."));
+
+const SITE = "docs/site";
+const installSite = () =>
+  once(
+    "install",
+    digest(`${SITE}/package-lock.json`, `${SITE}/package.json`),
+    () => npmCi("Installing the site generator", SITE),
+    join(root, SITE, "node_modules"),
+  );
 
 const generateClients = () => {
   const schema = ["server/db/models.prisma", "server/db/migrations/schemas.ts"];
@@ -205,6 +216,13 @@ const commands = {
   "test:clients": () => script("test/gateway/clients/run.ts", args),
   docs: () => script("docs/generate/generate.ts"),
   "docs:pictures": () => script("docs/generate/pictures.ts"),
+  async "docs:site"() {
+    await exclusively(installSite);
+    const flags = args.length > 0 ? ["--", ...args] : [];
+    await run("npm", ["--prefix", SITE, "run", "build", ...flags]);
+    const preview = ["npm", "--prefix", SITE, "run", "preview", ...flags].join(" ");
+    console.log(`The site is in ${SITE}/dist. Show it with: ${preview}`);
+  },
   async check() {
     await run(join(bin, "biome"), ["check", "."]);
     await tsc("Checking types of the tests", "-p", "test");
@@ -215,6 +233,7 @@ const commands = {
     await step("Checking the links of documents", node(), [
       "node_modules/remark-cli/cli.js",
       ...["--frail", "--no-stdout", "--quiet", "--use=remark-validate-links=repository:false"],
+      `--ignore-pattern=${SITE}/src/`,
       ".",
     ]);
     await script("node_modules/vitest/vitest.mjs", [

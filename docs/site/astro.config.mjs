@@ -3,13 +3,13 @@ import { defineConfig } from "astro/config";
 import { sidebar } from "./content.ts";
 
 export default defineConfig({
-  // Relative to the root of the server that hosts the site; set it with: npm run docs:site -- --base /gatehouse
-  outDir: "dist",
+  // All links work below any path of a server: npm run docs:site -- --base /gatehouse
   integrations: [
     starlight({
       title: "Gatehouse",
       description: "Access policy as code: manage who can SSH into which device",
       customCss: ["./src/site.css"],
+      expressiveCode: { defaultProps: { frame: "none" } },
       sidebar: sidebar(),
     }),
   ],

@@ -1,15 +1,15 @@
 // Writes the pages of the site from the Markdown files of the repository: adds the front matter that the site generator
 // needs, and converts links between files to links between pages.
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join, posix, relative } from "node:path";
+import { dirname, join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SECTIONS } from "./structure.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const PAGES = fileURLToPath(new URL("src/content/docs/", import.meta.url));
 const IMAGES = "docs/images/";
-/** The start page. It has the form of the site generator, so it is copied without a change. */
-const START = fileURLToPath(new URL("start.md", import.meta.url));
+/** The start page. It contains its own front matter. */
+const START = "docs/site/start.md";
 
 /** A page of the site. */
 interface SitePage {
@@ -26,7 +26,8 @@ const filesIn = (path: string): string[] =>
     ? readdirSync(join(ROOT, path), { recursive: true, encoding: "utf8" })
         .filter((name) => name.endsWith(".md"))
         .map((name) => posix.join(path, name))
-        .sort()
+        // The page of a folder comes before the other pages of this folder.
+        .sort((left, right) => (slugOf(left) < slugOf(right) ? -1 : 1))
     : [path];
 
 const slugOf = (file: string): string =>
@@ -43,13 +44,14 @@ function readPage(file: string): SitePage {
   return { file, slug: slugOf(file), title: title.replaceAll("`", ""), body: text.replace(heading, "") };
 }
 
-const sections = () => SECTIONS.map(([title, paths]) => [title, paths.flatMap(filesIn).map(readPage)] as const);
+const sections = () =>
+  SECTIONS.map(([title, paths]) => [title, paths.flatMap(filesIn).map(readPage)] as const);
 
 /** Returns the navigation of the site. */
 export const sidebar = () =>
   sections().map(([label, pages]) => ({
     label,
-    collapsed: pages.length > 16,
+    collapsed: pages.length > 5,
     items: pages.map(({ title, slug }) => ({ label: title, slug })),
   }));
 
@@ -64,25 +66,34 @@ export function writeContent(): void {
   if (unlisted.length > 0) throw new Error(`docs/site/structure.ts does not list ${unlisted.join(", ")}`);
   rmSync(PAGES, { recursive: true, force: true });
   const slugs = new Map([["README.md", ""], ...pages.map(({ file, slug }) => [file, slug] as const)]);
+  const start = { file: START, slug: "", body: readFileSync(join(ROOT, START), "utf8") };
   for (const page of pages) {
     const target = join(PAGES, `${page.slug}.md`);
     mkdirSync(dirname(target), { recursive: true });
-    const frontMatter = `---\ntitle: ${JSON.stringify(page.title)}\n---\n`;
+    // Wide tables need the space of the table of contents.
+    const isWide = /^(\|[ :]*-+[ :]*){5,}\|$/m.test(page.body) || !/^## /m.test(page.body);
+    const contents = isWide ? "tableOfContents: false\n" : "";
+    const frontMatter = `---\ntitle: ${JSON.stringify(page.title)}\n${contents}---\n`;
     writeFileSync(target, frontMatter + withPageLinks(page, slugs));
   }
   cpSync(join(ROOT, IMAGES), join(PAGES, "images"), { recursive: true });
-  cpSync(START, join(PAGES, "index.md"));
+  writeFileSync(join(PAGES, "index.md"), withPageLinks(start, slugs));
 }
 
 /**
  * Converts the links of a page. A link to a file that is no page, such as a program, becomes its text, because the site
  * does not contain this file.
  */
-function withPageLinks({ file, slug, body }: SitePage, slugs: ReadonlyMap<string, string>): string {
+function withPageLinks(
+  { file, slug, body }: Omit<SitePage, "title">,
+  slugs: ReadonlyMap<string, string>,
+): string {
   // Odd parts are code blocks, which contain no links.
   return body
     .split(/(^ *```.*?^ *```$)/ms)
-    .map((part, index) => (index % 2 === 1 ? part : part.replaceAll(/(!?)\[([^\]]*)\]\(([^)\s]+)\)/g, converted)))
+    .map((part, index) =>
+      index % 2 === 1 ? part : part.replaceAll(/(!?)\[([^\]]*)\]\(([^)\s]+)\)/g, converted),
+    )
     .join("");
 
   function converted(link: string, picture: string, text: string, target: string): string {
@@ -90,11 +101,12 @@ function withPageLinks({ file, slug, body }: SitePage, slugs: ReadonlyMap<string
     const [path = "", anchor = ""] = target.split(/(?=#)/);
     const found = posix.join(dirname(file), path).replace(/\/$/, "");
     if (!existsSync(join(ROOT, found))) throw new Error(`${file}: the link ${target} leads to no file`);
-    if (picture) return `![${text}](${relative(dirname(slug), `images/${relative(IMAGES, found)}`)})`;
+    if (picture)
+      return `![${text}](${posix.relative(dirname(slug), `images/${posix.relative(IMAGES, found)}`)})`;
     const page = slugs.get(found) ?? slugs.get(`${found}/README.md`) ?? slugs.get(`${found}/index.md`);
     // Pages have addresses such as guides/review/, so each link starts one level higher.
-    return page === undefined ? text : `[${text}](${relative(slug, page)}/${anchor})`;
+    return page === undefined ? text : `[${text}](${posix.relative(slug, page)}/${anchor})`;
   }
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) writeContent();
+if (process.argv[1] === import.meta.filename) writeContent();
