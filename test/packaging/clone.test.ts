@@ -1,8 +1,7 @@
-import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
   chmodSync,
-  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -12,14 +11,14 @@ import {
   symlinkSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, dirname, join } from "node:path";
+import { delimiter, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { stripVTControlCharacters } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { environmentWithout } from "../support/command.ts";
 import { gitOnPath } from "../support/git.ts";
 import { giveToNobody, isRoot, NOBODY } from "../support/nobody.ts";
-import { OFFLINE, ROOT, reachesRegistry } from "./packages.ts";
+import { cloneTo, OFFLINE, ROOT, reachesRegistry } from "./packages.ts";
 
 const MINUTE = 60_000;
 /** An address without a listener. */
@@ -71,16 +70,6 @@ function expectDone({ code, output }: Typed): void {
   expect(output).toMatch(/^Done in /m);
 }
 
-/** Copies the files of this repository that git tracks, and new files that git does not ignore. */
-function cloneTo(clone: string): void {
-  const args = ["-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"];
-  const files = execFileSync("git", args, { encoding: "utf8" }).split("\0").filter(Boolean);
-  for (const file of files.filter((name) => existsSync(join(ROOT, name)))) {
-    mkdirSync(dirname(join(clone, file)), { recursive: true });
-    cpSync(join(ROOT, file), join(clone, file));
-  }
-}
-
 /** Fills a folder with links to all programs of the PATH, except the programs of OpenSSH. Returns the folder. */
 function pathWithoutSsh(folder: string): string {
   mkdirSync(folder);
@@ -100,7 +89,7 @@ function pathWithoutSsh(folder: string): string {
 const ordinaryUser = isRoot ? NOBODY : undefined;
 
 describe.skipIf(!gitOnPath || process.platform === "win32")(
-  "the commands npm run demo and npm test, in a clone that only its owner can read",
+  "the commands npm run demo, npm run docs:site and npm test, in a clone that only its owner can read",
   { tags: ["long"] },
   () => {
     let folder: string;
@@ -116,9 +105,11 @@ describe.skipIf(!gitOnPath || process.platform === "win32")(
     });
     afterAll(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
 
-    it("npm run demo and npm test pass, with a umask of 077", { timeout: 15 * MINUTE }, async ({ skip }) => {
+    it("all pass, with a umask of 077", { timeout: 15 * MINUTE }, async ({ skip }) => {
       skip(!reached, OFFLINE);
       expectDone(await type(clone, "npm run demo"));
+      const site = await type(clone, "npm run docs:site");
+      expect(site.output).toContain("The site is in docs/site/dist.");
       const { code, output } = await type(clone, `npm test -- ${ONE_FILE_EACH.join(" ")}`);
       expect(code, output).toBe(0);
       expect(output).toMatch(/Test Files +3 passed/);

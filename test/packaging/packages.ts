@@ -1,6 +1,6 @@
-import { execFile } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { execFile, execFileSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect } from "vitest";
@@ -71,3 +71,13 @@ export const copiesOf = (name: string, folder: string): string[] =>
   readdirSync(join(folder, "node_modules"), { recursive: true, encoding: "utf8" }).filter((file) =>
     new RegExp(`(^|/node_modules/)${name}/package\\.json$`).test(file),
   );
+
+/** Copies the files of this repository that git tracks, and new files that git does not ignore. */
+export function cloneTo(clone: string): void {
+  const args = ["-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+  const files = execFileSync("git", args, { encoding: "utf8" }).split("\0").filter(Boolean);
+  for (const file of files.filter((name) => existsSync(join(ROOT, name)))) {
+    mkdirSync(dirname(join(clone, file)), { recursive: true });
+    cpSync(join(ROOT, file), join(clone, file));
+  }
+}
