@@ -28,10 +28,13 @@ async function run(command: string, args: readonly string[], cwd: string, expect
 }
 
 function changeProgram(file: string): void {
-  const changed = CHANGES.reduce((program, [before, after]) => {
-    if (!program.includes(before)) throw new Error(`${file} does not contain ${before}`);
-    return program.replace(before, after);
-  }, readFileSync(file, "utf8"));
+  const changed = CHANGES.reduce(
+    (program, [before, after]) => {
+      if (!program.includes(before)) throw new Error(`${file} does not contain ${before}`);
+      return program.replace(before, after);
+    },
+    readFileSync(file, "utf8"),
+  );
   writeFileSync(file, changed);
 }
 

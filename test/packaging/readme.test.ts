@@ -1,53 +1,44 @@
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
-import { createInterface } from "node:readline";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type Child, startChild } from "../../examples/demo/startChild.ts";
 import { type Client, createClient, passwordCredential } from "../../sdk/index.ts";
 import { type CommandResult, environmentWithout } from "../support/command.ts";
-import { agentCall } from "../support/fleet.ts";
 import { pulumiOnPath } from "../support/gatehouse.ts";
-import {
-  copiesOf,
-  INSTALL_FLAGS,
-  npm,
-  OFFLINE,
-  PACKAGES,
-  packAll,
-  ROOT,
-  reachesRegistry,
-  run,
-} from "./packages.ts";
+import { isRoot } from "../support/nobody.ts";
+import { withoutSsh } from "../support/sshFleet.ts";
+import { copiesOf, INSTALL_FLAGS, npm, OFFLINE, packAll, ROOT, reachesRegistry, run } from "./packages.ts";
 
 const MINUTE = 60_000;
-const readme = readFileSync(join(ROOT, "README.md"), "utf8");
+const page = (path: string) => readFileSync(join(ROOT, path), "utf8");
+const readme = page("README.md");
+const quickStart = page("docs/get-started/quick-start.md");
 
-/** Returns the code blocks of a README section that are in one language. */
-function blocksOf(section: string, language: string): string[] {
-  const text = readme.split(/^## /m).find((part) => part.startsWith(`${section}\n`)) ?? "";
-  return [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)]
+/** Returns the code blocks of a text in one language. */
+const blocksIn = (text: string, language: string): string[] =>
+  [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)]
     .filter(([, name]) => name === language)
     .map(([, , code = ""]) => code);
-}
 
-const linesOf = (section: string): string[] =>
-  blocksOf(section, "sh").flatMap((block) => block.split("\n").filter((line) => line !== ""));
+const linesIn = (text: string): string[] =>
+  blocksIn(text, "sh").flatMap((block) => block.split("\n").filter((line) => line !== ""));
 
-const readmeLines = [
-  ...linesOf("The service"),
-  ...["A policy", "Import an existing namespace", "Who can reach what"].flatMap(linesOf),
-];
+/** The lines of the quick start, without its section about Terraform, and of the page about the first pull request. */
+const lines = [
+  quickStart.split("## Terraform and OpenTofu")[0] ?? "",
+  page("docs/get-started/first-pull-request.md"),
+].flatMap(linesIn);
 
 /**
- * A terminal in which the test types the README's commands. Like a new user's machine, it has only Node.js, npm and
+ * A terminal in which the test types the commands of the pages. Like a new user's machine, it has only Node.js, npm and
  * ssh-keygen.
  */
 class Terminal {
   readonly #folder: string;
   readonly #substitutes: [RegExp, string][] = [];
-  readonly #done = new Set<string>();
+  readonly #left = [...lines];
   /** The typed lines, each with its output. */
   transcript = "";
 
@@ -59,6 +50,12 @@ class Terminal {
       HOME: folder,
       PATH: path,
       npm_config_prefix: join(folder, "global"),
+      ...Object.fromEntries(
+        ["AUTHOR", "COMMITTER"].flatMap((who) => [
+          [`GIT_${who}_NAME`, "Ana"],
+          [`GIT_${who}_EMAIL`, "ana@example.org"],
+        ]),
+      ),
     };
     this.#write(
       "env",
@@ -69,24 +66,29 @@ class Terminal {
     this.#write("cwd", folder);
   }
 
-  /** Sets a text replacement for all further README lines, applied before a line is typed. */
+  /** Sets a text replacement for all further lines of the pages, applied before a line is typed. */
   substitute(text: RegExp, by: string): void {
     this.#substitutes.push([text, by]);
   }
 
-  /** Types the line of the README that begins with `beginning`. */
-  async readme(beginning: string): Promise<CommandResult> {
-    const line = readmeLines.find((candidate) => candidate.startsWith(beginning));
-    if (line === undefined) throw new Error(`README.md has no line that begins with "${beginning}"`);
-    this.#done.add(line);
+  /** Types the first line that begins with `beginning` and was not typed yet. */
+  async page(beginning: string): Promise<CommandResult> {
+    const line = this.next(beginning);
     const typed = this.#substitutes.reduce((text, [pattern, by]) => text.replace(pattern, by), line);
-    // Adds `--yes` to `gatehouse up`, since no user can answer the prompt.
-    return this.type(typed.replace(/^gatehouse up +policy(?! .*--plan)/, "$& --yes"));
+    // Adds `--yes`, since no user can answer the prompt.
+    return this.type(typed.replace(/^gatehouse (up(?!.*--plan)|drift.*--repair)[^#]*(?<! )/, "$& --yes"));
   }
 
-  /** The lines of the README that were not typed. */
-  remaining(): string[] {
-    return readmeLines.filter((line) => !this.#done.has(line));
+  /** Returns the first line that begins with `beginning` and was not typed yet, and marks it as typed. */
+  next(beginning: string): string {
+    const index = this.#left.findIndex((line) => line.startsWith(beginning));
+    if (index < 0) throw new Error(`the pages have no further line that begins with "${beginning}"`);
+    return this.#left.splice(index, 1)[0] ?? "";
+  }
+
+  /** The lines of the pages that were not typed. */
+  remaining(): readonly string[] {
+    return this.#left;
   }
 
   /** Types a line and waits until its command ends, with any exit code. */
@@ -116,108 +118,94 @@ const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
 const ready = ["ssh-keygen", "git"].every((name) => !spawnSync(name, ["--version"]).error);
 
-// Packs the packages, installs them from a registry, and types the README's commands.
-describe.skipIf(!ready)("the README's commands, with packed packages", { tags: ["long"] }, () => {
+describe("the README", () => {
+  it("has at most 150 lines", () => {
+    expect(readme.split("\n").length).toBeLessThanOrEqual(151);
+  });
+});
+
+// Packs the packages, and types the commands of the pages. npm installs the dependencies from its registry.
+describe.skipIf(!ready)("the quick start and the first pull request", { tags: ["long"] }, () => {
   let folder: string;
   let terminal: Terminal;
-  let service: ChildProcess;
+  let service: Child<string>;
+  let agent: Child<true> | undefined;
   let client: Client;
   let reached: boolean;
+  const inFleet = (...path: string[]) => join(folder, "fleet", ...path);
+  const program = (name: string) => join(folder, "global", "bin", name);
 
   beforeAll(async () => {
     reached = await reachesRegistry();
-    folder = mkdtempSync(join(tmpdir(), "gatehouse-readme-"));
-    mkdirSync(join(folder, "secrets"));
-    writeFileSync(join(folder, "secrets", "passphrase"), "correct horse battery staple");
+    folder = mkdtempSync(join(tmpdir(), "gatehouse-quick-start-"));
     terminal = new Terminal(folder);
-    const archives = await packAll(folder);
-    const sdk = archives[PACKAGES.indexOf("sdk")];
-    PACKAGES.forEach((name, index) => {
-      terminal.substitute(new RegExp(`@gatehouse-access/${name}(?= |$)`), `${archives[index]} ${sdk}`);
-    });
+    await packAll(folder);
     // Uses the npm cache of this machine to save downloads.
     const cache = (await npm(["config", "get", "cache"], folder)).stdout.trim();
-    terminal.substitute(/^npm install/, `npm install ${INSTALL_FLAGS.join(" ")} --cache=${quoted(cache)}`);
-    terminal.substitute(/\/run\/secrets/g, join(folder, "secrets"));
-    // Programs and the Pulumi CLI read the home folder from the user database, not from HOME.
-    terminal.substitute(/file:\/\/~/, `file://${folder}`);
-    if (!pulumiOnPath) terminal.substitute(/(--stack prod)/, "$1 --engine embedded");
+    terminal.substitute(/npm install/, `npm install ${INSTALL_FLAGS.join(" ")} --cache=${quoted(cache)}`);
   });
   beforeEach(({ skip }) => {
     if (!reached) skip(OFFLINE);
   });
   afterAll(async () => {
     await client?.close();
-    service?.kill("SIGTERM");
-    if (service) await once(service, "close");
+    await agent?.stop();
+    await service?.stop();
     rmSync(folder, { recursive: true, force: true });
     const { GATEHOUSE_TRANSCRIPT: file } = process.env;
     if (file !== undefined) writeFileSync(file, terminal.transcript);
   });
 
-  /** Types a line of the README and checks its exit code. */
+  /** Types a line of the pages and checks its exit code. */
   async function types(beginning: string, expected = 0): Promise<string> {
-    const { code, stdout, stderr } = await terminal.readme(beginning);
+    const { code, stdout, stderr } = await terminal.page(beginning);
     expect(code, `${beginning}\n${stdout}${stderr}`).toBe(expected);
     return stdout;
   }
 
-  it("start the service and create its first user", { timeout: 5 * MINUTE }, async () => {
-    await types("npm install --global");
-    service = spawn(join(folder, "global/bin/gatehouse-server"), ["serve", "--port", "0"], {
-      cwd: folder,
-      // Turns the login rate limits off, since the test types the commands much faster than a user.
+  it("install the commands, start the service and create its first user", {
+    timeout: 5 * MINUTE,
+  }, async () => {
+    // `beforeAll` packs the packages in the same way.
+    terminal.next("npm run setup");
+    terminal.next("npm pack");
+    terminal.substitute(/^cd \.\. && npm/, "npm");
+    await types("cd .. && npm install --global");
+    await types("mkdir -m 700 fleet");
+    expect(terminal.next("gatehouse-server serve")).toMatch(/^gatehouse-server serve --ssh-port 2222 /);
+    let sshPort = "";
+    service = await startChild([program("gatehouse-server"), "serve", "--port", "0", "--ssh-port", "0"], {
+      name: "The service",
       env: {
         ...environmentWithout("GATEHOUSE_"),
+        GATEHOUSE_DATA_DIR: inFleet("gatehouse-data"),
+        // Turns the login rate limits off, since the test types the commands much faster than a user.
         GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
         GATEHOUSE_LOGINS_PER_ADDRESS: "0",
       },
+      ready(line) {
+        const { msg, address, port } = JSON.parse(line) as Record<string, string>;
+        if (msg === "listening for SSH") sshPort = String(port);
+        return msg === "listening" ? address : undefined;
+      },
     });
-    let url = "";
-    for await (const line of createInterface({ input: service.stdout as NodeJS.ReadableStream })) {
-      url =
-        /"listening".*"address":"([^"]+)"|"address":"([^"]+)".*"listening"/
-          .exec(line)
-          ?.slice(1)
-          .find(Boolean) ?? "";
-      if (url !== "") break;
-    }
-    service.stdout?.resume();
-    terminal.substitute(/https:\/\/access\.example\.org/, url);
+    terminal.substitute(/http:\/\/127\.0\.0\.1:8080/, service.ready);
+    terminal.substitute(/-p 2222/, `-p ${sshPort}`);
     // Requests web pages from the installed service. It must find the pages' files in its own package.
-    for (const path of ["/info", "/", "/setup"]) expect((await fetch(url + path)).status, path).toBe(200);
-
-    expect(await types("gatehouse-server admin setup-link")).toContain(`${url}/`);
-    const created = await types("gatehouse-server admin user create");
-    const [, username = ""] = /^Created the user (\S+) /m.exec(created) ?? [];
-    const [, password = ""] = /^Password: (\S+)$/m.exec(created) ?? [];
-    writeFileSync(join(folder, "secrets", username), `${password}\n`);
-    await terminal.type(
-      "gatehouse-server admin user create --username carla --email carla@example.org --name Carla --generate-password",
-    );
-    const user = createClient({ url, credential: passwordCredential({ username, password }) });
-    const { tenantId } = await user.createNamespace({ body: { name: "fleet" } });
-    terminal.substitute(/(GATEHOUSE_TENANT=)\S+/, `$1${tenantId}`);
-    client = user.forTenant(tenantId);
-    for (const [index, hostname] of ["web-01", "db-02"].entries()) {
-      const { uid } = await agentCall(client, hostname, `02:00:00:00:00:0${index}`, tenantId);
-      await client.acceptDevice({ params: { uid } });
-    }
+    for (const path of ["/info", "/", "/setup"])
+      expect((await fetch(service.ready + path)).status, path).toBe(200);
+    await types("umask");
+    await types("node -p");
+    expect(await types("gatehouse-server admin user create")).toMatch(/^Created the user ana /);
   });
 
   it("create the program, install one copy of Pulumi's SDK, and compile no dependency", {
     timeout: 5 * MINUTE,
   }, async () => {
-    for (const line of linesOf("A policy").slice(
-      0,
-      linesOf("A policy").findIndex((text) => text.startsWith("export")),
-    )) {
-      await types(line);
+    for (const beginning of ["mkdir -p", "npm init", "npm install", "echo", "ssh-keygen", "cd .."]) {
+      await types(beginning);
     }
-    const [program = "", tests = ""] = blocksOf("A policy", "ts");
-    writeFileSync(join(folder, "policy", "index.ts"), program);
-    writeFileSync(join(folder, "policy", "access.policy.ts"), tests);
-    expect(copiesOf("@pulumi/pulumi", join(folder, "policy"))).toEqual(["@pulumi/pulumi/package.json"]);
+    expect(copiesOf("@pulumi/pulumi", inFleet("policy"))).toEqual(["@pulumi/pulumi/package.json"]);
     const { version } = JSON.parse(readFileSync(join(ROOT, "provider/package.json"), "utf8"));
     expect((await terminal.type("gatehouse --version")).stdout).toBe(`${version}\n`);
     // No dependency is compiled, so the folder contains no object files. The exception is the SSH library, which
@@ -226,46 +214,103 @@ describe.skipIf(!ready)("the README's commands, with packed packages", { tags: [
       /\/(obj\.target|build\/Release\/\.deps)(\/|$)/.test(file),
     );
     expect(compiled.filter((file) => !/\/node_modules\/(cpu-features|ssh2)\//.test(file))).toEqual([]);
-    await types("export GATEHOUSE_URL");
-    await types("export PULUMI_BACKEND_URL");
+    for (const beginning of ["export GATEHOUSE_URL", "node -p", "export PULUMI_BACKEND_URL"]) {
+      await types(beginning);
+    }
+    if (pulumiOnPath) terminal.next("export GATEHOUSE_ENGINE");
+    else await types("export GATEHOUSE_ENGINE");
   });
 
-  it("run preview, up, review, drift and test", { timeout: 10 * MINUTE }, async () => {
-    expect(await types("gatehouse preview policy")).toMatch(/^\d+ to create/m);
-    expect(await types("gatehouse up      policy --stack prod")).toMatch(/^6 created/m);
-    expect(await types("gatehouse review  policy --stack prod")).toContain("No access changes");
-    await terminal.type("git init -q -b main policy && printf 'node_modules\\n' > policy/.gitignore");
-    await terminal.type(
-      "cd policy && git add . && git -c user.name=Ana -c user.email=ana@example.org commit -qm Policy && cd ..",
+  it("apply the policy, connect a device, and log in", { timeout: 10 * MINUTE }, async () => {
+    const [first = ""] = blocksIn(quickStart, "ts");
+    writeFileSync(inFleet("policy", "index.ts"), first);
+    expect(await types("gatehouse up policy --stack prod --create-namespace")).toMatch(/^3 created/m);
+    const password = readFileSync(inFleet("password"), "utf8").trim();
+    const user = createClient({
+      url: service.ready,
+      credential: passwordCredential({ username: "ana", password }),
+    });
+    const [namespace] = await user.getNamespaces({ query: {} });
+    client = user.forTenant(namespace?.tenantId ?? "");
+
+    // A test of `device enroll` types this line at a terminal.
+    terminal.next("gatehouse device enroll");
+    const [typed = "", hint = ""] = terminal.next("gatehouse-agent run").split("#");
+    expect(hint).toContain("--user nobody");
+    const flags = typed
+      .replace("http://127.0.0.1:8080", service.ready)
+      .replace("<id>", namespace?.tenantId ?? "");
+    agent = await startChild(
+      [
+        program("gatehouse-agent"),
+        ...flags.replaceAll("'", "").trim().split(" ").slice(1),
+        ...(isRoot ? ["--user", "nobody"] : []),
+        ...["--data-dir", join(folder, "agent")],
+      ],
+      {
+        name: "The agent",
+        env: environmentWithout("GATEHOUSE_"),
+        ready: (line) => line.includes("tunnel open") || undefined,
+      },
     );
-    await types("gatehouse review  policy --stack prod --base main");
-    await types("gatehouse review  policy --stack prod --save prod.plan");
-    await types("gatehouse up      policy --stack prod --plan prod.plan");
-    await types("gatehouse drift");
-    await types("gatehouse test");
-    const web = (await client.getDevices({ query: { perPage: 10 } })).find(({ name }) => name === "web-01");
-    await client.updateDeviceTags({ params: { uid: web?.uid ?? "" }, body: { tags: ["outofband"] } });
-    await types("gatehouse drift", 2);
-    await types("gatehouse drift   policy --stack prod --repair");
-    await types("gatehouse drift");
+    expect((await terminal.type("gatehouse device accept web-01 --yes")).stdout).toContain(
+      "@fleet.web-01@127.0.0.1",
+    );
+    const options = "-o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null";
+    terminal.substitute(/^ssh .*/, `$& ${options} echo logged in`);
+    if (withoutSsh) terminal.next("ssh -p 2222");
+    else expect(await types("ssh -p 2222")).toBe("logged in\n");
+  });
+
+  it("review and apply a change, and list the access", { timeout: 10 * MINUTE }, async () => {
+    const [, second = "", tests = ""] = blocksIn(quickStart, "ts");
+    writeFileSync(inFleet("policy", "index.ts"), second);
+    writeFileSync(inFleet("policy", "access.policy.ts"), tests);
+    const review = await types("gatehouse review policy --stack prod --html map.html");
+    const [, expected = ""] = blocksIn(quickStart, "console");
+    for (const line of expected.trimEnd().split("\n")) expect(review).toContain(line);
+    expect(review).toContain("1 passed");
+    expect(await types("gatehouse up policy --stack prod")).toMatch(/^1 created, 2 updated, 1 unchanged/m);
+    expect(await types("gatehouse access --device")).toContain("ana, root");
+    expect(await types("gatehouse access --explain", 2)).toContain("DENIED");
+    await types("gatehouse drift policy");
+    const [device] = await client.getDevices({ query: { perPage: 10 } });
+    await client.updateDeviceTags({ params: { uid: device?.uid ?? "" }, body: { tags: ["outofband"] } });
+    expect((await terminal.type("gatehouse drift policy --stack prod")).code).toBe(2);
+    await types("gatehouse drift policy --stack prod --repair");
     expect(await types("gatehouse coverage")).toContain("100 %");
-    await types("gatehouse up      policy --stack prod --refresh");
-    await types("gatehouse up      policy --stack prod --target");
-    await types("gatehouse up      policy --stack prod --skip-preview");
   });
 
-  it("import an existing namespace", { timeout: 5 * MINUTE }, async () => {
-    expect(await types("gatehouse import")).toContain("Its preview is empty");
+  it("the program in the README declares the same objects as the quick start", {
+    timeout: 2 * MINUTE,
+  }, async () => {
+    const [, second = ""] = blocksIn(quickStart, "ts");
+    const [declarations = ""] = blocksIn(readme, "ts");
+    const [imports = "", tags = ""] = second.split("\n\n");
+    writeFileSync(inFleet("policy", "index.ts"), [imports, tags, declarations].join("\n"));
+    const preview = await terminal.type("gatehouse preview policy --stack prod");
+    expect(preview.stdout, preview.stderr).toMatch(/^4 unchanged/m);
+    writeFileSync(inFleet("policy", "index.ts"), second);
   });
 
-  it("list the access to devices", { timeout: 2 * MINUTE }, async () => {
-    await types("export GATEHOUSE_TENANT");
-    expect(await types("gatehouse access --device tag:prod")).toContain("web-01");
-    expect(await types("gatehouse access --key ana")).toContain("web-01");
-    expect(await types("gatehouse access --explain", 2)).toContain("db-02");
+  it("review a branch and apply a saved plan", { timeout: 10 * MINUTE }, async () => {
+    await types("cd policy");
+    await types("gatehouse up --stack prod");
+    await types("git init");
+    const [change = ""] = blocksIn(page("docs/get-started/first-pull-request.md"), "ts");
+    const changed = readFileSync(inFleet("policy", "index.ts"), "utf8").replace(
+      /username: login.*/,
+      change.trim(),
+    );
+    writeFileSync(inFleet("policy", "index.ts"), changed);
+    expect(await types("gatehouse review --stack prod --base main")).toContain(
+      "  + key ana gains login deploy from 127.0.0.1 and <any other address> on web-01\n",
+    );
+    await types("gatehouse review --stack prod --save prod.plan");
+    expect(await types("gatehouse up --stack prod --plan prod.plan")).toMatch(/^1 updated/m);
   });
 
   it("are all typed by these tests", () => {
-    expect(terminal.remaining()).toEqual([expect.stringMatching(/^gatehouse-server serve /)]);
+    expect(terminal.remaining()).toEqual([]);
   });
 });
