@@ -2,7 +2,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFil
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Result } from "../../provider/engine/index.ts";
-import { engines } from "../support/gatehouse.ts";
+import { COMMAND, engines } from "../support/gatehouse.ts";
+import { openTerminal } from "../support/terminal.ts";
 import { Workspace } from "./workspace.ts";
 
 // Every run starts its own processes, which is slow on a busy machine.
@@ -135,6 +136,23 @@ describe.each(engines)("the output of a failure, with the $label", ({ engine, av
       );
     },
   );
+});
+
+test.each([
+  ["y", "y\r", 0, ["create a", "created a"]],
+  ["an empty line", "\r", 1, []],
+  ["the end of the input", "\u0004", 1, []],
+  ["Ctrl-C", "\u0003", 130, []],
+])("up at a terminal prompts, and the exit code after %s is $2", async (_, keys, code, calls) => {
+  ws.plan({ things: [{ name: "a" }] });
+  const args = [COMMAND, "up", ws.folder, "--stack", "test", "--engine", "embedded"];
+  const terminal = openTerminal(process.execPath, args, { env: ws.env });
+  await terminal.untilShown("Apply these changes? [y/N] ");
+  terminal.press(keys);
+  expect([await terminal.code, ws.calls()]).toEqual([code, calls]);
+  const locks = join(ws.state, ".pulumi", "locks");
+  const files = existsSync(locks) ? readdirSync(locks, { recursive: true, encoding: "utf8" }) : [];
+  expect(files.filter((file) => file.endsWith(".json"))).toEqual([]);
 });
 
 test("--json prints the result, also if the run failed", async () => {

@@ -2,10 +2,10 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import pty from "@lydell/node-pty";
 import ssh2 from "ssh2";
 import { expect, it } from "vitest";
 import { CLIENT } from "../support/sshFleet.ts";
+import { openTerminal } from "../support/terminal.ts";
 import { describeSsh, type SshLab } from "./lab.ts";
 
 const options = {
@@ -32,23 +32,11 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
       lab.key,
       `${lab.to}@127.0.0.1`,
     ];
-    const window = pty.spawn("ssh", command === undefined ? args : [...args, command], {
-      name: "xterm-256color",
+    return openTerminal("ssh", command === undefined ? args : [...args, command], {
+      env: { PATH: process.env.PATH ?? "", HOME: "/nonexistent", TERM: "xterm-256color" },
       cols,
       rows,
-      env: { PATH: process.env.PATH ?? "", HOME: "/nonexistent", TERM: "xterm-256color" },
     });
-    let shown = "";
-    window.onData((output) => {
-      shown += output;
-    });
-    const code = new Promise<number>((resolve) => window.onExit(({ exitCode }) => resolve(exitCode)));
-    return {
-      untilShown: (expected: string | RegExp) => expect.poll(() => shown).toMatch(expected),
-      type: (line: string) => window.write(`${line}\r`),
-      resize: (columns: number, lines: number) => window.resize(columns, lines),
-      code,
-    };
   }
 
   it("have the size of the client's window, and the recording has the same sizes", async () => {

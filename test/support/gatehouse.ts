@@ -5,7 +5,8 @@ import { main } from "../../provider/cli/main.ts";
 import type { Result } from "../../provider/engine/index.ts";
 import { type CommandResult, callCommand, environmentWithout, runCommand } from "./command.ts";
 
-const COMMAND = fileURLToPath(new URL("../../provider/bin/gatehouse.js", import.meta.url));
+/** The path of the installed command. */
+export const COMMAND = fileURLToPath(new URL("../../provider/bin/gatehouse.js", import.meta.url));
 
 /** True if this machine has the Pulumi CLI. */
 export const pulumiOnPath = (process.env.PATH ?? "")
