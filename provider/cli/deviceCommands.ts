@@ -3,13 +3,14 @@ import { type Command, Option } from "commander";
 import { EngineError } from "../engine/index.ts";
 import type { Connection } from "../service/connection.ts";
 import type { Device } from "../service/listings.ts";
-import { byText, counted, printable, printableLines } from "../words.ts";
-import { addConfigurationFlags, type ConfigurationFlags, configurationOf, FOLDER, YES } from "./flags.ts";
+import type { DeviceLookup } from "../service/lookups.ts";
+import { byText, counted, firstOf, printable, printableLines } from "../words.ts";
+import { addConfigurationFlags, type ConfigurationFlags, configurationOf, FOLDER } from "./flags.ts";
 import { addHelp } from "./help.ts";
 import type { ActionOf, Io, Outcome } from "./outcome.ts";
 import { ask, canPrompt } from "./prompt.ts";
 import { withConnection } from "./service.ts";
-import { publishedGateway } from "./sshConfigCommand.ts";
+import { parseGateway } from "./sshConfigCommand.ts";
 
 const STATUSES = ["pending", "accepted", "rejected"] as const;
 
@@ -26,6 +27,9 @@ interface AcceptFlags extends Flags {
 }
 
 const PAGE = "docs/get-started/first-device.md";
+
+/** The maximum number of devices that an error lists. */
+const LISTED = 20;
 
 /** The pause between two reads of the pending devices, in milliseconds. */
 const POLL_INTERVAL = 2000;
@@ -50,8 +54,13 @@ agent: every client that knows the id of the namespace can enroll a device.`,
     examples: ["gatehouse device enroll"],
     page: PAGE,
   });
-  addHelp(subcommand("accept <device>").option("-y, --yes", YES, false).action(action(accept)), {
-    summary: "Accept a pending device, so that logins are possible.",
+  const confirmed = subcommand("accept <device>").option(
+    "-y, --yes",
+    "Skip the confirmation; required without a terminal",
+    false,
+  );
+  addHelp(confirmed.action(action(accept)), {
+    summary: "Accept a pending or rejected device, so that logins are possible.",
     description: "<device> is the name or the uid of a device.",
     examples: ["gatehouse device accept web-01", "gatehouse device accept <uid> --yes"],
     page: PAGE,
@@ -71,9 +80,9 @@ agent: every client that knows the id of the namespace can enroll a device.`,
 const connected = async <T>(io: Io, flags: Flags, work: (connection: Connection) => Promise<T>): Promise<T> =>
   withConnection(io, await configurationOf(io, flags.folder, flags), work);
 
-async function devicesIn(connection: Connection, status?: Device["status"]): Promise<readonly Device[]> {
+async function devicesIn(connection: Connection, lookup: DeviceLookup): Promise<readonly Device[]> {
   const { devicesOf } = await import("../service/lookups.ts");
-  const devices = await devicesOf(connection, status === undefined ? {} : { status });
+  const devices = await devicesOf(connection, lookup);
   return devices.toSorted((left, right) => byText(left.name, right.name));
 }
 
@@ -86,10 +95,10 @@ async function enroll(io: Io, flags: Flags): Promise<Outcome> {
   }
   return connected(io, flags, async (connection) => {
     const { tenant } = await connection.tenant(undefined);
-    io.stdout.write(`${instructions(connection.client.url, tenant)}\n`);
+    io.stdout.write(`${printableLines(instructions(connection.client.url, tenant))}\n`);
     const declined = new Set<string>();
     for (;;) {
-      for (const device of await devicesIn(connection, "pending")) {
+      for (const device of await devicesIn(connection, { status: "pending" })) {
         if (declined.has(device.uid)) continue;
         io.stdout.write(`\n${describe(device)}\n`);
         if (await ask(io, "Accept this device?")) return accepted(connection, device);
@@ -123,13 +132,14 @@ async function accept(io: Io, name: string, flags: AcceptFlags): Promise<Outcome
 
 async function list(io: Io, flags: ListFlags): Promise<Outcome> {
   return connected(io, flags, async (connection) => {
-    const devices = await devicesIn(connection, flags.status);
+    const devices = await devicesIn(connection, flags.status === undefined ? {} : { status: flags.status });
     const rows = devices.map(({ name, status, online, tags, remoteAddr, uid }) =>
       [name, status, online ? "online" : "offline", tags.join(", "), remoteAddr, uid].map(printable),
     );
     const table = [["NAME", "STATUS", "ONLINE", "TAGS", "ADDRESS", "UID"], ...rows];
-    const widths =
-      table[0]?.map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0))) ?? [];
+    const widths = (table[0] ?? []).map((_, column) =>
+      table.reduce((width, row) => Math.max(width, row[column]?.length ?? 0), 0),
+    );
     const lines = table.map((row) =>
       row
         .map((cell, column) => cell.padEnd(widths[column] ?? 0))
@@ -143,38 +153,54 @@ async function list(io: Io, flags: ListFlags): Promise<Outcome> {
 
 /** Returns the device with a name or a uid. @throws EngineError (`usage`) unless exactly one device matches */
 async function selected(connection: Connection, text: string): Promise<Device> {
-  const devices = await devicesIn(connection);
-  const matching = devices.filter(({ uid, name }) => uid === text || name === text.toLowerCase());
-  const waiting = matching.filter(({ status }) => status !== "accepted");
-  const [only, ...others] = waiting.length > 0 ? waiting : matching;
-  if (only === undefined) {
-    const pending = devices.filter(({ status }) => status === "pending").map(({ name }) => name);
-    const known =
-      pending.length === 0
-        ? "The namespace has no pending device. Run gatehouse device enroll."
-        : `Pending devices: ${pending.join(", ")}.`;
-    throw new EngineError("usage", `The namespace has no device ${text}. ${known}`);
+  const { deviceKey } = await import("../service/listings.ts");
+  const { devices } = await connection.tenant(undefined);
+  const withUid = deviceKey(text) === text ? await devices.find(text) : undefined;
+  if (withUid) return withUid;
+  const named = await devicesIn(connection, { name: text });
+  const waiting = named.filter(({ status }) => status !== "accepted");
+  const matching = waiting.length > 0 ? waiting : named;
+  const [only, ...others] = matching;
+  if (only !== undefined && others.length === 0) return only;
+  if (only !== undefined) {
+    const choices = matching
+      .slice(0, LISTED)
+      .map(({ uid, status, remoteAddr }) => `\n  ${printable(`${uid} (${status}, from ${remoteAddr})`)}`);
+    throw new EngineError(
+      "usage",
+      `${counted(matching.length, "device")} have the name ${text}. Give a uid:${choices.join("")}`,
+    );
   }
-  if (others.length === 0) return only;
-  throw new EngineError(
-    "usage",
-    `${counted(others.length + 1, "device")} have the name ${text}. Give a uid: ${[only, ...others].map(({ uid }) => uid).join(", ")}.`,
-  );
+  const pending = await devicesIn(connection, { status: "pending" });
+  const names = pending.map(({ name }) => printable(name));
+  const known =
+    names.length === 0
+      ? "The namespace has no pending device. Run gatehouse device enroll."
+      : `Pending devices: ${firstOf(names, LISTED)}.`;
+  throw new EngineError("usage", `The namespace has no device ${text}. ${known}`);
 }
 
-async function accepted(connection: Connection, device: Device): Promise<Outcome> {
-  const { uid, name, namespace, tenantId } = device;
-  await connection.client.forTenant(tenantId).acceptDevice({ params: { uid } });
-  const { host, port } = await publishedGateway(connection);
-  const portFlag = port === 22 ? "" : `-p ${port} `;
-  const text = `Accepted ${name}. If the policy allows the login, connect with:\n  ssh ${portFlag}<login>@${namespace}.${name}@${host}`;
-  return { text: () => printableLines(text) };
+async function accepted(connection: Connection, { uid, tenantId }: Device): Promise<Outcome> {
+  const client = connection.client.forTenant(tenantId);
+  const { ssh } = (await client.getInfo({})).endpoints;
+  await client.acceptDevice({ params: { uid } });
+  // A device that replaces another device of the same machine receives the name of the other device.
+  const { name, namespace } = await client.getDevice({ params: { uid } });
+  const gateway = parseGateway(ssh);
+  const lines = [`Accepted ${name}.`];
+  if (gateway) {
+    const port = gateway.port === 22 ? "" : `-p ${gateway.port} `;
+    lines[0] += " If the policy allows the login, connect with:";
+    lines.push(`  ssh ${port}<login>@${namespace}.${name}@${gateway.host}`);
+  }
+  return { text: () => lines.map(printable).join("\n") };
 }
 
-const describe = ({ name, uid, identity, info, remoteAddr }: Device): string =>
+const describe = ({ name, uid, status, identity, info, remoteAddr }: Device): string =>
   [
     `Device ${name}`,
     `  uid      ${uid}`,
+    `  status   ${status}`,
     `  MAC      ${identity.mac}`,
     `  system   ${info.prettyName} (${info.arch}), agent ${info.version}`,
     `  address  ${remoteAddr}`,

@@ -121,7 +121,7 @@ async function selectedDevices(
 }
 
 /** Returns the SSH address that the service publishes. @throws EngineError (`service`) if the address is invalid */
-export async function publishedGateway({ client }: Connection): Promise<Gateway> {
+async function publishedGateway({ client }: Connection): Promise<Gateway> {
   const { ssh } = (await client.getInfo({})).endpoints;
   const gateway = parseGateway(ssh);
   if (gateway) return gateway;
@@ -140,7 +140,8 @@ function readGateway(text: string): Gateway {
   );
 }
 
-function parseGateway(text: string): Gateway | undefined {
+/** Parses `host` or `host:port`. Returns undefined for another text. */
+export function parseGateway(text: string): Gateway | undefined {
   const [, name, address = "", digits = "22"] =
     /^(?:([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)|\[([0-9A-Fa-f:.]+)\])(?::(\d{1,5}))?$/.exec(text) ?? [];
   const host = name ?? (isIPv6(address) ? address : undefined);

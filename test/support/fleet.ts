@@ -31,13 +31,17 @@ export interface Fleet {
   stop(): Promise<void>;
 }
 
+/** Creates the public key of a device. */
+export const newAgentKey = (): string =>
+  generateKeyPairSync("rsa", {
+    modulusLength: 2048,
+    publicKeyEncoding: { type: "pkcs1", format: "pem" },
+    privateKeyEncoding: { type: "pkcs1", format: "pem" },
+  }).publicKey;
+
 // All devices use the same key. The service distinguishes devices by MAC address, and the generation of keys would take
 // most of a test's time.
-const { publicKey: AGENT_KEY } = generateKeyPairSync("rsa", {
-  modulusLength: 2048,
-  publicKeyEncoding: { type: "pkcs1", format: "pem" },
-  privateKeyEncoding: { type: "pkcs1", format: "pem" },
-});
+const AGENT_KEY = newAgentKey();
 
 /** Settings that disable the rate limits. Tests send more logins and device reports in a minute than real users. */
 const UNLIMITED = {
@@ -55,9 +59,10 @@ export function agentCall(
   mac: string,
   tenantId: string,
   version = "v0.19.0",
+  publicKey = AGENT_KEY,
 ) {
   const info = { id: "debian", prettyName: "Debian", version, arch: "amd64", platform: "native" };
-  return client.authDevice({ body: { info, hostname, identity: { mac }, publicKey: AGENT_KEY, tenantId } });
+  return client.authDevice({ body: { info, hostname, identity: { mac }, publicKey, tenantId } });
 }
 
 /** Creates a public key outside any program, by default for every login on every device. Returns its fingerprint. */

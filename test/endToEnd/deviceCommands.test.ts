@@ -1,0 +1,401 @@
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { stripVTControlCharacters } from "node:util";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { Client } from "../../sdk/index.ts";
+import { environmentWithout } from "../support/command.ts";
+import { agentCall, type Fleet, newAgentKey, startFleet } from "../support/fleet.ts";
+import { COMMAND, gatehouse, spawnGatehouse } from "../support/gatehouse.ts";
+import { listening } from "../support/listening.ts";
+import { openTerminal } from "../support/terminal.ts";
+
+const [CTRL_C, CTRL_D] = ["\u0003", "\u0004"];
+
+let fleet: Fleet;
+beforeAll(async () => {
+  fleet = await startFleet([], { env: { GATEHOUSE_SSH_ENDPOINT: "gate.example.org:2222" } });
+});
+afterAll(() => fleet.stop());
+
+/** A namespace with devices that only the calling test uses. */
+interface Namespace {
+  readonly name: string;
+  readonly tenant: string;
+  readonly client: Client;
+  readonly env: Record<string, string>;
+  /** Enrolls a pending device. Returns its uid. */
+  enroll(hostname: string, mac?: string): Promise<string>;
+  status(uid: string): Promise<string>;
+}
+
+let [namespaces, macs] = [0, 0];
+
+async function newNamespace({ client, env }: Fleet = fleet): Promise<Namespace> {
+  namespaces += 1;
+  const name = `lab-${namespaces}`;
+  const { tenantId: tenant } = await client.createNamespace({ body: { name } });
+  const own = client.forTenant(tenant);
+  const newMac = () => {
+    macs += 1;
+    return `02:00:00:00:01:${macs.toString(16).padStart(2, "0")}`;
+  };
+  return {
+    ...{ name, tenant, client: own, env: { ...env, GATEHOUSE_TENANT: tenant } },
+    enroll: async (hostname, mac = newMac()) => (await agentCall(own, hostname, mac, tenant)).uid,
+    status: async (uid) => (await own.getDevice({ params: { uid } })).status,
+  };
+}
+
+/** Runs `gatehouse device` in a terminal. */
+const inTerminal = (env: Record<string, string>, ...args: readonly string[]) =>
+  openTerminal(process.execPath, [COMMAND, "device", ...args], {
+    env: { ...environmentWithout("GATEHOUSE_", "PULUMI_"), ...env },
+  });
+
+const page = readFileSync(new URL("../../docs/get-started/first-device.md", import.meta.url), "utf8");
+/** The output in the documentation. */
+const onPage = /```console\n(.*?)```/s.exec(page)?.[1] ?? "";
+const firstWords = (output: string) =>
+  stripVTControlCharacters(output)
+    .trim()
+    .split(/\r?\n */)
+    .map((line) => line.split(" ")[0]);
+
+/** Returns the address of a proxy that replaces a text in the responses of the service. */
+async function replacing(text: string, replacement: string): Promise<string> {
+  const proxy = await listening(
+    createServer(async (request, answer) => {
+      const headers = { "x-api-key": String(request.headers["x-api-key"]) };
+      const { method = "GET", url } = request;
+      const response = await fetch(`${fleet.service.url}${url}`, { method, headers });
+      const body = (await response.text()).replaceAll(text, replacement);
+      answer.writeHead(response.status, { "content-type": "application/json" }).end(body);
+    }),
+  );
+  onTestFinished(() => proxy.stop());
+  return proxy.url;
+}
+
+const apiKeyEnv = async ({ client, tenant }: Namespace, role: "observer" | "operator") => ({
+  GATEHOUSE_URL: fleet.service.url,
+  GATEHOUSE_TENANT: tenant,
+  GATEHOUSE_API_KEY: (await client.createApiKey({ body: { name: role, role, expiresAt: 30 } })).id,
+});
+
+describe("gatehouse device list", () => {
+  test("lists name, status, connection, tags, address and uid, sorted by name", async () => {
+    const lab = await newNamespace();
+    const [ten, two, bad] = [await lab.enroll("web-10"), await lab.enroll("web-2"), await lab.enroll("bad")];
+    await lab.client.acceptDevice({ params: { uid: ten } });
+    await lab.client.updateDeviceTags({ params: { uid: ten }, body: { tags: ["prod", "edge"] } });
+    await lab.client.updateDeviceStatus({ params: { uid: bad, status: "reject" } });
+    const { code, stdout } = await gatehouse(["device", "list"], lab.env);
+    expect(stdout).toBe(
+      [
+        "NAME    STATUS    ONLINE  TAGS        ADDRESS    UID",
+        `bad     rejected  online              127.0.0.1  ${bad}`,
+        `web-2   pending   online              127.0.0.1  ${two}`,
+        `web-10  accepted  online  prod, edge  127.0.0.1  ${ten}`,
+        "",
+      ].join("\n"),
+    );
+    expect(code).toBe(0);
+    for (const [status, uid] of [
+      ["accepted", ten],
+      ["pending", two],
+      ["rejected", bad],
+    ] as const) {
+      const lines = (await gatehouse(["device", "list", "--status", status], lab.env)).stdout.split("\n");
+      expect(lines).toEqual([expect.stringMatching(/^NAME /), expect.stringContaining(uid), ""]);
+    }
+  });
+
+  test("prints a sentence for an empty list", async () => {
+    const { env } = await newNamespace();
+    expect(await gatehouse(["device", "list"], env)).toMatchObject({
+      code: 0,
+      stdout: "The namespace has no device.\n",
+    });
+    const pending = await gatehouse(["device", "list", "--status", "pending"], env);
+    expect(pending.stdout).toBe("The namespace has no pending device.\n");
+  });
+
+  test("rejects an unknown status", async () => {
+    const { code, stderr } = await gatehouse(["device", "list", "--status", "open"]);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/--status.*pending, accepted, rejected/)]);
+  });
+
+  // 150,000 devices take 5 seconds.
+  test("prints more devices than a function call can have arguments", { tags: ["long"] }, async () => {
+    const lab = await newNamespace();
+    await lab.enroll("web-1");
+    const env = await apiKeyEnv(lab, "observer");
+    const [device] = (await (
+      await fetch(`${fleet.service.url}/api/devices`, { headers: { "x-api-key": env.GATEHOUSE_API_KEY } })
+    ).json()) as [object];
+    const count = 150_000;
+    const pages = await listening(
+      createServer(({ url = "" }, answer) => {
+        const page = Number(new URL(url, "http://x").searchParams.get("page") ?? 1);
+        const numbers = Array.from({ length: 100 }, (_, index) => (page - 1) * 100 + index);
+        const body = numbers.filter((n) => n < count).map((n) => ({ ...device, name: `web-${n}` }));
+        answer.writeHead(200, { "content-type": "application/json", "x-total-count": String(count) });
+        answer.end(JSON.stringify(body));
+      }),
+    );
+    onTestFinished(() => pages.stop());
+    const { code, stdout } = await gatehouse(["device", "list"], { ...env, GATEHOUSE_URL: pages.url });
+    expect([code, stdout.split("\n").length]).toEqual([0, count + 2]);
+  });
+});
+
+describe("gatehouse device accept", () => {
+  test("accepts a device by its name in any letter case, and prints the SSH command", async () => {
+    const lab = await newNamespace();
+    const uid = await lab.enroll("web-1");
+    expect(await gatehouse(["device", "accept", "WEB-1", "--yes"], lab.env)).toEqual({
+      code: 0,
+      stdout:
+        "Accepted web-1. If the policy allows the login, connect with:\n" +
+        `  ssh -p 2222 <login>@${lab.name}.web-1@gate.example.org\n`,
+      stderr: "",
+    });
+    expect(await lab.status(uid)).toBe("accepted");
+  });
+
+  test("accepts a device by its uid, and a rejected device", async () => {
+    const lab = await newNamespace();
+    const uid = await lab.enroll("web-1");
+    await lab.client.updateDeviceStatus({ params: { uid, status: "reject" } });
+    const { code, stdout } = await gatehouse(["device", "accept", uid, "-y"], lab.env);
+    expect([code, stdout]).toEqual([0, expect.stringContaining("Accepted web-1.")]);
+    expect(await lab.status(uid)).toBe("accepted");
+  });
+
+  test("changes nothing for an accepted device", async () => {
+    const lab = await newNamespace();
+    const uid = await lab.enroll("web-1");
+    await lab.client.acceptDevice({ params: { uid } });
+    const accepted = { code: 0, stdout: "web-1 is already accepted.\n", stderr: "" };
+    for (const selector of ["web-1", uid])
+      expect(await gatehouse(["device", "accept", selector], lab.env)).toEqual(accepted);
+  });
+
+  test("lists the pending devices if the device is unknown", async () => {
+    const lab = await newNamespace();
+    const unknown = await gatehouse(["device", "accept", "web-9", "--yes"], lab.env);
+    expect([unknown.code, unknown.stderr]).toEqual([
+      1,
+      "error: The namespace has no device web-9. The namespace has no pending device. Run gatehouse device enroll. [usage]\n",
+    ]);
+    for (let n = 1; n <= 22; n += 1) await lab.enroll(`web-${n}`);
+    await lab.enroll("db-1");
+    const { stderr } = await gatehouse(["device", "accept", "f".repeat(64), "--yes"], lab.env);
+    expect(stderr).toMatch(/no device f{64}\. Pending devices: db-1, web-1, web-2, .*, web-19 and 3 more\./);
+  });
+
+  test("requires a uid if several devices that wait for acceptance have the name", async () => {
+    const lab = await newNamespace();
+    const uids = [await lab.enroll("web-1"), await lab.enroll("web-1")];
+    const [first = "", second = ""] = uids;
+    await lab.client.updateDeviceStatus({ params: { uid: second, status: "reject" } });
+    const { code, stderr } = await gatehouse(["device", "accept", "web-1", "--yes"], lab.env);
+    expect([code, stderr.replace(" [usage]", "").split("\n").toSorted()]).toEqual([
+      1,
+      [
+        "",
+        ...[`  ${first} (pending, from 127.0.0.1)`, `  ${second} (rejected, from 127.0.0.1)`].toSorted(),
+        "error: 2 devices have the name web-1. Give a uid:",
+      ],
+    ]);
+    expect(await Promise.all(uids.map(lab.status))).toEqual(["pending", "rejected"]);
+    // The name then belongs to an accepted device, but the command selects the device that waits.
+    await gatehouse(["device", "accept", first, "--yes"], lab.env);
+    const taken = await gatehouse(["device", "accept", "web-1", "--yes"], lab.env);
+    expect([taken.code, taken.stderr]).toEqual([
+      1,
+      expect.stringContaining("another accepted device has the same name"),
+    ]);
+  });
+
+  test("prints the name that the device receives from the replaced device of the same machine", async () => {
+    const lab = await newNamespace();
+    const mac = "02:00:00:00:02:01";
+    await lab.client.acceptDevice({ params: { uid: await lab.enroll("web-1", mac) } });
+    const { uid } = await agentCall(lab.client, "reinstalled", mac, lab.tenant, "v0.19.0", newAgentKey());
+    const { stdout } = await gatehouse(["device", "accept", uid, "--yes"], lab.env);
+    expect(stdout).toContain(`Accepted web-1. If the policy allows the login, connect with:\n`);
+    expect(stdout).toContain(`<login>@${lab.name}.web-1@`);
+  });
+
+  test("fails without a terminal unless --yes is given", async () => {
+    const lab = await newNamespace();
+    const uid = await lab.enroll("web-1");
+    const { code, stdout, stderr } = await spawnGatehouse(["device", "accept", "web-1"], lab.env);
+    expect([code, stdout, stderr]).toEqual([
+      1,
+      "",
+      "error: `device accept` needs a confirmation, but the standard input or output is not a terminal. Add --yes. " +
+        "Nothing was changed. [confirmation_required]\n",
+    ]);
+    expect(await lab.status(uid)).toBe("pending");
+  });
+
+  test("reports a missing permission", async () => {
+    const lab = await newNamespace();
+    const uid = await lab.enroll("web-1");
+    const env = await apiKeyEnv(lab, "observer");
+    expect((await gatehouse(["device", "list"], env)).stdout).toContain("web-1");
+    const { code, stdout, stderr } = await gatehouse(["device", "accept", "web-1", "--yes"], env);
+    expect([code, stdout]).toEqual([1, ""]);
+    expect(stderr).toMatch(
+      /^error: permission denied \(403\): needs the role operator or above \[acceptDevice /,
+    );
+    expect(await lab.status(uid)).toBe("pending");
+  });
+
+  test("reports that the namespace has the maximum number of devices", async () => {
+    const cloud = await startFleet([], {
+      env: { GATEHOUSE_EDITION: "cloud", GATEHOUSE_PUBLIC_URL: "http://gate.example.org" },
+    });
+    onTestFinished(() => cloud.stop());
+    for (const name of ["web-1", "web-2", "web-3"]) await cloud.enroll(name);
+    await cloud.enrollPending("web-4");
+    const { code, stderr } = await gatehouse(["device", "accept", "web-4", "--yes"], cloud.env);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining("the namespace can have at most 3 accepted devices"),
+    ]);
+  });
+
+  test("shows the device at a terminal, and accepts it only after a confirmation", async () => {
+    const lab = await newNamespace();
+    const uid = await lab.enroll("web-1");
+    await lab.client.updateDeviceStatus({ params: { uid, status: "reject" } });
+    const declining = inTerminal(lab.env, "accept", "web-1");
+    await declining.untilShown("Accept this device? [y/N] ");
+    expect(declining.shown()).toContain(
+      ["Device web-1", `  uid      ${uid}`, "  status   rejected", "  MAC      02:00:00:00:01:"].join("\r\n"),
+    );
+    declining.type("");
+    await declining.untilShown("Nothing was changed.");
+    expect([await declining.code, await lab.status(uid)]).toEqual([0, "rejected"]);
+
+    const accepting = inTerminal(lab.env, "accept", "web-1");
+    await accepting.untilShown("[y/N] ");
+    accepting.type("yes");
+    await accepting.untilShown("Accepted web-1.");
+    expect([await accepting.code, await lab.status(uid)]).toEqual([0, "accepted"]);
+    expect(firstWords(accepting.shown())).toEqual(firstWords(onPage));
+  });
+
+  test.each([
+    ["Ctrl-C", CTRL_C, 130],
+    ["the end of the input", CTRL_D, 0],
+  ])("changes nothing if %s ends the prompt", async (_, keys, code) => {
+    const lab = await newNamespace();
+    const uid = await lab.enroll("web-1");
+    const terminal = inTerminal(lab.env, "accept", "web-1");
+    await terminal.untilShown("[y/N] ");
+    terminal.press(keys);
+    expect([await terminal.code, await lab.status(uid)]).toEqual([code, "pending"]);
+    expect(terminal.shown()).not.toMatch(/Warning|unsettled/);
+  });
+});
+
+describe("gatehouse device enroll", () => {
+  test("fails without a terminal", async () => {
+    const { env } = await newNamespace();
+    const { code, stdout, stderr } = await spawnGatehouse(["device", "enroll"], env);
+    expect([code, stdout, stderr]).toEqual([
+      1,
+      "",
+      "error: `device enroll` prompts before it accepts a device, but the standard input or output is not a terminal. " +
+        "Use `device accept <device> --yes`. [confirmation_required]\n",
+    ]);
+  });
+
+  test("waits for devices, keeps a declined device pending, and accepts the next device", async () => {
+    const lab = await newNamespace();
+    const terminal = inTerminal(lab.env, "enroll");
+    await terminal.untilShown("Waiting for a device … (Ctrl-C to stop)");
+    const declined = await lab.enroll("intruder");
+    await terminal.untilShown("[y/N] ");
+    expect(terminal.shown()).toContain(`Device intruder\r\n  uid      ${declined}\r\n  status   pending\r\n`);
+    terminal.type("n");
+    await terminal.untilShown("The device stays pending. Waiting for another device …");
+    const expected = await lab.enroll("web-1");
+    await terminal.untilShown(/Device web-1.*\[y\/N\] /s);
+    expect(terminal.shown()).toContain(`uid      ${expected}`);
+    terminal.type("y");
+    await terminal.untilShown(`ssh -p 2222 <login>@${lab.name}.web-1@gate.example.org`);
+    expect(await terminal.code).toBe(0);
+    expect([await lab.status(declined), await lab.status(expected)]).toEqual(["pending", "accepted"]);
+  });
+
+  test("shows a device that is already pending", async () => {
+    const lab = await newNamespace();
+    const uid = await lab.enroll("web-1");
+    const terminal = inTerminal(lab.env, "enroll");
+    await terminal.untilShown("[y/N] ");
+    terminal.type("y");
+    expect([await terminal.code, await lab.status(uid)]).toEqual([0, "accepted"]);
+  });
+
+  test("prints the address of an install script that enrolls in this namespace", async () => {
+    const lab = await newNamespace();
+    const terminal = inTerminal(lab.env, "enroll");
+    await terminal.untilShown("(Ctrl-C to stop)");
+    const address = /curl -fsSL '(\S+)' \| sh/.exec(terminal.shown())?.[1] ?? "";
+    const response = await fetch(address);
+    expect(response.status).toBe(200);
+    const script = await response.text();
+    expect(script).toContain(`default_tenant_id='${lab.tenant}'`);
+    expect(script).toContain(`default_server_address='${fleet.service.url}'`);
+    terminal.press(CTRL_C);
+    expect(await terminal.code).toBe(130);
+  });
+
+  test("exits with 130 if Ctrl-C ends the prompt", async () => {
+    const lab = await newNamespace();
+    await lab.enroll("web-1");
+    const terminal = inTerminal(lab.env, "enroll");
+    await terminal.untilShown("[y/N] ");
+    terminal.press(CTRL_C);
+    expect(await terminal.code).toBe(130);
+  });
+});
+
+test("texts from the service cannot control the terminal or add lines", async () => {
+  const lab = await newNamespace();
+  const uid = await lab.enroll("web-1");
+  const env = await apiKeyEnv(lab, "operator");
+  const hostile = { ...env, GATEHOUSE_URL: await replacing('"web-1"', '"web-1\\u001b[2J\\nAccepted db-1"') };
+  const shown = "web-1\\u{1b}[2J\\u{a}Accepted db-1";
+  const listed = await gatehouse(["device", "list"], hostile);
+  expect(listed.stdout.split("\n")).toHaveLength(3);
+  expect(listed.stdout).toContain(shown);
+  const unknown = await gatehouse(["device", "accept", "db-1", "--yes"], hostile);
+  expect(unknown.stderr).toBe(
+    `error: The namespace has no device db-1. Pending devices: ${shown}. [usage]\n`,
+  );
+  const terminal = inTerminal(hostile, "accept", uid);
+  await terminal.untilShown("[y/N] ");
+  expect(terminal.shown()).toContain(`Device ${shown}\r\n`);
+  terminal.type("y");
+  await terminal.untilShown(`Accepted ${shown}. If`);
+  expect(await terminal.code).toBe(0);
+  const again = await gatehouse(["device", "accept", uid, "--yes"], hostile);
+  expect(again.stdout).toBe(`${shown} is already accepted.\n`);
+});
+
+test("the device is accepted even if the service publishes no usable SSH address", async () => {
+  const lab = await newNamespace();
+  const uid = await lab.enroll("web-1");
+  const env = await apiKeyEnv(lab, "operator");
+  const hostile = { ...env, GATEHOUSE_URL: await replacing("gate.example.org:2222", "-oProxyCommand=id") };
+  expect(await gatehouse(["device", "accept", "web-1", "--yes"], hostile)).toMatchObject({
+    ...{ code: 0, stdout: "Accepted web-1.\n" },
+  });
+  expect(await lab.status(uid)).toBe("accepted");
+});
