@@ -7,7 +7,7 @@ import type {
   ReviewedAccess,
   ReviewedFinding,
 } from "../../provider/review/report/review.ts";
-import { objections } from "../../provider/review/report/sections.ts";
+import { type Allowed, objections } from "../../provider/review/report/sections.ts";
 import { reviewText } from "../../provider/review/report/text.ts";
 
 const line = (name: string, more: Partial<ReviewedAccess> = {}): ReviewedAccess => ({
@@ -22,26 +22,18 @@ const line = (name: string, more: Partial<ReviewedAccess> = {}): ReviewedAccess 
   ...more,
 });
 
-const review = (more: Partial<NamespaceReview> = {}): Review => ({
+const namespace = (more: Partial<NamespaceReview> = {}): NamespaceReview => ({
+  ...{ tenant: "1", name: "lab", access: [], members: [], lockouts: [], missingPermissions: [], lint: [] },
+  evaluated: { devices: 1, keys: 1, rules: 0, sessions: 0, logins: ["root"], addresses: ["192.0.2.1"] },
+  coverage: { managed: 1, total: 1, percent: 100, unmanaged: [] },
+  ...{ tests: [], notEvaluated: [], unknown: [], ...more },
+});
+
+const review = (...namespaces: readonly Partial<NamespaceReview>[]): Review => ({
   ...{ version: 1, project: "fleet", stack: "prod", engine: "embedded", service: "https://gate.example.org" },
   summary: { create: 1, update: 2, replace: 0, delete: 0, import: 0, same: 3 },
   ...{ changes: [], duplicateDeclarations: [], preflightFailures: [], notEvaluated: [], unknown: [] },
-  namespaces: [
-    {
-      ...{
-        tenant: "1",
-        name: "lab",
-        access: [],
-        members: [],
-        lockouts: [],
-        missingPermissions: [],
-        lint: [],
-      },
-      evaluated: { devices: 1, keys: 1, rules: 0, sessions: 0, logins: ["root"], addresses: ["192.0.2.1"] },
-      coverage: { managed: 1, total: 1, percent: 100, unmanaged: [] },
-      ...{ tests: [], notEvaluated: [], unknown: [], ...more },
-    },
-  ],
+  namespaces: (namespaces.length === 0 ? [{}] : namespaces).map(namespace),
 });
 
 const NOTHING_ALLOWED = {
@@ -54,14 +46,18 @@ const NOTHING_ALLOWED = {
 
 const markdown = (some: Review, max?: number) =>
   reviewMarkdown(some, { ...NOTHING_ALLOWED, ...(max && { max }) });
+/** Returns the titles of the folded parts of a comment. */
+const folded = (words: string) =>
+  [...words.matchAll(/<summary>(.*)<\/summary>$/gm)].map(([, summary]) => summary);
+/** Returns the title of a comment. */
+const title = (some: Review, allowed: Partial<Allowed> = {}) =>
+  /^## .*$/m.exec(reviewMarkdown(some, { ...NOTHING_ALLOWED, ...allowed }))?.[0];
 const text = (some: Review) => reviewText(pc.createColors(false), some, NOTHING_ALLOWED);
 
 describe("a review as text", () => {
   test("states that access does not change", () => {
-    for (const words of [markdown(review()), text(review())]) {
-      expect(words).toContain("No access changes.");
-      expect(words).toContain("No blocking findings.");
-    }
+    for (const words of [markdown(review()), text(review())]) expect(words).toContain("No access changes.");
+    expect(text(review())).toContain("No blocking findings.");
   });
 
   test("separates the evaluated logins and addresses from the preceding list", () => {
@@ -113,7 +109,7 @@ describe("a review as text", () => {
       expect(all.join("\n")).toContain(words);
       expect(text(some)).toContain(words);
     }
-    expect(markdown(some)).toContain("**4 blocking findings:**");
+    expect(markdown(some)).toContain("\n**Blocking findings:**\n- duplicate declarations of the key ana");
   });
 
   test("blocks on unread objects, and on changes that the service would reject", () => {
@@ -162,6 +158,86 @@ describe("a comment", () => {
     );
   });
 
+  test("has the result and the numbers of changes in its title", () => {
+    const lost = { change: "lost" } as const;
+    const changes = { access: [line("ana"), line("bob"), line("carl", lost)] };
+    expect(title(review())).toBe("## OK: access review of `fleet/prod` (no access changes)");
+    expect(title(review(changes))).toBe("## OK: access review of `fleet/prod` (2 gained, 1 lost)");
+    expect(title(review({ access: [line("ana", lost)] }))).toContain("(1 lost)");
+    expect(title(review(changes, changes))).toContain("(4 gained, 2 lost)");
+    const lockouts = [{ code: "last-administrator", message: "no administrator is left" }] as const;
+    expect(title(review({ ...changes, lockouts }, { lockouts }))).toBe(
+      "## Blocked: access review of `fleet/prod` (2 blocking findings, 2 gained, 1 lost)",
+    );
+    expect(title(review({ lockouts }))).toContain("(1 blocking finding, no access changes)");
+    expect(title(review({ lockouts }), { allowLockout: true })).toMatch(/^## OK: /);
+    expect(markdown(review({ lockouts }))).toContain("\n- lab: no administrator is left");
+    expect(markdown(review())).not.toContain("locking");
+  });
+
+  test("is never OK if a part was not evaluated", () => {
+    const parts = { ...review({}, { notEvaluated: ["a key", "a rule"] }), notEvaluated: ["a plan"] };
+    expect(title(parts)).toBe(
+      "## Blocked: access review of `fleet/prod` (3 blocking findings, no access changes, 3 not evaluated)",
+    );
+    expect(title(parts, { allowIncomplete: true })).toBe(
+      "## Incomplete: access review of `fleet/prod` (no access changes, 3 not evaluated)",
+    );
+    // Facts that do not block a change do not make the review incomplete.
+    expect(title(review({ unknown: ["a session"] }))).toMatch(/^## OK: /);
+  });
+
+  test("shows the stack in its title as text", () => {
+    const some = { ...review(), project: "a`b", stack: "<b>\n# x" };
+    expect(title(some)).toBe("## OK: access review of ``a`b/<b>\\u{a}# x`` (no access changes)");
+  });
+
+  test("folds the namespaces of several in which neither a key nor a member gains access", () => {
+    const gained = { name: "gained", access: [line("ana"), line("bob", { change: "lost" })] };
+    const lost = { name: "lost", access: [line("carl", { change: "lost" })], unknown: ["a limitation"] };
+    const member = (change: object) => ({ name: "member", members: [change] }) as Partial<NamespaceReview>;
+    const words = markdown(review(gained, lost, { name: "same" }));
+    expect(words).toContain("\n### Access changes in the namespace gained\n");
+    expect(folded(words)).toEqual([
+      "The namespace lost: no gained access",
+      "The namespace same: no gained access",
+    ]);
+    const [, fold = ""] = /<details>(.*?)<\/details>/s.exec(words) ?? [];
+    expect(fold.match(/^(### .*|- .*)$/gm)).toEqual([
+      "### Access changes in the namespace lost",
+      expect.stringContaining("`carl` loses"),
+      "- No other access changes.",
+      "### Limitations in the namespace lost",
+      "- a limitation",
+    ]);
+    // Markdown between HTML tags needs an empty line before and after it.
+    expect(fold).toMatch(/<\/summary>\n\n### .*\n\n$/s);
+
+    expect(folded(markdown(review(lost)))).toEqual([]);
+    for (const change of [
+      { change: "added", email: "dan@example.org", to: "administrator" },
+      { change: "role", email: "dan@example.org", from: "observer", to: "administrator" },
+    ])
+      expect(folded(markdown(review(gained, member(change))))).toEqual([]);
+    const removed = { change: "removed", email: "dan@example.org", from: "observer" };
+    expect(folded(markdown(review(gained, member(removed))))).toEqual([
+      "The namespace member: no gained access",
+    ]);
+  });
+
+  test("shows the names of namespaces as text in headings and in HTML", () => {
+    const name = "</summary><img src=x> `a` **b**";
+    const access = Array.from({ length: 21 }, (_, n) => line(`key-${n}`));
+    const shown = "&#60;/summary&#62;&#60;img src=x&#62; &#96;a&#96; &#42;&#42;b&#42;&#42;";
+    const words = markdown(review({ name, access }, { name }));
+    expect(folded(words)).toEqual([
+      `Access changes in the namespace ${shown}`,
+      `The namespace ${shown}: no gained access`,
+    ]);
+    expect(words).toContain(`\n### Access changes in the namespace ${shown}\n`);
+    expect(words).not.toContain("<img");
+  });
+
   test.each([
     ["ana", "`ana`"],
     ["a`b", "``a`b``"],
@@ -180,13 +256,14 @@ describe("a comment", () => {
 
   test("folds long lists, stays within the length limit, and reports the number of omitted lines", () => {
     const access = Array.from({ length: 3000 }, (_, n) => line(`key-${n}`));
-    const folded = markdown(review({ access: access.slice(0, 50) }));
-    expect(folded).toContain("<details><summary>Access changes</summary>");
+    expect(folded(markdown(review({ access: access.slice(0, 50) })))).toEqual(["Access changes"]);
+    const lost = { name: "lost", access: [line("ana", { change: "lost" })] };
     for (const max of [2000, 10_000, 65_000]) {
-      const words = markdown(review({ access, unknown: ["something"] }), max);
+      const words = markdown(review({ access, unknown: ["something"] }, lost), max);
       expect(words.length).toBeLessThanOrEqual(max);
       const shown = words.match(/^- \*\*\+\*\*/gm)?.length ?? 0;
       expect(shown).toBeGreaterThan(5);
+      expect(words.match(/<details>/g)).toHaveLength(words.match(/<\/details>/g)?.length ?? 0);
       // The 3000 changes and one closing sentence are list items, so the list has 3001 items.
       expect(words).toContain(`and ${3000 + 1 - shown} more`);
     }

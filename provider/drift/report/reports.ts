@@ -138,7 +138,7 @@ function driftSections(report: DriftReport, style: ReportStyle): Section[] {
     },
     { title: `Not evaluated: ${notEvaluated.length}`, items: notEvaluated.map(style.text) },
     ...namespaces.flatMap(({ name, access, members }) => {
-      const where = isSole ? "" : ` in the namespace ${style.name(name)}`;
+      const where = isSole ? "" : ` in the namespace ${style.text(name)}`;
       return [
         {
           title: `Access changes from drift${where}`,

@@ -1,6 +1,6 @@
 import type { PolicyTestResult } from "../../policyTests/results.ts";
 import { counted, printable } from "../../words.ts";
-import type { Review } from "./review.ts";
+import type { NamespaceReview, Review } from "./review.ts";
 import {
   type Allowed,
   evaluatedSentence,
@@ -38,10 +38,10 @@ export function reviewMarkdown(
   const isSole = review.namespaces.length === 1;
   const sections = [
     ...review.namespaces.flatMap((namespace) => {
-      const where = isSole ? "" : ` in the namespace ${code(namespace.name)}`;
+      // HTML does not show backticks as code, and `sectionText` writes some titles as HTML.
+      const where = isSole ? "" : ` in the namespace ${plain(namespace.name)}`;
       const sections = namespaceSections(namespace, MARKDOWN, where, where).filter(hasItems);
-      const gains = namespace.access.some(({ change }) => change === "gained");
-      return isSole || gains ? sections : foldedNamespace(namespace.name, sections);
+      return isSole || hasGains(namespace) ? sections : foldedNamespace(namespace.name, sections);
     }),
     ...planSections(review, MARKDOWN).filter(hasItems),
   ];
@@ -53,23 +53,34 @@ export function reviewMarkdown(
 
 const hasItems = ({ items }: Section) => items.length > 0;
 
-/** The title of a comment: the result, the numbers of access changes, and the stack. */
-function titleOf({ namespaces, project, stack }: Review, blocking: number): string {
+/** Returns true if a key gains access or a member may gain a role. */
+const hasGains = ({ access, members }: NamespaceReview): boolean =>
+  access.some(({ change }) => change === "gained") || members.some(({ change }) => change !== "removed");
+
+/**
+ * The title of a comment: the result, the stack, and the numbers of access changes. A review that could not evaluate
+ * all parts is incomplete, even if a flag allows this.
+ */
+function titleOf(review: Review, blocking: number): string {
+  const { namespaces, project, stack } = review;
   const changes = namespaces.flatMap(({ access }) => access.map(({ change }) => change));
   const gains = changes.filter((change) => change === "gained").length;
   const losses = changes.length - gains;
+  const missing = [review, ...namespaces].flatMap(({ notEvaluated }) => notEvaluated).length;
+  const result = blocking > 0 ? "Blocked" : missing > 0 ? "Incomplete" : "OK";
   const counts = [
     ...(blocking > 0 ? [counted(blocking, "blocking finding")] : []),
     ...(changes.length === 0 ? ["no access changes"] : []),
     ...(gains > 0 ? [`${gains} gained`] : []),
     ...(losses > 0 ? [`${losses} lost`] : []),
+    ...(missing > 0 ? [`${missing} not evaluated`] : []),
   ];
-  return `## ${blocking > 0 ? "Blocked" : "OK"}: access review of ${code(`${project}/${stack}`)} (${counts.join(", ")})`;
+  return `## ${result}: access review of ${code(`${project}/${stack}`)} (${counts.join(", ")})`;
 }
 
-/** Folds the sections of a namespace in which no key gains access. */
+/** Folds the sections of a namespace in which no key and no member gains access. */
 function foldedNamespace(name: string, sections: readonly Section[]): Section[] {
-  const before = `\n<details><summary>The namespace ${plain(name)}: no key gains access</summary>\n`;
+  const before = `\n<details><summary>The namespace ${plain(name)}: no gained access</summary>\n`;
   return sections.map((section, index) => ({
     ...section,
     around: [index === 0 ? before : "", index === sections.length - 1 ? "\n\n</details>" : ""],
