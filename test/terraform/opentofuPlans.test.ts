@@ -114,7 +114,11 @@ const scenarios: readonly Scenario[] = [
     after: (world) => eachTenant(world, { tenant: `\${each.value}` }),
     changes: ['gatehouse_public_key.ana["here"]: create', 'gatehouse_public_key.ana["second"]: create'],
     code: 0,
-    prints: ["Access changes in admin", "key ana gains login root on edge-01", "Access changes in second"],
+    prints: [
+      "Access changes in the namespace admin",
+      "key ana gains login root on edge-01",
+      "Access changes in the namespace second",
+    ],
     omits: ["is unknown in the plan"],
   },
   {
