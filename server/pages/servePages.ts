@@ -67,9 +67,12 @@ export function sendNotFound(request: FastifyRequest, reply: FastifyReply): Fast
 /** Redirects the login pages to the console. The query may contain the result of a login with an identity provider. */
 function redirectLogins(app: FastifyInstance, consoleUrl: string): void {
   for (const path of ["/login", "/mfa-login"]) {
-    app.get(path, { config: { publicBecause: "redirects to the console" } }, async ({ url }, reply) =>
-      reply.redirect(`${consoleUrl}${url}`),
-    );
+    const config = { publicBecause: "redirects to the console" };
+    app.get(path, { exposeHeadRoute: true, config }, async ({ url }, reply) => {
+      // The target of a request may be a whole address, so only its query is used.
+      const start = url.indexOf("?");
+      return reply.redirect(`${consoleUrl}${path}${start < 0 ? "" : url.slice(start)}`);
+    });
   }
 }
 

@@ -224,12 +224,12 @@ const start = (consoleUrl: string | undefined): LinkedPage => ({
 </dl>
 <p id="no-user" hidden>The service has no user yet. Run <code>gatehouse-server admin setup-link</code> to print the link that creates the first user.</p>
 <h2>Log in to a device</h2>
-<p><code>ssh <span id="port"></span>login@namespace.device@<span id="host">this-service</span></code></p>
+<p><code>ssh <span id="port"></span>&lt;login&gt;@&lt;namespace&gt;.&lt;device&gt;@<span id="host">this-service</span></code></p>
 <h2>Manage access</h2>
 ${
   consoleUrl === undefined
     ? NO_CONSOLE
-    : `<p><a href="${consoleUrl}/login">Sign in to the console</a></p>
+    : `<p><a href="${consoleUrl}/login">Log in to the console</a></p>
 <p>Programs use <a href="docs">the API</a> (<a href="openapi.json">OpenAPI description</a>).</p>
 `
 }`,
@@ -238,7 +238,7 @@ ${
 });
 
 const TOKEN = `<div id="signed-in" data-part hidden>
-<p>You are logged in. This page has no functions for users. Pass this token to a program, for example as
+<p>This service has no web console. Pass this token to a program, for example as
 <code>GATEHOUSE_TOKEN</code>. Every person with the token has your permissions until it expires.</p>
 <div class="field"><label for="token">Token</label><input id="token" type="password" readonly></div>
 <button id="copy" type="button">Copy the token</button>

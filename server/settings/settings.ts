@@ -381,8 +381,8 @@ export const settings = named({
   pages: row({
     value: "on|off",
     about:
-      "Serve the pages that the service's own links open: /, /setup, and the pages linked in its mails. Set " +
-      "this to off if a console serves these paths",
+      "Serve the pages that the service's own links open: /, /setup, /login, /mfa-login, and the pages linked in its " +
+      "mails. Browsers also receive a page for an unknown address. Set this to off if a console serves these paths",
     fallback: "on",
     ...onOff,
   }),

@@ -1,8 +1,12 @@
+/** Pattern of a JSON Web Token. */
+const SESSION_TOKEN = /^[\w-]+\.[\w-]+\.[\w-]+$/;
+
 /** Shows the token of a login with an identity provider, or describes how to log in. */
 function showLogin(): void {
   const { token, missing_assertions: isMissing } = takeParameters();
   if (token !== undefined) {
-    showToken(token);
+    const link = readLink({ token: SESSION_TOKEN });
+    if (link) showToken(link.token);
     return;
   }
   showOnly("how");
@@ -35,11 +39,18 @@ function completeLogin(): void {
 function showToken(token: string): void {
   forgetLink();
   showOnly("signed-in");
-  byId("message").replaceChildren();
+  showMessage("good", "You are logged in.");
   const field = byId<HTMLInputElement>("token");
   field.value = token;
   byId("copy").addEventListener("click", async () => {
-    await navigator.clipboard.writeText(token);
-    showMessage("good", "The token is copied.");
+    try {
+      await navigator.clipboard.writeText(token);
+      showMessage("good", "The token is copied.");
+    } catch {
+      // Browsers offer no clipboard to pages without HTTPS, and copy nothing from a password field.
+      field.type = "text";
+      showMessage("note", "The browser does not allow this page to copy. Copy the selected token.");
+      field.select();
+    }
   });
 }

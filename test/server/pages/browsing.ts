@@ -40,10 +40,11 @@ export function useBrowser(): Open {
         complaints.push(`requests ${request.url()}`);
     });
     page.on("console", (message) => {
-      // The browser logs each API response with an error status. These log messages are not counted as complaints,
-      // because the pages show such errors to the user.
+      // The browser logs each response with an error status. The messages about the API and about the opened address
+      // are not counted as complaints, because the pages show such errors to the user.
+      const { url } = message.location();
       const failed =
-        message.text().startsWith("Failed to load resource") && message.location().url.includes("/api/");
+        message.text().startsWith("Failed to load resource") && (url.includes("/api/") || url === page.url());
       if (!failed) complaints.push(`${message.type()}: ${message.text()}`);
     });
     page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));

@@ -35,6 +35,17 @@ const PAGES: Readonly<Record<string, () => string>> = {
   "/reset-mfa": () => `/reset-mfa?${ID}`,
   "/confirm-address": () => `/confirm-address?${ID}&${TOKEN}`,
   "/accept-invite": () => invitation,
+  "/mfa-login": () => `/mfa-login?${TOKEN}`,
+};
+
+/** A token with the form of a session's token. */
+const SESSION_TOKEN = `${"a".repeat(40)}.${"b".repeat(300)}.${"c-_".repeat(100)}`;
+/** The pages without a form. */
+const TEXTS: Readonly<Record<string, string>> = {
+  "/": "/",
+  "/login": "/login",
+  "/login after a login": `/login?token=${SESSION_TOKEN}`,
+  "an unknown address": `/${"unknown".repeat(10)}/path`,
 };
 
 /** Submits the form with values that the service rejects. */
@@ -67,6 +78,12 @@ describe.each(["light", "dark"] as const)("in %s", (colorScheme) => {
     },
   );
 
+  test.each(Object.keys(TEXTS))("%s: axe reports nothing", async (name) => {
+    const page = await open(service.url + TEXTS[name], { colorScheme });
+    expect(await page.locator("main p:visible").count()).toBeGreaterThan(0);
+    expect(await axeFindings(page)).toEqual([]);
+  });
+
   test("the start page shows the service's state, and links to the next steps", async () => {
     const page = await open(`${service.url}/`, { colorScheme });
     await expect.poll(() => page.locator("#health").textContent()).toBe("operational");
@@ -88,12 +105,23 @@ test("the start page reports that the database does not respond", async () => {
   await expect.poll(() => page.locator("#health").textContent()).toContain("unavailable");
 });
 
-test("a narrow screen needs no horizontal scrolling", async () => {
-  for (const path of ["/setup", "/accept-invite"]) {
-    const page = await open(service.url + PAGES[path]?.(), { viewport: { width: 320, height: 600 } });
+test.each([320, 390])("a screen of %i pixels needs no horizontal scrolling", async (width) => {
+  const narrow = { viewport: { width, height: 600 } };
+  const contentWidth = (page: Page) => page.evaluate(() => document.documentElement.scrollWidth);
+  for (const path of ["/setup", "/accept-invite", "/mfa-login"]) {
+    const page = await open(service.url + PAGES[path]?.(), narrow);
     await expect.poll(() => page.locator("form:visible").count()).toBe(1);
-    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(320);
+    expect(await contentWidth(page)).toBe(width);
   }
+  for (const path of Object.values(TEXTS))
+    expect(await contentWidth(await open(service.url + path, narrow))).toBe(width);
+});
+
+test("the page for an unknown address leads to the start page", async () => {
+  const page = await open(`${service.url}/unknown/path/`);
+  expect(await page.title()).toBe("Page not found · Gatehouse");
+  await page.getByRole("link", { name: "start page" }).click();
+  await expect.poll(() => page.url()).toBe(`${service.url}/`);
 });
 
 test.each(["/docs", "/docs/"])("%s shows the document in a browser", async (path) => {

@@ -1,12 +1,25 @@
 import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { get, type IncomingMessage } from "node:http";
 import { describe, expect, test } from "vitest";
 import type { ServiceSettings } from "../../../server/settings/readConfig.ts";
 import { withSharedApp } from "../http/lab.ts";
 import { startApp, type TestApp } from "../http/testApp.ts";
 
-const EVERYWHERE = ["/", "/setup", "/confirm-address"];
-const ENTERPRISE = [...EVERYWHERE, "/reset-mfa", "/accept-invite"];
+const EVERYWHERE = ["/", "/setup", "/confirm-address", "/login"];
+const ENTERPRISE = [...EVERYWHERE, "/mfa-login", "/reset-mfa", "/accept-invite"];
 const ALL = [...ENTERPRISE, "/validation-account", "/update-password"];
+
+const CONSOLE = "https://console.example.org";
+
+/** The header that browsers send when a user opens an address. */
+const BROWSER = { headers: { accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" } };
+const NO_SUCH_PATH = { status: 404, body: { message: "no such path" } };
+
+const sha256 = (text: string) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+/** Returns the contents of the elements with this name. */
+const inline = (html: string, element: string) =>
+  [...html.matchAll(new RegExp(`<${element}>(.*?)</${element}>`, "gs"))].map((match) => match[1] ?? "");
 
 async function withApp(settings: Partial<ServiceSettings>, use: (app: TestApp) => Promise<void>) {
   const app = await startApp(settings);
@@ -38,7 +51,8 @@ describe("the served pages", () => {
   });
 
   test("are none but /docs if a console serves these paths", async () => {
-    await withApp({ edition: "cloud", pages: false }, async (app) => {
+    await withApp({ edition: "cloud", pages: false, consoleUrl: CONSOLE }, async (app) => {
+      expect(await app.send("GET", "/unknown", BROWSER)).toMatchObject(NO_SUCH_PATH);
       for (const answer of await answers(app))
         expect(answer).toMatchObject({
           status: 404,
@@ -52,10 +66,6 @@ describe("the served pages", () => {
 
 describe("each page", () => {
   const app = withSharedApp({ edition: "cloud" });
-
-  const sha256 = (text: string) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
-  const inline = (html: string, element: string) =>
-    [...html.matchAll(new RegExp(`<${element}>(.*?)</${element}>`, "gs"))].map((match) => match[1] ?? "");
 
   test.each(ALL)("%s can use its one script and its one style, and nothing else", async (path) => {
     const { text, headers } = await app.send("GET", path);
@@ -121,4 +131,121 @@ describe("each page", () => {
     const { headers } = await app.send("GET", "/setup", { headers: { origin: "https://evil.example" } });
     expect(headers.get("access-control-allow-origin")).toBeNull();
   });
+});
+
+describe("a service with a console", () => {
+  const app = withSharedApp({ edition: "cloud", consoleUrl: CONSOLE });
+  const target = async (path: string, method = "GET") => {
+    const { status, headers } = await app.send(method, path, { redirect: "manual" });
+    expect([status, headers.get("cache-control")]).toEqual([302, "no-store"]);
+    expect(headers.get("referrer-policy")).toBe("no-referrer");
+    return headers.get("location");
+  };
+
+  test("links to the console on the start page", async () => {
+    const { text } = await app.send("GET", "/");
+    expect(text).toContain(`<a href="${CONSOLE}/login">Log in to the console</a>`);
+    expect(text).not.toContain("This service has no web console");
+  });
+
+  test.each(["/login", "/mfa-login"])(
+    "redirects %s to the console, with the unchanged query",
+    async (path) => {
+      for (const query of [
+        ...["", "?token=a.b.c&missing_assertions=true", "?redirect=//evil.example", "?token=%zz%00&&=?"],
+        ...[
+          "?@evil.example/",
+          "?url=https://evil.example/login",
+          "?a=%0d%0aLocation:%20https://evil.example",
+        ],
+      ]) {
+        expect(await target(path + query)).toBe(`${CONSOLE}${path}${query}`);
+        expect(await target(path + query, "HEAD")).toBe(`${CONSOLE}${path}${query}`);
+      }
+    },
+  );
+
+  test("redirects a request with a whole address only to the console", async () => {
+    const path = "http://evil.example/login?token=a";
+    const request = get({ port: new URL(app.url).port, path, headers: { host: "evil.example" } });
+    const [response] = (await once(request, "response")) as [IncomingMessage];
+    response.resume();
+    expect(response.headers.location).toBe(`${CONSOLE}/login?token=a`);
+  });
+});
+
+describe("an unknown address", () => {
+  const app = withSharedApp();
+  const inBrowser = (path: string, method = "GET") => app.send(method, path, BROWSER);
+
+  test.each(["/unknown", "/setup/", "/a/b/c/", "/apis", "/Login"])(
+    "is a page for browsers: %s",
+    async (path) => {
+      const { status, headers, text } = await inBrowser(path);
+      expect([status, headers.get("content-type")]).toEqual([404, "text/html; charset=utf-8"]);
+      expect(text).toContain("<h1>Page not found</h1>");
+      const [style = ""] = inline(text, "style");
+      expect(headers.get("content-security-policy")?.split("; ")).toEqual([
+        "default-src 'none'",
+        `style-src ${sha256(style)}`,
+        "img-src data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+      ]);
+      for (const [name, value] of [
+        ["referrer-policy", "no-referrer"],
+        ["cache-control", "no-store"],
+        ["x-content-type-options", "nosniff"],
+      ] as const)
+        expect(headers.get(name)).toBe(value);
+      expect(text).not.toContain("<script");
+      const head = await inBrowser(path, "HEAD");
+      expect([head.status, head.text, head.headers.get("content-type")]).toEqual([
+        404,
+        "",
+        "text/html; charset=utf-8",
+      ]);
+    },
+  );
+
+  test("is JSON for other clients, for operations of the API, and for other methods", async () => {
+    for (const accept of ["*/*", "application/json", "text/plain"])
+      expect(await app.send("GET", "/unknown", { headers: { accept } })).toMatchObject(NO_SUCH_PATH);
+    for (const path of ["/api", "/api/", "/api/unknown", "/internal", "/internal/unknown?a=/b"])
+      expect(await inBrowser(path)).toMatchObject(NO_SUCH_PATH);
+    for (const method of ["POST", "PUT", "DELETE"])
+      expect(await inBrowser("/unknown", method)).toMatchObject(NO_SUCH_PATH);
+    expect((await inBrowser("/setup", "POST")).status).toBe(405);
+  });
+
+  test("does not occur in its page", async () => {
+    const { text } = await inBrowser("/plain");
+    for (const path of ["/%3Cscript%3Ealert(1)%3C%2Fscript%3E", "/x?<b>=\"'&y=<script>", "/'onload=alert(1)"])
+      expect((await inBrowser(path)).text).toBe(text);
+  });
+
+  // A proxy can serve the service below a path, which the service does not know.
+  test.each(["", "/gate", "/tools/gate"])(
+    "links to the start page below the prefix '%s' of a proxy",
+    async (prefix) => {
+      for (const path of [
+        "/x",
+        "/x/",
+        "/x/y",
+        "/x/y/z/",
+        "/x?a=/b/c",
+        "//evil.example",
+        "//evil.example/x",
+      ]) {
+        const { text } = await inBrowser(path);
+        const links = [...text.matchAll(/<a href="([^"]*)"/g)].map(([, href = ""]) => href);
+        const targets = links.map((href) => new URL(href, `https://gate.example.org${prefix}${path}`).href);
+        const start = `https://gate.example.org${prefix}/`;
+        expect(targets).toEqual([start, start]);
+        for (const href of links) expect(href).toMatch(/^(\.\/|(\.\.\/)+)$/);
+      }
+    },
+  );
 });
