@@ -58,7 +58,7 @@ export function sendNotFound(request: FastifyRequest, reply: FastifyReply): Fast
   // The link is relative, because a proxy may serve the service below another path.
   const depth = (request.url.split("?", 1)[0] ?? "").split("/").length - 2;
   const start = depth > 0 ? "../".repeat(depth) : "./";
-  const style = read("pages/pages.css");
+  const style = readStyle();
   const body = `<p>This service has no page at this address. Check the address, or open the <a href="${start}">start page</a>.</p>\n`;
   const html = htmlOf({ title: "Page not found", body, style, start });
   return sendPage(reply.code(404), { html, policy: policyOf(style) });
@@ -89,9 +89,16 @@ function buildPage({ title, body, scripts, start }: PageSource): Page {
     .map((name) => read(`dist/pages/browser/${name}.js`))
     .join("\n");
   const script = elementText(`(() => {\n"use strict";\n${pageScripts}\n${start}();\n})();\n`, "script");
-  // The style sheet is a source file of the package, not a build output.
-  const style = elementText(read("pages/pages.css"), "style");
+  const style = readStyle();
   return { html: htmlOf({ title, body, style, script }), policy: policyOf(style, script) };
+}
+
+let styleOfPages: string | undefined;
+
+/** Returns the style sheet of all pages. It is a source file of the package, not a build output. */
+function readStyle(): string {
+  styleOfPages ??= elementText(read("pages/pages.css"), "style");
+  return styleOfPages;
 }
 
 /**
