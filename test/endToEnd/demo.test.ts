@@ -1,5 +1,5 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
@@ -105,24 +105,38 @@ it(
 );
 
 it(
-  "the demo with --keep leaves the service running, and a changed policy can be reviewed and applied",
+  "the README's commands keep the service of the demo, review a changed policy and apply it",
   SLOW,
   async () => {
     const folder = join(temporaryFolder(), "fleet");
+    const readme = readFileSync(join(ROOT, "README.md"), "utf8");
+    const blocks = [...readme.matchAll(/^```(sh|console)\n(.*?)^```$/gms)];
+    const blockWith = (text: string) =>
+      blocks.map(([, , block = ""]) => block).find((block) => block.includes(text)) ?? "";
+    const [keep = "", environment = "", ...lines] = blockWith("--keep")
+      .trimEnd()
+      .replaceAll("../fleet", folder)
+      .split("\n");
+    expect(keep).toMatch(`npm run demo -- --keep ${folder} `);
     const { code, output } = await demo(tmpdir(), "--keep", folder);
     expect(code, output).toBe(0);
     const pid = Number(/kill (\d+);/.exec(output)?.[1]);
     try {
-      const type = (line: string) => typed(`. ${folder}/environment; ${line}`, folder);
-      const program = join(folder, "fleet-access", "index.ts");
-      writeFileSync(program, readFileSync(program, "utf8").replace("^bob$", "^(bob|deploy)$"));
-      const review = await type("gatehouse review fleet-access --stack demo --engine embedded");
-      expect(review.output).toContain("+ key Bob, web servers gains login deploy on 12 devices tagged web");
-      expect(review.code, review.output).toBe(0);
-      const up = await type("gatehouse up fleet-access --stack demo --engine embedded --yes");
-      expect(up, up.output).toMatchObject({ code: 0 });
-      const access = await type("gatehouse access --key 'Bob*' --login deploy");
-      expect(access.output).toContain("12 devices tagged web");
+      const type = (line: string) => typed(`${environment.replace(/ #.*/, "")}; ${line}`, folder);
+      let outputs = output;
+      for (const line of lines) {
+        const ended = await type(line.startsWith("gatehouse up ") ? `${line} --yes` : line);
+        expect(ended.code, ended.output).toBe(0);
+        outputs += ended.output;
+      }
+      const [access = ""] =
+        /^gatehouse access .*$/m.exec(blockWith("gatehouse access").replaceAll("$ ", "")) ?? [];
+      outputs += (await type(access)).output;
+      // The fingerprint of the unmanaged key is another in each run.
+      const comparable = (text: string) => text.replaceAll(/\([0-9a-f:]+…?\)/g, "(…)");
+      for (const line of blockWith("gatehouse access").trimEnd().split("\n")) {
+        if (!line.startsWith("$ ")) expect(comparable(outputs)).toContain(comparable(line));
+      }
       const again = await demo(tmpdir(), "--keep", folder);
       expect(again).toMatchObject({ code: 1, output: expect.stringContaining("the folder exists already") });
     } finally {

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync, statSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
@@ -40,22 +40,6 @@ describe.each(["light", "dark"] as const)("in the %s theme", { tags: ["long"] },
     expect(await scheme()).toBe(other);
     await page.locator("#theme").click();
     expect(await scheme()).toBe(colorScheme);
-  });
-
-  it("the map of the example can be saved as the picture in the documentation", async () => {
-    const page = await shown(data, { colorScheme, viewport: { width: 1360, height: 860 } });
-    // The picture of the light theme shows the whole map. The picture of the dark theme shows one key.
-    if (colorScheme === "dark") await chooseLine(page, "Northwind");
-    await page.mouse.move(0, 0);
-    const picture = await page.screenshot({ scale: "css" });
-    expect(picture.length).toBeGreaterThan(20_000);
-    const path = `${ROOT}docs/images/access-map${colorScheme === "dark" ? "-dark" : ""}.png`;
-    // `UPDATE_PICTURES=1` recreates the pictures of docs/guides/access-map.md.
-    if (process.env.UPDATE_PICTURES === "1") {
-      mkdirSync(`${ROOT}docs/images`, { recursive: true });
-      await page.screenshot({ scale: "css", path });
-    }
-    expect(statSync(path).size).toBeLessThan(200_000);
   });
 });
 

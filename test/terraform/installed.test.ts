@@ -95,17 +95,29 @@ describe.runIf(hasTerraform)(`the installed provider with ${LABEL}`, () => {
     return typed;
   }
 
-  it("runs the commands of the README", { tags: ["long"], timeout: 5 * MINUTE }, async () => {
-    const readme = readFileSync(join(ROOT, "README.md"), "utf8");
-    const section = readme.split("\n## ").find((part) => part.startsWith("Terraform and OpenTofu\n")) ?? "";
+  it("runs the commands of the quick start, and plans the configuration of the README", {
+    tags: ["long"],
+    timeout: 5 * MINUTE,
+  }, async () => {
+    const page = readFileSync(join(ROOT, "docs", "get-started", "quick-start.md"), "utf8");
+    const section = page.split("\n## ").find((part) => part.startsWith("Terraform and OpenTofu\n")) ?? "";
     const folder = testFolder();
-    writeFileSync(join(folder, "access.tf"), /^```terraform\n(.*?)^```$/ms.exec(section)?.[1] ?? "");
-    const lines = linesIn(section).filter((line) => !line.startsWith("npm install"));
-    const typed = await type(lines, folder, async () => {});
+    const configurationIn = (text: string) => /^```terraform\n(.*?)^```$/ms.exec(text)?.[1] ?? "";
+    const configuration = configurationIn(section);
+    writeFileSync(join(folder, "access.tf"), configuration);
+    const typed = await type(linesIn(section), folder, async () => {});
     expect(typed.map(({ code }) => code)).toEqual([0, 0, 0, 0, 0]);
     const [rule] = await fleet.client.getFirewallRules();
     expect(rule?.priority).toBe(10);
     await fleet.client.deleteFirewallRule({ params: { id: rule?.id ?? "" } });
+
+    const readme = readFileSync(join(ROOT, "README.md"), "utf8");
+    const [provider = ""] = configuration.split("\n\n");
+    writeFileSync(join(folder, "access.tf"), `${provider}\n${configurationIn(readme)}`);
+    mkdirSync(join(folder, "keys"));
+    writeFileSync(join(folder, "keys", "ana.pub"), sshKeyLine("ana@laptop"));
+    const [plan] = await type(["terraform plan"], folder, async () => {});
+    expect(plan?.output).toContain("Plan: 2 to add, 0 to change, 0 to destroy.");
   });
 
   it("runs the commands in the README of the example", { tags: ["long"], timeout: 5 * MINUTE }, async () => {
