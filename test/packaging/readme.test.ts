@@ -39,7 +39,7 @@ class Terminal {
   readonly #folder: string;
   readonly #substitutes: [RegExp, string][] = [];
   readonly #left = [...lines];
-  /** The typed lines, each with its output. */
+  /** The typed lines, each with its output, exit code and duration. */
   transcript = "";
 
   constructor(folder: string) {
@@ -93,6 +93,7 @@ class Terminal {
 
   /** Types a line and waits until its command ends, with any exit code. */
   async type(line: string): Promise<CommandResult> {
+    const started = Date.now();
     const script = `. ./env; cd "$(cat cwd)"; eval ${quoted(line)}; code=$?; export -p > ${this.#path("env")}; pwd > ${this.#path("cwd")}; exit $code`;
     const { code, stdout, stderr } = await run("/bin/sh", ["-c", script], {
       cwd: this.#folder,
@@ -101,7 +102,8 @@ class Terminal {
       (output) => ({ code: 0, ...output }),
       (error: CommandResult) => error,
     );
-    this.transcript += `$ ${line}\n${stdout}${stderr}${code === 0 ? "" : `[exit code ${code}]\n`}\n`;
+    const seconds = ((Date.now() - started) / 1000).toFixed(1);
+    this.transcript += `$ ${line}\n${stdout}${stderr}[exit code ${code}, ${seconds} s]\n\n`;
     return { code, stdout, stderr };
   }
 
