@@ -188,6 +188,10 @@ async function changeManually(
   }
 }
 
+/** Returns a text as one word of a shell. */
+const quoted = (text: string): string =>
+  /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+
 /** Creates the folder of the demo: the folder of `--keep`, or a temporary folder. Other users cannot read the folder. */
 function newFolder(): string {
   if (options.keep === undefined) return mkdtempSync(join(tmpdir(), "gatehouse-demo-"));
@@ -207,10 +211,10 @@ function writeEnvironment(folder: string, env: NodeJS.ProcessEnv, tenant: string
   const bin = fileURLToPath(new URL("../node_modules/.bin", import.meta.url));
   const lines = [
     ...[...names.map((name) => [name, env[name]]), ["GATEHOUSE_TENANT", tenant], ...variables].map(
-      ([name, value = ""]) => `export ${name}='${value}'`,
+      ([name, value = ""]) => `export ${name}=${quoted(value)}`,
     ),
     ...(engine === "embedded" ? ["export GATEHOUSE_ENGINE=embedded"] : []),
-    `export PATH='${bin}':"$PATH"`,
+    `export PATH=${quoted(bin)}:"$PATH"`,
   ];
   writeFileSync(join(folder, "environment"), `${lines.join("\n")}\n`, { mode: 0o600 });
 }
@@ -290,7 +294,7 @@ async function main(): Promise<void> {
     heading("Start the bundled service");
     service = await startService(folder);
     service.died.catch(childDeath.reject);
-    console.log(`${service.url}, data in a temporary directory`);
+    console.log(`${service.url}, data in ${options.keep === undefined ? "a temporary directory" : folder}`);
     await Promise.race([story(service, folder), childDeath.promise]);
     const seconds = ((Date.now() - started) / 1000).toFixed(1);
     console.log(`\n${pc.green(`Done in ${seconds} s.`)}`);
@@ -299,9 +303,9 @@ async function main(): Promise<void> {
       service.release();
       console.log(`The service is still running at ${service.url}. To change and review its policy, run:`);
       console.log(
-        `  . ${options.keep}/environment\n  gatehouse review ${options.keep}/fleet-access --stack demo`,
+        `  . ${quoted(join(folder, "environment"))}\n  gatehouse review ${quoted(program)} --stack demo`,
       );
-      console.log(`To stop the service, run: kill ${service.pid}; rm -r ${folder}`);
+      console.log(`To stop the service, run: kill ${service.pid}; rm -r ${quoted(folder)}`);
     }
   } finally {
     await stop("SIGTERM");

@@ -33,7 +33,7 @@ const HELP = `Usage: npm run release -- [--dry-run] [--out <folder>] [--no-trial
 
 Builds the packages, the plugin's archives, the Terraform provider's archives with their checksums, bills of materials
 and checksums of all artifacts. Checks versions, changelog, fixtures, documents and licenses. Installs the artifacts into
-empty folders and follows the README there. It publishes nothing (docs/architecture/releasing.md).
+empty folders and follows the quick start there. It publishes nothing (docs/architecture/releasing.md).
 
   --dry-run        report tasks of the release day (the changelog's title, the tag) without failing
   --out <folder>   output folder: a new or empty folder, or one with an earlier release, which is replaced

@@ -204,7 +204,7 @@ function serverSettings(): string {
 function embeddedEngine(): string {
   const head = `# The embedded engine
 
-\`gatehouse … --engine embedded\` runs a Pulumi program without the Pulumi CLI. The program and the dynamic providers run
+\`gatehouse … --engine embedded\`, or \`GATEHOUSE_ENGINE=embedded\`, runs a Pulumi program without the Pulumi CLI. The program and the dynamic providers run
 as with the Pulumi CLI. The engine stores the state in the file format of the CLI, in the same folder
 (\`PULUMI_BACKEND_URL=file://…\`). It encrypts secrets in the state with the same passphrase (\`PULUMI_CONFIG_PASSPHRASE\`
 or \`…_FILE\`). You can switch a stack between the CLI and the embedded engine at any time.

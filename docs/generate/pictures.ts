@@ -63,8 +63,9 @@ let service: number | undefined;
 try {
   const demo = ["examples/demo.ts", "--engine", "embedded", "--keep", join(folder, "fleet")];
   const output = await run(process.execPath, demo, ROOT);
-  service = Number(/kill (\d+);/.exec(output)?.[1]);
-  const { url = "" } = /still running at (?<url>\S+)\./.exec(output)?.groups ?? {};
+  const { url, pid } = /still running at (?<url>\S+)\..*kill (?<pid>\d+)/s.exec(output)?.groups ?? {};
+  if (url === undefined) throw new Error(`the demo printed no address of its service\n${output}`);
+  service = Number(pid);
   changeProgram(join(folder, "fleet/fleet-access/index.ts"));
   await run(
     "/bin/sh",

@@ -3,6 +3,7 @@ export const SECTIONS: readonly (readonly [title: string, files: readonly string
   [
     "Get started",
     [
+      "docs/get-started/what-it-is.md",
       "docs/get-started/quick-start.md",
       "docs/get-started/first-device.md",
       "docs/get-started/first-pull-request.md",

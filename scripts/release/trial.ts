@@ -13,7 +13,7 @@ export interface Trial {
 
 /**
  * Runs the packaging tests on the artifacts in a folder. The tests install the artifacts into empty folders and follow
- * the README there.
+ * the quick start there.
  */
 export async function tryRelease(out: string): Promise<Trial> {
   process.env.GATEHOUSE_RELEASE = out;

@@ -17,7 +17,7 @@ const PASSWORD = "correct-horse";
 const rule = (priority: number, more: Record<string, unknown> = {}) =>
   firewallRule("deny", priority, { username: "y", filter: { hostname: "z" }, ...more });
 const staging = { type: "Namespace", args: { name: "staging" } };
-/** The program of the README: its first resource is a namespace, and the other resources do not set `tenant`. */
+/** A program with a namespace as its first resource. The other resources do not set `tenant`. */
 const policy = { staging, rule: rule(1) };
 
 const fleet = sharedFleet(["newcomer", "citizen"]);

@@ -212,15 +212,15 @@ describe("the checks of a release", () => {
       ...{ findings: [], passed: 1 },
       untried: ["test/packaging/demo.test.ts 1", "test/deploy/files.test.ts 0"],
     });
-    const failed = module("test/packaging/readme.test.ts", ["failed", "passed"]);
+    const failed = module("test/packaging/quickStart.test.ts", ["failed", "passed"]);
     const broken = module("test/packaging/clone.test.ts", [], [new Error("No such module\n  at all")]);
     expect(trial([fine, broken, failed], [error]).findings).toEqual([
-      { what: "test/packaging/readme.test.ts 0: It broke" },
+      { what: "test/packaging/quickStart.test.ts 0: It broke" },
       { what: "test/packaging/clone.test.ts: No such module" },
       { what: "Vitest: It broke" },
     ]);
-    expect(trial([fine, module("test/packaging/readme.test.ts", ["skipped"])]).findings).toEqual([
-      { what: "test/packaging/readme.test.ts: no test in the file ran", isOfTheDay: true },
+    expect(trial([fine, module("test/packaging/quickStart.test.ts", ["skipped"])]).findings).toEqual([
+      { what: "test/packaging/quickStart.test.ts: no test in the file ran", isOfTheDay: true },
     ]);
     expect(texts(trial([]).findings)).toEqual(["no test of the trial passed"]);
     expect(texts(trial([fine], [], 1).findings)).toEqual([

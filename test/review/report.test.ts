@@ -162,12 +162,17 @@ describe("a comment", () => {
     const lost = { change: "lost" } as const;
     const changes = { access: [line("ana"), line("bob"), line("carl", lost)] };
     expect(title(review())).toBe("## OK: access review of `fleet/prod` (no access changes)");
-    expect(title(review(changes))).toBe("## OK: access review of `fleet/prod` (2 gained, 1 lost)");
-    expect(title(review({ access: [line("ana", lost)] }))).toContain("(1 lost)");
-    expect(title(review(changes, changes))).toContain("(4 gained, 2 lost)");
+    expect(title(review(changes))).toBe(
+      "## OK: access review of `fleet/prod` (2 keys gain access, 1 key loses access)",
+    );
+    expect(title(review({ access: [line("ana", lost)] }))).toContain("(1 key loses access)");
+    expect(title(review(changes, changes))).toContain("(4 keys gain access, 2 keys lose access)");
+    const members = [{ change: "added", email: "dan@example.org", to: "administrator" }] as const;
+    expect(title(review({ members }))).toBe("## OK: access review of `fleet/prod` (1 member change)");
+    expect(title(review({ access: [line("ana"), line("ana")] }))).toContain("(1 key gains access)");
     const lockouts = [{ code: "last-administrator", message: "no administrator is left" }] as const;
     expect(title(review({ ...changes, lockouts }, { lockouts }))).toBe(
-      "## Blocked: access review of `fleet/prod` (2 blocking findings, 2 gained, 1 lost)",
+      "## Blocked: access review of `fleet/prod` (2 blocking findings, 2 keys gain access, 1 key loses access)",
     );
     expect(title(review({ lockouts }))).toContain("(1 blocking finding, no access changes)");
     expect(title(review({ lockouts }), { allowLockout: true })).toMatch(/^## OK: /);
@@ -178,10 +183,10 @@ describe("a comment", () => {
   test("is never OK if a part was not evaluated", () => {
     const parts = { ...review({}, { notEvaluated: ["a key", "a rule"] }), notEvaluated: ["a plan"] };
     expect(title(parts)).toBe(
-      "## Blocked: access review of `fleet/prod` (3 blocking findings, no access changes, 3 not evaluated)",
+      "## Blocked: access review of `fleet/prod` (3 blocking findings, no access changes, 3 parts not evaluated)",
     );
     expect(title(parts, { allowIncomplete: true })).toBe(
-      "## Incomplete: access review of `fleet/prod` (no access changes, 3 not evaluated)",
+      "## Incomplete: access review of `fleet/prod` (no access changes, 3 parts not evaluated)",
     );
     // Facts that do not block a change do not make the review incomplete.
     expect(title(review({ unknown: ["a session"] }))).toMatch(/^## OK: /);
@@ -214,6 +219,7 @@ describe("a comment", () => {
     expect(fold).toMatch(/<\/summary>\n\n### .*\n\n$/s);
 
     expect(folded(markdown(review(lost)))).toEqual([]);
+    expect(folded(markdown(review(gained, { ...lost, notEvaluated: ["a rule"] })))).toEqual([]);
     for (const change of [
       { change: "added", email: "dan@example.org", to: "administrator" },
       { change: "role", email: "dan@example.org", from: "observer", to: "administrator" },

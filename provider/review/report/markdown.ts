@@ -41,7 +41,7 @@ export function reviewMarkdown(
       // HTML does not show backticks as code, and `sectionText` writes some titles as HTML.
       const where = isSole ? "" : ` in the namespace ${plain(namespace.name)}`;
       const sections = namespaceSections(namespace, MARKDOWN, where, where).filter(hasItems);
-      return isSole || hasGains(namespace) ? sections : foldedNamespace(namespace.name, sections);
+      return isSole || !isWithoutGain(namespace) ? sections : foldedNamespace(namespace.name, sections);
     }),
     ...planSections(review, MARKDOWN).filter(hasItems),
   ];
@@ -53,30 +53,42 @@ export function reviewMarkdown(
 
 const hasItems = ({ items }: Section) => items.length > 0;
 
-/** Returns true if a key gains access or a member may gain a role. */
-const hasGains = ({ access, members }: NamespaceReview): boolean =>
-  access.some(({ change }) => change === "gained") || members.some(({ change }) => change !== "removed");
+/** Returns true if no key gains access, no member may gain a role, and the review evaluated all parts. */
+const isWithoutGain = ({ access, members, notEvaluated }: NamespaceReview): boolean =>
+  access.every(({ change }) => change === "lost") &&
+  members.every(({ change }) => change === "removed") &&
+  notEvaluated.length === 0;
 
 /**
- * The title of a comment: the result, the stack, and the numbers of access changes. A review that could not evaluate
- * all parts is incomplete, even if a flag allows this.
+ * The title of a comment: the result, the stack, and the numbers of changes. A review that could not evaluate all parts
+ * is incomplete, even if a flag allows this.
  */
 function titleOf(review: Review, blocking: number): string {
   const { namespaces, project, stack } = review;
-  const changes = namespaces.flatMap(({ access }) => access.map(({ change }) => change));
-  const gains = changes.filter((change) => change === "gained").length;
-  const losses = changes.length - gains;
   const missing = [review, ...namespaces].flatMap(({ notEvaluated }) => notEvaluated).length;
+  const members = namespaces.flatMap((namespace) => namespace.members).length;
+  const access = (["gained", "lost"] as const).flatMap((change) => {
+    const keys = keysWith(namespaces, change);
+    if (keys === 0) return [];
+    const verb = { gained: "gain", lost: "lose" }[change];
+    return [`${counted(keys, "key")} ${verb}${keys === 1 ? "s" : ""} access`];
+  });
   const result = blocking > 0 ? "Blocked" : missing > 0 ? "Incomplete" : "OK";
   const counts = [
     ...(blocking > 0 ? [counted(blocking, "blocking finding")] : []),
-    ...(changes.length === 0 ? ["no access changes"] : []),
-    ...(gains > 0 ? [`${gains} gained`] : []),
-    ...(losses > 0 ? [`${losses} lost`] : []),
-    ...(missing > 0 ? [`${missing} not evaluated`] : []),
+    ...access,
+    ...(members > 0 ? [counted(members, "member change")] : []),
+    ...(access.length + members === 0 ? ["no access changes"] : []),
+    ...(missing > 0 ? [`${counted(missing, "part")} not evaluated`] : []),
   ];
   return `## ${result}: access review of ${code(`${project}/${stack}`)} (${counts.join(", ")})`;
 }
+
+/** Returns the number of keys with a change. A key in two namespaces counts twice. */
+const keysWith = (namespaces: readonly NamespaceReview[], change: "gained" | "lost"): number =>
+  namespaces
+    .map(({ access }) => access.filter((one) => one.change === change).flatMap(({ keys }) => keys))
+    .reduce((sum, keys) => sum + new Set(keys.map(({ fingerprint }) => fingerprint)).size, 0);
 
 /** Folds the sections of a namespace in which no key and no member gains access. */
 function foldedNamespace(name: string, sections: readonly Section[]): Section[] {
