@@ -1,24 +1,36 @@
 import { once } from "node:events";
-import { createInterface } from "node:readline";
+import { createInterface, type Interface } from "node:readline";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Io } from "./outcome.ts";
 
 /** Returns true if the command can prompt the user: the standard input and output are terminals. */
 export const canPrompt = ({ stdin, stdout }: Io): boolean => stdin.isTTY === true && stdout.isTTY === true;
 
+/** The time in which a prompt discards earlier input, in milliseconds. Some systems deliver pending input with a delay. */
+const DISCARD_TIME = 50;
+
 /**
- * Prompts the user. Returns true if the answer is yes; the default is no. The end of the input is a no. Ctrl-C has the
- * effect of SIGINT, because a prompt receives Ctrl-C as input.
+ * Prompts the user. Returns true if the answer is yes; the default is no. The end of the input is a no. Discards input
+ * from before the prompt, so that only an answer to this question counts. Ctrl-C has the effect of SIGINT, because a
+ * prompt receives Ctrl-C as input.
  */
-export async function ask({ stdin, stdout }: Io, question: string): Promise<boolean> {
-  const terminal = createInterface({ input: stdin, output: stdout });
-  terminal.on("SIGINT", () => {
-    stdout.write("\n");
-    terminal.close();
-    if (!process.emit("SIGINT")) process.exit(130);
-  });
+export async function ask(io: Io, question: string): Promise<boolean> {
+  const { stdin, stdout } = io;
+  // Without an output, this interface shows nothing.
+  const discarding = endedByCtrlC(io, createInterface({ input: stdin, terminal: true }));
+  await delay(DISCARD_TIME);
+  discarding.close();
+  const terminal = endedByCtrlC(io, createInterface({ input: stdin, output: stdout }));
   terminal.setPrompt(`${question} [y/N] `);
   terminal.prompt();
   const [answer = ""]: string[] = await Promise.race([once(terminal, "line"), once(terminal, "close")]);
   terminal.close();
   return /^y(es)?$/i.test(answer.trim());
 }
+
+const endedByCtrlC = ({ stdout }: Io, terminal: Interface): Interface =>
+  terminal.on("SIGINT", () => {
+    stdout.write("\n");
+    terminal.close();
+    if (!process.emit("SIGINT")) process.exit(130);
+  });
