@@ -43,6 +43,22 @@ export const keyText = ({ name, fingerprint }: AccessKey): string =>
 export const ruleText = ({ id, action, priority }: Pick<AccessRule, "id" | "action" | "priority">): string =>
   `${id} (${action}, priority ${priority})`;
 
+/** Maximum width of a column, in characters. The table shows longer cells in full. */
+const COLUMN_MAX = 60;
+
+/** Generates the lines of a table, each with its line break. The first row has all columns. */
+export function* tableLines(rows: readonly (readonly string[])[]): Generator<string> {
+  const widths = (rows[0] ?? []).map((_, column) =>
+    rows.reduce((width, row) => Math.min(COLUMN_MAX, Math.max(width, row[column]?.length ?? 0)), 0),
+  );
+  for (const row of rows) {
+    yield `${row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join("  ")
+      .trimEnd()}\n`;
+  }
+}
+
 /**
  * The first comparison creates the collator. The creation takes 20 ms, so commands that sort nothing do not create a
  * collator.

@@ -9,7 +9,7 @@ import {
   grantsOf,
 } from "@gatehouse-access/sdk/policy";
 import type { Estate } from "../estate/namespaceState.ts";
-import { keyText, listText, loginWord, printable, ruleText } from "../words.ts";
+import { keyText, listText, loginWord, printable, ruleText, tableLines } from "../words.ts";
 import { DeviceGroups } from "./deviceGroups.ts";
 import { type AccessExplanation, accessExplanation, explanationText } from "./explanation.ts";
 import { type AccessInquiry, type AccessView, accessView, evaluatedLines, unknownLines } from "./inquiry.ts";
@@ -79,8 +79,6 @@ const isSame = (left: readonly string[], right: readonly string[]): boolean =>
   left.length === right.length && left.every((text, index) => text === right[index]);
 
 const TABLE_HEAD = ["KEY", "LOGIN", "FROM", "DEVICES", "BY RULE"] as const;
-/** Maximum width of a column, in characters. The table shows longer cells in full. */
-const COLUMN_MAX = 60;
 /** Maximum number of device uids in the cache of device set descriptions. */
 const HELD_MAX = 1_000_000;
 const EXCEPTIONS_MAX = 3;
@@ -113,18 +111,6 @@ function tableOf(view: AccessView): { rows: string[][]; useful: ReadonlySet<Acce
     ].map(printable);
   });
   return { rows, useful };
-}
-
-function* tableLines(rows: readonly (readonly string[])[]): Generator<string> {
-  const widths = TABLE_HEAD.map((_, column) =>
-    rows.reduce((width, row) => Math.min(COLUMN_MAX, Math.max(width, row[column]?.length ?? 0)), 0),
-  );
-  for (const row of rows) {
-    yield `${row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join("  ")
-      .trimEnd()}\n`;
-  }
 }
 
 function addressText(addresses: readonly string[], { inquiry, evaluated }: AccessView): string {

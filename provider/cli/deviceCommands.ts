@@ -1,11 +1,17 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Command, Option } from "commander";
-import { EngineError } from "../engine/index.ts";
+import { DeclinedError, EngineError } from "../engine/index.ts";
 import type { Connection } from "../service/connection.ts";
 import type { Device } from "../service/listings.ts";
 import type { DeviceLookup } from "../service/lookups.ts";
-import { byText, counted, firstOf, printable, printableLines } from "../words.ts";
-import { addConfigurationFlags, type ConfigurationFlags, configurationOf, FOLDER } from "./flags.ts";
+import { byText, counted, firstOf, printable, printableLines, tableLines } from "../words.ts";
+import {
+  addConfigurationFlags,
+  type ConfigurationFlags,
+  configurationOf,
+  FOLDER,
+  JSON_RESULT,
+} from "./flags.ts";
 import { addHelp } from "./help.ts";
 import type { ActionOf, Io, Outcome } from "./outcome.ts";
 import { ask, canPrompt } from "./prompt.ts";
@@ -24,6 +30,13 @@ interface ListFlags extends Flags {
 
 interface AcceptFlags extends Flags {
   readonly yes: boolean;
+}
+
+/** A device, as `gatehouse device list --json` prints it. */
+interface ListedDevice extends Pick<Device, "uid" | "name" | "status" | "online" | "tags"> {
+  readonly mac: string;
+  /** The IP address of the last report. */
+  readonly address: string;
 }
 
 const PAGE = "docs/get-started/first-device.md";
@@ -50,7 +63,9 @@ export function addDeviceCommands(program: Command, action: ActionOf): void {
     notes: `
 The command waits until a device enrolls in the namespace, shows the device, and
 prompts before it accepts the device. Compare the uid with the uid in the log of the
-agent: every client that knows the id of the namespace can enroll a device.`,
+agent: every client that knows the id of the namespace can enroll a device.
+The command does not show devices that were pending before its start. Use
+"gatehouse device list --status pending" and "gatehouse device accept".`,
     examples: ["gatehouse device enroll"],
     page: PAGE,
   });
@@ -62,16 +77,20 @@ agent: every client that knows the id of the namespace can enroll a device.`,
   addHelp(confirmed.action(action(accept)), {
     summary: "Accept a pending or rejected device, so that logins are possible.",
     description: "<device> is the name or the uid of a device.",
+    notes: `
+A device replaces an accepted device that has the same MAC address. With --yes, give
+the uid of such a device.`,
     examples: ["gatehouse device accept web-01", "gatehouse device accept <uid> --yes"],
     page: PAGE,
   });
   addHelp(
     subcommand("list")
       .addOption(new Option("--status <status>", "List only devices with this status").choices(STATUSES))
+      .option("--json", JSON_RESULT)
       .action(action(list)),
     {
       summary: "List the devices of the namespace.",
-      examples: ["gatehouse device list", "gatehouse device list --status pending"],
+      examples: ["gatehouse device list", "gatehouse device list --status pending --json"],
       page: PAGE,
     },
   );
@@ -94,20 +113,34 @@ async function enroll(io: Io, flags: Flags): Promise<Outcome> {
     );
   }
   return connected(io, flags, async (connection) => {
+    const { newestPending } = await import("../service/lookups.ts");
     const { tenant } = await connection.tenant(undefined);
-    io.stdout.write(`${printableLines(instructions(connection.client.url, tenant))}\n`);
-    const declined = new Set<string>();
+    const shown = new Set((await devicesIn(connection, { status: "pending" })).map(({ uid }) => uid));
+    const text = await instructions(connection.client.url, tenant, shown.size);
+    io.stdout.write(`${printableLines(text)}\n`);
     for (;;) {
-      for (const device of await devicesIn(connection, { status: "pending" })) {
-        if (declined.has(device.uid)) continue;
-        io.stdout.write(`\n${describe(device)}\n`);
-        if (await ask(io, "Accept this device?")) return accepted(connection, device);
-        declined.add(device.uid);
-        io.stdout.write("The device stays pending. Waiting for another device …\n");
+      const device = (await newestPending(connection)).find(({ uid }) => !shown.has(uid));
+      if (device === undefined) {
+        await delay(POLL_INTERVAL);
+        continue;
       }
-      await delay(POLL_INTERVAL);
+      shown.add(device.uid);
+      io.stdout.write("\n");
+      if (await isConfirmed(io, device, await replacedDevice(connection, device)))
+        return accepted(connection, device);
+      io.stdout.write("The device stays pending. Waiting for another device …\n");
     }
   });
+}
+
+async function isConfirmed(io: Io, device: Device, replaced: Device | undefined): Promise<boolean> {
+  io.stdout.write(`${describe(device, replaced)}\n`);
+  return ask(io, "Accept this device?");
+}
+
+async function replacedDevice(connection: Connection, device: Device): Promise<Device | undefined> {
+  const { replacedBy } = await import("../service/lookups.ts");
+  return replacedBy(connection, device);
 }
 
 async function accept(io: Io, name: string, flags: AcceptFlags): Promise<Outcome> {
@@ -116,15 +149,20 @@ async function accept(io: Io, name: string, flags: AcceptFlags): Promise<Outcome
     if (device.status === "accepted") {
       return { text: () => `${printable(device.name)} is already accepted.` };
     }
-    if (!flags.yes) {
-      if (!canPrompt(io)) {
-        throw new EngineError(
-          "confirmation_required",
-          "`device accept` needs a confirmation, but the standard input or output is not a terminal. Add --yes. Nothing was changed.",
-        );
-      }
-      io.stdout.write(`${describe(device)}\n`);
-      if (!(await ask(io, "Accept this device?"))) return { text: () => "Nothing was changed." };
+    if (!flags.yes && !canPrompt(io)) {
+      throw new EngineError(
+        "confirmation_required",
+        "`device accept` needs a confirmation, but the standard input or output is not a terminal. Add --yes. Nothing was changed.",
+      );
+    }
+    const replaced = await replacedDevice(connection, device);
+    if (!flags.yes && !(await isConfirmed(io, device, replaced))) throw new DeclinedError();
+    if (flags.yes && replaced && name !== device.uid) {
+      throw new EngineError(
+        "usage",
+        `${identified(device)} would replace the accepted device ${identified(replaced)}, which has the same MAC address. ` +
+          `To confirm, give the uid: gatehouse device accept ${printable(device.uid)} --yes. Nothing was changed.`,
+      );
     }
     return accepted(connection, device);
   });
@@ -133,23 +171,29 @@ async function accept(io: Io, name: string, flags: AcceptFlags): Promise<Outcome
 async function list(io: Io, flags: ListFlags): Promise<Outcome> {
   return connected(io, flags, async (connection) => {
     const devices = await devicesIn(connection, flags.status === undefined ? {} : { status: flags.status });
-    const rows = devices.map(({ name, status, online, tags, remoteAddr, uid }) =>
-      [name, status, online ? "online" : "offline", tags.join(", "), remoteAddr, uid].map(printable),
-    );
-    const table = [["NAME", "STATUS", "ONLINE", "TAGS", "ADDRESS", "UID"], ...rows];
-    const widths = (table[0] ?? []).map((_, column) =>
-      table.reduce((width, row) => Math.max(width, row[column]?.length ?? 0), 0),
-    );
-    const lines = table.map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join("  ")
-        .trimEnd(),
+    const listed = devices.map(
+      ({ uid, name, status, online, tags, identity, remoteAddr }): ListedDevice => ({
+        ...{ uid, name, status, online, tags },
+        ...{ mac: identity.mac, address: remoteAddr },
+      }),
     );
     const kind = flags.status === undefined ? "device" : `${flags.status} device`;
-    return { text: () => (rows.length === 0 ? `The namespace has no ${kind}.` : lines.join("\n")) };
+    const text = () => (listed.length === 0 ? `The namespace has no ${kind}.` : tableOf(listed));
+    return { result: { devices: listed }, text };
   });
 }
+
+function tableOf(devices: readonly ListedDevice[]): string {
+  const rows = devices.map(({ name, status, online, tags, address, uid }) =>
+    [name, status, onlineText(online), tags.join(", "), address, uid].map(printable),
+  );
+  const head = ["NAME", "STATUS", "ONLINE", "TAGS", "ADDRESS", "UID"];
+  return [...tableLines([head, ...rows])].join("").trimEnd();
+}
+
+const onlineText = (online: boolean): string => (online ? "online" : "offline");
+
+const identified = ({ name, uid }: Device): string => printable(`${name} (uid ${uid})`);
 
 /** Returns the device with a name or a uid. @throws EngineError (`usage`) unless exactly one device matches */
 async function selected(connection: Connection, text: string): Promise<Device> {
@@ -196,21 +240,49 @@ async function accepted(connection: Connection, { uid, tenantId }: Device): Prom
   return { text: () => lines.map(printable).join("\n") };
 }
 
-const describe = ({ name, uid, status, identity, info, remoteAddr }: Device): string =>
+const describe = (
+  { name, uid, status, online, identity, info, remoteAddr }: Device,
+  replaced: Device | undefined,
+): string =>
   [
     `Device ${name}`,
     `  uid      ${uid}`,
-    `  status   ${status}`,
+    `  status   ${status}, ${onlineText(online)}`,
     `  MAC      ${identity.mac}`,
     `  system   ${info.prettyName} (${info.arch}), agent ${info.version}`,
     `  address  ${remoteAddr}`,
+    ...(replaced
+      ? [
+          `  replaces the accepted device ${identified(replaced)}`,
+          "           The other device is deleted. Its name and sessions pass to this device.",
+        ]
+      : []),
   ]
     .map(printable)
     .join("\n");
 
-const instructions = (url: string, tenant: string): string => `On the device, run one of these commands:
+async function instructions(url: string, tenant: string, pending: number): Promise<string> {
+  const notes = [
+    await addressNote(url),
+    pending > 0 &&
+      `${counted(pending, "device")} ${pending === 1 ? "is" : "are"} already pending. To list, run: gatehouse device list --status pending`,
+  ];
+  return `On the device, run one of these commands:
 
   gatehouse-agent run --url ${url} --tenant ${tenant}      # npm install --global @gatehouse-access/agent
   curl -fsSL '${url}/install.sh?tenant_id=${tenant}' | sh    # the agent as a container, with Docker or Podman
 
-Waiting for a device … (Ctrl-C to stop)`;
+${notes.map((note) => (note ? `${note}\n\n` : "")).join("")}Waiting for a device … (Ctrl-C to stop)`;
+}
+
+/** Returns a note if the agent on another machine cannot use the address of the service. */
+async function addressNote(url: string): Promise<string | undefined> {
+  const { isLoopbackHost } = await import("@gatehouse-access/sdk");
+  const { protocol, hostname } = new URL(url);
+  if (isLoopbackHost(hostname)) return "The address works only on this machine.";
+  if (protocol === "https:") return undefined;
+  return (
+    "gatehouse-agent rejects this http:// address. Use an https:// address, or add --allow-http. " +
+    "With --allow-http, an attacker on the network can read the device's token and log in."
+  );
+}

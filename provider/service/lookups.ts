@@ -70,6 +70,30 @@ export async function devicesOf(service: Connection, lookup: DeviceLookup): Prom
 }
 
 /**
+ * Returns the accepted device that a device replaces when it is accepted: a device with the same MAC address and another
+ * key. Sends one request.
+ */
+export async function replacedBy(
+  service: Connection,
+  { uid, tenantId, identity: { mac } }: Device,
+): Promise<Device | undefined> {
+  if (mac === "") return undefined;
+  const query = { status: "accepted", filter: where("identity.mac").eq(mac), perPage: 100 } as const;
+  const devices = await service.client.forTenant(tenantId).getDevices({ query });
+  return devices.find((device) => device.uid !== uid && device.identity.mac === mac);
+}
+
+/**
+ * Returns the pending devices that enrolled last, newest first. A service that cannot sort by this field returns the
+ * devices that reported last. Sends one request.
+ */
+export async function newestPending(service: Connection): Promise<readonly Device[]> {
+  const { client } = await service.tenant(undefined);
+  const query = { status: "pending", sortBy: "created_at", orderBy: "desc", perPage: 100 } as const;
+  return client.getDevices({ query });
+}
+
+/**
  * Returns a namespace with its members. The lookup selects the namespace by `tenant` or by name. Defaults to the
  * default namespace.
  * @throws Error if no such namespace exists

@@ -110,6 +110,20 @@ describe("gatehouse device list", () => {
     }
   });
 
+  test("prints JSON with the MAC address of each device", async () => {
+    const lab = await newNamespace();
+    const empty = await gatehouse(["device", "list", "--json"], lab.env);
+    expect(JSON.parse(empty.stdout)).toEqual({ devices: [] });
+    const mac = "02:00:00:00:02:09";
+    const uid = await lab.enroll("web-1", mac);
+    await lab.client.acceptDevice({ params: { uid } });
+    await lab.client.updateDeviceTags({ params: { uid }, body: { tags: ["prod"] } });
+    const { code, stdout } = await gatehouse(["device", "list", "--json"], lab.env);
+    const device = { uid, name: "web-1", status: "accepted", online: true, tags: ["prod"], mac };
+    expect(JSON.parse(stdout)).toEqual({ devices: [{ ...device, address: "127.0.0.1" }] });
+    expect(code).toBe(0);
+  });
+
   test("prints a sentence for an empty list", async () => {
     const { env } = await newNamespace();
     expect(await gatehouse(["device", "list"], env)).toMatchObject({
@@ -218,14 +232,48 @@ describe("gatehouse device accept", () => {
     ]);
   });
 
+  /** Enrolls two devices with the same MAC address and accepts the first one. Returns the uids. */
+  async function reinstalled(lab: Namespace, mac: string) {
+    const old = await lab.enroll("web-1", mac);
+    await lab.client.acceptDevice({ params: { uid: old } });
+    const { uid } = await agentCall(lab.client, "reinstalled", mac, lab.tenant, "v0.19.0", newAgentKey());
+    return { old, uid };
+  }
+
   test("prints the name that the device receives from the replaced device of the same machine", async () => {
     const lab = await newNamespace();
-    const mac = "02:00:00:00:02:01";
-    await lab.client.acceptDevice({ params: { uid: await lab.enroll("web-1", mac) } });
-    const { uid } = await agentCall(lab.client, "reinstalled", mac, lab.tenant, "v0.19.0", newAgentKey());
+    const { uid } = await reinstalled(lab, "02:00:00:00:02:01");
     const { stdout } = await gatehouse(["device", "accept", uid, "--yes"], lab.env);
     expect(stdout).toContain(`Accepted web-1. If the policy allows the login, connect with:\n`);
     expect(stdout).toContain(`<login>@${lab.name}.web-1@`);
+  });
+
+  test("shows the accepted device that the device replaces", async () => {
+    const lab = await newNamespace();
+    const { old, uid } = await reinstalled(lab, "02:00:00:00:02:02");
+    const terminal = inTerminal(lab.env, "accept", "reinstalled");
+    await terminal.untilShown("[y/N] ");
+    expect(terminal.shown()).toContain(
+      `  replaces the accepted device web-1 (uid ${old})\r\n` +
+        "           The other device is deleted. Its name and sessions pass to this device.\r\n",
+    );
+    terminal.type("y");
+    await terminal.untilShown("Accepted web-1.");
+    expect([await terminal.code, await lab.status(uid)]).toEqual([0, "accepted"]);
+    await expect(lab.status(old)).rejects.toThrow("404");
+  });
+
+  test("--yes requires the uid of a device that replaces an accepted device", async () => {
+    const lab = await newNamespace();
+    const { old, uid } = await reinstalled(lab, "02:00:00:00:02:03");
+    const { code, stdout, stderr } = await gatehouse(["device", "accept", "reinstalled", "--yes"], lab.env);
+    expect([code, stdout, stderr]).toEqual([
+      1,
+      "",
+      `error: reinstalled (uid ${uid}) would replace the accepted device web-1 (uid ${old}), which has the same MAC address. ` +
+        `To confirm, give the uid: gatehouse device accept ${uid} --yes. Nothing was changed. [usage]\n`,
+    ]);
+    expect([await lab.status(old), await lab.status(uid)]).toEqual(["accepted", "pending"]);
   });
 
   test("fails without a terminal unless --yes is given", async () => {
@@ -275,11 +323,13 @@ describe("gatehouse device accept", () => {
     const declining = inTerminal(lab.env, "accept", "web-1");
     await declining.untilShown("Accept this device? [y/N] ");
     expect(declining.shown()).toContain(
-      ["Device web-1", `  uid      ${uid}`, "  status   rejected", "  MAC      02:00:00:00:01:"].join("\r\n"),
+      ["Device web-1", `  uid      ${uid}`, "  status   rejected, online", "  MAC      02:00:00:00:01:"].join(
+        "\r\n",
+      ),
     );
     declining.type("");
-    await declining.untilShown("Nothing was changed.");
-    expect([await declining.code, await lab.status(uid)]).toEqual([0, "rejected"]);
+    await declining.untilShown("error: Nothing was changed. [declined]");
+    expect([await declining.code, await lab.status(uid)]).toEqual([1, "rejected"]);
 
     const accepting = inTerminal(lab.env, "accept", "web-1");
     await accepting.untilShown("[y/N] ");
@@ -291,7 +341,7 @@ describe("gatehouse device accept", () => {
 
   test.each([
     ["Ctrl-C", CTRL_C, 130],
-    ["the end of the input", CTRL_D, 0],
+    ["the end of the input", CTRL_D, 1],
   ])("changes nothing if %s ends the prompt", async (_, keys, code) => {
     const lab = await newNamespace();
     const uid = await lab.enroll("web-1");
@@ -321,7 +371,9 @@ describe("gatehouse device enroll", () => {
     await terminal.untilShown("Waiting for a device … (Ctrl-C to stop)");
     const declined = await lab.enroll("intruder");
     await terminal.untilShown("[y/N] ");
-    expect(terminal.shown()).toContain(`Device intruder\r\n  uid      ${declined}\r\n  status   pending\r\n`);
+    expect(terminal.shown()).toContain(
+      `Device intruder\r\n  uid      ${declined}\r\n  status   pending, online\r\n`,
+    );
     terminal.type("n");
     await terminal.untilShown("The device stays pending. Waiting for another device …");
     const expected = await lab.enroll("web-1");
@@ -333,13 +385,62 @@ describe("gatehouse device enroll", () => {
     expect([await lab.status(declined), await lab.status(expected)]).toEqual(["pending", "accepted"]);
   });
 
-  test("shows a device that is already pending", async () => {
+  test("prints the number of pending devices, and prompts only for devices that enroll later", async () => {
     const lab = await newNamespace();
-    const uid = await lab.enroll("web-1");
+    const earlier = await lab.enroll("earlier");
     const terminal = inTerminal(lab.env, "enroll");
+    await terminal.untilShown("(Ctrl-C to stop)");
+    expect(terminal.shown()).toContain(
+      "1 device is already pending. To list, run: gatehouse device list --status pending\r\n",
+    );
+    const uid = await lab.enroll("web-1");
     await terminal.untilShown("[y/N] ");
     terminal.type("y");
     expect([await terminal.code, await lab.status(uid)]).toEqual([0, "accepted"]);
+    expect(terminal.shown()).not.toContain("Device earlier");
+    expect(await lab.status(earlier)).toBe("pending");
+  });
+
+  test("finds a new device among more pending devices than a page has", async () => {
+    const lab = await newNamespace();
+    for (let n = 1; n <= 101; n += 1) await lab.enroll(`old-${n}`);
+    const terminal = inTerminal(lab.env, "enroll");
+    await terminal.untilShown("101 devices are already pending.");
+    await terminal.untilShown("(Ctrl-C to stop)");
+    await lab.enroll("web-1");
+    await terminal.untilShown("Device web-1");
+    await terminal.untilShown("[y/N] ");
+    terminal.press(CTRL_C);
+    expect(await terminal.code).toBe(130);
+  });
+
+  test("discards an answer that the user types before the prompt", async () => {
+    const lab = await newNamespace();
+    const terminal = inTerminal(lab.env, "enroll");
+    await terminal.untilShown("(Ctrl-C to stop)");
+    terminal.type("y");
+    terminal.press("y");
+    const uid = await lab.enroll("intruder");
+    await terminal.untilShown("[y/N] ");
+    terminal.type("n");
+    await terminal.untilShown("The device stays pending.");
+    expect(await lab.status(uid)).toBe("pending");
+    terminal.press(CTRL_C);
+    expect(await terminal.code).toBe(130);
+  });
+
+  test.each([
+    ["127.0.0.1", "The address works only on this machine.\r\n"],
+    // Connects to 127.0.0.1, but does not have the form of a loopback address.
+    ["[::ffff:127.0.0.1]", "gatehouse-agent rejects this http:// address. Use an https:// address"],
+  ])("prints a note about the http:// address of %s", async (host, note) => {
+    const { env } = await newNamespace();
+    const url = fleet.service.url.replace("127.0.0.1", host);
+    const terminal = inTerminal({ ...env, GATEHOUSE_URL: url }, "enroll");
+    await terminal.untilShown("(Ctrl-C to stop)");
+    expect(terminal.shown()).toContain(note);
+    terminal.press(CTRL_C);
+    expect(await terminal.code).toBe(130);
   });
 
   test("prints the address of an install script that enrolls in this namespace", async () => {
@@ -358,8 +459,9 @@ describe("gatehouse device enroll", () => {
 
   test("exits with 130 if Ctrl-C ends the prompt", async () => {
     const lab = await newNamespace();
-    await lab.enroll("web-1");
     const terminal = inTerminal(lab.env, "enroll");
+    await terminal.untilShown("(Ctrl-C to stop)");
+    await lab.enroll("web-1");
     await terminal.untilShown("[y/N] ");
     terminal.press(CTRL_C);
     expect(await terminal.code).toBe(130);
