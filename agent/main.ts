@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { createClient } from "@gatehouse-access/sdk";
+import { createClient, isLoopbackHost } from "@gatehouse-access/sdk";
 import { devices, tenantId } from "@gatehouse-access/sdk/contract";
 import { addHelpEnd, reportUsage } from "@gatehouse-access/sdk/errors";
 import { Command, CommanderError, Option } from "commander";
@@ -119,7 +119,12 @@ function runCommand(): Command {
         "GATEHOUSE_AGENT_TENANT",
       ).makeOptionMandatory(),
     )
-    .addOption(option("--hostname <name>", "Name of a new device", "GATEHOUSE_AGENT_HOSTNAME", defaultName()))
+    .addOption(
+      option("--hostname <name>", "Name of a new device", "GATEHOUSE_AGENT_HOSTNAME").default(
+        defaultName(),
+        "the host name of the machine",
+      ),
+    )
     .addOption(
       option(
         "--mac <address>",
@@ -257,8 +262,7 @@ async function loadHttpParser(): Promise<void> {
 /** @throws UsageError if the address belongs to another machine and its scheme is `http` */
 function refusePlainHttp(url: string): void {
   const { protocol, hostname: host } = new URL(url);
-  if (protocol === "https:" || host === "localhost" || host === "[::1]" || /^127(\.\d+){3}$/.test(host))
-    return;
+  if (protocol === "https:" || isLoopbackHost(host)) return;
   throw new UsageError(
     "--url: http:// to another machine is not allowed, because an attacker on the network could log in to this device. " +
       "Use https://, or set --allow-http (GATEHOUSE_AGENT_ALLOW_HTTP=on).",

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { fileURLToPath } from "node:url";
 import ts from "typescript";
 import { describe, expect, it } from "vitest";
@@ -15,6 +16,10 @@ const texts = await pages();
 
 it.each(Object.entries(texts))("docs/%s matches the definitions (if not: npm run docs)", (name, text) => {
   expect(readFileSync(new URL(`../docs/${name}`, import.meta.url), "utf8")).toBe(text);
+});
+
+it("no generated page contains the host name of the machine", () => {
+  expect(Object.entries(texts).filter(([, text]) => text.includes(`"${hostname()}"`))).toEqual([]);
 });
 
 it.each(Object.entries(schemaFiles()))("provider/schemas/%s matches the types", (name, text) => {
