@@ -248,7 +248,7 @@ const TOKEN = `<div id="signed-in" data-part hidden>
 /** The page to which a login with an identity provider leads. Without such a login, the page describes how to log in. */
 const LOGIN: LinkedPage = {
   path: "/login",
-  needs: ["login"],
+  needs: ["login", "getUserInfo"],
   title: "Log in",
   body: `<div id="how" data-part>${NO_CONSOLE}</div>\n${TOKEN}`,
   scripts: ["login"],

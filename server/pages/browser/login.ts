@@ -1,12 +1,19 @@
 /** Pattern of a JSON Web Token. */
 const SESSION_TOKEN = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 
+/** The fields of a user's session that the page shows. */
+interface Session {
+  readonly token: string;
+  /** The user name. */
+  readonly user: string;
+}
+
 /** Shows the token of a login with an identity provider, or describes how to log in. */
-function showLogin(): void {
+async function showLogin(): Promise<void> {
   const { token, missing_assertions: isMissing } = takeParameters();
   if (token !== undefined) {
     const link = readLink({ token: SESSION_TOKEN });
-    if (link) showToken(link.token);
+    if (link) await showSession(link.token);
     return;
   }
   showOnly("how");
@@ -25,8 +32,7 @@ function completeLogin(): void {
   showOnly(form.id);
   onSubmit(form, async ({ code }) => {
     const answer = await call("POST", "api/user/mfa/auth", { token: link.token, code });
-    const token = tokenIn(answer);
-    if (token !== undefined) return showToken(token);
+    if (answer.status === 200) return showToken(answer.body as Session);
     if (answer.status !== 401) return showErrors(form, answer);
     showMessage(
       "bad",
@@ -36,10 +42,22 @@ function completeLogin(): void {
   });
 }
 
-function showToken(token: string): void {
+/** Shows the token of a link with the name of its user, if the service accepts the token. */
+async function showSession(token: string): Promise<void> {
+  showOnly(undefined);
+  showMessage("busy", "Please wait …");
+  const answer = await call("GET", "api/auth/user", undefined, token);
+  if (answer.status === 200) return showToken({ ...(answer.body as Session), token });
+  if (answer.status !== 401) return showMessage("bad", reasonOf(answer), "Reload the page to try again.");
+  forgetLink();
+  showOnly("how");
+  showMessage("bad", "The token in this link is invalid or has expired.", "Log in again.");
+}
+
+function showToken({ token, user }: Session): void {
   forgetLink();
   showOnly("signed-in");
-  showMessage("good", "You are logged in.");
+  showMessage("good", `You are logged in as ${user}.`);
   const field = byId<HTMLInputElement>("token");
   field.value = token;
   byId("copy").addEventListener("click", async () => {

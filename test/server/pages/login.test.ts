@@ -37,7 +37,7 @@ describe("/login", () => {
     const page = await open(`${service.url}/login?token=${token}`, {
       permissions: ["clipboard-read", "clipboard-write"],
     });
-    await expectMessage(page, "You are logged in.");
+    await expectMessage(page, "You are logged in as ana.");
     expect(await tokenOn(page)).toBe(token);
     expect(await page.getByLabel("Token").getAttribute("type")).toBe("password");
     await expectForgotten(page, token);
@@ -49,12 +49,33 @@ describe("/login", () => {
   });
 
   test("selects the token if the browser has no clipboard", async () => {
-    const page = await open(`${service.url}/login?token=aa.bb.cc`);
+    const token = await newUser(service, "cleo");
+    const page = await open(`${service.url}/login?token=${token}`);
+    await expectMessage(page, "You are logged in as cleo.");
     await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: undefined }));
     await press(page, "Copy the token");
     await expect.poll(() => page.locator("#message").innerText()).toContain("Copy the selected token.");
-    expect(await page.evaluate(() => getSelection()?.toString())).toBe("aa.bb.cc");
+    expect(await page.evaluate(() => getSelection()?.toString())).toBe(token);
     expect(await axeFindings(page)).toEqual([]);
+  });
+
+  test("reports that the token of the link is invalid", async () => {
+    const page = await open(`${service.url}/login?token=aa.bb.cc`);
+    await expectMessage(page, "The token in this link is invalid or has expired.");
+    expect(await page.locator("#signed-in").isVisible()).toBe(false);
+    await expectForgotten(page, "aa.bb.cc");
+    expect(await axeFindings(page)).toEqual([]);
+  });
+
+  test("keeps the link if the service does not respond", async () => {
+    const token = await newUser(service, "dora");
+    const page = await open(`${service.url}/login`);
+    await page.route("**/api/auth/user", (route) => route.fulfill({ status: 503, body: "{}" }), { times: 1 });
+    await page.goto(`${service.url}/login?token=${token}`);
+    await expectMessage(page, "Reload the page to try again.");
+    expect(await page.locator("#signed-in").isVisible()).toBe(false);
+    await page.reload();
+    await expectMessage(page, "You are logged in as dora.");
   });
 
   test("reports that the identity provider sent no address", async () => {
@@ -92,7 +113,7 @@ describe("/mfa-login", () => {
     await expectMessage(page, "The code is wrong or has already been used.");
     await code.fill(totp.generate());
     await press(page, "Log in");
-    await expectMessage(page, "You are logged in.");
+    await expectMessage(page, "You are logged in as ben.");
     const token = await tokenOn(page);
     expect((await call(service, "GET /api/namespaces", { token })).status).toBe(200);
     await expectForgotten(page, pending, token);
