@@ -232,6 +232,28 @@ function checkPublicUrl({ edition, publicUrl }: SettingValues): void {
 }
 
 /**
+ * Checks the address of the console.
+ * @throws ConfigError the pages are off, so the address would have no effect; or the console has the origin of the
+ * service, so `/login` would redirect to itself
+ */
+function checkConsole({ consoleUrl, publicUrl, pages }: SettingValues): void {
+  if (consoleUrl === undefined) return;
+  const { consoleUrl: console, publicUrl: own, pages: served } = settings;
+  const name = `${console.variable} (flag ${console.flag})`;
+  if (!pages) {
+    throw new ConfigError(
+      `${name} has no effect while ${served.variable} (flag ${served.flag}) is off. Set ${served.variable} to on, or remove ${console.variable}`,
+    );
+  }
+  if (consoleUrl === publicUrl) {
+    throw new ConfigError(
+      `${name} must differ from ${own.variable} (flag ${own.flag}), because /login would redirect to itself. ` +
+        `If a proxy serves the console at this address, set ${served.variable} to off instead`,
+    );
+  }
+}
+
+/**
  * Reads the SAML settings.
  * @throws ConfigError a required SAML setting is missing, the edition does not support SAML, or the certificates are
  * unusable
@@ -301,6 +323,7 @@ function certificatesIn(file: string): readonly string[] {
 export function readConfig(environment: Environment, flags: Flags): Config {
   const values = readSettings(Object.keys(settings) as SettingName[], environment, flags);
   checkPublicUrl(values);
+  checkConsole(values);
   const { databaseUrl, secret, internalToken: _token, smtpUrl: _url, ...open } = values;
   const others = Object.fromEntries(Object.entries(open).filter(([name]) => !name.startsWith("saml")));
   return {

@@ -391,8 +391,8 @@ export const settings = named({
     value: "url",
     about:
       "Address of a web console. The start page links to it, and /login and /mfa-login redirect to the pages of the " +
-      "same name of the console. By default, the service has no console",
-    allowed: "http:// or https:// with a host and an optional port",
+      "same name of the console. Requires the pages. By default, the service has no console",
+    allowed: "http:// or https:// with a host and an optional port, other than the public URL",
     schema: origin.optional(),
   }),
 

@@ -51,7 +51,7 @@ describe("the served pages", () => {
   });
 
   test("are none but /docs if a console serves these paths", async () => {
-    await withApp({ edition: "cloud", pages: false, consoleUrl: CONSOLE }, async (app) => {
+    await withApp({ edition: "cloud", pages: false }, async (app) => {
       expect(await app.send("GET", "/unknown", BROWSER)).toMatchObject(NO_SUCH_PATH);
       for (const answer of await answers(app))
         expect(answer).toMatchObject({

@@ -209,6 +209,31 @@ test("a cloud instance requires its public address, since mails have links to it
   );
 });
 
+describe("the console", () => {
+  const consoleAt = (url: string, others: Readonly<Record<string, string>> = {}) =>
+    readConfig({ GATEHOUSE_CONSOLE_URL: url, ...others }, {}).settings.consoleUrl;
+  const own = { GATEHOUSE_PUBLIC_URL: "https://gate.example.org" };
+
+  test("can have another origin than the service", () => {
+    expect(consoleAt("https://console.example.org/", own)).toBe("https://console.example.org");
+    expect(consoleAt("https://gate.example.org:8443", own)).toBe("https://gate.example.org:8443");
+  });
+
+  test("cannot have the origin of the service", () => {
+    expect(() => consoleAt("HTTPS://gate.example.org:443/", own)).toThrow(
+      "GATEHOUSE_CONSOLE_URL (flag --console-url) must differ from GATEHOUSE_PUBLIC_URL (flag --public-url), " +
+        "because /login would redirect to itself",
+    );
+  });
+
+  test("requires the pages", () => {
+    expect(() => consoleAt("https://console.example.org", { GATEHOUSE_PAGES: "off" })).toThrow(
+      "GATEHOUSE_CONSOLE_URL (flag --console-url) has no effect while GATEHOUSE_PAGES (flag --pages) is off. " +
+        "Set GATEHOUSE_PAGES to on, or remove GATEHOUSE_CONSOLE_URL",
+    );
+  });
+});
+
 describe("the mail server", () => {
   const from = { GATEHOUSE_MAIL_FROM: "gate@example.org" };
   const serverOf = (url: string) => readConfig({ ...from, GATEHOUSE_SMTP_URL: url }, {}).mail.server;
