@@ -37,5 +37,5 @@ export {
 } from "./credentials.ts";
 export * from "./errors.ts";
 export { and, type Comparisons, Filter, type FilterField, or, where } from "./filter.ts";
-export { isLoopbackHost } from "./hosts.ts";
 export { DEFAULT_RETRY, pauseAfter, type RetryPolicy, type RetryWait, type Timing } from "./retry.ts";
+export { isLoopbackHost } from "./transport.ts";

@@ -62,6 +62,10 @@ export function trusted(ca: string): string[] {
   return [...getCACertificates("default"), ca];
 }
 
+/** Returns true for the host of a URL that only this machine can reach: `localhost`, `127.0.0.0/8` or `[::1]`. */
+export const isLoopbackHost = (host: string): boolean =>
+  host === "localhost" || host === "[::1]" || /^127(\.\d+){3}$/.test(host);
+
 /**
  * Returns the address of a service without a trailing slash.
  * @throws ConfigurationError when the address is invalid. The error does not contain the address, which may contain a

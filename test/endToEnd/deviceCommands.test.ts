@@ -7,7 +7,7 @@ import { environmentWithout } from "../support/command.ts";
 import { agentCall, type Fleet, newAgentKey, startFleet } from "../support/fleet.ts";
 import { COMMAND, gatehouse, spawnGatehouse } from "../support/gatehouse.ts";
 import { listening } from "../support/listening.ts";
-import { openTerminal } from "../support/terminal.ts";
+import { openTerminal, type Terminal } from "../support/terminal.ts";
 
 const [CTRL_C, CTRL_D] = ["\u0003", "\u0004"];
 
@@ -51,6 +51,19 @@ const inTerminal = (env: Record<string, string>, ...args: readonly string[]) =>
   openTerminal(process.execPath, [COMMAND, "device", ...args], {
     env: { ...environmentWithout("GATEHOUSE_", "PULUMI_"), ...env },
   });
+
+/** Runs `gatehouse device enroll` in a terminal, and waits until the command waits for a device. */
+async function enrolling(env: Record<string, string>): Promise<Terminal> {
+  const terminal = inTerminal(env, "enroll");
+  await terminal.untilShown("Waiting for a device … (Ctrl-C to stop)");
+  return terminal;
+}
+
+/** Presses Ctrl-C, and expects that the command ends. */
+async function expectStopped(terminal: Terminal): Promise<void> {
+  terminal.press(CTRL_C);
+  expect(await terminal.code).toBe(130);
+}
 
 const page = readFileSync(new URL("../../docs/get-started/first-device.md", import.meta.url), "utf8");
 /** The output in the documentation. */
@@ -367,8 +380,7 @@ describe("gatehouse device enroll", () => {
 
   test("waits for devices, keeps a declined device pending, and accepts the next device", async () => {
     const lab = await newNamespace();
-    const terminal = inTerminal(lab.env, "enroll");
-    await terminal.untilShown("Waiting for a device … (Ctrl-C to stop)");
+    const terminal = await enrolling(lab.env);
     const declined = await lab.enroll("intruder");
     await terminal.untilShown("[y/N] ");
     expect(terminal.shown()).toContain(
@@ -388,8 +400,7 @@ describe("gatehouse device enroll", () => {
   test("prints the number of pending devices, and prompts only for devices that enroll later", async () => {
     const lab = await newNamespace();
     const earlier = await lab.enroll("earlier");
-    const terminal = inTerminal(lab.env, "enroll");
-    await terminal.untilShown("(Ctrl-C to stop)");
+    const terminal = await enrolling(lab.env);
     expect(terminal.shown()).toContain(
       "1 device is already pending. To list, run: gatehouse device list --status pending\r\n",
     );
@@ -404,20 +415,17 @@ describe("gatehouse device enroll", () => {
   test("finds a new device among more pending devices than a page has", async () => {
     const lab = await newNamespace();
     for (let n = 1; n <= 101; n += 1) await lab.enroll(`old-${n}`);
-    const terminal = inTerminal(lab.env, "enroll");
-    await terminal.untilShown("101 devices are already pending.");
-    await terminal.untilShown("(Ctrl-C to stop)");
+    const terminal = await enrolling(lab.env);
+    expect(terminal.shown()).toContain("101 devices are already pending.");
     await lab.enroll("web-1");
     await terminal.untilShown("Device web-1");
     await terminal.untilShown("[y/N] ");
-    terminal.press(CTRL_C);
-    expect(await terminal.code).toBe(130);
+    await expectStopped(terminal);
   });
 
   test("discards an answer that the user types before the prompt", async () => {
     const lab = await newNamespace();
-    const terminal = inTerminal(lab.env, "enroll");
-    await terminal.untilShown("(Ctrl-C to stop)");
+    const terminal = await enrolling(lab.env);
     terminal.type("y");
     terminal.press("y");
     const uid = await lab.enroll("intruder");
@@ -425,8 +433,7 @@ describe("gatehouse device enroll", () => {
     terminal.type("n");
     await terminal.untilShown("The device stays pending.");
     expect(await lab.status(uid)).toBe("pending");
-    terminal.press(CTRL_C);
-    expect(await terminal.code).toBe(130);
+    await expectStopped(terminal);
   });
 
   test.each([
@@ -436,35 +443,29 @@ describe("gatehouse device enroll", () => {
   ])("prints a note about the http:// address of %s", async (host, note) => {
     const { env } = await newNamespace();
     const url = fleet.service.url.replace("127.0.0.1", host);
-    const terminal = inTerminal({ ...env, GATEHOUSE_URL: url }, "enroll");
-    await terminal.untilShown("(Ctrl-C to stop)");
+    const terminal = await enrolling({ ...env, GATEHOUSE_URL: url });
     expect(terminal.shown()).toContain(note);
-    terminal.press(CTRL_C);
-    expect(await terminal.code).toBe(130);
+    await expectStopped(terminal);
   });
 
   test("prints the address of an install script that enrolls in this namespace", async () => {
     const lab = await newNamespace();
-    const terminal = inTerminal(lab.env, "enroll");
-    await terminal.untilShown("(Ctrl-C to stop)");
+    const terminal = await enrolling(lab.env);
     const address = /curl -fsSL '(\S+)' \| sh/.exec(terminal.shown())?.[1] ?? "";
     const response = await fetch(address);
     expect(response.status).toBe(200);
     const script = await response.text();
     expect(script).toContain(`default_tenant_id='${lab.tenant}'`);
     expect(script).toContain(`default_server_address='${fleet.service.url}'`);
-    terminal.press(CTRL_C);
-    expect(await terminal.code).toBe(130);
+    await expectStopped(terminal);
   });
 
   test("exits with 130 if Ctrl-C ends the prompt", async () => {
     const lab = await newNamespace();
-    const terminal = inTerminal(lab.env, "enroll");
-    await terminal.untilShown("(Ctrl-C to stop)");
+    const terminal = await enrolling(lab.env);
     await lab.enroll("web-1");
     await terminal.untilShown("[y/N] ");
-    terminal.press(CTRL_C);
-    expect(await terminal.code).toBe(130);
+    await expectStopped(terminal);
   });
 });
 

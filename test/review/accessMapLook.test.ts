@@ -1,18 +1,16 @@
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { accessMapData } from "../../provider/map/accessMapData.ts";
 import type { AccessMapData } from "../../provider/map/data.ts";
 import type { AccessRule } from "../../sdk/policy/index.ts";
+import { axeFindings } from "../support/browser.ts";
 import { accessesOf, example, largeEstate, meta } from "./support/example.ts";
 import { chooseLine, names, PATIENCE, useMaps } from "./support/useMaps.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const data = accessMapData(example.before, example.after, meta);
 const { shown } = useMaps();
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 describe.each(["light", "dark"] as const)("in the %s theme", { tags: ["long"] }, (colorScheme) => {
   it("uses the colors of the theme, and the accessibility checker axe finds no violation", async () => {
@@ -21,14 +19,7 @@ describe.each(["light", "dark"] as const)("in the %s theme", { tags: ["long"] },
     expect(background).toBe(colorScheme === "dark" ? "rgb(13, 17, 23)" : "rgb(245, 247, 250)");
     for (const line of [undefined, "Ana Silva", "oncall-phone", "edge + pilot"]) {
       if (line) await chooseLine(page, line);
-      // The page's content security policy blocks scripts, except scripts that the browser's own tools run.
-      await page.evaluate(AXE);
-      const found = await page.evaluate(async () => {
-        const axe = (globalThis as unknown as { axe: typeof import("axe-core") }).axe;
-        const { violations } = await axe.run();
-        return violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes[0]?.html}`);
-      });
-      expect(found).toEqual([]);
+      expect(await axeFindings(page)).toEqual([]);
     }
   });
 

@@ -1,8 +1,9 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import packed from "@sparticuz/chromium";
-import { type Browser, chromium } from "playwright-core";
+import { type Browser, chromium, type Page } from "playwright-core";
 
 const MODULES = fileURLToPath(new URL("../../node_modules/", import.meta.url));
 
@@ -62,4 +63,18 @@ async function unpackTo(folder: string): Promise<void> {
     if (TMPDIR === undefined) delete process.env.TMPDIR;
     else process.env.TMPDIR = TMPDIR;
   }
+}
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** Returns the findings of axe for the current state of the page. */
+export async function axeFindings(page: Page): Promise<string[]> {
+  // The content security policy of the page blocks added script elements, but not scripts that the test runs through
+  // the browser's debugging protocol.
+  await page.evaluate(AXE);
+  return page.evaluate(async () => {
+    const axe = (globalThis as unknown as { axe: typeof import("axe-core") }).axe;
+    const { violations } = await axe.run();
+    return violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes[0]?.html}`);
+  });
 }

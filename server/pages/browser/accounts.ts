@@ -3,8 +3,7 @@ const LOG_IN = "You can now log in with the console or the command that you use 
 function setUp(): void {
   const link = readLink({ sign: ANYTHING });
   if (!link) return;
-  const form = byId<HTMLFormElement>("first-user");
-  showOnly(form.id);
+  const form = showForm("first-user");
   onSubmit(form, async (values) => {
     const answer = await call("POST", `api/setup?sign=${encodeURIComponent(link.sign)}`, values);
     if (answer.status === 200)
@@ -22,9 +21,8 @@ function setUp(): void {
 function confirmAccount(): void {
   const link = readLink({ email: EMAIL, token: UUID });
   if (!link) return;
-  const form = byId<HTMLFormElement>("confirm");
+  const form = showForm("confirm");
   byId("address").textContent = link.email;
-  showOnly(form.id);
   onSubmit(form, async () => {
     const answer = await call("GET", `api/user/validation_account?${new URLSearchParams(link)}`);
     if (answer.status === 200) return finish("The account is confirmed.", LOG_IN);
@@ -39,8 +37,7 @@ function confirmAccount(): void {
 
 /** Shows the form that requests another confirmation mail for the account with the address. */
 function offerMail(email: string): void {
-  const form = byId<HTMLFormElement>("another-mail");
-  showOnly(form.id);
+  const form = showForm("another-mail");
   onSubmit(form, async () => {
     const answer = await call("POST", "api/user/resend_email", { username: email });
     if (answer.status !== 200) return showErrors(form, answer);
@@ -52,8 +49,7 @@ function offerMail(email: string): void {
 function confirmAddress(): void {
   const link = readLink({ id: USER_ID, token: UUID });
   if (!link) return;
-  const form = byId<HTMLFormElement>("confirm");
-  showOnly(form.id);
+  const form = showForm("confirm");
   onSubmit(form, async (values) => {
     const answer = await call("POST", "api/user/confirm_address", { ...link, ...values });
     if (answer.status === 200) return finish("The address is confirmed and now belongs to your account.");
@@ -65,8 +61,7 @@ function confirmAddress(): void {
 function choosePassword(): void {
   const link = readLink({ id: USER_ID, token: UUID });
   if (!link) return;
-  const form = byId<HTMLFormElement>("new-password");
-  showOnly(form.id);
+  const form = showForm("new-password");
   onSubmit(form, async ({ password }) => {
     const answer = await call("POST", `api/user/${link.id}/update_password`, { password, token: link.token });
     if (answer.status === 200)
@@ -83,8 +78,7 @@ function choosePassword(): void {
 function resetSecondFactor(): void {
   const link = readLink({ id: USER_ID });
   if (!link) return;
-  const form = byId<HTMLFormElement>("codes");
-  showOnly(form.id);
+  const form = showForm("codes");
   onSubmit(form, async (values) => {
     const codes = Object.fromEntries(
       Object.entries(values).map(([name, code]) => [name, code.toUpperCase()]),

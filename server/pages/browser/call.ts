@@ -35,10 +35,6 @@ function fromJson(text: string): unknown {
   }
 }
 
-/** Returns the token of a session in a response; undefined if the response contains none. */
-const tokenIn = ({ status, body }: Answer): string | undefined =>
-  status === 200 ? (body as { readonly token: string } | undefined)?.token : undefined;
-
 /** Returns the `message` of an error response, or an empty text if the body has no message. */
 function messageOf({ body }: Answer): string {
   const text = (body as { readonly message?: unknown } | null | undefined)?.message;

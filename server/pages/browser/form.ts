@@ -1,5 +1,11 @@
 type Values = Readonly<Record<string, string>>;
 
+/** Shows the form with this id, and hides the other parts of the page. */
+function showForm(id: string): HTMLFormElement {
+  showOnly(id);
+  return byId<HTMLFormElement>(id);
+}
+
 /**
  * Calls `send` with the form's values when the user submits the form, one call at a time. Leading and trailing spaces
  * are removed from all values except passwords, because copied text often contains such spaces.

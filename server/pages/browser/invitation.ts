@@ -80,6 +80,10 @@ function offerLogin(invitation: Invitation): void {
   });
 }
 
+/** Returns the token of a session in a response. The page uses the token only to accept the invitation. */
+const tokenIn = ({ status, body }: Answer): string | undefined =>
+  status === 200 ? (body as { readonly token: string } | undefined)?.token : undefined;
+
 async function accept(invitation: Invitation, token: string): Promise<void> {
   const path = `api/namespaces/${invitation["tenant-id"]}/members/accept-invite`;
   const answer = await call("PATCH", path, { sig: invitation.sig }, token);

@@ -28,8 +28,7 @@ async function showLogin(): Promise<void> {
 function completeLogin(): void {
   const link = readLink({ token: UUID });
   if (!link) return;
-  const form = byId<HTMLFormElement>("second-factor");
-  showOnly(form.id);
+  const form = showForm("second-factor");
   onSubmit(form, async ({ code }) => {
     const answer = await call("POST", "api/user/mfa/auth", { token: link.token, code });
     if (answer.status === 200) return showToken(answer.body as Session);

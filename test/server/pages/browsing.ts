@@ -1,5 +1,3 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { type Started, startBrowser } from "../../support/browser.ts";
@@ -57,19 +55,8 @@ export function useBrowser(): Open {
   };
 }
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-/** Returns the findings of axe for the current state of the page. */
-export async function axeFindings(page: Page): Promise<string[]> {
-  // The content security policy of the page blocks added script elements, but not scripts that the test runs through
-  // the browser's debugging protocol.
-  await page.evaluate(AXE);
-  return page.evaluate(async () => {
-    const axe = (globalThis as unknown as { axe: typeof import("axe-core") }).axe;
-    const { violations } = await axe.run();
-    return violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes[0]?.html}`);
-  });
-}
+/** Presses the button with the name. */
+export const press = (page: Page, name: string): Promise<void> => page.getByRole("button", { name }).click();
 
 /** Waits until the page shows the message and has moved the focus to it. */
 export async function expectMessage(page: Page, text: string | RegExp): Promise<void> {

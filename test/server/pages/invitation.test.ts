@@ -8,7 +8,7 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { call } from "../../support/call.ts";
 import { startService, type TestService } from "../../support/service.ts";
-import { expectForgotten, expectMessage, useBrowser } from "./browsing.ts";
+import { expectForgotten, expectMessage, press, useBrowser } from "./browsing.ts";
 import { linkIn, mailTo, newUser, PASSWORD, startCloud, tokenOf, wholeLog, withMfa } from "./cloud.ts";
 
 const open = useBrowser();
@@ -45,7 +45,6 @@ async function linkFor(here: TestService, namespace: string, email: string, toke
   return here.url + link.pathname + link.search;
 }
 
-const press = (page: Page, name: string) => page.getByRole("button", { name }).click();
 const sigOf = (link: string) => new URL(link).searchParams.get("sig") ?? "";
 
 /** Returns true if the user can get a token for the namespace. Only members can. */

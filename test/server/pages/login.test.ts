@@ -6,9 +6,10 @@
  */
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { axeFindings } from "../../support/browser.ts";
 import { call } from "../../support/call.ts";
 import { type TestService, testService } from "../../support/service.ts";
-import { axeFindings, expectForgotten, expectMessage, useBrowser } from "./browsing.ts";
+import { expectForgotten, expectMessage, press, useBrowser } from "./browsing.ts";
 import { newUser, PASSWORD, startCloud, withMfa } from "./cloud.ts";
 
 const open = useBrowser();
@@ -18,7 +19,6 @@ beforeAll(async () => {
 });
 afterAll(async () => void (await service.stop()));
 
-const press = (page: Page, name: string) => page.getByRole("button", { name }).click();
 const tokenOn = (page: Page) => page.getByLabel("Token").inputValue();
 
 describe("/login", () => {

@@ -6,9 +6,10 @@
  */
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { axeFindings } from "../../support/browser.ts";
 import { call } from "../../support/call.ts";
 import type { TestService } from "../../support/service.ts";
-import { axeFindings, expectMessage, useBrowser } from "./browsing.ts";
+import { expectMessage, useBrowser } from "./browsing.ts";
 import { linkIn, newUser, startCloud, tokenOf } from "./cloud.ts";
 
 const open = useBrowser();

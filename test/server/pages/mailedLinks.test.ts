@@ -8,7 +8,7 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { call } from "../../support/call.ts";
 import type { TestService } from "../../support/service.ts";
-import { expectForgotten, expectMessage, useBrowser } from "./browsing.ts";
+import { expectForgotten, expectMessage, press, useBrowser } from "./browsing.ts";
 import { linkIn, loginStatus, mailTo, newUser, PASSWORD, startCloud, wholeLog, withMfa } from "./cloud.ts";
 
 const open = useBrowser();
@@ -18,7 +18,6 @@ beforeAll(async () => {
 });
 afterAll(async () => void (await service.stop()));
 
-const press = (page: Page, name: string) => page.getByRole("button", { name }).click();
 const parameter = (link: string, name: string) => new URL(link).searchParams.get(name) ?? "";
 
 /** Expects that the log, the address, the page's storage and the history do not contain a secret. */

@@ -21,6 +21,23 @@ const sha256 = (text: string) => `'sha256-${createHash("sha256").update(text).di
 const inline = (html: string, element: string) =>
   [...html.matchAll(new RegExp(`<${element}>(.*?)</${element}>`, "gs"))].map((match) => match[1] ?? "");
 
+/** Expects the headers that allow a page to use only its script and its style, and that keep its address secret. */
+function expectProtected(headers: Headers, { script, style }: { script?: string; style: string }): void {
+  expect(headers.get("content-security-policy")?.split("; ")).toEqual([
+    "default-src 'none'",
+    ...(script === undefined ? [] : [`script-src ${sha256(script)}`]),
+    `style-src ${sha256(style)}`,
+    "img-src data:",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ]);
+  expect(headers.get("referrer-policy")).toBe("no-referrer");
+  expect(headers.get("cache-control")).toBe("no-store");
+  expect(headers.get("x-content-type-options")).toBe("nosniff");
+}
+
 async function withApp(settings: Partial<ServiceSettings>, use: (app: TestApp) => Promise<void>) {
   const app = await startApp(settings);
   try {
@@ -71,19 +88,7 @@ describe("each page", () => {
     const { text, headers } = await app.send("GET", path);
     const [[script = ""], [style = ""]] = [inline(text, "script"), inline(text, "style")];
     expect([script.length > 1000, style.length > 1000]).toEqual([true, true]);
-    expect(headers.get("content-security-policy")?.split("; ")).toEqual([
-      "default-src 'none'",
-      `script-src ${sha256(script)}`,
-      `style-src ${sha256(style)}`,
-      "img-src data:",
-      "connect-src 'self'",
-      "form-action 'self'",
-      "base-uri 'none'",
-      "frame-ancestors 'none'",
-    ]);
-    expect(headers.get("referrer-policy")).toBe("no-referrer");
-    expect(headers.get("cache-control")).toBe("no-store");
-    expect(headers.get("x-content-type-options")).toBe("nosniff");
+    expectProtected(headers, { script, style });
     const markup = text.replace(script, "").replace(style, "");
     expect(markup.match(/<(script|style)/g)).toEqual(["<style", "<script"]);
     expect(markup).not.toMatch(/\son\w+=|\sstyle=|javascript:|https?:|\ssrc=/i);
@@ -185,21 +190,7 @@ describe("an unknown address", () => {
       expect([status, headers.get("content-type")]).toEqual([404, "text/html; charset=utf-8"]);
       expect(text).toContain("<h1>Page not found</h1>");
       const [style = ""] = inline(text, "style");
-      expect(headers.get("content-security-policy")?.split("; ")).toEqual([
-        "default-src 'none'",
-        `style-src ${sha256(style)}`,
-        "img-src data:",
-        "connect-src 'self'",
-        "form-action 'self'",
-        "base-uri 'none'",
-        "frame-ancestors 'none'",
-      ]);
-      for (const [name, value] of [
-        ["referrer-policy", "no-referrer"],
-        ["cache-control", "no-store"],
-        ["x-content-type-options", "nosniff"],
-      ] as const)
-        expect(headers.get(name)).toBe(value);
+      expectProtected(headers, { style });
       expect(text).not.toContain("<script");
       const head = await inBrowser(path, "HEAD");
       expect([head.status, head.text, head.headers.get("content-type")]).toEqual([
