@@ -1,6 +1,4 @@
-import { isDeepStrictEqual } from "node:util";
 import type { z } from "zod";
-import type { ResponseHeaders } from "./answer.ts";
 import {
   ApiKeyAuthorizer,
   type Authorization,
@@ -36,7 +34,9 @@ import {
   takesDeclaredBy,
 } from "./contract/index.ts";
 import type { Credential } from "./credentials.ts";
+import { differs, type ServerVersion, serverVersionOf } from "./dialect.ts";
 import { AuthenticationError, ConfigurationError, TransportError } from "./errors.ts";
+import { iteratePages } from "./pages.ts";
 import { CODE_OPERATIONS, DEFAULT_RETRY, type RetryPolicy, SYSTEM_TIMING } from "./retry.ts";
 import { type Answer, buildRequest, DEFAULTS, Transport, type WireRequest } from "./transport.ts";
 
@@ -48,6 +48,8 @@ interface Shared {
   readonly views: Map<string | undefined, Client>;
   /** Value of the header `Gatehouse-Declared-By` for writes. */
   readonly declaredBy: string | undefined;
+  /** The version of the server, after the first request that needs it. */
+  readonly server: { version: Promise<ServerVersion> | undefined };
 }
 
 class Core implements ClientCore {
@@ -75,11 +77,32 @@ class Core implements ClientCore {
 
   async call<Id extends OperationId>(
     id: Id,
-    ...[parts, options]: RequestArguments<Id, CallOptions>
+    ...[given, more]: RequestArguments<Id, CallOptions>
   ): Promise<CallResult<Id>> {
     const operation: Operation = operations[id];
-    const request = buildRequest(operation, (parts ?? {}) as RequestParts);
-    return resultOf(operation, await this.#authorized(operation, request, options ?? {})) as CallResult<Id>;
+    let parts = (given ?? {}) as RequestOf<Id>;
+    let options: CallOptions = more ?? {};
+    if (differs(id, parts)) {
+      const { dialect } = await this.serverVersion();
+      const client = this as ClientCore as Client;
+      for (const { performs, changes } of dialect.differences) {
+        if (performs?.[id]) return performs[id](client, parts, options);
+        ({ parts, options } = changes?.[id]?.(parts, options, this.url) ?? { parts, options });
+      }
+    }
+    const request = buildRequest(operation, parts as RequestParts);
+    return resultOf(operation, await this.#authorized(operation, request, options)) as CallResult<Id>;
+  }
+
+  serverVersion(): Promise<ServerVersion> {
+    const { server } = this.#shared;
+    if (!server.version) {
+      server.version = serverVersionOf(this as ClientCore as Client);
+      server.version.catch(() => {
+        server.version = undefined;
+      });
+    }
+    return server.version;
   }
 
   async request<R extends z.ZodType | undefined>(
@@ -311,60 +334,8 @@ export function createClient(options: ClientOptions): Client {
       retry: { ...DEFAULT_RETRY, ...retry },
       views: new Map(),
       declaredBy: undefined,
+      server: { version: undefined },
     },
     undefined,
   );
-}
-
-/** Maximum number of items on a page of a list (rules section 6). */
-const MAX_PAGE_SIZE = 100;
-
-/** Number of items on a page of a list if the requested page size is 0 (rules section 6). */
-const DEFAULT_PAGE_SIZE = 10;
-
-function totalOf(headers: ResponseHeaders): number | undefined {
-  const text = headers["x-total-count"];
-  return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined;
-}
-
-/**
- * Yields the pages of a list. The last page is the page at which the number of items reaches the header
- * `X-Total-Count`. If servers do not send this header, the last page is the first page that is empty or shorter than
- * the previous page. `page` and `perPage` are limited to the bounds of servers (rules section 6). If another client
- * adds or removes items between two requests, an item may move to another page. The result then contains that item
- * twice or not at all.
- * @param query the query of the first page
- * @param fetch requests the page of a query
- */
-export async function* iteratePages<Item>(
-  operation: Pick<Operation, "query">,
-  query: unknown,
-  fetch: (
-    query: Record<string, unknown>,
-  ) => Promise<{ readonly headers: ResponseHeaders; readonly items: readonly Item[] }>,
-): AsyncGenerator<Page<Item>, void, undefined> {
-  const requested = (query ?? {}) as { page?: number; perPage?: number; sortBy?: string };
-  const wanted = requested.perPage ?? MAX_PAGE_SIZE;
-  const perPage = wanted === 0 ? DEFAULT_PAGE_SIZE : Math.min(Math.max(wanted, 1), MAX_PAGE_SIZE);
-  const sortable = "sort_by" in operation.query.shape && requested.sortBy === undefined;
-  const firstPage = Math.max(requested.page ?? 1, 1);
-  let seen: number | undefined;
-  let before: readonly Item[] = [];
-  for (let page = firstPage; ; page += 1) {
-    const { headers, items } = await fetch({
-      ...(sortable && { sortBy: "name", orderBy: "asc" }),
-      ...requested,
-      perPage,
-      page,
-    });
-    const total = totalOf(headers);
-    // A server without pagination returns the same page for every page number. Stop at the first repetition.
-    if (items.length === 0 || (total === undefined && isDeepStrictEqual(items, before))) return;
-    yield { items, total };
-    // If the iteration starts after page 1, the skipped items also count toward the total. Their number is calculated
-    // from the length of this page, because a server may return shorter pages than requested.
-    seen = (seen ?? (firstPage - 1) * items.length) + items.length;
-    if (total === undefined ? items.length < before.length : seen >= total) return;
-    before = items;
-  }
 }

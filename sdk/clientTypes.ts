@@ -4,6 +4,7 @@ import type { ResponseHeaders } from "./answer.ts";
 import type { Camelized, CamelizedInput } from "./case.ts";
 import type { Declaration, Operation, Operations } from "./contract/index.ts";
 import type { Credential } from "./credentials.ts";
+import type { ServerVersion } from "./dialect.ts";
 import type { PermissionError, PreconditionFailedError } from "./errors.ts";
 import type { Filter } from "./filter.ts";
 import type { RetryPolicy, RetryWait, Timing } from "./retry.ts";
@@ -252,6 +253,12 @@ export interface ClientCore {
    * the value (more than 1 KiB, an empty name, control characters), the client omits the header.
    */
   declaring(declaration: Declaration): Client;
+  /**
+   * Returns the version of the server and the dialect of the client's requests. The client requests the version once,
+   * when it first calls an operation that differs between versions.
+   * @throws RequestError if the server cannot be reached
+   */
+  serverVersion(): Promise<ServerVersion>;
   /**
    * Returns the identity of the client. The client sends a request only if it must first log in or find the namespace
    * of an API key.

@@ -1,6 +1,6 @@
 export type { ResponseHeaders } from "./answer.ts";
 export { type Camelized, type CamelizedInput, camelKey, fromWire, toWire } from "./case.ts";
-export { createClient, iteratePages } from "./client.ts";
+export { createClient } from "./client.ts";
 export type {
   AnyOperation,
   CallOptions,
@@ -35,7 +35,21 @@ export {
   type TokenCredential,
   tokenCredential,
 } from "./credentials.ts";
+export {
+  cancelInvitation,
+  createTag,
+  DIALECTS,
+  type Dialect,
+  type Difference,
+  type DifferenceName,
+  hasDifference,
+  listInvitations,
+  type ServerVersion,
+  type SshAccessMode,
+  sshAccessModeOf,
+} from "./dialect.ts";
 export * from "./errors.ts";
 export { and, type Comparisons, Filter, type FilterField, or, where } from "./filter.ts";
+export { iteratePages } from "./pages.ts";
 export { DEFAULT_RETRY, pauseAfter, type RetryPolicy, type RetryWait, type Timing } from "./retry.ts";
 export { isLoopbackHost } from "./transport.ts";

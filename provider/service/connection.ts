@@ -14,7 +14,7 @@ import {
   publicKeyListing,
   ruleListing,
 } from "./listings.ts";
-import { type Release, releaseNote, releaseOf } from "./release.ts";
+import { comesFromServer, newerVersionNote, type Server, serverOf } from "./server.ts";
 
 /** Returns true if two addresses are addresses of the same service. */
 export function isSameService(left: string, right: string): boolean {
@@ -92,8 +92,9 @@ interface Shared {
   readonly tenants: Map<string, Promise<TenantClient>>;
   readonly options: ConnectionOptions;
   home: Promise<string> | undefined;
-  release: Promise<Release | undefined> | undefined;
-  isReleaseReported: boolean;
+  /** The facts about the server, by namespace. */
+  readonly servers: Map<string | undefined, Promise<Server>>;
+  isVersionReported: boolean;
 }
 
 /**
@@ -112,8 +113,8 @@ export class Connection {
       tenants: new Map(),
       options,
       home: undefined,
-      release: undefined,
-      isReleaseReported: false,
+      servers: new Map(),
+      isVersionReported: false,
     };
   }
 
@@ -181,33 +182,45 @@ export class Connection {
   }
 
   /**
-   * Returns the release of the service. Undefined if the service does not report its release. The release is requested
-   * once.
+   * Returns the version, the dialect and the edition of the server. The facts are requested once.
+   * @param tenant the namespace whose lists show the edition; default: the default namespace, if the credential has one
+   * @throws RequestError if the server cannot be reached
    */
-  release(): Promise<Release | undefined> {
-    this.#shared.release ??= releaseOf(this.client);
-    return this.#shared.release;
+  async server(tenant?: string): Promise<Server> {
+    const name = tenant ?? (await this.homeIfAny()).tenant;
+    const { servers } = this.#shared;
+    let server = servers.get(name);
+    if (!server) {
+      server = serverOf(name === undefined ? this.client : this.client.forTenant(name), name);
+      servers.set(name, server);
+      // The next call requests the facts again.
+      server.catch(() => servers.delete(name));
+    }
+    return server;
   }
 
   /**
-   * Runs work with the service. If a request fails and the service's release differs from the supported release, `tell`
-   * is called with a note about the difference. Each connection reports the note at most once. The error is rethrown
-   * unchanged.
+   * Runs work with the service. If a request fails and the server is newer than the tested versions, `tell` is called
+   * with a note about the version. Each connection reports the note at most once. The error is rethrown unchanged.
    */
   async telling<T>(tell: (line: string) => void, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      const note = this.#shared.isReleaseReported
-        ? undefined
-        : await releaseNote(error, () => this.release());
-      // Concurrent work may have failed and reported the release in the meantime.
-      if (note !== undefined && !this.#shared.isReleaseReported) {
-        this.#shared.isReleaseReported = true;
-        tell(note);
-      }
+      if (comesFromServer(error)) await this.#reportVersion(tell);
       throw error;
     }
+  }
+
+  async #reportVersion(tell: (line: string) => void): Promise<void> {
+    if (this.#shared.isVersionReported) return;
+    // The request for the version may fail for the same reason as the work, whose error is the more useful one.
+    const version = await this.client.serverVersion().catch(() => undefined);
+    const note = version && newerVersionNote(version);
+    // Concurrent work may have failed and reported the version in the meantime.
+    if (note === undefined || this.#shared.isVersionReported) return;
+    this.#shared.isVersionReported = true;
+    tell(note);
   }
 
   /** Drops all cached reads, so that the next read queries the service. */

@@ -1,47 +1,13 @@
-import { type Client, isNotFound, iteratePages, PermissionError, RequestError } from "@gatehouse-access/sdk";
-import { dateTime, defineOperation, paging, role, TOTAL_COUNT } from "@gatehouse-access/sdk/contract";
-import { z } from "zod";
+import {
+  type Client,
+  cancelInvitation,
+  isNotFound,
+  iteratePages,
+  listInvitations,
+  PermissionError,
+  RequestError,
+} from "@gatehouse-access/sdk";
 import { Listing } from "./listings.ts";
-
-// Only services after version 0.19 have these requests, which were recorded with version 0.27. The contract describes
-// version 0.19, which lists invited users as members, so the contract does not contain these requests.
-
-const part = "Namespaces and members";
-
-const listInvitations = defineOperation({
-  id: "listInvitations",
-  part,
-  summary: "The invitations of a namespace",
-  method: "GET",
-  path: "/api/namespaces/{tenant}/invitations",
-  auth: ["jwt", "apikey"],
-  scope: "path",
-  params: { tenant: z.string() },
-  query: paging,
-  success: {
-    headers: [TOTAL_COUNT],
-    body: z.array(
-      z.object({
-        created_at: dateTime,
-        expires_at: dateTime,
-        status: z.string(),
-        role,
-        user: z.object({ id: z.string(), email: z.string() }),
-      }),
-    ),
-  },
-});
-
-const cancelInvitation = defineOperation({
-  id: "cancelInvitation",
-  part,
-  summary: "Withdraw an invitation",
-  method: "DELETE",
-  path: "/api/namespaces/{tenant}/invitations/{uid}",
-  auth: ["jwt"],
-  scope: "path",
-  params: { tenant: z.string(), uid: z.string() },
-});
 
 const fetchInvitations = async (client: Client, tenant: string, query: object) => {
   const { headers, body } = await client.request(listInvitations, { params: { tenant }, query });

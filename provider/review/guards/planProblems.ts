@@ -21,7 +21,6 @@ import type { Listed, ResourceDefinition } from "../../resources/definition.ts";
 import { canonicalInputs } from "../../resources/values.ts";
 import type { Connection, Home, TenantClient } from "../../service/connection.ts";
 import { deviceKey, isUnreadable, macOf, type Namespace } from "../../service/listings.ts";
-import { isNewer } from "../../service/release.ts";
 import { byText, byTexts, counted } from "../../words.ts";
 
 /** A reason why a planned change cannot be applied, or why its result would differ from the declarations. */
@@ -71,7 +70,7 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
     );
     const opened = await connection.tenant(tenant);
     add("device", await missingDevices(opened, coming));
-    add("tag", await missingTags(connection, opened, coming));
+    add("tag", await missingTags(opened, coming));
     add("quota", await fullNamespace(opened, namespace, coming));
     if (await mayContradict(opened, steps)) {
       const planned = plannedEstate(await readEstate(connection, tenant), changes, {
@@ -130,7 +129,6 @@ async function missingDevices({ devices, tenant }: TenantClient, steps: readonly
 const isDevice = ({ definition }: PlannedStep) => definition.name === "Device";
 
 async function missingTags(
-  connection: Connection,
   { client, tenant }: TenantClient,
   steps: readonly PlannedStep[],
 ): Promise<string[]> {
@@ -139,8 +137,7 @@ async function missingTags(
     const isKnown = typeof filter === "object" && filter !== null && !Array.isArray(filter);
     return isKnown ? textsOf(filter.tags).map((tag) => ({ title: step.title, tag })) : [];
   });
-  // Newer services list tags in pages and create tags differently, so this check is skipped.
-  if (wanting.length === 0 || (await isOfNewer(connection))) return [];
+  if (wanting.length === 0) return [];
   const given = steps.flatMap((step) => [...textsOf(inputs(step).tags), ...textsOf(inputs(step).tag)]);
   const renamed = steps
     .filter(({ definition }) => definition.name === "Tag")
@@ -162,7 +159,7 @@ async function tooManyNamespaces(
 ): Promise<string[]> {
   const { client, namespaces } = connection;
   const created = steps.filter((step) => step.op === "create" && definitionOf(step)?.name === "Namespace");
-  if (created.length === 0 || userId === undefined || (await isOfNewer(connection))) return [];
+  if (created.length === 0 || userId === undefined) return [];
   const { maxNamespaces } = await client.getUserInfo();
   if (!(maxNamespaces >= 0)) return [];
   const owned = (await namespaces.all()).filter(({ owner }) => owner === userId).map(({ name }) => name);
@@ -195,11 +192,6 @@ async function mayContradict({ rules }: TenantClient, steps: readonly PlannedSte
     );
   const [allows, denies] = [prioritiesOf("allow"), prioritiesOf("deny")];
   return changed.some(({ action, priority }) => (action === "deny" ? allows : denies).has(priority));
-}
-
-async function isOfNewer(connection: Connection): Promise<boolean> {
-  const release = await connection.release();
-  return release !== undefined && isNewer(release);
 }
 
 /** Reports devices that the plan accepts beyond the quota of the namespace. */

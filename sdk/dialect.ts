@@ -1,0 +1,448 @@
+import { z } from "zod";
+import type { CallOptions, CallResult, Client, OperationId, RequestOf } from "./clientTypes.ts";
+import { dateTime, defineOperation, paging, role, sorting, TOTAL_COUNT, tag, uid } from "./contract/index.ts";
+import { ConfigurationError, ConflictError, isNotFound, RequestError, ValidationError } from "./errors.ts";
+import { Filter } from "./filter.ts";
+import { iteratePages } from "./pages.ts";
+
+// The contract describes version 0.19. This module contains all differences between the contract and later versions.
+
+/** Performs a call of an operation of the contract with requests of another version. */
+type Perform<Id extends OperationId> = (
+  client: Client,
+  parts: RequestOf<Id>,
+  options: CallOptions,
+) => Promise<CallResult<Id>>;
+
+/** The operations that a version performs with other requests than the contract. */
+type Performed = { readonly [Id in OperationId]?: Perform<Id> };
+
+/** The operations that a version sends with a changed request: a query with other names, or an additional header. */
+type Changed = {
+  readonly [Id in OperationId]?: (
+    parts: RequestOf<Id>,
+    options: CallOptions,
+    url: string,
+  ) => { readonly parts: RequestOf<Id>; readonly options: CallOptions };
+};
+
+/** The names of the differences. */
+export type DifferenceName =
+  | "device counts"
+  | "tags as objects"
+  | "filter by tag name"
+  | "invitations"
+  | "device order"
+  | "access modes"
+  | "one namespace"
+  | "API keys read less";
+
+/** A difference between the contract and all versions from {@link since} on. */
+export interface Difference {
+  readonly name: DifferenceName;
+  /** The first version with the difference, such as `0.21`. */
+  readonly since: string;
+  /** The last version with the difference. @default the newest version */
+  readonly until?: string;
+  /** A sentence for users. */
+  readonly text: string;
+  readonly performs?: Performed;
+  readonly changes?: Changed;
+}
+
+/** The differences between the contract and one range of versions. */
+export interface Dialect {
+  /** The first version of the range, such as `0.21`. */
+  readonly name: string;
+  readonly differences: readonly Difference[];
+}
+
+/** The version of a server, and the dialect that clients use for it. */
+export interface ServerVersion {
+  /** The version that the server reports, without `v`. Undefined if the server reports no version number. */
+  readonly version: string | undefined;
+  readonly dialect: Dialect;
+  /** True if the version is newer than the newest known dialect. The client then uses the newest dialect. */
+  readonly isNewer: boolean;
+}
+
+const common = { auth: ["jwt", "apikey"], scope: "namespace" } as const;
+const tagPart = { ...common, part: "Devices and agents" } as const;
+
+/**
+ * Returns the requests for tags. The ids are those of the operations in the contract, which errors and reports contain.
+ * @param base the path before `/tags` and `/devices`
+ * @param scope the parameters in `base`
+ */
+function tagRequests(base: string, scope: Readonly<Record<string, z.ZodType>>) {
+  const onDevice = { ...tagPart, path: `${base}/devices/{uid}/tags/{tag}`, params: { ...scope, uid, tag } };
+  return {
+    list: defineOperation({
+      ...tagPart,
+      id: "getTags",
+      summary: "List the tags of the namespace",
+      method: "GET",
+      path: `${base}/tags`,
+      params: scope,
+      query: { ...paging, ...sorting },
+      success: { headers: [TOTAL_COUNT], body: z.array(z.string()) },
+    }),
+    create: defineOperation({
+      ...tagPart,
+      id: "createTag",
+      summary: "Create a tag",
+      method: "POST",
+      path: `${base}/tags`,
+      params: scope,
+      body: z.object({ name: tag }),
+    }),
+    rename: defineOperation({
+      ...tagPart,
+      id: "renameTag",
+      summary: "Rename a tag",
+      method: "PATCH",
+      path: `${base}/tags/{tag}`,
+      params: { ...scope, tag },
+      body: z.object({ name: tag }),
+    }),
+    remove: defineOperation({
+      ...tagPart,
+      id: "deleteTag",
+      summary: "Delete a tag, and remove it from all devices and keys",
+      method: "DELETE",
+      path: `${base}/tags/{tag}`,
+      params: { ...scope, tag },
+    }),
+    push: defineOperation({
+      ...onDevice,
+      id: "createDeviceTag",
+      summary: "Add an existing tag to a device",
+      method: "POST",
+      // The request has no effect if the device has the tag.
+      repeatable: true,
+    }),
+    pull: defineOperation({
+      ...onDevice,
+      id: "deleteDeviceTag",
+      summary: "Remove a tag from a device",
+      method: "DELETE",
+    }),
+  };
+}
+
+const EMPTY = { status: 200, headers: {}, body: undefined } as const;
+
+/** Returns the calls that work with tags as objects. */
+function tagCalls(requests: ReturnType<typeof tagRequests>, hasTenant: boolean): Performed & CreateTag {
+  const scoped = async (client: Client, params: object = {}) =>
+    hasTenant ? { tenant: (await client.identity()).tenant, ...params } : params;
+
+  const createTag = async (client: Client, name: string, options: CallOptions = {}): Promise<void> => {
+    await client.request(requests.create, { params: await scoped(client), body: { name } }, options);
+  };
+
+  const push = async (client: Client, device: string, name: string, options: CallOptions): Promise<void> => {
+    const params = await scoped(client, { uid: device, tag: name });
+    try {
+      await client.request(requests.push, { params }, options);
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+      await createTag(client, name, options).catch((failure: unknown) => {
+        // Another request has created the tag in the meantime.
+        if (!(failure instanceof ConflictError)) throw failure;
+      });
+      await client.request(requests.push, { params }, options);
+    }
+  };
+
+  const pull = async (client: Client, device: string, name: string, options: CallOptions): Promise<void> => {
+    await client.request(
+      requests.pull,
+      { params: await scoped(client, { uid: device, tag: name }) },
+      options,
+    );
+  };
+
+  return {
+    createTag,
+
+    async getTags(client, _parts, options) {
+      const params = await scoped(client);
+      const names: string[] = [];
+      const pages = iteratePages(requests.list, {}, async (query) => {
+        const { headers, body } = await client.request(requests.list, { params, query }, options);
+        return { headers, items: body };
+      });
+      for await (const { items } of pages) names.push(...items);
+      return { ...EMPTY, body: names };
+    },
+
+    async renameTag(client, { params, body }, options) {
+      await client.request(
+        requests.rename,
+        { params: await scoped(client, params), body: { name: body.tag } },
+        options,
+      );
+      // The server confirms a change of letter case, but does not perform it.
+      const sameLetters = params.tag !== body.tag && params.tag.toLowerCase() === body.tag.toLowerCase();
+      if (!sameLetters || (await client.getTags()).includes(body.tag)) return EMPTY;
+      throw new ValidationError("the server does not change the letter case of a tag", {
+        operation: "renameTag",
+        method: "PATCH",
+        path: `/api/tags/${params.tag}`,
+        outcome: "none",
+        attempts: 1,
+        remedy: "use another name, or the current name",
+      });
+    },
+
+    async deleteTag(client, { params }, options) {
+      await client.request(requests.remove, { params: await scoped(client, params) }, options);
+      return EMPTY;
+    },
+
+    async createDeviceTag(client, { params, body }, options) {
+      await push(client, params.uid, body.tag, options);
+      return EMPTY;
+    },
+
+    // These versions have no request that replaces all tags. If a request fails, a repeated call completes the change.
+    async updateDeviceTags(client, { params, body }, options) {
+      const { tags } = await client.getDevice({ params }, options);
+      for (const name of body.tags) if (!tags.includes(name)) await push(client, params.uid, name, options);
+      for (const name of tags) if (!body.tags.includes(name)) await pull(client, params.uid, name, options);
+      return EMPTY;
+    },
+
+    // The server answers 500 if the device does not have the tag, so the call reads the device first.
+    async deleteDeviceTag(client, { params }, options) {
+      const { tags } = await client.getDevice({ params: { uid: params.uid } }, options);
+      if (tags.includes(params.tag)) await pull(client, params.uid, params.tag, options);
+      return EMPTY;
+    },
+  };
+}
+
+/** Creates a tag that no object uses. The contract does not have this operation. */
+interface CreateTag {
+  readonly createTag: (client: Client, name: string, options?: CallOptions) => Promise<void>;
+}
+
+const tagsOfNamespace = tagCalls(tagRequests("/api/namespaces/{tenant}", { tenant: z.string() }), true);
+const tagsOfCredential = tagCalls(tagRequests("/api", {}), false);
+
+const TAGS_TEXT =
+  "Tags are objects. A tag exists until it is deleted, a device can have more than three tags, and all tags of a device are replaced with one request for each tag.";
+
+/** Returns a filter with another name of a field. */
+const renamed = (filter: Filter, from: string, to: string): Filter =>
+  new Filter(
+    filter.clauses.map((clause) =>
+      clause.map((item) =>
+        item.params.name === from ? { ...item, params: { ...item.params, name: to } } : item,
+      ),
+    ),
+  );
+
+/** All known differences, oldest first. */
+const DIFFERENCES: readonly (Difference & Partial<CreateTag>)[] = [
+  {
+    name: "device counts",
+    since: "0.20",
+    text: "A namespace has one number of devices for each status.",
+  },
+  { name: "tags as objects", since: "0.21", until: "0.21", text: TAGS_TEXT, ...withCalls(tagsOfNamespace) },
+  { name: "tags as objects", since: "0.22", text: TAGS_TEXT, ...withCalls(tagsOfCredential) },
+  {
+    name: "filter by tag name",
+    since: "0.21",
+    text: "Lists of devices are filtered by `tags.name` instead of `tags`.",
+    changes: {
+      getDevices: (parts, options) => {
+        const { filter } = parts.query ?? {};
+        if (!(filter instanceof Filter)) return { parts, options };
+        return {
+          parts: { query: { ...parts.query, filter: renamed(filter, "tags", "tags.name") } },
+          options,
+        };
+      },
+    },
+  },
+  {
+    name: "invitations",
+    since: "0.21",
+    text: "A new member is invited, and joins when the user accepts the invitation. The server needs the header X-Forwarded-Host, which the client sends.",
+    changes: {
+      inviteMember: (parts, options, url) => ({
+        parts,
+        options: { ...options, headers: { "x-forwarded-host": new URL(url).host, ...options.headers } },
+      }),
+    },
+  },
+  {
+    name: "device order",
+    since: "0.22",
+    text: "Lists of devices cannot be sorted by UID. The client sorts them by the time of enrollment.",
+    changes: {
+      getDevices: (parts, options) =>
+        parts.query?.sortBy === "uid"
+          ? { parts: { query: { ...parts.query, sortBy: "created_at" } }, options }
+          : { parts, options },
+    },
+  },
+  {
+    name: "access modes",
+    since: "0.27",
+    text: "A namespace decides by public keys and firewall rules (mode legacy) or by access policies (mode identity).",
+  },
+  {
+    name: "one namespace",
+    since: "0.27",
+    text: "A community instance has a single namespace, which cannot be created or deleted.",
+  },
+  {
+    name: "API keys read less",
+    since: "0.27",
+    text: "API keys can list neither namespaces nor API keys.",
+  },
+];
+
+/**
+ * Returns true if a call may need another request on some version. The default order of devices and a filter in text
+ * form are sent to all versions unchanged.
+ */
+export function differs<Id extends OperationId>(id: Id, parts: RequestOf<Id>): boolean {
+  if (id === "getDevices") {
+    const { query } = parts as RequestOf<"getDevices">;
+    return query?.sortBy === "uid" || query?.filter instanceof Filter;
+  }
+  return DIFFERENCES.some(({ performs, changes }) => performs?.[id] ?? changes?.[id]);
+}
+
+/** Separates the call that the contract does not have from the calls of the contract's operations. */
+function withCalls({ createTag, ...performs }: Performed & CreateTag) {
+  return { createTag, performs };
+}
+
+/** Returns true if a dialect has the difference. */
+export const hasDifference = ({ differences }: Dialect, wanted: DifferenceName): boolean =>
+  differences.some(({ name }) => name === wanted);
+
+/**
+ * Creates a tag that no object uses. Only versions with the difference "tags as objects" have such tags.
+ * @throws ConflictError if the tag exists
+ * @throws ConfigurationError if the server has no such tags
+ */
+export async function createTag(client: Client, name: string, options?: CallOptions): Promise<void> {
+  const { dialect } = await client.serverVersion();
+  const difference = DIFFERENCES.find((known) => known.createTag && dialect.differences.includes(known));
+  if (!difference?.createTag) throw new ConfigurationError("the server has no tags without an object");
+  await difference.createTag(client, name, options);
+}
+
+const numberOf = (version: string): number => {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  return major * 1000 + minor;
+};
+
+/** The dialects, oldest first. */
+export const DIALECTS: readonly Dialect[] = ["0.19", "0.20", "0.21", "0.22", "0.27"].map((name) => ({
+  name,
+  differences: DIFFERENCES.filter(
+    ({ since, until = name }) => numberOf(since) <= numberOf(name) && numberOf(name) <= numberOf(until),
+  ),
+}));
+
+/** Returns the dialect of a version such as `0.23` or `0.27.0-rc.6`. */
+function dialectOf(version: string): Dialect {
+  const known = DIALECTS.filter(({ name }) => numberOf(name) <= numberOf(version));
+  return (known.at(-1) ?? DIALECTS[0]) as Dialect;
+}
+
+/** The ways in which a namespace decides about logins. */
+export type SshAccessMode = "legacy" | "identity";
+
+/**
+ * Returns the way in which a namespace decides about logins: `legacy` by public keys and firewall rules, `identity` by
+ * access policies. Undefined for servers older than 0.27, which know only public keys and firewall rules.
+ */
+export function sshAccessModeOf({ settings }: { readonly settings: object }): SshAccessMode | undefined {
+  const mode: unknown = (settings as { ssh_access_mode?: unknown }).ssh_access_mode;
+  // A mode that this client does not know decides by something else than public keys.
+  return mode === undefined ? undefined : mode === "legacy" ? "legacy" : "identity";
+}
+
+const VERSION = /^v?(\d{1,4}\.\d{1,4}(?:\.\d{1,4})?(?:-[0-9A-Za-z.-]{1,40})?)/;
+
+/**
+ * Returns the version of a server and its dialect. If the server reports no version number, as servers built from
+ * source do, the dialect is chosen by the answers of the server.
+ * @throws RequestError if the server cannot be reached
+ */
+export async function serverVersionOf(client: Client): Promise<ServerVersion> {
+  const reported = await client.getInfo().catch((error: unknown) => {
+    // A proxy may not forward the request. The dialect is then chosen by other answers.
+    if (isRefused(error)) return undefined;
+    throw error;
+  });
+  const [, version] = VERSION.exec(reported?.version ?? "") ?? [];
+  if (version === undefined) return { version, dialect: await dialectByAnswers(client), isNewer: false };
+  const newest = DIALECTS.at(-1) as Dialect;
+  return { version, dialect: dialectOf(version), isNewer: numberOf(version) > numberOf(newest.name) };
+}
+
+async function dialectByAnswers(client: Client): Promise<Dialect> {
+  const { tenant } = await client.identity();
+  if (tenant === undefined) return dialectOf("9999.0");
+  const namespace = await client.getNamespace({ params: { tenant } });
+  if (sshAccessModeOf(namespace) !== undefined) return dialectOf("9999.0");
+  const tagsOfNamespace = tagRequests("/api/namespaces/{tenant}", { tenant: z.string() }).list;
+  try {
+    await client.request(tagsOfNamespace, { params: { tenant }, query: { page: 1, perPage: 1 } });
+    // The requests of 0.21 work with all versions until 0.27.
+    return dialectOf("0.21");
+  } catch (error) {
+    if (!isRefused(error)) throw error;
+    return dialectOf("0.19");
+  }
+}
+
+const isRefused = (error: unknown): boolean =>
+  error instanceof RequestError && error.status !== undefined && error.status < 500;
+
+// The following operations exist only on newer servers.
+
+const invitation = { part: "Namespaces and members", auth: ["jwt"], scope: "path" } as const;
+
+/** Lists the invitations of a namespace, for servers that list invitations separately from members. */
+export const listInvitations = defineOperation({
+  ...invitation,
+  id: "listInvitations",
+  summary: "The invitations of a namespace",
+  method: "GET",
+  path: "/api/namespaces/{tenant}/invitations",
+  params: { tenant: z.string() },
+  query: paging,
+  success: {
+    headers: [TOTAL_COUNT],
+    body: z.array(
+      z.object({
+        created_at: dateTime,
+        expires_at: dateTime,
+        status: z.string(),
+        role,
+        user: z.object({ id: z.string(), email: z.string() }),
+      }),
+    ),
+  },
+});
+
+/** Withdraws an invitation. */
+export const cancelInvitation = defineOperation({
+  ...invitation,
+  id: "cancelInvitation",
+  summary: "Withdraw an invitation",
+  method: "DELETE",
+  path: "/api/namespaces/{tenant}/invitations/{uid}",
+  params: { tenant: z.string(), uid: z.string() },
+});
