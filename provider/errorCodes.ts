@@ -34,6 +34,11 @@ export const resourceErrors = {
     cause: "The service or the engine does not support this change.",
     remedy: "Follow the remedy in the error.",
   },
+  unsupported_by_server: {
+    cause: "The server's version or edition does not have what the resource needs.",
+    remedy:
+      "Remove the resource or the input, or use a server that has it. `gatehouse doctor` lists what the server lacks.",
+  },
   incomplete_response: {
     cause: "The service's response does not contain data that the resource needs.",
     remedy: "Follow the remedy in the error.",

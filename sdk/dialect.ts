@@ -372,6 +372,18 @@ export function sshAccessModeOf({ settings }: { readonly settings: object }): Ss
   return mode === undefined ? undefined : mode === "legacy" ? "legacy" : "identity";
 }
 
+/**
+ * Returns the number of accepted devices of a namespace. Versions before 0.20 send the number under another name.
+ * Undefined if the server sends no number.
+ */
+export function acceptedDevicesOf(namespace: {
+  readonly deviceCount?: number;
+  readonly devicesCount?: number;
+}): number | undefined {
+  const { devices_accepted_count: count } = namespace as { devices_accepted_count?: number };
+  return namespace.deviceCount ?? namespace.devicesCount ?? count;
+}
+
 const VERSION = /^v?(\d{1,4}\.\d{1,4}(?:\.\d{1,4})?(?:-[0-9A-Za-z.-]{1,40})?)/;
 
 /**

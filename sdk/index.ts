@@ -36,6 +36,7 @@ export {
   tokenCredential,
 } from "./credentials.ts";
 export {
+  acceptedDevicesOf,
   cancelInvitation,
   createTag,
   DIALECTS,

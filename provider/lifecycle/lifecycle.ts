@@ -18,6 +18,7 @@ import {
 import { canonical, canonicalInputs, hasUnknown, sameValue } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
 import { isMissingObject, isNoToken, isSilent } from "../service/listings.ts";
+import { hasCapability, lackFault } from "../service/server.ts";
 import { DuplicateDeclarationError } from "./claims.ts";
 import { createOrAdopt } from "./createOrAdopt.ts";
 import { diff, type InputChange, lastingOutputs, settled } from "./diff.ts";
@@ -125,6 +126,48 @@ export class ResourceLifecycle {
   }
 
   /**
+   * Returns the errors for checked inputs that the server does not support. Sends requests only if the inputs need a
+   * capability that some servers lack.
+   * @param olds the inputs in the state; empty if the resource is not in the state
+   */
+  async unsupported(
+    resource: string | undefined,
+    olds: Values,
+    inputs: Record<string, unknown>,
+  ): Promise<readonly ResourceError[]> {
+    const { definition } = this;
+    const known = { ...inputs, ...this.#withTenant(inputs, olds) };
+    // Unknown values are checked when they are known.
+    if (!definition.needs || hasUnknown(known)) return [];
+    const needed = definition.needs(known, Object.keys(olds).length === 0 ? undefined : olds);
+    if (needed.length === 0) return [];
+    try {
+      this.#runtime.connection();
+    } catch (error) {
+      // A preview without the settings of the service, or with unknown settings, checks nothing. The create or update
+      // checks the inputs again.
+      if (error instanceof ConfigurationError) return [];
+      throw error;
+    }
+    const { tenant } = known as { tenant?: string };
+    const server = await this.#onService(resource, (service) => service.server(tenant));
+    return needed
+      .filter(({ capability }) => !hasCapability(server, capability))
+      .map(
+        ({ capability, field }) => new ResourceError(definition.name, lackFault(server, capability, field)),
+      );
+  }
+
+  async #refuseUnsupported(
+    resource: string | undefined,
+    olds: Values,
+    inputs: Record<string, unknown>,
+  ): Promise<void> {
+    const [first] = await this.unsupported(resource, olds, inputs);
+    if (first) throw first;
+  }
+
+  /**
    * Compares the state with checked inputs, without sending a request.
    * @param isRequested true if the program requests a replacement with an attribute that is not an input of the
    * resource type
@@ -155,6 +198,7 @@ export class ResourceLifecycle {
     const origin = run.origin(definition, creator, inputs);
     const about = { type: definition.name, name: origin.name };
     const adopted = (id: string) => tell({ about, text: adoptionText(id) }, resource);
+    await this.#refuseUnsupported(resource, {}, inputs);
     try {
       const created = await this.#writing(resource, (connection) =>
         createOrAdopt({ definition, connection, inputs, origin, secretInputs, adopted }),
@@ -172,6 +216,7 @@ export class ResourceLifecycle {
   /** Updates the object and returns its new state, which matches {@link plannedUpdate}. */
   async update(resource: string | undefined, id: string, state: Values, inputs: Values): Promise<Values> {
     const { definition } = this;
+    await this.#refuseUnsupported(resource, state, { ...inputs });
     try {
       const wanted = settled(definition, state, inputs);
       const after = await this.#writing(resource, (service) => definition.update(service, id, state, wanted));

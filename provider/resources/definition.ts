@@ -1,9 +1,15 @@
-import { type Declaration, filter as filterSchema, tenantId } from "@gatehouse-access/sdk/contract";
-import { printedError } from "@gatehouse-access/sdk/errors";
+import {
+  type Declaration,
+  filter as filterSchema,
+  tag as tagSchema,
+  tenantId,
+} from "@gatehouse-access/sdk/contract";
+import { type FieldPath, printedError } from "@gatehouse-access/sdk/errors";
 import { mistakenFor, mistakenText, type Subject } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
+import type { Capability } from "../service/server.ts";
 
 /** An input of a resource: a value that a program declares. */
 export interface InputField<S extends z.ZodType = z.ZodType, Required extends boolean = boolean> {
@@ -107,6 +113,13 @@ export type Failure = ResourceFault;
 export interface Stale {
   readonly field: string;
   readonly replaces: boolean;
+}
+
+/** A capability that an input needs. */
+export interface Need {
+  readonly capability: Capability;
+  /** The input, with the path inside its value. Undefined if the resource itself needs the capability. */
+  readonly field?: FieldPath;
 }
 
 /** The data that a create needs in addition to the inputs. */
@@ -221,6 +234,11 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   withReplaced?(state: Readonly<State<I, O>>, replaced: Readonly<State<I, O>>): State<I, O>;
   /** Returns the errors in combinations of inputs. All inputs are known and in canonical form. */
   rules?(inputs: InputValues<I>): readonly Failure[];
+  /**
+   * Returns the capabilities of the server that the inputs need, and that some servers lack.
+   * @param state the state; undefined for a new resource
+   */
+  needs?(inputs: InputValues<I>, state: Readonly<State<I, O>> | undefined): readonly Need[];
   /**
    * Returns the inputs that require a change although the program did not change them. An example is an expired
    * invitation, which is sent again.
@@ -420,6 +438,21 @@ export const patternOn = (schema: z.ZodString, subject: Subject): z.ZodString =>
 
 const notWith = (other: string) => z.never().optional().describe(`Cannot be combined with \`${other}\`.`);
 
+/** The maximum number of tags of a device or filter. Servers before 0.21 allow three tags. */
+const TAGS_MAX = 64;
+
+/** Different tags, in any order. */
+export const tagsSchema = z
+  .array(tagSchema)
+  .min(1)
+  .max(TAGS_MAX)
+  .meta({ uniqueItems: true })
+  .refine((list) => new Set(list).size === list.length, "must not repeat a tag");
+
+/** Returns the capability that a list of tags needs. */
+export const needsOfTags = (tags: readonly string[] | undefined, field: FieldPath): readonly Need[] =>
+  tags && tags.length > 3 ? [{ capability: "more than three tags", field }] : [];
+
 /** The input that selects the devices of a key or rule. */
 export const filterInput = required(
   z.union(
@@ -431,11 +464,9 @@ export const filterInput = required(
         tags: notWith("hostname"),
       }),
       z.strictObject({
-        tags: filterSchema.shape.tags
-          .unwrap()
-          .describe(
-            "The tags to match. A device matches if it has at least one of these tags. Must contain 1 to 3 tags. Must not be set together with `hostname`.",
-          ),
+        tags: tagsSchema.describe(
+          "The tags to match. A device matches if it has at least one of these tags. Must contain 1 to 3 tags, or up to 64 tags on servers of version 0.21 or later. Must not be set together with `hostname`.",
+        ),
         hostname: notWith("tags"),
       }),
     ],

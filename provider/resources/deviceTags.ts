@@ -1,6 +1,13 @@
-import { devices } from "@gatehouse-access/sdk/contract";
 import type { Device } from "../service/listings.ts";
-import { defineResource, IdForm, listed, required, tenantInput } from "./definition.ts";
+import {
+  defineResource,
+  IdForm,
+  listed,
+  needsOfTags,
+  required,
+  tagsSchema,
+  tenantInput,
+} from "./definition.ts";
 import {
   deviceInput,
   deviceOf,
@@ -23,13 +30,14 @@ export const deviceTags = defineResource({
   inputs: {
     tenant: tenantInput,
     device: deviceInput,
-    tags: required(devices.updateDeviceTags.body.shape.tags, {
+    tags: required(tagsSchema, {
       description:
-        "The tags of the device, in any order. Must contain 1 to 3 tags of 3 to 255 letters and digits.",
+        "The tags of the device, in any order. Must contain 1 to 3 tags of 3 to 255 letters and digits, or up to 64 tags on servers of version 0.21 or later.",
     }),
   },
   outputs: deviceOutputs,
   tags: { gives: "tags" },
+  needs: ({ tags }) => needsOfTags(tags, ["tags"]),
   overwrites: true,
   identity: {
     fields: ["tenant", "device"],

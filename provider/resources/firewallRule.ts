@@ -10,6 +10,7 @@ import {
   IdForm,
   type InputValues,
   listed,
+  needsOfTags,
   optional,
   output,
   patternOn,
@@ -55,6 +56,11 @@ export const firewallRule = defineResource({
     ruleId: output(z.string(), { description: "The ID of the rule." }),
   },
   tags: { needs: "filter" },
+
+  needs: ({ filter }, state) => [
+    ...(state ? [] : [{ capability: "firewall rules" } as const]),
+    ...needsOfTags(filter.tags, ["filter", "tags"]),
+  ],
 
   rules({ action, sourceIp, username, filter }) {
     if (action !== "deny") return [];

@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
-import { type Client, where } from "@gatehouse-access/sdk";
+import { acceptedDevicesOf, type Client, where } from "@gatehouse-access/sdk";
 import { dateTime, namespaces, tenantId, userId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { ResourceError, said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
 import type { Namespace as Wire } from "../service/listings.ts";
 import {
+  type Adopt,
   defineResource,
   IdForm,
   listed,
@@ -123,6 +124,20 @@ export const namespace = defineResource({
         "The number of accepted devices. The state stores this value at creation; a refresh updates it only if an input has also changed.",
       volatile: true,
     }),
+  },
+
+  needs(inputs, state) {
+    const { settings = {} } = inputs;
+    // A run that adopts the namespace creates none.
+    const { adopt } = inputs as { readonly adopt?: Adopt };
+    const before = settingsOf(state?.settings);
+    const changed = SETTING_NAMES.filter(
+      (name) => isNew(name) && !isDeepStrictEqual(settingsOf(settings)[name], before[name]),
+    );
+    return [
+      ...(state || adopt ? [] : [{ capability: "several namespaces" } as const]),
+      ...changed.map((name) => ({ capability: "session settings", field: ["settings", name] }) as const),
+    ];
   },
 
   identity: {
@@ -247,7 +262,6 @@ function toState(wire: Wire, forceDestroy: boolean | undefined) {
     owner: wire.owner,
     createdAt: wire.createdAt,
     maxDevices: wire.maxDevices,
-    // Servers of version 0.19 send only `devicesCount` as the number of devices.
-    deviceCount: wire.deviceCount ?? wire.devicesCount,
+    deviceCount: acceptedDevicesOf(wire) ?? 0,
   };
 }

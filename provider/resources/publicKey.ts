@@ -7,6 +7,7 @@ import {
   filterState,
   IdForm,
   listed,
+  needsOfTags,
   output,
   patternOn,
   required,
@@ -58,6 +59,7 @@ export const publicKey = defineResource({
   },
 
   tags: { needs: "filter" },
+  needs: ({ filter }) => needsOfTags(filter.tags, ["filter", "tags"]),
   identity: {
     fields: ["tenant", "data"],
     ofInputs: ({ tenant, data }) => [

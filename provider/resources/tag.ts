@@ -1,8 +1,15 @@
-import { ConflictError } from "@gatehouse-access/sdk";
+import {
+  type Client,
+  ConflictError,
+  createTag,
+  hasDifference,
+  isNotFound,
+  where,
+} from "@gatehouse-access/sdk";
 import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { TenantClient } from "../service/connection.ts";
-import { isMissingObject, isSilent } from "../service/listings.ts";
+import { isMissingObject, isSilent, undefinedIfMissing } from "../service/listings.ts";
 import { defineResource, IdForm, required, tenantInput } from "./definition.ts";
 
 const ids = new IdForm("Tag", "tenant", "name");
@@ -10,7 +17,7 @@ const ids = new IdForm("Tag", "tenant", "name");
 export const tag = defineResource({
   name: "Tag",
   description:
-    "The name of a tag, for references from other resources. Changing the name renames the tag on all devices, public keys and firewall rules of the namespace in one step. Every filter with the tag keeps matching. A tag exists while a device, key or rule uses it. Creating or deleting this resource does not change anything on the service.",
+    "The name of a tag, for references from other resources. Changing the name renames the tag on all devices, public keys and firewall rules of the namespace in one step. Every filter with the tag keeps matching. A tag exists while a device, key or rule uses it. Creating or deleting this resource does not change anything on the service. Servers of version 0.21 or later store tags separately: there, this resource creates the tag, and deletes it unless a device, key or rule uses it.",
   id: ids,
   idNote: "the name at creation",
   inputs: {
@@ -28,15 +35,18 @@ export const tag = defineResource({
   },
 
   async create(connection, inputs) {
-    const { tenant } = await connection.tenant(inputs.tenant);
-    return { id: `${tenant}/${inputs.name}`, state: { tenant, name: inputs.name } };
+    const opened = await connection.tenant(inputs.tenant);
+    await ensure(opened, inputs.name);
+    return { id: `${opened.tenant}/${inputs.name}`, state: { tenant: opened.tenant, name: inputs.name } };
   },
 
-  async read(_connection, id, state) {
-    const { tenant, name } = ids.split(id);
-    // The service does not store a tag that no object uses, but the state keeps the tag. A read therefore sends no
-    // request.
-    return { id, state: { tenant, name: state.name ?? name } };
+  async read(connection, id, state) {
+    const { tenant, name: first } = ids.split(id);
+    const name = state.name ?? first;
+    const { client, tags } = await connection.tenant(tenant);
+    // A server without tags as objects does not store a tag that no object uses, but the state keeps the tag.
+    const exists = !(await storesTags(client)) || (await tags.all()).includes(name);
+    return exists ? { id, state: { tenant, name } } : undefined;
   },
 
   async update(connection, id, state, inputs) {
@@ -47,16 +57,45 @@ export const tag = defineResource({
     return { tenant, name: inputs.name };
   },
 
-  async delete() {
-    // Nothing to delete: devices, keys and rules keep the tag.
+  // The deletion of a tag removes the tag from devices, keys and rules, and a filter without tags matches every device.
+  // A tag in use is therefore kept, as servers without tags as objects keep it.
+  async delete(connection, id, state) {
+    const opened = await connection.tenant(ids.split(id).tenant);
+    if (!(await storesTags(opened.client)) || (await isUsed(opened, state.name))) return;
+    await undefinedIfMissing(opened.client.deleteTag({ params: { tag: state.name } }), async () => true);
+    opened.tags.forget();
   },
 });
 
-async function rename(
-  { client, devices, keys, rules }: TenantClient,
-  from: string,
-  to: string,
-): Promise<void> {
+const storesTags = async (client: Client): Promise<boolean> =>
+  hasDifference((await client.serverVersion()).dialect, "tags as objects");
+
+/** Creates the tag if the server stores tags as objects and has no such tag. */
+async function ensure({ client, tags, tagWork }: TenantClient, name: string): Promise<void> {
+  if (!(await storesTags(client))) return;
+  await tagWork.during(() =>
+    createTag(client, name).catch((error: unknown) => {
+      if (!(error instanceof ConflictError)) throw error;
+    }),
+  );
+  tags.forget();
+}
+
+async function isUsed({ client, keys, rules }: TenantClient, name: string): Promise<boolean> {
+  const query = { filter: where("tags").contains([name]), perPage: 1 };
+  if ((await client.getDevices({ query })).length > 0) return true;
+  for (const listing of [keys, rules]) listing.forget();
+  const noRules = (error: unknown) => {
+    // Community instances have no firewall.
+    if (isNotFound(error)) return [];
+    throw error;
+  };
+  const filters = [...(await keys.all()), ...(await rules.all().catch(noRules))];
+  return filters.some(({ filter }) => filter.tags?.includes(name));
+}
+
+async function rename(opened: TenantClient, from: string, to: string): Promise<void> {
+  const { client, devices, keys, rules, tags } = opened;
   try {
     await client.renameTag({ params: { tag: from }, body: { tag: to } });
   } catch (error) {
@@ -72,6 +111,7 @@ async function rename(
     // If no object has a tag with the old name, the rename succeeds. Either no object ever had the tag, or an earlier
     // attempt renamed the tag.
     if (!isMissingObject(error) || (isSilent(error) && (await client.getTags()).includes(from))) throw error;
+    await ensure(opened, to);
   }
-  for (const listing of [devices, keys, rules]) listing.forget();
+  for (const listing of [devices, keys, rules, tags]) listing.forget();
 }

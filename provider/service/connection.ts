@@ -13,6 +13,7 @@ import {
   type PublicKey,
   publicKeyListing,
   ruleListing,
+  tagListing,
 } from "./listings.ts";
 import { comesFromServer, newerVersionNote, type Server, serverOf } from "./server.ts";
 
@@ -32,6 +33,7 @@ export interface TenantClient {
   readonly keys: Listing<PublicKey>;
   readonly rules: Listing<FirewallRule>;
   readonly apiKeys: Listing<ApiKey>;
+  readonly tags: Listing<string>;
   /** The invitations, if the service lists them separately from members. */
   readonly invitations: Listing<Invitation>;
   readonly tagWork: TagWork;
@@ -171,14 +173,11 @@ export class Connection {
 
   /**
    * Returns true if the service supports idempotency keys: for a repeated create, the service returns the object of the
-   * first create. The service does not announce this support, but every service that returns a revision (an ETag
-   * header) for namespaces supports idempotency keys.
+   * first create.
    */
   async knowsIdempotencyKeys(tenant: string | undefined): Promise<boolean> {
     const name = tenant ?? this.#shared.options.defaultTenant ?? (await this.client.identity()).tenant;
-    if (!name) return false;
-    const { headers } = await this.client.forTenant(name).call("getNamespace", { params: { tenant: name } });
-    return headers.etag !== undefined;
+    return name !== undefined && ((await this.server(name)).isOwn ?? false);
   }
 
   /**
@@ -229,8 +228,8 @@ export class Connection {
     const opened = await Promise.allSettled(this.#shared.tenants.values());
     for (const result of opened) {
       if (result.status === "rejected") continue;
-      const { devices, keys, rules, apiKeys, invitations } = result.value;
-      for (const listing of [devices, keys, rules, apiKeys, invitations]) listing.forget();
+      const { devices, keys, rules, apiKeys, tags, invitations } = result.value;
+      for (const listing of [devices, keys, rules, apiKeys, tags, invitations]) listing.forget();
     }
   }
 
@@ -298,6 +297,7 @@ export class Connection {
       keys: publicKeyListing(client),
       rules: ruleListing(client, tenant),
       apiKeys: apiKeyListing(client),
+      tags: tagListing(client),
       invitations: invitationListing(client, tenant),
       tagWork: new TagWork(client, tenant),
     };

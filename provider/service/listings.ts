@@ -128,6 +128,18 @@ export function ruleListing(client: Client, tenant: string): Listing<FirewallRul
   });
 }
 
+/** Returns the listing of a namespace's tags, by name. */
+export function tagListing(client: Client): Listing<string> {
+  return new Listing({
+    keysOf: (name) => [name],
+    async *pages() {
+      const items = await client.getTags();
+      yield { items, total: items.length };
+    },
+    look: async () => undefined,
+  });
+}
+
 /** The identity of an API key, which does not change with its name. */
 export interface KeyIdentity {
   readonly createdAt: string;

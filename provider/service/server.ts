@@ -6,8 +6,12 @@ import {
   PermissionError,
   RequestError,
   type ServerVersion,
+  type SshAccessMode,
+  sshAccessModeOf,
 } from "@gatehouse-access/sdk";
-import { isSilent } from "./listings.ts";
+import type { FieldPath } from "@gatehouse-access/sdk/errors";
+import { type ResourceFault, said } from "../resourceError.ts";
+import { isSilent, isUnreadable } from "./listings.ts";
 
 /** An ability that some servers lack. */
 export type Capability =
@@ -19,10 +23,12 @@ export type Capability =
   | "more than three tags"
   /** The settings of a namespace that only this project's server has. */
   | "session settings"
-  /** A namespace can decide by access policies. */
-  | "access modes"
   /** Tags that exist without an object. */
-  | "tags as objects";
+  | "tags as objects"
+  /** A log with the user of each change. */
+  | "audit trail"
+  /** Create requests that can be repeated without a second object. */
+  | "idempotency keys";
 
 /** The editions of a server that a client can distinguish. */
 export type ServerEdition = "community" | "enterprise or cloud";
@@ -31,35 +37,69 @@ export type ServerEdition = "community" | "enterprise or cloud";
 export interface Server extends ServerVersion {
   /** Undefined if the credential cannot read the namespace's firewall rules. */
   readonly edition: ServerEdition | undefined;
-  /** True for this project's server, which has revisions, idempotency keys and an audit trail. */
-  readonly isOwn: boolean;
+  /**
+   * True for this project's server, which has revisions, idempotency keys and an audit trail. Undefined if the
+   * credential cannot read the namespace.
+   */
+  readonly isOwn: boolean | undefined;
+  /** The way in which the namespace decides about logins. Undefined if the server has a single way. */
+  readonly accessMode: SshAccessMode | undefined;
 }
 
 /** The differences of versions that give a server a capability. */
 const GIVEN: Readonly<Partial<Record<Capability, DifferenceName>>> = {
   "more than three tags": "tags as objects",
   "tags as objects": "tags as objects",
-  "access modes": "access modes",
 };
+
+/** The capabilities that only this project's server has. */
+const OF_OWN: ReadonlySet<Capability> = new Set(["session settings", "audit trail", "idempotency keys"]);
 
 /** Returns true if the server has the capability. If this is unknown, the result is true. */
 export function hasCapability({ dialect, edition, isOwn }: Server, capability: Capability): boolean {
   const given = GIVEN[capability];
   if (given !== undefined) return hasDifference(dialect, given);
-  if (capability === "session settings") return isOwn;
+  if (OF_OWN.has(capability)) return isOwn !== false;
   if (capability === "firewall rules") return edition !== "community";
   return edition !== "community" || !hasDifference(dialect, "one namespace");
 }
 
+/** The sentences about a server that lacks a capability: the predicate, and a remedy. */
+const LACKS: Readonly<Record<Capability, { readonly text: string; readonly remedy: string }>> = {
+  "firewall rules": {
+    text: "has no firewall rules",
+    remedy: "remove the rule, or use the enterprise edition",
+  },
+  "several namespaces": {
+    text: "has a single namespace and cannot create another one",
+    remedy: "declare the existing namespace with adopt, or use the enterprise edition",
+  },
+  "more than three tags": { text: "allows at most 3 tags", remedy: "remove tags" },
+  "session settings": { text: "does not have this setting", remedy: "remove the setting" },
+  "tags as objects": { text: "has no tags without an object", remedy: "add the tag to a device" },
+  "audit trail": { text: "does not record who made a change", remedy: "use gatehouse-server" },
+  "idempotency keys": {
+    text: "has no idempotency keys, so a run adopts an equal object after a lost answer",
+    remedy: "use gatehouse-server",
+  },
+};
+
 /** The capabilities, in the order of reports. */
-export const CAPABILITIES: readonly Capability[] = [
-  "firewall rules",
-  "several namespaces",
-  "more than three tags",
-  "session settings",
-  "access modes",
-  "tags as objects",
-];
+export const CAPABILITIES = Object.keys(LACKS) as Capability[];
+
+/** Returns the predicate of a sentence about a server that lacks a capability: `has no firewall rules`. */
+export const lackText = (capability: Capability): string => LACKS[capability].text;
+
+/** Returns the error for an input that needs a capability that the server lacks. */
+export function lackFault(server: Server, capability: Capability, field?: FieldPath): ResourceFault {
+  const { text, remedy } = LACKS[capability];
+  return {
+    code: "unsupported_by_server",
+    field,
+    detail: [...said`this server (${serverText(server)}) `, { own: text }],
+    remedy: [{ own: remedy }],
+  };
+}
 
 /** Returns the version and the edition of a server as text: `0.27.0-rc.6, community`. */
 export const serverText = ({ version, edition }: Pick<Server, "version" | "edition">): string =>
@@ -68,19 +108,27 @@ export const serverText = ({ version, edition }: Pick<Server, "version" | "editi
 /**
  * Reads the facts about a server. Sends at most three requests.
  * @param client a client of the namespace
- * @param tenant the namespace whose firewall rules show the edition. Undefined if the credential has no namespace
+ * @param tenant the namespace whose settings and firewall rules are read. Undefined if the credential has no namespace
  */
 export async function serverOf(client: Client, tenant: string | undefined): Promise<Server> {
   const version = await client.serverVersion();
-  if (tenant === undefined) return { ...version, edition: undefined, isOwn: false };
-  const [edition, isOwn] = await Promise.all([editionOf(client), sendsRevisions(client, tenant)]);
-  return { ...version, edition, isOwn };
-}
-
-/** Only this project's server sends the revision of a namespace, as the header ETag. */
-async function sendsRevisions(client: Client, tenant: string): Promise<boolean> {
-  const { headers } = await client.call("getNamespace", { params: { tenant } });
-  return headers.etag !== undefined;
+  if (tenant === undefined) {
+    return { ...version, edition: undefined, isOwn: undefined, accessMode: undefined };
+  }
+  const [edition, namespace] = await Promise.all([
+    editionOf(client),
+    client.call("getNamespace", { params: { tenant } }).catch((error: unknown) => {
+      if (!isUnreadable(error)) throw error;
+      return undefined;
+    }),
+  ]);
+  return {
+    ...version,
+    edition,
+    // Only this project's server sends the revision of a namespace, as the header ETag.
+    isOwn: namespace && namespace.headers.etag !== undefined,
+    accessMode: namespace && sshAccessModeOf(namespace.body),
+  };
 }
 
 async function editionOf(client: Client): Promise<ServerEdition | undefined> {

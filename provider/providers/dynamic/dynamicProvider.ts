@@ -24,7 +24,7 @@ export interface DynamicRuntime extends Runtime {
   configure(lookup: Lookup): void;
 }
 
-/** Returns the dynamic provider of a declarative resource. Its functions `check` and `diff` send no request. */
+/** Returns the dynamic provider of a declarative resource. Its function `diff` sends no request. */
 export function dynamicProvider(
   definition: ResourceDefinition,
   runtime: DynamicRuntime,
@@ -36,7 +36,11 @@ export function dynamicProvider(
     },
 
     async check(olds: Values, news: Values) {
-      const { inputs, failures } = lifecycle.check(logicalId(news), olds, ownValues(news));
+      const { inputs, failures: invalid } = lifecycle.check(logicalId(news), olds, ownValues(news));
+      const failures =
+        invalid.length > 0
+          ? invalid
+          : await lifecycle.unsupported(logicalId(news), ownValues(olds), inputs).catch(throwPrintable);
       // The property is empty: the reason already contains the property's name, and engines would print the name again.
       const reasons = failures.map((failure) => ({ property: "", reason: printedError(failure) }));
       return { inputs: { ...inputs, ...dynamicValues(news) }, failures: reasons };

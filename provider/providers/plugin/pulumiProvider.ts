@@ -169,11 +169,17 @@ export class PulumiProvider {
     return answer;
   }
 
-  check(request: proto.CheckRequest): proto.CheckResponse {
+  async check(request: proto.CheckRequest): Promise<proto.CheckResponse> {
     const lifecycle = this.#lifecycleOf(request.getUrn());
     const news = propsIn(request.getNews());
     const olds = ownValues(plainValues(propsIn(request.getOlds())));
-    const { inputs, failures } = lifecycle.check(request.getUrn(), olds, ownValues(plainValues(news)));
+    const { inputs, failures: invalid } = lifecycle.check(
+      request.getUrn(),
+      olds,
+      ownValues(plainValues(news)),
+    );
+    const failures =
+      invalid.length > 0 ? invalid : await lifecycle.unsupported(request.getUrn(), olds, inputs);
     const secrets = secretTexts(news);
     const reasons = failures.map((failure) => masked(failure, secrets));
     return checked(structOf(knownLists(inputs), news), reasons);

@@ -65,15 +65,23 @@ export class TerraformResource {
   }
 
   /**
-   * Plans the change from the state to a configuration. Sends no request.
+   * Plans the change from the state to a configuration. Sends requests only if some servers do not support the change.
    * @param name the resource's name in errors about two resources with one object; the same in all calls for one
    * resource
    * @param prior the state; undefined for a new resource
    */
-  plan(lifecycle: ResourceLifecycle, name: string, config: Row, prior: Row | undefined): PlannedChange {
+  async plan(
+    lifecycle: ResourceLifecycle,
+    name: string,
+    config: Row,
+    prior: Row | undefined,
+  ): Promise<PlannedChange> {
     const olds = prior ? this.valuesIn(prior) : {};
     const { inputs, failures } = lifecycle.check(name, olds, this.#declared(config));
-    const errors = this.#diagnostics(this.#failures(config, failures));
+    const invalid = this.#failures(config, failures);
+    const errors = this.#diagnostics(
+      invalid.length > 0 ? invalid : await lifecycle.unsupported(name, olds, inputs),
+    );
     if (errors.length > 0) return { planned: config, replaces: [], errors };
     const created = () => ({
       planned: this.#plannedCreate(config, inputs),

@@ -173,7 +173,7 @@ export class ResourceCalls {
       readonly priorPrivate?: Uint8Array;
     },
   ): Promise<object> {
-    return this.#answer(request, (resource, lifecycle) => {
+    return this.#answer(request, async (resource, lifecycle) => {
       const prior = decodedRow(request.priorState);
       if (!decodedRow(request.proposedNewState)) {
         const conflict = prior && this.#objects.deletes(resource, prior);
@@ -183,7 +183,12 @@ export class ResourceCalls {
       if (duplicate) return { diagnostics: [duplicate] };
       const replaced = prior ? undefined : replacedIn(request.priorPrivate);
       const name = replaced ?? this.#objects.nameOf(resource, prior);
-      const { planned, replaces, errors } = resource.plan(lifecycle, name, rowIn(request.config), prior);
+      const { planned, replaces, errors } = await resource.plan(
+        lifecycle,
+        name,
+        rowIn(request.config),
+        prior,
+      );
       const conflict = prior ? undefined : this.#objects.creates(resource, planned);
       return {
         plannedState: encoded(planned),

@@ -1,4 +1,4 @@
-import { type Identity, isNotFound, RequestError } from "@gatehouse-access/sdk";
+import { acceptedDevicesOf, type Identity, isNotFound, RequestError } from "@gatehouse-access/sdk";
 import { operations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import type { Plan, ResourceValues, Shown, Step } from "../../engine/index.ts";
 import { definitionOf } from "../../estate/liveObjects.ts";
@@ -197,9 +197,10 @@ async function mayContradict({ rules }: TenantClient, steps: readonly PlannedSte
 /** Reports devices that the plan accepts beyond the quota of the namespace. */
 async function fullNamespace(
   { devices, tenant }: TenantClient,
-  { maxDevices, deviceCount, devicesCount }: Namespace,
+  namespace: Namespace,
   steps: readonly PlannedStep[],
 ): Promise<string[]> {
+  const { maxDevices } = namespace;
   if (!(maxDevices > 0)) return [];
   const accepting = steps.filter((step) => isDevice(step) && inputs(step).status === "accepted");
   const selectors = accepting.flatMap((step) => textsOf(inputs(step).device));
@@ -212,7 +213,7 @@ async function fullNamespace(
   const added = selected.filter(
     (device, index) => device && device.status !== "accepted" && taken[index]?.status !== "accepted",
   ).length;
-  const free = maxDevices - (deviceCount ?? devicesCount ?? 0);
+  const free = maxDevices - (acceptedDevicesOf(namespace) ?? 0);
   if (added <= free) return [];
   return [
     `${listed(accepting.map(({ title }) => title))}: the plan accepts ${counted(added, "device")}, and the namespace ${tenant} has ${Math.max(free, 0)} of ${maxDevices} left; remove devices, or raise the quota`,
