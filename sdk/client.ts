@@ -34,7 +34,7 @@ import {
   takesDeclaredBy,
 } from "./contract/index.ts";
 import type { Credential } from "./credentials.ts";
-import { differs, type ServerVersion, serverVersionOf } from "./dialect.ts";
+import { differs, type ServerVersion, serverVersionOf, versionOf } from "./dialect.ts";
 import { AuthenticationError, ConfigurationError, TransportError } from "./errors.ts";
 import { iteratePages } from "./pages.ts";
 import { CODE_OPERATIONS, DEFAULT_RETRY, type RetryPolicy, SYSTEM_TIMING } from "./retry.ts";
@@ -325,7 +325,7 @@ function viewOf(shared: Shared, tenant: string | undefined): Client {
  * const devices = await client.getDevices({ query: { filter: where("tags").contains(["prod"]) } });
  */
 export function createClient(options: ClientOptions): Client {
-  const { credential, retry, timing, ...rest } = options;
+  const { credential, retry, timing, serverVersion, ...rest } = options;
   const transport = new Transport({ ...DEFAULTS, ...rest, timing: { ...SYSTEM_TIMING, ...timing } });
   return viewOf(
     {
@@ -334,7 +334,9 @@ export function createClient(options: ClientOptions): Client {
       retry: { ...DEFAULT_RETRY, ...retry },
       views: new Map(),
       declaredBy: undefined,
-      server: { version: undefined },
+      server: {
+        version: serverVersion === undefined ? undefined : Promise.resolve(versionOf(serverVersion)),
+      },
     },
     undefined,
   );

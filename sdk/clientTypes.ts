@@ -127,6 +127,8 @@ export interface ClientOptions {
   readonly stopWaiting?: AbortSignal;
   /** Certificates (PEM) of authorities to trust in addition to those that Node trusts. */
   readonly ca?: string;
+  /** Version of the server, such as `0.27`. @default the version that the server reports */
+  readonly serverVersion?: string;
   /** Value of the header `User-Agent`. @default "gatehouse-sdk" */
   readonly userAgent?: string;
   /**

@@ -399,6 +399,11 @@ export async function serverVersionOf(client: Client): Promise<ServerVersion> {
   });
   const [, version] = VERSION.exec(reported?.version ?? "") ?? [];
   if (version === undefined) return { version, dialect: await dialectByAnswers(client), isNewer: false };
+  return versionOf(version);
+}
+
+/** Returns a version such as `0.27.0-rc.6` with its dialect. */
+export function versionOf(version: string): ServerVersion {
   const newest = DIALECTS.at(-1) as Dialect;
   return { version, dialect: dialectOf(version), isNewer: numberOf(version) > numberOf(newest.name) };
 }

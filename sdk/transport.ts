@@ -26,7 +26,7 @@ export const DEFAULTS = {
 };
 
 /** The client options that a {@link Transport} uses. */
-type TransportOptions = Omit<ClientOptions, "credential" | "retry" | "timing"> &
+type TransportOptions = Omit<ClientOptions, "credential" | "retry" | "timing" | "serverVersion"> &
   typeof DEFAULTS & { readonly timing: Timing };
 
 interface SendOptions {

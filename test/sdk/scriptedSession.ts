@@ -11,6 +11,7 @@ export async function startSession(credential?: Credential, options: Partial<Cli
   const clock = fakeTiming();
   const connect = (more: Partial<ClientOptions> = {}) => {
     const client = createClient({
+      serverVersion: "0.19",
       url: server.url,
       timing: clock.timing,
       ...(credential && { credential }),

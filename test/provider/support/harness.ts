@@ -69,6 +69,14 @@ export class Harness {
     return steps.flat();
   }
 
+  /** Imports the object with this id into the state. */
+  async import(name: string, type: string, id: string): Promise<void> {
+    const door = await this.#open();
+    const found = await door.read({ type, name }, id, {});
+    if (!found) throw new Error(`no ${type} has the id ${id}`);
+    this.state.set(name, { type, ...found });
+  }
+
   /** Moves an object to another resource, like aliases and `pulumi state rename`. */
   rename(from: string, to: string): void {
     const entry = this.state.get(from);

@@ -30,7 +30,9 @@ const changeKey =
   async (client, outputs) => {
     const key = await keyOf(client, outputs);
     if (!key) throw new Error("no such key");
-    const { name, username, filter } = { ...key, ...change };
+    const { name, username, filter: wanted } = { ...key, ...change };
+    // Newer servers send an empty list of tags together with a pattern, but do not accept it.
+    const filter = wanted.hostname ? { hostname: wanted.hostname } : wanted;
     await client.updatePublicKey({
       params: { fingerprint: key.fingerprint },
       body: { name, username, filter },

@@ -1,0 +1,412 @@
+import { createHash } from "node:crypto";
+import { mkdirSync, readdirSync } from "node:fs";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { type Client, createClient, passwordCredential } from "../../sdk/index.ts";
+import { agentCall, startFleet } from "../support/fleet.ts";
+import { type RecordedServer, recordServer, replayServer } from "../support/recordedServer.ts";
+import { startSparseService } from "../support/sparseService.ts";
+import { isTerraform } from "./support/frontDoor.ts";
+import { Harness, type Program } from "./support/harness.ts";
+import { outOfBandChanges } from "./support/outOfBand.ts";
+
+// The life of each resource type on this project's server, on a server of 0.19 as the specification describes it, and
+// on recorded servers of other versions. To record a server, set RECORD to its version, and GATEHOUSE_URL,
+// GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD and GATEHOUSE_TENANT to an empty namespace in access mode legacy. Record each
+// front end separately, with a new namespace.
+const FOLDER = new URL("../fixtures/servers/", import.meta.url);
+const FRONT_DOOR = process.env.TEST_FRONT_DOOR ?? "dynamic";
+const { RECORD, GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_PASSWORD = "" } = process.env;
+const { GATEHOUSE_TENANT = "" } = process.env;
+const PASSWORD = GATEHOUSE_PASSWORD || "password";
+
+type Args = Record<string, unknown>;
+
+/** Returns a public key that is the same in each run, as recordings need it. */
+function keyOf(name: string): string {
+  const field = (bytes: Buffer | string) =>
+    Buffer.concat([Buffer.from([0, 0, 0, Buffer.byteLength(bytes)]), Buffer.from(bytes)]);
+  const blob = [field("ssh-ed25519"), field(createHash("sha256").update(name).digest())];
+  return `ssh-ed25519 ${Buffer.concat(blob).toString("base64")}`;
+}
+
+/** The life of a resource: its inputs, and the steps of its life. */
+interface Life {
+  readonly title?: string;
+  readonly type: string;
+  readonly base: Args;
+  /** Inputs that an update changes. */
+  readonly changed?: Args;
+  /** Inputs that need a replacement. */
+  readonly replaced?: Args;
+  /** The input that a user changes outside the program, as in outOfBand.ts. */
+  readonly drift?: string;
+  /** True if a user can remove the object outside the program, and a refresh then deletes it from the state. */
+  readonly removable?: boolean;
+  /** Inputs that an import does not find out. */
+  readonly unseen?: readonly string[];
+  /** Other resources of the program, which exist during the whole life. */
+  readonly beside?: Program;
+  /** True if the object exists before, so that a create adopts it, and stays. */
+  readonly isPermanent?: boolean;
+}
+
+const tagsOn = (device: string, tags: readonly string[]): Program => ({
+  tags: { type: "DeviceTags", args: { device, tags } },
+});
+
+const LIVES: readonly Life[] = [
+  {
+    type: "PublicKey",
+    base: { name: "ana", data: keyOf("ana"), username: "^ana$", filter: { hostname: "^web" } },
+    changed: { username: "^(ana|root)$", name: "ana (on call)" },
+    replaced: { data: keyOf("ana2") },
+    drift: "username",
+    removable: true,
+  },
+  {
+    title: "PublicKey by tag",
+    type: "PublicKey",
+    base: { name: "ben", data: keyOf("ben"), username: "^ben$", filter: { tags: ["prod"] } },
+    changed: { filter: { tags: ["edge", "prod"] } },
+    drift: "filter",
+    removable: true,
+    beside: tagsOn("web1", ["edge", "prod"]),
+  },
+  {
+    type: "ApiKey",
+    base: { name: "pipeline", role: "operator", validDays: 30 },
+    changed: { role: "observer", name: "pipeline-2" },
+    replaced: { validDays: 90 },
+    drift: "role",
+    removable: true,
+    unseen: ["validDays"],
+  },
+  { type: "Tag", base: { name: "prod" }, changed: { name: "production" } },
+  {
+    title: "Tag in use",
+    type: "Tag",
+    base: { name: "canary" },
+    beside: tagsOn("web1", ["canary"]),
+  },
+  {
+    type: "DeviceTags",
+    base: { device: "web1", tags: ["edge", "prod"] },
+    changed: { tags: ["edge", "lab", "staging"] },
+    drift: "tags",
+    unseen: ["device"],
+  },
+  {
+    type: "DeviceTagAttachment",
+    base: { device: "web1", tag: "edge" },
+    replaced: { tag: "lab" },
+    removable: true,
+    unseen: ["device"],
+  },
+  {
+    type: "Device",
+    base: { device: "02:00:00:00:00:02", name: "web-2", status: "accepted" },
+    changed: { name: "web-two" },
+    drift: "name",
+    isPermanent: true,
+    unseen: ["device"],
+  },
+  {
+    type: "Member",
+    base: { email: "ana@example.com", role: "observer" },
+    changed: { role: "operator" },
+  },
+];
+
+/** The rule that a community instance does not have. */
+const RULE: Args = {
+  action: "deny",
+  priority: 1,
+  sourceIp: "^203\\.",
+  username: ".*",
+  filter: { hostname: ".*" },
+};
+
+/** Enrolls and accepts the devices that the programs use. */
+async function prepare(client: Client, tenant: string): Promise<void> {
+  for (const [index, name] of ["web1", "web2"].entries()) {
+    const { uid } = await agentCall(client, name, `02:00:00:00:00:0${index + 1}`, tenant);
+    await client.acceptDevice({ params: { uid } });
+  }
+}
+
+async function factsOf(client: Client) {
+  const { tenant = "" } = await client.identity();
+  const { name } = await client.getNamespace({ params: { tenant } });
+  return { tenant, namespace: name, time: new Date().toISOString() };
+}
+
+interface Started {
+  readonly server: RecordedServer;
+  readonly password: string;
+  stop(): Promise<void>;
+}
+
+/** Starts this project's server. With `sparse`, clients see only what the specification of 0.19 describes. */
+async function startOwn(sparse: boolean): Promise<Started> {
+  const fleet = await startFleet(["ana"]);
+  await prepare(fleet.client, fleet.tenant);
+  const described = sparse ? await startSparseService(fleet.service.url) : undefined;
+  const { GATEHOUSE_USERNAME: username = "", GATEHOUSE_PASSWORD: password = "" } = fleet.env;
+  const facts = { ...(await factsOf(fleet.client)), version: "0.19.0", username };
+  const server = await recordServer(described?.url ?? fleet.service.url, facts);
+  return {
+    server,
+    password,
+    async stop() {
+      await server.stop();
+      await described?.stop();
+      await fleet.stop();
+    },
+  };
+}
+
+const fileOf = (version: string) => new URL(`${version}-${FRONT_DOOR}.json`, FOLDER);
+
+async function startRecording(version: string): Promise<Started> {
+  mkdirSync(FOLDER, { recursive: true });
+  const credential = passwordCredential({ username: GATEHOUSE_USERNAME, password: GATEHOUSE_PASSWORD });
+  const client = createClient({ url: GATEHOUSE_URL, credential });
+  await prepare(client, GATEHOUSE_TENANT);
+  const facts = { ...(await factsOf(client)), version, username: GATEHOUSE_USERNAME };
+  await client.close();
+  const server = await recordServer(GATEHOUSE_URL, facts, fileOf(version));
+  return { server, password: PASSWORD, stop: server.stop };
+}
+
+async function startReplay(version: string): Promise<Started> {
+  const server = await replayServer(fileOf(version));
+  return { server, password: PASSWORD, stop: server.stop };
+}
+
+/** A server that the tests use: its name, and whether it is a recorded server of a newer version. */
+interface Tested {
+  readonly name: string;
+  readonly isRecorded: boolean;
+  start(): Promise<Started>;
+}
+
+const recorded = readdirSync(FOLDER).flatMap((name) => {
+  const [, version] = new RegExp(`^(.+)-${FRONT_DOOR}\\.json$`).exec(name) ?? [];
+  return version === undefined ? [] : [version];
+});
+const SERVERS: readonly Tested[] = RECORD
+  ? [{ name: RECORD, isRecorded: true, start: () => startRecording(RECORD) }]
+  : [
+      { name: "this project's server", isRecorded: false, start: () => startOwn(false) },
+      { name: "0.19 as described", isRecorded: false, start: () => startOwn(true) },
+      ...recorded.map((name) => ({ name, isRecorded: true, start: () => startReplay(name) })),
+    ];
+
+/** The number of exchanges by server, resource type and operation. */
+const counts = new Map<string, Map<string, string>>();
+
+describe.each(SERVERS)("$name", ({ isRecorded, start }) => {
+  let started: Started;
+  let harness: Harness;
+  let client: Client;
+
+  beforeAll(async () => {
+    started = await start();
+  });
+  beforeEach(({ task }) => {
+    const { server, password } = started;
+    vi.useFakeTimers({ now: new Date(server.facts.time), toFake: ["Date"] });
+    server.begin(task.name);
+    const { username, tenant } = server.facts;
+    harness = new Harness({
+      GATEHOUSE_URL: server.url,
+      GATEHOUSE_USERNAME: username,
+      GATEHOUSE_PASSWORD: password,
+      GATEHOUSE_TENANT: tenant,
+      GATEHOUSE_RETRY_TIMEOUT: "2",
+    });
+    client = createClient({ url: server.url, credential: passwordCredential({ username, password }) });
+  });
+  afterEach(async () => {
+    await harness.close();
+    await client.close();
+    vi.useRealTimers();
+    expect(started.server.unknown.join("\n")).toBe("");
+  });
+  afterAll(async () => {
+    started.server.save();
+    await started.stop();
+  });
+
+  /** Runs a step of a life, and counts its exchanges. */
+  async function counted<T>(title: string, operation: string, step: () => Promise<T>): Promise<T> {
+    const before = started.server.requests.length;
+    const result = await step();
+    const rows = counts.get(title) ?? new Map<string, string>();
+    counts.set(title, rows);
+    const cell = rows.get(operation);
+    rows.set(
+      operation,
+      `${cell === undefined ? "" : `${cell} / `}${started.server.requests.length - before}`,
+    );
+    return result;
+  }
+
+  it.each(LIVES.map((life) => ({ title: life.type, ...life })))("$title", async (life) => {
+    const { title, type, base, changed, replaced, drift, removable, isPermanent, unseen = [] } = life;
+    const beside = life.beside ?? {};
+    const program = (args: Args): Program => ({ ...beside, it: { type, args } });
+    const count = <T>(operation: string, step: () => Promise<T>) => counted(title, operation, step);
+    const outputs = () => harness.state.get("it")?.outputs ?? {};
+    const settled = async (args: Args) => {
+      expect(await harness.preview(program(args))).toEqual([]);
+      expect(await harness.refresh()).toEqual([]);
+      expect(await harness.preview(program(args))).toEqual([]);
+    };
+    let args = base;
+    await harness.up(beside);
+    expect(await count("create", () => harness.up(program(args)))).toEqual(["create it"]);
+    expect(await count("no-op", () => harness.up(program(args)))).toEqual([]);
+    expect(await count("refresh", () => harness.refresh())).toEqual([]);
+    await settled(args);
+    if (changed) {
+      args = { ...args, ...changed };
+      expect(await count("update", () => harness.up(program(args)))).toEqual(["update it"]);
+      await settled(args);
+    }
+    const { change, remove } = outOfBandChanges[type] ?? { change: {} };
+    if (drift) {
+      await change[drift]?.(client, outputs());
+      expect(await count("drift", () => harness.refresh())).toEqual(["update it"]);
+      expect(await harness.up(program(args))).toEqual(["update it"]);
+      await settled(args);
+    }
+    if (removable) {
+      await remove?.(client, outputs());
+      expect(await harness.refresh()).toEqual(["delete it"]);
+      expect(await harness.up(program(args))).toEqual(["create it"]);
+      await settled(args);
+    }
+    if (replaced) {
+      args = { ...args, ...replaced };
+      const [step] = await count("replace", () => harness.up(program(args)));
+      expect(step).toMatch(isTerraform ? /^(replace|update) it/ : /^replace it/);
+      await settled(args);
+    }
+    const { tenant } = started.server.facts;
+    // The id of a renamed tag contains the old name.
+    const id = type === "Tag" ? `${tenant}/${args.name}` : (harness.state.get("it")?.id ?? "");
+    await count("import", () => harness.import("it", type, id));
+    const visible = Object.fromEntries(Object.entries(args).filter(([name]) => !unseen.includes(name)));
+    expect(outputs()).toMatchObject(type === "PublicKey" ? { name: visible.name } : visible);
+    expect(await count("destroy", () => harness.up(beside))).toEqual(["delete it"]);
+    if (!isPermanent) {
+      started.server.loseNextAnswer();
+      expect(await count("lost answer", () => harness.up(program(base)))).toEqual(["create it"]);
+      await settled(base);
+    }
+    await harness.up({});
+  });
+
+  it("Namespace with settings", async () => {
+    const settings = { sessionRecord: true, connectionAnnouncement: "Authorized use only." };
+    const { namespace: name } = started.server.facts;
+    const program = (changed: Args = {}): Program => ({
+      it: { type: "Namespace", args: { name, adopt: "overwrite", settings: { ...settings, ...changed } } },
+    });
+    const count = <T>(operation: string, step: () => Promise<T>) => counted("Namespace", operation, step);
+    const settled = async (changed?: Args) => {
+      expect(await harness.preview(program(changed))).toEqual([]);
+      expect(await harness.refresh()).toEqual([]);
+    };
+    expect(await count("create", () => harness.up(program()))).toEqual(["create it"]);
+    expect(await count("no-op", () => harness.up(program()))).toEqual([]);
+    expect(await count("refresh", () => harness.refresh())).toEqual([]);
+    await settled();
+    const changed = { connectionAnnouncement: "" };
+    expect(await count("update", () => harness.up(program(changed)))).toEqual(["update it"]);
+    await settled(changed);
+    await outOfBandChanges.Namespace?.change.settings?.(client, harness.state.get("it")?.outputs ?? {});
+    expect(await count("drift", () => harness.refresh())).toEqual(["update it"]);
+    expect(await harness.up(program(changed))).toEqual(["update it"]);
+    await count("import", () => harness.import("it", "Namespace", started.server.facts.tenant));
+    expect(harness.state.get("it")?.outputs).toMatchObject({ name, settings: { ...settings, ...changed } });
+  });
+
+  const more = { device: "web1", tags: ["one1", "two2", "three3", "four4"] };
+
+  it.runIf(isRecorded)("DeviceTags and PublicKey with more than three tags", async () => {
+    const program: Program = {
+      tags: { type: "DeviceTags", args: more },
+      key: {
+        type: "PublicKey",
+        args: { name: "four", data: keyOf("four"), username: ".*", filter: { tags: more.tags } },
+      },
+    };
+    await harness.up(program);
+    expect(await harness.preview(program)).toEqual([]);
+    expect(await harness.refresh()).toEqual([]);
+    await harness.up({});
+  });
+
+  /** The programs that some servers cannot run, with the predicate of the error. */
+  const refused: readonly (readonly [title: string, type: string, args: Args, text: string])[] = isRecorded
+    ? [
+        ["a FirewallRule", "FirewallRule", RULE, "has no firewall rules"],
+        [
+          "a new Namespace",
+          "Namespace",
+          { name: "second" },
+          "has a single namespace and cannot create another one",
+        ],
+        [
+          "a setting",
+          "Namespace",
+          { name: "second", adopt: true, settings: { deviceProof: "required" } },
+          "does not have this setting",
+        ],
+      ]
+    : [
+        ["four tags on a device", "DeviceTags", more, "allows at most 3 tags"],
+        [
+          "four tags in a filter",
+          "PublicKey",
+          { name: "four", data: keyOf("four"), username: ".*", filter: { tags: more.tags } },
+          "allows at most 3 tags",
+        ],
+      ];
+
+  it.each(refused)("refuses %s at preview, and changes nothing", async (_title, type, args, text) => {
+    const { version } = started.server.facts;
+    const edition = isRecorded ? "community" : "enterprise or cloud";
+    const expected = `this server (${version}, ${edition}) ${text}`;
+    await expect(harness.preview({ it: { type, args } })).rejects.toThrow(expected);
+    await expect(harness.up({ it: { type, args } })).rejects.toThrow(expected);
+    const writes = started.server.requests.filter((request) => !/^GET /.test(request));
+    expect(writes).toEqual([]);
+    expect(harness.state.size).toBe(0);
+  });
+});
+
+/** The table of all exchanges. Front ends differ: the table has the numbers of the TypeScript classes. */
+it.runIf(RECORD === undefined && FRONT_DOOR === "dynamic")("the number of exchanges", async () => {
+  const operations = [
+    "create",
+    "no-op",
+    "refresh",
+    "update",
+    "drift",
+    "replace",
+    "import",
+    "destroy",
+    "lost answer",
+  ];
+  const rows = [...counts].map(([title, cells]) => [
+    title,
+    ...operations.map((name) => cells.get(name) ?? "-"),
+  ]);
+  const names = SERVERS.map(({ name }) => name).join(" / ");
+  const lines = [["Exchanges", ...operations], ["---", ...operations.map(() => "---")], ...rows];
+  const table = `${names}\n\n${lines.map((cells) => `| ${cells.join(" | ")} |`).join("\n")}\n`;
+  await expect(table).toMatchFileSnapshot("support/servers.table.md");
+});

@@ -1,0 +1,204 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { type Listening, listening } from "./listening.ts";
+
+/** The data that a test needs about a server. */
+export interface ServerFacts {
+  /** The version that the server reports. */
+  readonly version: string;
+  /** The time of the recording. Invitations and API keys expire after this time. */
+  readonly time: string;
+  readonly username: string;
+  readonly tenant: string;
+  /** The name of the namespace. */
+  readonly namespace: string;
+}
+
+/** A request and its answer. Equal bodies are stored once. */
+interface Exchange {
+  readonly request: string;
+  readonly status: number;
+  readonly total?: string;
+  readonly etag?: string;
+  /** The index of the body in {@link Recording.bodies}. */
+  readonly body: number;
+}
+
+/**
+ * The exchanges of a case, in sections. Each section ends with a write, because the answers to reads change only after
+ * a write.
+ */
+type Sections = Exchange[][];
+
+/** A file with the recorded exchanges of one server. */
+interface Recording {
+  readonly facts: ServerFacts;
+  readonly bodies: string[];
+  /** The exchanges of logins, which all cases share. */
+  readonly logins: Exchange[];
+  readonly cases: Record<string, Sections>;
+}
+
+/** A server that records or replays its exchanges. */
+export interface RecordedServer extends Listening {
+  readonly facts: ServerFacts;
+  /** Starts a case. The exchanges of each case are recorded separately. */
+  begin(name: string): void;
+  /** Loses the answer to the next write. The server still performs the write. */
+  loseNextAnswer(): void;
+  /** Requests since {@link begin}, without logins. */
+  readonly requests: readonly string[];
+  /** Requests that the recording does not contain. */
+  readonly unknown: readonly string[];
+  /** Writes the recording. Only for a server that records. */
+  save(): void;
+}
+
+const isLogin = (path: string) => /^\/api\/(login|auth)/.test(path);
+const isRead = (method: string, path: string) => method === "GET" || isLogin(path);
+
+/**
+ * Masks the secrets in a body: the secrets of API keys, and the signatures of tokens. Clients read the other parts of a
+ * token.
+ */
+const masked = (text: string): string =>
+  text
+    .replace(/("token":"[^".]+\.[^".]+\.)[^"]+"/g, '$1signature"')
+    .replace(
+      /("id":")[0-9a-f-]{36}(","name":"[^"]*","user_id")/g,
+      "$111111111-2222-4333-8444-555555555555$2",
+    );
+
+/** Returns the text that identifies a request: logins by their path, other requests also by query and body. */
+function requestText(method: string, target: string, hasKey: boolean, body: string): string {
+  const [path = ""] = target.split("?");
+  if (isLogin(path)) return `${method} ${path}`;
+  const parts = [hasKey ? "(API key)" : "", method, target, body].filter((part) => part !== "");
+  // The provider chooses the secret of a new API key and the name of a replaced API key at random.
+  return parts
+    .join(" ")
+    .replace(/"key":"[0-9a-f-]{36}"/, '"key":"<secret>"')
+    .replace(/-[0-9a-f]{8}(?="|$)/, "-<random>");
+}
+
+/** Starts a server with the answers of a recording. A request that was not recorded is answered with 599. */
+export async function replayServer(file: URL): Promise<RecordedServer> {
+  const recording = JSON.parse(readFileSync(file, "utf8")) as Recording;
+  return serve(recording.facts, async (name, section, request) => {
+    const ofSection = recording.cases[name]?.[section] ?? [];
+    const exchange = [...recording.logins, ...ofSection].find((recorded) => recorded.request === request);
+    if (!exchange) return undefined;
+    const { status, total, etag, body } = exchange;
+    return { status, total, etag, text: recording.bodies[body] ?? "" };
+  });
+}
+
+/**
+ * Starts a server that forwards requests to the server at `target` and records the exchanges. The recording contains
+ * no password, no token and no secret of an API key.
+ * @param file the file that {@link RecordedServer.save} writes; default: none
+ */
+export async function recordServer(target: string, facts: ServerFacts, file?: URL): Promise<RecordedServer> {
+  const recording: Recording = { facts, bodies: [], logins: [], cases: {} };
+  const server = await serve(facts, async (name, section, request, { method, path, headers, body }) => {
+    const answer = await fetch(target + path, { method, headers, ...(body !== "" && { body }) });
+    const raw = await answer.text();
+    const { status } = answer;
+    const total = answer.headers.get("x-total-count") ?? undefined;
+    const etag = answer.headers.get("etag") ?? undefined;
+    const text = masked(raw);
+    if (!recording.bodies.includes(text)) recording.bodies.push(text);
+    recording.cases[name] ??= [];
+    const sections = recording.cases[name];
+    sections[section] ??= [];
+    const list = isLogin(path) ? recording.logins : sections[section];
+    const isNew = !list.some((exchange) => exchange.request === request);
+    if (isNew)
+      list.push({
+        request,
+        status,
+        ...(total !== undefined && { total }),
+        ...(etag !== undefined && { etag }),
+        body: recording.bodies.indexOf(text),
+      });
+    return { status, total, etag, text: raw };
+  });
+  return { ...server, save: () => file && writeFileSync(file, `${JSON.stringify(recording)}\n`) };
+}
+
+interface Answer {
+  readonly status: number;
+  readonly total: string | undefined;
+  readonly etag: string | undefined;
+  readonly text: string;
+}
+
+interface Sent {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Record<string, string>;
+  readonly body: string;
+}
+
+type Respond = (name: string, section: number, request: string, sent: Sent) => Promise<Answer | undefined>;
+
+const FORWARDED = [
+  "authorization",
+  "x-api-key",
+  "content-type",
+  "x-forwarded-host",
+  "idempotency-key",
+  "if-match",
+  "gatehouse-declared-by",
+];
+
+async function serve(facts: ServerFacts, respond: Respond): Promise<RecordedServer> {
+  const requests: string[] = [];
+  const unknown: string[] = [];
+  let current = "";
+  let section = 0;
+  let isLost = false;
+  const server = createServer(async (incoming, outgoing) => {
+    const { method = "GET", url: path = "/" } = incoming;
+    const chunks: Buffer[] = [];
+    for await (const chunk of incoming) chunks.push(chunk);
+    const body = Buffer.concat(chunks).toString("utf8");
+    const headers = Object.fromEntries(
+      FORWARDED.flatMap((name) => (incoming.headers[name] ? [[name, String(incoming.headers[name])]] : [])),
+    );
+    const request = requestText(method, path, incoming.headers["x-api-key"] !== undefined, body);
+    if (!isLogin(path)) requests.push(request);
+    const own = section;
+    const isWrite = !isRead(method, path);
+    if (isWrite) section += 1;
+    const answer = await respond(current, own, request, { method, path, headers, body });
+    if (!answer) unknown.push(`${current} ${own}: ${request}`);
+    if (isWrite && isLost) {
+      isLost = false;
+      incoming.socket.destroy();
+      return;
+    }
+    const { status, total, etag, text } = answer ?? { status: 599, text: "not recorded" };
+    outgoing.writeHead(status, {
+      "content-type": "application/json",
+      ...(total !== undefined && { "x-total-count": total }),
+      ...(etag !== undefined && { etag }),
+    });
+    outgoing.end(text);
+  });
+  return {
+    ...(await listening(server)),
+    facts,
+    requests,
+    unknown,
+    begin(name) {
+      current = name;
+      section = 0;
+      requests.length = 0;
+    },
+    loseNextAnswer: () => {
+      isLost = true;
+    },
+    save() {},
+  };
+}
