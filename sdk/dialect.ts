@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { CallOptions, CallResult, Client, OperationId, RequestOf } from "./clientTypes.ts";
+import type { CallOptions, CallResult, Client, OperationId, RequestOf, ResponseOf } from "./clientTypes.ts";
 import { dateTime, defineOperation, paging, role, sorting, TOTAL_COUNT, tag, uid } from "./contract/index.ts";
 import { ConfigurationError, ConflictError, isNotFound, RequestError, ValidationError } from "./errors.ts";
 import { Filter } from "./filter.ts";
@@ -30,12 +30,14 @@ type Changed = {
 export type DifferenceName =
   | "device counts"
   | "tags as objects"
+  | "no device filter"
   | "filter by tag name"
   | "invitations"
   | "device order"
   | "access modes"
   | "one namespace"
-  | "API keys read less";
+  | "API keys read less"
+  | "errors without a message";
 
 /** A difference between the contract and all versions from {@link since} on. */
 export interface Difference {
@@ -234,6 +236,25 @@ const tagsOfCredential = tagCalls(tagRequests("/api", {}), false);
 const TAGS_TEXT =
   "Tags are objects. A tag exists until it is deleted, a device can have more than three tags, and all tags of a device are replaced with one request for each tag.";
 
+/** Lists devices for a server that cannot filter them. The result is one page with all devices that match. */
+async function filterDevices(
+  client: Client,
+  { query }: RequestOf<"getDevices">,
+  options: CallOptions,
+): Promise<CallResult<"getDevices">> {
+  const { filter, page = 1, ...others } = query ?? {};
+  const all = { ...others, sortBy: "created_at", perPage: 100 } as const;
+  if (!(filter instanceof Filter)) {
+    return client.call("getDevices", { query: { ...all, page } }, options);
+  }
+  const body: ResponseOf<"getDevices"> = [];
+  if (page > 1) return { ...EMPTY, body };
+  for await (const device of client.iterate("getDevices", { query: all }, options)) {
+    if (filter.matches(device)) body.push(device);
+  }
+  return { ...EMPTY, headers: { "x-total-count": String(body.length) }, body };
+}
+
 /** Returns a filter with another name of a field. */
 const renamed = (filter: Filter, from: string, to: string): Filter =>
   new Filter(
@@ -254,6 +275,13 @@ const DIFFERENCES: readonly (Difference & Partial<CreateTag>)[] = [
   { name: "tags as objects", since: "0.21", until: "0.21", text: TAGS_TEXT, ...withCalls(tagsOfNamespace) },
   { name: "tags as objects", since: "0.22", text: TAGS_TEXT, ...withCalls(tagsOfCredential) },
   {
+    name: "no device filter",
+    since: "0.22",
+    until: "0.22",
+    text: "Lists of devices cannot be filtered. The client reads all devices and filters them.",
+    performs: { getDevices: filterDevices },
+  },
+  {
     name: "filter by tag name",
     since: "0.21",
     text: "Lists of devices are filtered by `tags.name` instead of `tags`.",
@@ -270,8 +298,8 @@ const DIFFERENCES: readonly (Difference & Partial<CreateTag>)[] = [
   },
   {
     name: "invitations",
-    since: "0.21",
-    text: "A new member is invited, and joins when the user accepts the invitation. The server needs the header X-Forwarded-Host, which the client sends.",
+    since: "0.27",
+    text: "Community instances invite new members instead of adding them. The server needs the header X-Forwarded-Host, which the client sends.",
     changes: {
       inviteMember: (parts, options, url) => ({
         parts,
@@ -281,7 +309,7 @@ const DIFFERENCES: readonly (Difference & Partial<CreateTag>)[] = [
   },
   {
     name: "device order",
-    since: "0.22",
+    since: "0.21",
     text: "Lists of devices cannot be sorted by UID. The client sorts them by the time of enrollment.",
     changes: {
       getDevices: (parts, options) =>
@@ -302,8 +330,14 @@ const DIFFERENCES: readonly (Difference & Partial<CreateTag>)[] = [
   },
   {
     name: "API keys read less",
-    since: "0.27",
+    since: "0.25",
     text: "API keys can list neither namespaces nor API keys.",
+  },
+  {
+    name: "errors without a message",
+    since: "0.19",
+    until: "0.25",
+    text: "Most errors have no message.",
   },
 ];
 
@@ -346,12 +380,14 @@ const numberOf = (version: string): number => {
 };
 
 /** The dialects, oldest first. */
-export const DIALECTS: readonly Dialect[] = ["0.19", "0.20", "0.21", "0.22", "0.27"].map((name) => ({
-  name,
-  differences: DIFFERENCES.filter(
-    ({ since, until = name }) => numberOf(since) <= numberOf(name) && numberOf(name) <= numberOf(until),
-  ),
-}));
+export const DIALECTS: readonly Dialect[] = ["0.19", "0.20", "0.21", "0.22", "0.23", "0.25", "0.27"].map(
+  (name) => ({
+    name,
+    differences: DIFFERENCES.filter(
+      ({ since, until = name }) => numberOf(since) <= numberOf(name) && numberOf(name) <= numberOf(until),
+    ),
+  }),
+);
 
 /** Returns the dialect of a version such as `0.23` or `0.27.0-rc.6`. */
 function dialectOf(version: string): Dialect {

@@ -1,3 +1,4 @@
+import { camelKey } from "./case.ts";
 import { ConfigurationError } from "./errors.ts";
 
 type Scalar = string | number | boolean;
@@ -72,6 +73,32 @@ export class Filter {
 
   toJSON(): string {
     return this.toString();
+  }
+
+  /** Returns true if an item of a list, in the form in which the client returns it, satisfies the filter. */
+  matches(item: object): boolean {
+    return this.clauses.every((clause) => clause.some(({ params }) => satisfies(item, params)));
+  }
+}
+
+function satisfies(item: object, { name, operator, value }: Property["params"]): boolean {
+  const found = name
+    .split(".")
+    .reduce<unknown>((parent, key) => (parent as Record<string, unknown> | undefined)?.[camelKey(key)], item);
+  switch (operator) {
+    case "contains":
+      return Array.isArray(found)
+        ? [value].flat().every((wanted) => found.includes(wanted))
+        : String(found).toLowerCase().includes(String(value).toLowerCase());
+    case "eq":
+    case "bool":
+      return found === value;
+    case "ne":
+      return found !== value;
+    case "gt":
+      return Number(found) > Number(value);
+    default:
+      throw new ConfigurationError(`has the unknown operator ${operator}`, { field: ["filter"] });
   }
 }
 

@@ -293,7 +293,8 @@ function segment(operation: Operation, name: string, value: unknown): string {
       field: [operation.id, name],
     });
   }
-  return encodeURIComponent(text);
+  // Servers before 0.25 do not decode a colon, as in fingerprints. A path may contain a colon (RFC 3986, section 3.3).
+  return encodeURIComponent(text).replaceAll("%3A", ":");
 }
 
 /**

@@ -3,6 +3,7 @@ import {
   type DifferenceName,
   hasDifference,
   isNotFound,
+  type NotFoundError,
   PermissionError,
   RequestError,
   type ServerVersion,
@@ -115,32 +116,37 @@ export async function serverOf(client: Client, tenant: string | undefined): Prom
   if (tenant === undefined) {
     return { ...version, edition: undefined, isOwn: undefined, accessMode: undefined };
   }
-  const [edition, namespace] = await Promise.all([
-    editionOf(client),
-    client.call("getNamespace", { params: { tenant } }).catch((error: unknown) => {
-      if (!isUnreadable(error)) throw error;
-      return undefined;
-    }),
+  const [rules, namespace] = await Promise.all([
+    client.getFirewallRules({ query: { perPage: 1 } }).catch(unlessRefused),
+    client.call("getNamespace", { params: { tenant } }).catch(unlessRefused),
   ]);
+  // Only this project's server sends the revision of a namespace, as the header ETag.
+  const isOwn = "headers" in namespace ? namespace.headers.etag !== undefined : undefined;
   return {
     ...version,
-    edition,
-    // Only this project's server sends the revision of a namespace, as the header ETag.
-    isOwn: namespace && namespace.headers.etag !== undefined,
-    accessMode: namespace && sshAccessModeOf(namespace.body),
+    edition: editionBy(rules, version, isOwn),
+    isOwn,
+    accessMode: "body" in namespace ? sshAccessModeOf(namespace.body) : undefined,
   };
 }
 
-async function editionOf(client: Client): Promise<ServerEdition | undefined> {
-  try {
-    await client.getFirewallRules({ query: { perPage: 1 } });
-    return "enterprise or cloud";
-  } catch (error) {
-    // A 404 without a message may come from a proxy.
-    if (isNotFound(error)) return isSilent(error) ? undefined : "community";
-    if (error instanceof PermissionError) return undefined;
-    throw error;
-  }
+/** Returns an error that shows that the credential may not read an object, or that the object does not exist. */
+function unlessRefused(error: unknown): PermissionError | NotFoundError {
+  if (isUnreadable(error)) return error;
+  throw error;
+}
+
+/** Returns the edition of a server by its answer to a request for firewall rules. */
+function editionBy(
+  answer: unknown,
+  { dialect }: ServerVersion,
+  isOwn: boolean | undefined,
+): ServerEdition | undefined {
+  if (answer instanceof PermissionError) return undefined;
+  if (!isNotFound(answer)) return "enterprise or cloud";
+  // A 404 without a message may come from a proxy, except for servers whose errors have no message.
+  const isUsual = isOwn === false && hasDifference(dialect, "errors without a message");
+  return isSilent(answer) && !isUsual ? undefined : "community";
 }
 
 /**

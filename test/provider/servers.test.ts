@@ -117,6 +117,8 @@ const LIVES: readonly Life[] = [
   },
 ];
 
+const FOUR = { device: "web1", tags: ["one1", "two2", "three3", "four4"] };
+
 /** The rule that a community instance does not have. */
 const RULE: Args = {
   action: "deny",
@@ -202,10 +204,13 @@ const SERVERS: readonly Tested[] = RECORD
       ...recorded.map((name) => ({ name, isRecorded: true, start: () => startReplay(name) })),
     ];
 
-/** The number of exchanges by server, resource type and operation. */
-const counts = new Map<string, Map<string, string>>();
+/** The number of exchanges, by resource type, server and operation. */
+const counts = new Map<string, Map<string, Record<string, number>>>();
 
-describe.each(SERVERS)("$name", ({ isRecorded, start }) => {
+describe.each(SERVERS)("$name", ({ name, isRecorded, start }) => {
+  /** True for servers that confirm a change of a key's tags, but do not perform it. */
+  const ignoresTags = /^0\.2[234]/.test(name);
+  const fewTags = !isRecorded || /^0\.(19|20)/.test(name);
   let started: Started;
   let harness: Harness;
   let client: Client;
@@ -242,13 +247,9 @@ describe.each(SERVERS)("$name", ({ isRecorded, start }) => {
   async function counted<T>(title: string, operation: string, step: () => Promise<T>): Promise<T> {
     const before = started.server.requests.length;
     const result = await step();
-    const rows = counts.get(title) ?? new Map<string, string>();
-    counts.set(title, rows);
-    const cell = rows.get(operation);
-    rows.set(
-      operation,
-      `${cell === undefined ? "" : `${cell} / `}${started.server.requests.length - before}`,
-    );
+    const ofType = counts.get(title) ?? new Map<string, Record<string, number>>();
+    counts.set(title, ofType);
+    ofType.set(name, { ...ofType.get(name), [operation]: started.server.requests.length - before });
     return result;
   }
 
@@ -269,7 +270,12 @@ describe.each(SERVERS)("$name", ({ isRecorded, start }) => {
     expect(await count("no-op", () => harness.up(program(args)))).toEqual([]);
     expect(await count("refresh", () => harness.refresh())).toEqual([]);
     await settled(args);
-    if (changed) {
+    const isIgnored = title === "PublicKey by tag" && ignoresTags;
+    if (changed && isIgnored) {
+      await expect(harness.up(program({ ...args, ...changed }))).rejects.toThrow(
+        'the server ignored the change of the filter and kept {"tags":["prod"]}; replace the key',
+      );
+    } else if (changed) {
       args = { ...args, ...changed };
       expect(await count("update", () => harness.up(program(args)))).toEqual(["update it"]);
       await settled(args);
@@ -310,9 +316,12 @@ describe.each(SERVERS)("$name", ({ isRecorded, start }) => {
 
   it("Namespace with settings", async () => {
     const settings = { sessionRecord: true, connectionAnnouncement: "Authorized use only." };
-    const { namespace: name } = started.server.facts;
+    const { namespace } = started.server.facts;
     const program = (changed: Args = {}): Program => ({
-      it: { type: "Namespace", args: { name, adopt: "overwrite", settings: { ...settings, ...changed } } },
+      it: {
+        type: "Namespace",
+        args: { name: namespace, adopt: "overwrite", settings: { ...settings, ...changed } },
+      },
     });
     const count = <T>(operation: string, step: () => Promise<T>) => counted("Namespace", operation, step);
     const settled = async (changed?: Args) => {
@@ -330,17 +339,18 @@ describe.each(SERVERS)("$name", ({ isRecorded, start }) => {
     expect(await count("drift", () => harness.refresh())).toEqual(["update it"]);
     expect(await harness.up(program(changed))).toEqual(["update it"]);
     await count("import", () => harness.import("it", "Namespace", started.server.facts.tenant));
-    expect(harness.state.get("it")?.outputs).toMatchObject({ name, settings: { ...settings, ...changed } });
+    expect(harness.state.get("it")?.outputs).toMatchObject({
+      name: namespace,
+      settings: { ...settings, ...changed },
+    });
   });
 
-  const more = { device: "web1", tags: ["one1", "two2", "three3", "four4"] };
-
-  it.runIf(isRecorded)("DeviceTags and PublicKey with more than three tags", async () => {
+  it.skipIf(fewTags)("DeviceTags and PublicKey with more than three tags", async () => {
     const program: Program = {
-      tags: { type: "DeviceTags", args: more },
+      tags: { type: "DeviceTags", args: FOUR },
       key: {
         type: "PublicKey",
-        args: { name: "four", data: keyOf("four"), username: ".*", filter: { tags: more.tags } },
+        args: { name: "four", data: keyOf("four"), username: ".*", filter: { tags: FOUR.tags } },
       },
     };
     await harness.up(program);
@@ -349,34 +359,46 @@ describe.each(SERVERS)("$name", ({ isRecorded, start }) => {
     await harness.up({});
   });
 
-  /** The programs that some servers cannot run, with the predicate of the error. */
-  const refused: readonly (readonly [title: string, type: string, args: Args, text: string])[] = isRecorded
-    ? [
-        ["a FirewallRule", "FirewallRule", RULE, "has no firewall rules"],
-        [
-          "a new Namespace",
-          "Namespace",
-          { name: "second" },
-          "has a single namespace and cannot create another one",
-        ],
-        [
-          "a setting",
-          "Namespace",
-          { name: "second", adopt: true, settings: { deviceProof: "required" } },
-          "does not have this setting",
-        ],
-      ]
-    : [
-        ["four tags on a device", "DeviceTags", more, "allows at most 3 tags"],
-        [
-          "four tags in a filter",
-          "PublicKey",
-          { name: "four", data: keyOf("four"), username: ".*", filter: { tags: more.tags } },
-          "allows at most 3 tags",
-        ],
-      ];
+  /** The programs that the server cannot run, with the predicate of the error. */
+  const refused = [
+    {
+      title: "a FirewallRule",
+      on: isRecorded,
+      type: "FirewallRule",
+      args: RULE,
+      text: "has no firewall rules",
+    },
+    {
+      title: "a new Namespace",
+      on: name.startsWith("0.27"),
+      type: "Namespace",
+      args: { name: "second" },
+      text: "has a single namespace and cannot create another one",
+    },
+    {
+      title: "a setting",
+      on: isRecorded,
+      type: "Namespace",
+      args: { name: "second", adopt: true, settings: { deviceProof: "required" } },
+      text: "does not have this setting",
+    },
+    {
+      title: "four tags on a device",
+      on: fewTags,
+      type: "DeviceTags",
+      args: FOUR,
+      text: "allows at most 3 tags",
+    },
+    {
+      title: "four tags in a filter",
+      on: fewTags,
+      type: "PublicKey",
+      args: { name: "four", data: keyOf("four"), username: ".*", filter: { tags: FOUR.tags } },
+      text: "allows at most 3 tags",
+    },
+  ].filter(({ on }) => on);
 
-  it.each(refused)("refuses %s at preview, and changes nothing", async (_title, type, args, text) => {
+  it.each(refused)("refuses $title at preview, and changes nothing", async ({ type, args, text }) => {
     const { version } = started.server.facts;
     const edition = isRecorded ? "community" : "enterprise or cloud";
     const expected = `this server (${version}, ${edition}) ${text}`;
@@ -401,12 +423,16 @@ it.runIf(RECORD === undefined && FRONT_DOOR === "dynamic")("the number of exchan
     "destroy",
     "lost answer",
   ];
-  const rows = [...counts].map(([title, cells]) => [
-    title,
-    ...operations.map((name) => cells.get(name) ?? "-"),
-  ]);
-  const names = SERVERS.map(({ name }) => name).join(" / ");
-  const lines = [["Exchanges", ...operations], ["---", ...operations.map(() => "---")], ...rows];
-  const table = `${names}\n\n${lines.map((cells) => `| ${cells.join(" | ")} |`).join("\n")}\n`;
+  const rows = [...counts].flatMap(([title, byServer]) => {
+    const same = new Map<string, string[]>();
+    for (const [server, cells] of byServer) {
+      const text = operations.map((operation) => cells[operation] ?? "-").join(" | ");
+      same.set(text, [...(same.get(text) ?? []), server]);
+    }
+    return [...same].map(([text, servers]) => `| ${title} | ${servers.join(", ")} | ${text} |`);
+  });
+  const head = ["Resource", "Server", ...operations];
+  const lines = [`| ${head.join(" | ")} |`, `| ${head.map(() => "---").join(" | ")} |`, ...rows];
+  const table = `${lines.join("\n")}\n`;
   await expect(table).toMatchFileSnapshot("support/servers.table.md");
 });

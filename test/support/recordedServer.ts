@@ -59,10 +59,11 @@ const isRead = (method: string, path: string) => method === "GET" || isLogin(pat
 
 /**
  * Masks the secrets in a body: the secrets of API keys, and the signatures of tokens. Clients read the other parts of a
- * token.
+ * token. Also shortens the announcement of a new namespace.
  */
 const masked = (text: string): string =>
   text
+    .replace(/("connection_announcement":")\\n\*[^"]*"/g, '$1Welcome."')
     .replace(/("token":"[^".]+\.[^".]+\.)[^"]+"/g, '$1signature"')
     .replace(
       /("id":")[0-9a-f-]{36}(","name":"[^"]*","user_id")/g,
