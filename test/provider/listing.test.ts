@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { listed } from "../../provider/resources/heldKeys.ts";
 import type { TenantClient } from "../../provider/service/connection.ts";
 import { apiKeyListing, Listing } from "../../provider/service/listings.ts";
-import { iteratePages } from "../../sdk/client.ts";
 import { type Client, NotFoundError } from "../../sdk/index.ts";
+import { iteratePages } from "../../sdk/pages.ts";
 
 type Item = { readonly id: string };
 

@@ -139,11 +139,11 @@ describe("new settings of a Namespace on a server of version 0.19", () => {
     expect(await harness.preview(program({ connectionAnnouncement: "hello" }))).toEqual([]);
   });
 
-  it.each(added)("%s: the provider reports that the service ignored the setting", async (name) => {
+  it.each(added)("%s: is refused at preview", async (name) => {
     await harness.up(program());
-    await expect(harness.up(program({ [name]: ALL[name] }))).rejects.toThrow(
+    await expect(harness.preview(program({ [name]: ALL[name] }))).rejects.toThrow(
       new RegExp(
-        `settings\\.${isTerraform ? terraformName(name) : name}: the service does not support this setting`,
+        `settings\\.${isTerraform ? terraformName(name) : name}: this server \\(0\\.19\\.0, .*\\) does not have this setting`,
       ),
     );
     expect(await harness.preview(program())).toEqual([]);

@@ -148,7 +148,7 @@ describe("a Member", () => {
 
   it("is identified by address until acceptance if the service does not list invitations", async () => {
     const labels = ["invite alice", "invitations are not shown"];
-    await start("get namespace before anybody accepted", ...labels, "get namespace with its members");
+    await start("info", "get namespace before anybody accepted", ...labels, "get namespace with its members");
     await harness.up(alice());
     expect(harness.state.get("alice")).toMatchObject({
       id: `${TENANT}/alice@example.com`,
@@ -160,54 +160,6 @@ describe("a Member", () => {
       id: `${TENANT}/${ALICE}`,
       outputs: { userId: ALICE, status: "accepted" },
     });
-  });
-});
-
-describe("an operation that a service of version 0.27 does not have", () => {
-  const EXPECTED = "the service has version 0.27, but this provider supports 0.19: in that release, ";
-
-  it.each([
-    ["DeviceTags", { tags: ["edge"] }, "replace device tags", "tags are separate objects"],
-    ["DeviceTagAttachment", { tag: "edge" }, "add device tag", "tags are separate objects"],
-  ])("%s: fails with the service's error and prints the reason", async (type, args, label, reason) => {
-    await start("info", "get device", label);
-    await expect(harness.up(onDevice(type, args))).rejects.toThrow(/refused \(405\): Method Not Allowed/);
-    expect(printed).toEqual([expect.stringContaining(EXPECTED + reason)]);
-    expect(harness.state.size).toBe(0);
-  });
-
-  it("a Namespace: creates no namespace, and changes no setting of another namespace", async () => {
-    await start("info", "create a namespace");
-    const program: Program = {
-      it: { type: "Namespace", args: { name: "second", settings: { sessionRecord: false } } },
-    };
-    await expect(harness.up(program)).rejects.toThrow(/refused \(405\)/);
-    expect(printed).toEqual([
-      expect.stringContaining(`${EXPECTED}a community instance has a single namespace`),
-    ]);
-    expect(writes()).toEqual(["POST /api/namespaces"]);
-  });
-
-  it("prints the reason once per run, and requests the version once", async () => {
-    await start("info", "list devices by an unknown field");
-    const program: Program = Object.fromEntries(
-      ["one", "two", "three"].map((device) => [device, { type: "Device", args: { device } }]),
-    );
-    const failure: unknown = await harness.up(program).catch((error: unknown) => error);
-    expect((failure as AggregateError).errors).toHaveLength(3);
-    expect(printed).toEqual([
-      expect.stringContaining(`${EXPECTED}devices are sorted and filtered by other fields`),
-    ]);
-    expect(service.requests.filter((request) => request === "GET /info")).toHaveLength(1);
-  });
-
-  it("prints no reason without a service, or without its version", async () => {
-    await start("create a namespace");
-    const program: Program = { it: { type: "Namespace", args: { name: "second" } } };
-    await expect(harness.up(program)).rejects.toThrow(/refused \(405\)/);
-    await service.stop();
-    await expect(harness.up(program)).rejects.toThrow();
-    expect(printed).toEqual([]);
   });
 });
 

@@ -280,7 +280,7 @@ describe.each(SERVERS)("$name", ({ name, isRecorded, start }) => {
       expect(await count("update", () => harness.up(program(args)))).toEqual(["update it"]);
       await settled(args);
     }
-    const { change, remove } = outOfBandChanges[type] ?? { change: {} };
+    const { change = {}, remove } = outOfBandChanges[type] ?? {};
     if (drift) {
       await change[drift]?.(client, outputs());
       expect(await count("drift", () => harness.refresh())).toEqual(["update it"]);

@@ -113,7 +113,11 @@ const RULES: readonly (readonly [string, Record<string, unknown>, RegExp])[] = [
   ["DeviceTags", { device: "" }, /^DeviceTags\.device: /],
   ["DeviceTags", { device: "x".repeat(65) }, /^DeviceTags\.device: .*64/],
   ["DeviceTags", { tags: [] }, /^DeviceTags\.tags: must have at least 1 item$/],
-  ["DeviceTags", { tags: ["aaa", "bbb", "ccc", "ddd"] }, /^DeviceTags\.tags: must have at most 3 items$/],
+  [
+    "DeviceTags",
+    { tags: Array.from({ length: 65 }, (_, index) => `tag${index}`) },
+    /^DeviceTags\.tags: must have at most 64 items$/,
+  ],
   ["DeviceTags", { tags: ["aaa", "aaa"] }, /^DeviceTags\.tags: must not repeat a tag/],
   ["DeviceTagAttachment", { tag: "no-hyphens" }, /^DeviceTagAttachment\.tag: .*letters and digits/],
   ["Device", { name: "a.b" }, /^Device\.name: may contain letters, digits/],

@@ -11,6 +11,8 @@ interface Entry {
   readonly type: string;
   readonly id: string;
   readonly outputs: Values;
+  /** The program's inputs of the last run. Undefined after an import. */
+  readonly args?: Values;
 }
 
 /** The steps of a run or preview: `create key`, `update key`, `replace key data`, `delete key`. */
@@ -118,7 +120,7 @@ export class Harness {
         if (failures.length > 0) throw new Error(failures.join("; "));
         return inputs;
       };
-      const inputs = await checked(old ? args : {});
+      const inputs = await checked(old ? (old.args ?? args) : {});
       // Usually a forced replacement needs no diff. With Terraform it needs one, since Terraform calls the provider in
       // this case too.
       const isForced = force.includes(name) && !isTerraform;
@@ -129,7 +131,7 @@ export class Harness {
         steps.push(`update ${name}`);
         if (!real) return;
         const outputs = await door.update(resource, old.id, old.outputs, inputs);
-        this.state.set(name, { ...old, outputs });
+        this.state.set(name, { ...old, args, outputs });
         return;
       }
       const keys = replaces?.join(",") ?? "id";
@@ -139,7 +141,7 @@ export class Harness {
       if (old) await checked({});
       const created = await door.create(resource, inputs);
       if (old) remove(name, old);
-      this.state.set(name, { type, ...created });
+      this.state.set(name, { type, args, ...created });
     };
     const removeRest = () => {
       for (const [name, entry] of this.state) {
