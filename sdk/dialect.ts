@@ -1,7 +1,32 @@
 import { z } from "zod";
-import type { CallOptions, CallResult, Client, OperationId, RequestOf, ResponseOf } from "./clientTypes.ts";
-import { dateTime, defineOperation, paging, role, sorting, TOTAL_COUNT, tag, uid } from "./contract/index.ts";
-import { ConfigurationError, ConflictError, isNotFound, RequestError, ValidationError } from "./errors.ts";
+import type {
+  CallOptions,
+  CallResult,
+  Client,
+  ItemOf,
+  OperationId,
+  RequestOf,
+  ResponseOf,
+} from "./clientTypes.ts";
+import {
+  dateTime,
+  defineOperation,
+  paging,
+  publicKeys,
+  role,
+  sorting,
+  TOTAL_COUNT,
+  tag,
+  uid,
+} from "./contract/index.ts";
+import {
+  ConfigurationError,
+  ConflictError,
+  isNotFound,
+  NotFoundError,
+  RequestError,
+  ValidationError,
+} from "./errors.ts";
 import { Filter } from "./filter.ts";
 import { iteratePages } from "./pages.ts";
 
@@ -31,6 +56,7 @@ export type DifferenceName =
   | "device counts"
   | "tags as objects"
   | "no device filter"
+  | "fixed tags of keys"
   | "filter by tag name"
   | "invitations"
   | "device order"
@@ -255,6 +281,42 @@ async function filterDevices(
   return { ...EMPTY, headers: { "x-total-count": String(body.length) }, body };
 }
 
+/**
+ * Updates a public key for a server that cannot change the tags of a key. If the filter changes to or from tags, the key
+ * is deleted first, so that a failure never leaves a key that matches too many devices.
+ */
+async function recreateKey(
+  client: Client,
+  { params, body }: RequestOf<"updatePublicKey">,
+  options: CallOptions,
+): Promise<CallResult<"updatePublicKey">> {
+  const tagsOf = ({ tags = [] }: { readonly tags?: readonly string[] | undefined }) =>
+    [...tags].sort().join();
+  let found: ItemOf<"getPublicKeys"> | undefined;
+  for await (const key of client.iterate("getPublicKeys", {}, options)) {
+    if (key.fingerprint === params.fingerprint) found = key;
+  }
+  if (!found || tagsOf(found.filter) === tagsOf(body.filter)) {
+    return client.request(publicKeys.updatePublicKey, { params, body }, options);
+  }
+  const known = await client.getTags({}, options);
+  const missing = (body.filter.tags ?? []).filter((name) => !known.includes(name));
+  if (missing.length > 0) {
+    const request = {
+      operation: "updatePublicKey",
+      method: "PUT",
+      path: "/api/sshkeys/public-keys",
+    } as const;
+    const details = { ...request, status: 404, outcome: "none", attempts: 0 } as const;
+    throw new NotFoundError(`the namespace has no tag ${missing.join(", ")} (404)`, {
+      ...details,
+      serverMessage: "tag not found",
+    });
+  }
+  await client.deletePublicKey({ params }, options);
+  return client.call("createPublicKey", { body: { ...body, data: found.data } }, options);
+}
+
 /** Returns a filter with another name of a field. */
 const renamed = (filter: Filter, from: string, to: string): Filter =>
   new Filter(
@@ -280,6 +342,13 @@ const DIFFERENCES: readonly (Difference & Partial<CreateTag>)[] = [
     until: "0.22",
     text: "Lists of devices cannot be filtered. The client reads all devices and filters them.",
     performs: { getDevices: filterDevices },
+  },
+  {
+    name: "fixed tags of keys",
+    since: "0.22",
+    until: "0.22",
+    text: "An update of a public key does not change its tags, and an update from a pattern to tags removes the filter, so that the key matches every device. The client deletes the key and creates it again.",
+    performs: { updatePublicKey: recreateKey },
   },
   {
     name: "filter by tag name",
@@ -380,14 +449,12 @@ const numberOf = (version: string): number => {
 };
 
 /** The dialects, oldest first. */
-export const DIALECTS: readonly Dialect[] = ["0.19", "0.20", "0.21", "0.22", "0.23", "0.25", "0.27"].map(
-  (name) => ({
-    name,
-    differences: DIFFERENCES.filter(
-      ({ since, until = name }) => numberOf(since) <= numberOf(name) && numberOf(name) <= numberOf(until),
-    ),
-  }),
-);
+export const DIALECTS: readonly Dialect[] = ["0.19", "0.20", "0.21", "0.22", "0.25", "0.27"].map((name) => ({
+  name,
+  differences: DIFFERENCES.filter(
+    ({ since, until = name }) => numberOf(since) <= numberOf(name) && numberOf(name) <= numberOf(until),
+  ),
+}));
 
 /** Returns the dialect of a version such as `0.23` or `0.27.0-rc.6`. */
 function dialectOf(version: string): Dialect {

@@ -1,7 +1,5 @@
-import { isDeepStrictEqual } from "node:util";
 import { fingerprint, parseSshPublicKey, publicKeys, sshPublicKeyLine } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { PublicKey } from "../service/listings.ts";
 import {
   defineResource,
@@ -110,10 +108,7 @@ export const publicKey = defineResource({
       client.updatePublicKey({ params: { fingerprint }, body: { name, username, filter } }),
     );
     keys.put(changed);
-    const after = toState(tenant, changed);
-    // Servers of version 0.22 to 0.24 confirm a change of tags, but do not perform it.
-    if (!isDeepStrictEqual(after.filter, filterState(filter))) throw ignoredFilter(after.filter);
-    return after;
+    return toState(tenant, changed);
   },
 
   async delete(connection, id) {
@@ -123,16 +118,6 @@ export const publicKey = defineResource({
     keys.drop(fingerprint);
   },
 });
-
-function ignoredFilter(kept: ReturnType<typeof filterState>): ResourceError {
-  const fault: ResourceFault = {
-    code: "unsupported_by_server",
-    field: ["filter"],
-    detail: said`the server ignored the change of the filter and kept ${JSON.stringify(kept)}`,
-    remedy: said`replace the key`,
-  };
-  return new ResourceError("PublicKey", fault);
-}
 
 const toBase64 = (text: string) => Buffer.from(text).toString("base64");
 

@@ -208,8 +208,6 @@ const SERVERS: readonly Tested[] = RECORD
 const counts = new Map<string, Map<string, Record<string, number>>>();
 
 describe.each(SERVERS)("$name", ({ name, isRecorded, start }) => {
-  /** True for servers that confirm a change of a key's tags, but do not perform it. */
-  const ignoresTags = /^0\.2[234]/.test(name);
   const fewTags = !isRecorded || /^0\.(19|20)/.test(name);
   let started: Started;
   let harness: Harness;
@@ -270,12 +268,7 @@ describe.each(SERVERS)("$name", ({ name, isRecorded, start }) => {
     expect(await count("no-op", () => harness.up(program(args)))).toEqual([]);
     expect(await count("refresh", () => harness.refresh())).toEqual([]);
     await settled(args);
-    const isIgnored = title === "PublicKey by tag" && ignoresTags;
-    if (changed && isIgnored) {
-      await expect(harness.up(program({ ...args, ...changed }))).rejects.toThrow(
-        'the server ignored the change of the filter and kept {"tags":["prod"]}; replace the key',
-      );
-    } else if (changed) {
+    if (changed) {
       args = { ...args, ...changed };
       expect(await count("update", () => harness.up(program(args)))).toEqual(["update it"]);
       await settled(args);
