@@ -334,19 +334,25 @@ const DIFFERENCES: readonly (Difference & Partial<CreateTag>)[] = [
     since: "0.20",
     text: "A namespace has one number of devices for each status.",
   },
-  { name: "tags as objects", since: "0.21", until: "0.21", text: TAGS_TEXT, ...withCalls(tagsOfNamespace) },
+  {
+    name: "tags as objects",
+    since: "0.21",
+    until: "0.21",
+    text: `${TAGS_TEXT} Paths of tags contain the namespace.`,
+    ...withCalls(tagsOfNamespace),
+  },
   { name: "tags as objects", since: "0.22", text: TAGS_TEXT, ...withCalls(tagsOfCredential) },
   {
     name: "no device filter",
     since: "0.22",
-    until: "0.22",
+    until: "0.24",
     text: "Lists of devices cannot be filtered. The client reads all devices and filters them.",
     performs: { getDevices: filterDevices },
   },
   {
     name: "fixed tags of keys",
     since: "0.22",
-    until: "0.22",
+    until: "0.24",
     text: "An update of a public key does not change its tags, and an update from a pattern to tags removes the filter, so that the key matches every device. The client deletes the key and creates it again.",
     performs: { updatePublicKey: recreateKey },
   },
@@ -405,7 +411,7 @@ const DIFFERENCES: readonly (Difference & Partial<CreateTag>)[] = [
   {
     name: "errors without a message",
     since: "0.19",
-    until: "0.25",
+    until: "0.26",
     text: "Most errors have no message.",
   },
 ];

@@ -30,9 +30,15 @@ export const beforeSparse = [
 /** Provider tests that also run through the plugin's protocol: all tests that run programs in order. */
 export const throughPlugin = [
   ...beforeSparse,
-  ...["lostAnswers", "servers", "foreignAnswers", "requests", "newerService", "invitations", "namespaceSettings"].map(
-    (name) => `test/provider/${name}.test.ts`,
-  ),
+  ...[
+    "lostAnswers",
+    "servers",
+    "foreignAnswers",
+    "requests",
+    "newerService",
+    "invitations",
+    "namespaceSettings",
+  ].map((name) => `test/provider/${name}.test.ts`),
 ];
 
 /**

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { DIALECTS } from "@gatehouse-access/sdk";
 import { TERRAFORM_CLIS, type TerraformCli } from "../../provider/terraform/source.ts";
 import { table } from "./table.ts";
 
@@ -66,7 +67,7 @@ export function supportedVersionsPage(note: string): string {
   const root = manifest(".");
   const provider = manifest("provider");
   const tested = (name: string) => root.devDependencies[name] ?? provider.devDependencies[name] ?? "";
-  const service = namedBy("fixtures", /^recorded-(.+)\.jsonl$/);
+  const servers = namedBy("fixtures/servers", /^(.+)-dynamic\.jsonl$/);
   const agent = namedBy("gateway/recorded", /^agent-(.+)\.jsonl$/);
   const rows = [
     [
@@ -106,10 +107,10 @@ export function supportedVersionsPage(note: string): string {
       "the service with `GATEHOUSE_DATABASE_URL`; without this setting, the service uses SQLite, which is part of the package",
     ],
     [
-      "Services",
-      "API version 0.19: this service, and other services of that version",
-      `this service; recordings of a service of ${service}`,
-      "`gatehouse`, the resources, the SDK; with a service of another version, the first error of a run reports the version",
+      "Servers",
+      "`gatehouse-server`, and servers of version 0.19 to 0.27 in access mode legacy",
+      `\`gatehouse-server\`; recordings of community servers of ${servers}; 0.21.7, 0.23.1 and 0.25.1 manually`,
+      "`gatehouse`, the resources, the SDK; a newer server is used like 0.27. Enterprise and cloud servers, and 0.21.0 to 0.21.6, were read from source, not run",
     ],
     [
       "Agents",
@@ -124,6 +125,13 @@ export function supportedVersionsPage(note: string): string {
       "all packages",
     ],
   ];
+  const differences = [...new Set(DIALECTS.flatMap((dialect) => dialect.differences))].map(
+    ({ name, since, until, text }) => [
+      name,
+      until === since ? since : until === undefined ? `${since} and newer` : `${since} to ${until}`,
+      text,
+    ],
+  );
   return `${note}
 
 # Supported versions
@@ -132,5 +140,12 @@ ${table(["Component", "Supported", "Tested with", "Used for"], rows)}
 
 “Tested with” lists the versions that the tests of this release use, and versions that were tested manually. Versions
 and components outside this table are untested, but may work. A minor release before 1.0 may end the support of a
-version. The changelog lists such changes.`;
+version. The changelog lists such changes.
+
+## Versions of the server
+
+The specification of the API is version 0.19. The client reads the version of the server, and adapts its requests to
+these differences. \`gatehouse doctor\` shows which of them apply.
+
+${table(["Difference", "Versions", "Meaning"], differences)}`;
 }

@@ -167,7 +167,7 @@ async function startOwn(sparse: boolean): Promise<Started> {
   };
 }
 
-const fileOf = (version: string) => new URL(`${version}-${FRONT_DOOR}.json`, FOLDER);
+const fileOf = (version: string) => new URL(`${version}-${FRONT_DOOR}.jsonl`, FOLDER);
 
 async function startRecording(version: string): Promise<Started> {
   mkdirSync(FOLDER, { recursive: true });
@@ -193,7 +193,7 @@ interface Tested {
 }
 
 const recorded = readdirSync(FOLDER).flatMap((name) => {
-  const [, version] = new RegExp(`^(.+)-${FRONT_DOOR}\\.json$`).exec(name) ?? [];
+  const [, version] = new RegExp(`^(.+)-${FRONT_DOOR}\\.jsonl$`).exec(name) ?? [];
   return version === undefined ? [] : [version];
 });
 const SERVERS: readonly Tested[] = RECORD
