@@ -19,14 +19,7 @@ import {
   tag,
   uid,
 } from "./contract/index.ts";
-import {
-  ConfigurationError,
-  ConflictError,
-  isNotFound,
-  NotFoundError,
-  RequestError,
-  ValidationError,
-} from "./errors.ts";
+import { ConflictError, isNotFound, NotFoundError, RequestError, ValidationError } from "./errors.ts";
 import { Filter } from "./filter.ts";
 import { iteratePages } from "./pages.ts";
 
@@ -94,173 +87,130 @@ export interface ServerVersion {
   readonly isNewer: boolean;
 }
 
-const common = { auth: ["jwt", "apikey"], scope: "namespace" } as const;
-const tagPart = { ...common, part: "Devices and agents" } as const;
+const request = { auth: ["jwt", "apikey"], scope: "namespace", part: "Devices and agents" } as const;
+const ofTag = { ...request, path: "/api/tags/{tag}", params: { tag } } as const;
+const onDevice = { ...request, path: "/api/devices/{uid}/tags/{tag}", params: { uid, tag } } as const;
 
 /**
- * Returns the requests for tags. The ids are those of the operations in the contract, which errors and reports contain.
- * @param base the path before `/tags` and `/devices`
- * @param scope the parameters in `base`
+ * The requests for tags of versions with the difference "tags as objects". The ids are those of the operations in the
+ * contract, which errors and reports contain.
  */
-function tagRequests(base: string, scope: Readonly<Record<string, z.ZodType>>) {
-  const onDevice = { ...tagPart, path: `${base}/devices/{uid}/tags/{tag}`, params: { ...scope, uid, tag } };
-  return {
-    list: defineOperation({
-      ...tagPart,
-      id: "getTags",
-      summary: "List the tags of the namespace",
-      method: "GET",
-      path: `${base}/tags`,
-      params: scope,
-      query: { ...paging, ...sorting },
-      success: { headers: [TOTAL_COUNT], body: z.array(z.string()) },
-    }),
-    create: defineOperation({
-      ...tagPart,
-      id: "createTag",
-      summary: "Create a tag",
-      method: "POST",
-      path: `${base}/tags`,
-      params: scope,
-      body: z.object({ name: tag }),
-    }),
-    rename: defineOperation({
-      ...tagPart,
-      id: "renameTag",
-      summary: "Rename a tag",
-      method: "PATCH",
-      path: `${base}/tags/{tag}`,
-      params: { ...scope, tag },
-      body: z.object({ name: tag }),
-    }),
-    remove: defineOperation({
-      ...tagPart,
-      id: "deleteTag",
-      summary: "Delete a tag, and remove it from all devices and keys",
-      method: "DELETE",
-      path: `${base}/tags/{tag}`,
-      params: { ...scope, tag },
-    }),
-    push: defineOperation({
-      ...onDevice,
-      id: "createDeviceTag",
-      summary: "Add an existing tag to a device",
-      method: "POST",
-      // The request has no effect if the device has the tag.
-      repeatable: true,
-    }),
-    pull: defineOperation({
-      ...onDevice,
-      id: "deleteDeviceTag",
-      summary: "Remove a tag from a device",
-      method: "DELETE",
-    }),
-  };
-}
+const tags = {
+  list: defineOperation({
+    ...request,
+    id: "getTags",
+    summary: "List the tags of the namespace",
+    method: "GET",
+    path: "/api/tags",
+    query: { ...paging, ...sorting },
+    success: { headers: [TOTAL_COUNT], body: z.array(z.string()) },
+  }),
+  create: defineOperation({
+    ...request,
+    id: "createTag",
+    summary: "Create a tag",
+    method: "POST",
+    path: "/api/tags",
+    body: z.object({ name: tag }),
+  }),
+  rename: defineOperation({
+    ...ofTag,
+    id: "renameTag",
+    summary: "Rename a tag",
+    method: "PATCH",
+    body: z.object({ name: tag }),
+  }),
+  push: defineOperation({
+    ...onDevice,
+    id: "createDeviceTag",
+    summary: "Add an existing tag to a device",
+    method: "POST",
+    // The request has no effect if the device has the tag.
+    repeatable: true,
+  }),
+  pull: defineOperation({
+    ...onDevice,
+    id: "deleteDeviceTag",
+    summary: "Remove a tag from a device",
+    method: "DELETE",
+  }),
+};
 
 const EMPTY = { status: 200, headers: {}, body: undefined } as const;
 
-/** Returns the calls that work with tags as objects. */
-function tagCalls(requests: ReturnType<typeof tagRequests>, hasTenant: boolean): Performed & CreateTag {
-  const scoped = async (client: Client, params: object = {}) =>
-    hasTenant ? { tenant: (await client.identity()).tenant, ...params } : params;
-
-  const createTag = async (client: Client, name: string, options: CallOptions = {}): Promise<void> => {
-    await client.request(requests.create, { params: await scoped(client), body: { name } }, options);
-  };
-
-  const push = async (client: Client, device: string, name: string, options: CallOptions): Promise<void> => {
-    const params = await scoped(client, { uid: device, tag: name });
-    try {
-      await client.request(requests.push, { params }, options);
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-      await createTag(client, name, options).catch((failure: unknown) => {
-        // Another request has created the tag in the meantime.
-        if (!(failure instanceof ConflictError)) throw failure;
-      });
-      await client.request(requests.push, { params }, options);
-    }
-  };
-
-  const pull = async (client: Client, device: string, name: string, options: CallOptions): Promise<void> => {
-    await client.request(
-      requests.pull,
-      { params: await scoped(client, { uid: device, tag: name }) },
-      options,
-    );
-  };
-
-  return {
-    createTag,
-
-    async getTags(client, _parts, options) {
-      const params = await scoped(client);
-      const names: string[] = [];
-      const pages = iteratePages(requests.list, {}, async (query) => {
-        const { headers, body } = await client.request(requests.list, { params, query }, options);
-        return { headers, items: body };
-      });
-      for await (const { items } of pages) names.push(...items);
-      return { ...EMPTY, body: names };
-    },
-
-    async renameTag(client, { params, body }, options) {
-      await client.request(
-        requests.rename,
-        { params: await scoped(client, params), body: { name: body.tag } },
-        options,
-      );
-      // The server confirms a change of letter case, but does not perform it.
-      const sameLetters = params.tag !== body.tag && params.tag.toLowerCase() === body.tag.toLowerCase();
-      if (!sameLetters || (await client.getTags()).includes(body.tag)) return EMPTY;
-      throw new ValidationError("the server does not change the letter case of a tag", {
-        operation: "renameTag",
-        method: "PATCH",
-        path: `/api/tags/${params.tag}`,
-        outcome: "none",
-        attempts: 1,
-        remedy: "use another name, or the current name",
-      });
-    },
-
-    async deleteTag(client, { params }, options) {
-      await client.request(requests.remove, { params: await scoped(client, params) }, options);
-      return EMPTY;
-    },
-
-    async createDeviceTag(client, { params, body }, options) {
-      await push(client, params.uid, body.tag, options);
-      return EMPTY;
-    },
-
-    // These versions have no request that replaces all tags. If a request fails, a repeated call completes the change.
-    async updateDeviceTags(client, { params, body }, options) {
-      const { tags } = await client.getDevice({ params }, options);
-      for (const name of body.tags) if (!tags.includes(name)) await push(client, params.uid, name, options);
-      for (const name of tags) if (!body.tags.includes(name)) await pull(client, params.uid, name, options);
-      return EMPTY;
-    },
-
-    // The server answers 500 if the device does not have the tag, so the call reads the device first.
-    async deleteDeviceTag(client, { params }, options) {
-      const { tags } = await client.getDevice({ params: { uid: params.uid } }, options);
-      if (tags.includes(params.tag)) await pull(client, params.uid, params.tag, options);
-      return EMPTY;
-    },
-  };
+/**
+ * Creates a tag that no object uses. Only versions with the difference "tags as objects" have such tags.
+ * @throws ConflictError if the tag exists
+ */
+export async function createTag(client: Client, name: string, options?: CallOptions): Promise<void> {
+  await client.request(tags.create, { body: { name } }, options);
 }
 
-/** Creates a tag that no object uses. The contract does not have this operation. */
-interface CreateTag {
-  readonly createTag: (client: Client, name: string, options?: CallOptions) => Promise<void>;
+/** Adds a tag to a device, and creates the tag if it does not exist. */
+async function push(client: Client, device: string, name: string, options: CallOptions): Promise<void> {
+  const params = { uid: device, tag: name };
+  try {
+    await client.request(tags.push, { params }, options);
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+    await createTag(client, name, options).catch((failure: unknown) => {
+      // Another request has created the tag in the meantime.
+      if (!(failure instanceof ConflictError)) throw failure;
+    });
+    await client.request(tags.push, { params }, options);
+  }
 }
 
-const tagsOfNamespace = tagCalls(tagRequests("/api/namespaces/{tenant}", { tenant: z.string() }), true);
-const tagsOfCredential = tagCalls(tagRequests("/api", {}), false);
+const pull = (client: Client, device: string, name: string, options: CallOptions) =>
+  client.request(tags.pull, { params: { uid: device, tag: name } }, options);
 
-const TAGS_TEXT =
-  "Tags are objects. A tag exists until it is deleted, a device can have more than three tags, and all tags of a device are replaced with one request for each tag.";
+/** The calls of versions with the difference "tags as objects". */
+const tagCalls: Performed = {
+  async getTags(client, _parts, options) {
+    const names: string[] = [];
+    const pages = iteratePages(tags.list, {}, async (query) => {
+      const { headers, body } = await client.request(tags.list, { query }, options);
+      return { headers, items: body };
+    });
+    for await (const { items } of pages) names.push(...items);
+    return { ...EMPTY, body: names };
+  },
+
+  async renameTag(client, { params, body }, options) {
+    await client.request(tags.rename, { params, body: { name: body.tag } }, options);
+    // The server confirms a change of letter case, but does not perform it.
+    const sameLetters = params.tag !== body.tag && params.tag.toLowerCase() === body.tag.toLowerCase();
+    if (!sameLetters || (await client.getTags()).includes(body.tag)) return EMPTY;
+    throw new ValidationError("the server does not change the letter case of a tag", {
+      operation: "renameTag",
+      method: "PATCH",
+      path: `/api/tags/${params.tag}`,
+      outcome: "none",
+      attempts: 1,
+      remedy: "use another name, or the current name",
+    });
+  },
+
+  async createDeviceTag(client, { params, body }, options) {
+    await push(client, params.uid, body.tag, options);
+    return EMPTY;
+  },
+
+  // These versions have no request that replaces all tags. If a request fails, a repeated call completes the change.
+  async updateDeviceTags(client, { params, body }, options) {
+    const { tags: before } = await client.getDevice({ params }, options);
+    for (const name of body.tags) if (!before.includes(name)) await push(client, params.uid, name, options);
+    for (const name of before) if (!body.tags.includes(name)) await pull(client, params.uid, name, options);
+    return EMPTY;
+  },
+
+  // The server answers 500 if the device does not have the tag, so the call reads the device first.
+  async deleteDeviceTag(client, { params }, options) {
+    const { tags: before } = await client.getDevice({ params: { uid: params.uid } }, options);
+    if (before.includes(params.tag)) await pull(client, params.uid, params.tag, options);
+    return EMPTY;
+  },
+};
 
 /** Lists devices for a server that cannot filter them. The result is one page with all devices that match. */
 async function filterDevices(
@@ -328,7 +278,7 @@ const renamed = (filter: Filter, from: string, to: string): Filter =>
   );
 
 /** All known differences, oldest first. */
-const DIFFERENCES: readonly (Difference & Partial<CreateTag>)[] = [
+const DIFFERENCES: readonly Difference[] = [
   {
     name: "device counts",
     since: "0.20",
@@ -337,11 +287,9 @@ const DIFFERENCES: readonly (Difference & Partial<CreateTag>)[] = [
   {
     name: "tags as objects",
     since: "0.21",
-    until: "0.21",
-    text: `${TAGS_TEXT} Paths of tags contain the namespace.`,
-    ...withCalls(tagsOfNamespace),
+    text: "Tags are objects. A tag exists until it is deleted, a device can have more than three tags, and all tags of a device are replaced with one request for each tag.",
+    performs: tagCalls,
   },
-  { name: "tags as objects", since: "0.22", text: TAGS_TEXT, ...withCalls(tagsOfCredential) },
   {
     name: "no device filter",
     since: "0.22",
@@ -428,26 +376,9 @@ export function differs<Id extends OperationId>(id: Id, parts: RequestOf<Id>): b
   return DIFFERENCES.some(({ performs, changes }) => performs?.[id] ?? changes?.[id]);
 }
 
-/** Separates the call that the contract does not have from the calls of the contract's operations. */
-function withCalls({ createTag, ...performs }: Performed & CreateTag) {
-  return { createTag, performs };
-}
-
 /** Returns true if a dialect has the difference. */
 export const hasDifference = ({ differences }: Dialect, wanted: DifferenceName): boolean =>
   differences.some(({ name }) => name === wanted);
-
-/**
- * Creates a tag that no object uses. Only versions with the difference "tags as objects" have such tags.
- * @throws ConflictError if the tag exists
- * @throws ConfigurationError if the server has no such tags
- */
-export async function createTag(client: Client, name: string, options?: CallOptions): Promise<void> {
-  const { dialect } = await client.serverVersion();
-  const difference = DIFFERENCES.find((known) => known.createTag && dialect.differences.includes(known));
-  if (!difference?.createTag) throw new ConfigurationError("the server has no tags without an object");
-  await difference.createTag(client, name, options);
-}
 
 const numberOf = (version: string): number => {
   const [major = 0, minor = 0] = version.split(".").map(Number);
@@ -522,15 +453,9 @@ async function dialectByAnswers(client: Client): Promise<Dialect> {
   if (tenant === undefined) return dialectOf("9999.0");
   const namespace = await client.getNamespace({ params: { tenant } });
   if (sshAccessModeOf(namespace) !== undefined) return dialectOf("9999.0");
-  const tagsOfNamespace = tagRequests("/api/namespaces/{tenant}", { tenant: z.string() }).list;
-  try {
-    await client.request(tagsOfNamespace, { params: { tenant }, query: { page: 1, perPage: 1 } });
-    // The requests of 0.21 work with all versions until 0.27.
-    return dialectOf("0.21");
-  } catch (error) {
-    if (!isRefused(error)) throw error;
-    return dialectOf("0.19");
-  }
+  const { headers } = await client.request(tags.list, { query: { perPage: 1 } });
+  // The requests of 0.22 work with all versions from 0.21 to 0.26.
+  return dialectOf(headers["x-total-count"] === undefined ? "0.19" : "0.22");
 }
 
 const isRefused = (error: unknown): boolean =>
