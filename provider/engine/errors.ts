@@ -30,7 +30,8 @@ export const fileError =
     throw new EngineError(code, detail, { remedy, cause });
   };
 
-const INSTALL = "https://www.pulumi.com/docs/install/";
+/** The installation page of the Pulumi CLI. */
+export const INSTALL = "https://www.pulumi.com/docs/install/";
 
 /**
  * No `pulumi` command is on the PATH. If the user selects the embedded engine and it cannot run the stack, the error is
@@ -106,8 +107,8 @@ export class BackendError extends EngineError {
 
 /** The passphrase of the stack's secrets is missing or wrong, or a secret was encrypted with another key. */
 export class PassphraseError extends EngineError {
-  constructor(message: string) {
-    super("passphrase", message);
+  constructor(detail: string, more?: ErrorMore) {
+    super("passphrase", detail, more);
   }
 
   static wrong(): PassphraseError {

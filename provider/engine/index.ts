@@ -20,7 +20,7 @@ export { fieldDiff, refreshedFields, shownValues } from "./value.ts";
 export async function openStack(options: StackOptions = {}): Promise<Stack> {
   const env = withDirectGrpc(options.env ?? process.env);
   const project = await readProject(options.folder ?? ".");
-  if ((options.engine ?? engineIn(env)) === "embedded")
+  if (selectedEngine(options.engine, env) === "embedded")
     return EmbeddedStack.open(project, { ...options, env });
   if (findOnPath("pulumi", env) === undefined) throw new NoEngineError(project.runtime);
   // The module is loaded on demand, since it loads the Automation API, which is large.
@@ -28,8 +28,15 @@ export async function openStack(options: StackOptions = {}): Promise<Stack> {
   return CliStack.open(project, { ...options, env });
 }
 
-function engineIn({ GATEHOUSE_ENGINE: name }: NodeJS.ProcessEnv): EngineName | undefined {
-  if (!name) return undefined;
+/**
+ * Returns the engine of a run: the given engine, the engine in `GATEHOUSE_ENGINE`, or the Pulumi CLI.
+ * @throws EngineError (`usage`) for a wrong `GATEHOUSE_ENGINE`
+ */
+export function selectedEngine(
+  given: EngineName | undefined,
+  { GATEHOUSE_ENGINE: name }: NodeJS.ProcessEnv,
+): EngineName {
+  if (given !== undefined || !name) return given ?? "cli";
   const engine = ENGINES.find((known) => known === name);
   if (engine !== undefined) return engine;
   throw new EngineError(

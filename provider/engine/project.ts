@@ -35,13 +35,17 @@ export interface Project {
   readonly config: Readonly<Record<string, unknown>>;
 }
 
+/** Returns the absolute path of the project file in a directory; undefined if there is none. */
+export const projectFile = (folder: string): string | undefined =>
+  ["Pulumi.yaml", "Pulumi.yml"].map((name) => resolve(folder, name)).find((path) => existsSync(path));
+
 /**
  * Reads the project in a directory.
  * @throws ProjectError if the directory has no Pulumi.yaml, or the file is invalid
  */
 export async function readProject(folder: string): Promise<Project> {
   const root = resolve(folder);
-  const file = ["Pulumi.yaml", "Pulumi.yml"].map((name) => join(root, name)).find((path) => existsSync(path));
+  const file = projectFile(root);
   if (!file) throw new ProjectError(`Cannot find Pulumi.yaml in ${root}.`);
   const yaml = parseYamlMap(await readFile(file, "utf8"), file);
   if (typeof yaml.name !== "string") throw new ProjectError(`${file} has no name.`);
@@ -265,10 +269,10 @@ export async function chooseBackend(project: Project, env: NodeJS.ProcessEnv): P
   } | null;
   if (login?.current) return { url: login.current, source: "pulumi login" };
   if (env.PULUMI_ACCESS_TOKEN) return { url: "https://api.pulumi.com", source: "PULUMI_ACCESS_TOKEN" };
-  throw new BackendError(
-    "No state backend is configured. Set PULUMI_BACKEND_URL (for example file://~ or file:///var/lib/state), " +
-      "or backend.url in Pulumi.yaml, or log in with `pulumi login`.",
-  );
+  throw new BackendError("No state backend is configured.", {
+    remedy:
+      "Set PULUMI_BACKEND_URL (for example file://~ or file:///var/lib/state), or backend.url in Pulumi.yaml, or log in with `pulumi login`.",
+  });
 }
 
 /**

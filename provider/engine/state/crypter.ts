@@ -75,10 +75,10 @@ export async function readPassphrase(env: NodeJS.ProcessEnv): Promise<string> {
   if (env.PULUMI_CONFIG_PASSPHRASE !== undefined) return env.PULUMI_CONFIG_PASSPHRASE;
   const file = env.PULUMI_CONFIG_PASSPHRASE_FILE;
   if (!file) {
-    throw new PassphraseError(
-      "The passphrase of the stack's secrets is missing. Set PULUMI_CONFIG_PASSPHRASE, or set " +
-        "PULUMI_CONFIG_PASSPHRASE_FILE to a file that contains the passphrase.",
-    );
+    throw new PassphraseError("The passphrase of the stack's secrets is missing.", {
+      remedy:
+        "Set PULUMI_CONFIG_PASSPHRASE, or set PULUMI_CONFIG_PASSPHRASE_FILE to a file that contains the passphrase.",
+    });
   }
   try {
     return (await readFile(file, "utf8")).trim();
