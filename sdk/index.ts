@@ -31,7 +31,9 @@ export {
   environmentValue,
   type PasswordCredential,
   passwordCredential,
+  readClaims,
   Secret,
+  type TokenClaims,
   type TokenCredential,
   tokenCredential,
 } from "./credentials.ts";

@@ -67,7 +67,7 @@ function section({ file, type, command }: JsonDocument, known: Set<string>): str
 
 /** Returns the page about the JSON output of commands, generated from the TypeScript types. */
 export function jsonOutputPage(note: string): string {
-  const head = `# JSON of review, drift, coverage, policy tests and access
+  const head = `# JSON of review, drift, coverage, policy tests, access and doctor
 
 The JSON Schemas (draft 7) are part of the package \`@gatehouse-access/provider\`, in \`schemas/\`. They allow only the fields
 of their own version of the package. Validate JSON with the schema of the version that printed it.

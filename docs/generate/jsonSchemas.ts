@@ -66,6 +66,12 @@ export const jsonDocuments: readonly JsonDocument[] = [
     module: "access/answer",
     command: "gatehouse access --explain --json",
   },
+  {
+    file: "doctor.schema.json",
+    type: "Diagnosis",
+    module: "cli/doctorReport",
+    command: "gatehouse doctor --json",
+  },
 ];
 
 let schemas: ReadonlyMap<string, Schema> | undefined;

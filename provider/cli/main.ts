@@ -19,8 +19,8 @@ const NOTES = `
 Exit codes of all commands:
   0    OK
   1    Error: wrong usage, no connection, a failed run
-  2    Blocking findings: a failed policy test, drift, a refused login, a plan
-       that differs from the reviewed plan
+  2    Blocking findings: a failed policy test, drift, a refused login, a failed
+       check of doctor, a plan that differs from the reviewed plan
   130  Interrupted
 
 Environment: GATEHOUSE_URL is the address of the service. GATEHOUSE_API_KEY,
@@ -34,6 +34,7 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
   diff: "preview or drift",
   validate: "preview or test",
   check: "review or test",
+  diagnose: "doctor",
   lint: "review",
   apply: "up",
   deploy: "up",
@@ -188,6 +189,7 @@ const LOADERS: ReadonlyMap<string, () => Promise<AddCommands>> = new Map([
   ["ssh-config", async () => (await import("./sshConfigCommand.ts")).addSshConfigCommand],
   ["device", async () => (await import("./deviceCommands.ts")).addDeviceCommands],
   ["import", async () => (await import("./importCommand.ts")).addImportCommand],
+  ["doctor", async () => (await import("./doctorCommand.ts")).addDoctorCommand],
   ["pulumi", loadInstallCommands],
   ["terraform", loadInstallCommands],
   [COMPLETION, async () => (await import("./completionCommand.ts")).addCompletionCommand],

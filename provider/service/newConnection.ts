@@ -5,6 +5,7 @@ import {
   ConfigurationError,
   createClient,
   credentialsFromEnvironment,
+  type RetryPolicy,
   type RetryWait,
   TransportError,
   type TransportFailure,
@@ -106,6 +107,8 @@ export interface Waiting {
   readonly tell: (line: string) => void;
   /** A signal that ends all waits: the waiting requests fail immediately. */
   readonly stop?: AbortSignal | undefined;
+  /** Limits for retries, instead of GATEHOUSE_RETRY_TIMEOUT. */
+  readonly retry?: Partial<RetryPolicy>;
 }
 
 /** The remedies for missing settings, by front end. */
@@ -131,7 +134,7 @@ const REMEDIES: Readonly<Record<FrontEnd, { readonly url: string; readonly crede
  */
 export function newConnection(
   lookup: Lookup,
-  { tell, stop }: Waiting,
+  { tell, stop, retry: limits }: Waiting,
   env: NodeJS.ProcessEnv = process.env,
   frontEnd: FrontEnd = "pulumi",
 ): Connection {
@@ -152,7 +155,7 @@ export function newConnection(
     url,
     ...(ca !== undefined && { ca }),
     userAgent: USER_AGENT,
-    ...(retry && { retry }),
+    retry: { ...retry, ...limits },
     onWait: waitReporter(tell),
     ...(stop && { stopWaiting: stop }),
   };

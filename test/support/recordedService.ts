@@ -30,6 +30,13 @@ const derived: Readonly<Record<string, () => Exchange>> = {
         .filter(({ user }) => user.email === "alice@example.com")
         .map((invitation) => ({ ...invitation, status: "rejected" })),
     ),
+  "info of a newer version": () =>
+    answering("info", 200, (info) => ({ ...(info as object), version: "v0.31.0" })),
+  "firewall rules do not exist": () => ({
+    label: "firewall rules do not exist",
+    request: { method: "GET", path: "/api/firewall/rules" },
+    response: { status: 404, headers: {}, body: { message: "Not Found" } },
+  }),
   "invitations are not shown": () => answering("list invitations", 404, () => ""),
 };
 

@@ -1,0 +1,565 @@
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import type { Check, CheckState, Diagnosis } from "../../provider/cli/doctorReport.ts";
+import { makeCertificate, openssl } from "../support/certificate.ts";
+import { testFolder } from "../support/folder.ts";
+import { gatehouse, spawnGatehouse } from "../support/gatehouse.ts";
+import { freePort, listening } from "../support/listening.ts";
+import { PolicyProgram } from "../support/policyProgram.ts";
+import { startRecordedService } from "../support/recordedService.ts";
+import { schemaFaults } from "../support/schemas.ts";
+import { testService } from "../support/service.ts";
+import { sharedFleet } from "../support/shared.ts";
+
+const RECORDED_TENANT = "a7d30b2c-5fdf-4149-adc1-afc58e37821b";
+const UNKNOWN_TENANT = "11111111-2222-4333-8444-555555555555";
+/** A value for wrong credentials and passwords in addresses. No output contains this value. */
+const SECRET = "swordfish";
+
+const fleet = sharedFleet();
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllEnvs();
+});
+
+type Env = Record<string, string>;
+
+/** Runs the command with `--json`. Checks the rules of every report: schema, exit code, remedies, no secret. */
+async function doctor(env: Env, folder = testFolder(), ...flags: string[]) {
+  const { code, stdout, stderr } = await gatehouse(["doctor", folder, "--json", ...flags], env);
+  const report = JSON.parse(stdout) as Diagnosis;
+  expect(schemaFaults("doctor", report)).toEqual([]);
+  expect(code).toBe(report.checks.some(({ state }) => state === "failed") ? 2 : 0);
+  expect(report.ok).toBe(code === 0);
+  for (const { state, found, remedy } of report.checks) {
+    expect(found).toMatch(/^[^\n]+$/);
+    if (state === "warning" || state === "failed") expect(remedy).toMatch(/^[A-Z][^\n]*[.?!]$/);
+  }
+  for (const secret of [SECRET, fleet.env.GATEHOUSE_PASSWORD]) expect(stdout + stderr).not.toContain(secret);
+  return Object.fromEntries(report.checks.map((check) => [check.name, check]));
+}
+
+/** Returns a folder of programs for the PATH. Each program prints its text. */
+function programs(texts: Record<string, string>): string {
+  const folder = testFolder();
+  for (const [name, text] of Object.entries(texts)) {
+    writeFileSync(join(folder, name), `#!/bin/sh\n${text}\n`);
+    chmodSync(join(folder, name), 0o755);
+  }
+  return folder;
+}
+
+function testProgram(): PolicyProgram {
+  const program = new PolicyProgram();
+  onTestFinished(() => program.remove());
+  return program;
+}
+
+/** Returns a folder with a Pulumi.yaml. */
+function projectWith(text: string): string {
+  const folder = testFolder();
+  writeFileSync(join(folder, "Pulumi.yaml"), text);
+  return folder;
+}
+
+const embedded = (program: PolicyProgram): Env => ({
+  GATEHOUSE_ENGINE: "embedded",
+  PULUMI_BACKEND_URL: `file://${program.states}`,
+  PULUMI_CONFIG_PASSPHRASE: "correct horse",
+});
+
+async function answering(status: number, body: string, headers: Env = {}): Promise<Env> {
+  const server = await listening(
+    createServer((_request, response) => response.writeHead(status, headers).end(body)),
+  );
+  onTestFinished(() => server.stop());
+  return { ...fleet.env, GATEHOUSE_URL: server.url };
+}
+
+async function recorded(...labels: string[]): Promise<Env> {
+  const service = await startRecordedService(["login", "token of the namespace", ...labels]);
+  onTestFinished(() => service.stop());
+  return {
+    GATEHOUSE_URL: service.url,
+    GATEHOUSE_USERNAME: "admin",
+    GATEHOUSE_PASSWORD: SECRET,
+    GATEHOUSE_TENANT: RECORDED_TENANT,
+  };
+}
+
+/** Sets the clock of this machine `seconds` ahead. */
+function clockAhead(seconds: number): Env {
+  vi.useFakeTimers({ now: Date.now() + seconds * 1000, toFake: ["Date"] });
+  return fleet.env;
+}
+
+const withCredential = (credential: Env): Env => ({
+  GATEHOUSE_URL: fleet.env.GATEHOUSE_URL ?? "",
+  ...credential,
+});
+
+/** Stores a lock of another machine for a stack. */
+function locked(program: PolicyProgram): Env {
+  const root = join(program.states, ".pulumi");
+  for (const folder of ["stacks", "locks/organization"])
+    mkdirSync(join(root, folder, "commonjs-program/prod"), { recursive: true });
+  rmSync(join(root, "stacks/commonjs-program/prod"), { recursive: true });
+  writeFileSync(
+    join(root, "stacks/commonjs-program/prod.json"),
+    JSON.stringify({ version: 3, checkpoint: { latest: {} } }),
+  );
+  const lock = { pid: 1, username: "ana", hostname: "elsewhere", timestamp: "2026-11-28T00:00:00Z" };
+  writeFileSync(join(root, "locks/organization/commonjs-program/prod/one.json"), JSON.stringify(lock));
+  return embedded(program);
+}
+
+type Setup = () => Env | readonly [Env, string] | Promise<Env | readonly [Env, string]>;
+
+/** Problems: the check, its state, a part of the found facts, a part of the remedy, and the environment. */
+const PROBLEMS: readonly (readonly [string, CheckState, string, string, Setup])[] = [
+  [
+    "pulumi",
+    "failed",
+    "not on the PATH",
+    "GATEHOUSE_ENGINE=embedded",
+    () => [{ PATH: programs({}) }, testProgram().folder],
+  ],
+  ["pulumi", "warning", "runs use the Pulumi CLI", "To run Pulumi programs", () => ({ PATH: programs({}) })],
+  [
+    "pulumi",
+    "warning",
+    "runs use the embedded engine",
+    "For production",
+    () => ({ PATH: programs({}), GATEHOUSE_ENGINE: "embedded" }),
+  ],
+  ["pulumi", "failed", 'cannot be "other"', "Install", () => ({ GATEHOUSE_ENGINE: "other" })],
+  [
+    "terraform",
+    "warning",
+    "1.4.9",
+    "1.5 or newer",
+    () => ({ PATH: programs({ terraform: "echo Terraform v1.4.9" }) }),
+  ],
+  [
+    "terraform",
+    "warning",
+    "unknown version",
+    "1.5 or newer",
+    () => ({ PATH: programs({ terraform: "exit 1" }) }),
+  ],
+  ["tofu", "not checked", "not on the PATH", "configurations of OpenTofu", () => ({ PATH: programs({}) })],
+  ["git", "not checked", "not on the PATH", "gatehouse review --base", () => ({ PATH: programs({}) })],
+  ["ssh", "not checked", "not on the PATH", "ssh-config", () => ({ PATH: programs({}) })],
+  ["project", "failed", "is not valid YAML", "Correct Pulumi.yaml", () => [{}, projectWith("name: [")]],
+  [
+    "project",
+    "failed",
+    "(python): programs in languages other than Node.js",
+    "another engine",
+    () => [{ GATEHOUSE_ENGINE: "embedded" }, projectWith("name: p\nruntime: python")],
+  ],
+  [
+    "package",
+    "warning",
+    "version 0.0.9, this command has",
+    "Install @gatehouse-access/provider@",
+    () => {
+      const folder = projectWith("name: p\nruntime: nodejs");
+      const installed = join(folder, "node_modules/@gatehouse-access/provider");
+      mkdirSync(installed, { recursive: true });
+      writeFileSync(join(installed, "package.json"), '{ "version": "0.0.9" }');
+      return [{}, folder];
+    },
+  ],
+  [
+    "package",
+    "warning",
+    "version none",
+    "Run gatehouse pulumi install",
+    () => [{ PULUMI_HOME: testFolder() }, projectWith("name: p\nruntime: python")],
+  ],
+  [
+    "backend",
+    "failed",
+    "No state backend is configured",
+    "Set PULUMI_BACKEND_URL",
+    () => [{ PULUMI_HOME: testFolder() }, testProgram().folder],
+  ],
+  [
+    "backend",
+    "failed",
+    "does not exist",
+    "Create the folder",
+    () => [{ PULUMI_BACKEND_URL: "file:///no/such/folder" }, testProgram().folder],
+  ],
+  [
+    "backend",
+    "failed",
+    "a part of the path is a file",
+    "Correct the path",
+    () => [{ PULUMI_BACKEND_URL: `file://${import.meta.filename}` }, testProgram().folder],
+  ],
+  [
+    "backend",
+    "failed",
+    "postgres://",
+    "another engine",
+    () => [
+      { GATEHOUSE_ENGINE: "embedded", PULUMI_BACKEND_URL: `postgres://me:${SECRET}@db/state` },
+      testProgram().folder,
+    ],
+  ],
+  [
+    "backend",
+    "warning",
+    "one.json of ana@elsewhere",
+    "delete the file",
+    () => {
+      const program = testProgram();
+      return [locked(program), program.folder];
+    },
+  ],
+  [
+    "stack",
+    "failed",
+    "passphrase of the stack's secrets is missing",
+    "Set PULUMI_CONFIG_PASSPHRASE",
+    async () => {
+      const program = testProgram();
+      await program.configure("prod", { "gatehouse:url": "http://a" }, "correct horse");
+      const { PULUMI_CONFIG_PASSPHRASE: _, ...env } = embedded(program);
+      return [{ ...env, PULUMI_STACK: "prod" }, program.folder];
+    },
+  ],
+  [
+    "stack",
+    "failed",
+    "The passphrase is wrong",
+    "Correct the configuration or the passphrase",
+    async () => {
+      const program = testProgram();
+      await program.configure("prod", { "gatehouse:url": "http://a" }, "correct horse");
+      return [
+        { ...embedded(program), PULUMI_CONFIG_PASSPHRASE: SECRET, PULUMI_STACK: "prod" },
+        program.folder,
+      ];
+    },
+  ],
+  ["address", "failed", "GATEHOUSE_URL is not set", "https://access.example.org", () => ({})],
+  [
+    "address",
+    "failed",
+    "must begin with https://",
+    "Set GATEHOUSE_URL",
+    () => ({ GATEHOUSE_URL: "ftp://host" }),
+  ],
+  [
+    "address",
+    "failed",
+    "must not contain a user name",
+    "Pass them",
+    () => ({ GATEHOUSE_URL: `http://me:${SECRET}@host` }),
+  ],
+  [
+    "address",
+    "failed",
+    "GATEHOUSE_URL_FILE: Cannot read",
+    "Give the path of a file",
+    () => ({ GATEHOUSE_URL_FILE: testFolder() }),
+  ],
+  [
+    "address",
+    "failed",
+    "GATEHOUSE_CA_FILE: Cannot read",
+    "Correct the path",
+    () => ({ ...fleet.env, GATEHOUSE_CA_FILE: "/no/file" }),
+  ],
+  [
+    "address",
+    "failed",
+    "are not PEM",
+    "Set GATEHOUSE_URL",
+    () => ({ ...fleet.env, GATEHOUSE_CA_FILE: import.meta.filename }),
+  ],
+  [
+    "address",
+    "failed",
+    "connection refused",
+    "Check that the service runs",
+    async () => ({ ...fleet.env, GATEHOUSE_URL: `http://127.0.0.1:${await freePort()}` }),
+  ],
+  ["address", "failed", "the server failed (503)", "Set GATEHOUSE_URL", () => answering(503, "")],
+  [
+    "address",
+    "warning",
+    "/info: the response is not JSON",
+    "Check GATEHOUSE_URL",
+    () => answering(200, "<html>"),
+  ],
+  [
+    "address",
+    "warning",
+    "is not encrypted",
+    "Use an https:// address",
+    () => ({ ...fleet.env, GATEHOUSE_URL: fleet.service.url.replace("127.0.0.1", "0.0.0.0") }),
+  ],
+  ["credential", "failed", "no credential is set", "Set GATEHOUSE_API_KEY", () => withCredential({})],
+  [
+    "credential",
+    "failed",
+    "API key is not valid",
+    "Set GATEHOUSE_API_KEY",
+    () => withCredential({ GATEHOUSE_API_KEY: SECRET }),
+  ],
+  [
+    "credential",
+    "failed",
+    "token is not valid",
+    "Set GATEHOUSE_API_KEY",
+    () => withCredential({ GATEHOUSE_TOKEN: SECRET }),
+  ],
+  [
+    "credential",
+    "failed",
+    "wrong user name or password",
+    "Set GATEHOUSE_API_KEY",
+    () => withCredential({ GATEHOUSE_USERNAME: "unknown", GATEHOUSE_PASSWORD: SECRET }),
+  ],
+  [
+    "credential",
+    "failed",
+    "GATEHOUSE_API_KEY and GATEHOUSE_TOKEN are set",
+    "Set only one",
+    () => withCredential({ GATEHOUSE_API_KEY: SECRET, GATEHOUSE_TOKEN: SECRET }),
+  ],
+  [
+    "credential",
+    "failed",
+    "GATEHOUSE_API_KEY_FILE: Cannot read",
+    "Give the path of a file",
+    () => withCredential({ GATEHOUSE_API_KEY_FILE: testFolder() }),
+  ],
+  [
+    "credential",
+    "failed",
+    "GATEHOUSE_TENANT: must be",
+    "Set",
+    () => ({ ...fleet.env, GATEHOUSE_TENANT: "prod" }),
+  ],
+  [
+    "credential",
+    "failed",
+    "not found (404)",
+    "Set GATEHOUSE_TENANT",
+    () => ({ ...fleet.env, GATEHOUSE_TENANT: UNKNOWN_TENANT }),
+  ],
+  [
+    "credential",
+    "failed",
+    "does not come from the service",
+    "Check the URL",
+    () => answering(404, "<html>", { "content-type": "text/html" }),
+  ],
+  ["clock", "warning", "s ahead of the service", "NTP", () => clockAhead(100)],
+  ["clock", "failed", "s ahead of the service", "NTP", () => clockAhead(1_000)],
+  ["clock", "failed", "s behind the service", "NTP", () => clockAhead(-1_000)],
+  [
+    "server",
+    "warning",
+    "version 0.31.0",
+    "upgrade Gatehouse",
+    () =>
+      recorded("info of a newer version", "get namespace with its members", "firewall rules do not exist"),
+  ],
+  [
+    "access mode",
+    "warning",
+    "identity",
+    "legacy",
+    () => recorded("info", "get namespace with its members", "firewall rules do not exist"),
+  ],
+];
+
+it.each(PROBLEMS)("reports %s as %s: %s", async (name, state, found, remedy, setup) => {
+  const given = await setup();
+  const checks = await (Array.isArray(given) ? doctor(...(given as [Env, string])) : doctor(given as Env));
+  expect(checks[name]).toMatchObject({
+    state,
+    found: expect.stringContaining(found),
+    remedy: expect.stringContaining(remedy),
+  });
+});
+
+it("has a test of a problem for every check except the first one", async () => {
+  const [first, ...others] = Object.keys(await doctor({}));
+  expect(first).toBe("gatehouse");
+  expect(others).toEqual([...new Set(PROBLEMS.map(([name]) => name))]);
+});
+
+const statesOf = (checks: Record<string, Check>) =>
+  Object.fromEntries(Object.values(checks).map(({ name, state }) => [name, state]));
+
+describe("without a problem", () => {
+  /** Creates a stack whose encrypted configuration has all settings of the service. */
+  async function configured() {
+    const program = testProgram();
+    const settings = {
+      "gatehouse:url": fleet.env.GATEHOUSE_URL ?? "",
+      "gatehouse:username": fleet.env.GATEHOUSE_USERNAME ?? "",
+      "gatehouse:password": fleet.env.GATEHOUSE_PASSWORD ?? "",
+    };
+    await program.configure("prod", settings, "correct horse");
+    const path = programs({
+      pulumi: "echo v3.270.0",
+      terraform: "echo Terraform v1.11.4",
+      tofu: "echo OpenTofu v1.10.0",
+      git: "echo git version 2.39.5",
+      ssh: "echo OpenSSH_9.2p1 >&2",
+    });
+    return { program, env: { ...embedded(program), PATH: path } };
+  }
+
+  it("every check is ok, with the settings of the stack", async () => {
+    const { program, env } = await configured();
+    const checks = await doctor(env, program.folder, "--stack", "prod");
+    expect(new Set(Object.values(statesOf(checks)))).toEqual(new Set(["ok"]));
+    const found = Object.fromEntries(Object.values(checks).map((check) => [check.name, check.found]));
+    expect(found).toMatchObject({
+      gatehouse: expect.stringMatching(/^\d+\.\d+\.\d+, Node\.js \d+\.\d+\.\d+$/),
+      pulumi: "3.270.0; runs use the embedded engine",
+      terraform: "1.11.4",
+      tofu: "1.10.0",
+      git: "2.39.5",
+      ssh: "9.2",
+      project: "commonjs-program, runtime nodejs",
+      backend: `${program.states} (PULUMI_BACKEND_URL), 0 stacks`,
+      stack: "prod, 3 configuration values",
+      address: fleet.env.GATEHOUSE_URL,
+      credential: expect.stringMatching(/^user with the role owner, namespace \S+ \([0-9a-f-]{36}\)$/),
+      clock: expect.stringMatching(/^\d+ s (ahead of|behind) the service$/),
+      server: expect.stringMatching(/^gatehouse-server, .* used like version \d/),
+      "access mode": "public keys and firewall rules",
+    });
+  });
+
+  it("the installed command prints one line for each check, and exits 0", async () => {
+    const { program, env } = await configured();
+    const PATH = `${env.PATH}:${process.env.PATH}`;
+    const { code, stdout } = await spawnGatehouse(["doctor", program.folder, "--stack", "prod"], {
+      ...env,
+      PATH,
+    });
+    expect(code).toBe(0);
+    const lines = stdout.trimEnd().split("\n");
+    expect(lines.filter((line) => !/^ok {2}\S/.test(line) && !/^ +- /.test(line))).toEqual([]);
+    expect(lines.filter((line) => line.startsWith("ok"))).toHaveLength(15);
+  });
+});
+
+it("prints the remedy after each problem, and the differences of the server", async () => {
+  const env = await recorded("info", "get namespace with its members", "firewall rules do not exist");
+  const { code, stdout } = await gatehouse(["doctor", testFolder()], { ...env, PATH: programs({}) });
+  expect(code).toBe(0);
+  const lines = stdout.split("\n");
+  expect(lines).toContainEqual(
+    expect.stringMatching(/^not checked {2}git +not on the PATH\. Install it for gate/),
+  );
+  expect(lines).toContainEqual(
+    expect.stringMatching(/^warning +access mode {2}identity: .*\. Set the access mode/),
+  );
+  const server = lines.findIndex((line) =>
+    /^ok +server +another server, 0\.27\.0-rc\.6, community/.test(line),
+  );
+  expect(lines[server + 1]).toMatch(/^ +- Not available: firewall rules, several namespaces/);
+  expect(stdout).toContain("- Tags are objects.");
+});
+
+it("reports the kind and the expiry of a token, and warns on its last day", async () => {
+  const token = await fleet.client.sessionToken();
+  const env = withCredential({ GATEHOUSE_TOKEN: token });
+  const { credential } = await doctor(env);
+  expect(credential).toMatchObject({
+    state: "ok",
+    found: expect.stringMatching(/^token of a user with the role owner, .* expires at (\S+)$/),
+  });
+  const end = /\S+$/.exec(credential?.found ?? "")?.[0] ?? "";
+  vi.useFakeTimers({ now: Date.parse(end) - 3_600_000, toFake: ["Date"] });
+  expect((await doctor(env)).credential).toMatchObject({
+    state: "warning",
+    remedy: "Set GATEHOUSE_TOKEN to a new token.",
+  });
+});
+
+it("reports an API key without its role", async () => {
+  const { id } = await fleet.client.createApiKey({
+    body: { name: "doctor", role: "observer", expiresAt: 30 },
+  });
+  const checks = await doctor(withCredential({ GATEHOUSE_API_KEY: id }));
+  expect(checks.credential).toMatchObject({
+    state: "ok",
+    found: expect.stringMatching(/^API key, namespace /),
+  });
+});
+
+it("does not check the requirements of a missing project, or of a service without an answer", async () => {
+  const checks = await doctor({ ...fleet.env, GATEHOUSE_URL: `http://127.0.0.1:${await freePort()}` });
+  const skipped = ["project", "package", "backend", "stack", "credential", "clock", "server", "access mode"];
+  expect(skipped.filter((name) => checks[name]?.state !== "not checked")).toEqual([]);
+});
+
+it("reads the version of the server even if the credential is wrong", async () => {
+  const env = await recorded("info");
+  const checks = await doctor({
+    ...env,
+    GATEHOUSE_TENANT: "",
+    GATEHOUSE_USERNAME: "",
+    GATEHOUSE_PASSWORD: "",
+  });
+  expect(checks.credential?.state).toBe("failed");
+  expect(checks.server).toMatchObject({ state: "ok", found: "0.27.0-rc.6, used like version 0.27" });
+});
+
+describe.skipIf(!openssl)("the certificate of the service", () => {
+  it("must be trusted, by GATEHOUSE_CA_FILE for a private authority", async () => {
+    const { cert, key } = makeCertificate(testFolder(), "service");
+    const service = await testService({
+      env: { GATEHOUSE_TLS_CERT_FILE: cert, GATEHOUSE_TLS_KEY_FILE: key },
+    });
+    const env = { GATEHOUSE_URL: service.url };
+    expect((await doctor(env)).address).toMatchObject({
+      state: "failed",
+      found: expect.stringContaining("is not trusted"),
+      remedy: expect.stringContaining("GATEHOUSE_CA_FILE"),
+    });
+    expect((await doctor({ ...env, GATEHOUSE_CA_FILE: cert })).address).toMatchObject({
+      state: "ok",
+      found: `${service.url}, TLS verified with GATEHOUSE_CA_FILE`,
+    });
+    vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", "0");
+    expect((await doctor(env)).address).toMatchObject({
+      state: "warning",
+      remedy: "Unset NODE_TLS_REJECT_UNAUTHORIZED.",
+    });
+  });
+});
+
+// The test waits for the limit of two checks, which is 10 seconds each.
+it("ends each check at its limit", { tags: ["long"] }, async () => {
+  const server = await listening(createServer(() => {}));
+  onTestFinished(() => server.stop());
+  const checks = await doctor({
+    GATEHOUSE_URL: server.url,
+    PATH: `${programs({ git: "sleep 60 & wait" })}:${process.env.PATH}`,
+  });
+  expect([checks.git, checks.address].map((check) => check?.state)).not.toContain("ok");
+  expect(checks.address).toMatchObject({ state: "failed" });
+});
+
+it("the schema rejects another state", () => {
+  const check = { name: "git", state: "broken", found: "x" };
+  expect(schemaFaults("doctor", { version: 1, ok: true, checks: [check] })).toEqual([
+    "/checks/0/state must be equal to one of the allowed values",
+  ]);
+});
