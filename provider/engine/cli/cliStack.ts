@@ -45,7 +45,7 @@ import { pendingWarning } from "../state/resourceState.ts";
 import { isSecret, type Props } from "../value.ts";
 import { CliEvents, isNothingToDo, PRINT_ALL, shownOutputs } from "./cliEvents.ts";
 import { type CliTarget, decryptByCli, encryptByCli } from "./cliSecrets.ts";
-import { type CliWorkspace, openWorkspace, stackNames } from "./cliWorkspace.ts";
+import { type CliWorkspace, type Failure, openWorkspace, stackNames } from "./cliWorkspace.ts";
 
 interface CliRun {
   readonly onEvent: (event: CliEvent) => void;
@@ -88,8 +88,11 @@ export class CliStack implements Stack {
   static async open(project: Project, options: StackOptions): Promise<CliStack> {
     const env = options.env ?? process.env;
     const opened = await openWorkspace(project, env);
-    const stack =
-      options.stack ?? env.PULUMI_STACK ?? onlyStack(project.name, await stackNames(opened.workspace));
+    const names = () =>
+      stackNames(opened.workspace).catch((error: unknown) => {
+        throw cliFailure(error, "list the stacks");
+      });
+    const stack = options.stack ?? env.PULUMI_STACK ?? onlyStack(project.name, await names());
     return new CliStack(project, stack, opened, options);
   }
 
@@ -156,7 +159,7 @@ export class CliStack implements Stack {
   async config(): Promise<ReadonlyMap<string, string>> {
     const { handle } = await this.#handle(false);
     const config = await handle.getAllConfig().catch((error: unknown) => {
-      throw configFailure(error);
+      throw cliFailure(error, "read the stack's configuration");
     });
     return new Map(Object.entries(config).map(([key, { value }]) => [key, value]));
   }
@@ -273,7 +276,7 @@ export class CliStack implements Stack {
     try {
       return { handle: await CliHandle.select(this.selector, this.#workspace), created: false };
     } catch (error) {
-      if (!(error instanceof StackNotFoundError)) throw error;
+      if (!(error instanceof StackNotFoundError)) throw cliFailure(error, "open the stack");
       if (!create) {
         const known = await stackNames(this.#workspace).catch(() => []);
         throw StackSelectionError.missing(this.project, this.selector, known);
@@ -336,15 +339,14 @@ function lockedError(text: string): LockedError {
 }
 
 /**
- * Creates an error that quotes only the error lines of the CLI's output, since other lines may contain configuration
- * values.
+ * Converts the failure of a CLI command to an error that quotes only the error lines of the CLI's output, since other
+ * lines may contain configuration values. Returns other errors unchanged.
  */
-function configFailure(error: unknown): EngineError {
-  const { stderr = "" } = (error as { commandResult?: { stderr?: string } }).commandResult ?? {};
+function cliFailure(error: unknown, action: string): unknown {
+  const { commandResult } = error as Failure;
+  if (!commandResult) return error;
+  const { stderr } = commandResult;
   if (/incorrect passphrase/.test(stderr)) return PassphraseError.wrong();
   const errors = stderr.split("\n").filter((line) => line.startsWith("error: "));
-  return new EngineError(
-    "pulumi_cli",
-    ["The Pulumi CLI could not read the stack's configuration.", ...errors].join(" "),
-  );
+  return new EngineError("pulumi_cli", [`The Pulumi CLI could not ${action}.`, ...errors].join(" "));
 }

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { basename, delimiter, dirname, isAbsolute, join } from "node:path";
 import * as sdkErrors from "@pulumi/pulumi/automation/errors.js";
 import { LocalWorkspace, PulumiCommand } from "@pulumi/pulumi/automation/index.js";
+import { EngineError } from "../errors.ts";
 import { findOnPath, signalGroup, startInGroup } from "../processes.ts";
 import { chooseBackend, type Project } from "../project.ts";
 
@@ -33,7 +34,10 @@ async function commandOf(env: NodeJS.ProcessEnv): Promise<PulumiCommand> {
   const skipVersionCheck = Boolean(env.PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK);
   const folder = path === undefined ? "" : dirname(path);
   const root = basename(folder) === "bin" ? { root: dirname(folder) } : {};
-  return withOwnRuns(await PulumiCommand.get({ ...root, skipVersionCheck }));
+  const command = PulumiCommand.get({ ...root, skipVersionCheck }).catch((cause: Failure) => {
+    throw new EngineError("pulumi_cli", cause.commandResult?.stderr ?? cause.message, { cause });
+  });
+  return withOwnRuns(await command);
 }
 
 export async function stackNames(workspace: LocalWorkspace): Promise<string[]> {
@@ -45,6 +49,9 @@ interface CommandResult {
   readonly stderr: string;
   readonly code: number;
 }
+
+/** An error of the Automation API. The failure of a CLI command has the output of the command. */
+export type Failure = Error & { readonly commandResult?: Pick<CommandResult, "stderr"> };
 
 type Run = (
   args: string[],
