@@ -15,7 +15,6 @@ import {
   type ResponseOf,
   readClaims,
   sshAccessModeOf,
-  TransportError,
 } from "@gatehouse-access/sdk";
 import { fileError, INSTALL, StackSelectionError } from "../engine/errors.ts";
 import { ifThere, parseJsonFile } from "../engine/files.ts";
@@ -84,7 +83,7 @@ const CHECKS: readonly (readonly [name: string, work: (run: Run) => Promise<Find
   ["project", checkProject, "Correct Pulumi.yaml, or select another engine."],
   ["package", checkPackage, "Install the package again."],
   ["backend", checkBackend, "Set PULUMI_BACKEND_URL to a folder, or select another engine."],
-  ["stack", checkStack, "Correct the configuration or the passphrase of the stack."],
+  ["stack", checkStack, "Correct the stack, its passphrase, or the Pulumi CLI."],
   ["address", checkAddress, "Set GATEHOUSE_URL to the address of the service."],
   ["credential", checkCredential, CREDENTIAL_REMEDY],
   ["clock", checkClock],
@@ -218,13 +217,17 @@ async function checkAddress(run: Run): Promise<Finding> {
   const client = createClient({ url, retry: ONCE, ...(ca !== undefined && { ca }) });
   run.clients.push(client);
   const answer = await client.call("getInfo").catch((error: unknown) => {
-    const isAnswer = error instanceof RequestError && !(error instanceof TransportError);
-    if (isAnswer && (error.status ?? 500) < 500) return error;
+    // A proxy may not forward this request. Errors without an answer have no status.
+    if (error instanceof RequestError && (error.status ?? 500) < 500) return error;
     throw error;
   });
   run.reached = client;
   if (answer instanceof RequestError)
-    return problem("warning", `${client.url}/info: ${answer.detail}`, "Check GATEHOUSE_URL and the proxy.");
+    return problem(
+      "warning",
+      `/info: ${answer.detail}`,
+      answer.remedy ?? "Check GATEHOUSE_URL and the proxy.",
+    );
   const at = Date.parse(answer.headers.date ?? "");
   if (at) run.clockDifference = Math.round((Date.now() - at) / 1000);
   const { protocol, hostname } = new URL(client.url);
@@ -266,9 +269,8 @@ async function checkCredential(run: Run): Promise<Finding> {
   const end = kind === "token" ? readClaims(await client.sessionToken())?.expiresAt : undefined;
   if (end === undefined) return ok(found);
   const text = `${found}, expires at ${end.toISOString()}`;
-  const day = 24 * 3_600_000;
-  if (end.getTime() - Date.now() > day) return ok(text);
-  return problem("warning", text, "Set GATEHOUSE_TOKEN to a new token.");
+  const isSoon = end.getTime() - Date.now() < 24 * 3_600_000;
+  return isSoon ? problem("warning", text, "Set GATEHOUSE_TOKEN to a new token.") : ok(text);
 }
 
 async function checkClock(run: Run): Promise<Finding> {

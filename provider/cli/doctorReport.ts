@@ -63,7 +63,14 @@ function failureOf(error: unknown, remedy: string): Finding {
   if (error instanceof NotChecked) return { state: "not checked", found: error.message };
   if (error instanceof GatehouseError) {
     const { code, field, detail } = error;
-    const found = errorText({ code, field, detail: detail.split(/\s*\n\s*/).join(" ") });
+    const found = errorText({
+      code,
+      field,
+      detail: detail
+        .trim()
+        .split(/\s*\n\s*/)
+        .join(" "),
+    });
     return problem("failed", found, error.remedy ?? remedy);
   }
   const { syscall, path = "a file" } = error as NodeJS.ErrnoException;

@@ -18,7 +18,7 @@ const UNKNOWN_TENANT = "11111111-2222-4333-8444-555555555555";
 /** A value for wrong credentials and passwords in addresses. No output contains this value. */
 const SECRET = "swordfish";
 
-const fleet = sharedFleet();
+const fleet = sharedFleet(["bob"]);
 afterEach(() => {
   vi.useRealTimers();
   vi.unstubAllEnvs();
@@ -43,7 +43,9 @@ async function doctor(env: Env, folder = testFolder(), ...flags: string[]) {
 
 /** Returns a folder of programs for the PATH. Each program prints its text. */
 function programs(texts: Record<string, string>): string {
-  const folder = testFolder();
+  // The SDK of Pulumi finds a CLI only in folders of this name.
+  const folder = join(testFolder(), "bin");
+  mkdirSync(folder);
   for (const [name, text] of Object.entries(texts)) {
     writeFileSync(join(folder, name), `#!/bin/sh\n${text}\n`);
     chmodSync(join(folder, name), 0o755);
@@ -113,6 +115,13 @@ function locked(program: PolicyProgram): Env {
   const lock = { pid: 1, username: "ana", hostname: "elsewhere", timestamp: "2026-11-28T00:00:00Z" };
   writeFileSync(join(root, "locks/organization/commonjs-program/prod/one.json"), JSON.stringify(lock));
   return embedded(program);
+}
+
+/** The Pulumi CLI is a script with this text. */
+function withPulumi(text: string): readonly [Env, string] {
+  const program = testProgram();
+  const PATH = `${programs({ pulumi: text })}:${process.env.PATH}`;
+  return [{ ...embedded(program), GATEHOUSE_ENGINE: "cli", PATH, PULUMI_STACK: "prod" }, program.folder];
 }
 
 type Setup = () => Env | readonly [Env, string] | Promise<Env | readonly [Env, string]>;
@@ -237,7 +246,7 @@ const PROBLEMS: readonly (readonly [string, CheckState, string, string, Setup])[
     "stack",
     "failed",
     "The passphrase is wrong",
-    "Correct the configuration or the passphrase",
+    "Correct the stack, its passphrase",
     async () => {
       const program = testProgram();
       await program.configure("prod", { "gatehouse:url": "http://a" }, "correct horse");
@@ -246,6 +255,20 @@ const PROBLEMS: readonly (readonly [string, CheckState, string, string, Setup])[
         program.folder,
       ];
     },
+  ],
+  [
+    "stack",
+    "failed",
+    "Minimum version requirement failed",
+    "the Pulumi CLI",
+    () => withPulumi("echo v2.0.0"),
+  ],
+  [
+    "stack",
+    "failed",
+    "could not open the stack. error: broken",
+    "the Pulumi CLI",
+    () => withPulumi('case "$1" in version) echo v3.270.0;; *) echo "error: broken" >&2; exit 255;; esac'),
   ],
   ["address", "failed", "GATEHOUSE_URL is not set", "https://access.example.org", () => ({})],
   [
@@ -291,13 +314,7 @@ const PROBLEMS: readonly (readonly [string, CheckState, string, string, Setup])[
     async () => ({ ...fleet.env, GATEHOUSE_URL: `http://127.0.0.1:${await freePort()}` }),
   ],
   ["address", "failed", "the server failed (503)", "Set GATEHOUSE_URL", () => answering(503, "")],
-  [
-    "address",
-    "warning",
-    "/info: the response is not JSON",
-    "Check GATEHOUSE_URL",
-    () => answering(200, "<html>"),
-  ],
+  ["address", "warning", "/info: the response is not JSON", "Check the URL", () => answering(200, "<html>")],
   [
     "address",
     "warning",
@@ -361,6 +378,13 @@ const PROBLEMS: readonly (readonly [string, CheckState, string, string, Setup])[
     "does not come from the service",
     "Check the URL",
     () => answering(404, "<html>", { "content-type": "text/html" }),
+  ],
+  [
+    "credential",
+    "warning",
+    "not a member of any namespace",
+    "Create a namespace",
+    () => withCredential({ GATEHOUSE_USERNAME: "bob", GATEHOUSE_PASSWORD: "correct-horse" }),
   ],
   ["clock", "warning", "s ahead of the service", "NTP", () => clockAhead(100)],
   ["clock", "failed", "s ahead of the service", "NTP", () => clockAhead(1_000)],
