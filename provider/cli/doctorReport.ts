@@ -62,15 +62,8 @@ export async function runCheck(remedy: string, work: () => Promise<Finding>): Pr
 function failureOf(error: unknown, remedy: string): Finding {
   if (error instanceof NotChecked) return { state: "not checked", found: error.message };
   if (error instanceof GatehouseError) {
-    const { code, field, detail } = error;
-    const found = errorText({
-      code,
-      field,
-      detail: detail
-        .trim()
-        .split(/\s*\n\s*/)
-        .join(" "),
-    });
+    const { code, field } = error;
+    const found = errorText({ code, field, detail: error.detail.trim().replaceAll(/\n */g, " ") });
     return problem("failed", found, error.remedy ?? remedy);
   }
   const { syscall, path = "a file" } = error as NodeJS.ErrnoException;
