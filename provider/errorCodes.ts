@@ -135,6 +135,10 @@ export const commandErrors = {
     cause: "A selector of `gatehouse access` or `getAccess` is invalid.",
     remedy: "Correct the flag or the argument in the error message.",
   },
+  access_unknown: {
+    cause: "Access policies decide about the logins of the namespace, or the namespace cannot be read.",
+    remedy: "Remove the call of `getAccess`.",
+  },
   import: { cause: "The import cannot be completed.", remedy: "Follow the remedy in the error." },
   packages: { cause: "`npm install` failed.", remedy: "Install the packages of the generated program." },
   repair: { cause: "Some objects could not be deleted.", remedy: "See the reasons in the error." },

@@ -34,8 +34,7 @@ const testFolder = (folder: string) => new URL(`../../test/${folder}/`, import.m
 
 /** Returns the tool versions that are in the file names of recordings in a test folder. */
 const namedBy = (folder: string, name: RegExp): string =>
-  readdirSync(testFolder(folder))
-    .flatMap((file) => name.exec(file)?.[1] ?? [])
+  [...new Set(readdirSync(testFolder(folder)).flatMap((file) => name.exec(file)?.[1] ?? []))]
     .sort()
     .join(", ");
 

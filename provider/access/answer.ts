@@ -22,21 +22,39 @@ export interface AccessAnswer {
   readonly output: Iterable<string>;
   /** Remarks that `gatehouse access` prints to the standard error, since CSV output cannot contain them. */
   readonly remarks: readonly string[];
+  /** True if the explained login is refused, or if the access is not known. */
   readonly refused: boolean;
   readonly notEvaluated: boolean;
 }
 
 /**
- * Answers an inquiry about access: lists the grants in a namespace, or explains one login.
+ * Answers an inquiry about access: lists the grants in a namespace, or explains one login. If the access is not known,
+ * the answer contains only the reason.
  * @throws AccessInquiryError if a selector has no match, or if `explain` does not match exactly one key and one device
  */
 export function accessAnswer(estate: Estate, inquiry: AccessInquiry): AccessAnswer {
+  if (estate.accessUnknown !== undefined) return unknownAnswer(estate, inquiry);
   const view = accessView(estate, inquiry);
   const answer = { remarks: [], refused: false, notEvaluated: estate.notEvaluated.length > 0 };
   if (inquiry.explain) return { ...answer, ...explained(view) };
   if (inquiry.format === "json") return { ...answer, output: accessJson(view) };
   if (inquiry.format === "text") return { ...answer, output: accessTable(view) };
   return { ...answer, output: accessCsv(view), remarks: [...evaluatedLines(view), ...unknownLines(view)] };
+}
+
+function unknownAnswer(estate: Estate, inquiry: AccessInquiry): AccessAnswer {
+  const { tenant: namespace, notEvaluated, unknown, accessUnknown } = estate;
+  const others = notEvaluated.filter((sentence) => sentence !== accessUnknown);
+  const lines = [
+    printable(`UNKNOWN: ${accessUnknown}`),
+    ...unknownLines({ estate: { notEvaluated: others, unknown } }),
+  ];
+  const answer = { output: [], remarks: [], refused: true, notEvaluated: true };
+  if (inquiry.format === "csv") return { ...answer, remarks: lines };
+  if (inquiry.format === "text") return { ...answer, output: [`${lines.join("\n")}\n`] };
+  if (!inquiry.explain) return { ...answer, output: accessJson(accessView(estate, inquiry)) };
+  const report: AccessExplanationReport = { namespace, notEvaluated, unknown, notes: [], allowed: null };
+  return { ...answer, output: [`${JSON.stringify(report, null, 1)}\n`] };
 }
 
 function explained(view: AccessView): Pick<AccessAnswer, "output" | "refused"> {
@@ -225,11 +243,18 @@ export interface AccessReport extends AccessAnswered {
   readonly keys: readonly AccessKey[];
   /** All rules of the namespace. */
   readonly rules: readonly AccessRule[];
-  readonly grants: readonly AccessGrant[];
+  /** The access that the keys give; null if the access is not known. `notEvaluated` then contains the reason. */
+  readonly grants: readonly AccessGrant[] | null;
 }
 
-/** The output of `gatehouse access --explain --json`: the reasons why one login is allowed or refused. */
-export interface AccessExplanationReport extends AccessExplanation, AccessAnswered {}
+/**
+ * The output of `gatehouse access --explain --json`: the reasons why one login is allowed or refused. If the access is
+ * not known, the report has only `allowed`, which is null, and the fields about the namespace.
+ */
+export interface AccessExplanationReport extends Partial<Omit<AccessExplanation, "allowed">>, AccessAnswered {
+  /** True if the login is allowed; null if this is not known. `notEvaluated` then contains the reason. */
+  readonly allowed: boolean | null;
+}
 
 /** Generates an {@link AccessReport} as JSON, with one line for each element of `grants`. */
 function* accessJson(view: AccessView): Generator<string> {
@@ -245,7 +270,9 @@ function* accessJson(view: AccessView): Generator<string> {
     keys,
     rules: estate.policy.rules,
   };
-  yield `${JSON.stringify(head, null, 1).slice(0, -2)},\n "grants": [`;
+  yield `${JSON.stringify(head, null, 1).slice(0, -2)},\n "grants": `;
+  if (estate.accessUnknown !== undefined) return yield "null\n}\n";
+  yield "[";
   let separator = "\n";
   for (const { key, rule, logins, addresses, devices } of accessRows(view)) {
     const grant: AccessGrant = { key: key.fingerprint, logins, addresses, rule: rule?.id ?? null, devices };

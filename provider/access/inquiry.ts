@@ -289,5 +289,9 @@ function part(matched: readonly unknown[], all: readonly unknown[], what: string
     : `${matched.length} of ${counted(all.length, what)}`;
 }
 
-export const unknownLines = ({ estate }: AccessView): string[] =>
+export const unknownLines = ({
+  estate,
+}: {
+  readonly estate: Pick<Estate, "notEvaluated" | "unknown">;
+}): string[] =>
   [...estate.notEvaluated, ...estate.unknown].map((sentence) => printable(`Not known: ${sentence}`));

@@ -24,7 +24,7 @@ interface Flags extends AccessFlags, ConfigurationFlags, TerraformFlags {
 
 const NOTES = `
 Exit codes: 0 = OK, even if there is no access; 1 = error; ${BLOCKED} = a part could not be
-checked, or with --explain: the login is refused`;
+checked, the access is not known, or with --explain: the login is refused`;
 
 export function addAccessCommand(program: Command, action: ActionOf): void {
   const command = program

@@ -48,6 +48,7 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<Outcome> 
   try {
     const result = await withReleaseNote(io, connection, async () => {
       const { inventoryOf, WATCHED_KINDS } = await import("../estate/liveObjects.ts");
+      const { accessUnknownIn } = await import("../estate/namespaceState.ts");
       const { coverageOf, ManagedObjects, readExceptions } = await import("../estate/coverage.ts");
       if (tenant === undefined) throw missingNamespace(await resourcesOf(stack, connection));
       io.stderr.write(`Namespace: ${service.text}\n`);
@@ -70,7 +71,15 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<Outcome> 
         ...(await otherResources(onService, folder, flags, connection)),
       ]);
       const inventory = await inventoryOf(connection, tenant, WATCHED_KINDS);
-      return coverageOf(inventory, { service: connection.client.url, tenant }, managed, exceptions);
+      const { client } = await connection.tenant(tenant);
+      const accessUnknown = await accessUnknownIn(client, tenant, namespace ?? undefined);
+      const unknown = [...(accessUnknown === undefined ? [] : [accessUnknown]), ...inventory.unknown];
+      return coverageOf(
+        { ...inventory, unknown },
+        { service: connection.client.url, tenant },
+        managed,
+        exceptions,
+      );
     });
     const isUnmanaged = result.unmanaged.some(({ exception }) => exception === undefined);
     // Lists that could not be read may contain unmanaged objects.
@@ -106,7 +115,7 @@ async function textOf({ stdout, env }: Io, coverage: NamespaceCoverage): Promise
 }
 
 const share = ({ managed, total, percent }: Pick<NamespaceCoverage, "managed" | "total" | "percent">) =>
-  `${String(managed).padStart(6)} of ${String(total).padStart(6)}  ${String(percent).padStart(3)} %`;
+  `${String(managed).padStart(6)} of ${String(total).padStart(6)}  ${percent === null ? "not known" : `${String(percent).padStart(3)} %`}`;
 
 const lineOf = ({ kind, id, name, exception }: UnmanagedObject) =>
   `${kind} ${name} (${id})${exception ? `, excepted until ${exception.until}: ${exception.reason}` : ""}`;

@@ -114,7 +114,7 @@ async function importing(io: Io, flags: Flags): Promise<Outcome> {
     );
   }
   const live = await withConnection(io, new Map(), (connection) => readNamespace(io, connection, flags));
-  const { name: namespace, tenant, service, inventory } = live;
+  const { name: namespace, tenant, service, accessUnknown, inventory } = live;
   const { declarable } = await import("../estate/liveObjects.ts");
   const { writeProgram } = await import("../import/writeProgram.ts");
   const { yamlText } = await import("../import/yaml.ts");
@@ -129,7 +129,8 @@ async function importing(io: Io, flags: Flags): Promise<Outcome> {
   await writeFolder(out, [...program.files, ...(format === "terraform" ? [] : [settings])]);
   const why = format === "terraform" ? NOT_NORMAL : "an existing object of this kind cannot be adopted";
   const left = program.leftOut.map(({ definition, name }) => `${definition.name} ${name} is omitted: ${why}`);
-  printWritten(io, out, program, [...inventory.unknown, ...undeclarable.map(reasonText), ...left]);
+  const unknown = accessUnknown === undefined ? inventory.unknown : [accessUnknown, ...inventory.unknown];
+  printWritten(io, out, program, [...unknown, ...undeclarable.map(reasonText), ...left]);
   const next = await nextSteps(io, { ...flags, plugin, project, stack, tenant }, program);
   return { text: () => next };
 }
@@ -187,14 +188,18 @@ const reasonText = ({ object: { definition, name, id }, reason }: Undeclarable) 
 
 async function readNamespace({ stderr }: Io, connection: Connection, { tenant, only }: Flags) {
   const { inventoryOf } = await import("../estate/liveObjects.ts");
+  const { accessUnknownIn } = await import("../estate/namespaceState.ts");
   const { namespaceOf } = await import("../service/lookups.ts");
   const { tenantId } = await import("@gatehouse-access/sdk/contract");
   const isId = tenantId.safeParse(tenant).success;
   const lookup = tenant === undefined ? {} : isId ? { tenant } : { name: tenant };
-  const { tenantId: id, name } = await namespaceOf(connection, lookup);
+  const namespace = await namespaceOf(connection, lookup);
+  const { tenantId: id, name } = namespace;
   const service = connection.client.url;
   stderr.write(`Reading ${printable(name)} (${id}) on ${service}\n`);
-  return { tenant: id, name, service, inventory: await inventoryOf(connection, id, only ?? KINDS) };
+  const accessUnknown = await accessUnknownIn(connection.client, id, namespace);
+  const inventory = await inventoryOf(connection, id, only ?? KINDS);
+  return { tenant: id, name, service, accessUnknown, inventory };
 }
 
 /** Writes the files of a program. @throws EngineError (`usage`) with the path of a file that already exists */

@@ -153,12 +153,17 @@ function summaryTail(c: Colors, result: Result): string {
 export async function writeAccessMap(
   stderr: NodeJS.WritableStream,
   file: string,
-  { before, after }: { readonly before: Access; readonly after: Access },
+  {
+    before,
+    after,
+    accessUnknown,
+  }: { readonly before: Access; readonly after: Access; readonly accessUnknown: string | undefined },
   meta: Omit<AccessMapMeta, "when">,
 ): Promise<void> {
   const { accessMapData } = await import("../map/accessMapData.ts");
-  const { accessMapHtml } = await import("../map/accessMapHtml.ts");
+  const { accessMapHtml, unknownMapHtml } = await import("../map/accessMapHtml.ts");
   const data = accessMapData(before, after, { ...meta, when: timeText(new Date().toISOString()) });
-  await writeOutput(file, accessMapHtml(data));
+  const html = accessUnknown === undefined ? accessMapHtml(data) : unknownMapHtml(data, accessUnknown);
+  await writeOutput(file, html);
   stderr.write(`Wrote the access map to ${file}\n`);
 }

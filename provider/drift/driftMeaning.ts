@@ -36,6 +36,8 @@ export interface DriftMeaning {
   readonly ofObjects: ReadonlyMap<LiveObject, readonly string[]>;
   readonly notEvaluated: readonly string[];
   readonly unknown: readonly string[];
+  /** The reason why the access is not known. */
+  readonly accessUnknown: string | undefined;
 }
 
 /**
@@ -43,6 +45,8 @@ export interface DriftMeaning {
  * requires a separate evaluation of the namespace.
  */
 const EACH_MAX = 20;
+
+const EFFECT_UNKNOWN = "the effect on access is not known";
 
 /** Evaluates the effect of drift on access: the effect of all drift together, and the effect of each object. */
 export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
@@ -52,14 +56,17 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
     inOrder(declaredEstate(estate, plan, resources, objects, home));
   const declared = without(drifted, unmanaged);
   const { before, after } = accesses(declared.policy, live.policy, estate);
-  const access = accessLines(before, after);
-  const byKey = sentencesByKey(access);
+  const isKnown = estate.accessUnknown === undefined;
+  const access = isKnown ? accessLines(before, after) : null;
+  const byKey = sentencesByKey(access ?? []);
   const ofPart = (part: NamespaceState) => {
     const compared = accesses(part.policy, live.policy, estate);
     return [
-      ...firstSentences(
-        accessLines(compared.before, compared.after).map((line) => accessSentence(line, PLAIN)),
-      ),
+      ...(isKnown
+        ? firstSentences(
+            accessLines(compared.before, compared.after).map((line) => accessSentence(line, PLAIN)),
+          )
+        : [EFFECT_UNKNOWN]),
       ...memberChanges(part.members ?? [], live.members ?? []).map((change) => memberSentence(change, PLAIN)),
     ];
   };
@@ -75,13 +82,16 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
     const isKey = type.endsWith(":PublicKey");
     return [
       urn,
-      isKey ? (byKey.get(idWithin({ id })) ?? []) : each(() => ofPart(without([resource], []))),
+      isKey && isKnown ? (byKey.get(idWithin({ id })) ?? []) : each(() => ofPart(without([resource], []))),
     ] as const;
   });
   const ofObjects = unmanaged.map((object) => {
     switch (object.definition.name) {
       case "PublicKey":
-        return [object, byKey.get(idWithin(object)) ?? ["gives no access at present"]] as const;
+        return [
+          object,
+          isKnown ? (byKey.get(idWithin(object)) ?? ["gives no access at present"]) : [EFFECT_UNKNOWN],
+        ] as const;
       case "FirewallRule":
       case "DeviceTagAttachment":
         return [object, each(() => ofPart(withoutObjects(live, [object])))] as const;
@@ -98,6 +108,7 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
     },
     before,
     after,
+    accessUnknown: estate.accessUnknown,
     ofResources: new Map(ofResources),
     ofObjects: new Map(ofObjects),
     notEvaluated: [...estate.notEvaluated, ...declared.notEvaluated],

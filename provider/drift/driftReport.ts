@@ -36,8 +36,8 @@ export interface DriftedNamespace {
   readonly tenant: string;
   /** Name of the namespace; its id if the credential may not read the name. */
   readonly name: string;
-  /** Access that the drift gives or takes, compared with the program. */
-  readonly access: readonly ReviewedAccess[];
+  /** Access that the drift gives or takes, compared with the program; null if the access is not known. */
+  readonly access: readonly ReviewedAccess[] | null;
   /** Members that the drift adds, removes or changes, compared with the program. */
   readonly members: readonly MemberChange[];
 }

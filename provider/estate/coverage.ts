@@ -83,8 +83,11 @@ export interface KindCoverage {
   readonly managed: number;
   /** Number of all objects, managed and unmanaged. */
   readonly total: number;
-  /** Share of managed objects in percent, rounded down; 100 if there are no objects. */
-  readonly percent: number;
+  /**
+   * Share of managed objects in percent, rounded down; 100 if there are no objects. Null if a list of objects could not
+   * be read.
+   */
+  readonly percent: number | null;
 }
 
 /** Coverage of a namespace: the objects that stacks manage, and the unmanaged objects. */
@@ -132,7 +135,7 @@ export const shownObject = ({ object, exception }: Unmanaged): UnmanagedObject =
 
 /** Computes the coverage of a namespace, in total and for each kind. */
 export function coverageOf(
-  { objects, unknown }: Inventory,
+  { objects, unknown, unread }: Inventory,
   where: Pick<NamespaceCoverage, "service" | "tenant">,
   managed: ManagedObjects,
   exceptions: readonly Exception[],
@@ -141,12 +144,15 @@ export function coverageOf(
   const kinds = WATCHED_KINDS.map((kind) => {
     const isOfKind = ({ definition }: LiveObject) => definition.name === kind;
     const left = unmanaged.filter(({ object }) => isOfKind(object));
-    return { kind, ...share(objects.filter(isOfKind), left) };
+    const known = share(objects.filter(isOfKind), left);
+    return { kind, ...known, percent: unread.includes(kind) ? null : known.percent };
   });
+  const total = share(objects, unmanaged);
   return {
     version: 1,
     ...where,
-    ...share(objects, unmanaged),
+    ...total,
+    percent: unread.length > 0 ? null : total.percent,
     kinds,
     unmanaged: unmanaged.map(shownObject),
     unknown,
@@ -157,7 +163,7 @@ export function coverageOf(
 export function share(
   { length: total }: readonly LiveObject[],
   unmanaged: readonly Unmanaged[],
-): Omit<KindCoverage, "kind"> {
+): Omit<KindCoverage, "kind"> & { readonly percent: number } {
   const managed = total - unmanaged.length;
   return { managed, total, percent: total === 0 ? 100 : Math.floor((100 * managed) / total) };
 }

@@ -4,6 +4,7 @@ import type { Listed, ResourceDefinition } from "../resources/definition.ts";
 import { definitions } from "../resources/index.ts";
 import { declaringInputs, idWithin } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
+import { isMissingList, readInvitations } from "../service/invitations.ts";
 import { isSilent, isUnreadable } from "../service/listings.ts";
 import { ownTypeName } from "../urn.ts";
 
@@ -58,6 +59,7 @@ export async function inventoryOf(
     const definition = definitionNamed(kind);
     try {
       const list = (await definition.list?.(connection, tenant)) ?? [];
+      if (kind === "Member") await reportInvitations();
       return list.map((object) => ({ ...object, definition }));
     } catch (error) {
       // Services without a firewall return 404 for the list of rules. The list is then empty.
@@ -66,6 +68,12 @@ export async function inventoryOf(
       unreadable.set(kind, error.message);
       return [];
     }
+  };
+  // Members with unanswered invitations are also objects of the kind Member.
+  const reportInvitations = async () => {
+    const { members = [] } = (await connection.namespaces.find(tenant)) ?? {};
+    const { error } = await readInvitations(await connection.tenant(tenant), members);
+    if (error && !isMissingList(error)) unreadable.set("Member", `invitations: ${error.message}`);
   };
   const objects = (await Promise.all(kinds.map(read))).flat();
   const unknown = [...unreadable].map(

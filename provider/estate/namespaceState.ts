@@ -1,4 +1,4 @@
-import { type Client, NotFoundError } from "@gatehouse-access/sdk";
+import { type Client, hasDifference, NotFoundError, sshAccessModeOf } from "@gatehouse-access/sdk";
 import {
   type AccessDevice,
   type AccessKey,
@@ -10,11 +10,12 @@ import {
 } from "@gatehouse-access/sdk/policy";
 import { idWithin } from "../resources/values.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
-import { hasStatus, type Invitation } from "../service/invitations.ts";
+import { hasStatus, type Invitation, isMissingList, readInvitations } from "../service/invitations.ts";
 import {
   type ApiKey,
   type Device,
   type FirewallRule,
+  isServiceAccount,
   isSilent,
   isUnreadable,
   type Namespace,
@@ -31,6 +32,11 @@ export type Member = Namespace["members"][number];
 export interface NamespaceState {
   /** The accepted devices, the public keys and the firewall rules. */
   readonly policy: AccessPolicy;
+  /**
+   * The reason why the access in the namespace is not known, as a sentence. Undefined if the policy decides about
+   * logins. {@link notEvaluated} contains the same sentence.
+   */
+  readonly accessUnknown: string | undefined;
   /** Members and open invitations; undefined if the credential may not read the members. */
   readonly members: readonly Member[] | undefined;
   /** API keys; undefined if the credential may not read the keys. */
@@ -42,8 +48,8 @@ export interface NamespaceState {
   readonly notEvaluated: readonly string[];
   /** Other facts that could not be determined, as sentences. */
   readonly unknown: readonly string[];
-  /** The reasons why members or API keys could not be read. */
-  readonly unreadable: Readonly<Partial<Record<"members" | "apiKeys", string>>>;
+  /** The reasons why members, invitations or API keys could not be read. */
+  readonly unreadable: Readonly<Partial<Record<"members" | "invitations" | "apiKeys", string>>>;
 }
 
 /** A live namespace. */
@@ -59,7 +65,7 @@ export interface Estate extends NamespaceState {
 
 /**
  * Reads a namespace. The connection reads each list once, so a later `inventoryOf` with the same connection sends no
- * further requests. `unknown` reports members, API keys and sessions that cannot be read.
+ * further requests. `unknown` reports members, invitations, API keys and sessions that cannot be read.
  * @param named id of the namespace; default: the namespace of resources without a tenant
  * @throws RequestError if devices, public keys or firewall rules cannot be read
  */
@@ -68,14 +74,17 @@ export async function readEstate(connection: Connection, named?: string): Promis
   const { tenant, client } = opened;
   const unknown: string[] = [];
   const notEvaluated: string[] = [];
-  const unreadable: { members?: string; apiKeys?: string } = {};
+  const unreadable: { members?: string; invitations?: string; apiKeys?: string } = {};
+  const report = (what: string, reason: string, list?: keyof typeof unreadable) => {
+    const sentence = `${what} could not be read: ${reason}`;
+    unknown.push(sentence);
+    if (list) unreadable[list] = sentence;
+    return undefined;
+  };
   const optional = <T>(what: string, read: Promise<T>, list?: keyof typeof unreadable) =>
     read.catch((error: unknown) => {
       if (!isUnreadable(error)) throw error;
-      const sentence = `${what} could not be read: ${error.message}`;
-      unknown.push(sentence);
-      if (list) unreadable[list] = sentence;
-      return undefined;
+      return report(what, error.message, list);
     });
   const [devices, keys, rules, namespace, apiKeys, seen] = await Promise.all([
     opened.devices.all(),
@@ -86,10 +95,14 @@ export async function readEstate(connection: Connection, named?: string): Promis
     optional("sessions", seenLogins(client)),
   ]);
   if (namespace) connection.namespaces.put(namespace);
+  const accessUnknown = await accessUnknownIn(client, tenant, namespace);
+  if (accessUnknown !== undefined) notEvaluated.push(accessUnknown);
   // Services after release 0.19 list invitations separately from members.
-  const invitations = (namespace?.members ?? []).every(hasStatus)
-    ? []
-    : await optional("invitations", opened.invitations.all());
+  const { invitations, error } = await readInvitations(opened, namespace?.members ?? []);
+  if (error) report("invitations", error.message, isMissingList(error) ? undefined : "invitations");
+  const isShown = namespace?.members.length && namespace.members.every(({ email }) => email !== "");
+  if (namespace && !isShown)
+    report("members", "the service does not return the members with their e-mail addresses", "members");
   return {
     tenant,
     name: namespace?.name ?? tenant,
@@ -98,8 +111,9 @@ export async function readEstate(connection: Connection, named?: string): Promis
       keys: keys.map(({ fingerprint, name, username, filter }) => ({ fingerprint, name, username, filter })),
       rules: inOrderOfCreation(rules).map(accessRule),
     },
+    accessUnknown,
     devices,
-    members: namespace && allMembers(namespace.members, invitations ?? []),
+    members: namespace && isShown ? allMembers(namespace.members, invitations) : undefined,
     apiKeys,
     seen: seen ?? { sessions: 0, logins: [], addresses: [] },
     notEvaluated,
@@ -131,9 +145,38 @@ export async function readEach<T>(
   return { results, unreadable };
 }
 
-/** Returns members and open invitations in one list, in the format of services that return a combined list. */
+/**
+ * Returns the reason why the access in a namespace is not known, as a sentence: access policies decide about logins
+ * instead of public keys and firewall rules. Undefined if public keys and firewall rules decide.
+ * @param namespace undefined if the credential may not read the namespace
+ */
+export async function accessUnknownIn(
+  client: Client,
+  tenant: string,
+  namespace: Pick<Namespace, "name" | "settings"> | undefined,
+): Promise<string | undefined> {
+  const notKnown = (name: string) => `the access in the namespace ${name} is not known: `;
+  if (namespace) {
+    if (sshAccessModeOf(namespace) !== "identity") return undefined;
+    return `${notKnown(namespace.name)}this namespace decides by access policies, which Gatehouse does not evaluate`;
+  }
+  const server = await client.serverVersion().catch((error: unknown) => {
+    // Without a version number, the version is determined by the settings of the namespace.
+    if (isUnreadable(error)) return undefined;
+    throw error;
+  });
+  if (server && !hasDifference(server.dialect, "access modes")) return undefined;
+  return `${notKnown(tenant)}the namespace could not be read, and may decide by access policies`;
+}
+
+/**
+ * Returns members and open invitations in one list, in the format of services that return a combined list. Service
+ * accounts are omitted.
+ */
 const allMembers = (members: readonly Member[], invitations: readonly Invitation[]): Member[] => [
-  ...members.map((member): Member => (hasStatus(member) ? member : { ...member, status: "accepted" })),
+  ...members
+    .filter((member) => !isServiceAccount(member))
+    .map((member): Member => (hasStatus(member) ? member : { ...member, status: "accepted" })),
   ...invitations
     .filter(({ status }) => status === "pending")
     .map(

@@ -49,6 +49,25 @@ ${pageBody()}
 `;
 }
 
+/** Returns the page for a namespace whose access is not known: the reason and the notes instead of a map. */
+export function unknownMapHtml({ title, notes }: AccessMapData, reason: string): string {
+  const lines = [reason, ...notes.filter((note) => note !== reason)];
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'">
+<title>Access map</title>
+<h1>${escaped(title)}</h1>
+<p>There is no map, because the access is not known.</p>
+<ul>
+${lines.map((line) => `<li>${escaped(line)}</li>`).join("\n")}
+</ul>
+</html>
+`;
+}
+
+const escaped = (text: string) => text.replaceAll(/[&<>]/g, (char) => `&#${char.charCodeAt(0)};`);
+
 function elementText(text: string, element: string): string {
   if (text.toLowerCase().includes(`</${element}`))
     throw new Error(`the page's ${element} must not contain its own closing tag`);

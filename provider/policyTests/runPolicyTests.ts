@@ -44,17 +44,22 @@ export async function runPolicyTests(folder: string, facts: PolicyTestFacts): Pr
   return { ok: tests.every(({ ok }) => ok), tests };
 }
 
-function subjectsOf({ policy, evaluated, members, apiKeys, unreadable }: PolicyTestFacts): PolicySubjects {
+function subjectsOf(facts: PolicyTestFacts): PolicySubjects {
+  const { evaluated, members, apiKeys, unreadable, accessUnknown } = facts;
   let access: Access | undefined;
   return {
-    policy,
+    get policy() {
+      if (accessUnknown !== undefined) throw new Error(accessUnknown);
+      return facts.policy;
+    },
     evaluated,
     get access() {
-      access ??= new Access(policy, evaluated);
+      access ??= new Access(this.policy, evaluated);
       return access;
     },
     get members() {
-      if (!members) throw new Error(unreadable.members ?? "members could not be read");
+      const reason = unreadable.members ?? unreadable.invitations;
+      if (!members || reason !== undefined) throw new Error(reason ?? "members could not be read");
       return members;
     },
     get apiKeys() {

@@ -160,6 +160,12 @@ export const functions: readonly PluginFunction[] = [
       const inquiry = accessInquiry({ device: devices, key: keys, login: logins, from: addresses }, "json");
       // A program may query objects that the same run changed, so the function uses a connection without cached reads.
       const estate = await readEstate(service.fresh(), tenant);
+      if (estate.accessUnknown !== undefined)
+        throw new GatehouseError({
+          code: "access_unknown",
+          field: ["getAccess"],
+          detail: estate.accessUnknown,
+        });
       try {
         return JSON.parse([...accessAnswer(estate, inquiry).output].join("")) as Values;
       } catch (error) {

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { ResourceError, said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
 import { hasStatus, type Invitation, isNotReturned, withdrawInvitation } from "../service/invitations.ts";
-import type { Namespace } from "../service/listings.ts";
+import { isServiceAccount, type Namespace } from "../service/listings.ts";
 import { defineResource, IdForm, listed, output, required, tenantInput } from "./definition.ts";
 
 const role = z.enum(ROLES).exclude(["owner"]);
@@ -262,7 +262,7 @@ async function peopleOf(connection: Connection, tenant: string): Promise<People 
   if (!namespace) return undefined;
   const isWhole = namespace.members.every(hasStatus);
   return {
-    members: namespace.members.map(fromMember),
+    members: namespace.members.filter((member) => !isServiceAccount(member)).map(fromMember),
     invited: async () => (isWhole ? [] : invitedTo(connection, tenant)),
   };
 }
@@ -330,7 +330,8 @@ function toState(tenant: string, declaredEmail: string, person: Person) {
   return {
     tenant,
     email: declaredEmail,
-    role: role.parse(person.role),
+    // A service may have further roles. The state contains the actual role, which no program can declare.
+    role: person.role as z.output<typeof role>,
     userId: person.id,
     accountEmail: person.email,
     status: person.status,

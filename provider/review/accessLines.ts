@@ -11,13 +11,19 @@ import { byText } from "../words.ts";
 import type { ReviewedAccess } from "./report/review.ts";
 import { PLAIN, reachPhrase } from "./report/sections.ts";
 
-/** Evaluates two policies of a namespace for the same logins, addresses and devices, so that they are comparable. */
+/**
+ * Evaluates two policies of a namespace for the same logins, addresses and devices, so that they are comparable. If the
+ * access in the namespace is not known, keys and rules are omitted, so that the results contain no access.
+ */
 export function accesses(
-  before: AccessPolicy,
-  after: AccessPolicy,
-  estate: Pick<Estate, "seen">,
+  old: AccessPolicy,
+  now: AccessPolicy,
+  estate: Pick<Estate, "seen" | "accessUnknown">,
   options: EvaluationOptions = {},
 ): { readonly before: Access; readonly after: Access } {
+  const deciding = (policy: AccessPolicy): AccessPolicy =>
+    estate.accessUnknown === undefined ? policy : { ...policy, keys: [], rules: [] };
+  const [before, after] = [deciding(old), deciding(now)];
   const evaluated = evaluatedFor(estate, [before, after], options);
   const uids = everyDevice(before, after).map(({ uid }) => uid);
   return { before: new Access(before, evaluated, uids), after: new Access(after, evaluated, uids) };

@@ -64,6 +64,8 @@ export interface ReviewedNamespace {
   readonly before: Access;
   readonly after: Access;
   readonly planned: PlannedEstate;
+  /** The reason why the access is not known. */
+  readonly accessUnknown: string | undefined;
 }
 
 /** Reviews the effect of a plan on one namespace. */
@@ -79,7 +81,7 @@ export async function reviewNamespace(
   const planned = inOrder(plannedEstate(estate, plan, by));
   const was = inOrder(base ? plannedEstate(estate, base, by) : { ...estate, notEvaluated: [], unknown: [] });
   const { before, after } = accesses(was.policy, planned.policy, estate, options);
-  const access = accessLines(before, after);
+  const access = estate.accessUnknown === undefined ? accessLines(before, after) : null;
   const findings = (evaluated: Access, state: NamespaceState) =>
     lint(evaluated, expiring(state, options.expiresWithin));
   const review: NamespaceReview = {
@@ -87,8 +89,8 @@ export async function reviewNamespace(
     name: estate.name,
     evaluated: {
       devices: planned.policy.devices.length,
-      keys: planned.policy.keys.length,
-      rules: planned.policy.rules.length,
+      keys: after.policy.keys.length,
+      rules: after.policy.rules.length,
       sessions: estate.seen.sessions,
       ...after.evaluated,
     },
@@ -108,6 +110,9 @@ export async function reviewNamespace(
     notEvaluated: [
       ...estate.notEvaluated,
       ...(estate.members ? [] : ["members could not be read; lockouts cannot be detected"]),
+      ...(estate.unreadable.invitations
+        ? ["invitations could not be read; unmanaged invitations cannot be detected"]
+        : []),
       ...(estate.apiKeys ? [] : ["API keys could not be read; unmanaged API keys cannot be detected"]),
       ...planned.notEvaluated.toSorted(byText),
     ],
@@ -118,10 +123,10 @@ export async function reviewNamespace(
         .filter((sentence) => ![...planned.notEvaluated, ...planned.unknown].includes(sentence))
         .toSorted(byText)
         .map((sentence) => `at the base revision: ${sentence}`),
-      ...undistinguished(before, after, access),
+      ...undistinguished(before, after, access ?? []),
     ],
   };
-  return { review, before, after, planned };
+  return { review, before, after, planned, accessUnknown: estate.accessUnknown };
 }
 
 type Roled = Pick<Member, "email" | "role">;

@@ -8,6 +8,7 @@ import {
   type Device,
   deviceListing,
   type FirewallRule,
+  isUnreadable,
   type Namespace,
   namespaceListing,
   type PublicKey,
@@ -83,6 +84,13 @@ const SELECT_NAMESPACE: Readonly<Record<FrontEnd, string>> = {
     "set GATEHOUSE_TENANT or gatehouse:tenant (pulumi config set gatehouse:tenant <id>) to the id of a namespace, or set tenant in each resource of the program",
   terraform:
     "set the provider's argument tenant or GATEHOUSE_TENANT to the id of a namespace, or set tenant in each resource",
+};
+
+/** The remedy if the namespace of an API key cannot be determined. */
+const SET_NAMESPACE: Readonly<Record<FrontEnd, string>> = {
+  pulumi:
+    "set GATEHOUSE_TENANT or gatehouse:tenant (pulumi config set gatehouse:tenant <id>) to the id of the namespace",
+  terraform: "set the provider's argument tenant or GATEHOUSE_TENANT to the id of the namespace",
 };
 
 /**
@@ -271,7 +279,14 @@ export class Connection {
     // API keys and tokens belong to one namespace. The namespace of a login is not used, because this namespace changes
     // when the user selects another namespace.
     if (kind !== "password" && tenant) return tenant;
-    const [first, ...others] = await this.namespaces.all();
+    const [first, ...others] = await this.namespaces.all().catch((error: unknown) => {
+      if (kind === "password" || !isUnreadable(error)) throw error;
+      throw new ConfigurationError("the server does not return the namespace of the credential", {
+        field: ["tenant"],
+        remedy: SET_NAMESPACE[frontEnd],
+        cause: error,
+      });
+    });
     if (!first) {
       throw new ConfigurationError("the user is not a member of any namespace", {
         field: ["tenant"],

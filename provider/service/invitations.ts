@@ -4,10 +4,9 @@ import {
   isNotFound,
   iteratePages,
   listInvitations,
-  PermissionError,
   RequestError,
 } from "@gatehouse-access/sdk";
-import { Listing } from "./listings.ts";
+import { isUnreadable, Listing } from "./listings.ts";
 
 const fetchInvitations = async (client: Client, tenant: string, query: object) => {
   const { headers, body } = await client.request(listInvitations, { params: { tenant }, query });
@@ -36,10 +35,29 @@ export const hasStatus = (member: { readonly status?: string }): boolean => memb
  * Returns true if an error shows that the service does not have a list, or that the credential has no permission to
  * read the list.
  */
-export const isNotReturned = (error: unknown): boolean =>
-  isNotFound(error) ||
-  error instanceof PermissionError ||
-  (error instanceof RequestError && error.status === 405);
+export const isNotReturned = (error: unknown): error is RequestError =>
+  isUnreadable(error) || (error instanceof RequestError && error.status === 405);
+
+/** Returns true if an error shows that the service does not have a list. */
+export const isMissingList = (error: RequestError): boolean => isNotFound(error) || error.status === 405;
+
+/**
+ * Reads the invitations of a namespace. The list is empty if the service lists invited users as members. `error` is set
+ * if the credential may not read the invitations, or if the service does not have the list.
+ * @param members the members of the namespace
+ */
+export async function readInvitations(
+  { invitations }: { readonly invitations: Listing<Invitation> },
+  members: readonly { readonly status?: string }[],
+): Promise<{ readonly invitations: readonly Invitation[]; readonly error?: RequestError }> {
+  if (members.every(hasStatus)) return { invitations: [] };
+  try {
+    return { invitations: await invitations.all() };
+  } catch (error) {
+    if (!isNotReturned(error)) throw error;
+    return { invitations: [], error };
+  }
+}
 
 /** Withdraws an invitation. If the invitation is no longer open, no error is thrown. */
 export async function withdrawInvitation(client: Client, tenant: string, uid: string): Promise<void> {

@@ -5,6 +5,7 @@ import {
   or,
   type Page,
   PermissionError,
+  RequestError,
   where,
 } from "@gatehouse-access/sdk";
 import { type Operation, operations } from "@gatehouse-access/sdk/contract";
@@ -12,6 +13,10 @@ import { ResourceError, said } from "../resourceError.ts";
 
 /** A namespace, as the service returns it. */
 export type Namespace = Awaited<ReturnType<Client["getNamespace"]>>;
+
+/** Returns true for a service account, which newer services list among the members. A service account is no user. */
+export const isServiceAccount = ({ type }: { readonly type?: string }): boolean => type === "service";
+
 /** A device, as the service returns it. */
 export type Device = Awaited<ReturnType<Client["getDevice"]>>;
 /** A public key, as the service returns it. */
@@ -321,7 +326,13 @@ export class Listing<T> {
   async #listIsCheaper(): Promise<boolean> {
     if (this.#all) return true;
     if (this.#requested <= FEW) return false;
-    const { total } = await this.#start().first;
+    const first = await this.#start().first.catch((error: unknown) => {
+      // A credential may read an object, but not the list, for example the namespace of an API key.
+      if (isUnreadable(error)) return undefined;
+      throw error;
+    });
+    if (!first) return false;
+    const { total } = first;
     // A server that does not report the length of its lists also has no cheaper request for a single object, so all
     // objects are listed.
     return total === undefined || Math.ceil(total / PAGE_SIZE) <= this.#requested * EXPECTED;
@@ -439,6 +450,11 @@ export async function undefinedIfMissing<T>(
   }
 }
 
-/** Returns true if the credential lacks the permission to read an object, or the service does not have the object. */
-export const isUnreadable = (error: unknown): error is PermissionError | NotFoundError =>
-  error instanceof PermissionError || error instanceof NotFoundError;
+/**
+ * Returns true if the credential lacks the permission to read an object, or the service does not have the object. Some
+ * services answer 400 instead of 403 if a list requires a user and the credential is an API key.
+ */
+export const isUnreadable = (error: unknown): error is RequestError =>
+  error instanceof PermissionError ||
+  error instanceof NotFoundError ||
+  (error instanceof RequestError && error.status === 400 && error.method === "GET");

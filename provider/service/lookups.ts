@@ -1,6 +1,13 @@
 import { and, type Client, ConfigurationError, type Filter, where } from "@gatehouse-access/sdk";
 import type { Connection } from "./connection.ts";
-import type { ApiKey, Device, FirewallRule, Namespace, PublicKey } from "./listings.ts";
+import {
+  type ApiKey,
+  type Device,
+  type FirewallRule,
+  isUnreadable,
+  type Namespace,
+  type PublicKey,
+} from "./listings.ts";
 
 /** The options of every lookup. */
 export interface LookupOptions {
@@ -107,7 +114,12 @@ export async function namespaceOf(
     return withoutHints(await opened.client.getNamespace({ params: { tenant: opened.tenant } }));
   }
   const query = { filter: where("name").eq(name.toLowerCase()), perPage: 100 };
-  const found = await collect(service.client.iterate("getNamespaces", { query }));
+  const list = collect(service.client.iterate("getNamespaces", { query }));
+  // Newer services do not list namespaces for API keys, which belong to one namespace.
+  const found = await list.catch(async (error: unknown) => {
+    if (isUnreadable(error)) return [await namespaceOf(service, {})];
+    throw error;
+  });
   const namespace = found.find((candidate) => candidate.name === name.toLowerCase());
   if (!namespace) {
     throw new ConfigurationError(`the user of the credential is not a member of a namespace "${name}"`, {

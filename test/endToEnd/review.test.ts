@@ -91,7 +91,7 @@ describe.each(engines)("a review, with the $label", { timeout: 180_000 }, ({ eng
       "/namespaces/0 must have required property 'members'",
       "/namespaces/0 must NOT have additional properties people",
     ]);
-    const lines = namespace.access.map(({ change, keys, logins, where }) => [
+    const lines = namespace.access?.map(({ change, keys, logins, where }) => [
       change,
       keys.map(({ name }) => name).join(),
       logins.join(),

@@ -94,7 +94,7 @@ describe.each(engines)(
       const review = JSON.parse(ended.stdout) as Review;
       const [namespace] = review.namespaces;
       if (!namespace) throw new Error("no namespace was reviewed");
-      const access = namespace.access.map(
+      const access = (namespace.access ?? []).map(
         ({ change, keys, logins, where }) =>
           `${keys.map(({ name }) => name).join()} ${change} ${logins.join()} on ${where}`,
       );

@@ -73,7 +73,7 @@ describe("credentials that only the stack's configuration contains", () => {
     expect(reviewed.code).toBe(0);
     const { service, namespaces } = JSON.parse(reviewed.stdout) as Review;
     expect(service).toBe(fleet.env.GATEHOUSE_URL);
-    expect(namespaces.map(({ access }) => access.map(({ where }) => where))).toEqual([["web-01"]]);
+    expect(namespaces.map(({ access }) => access?.map(({ where }) => where))).toEqual([["web-01"]]);
     const previewed = await runTesting(preview);
     expect(previewed.code).toBe(0);
     expect(JSON.parse(previewed.stdout)).toMatchObject({

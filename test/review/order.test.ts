@@ -119,7 +119,7 @@ describe("the lists of a review", () => {
     expect(shown).toEqual(["10.0.0.9", "10.0.0.10", "192.168.1.1"]);
     const tagging = review.missingPermissions.find(({ operation }) => operation === "updateDeviceTags");
     expect(tagging?.resources).toEqual(["db-1", "gate", "web-1", "web-2", "web-10"]);
-    const [line] = review.access;
+    const [line] = review.access ?? [];
     expect(line?.devices).toEqual(
       ["db-1", "gate", "web-1", "web-2", "web-10"]
         .filter((name) => line?.devices.includes(uidOf(name)))

@@ -16,6 +16,7 @@ const estateOf = (tenant: string): Estate => ({
     notEvaluated: [],
     unknown: [],
     unreadable: {},
+    accessUnknown: undefined,
   },
   policy: { devices: [], keys: [], rules: [] },
   seen: { sessions: 0, logins: [], addresses: [] },

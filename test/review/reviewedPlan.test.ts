@@ -145,6 +145,7 @@ describe("a captured plan", () => {
       notEvaluated: [],
       unknown: [],
       unreadable: {},
+      accessUnknown: undefined,
     },
     policy: { devices: [], keys: [], rules: [] },
     seen: { sessions: 0, logins: [], addresses: [] },

@@ -18,8 +18,16 @@ export interface RecordedService extends Listening {
   readonly requests: readonly string[];
 }
 
-const lines = readFileSync(new URL("../fixtures/recorded-0.27.jsonl", import.meta.url), "utf8").trim();
-const exchanges = lines.split("\n").map((line) => JSON.parse(line) as Exchange);
+const exchanges = ["recorded-0.27.jsonl", "recorded-0.27-access.jsonl"].flatMap((file) =>
+  readFileSync(new URL(`../fixtures/${file}`, import.meta.url), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Exchange),
+);
+
+/** Returns the labels that begin with a text, such as `legacy key:` for the answers to an API key. */
+export const labelsOf = (beginning: string): string[] =>
+  exchanges.map(({ label }) => label).filter((label) => label.startsWith(beginning));
 
 /** Answers that were not recorded, derived from recorded ones. */
 const derived: Readonly<Record<string, () => Exchange>> = {
@@ -37,6 +45,13 @@ const derived: Readonly<Record<string, () => Exchange>> = {
     request: { method: "GET", path: "/api/firewall/rules" },
     response: { status: 404, headers: {}, body: { message: "Not Found" } },
   }),
+  "a mode of a later version": () =>
+    answering("legacy user: GET /api/namespaces/{tenant}", 200, (namespace) => {
+      const { settings, ...rest } = namespace as { settings: object };
+      return { ...rest, settings: { ...settings, ssh_access_mode: "later" } };
+    }),
+  "no public keys": () => answering("identity key: GET /api/sshkeys/public-keys", 200, () => []),
+  "no devices": () => answering("identity key: GET /api/devices", 200, () => []),
   "invitations are not shown": () => answering("list invitations", 404, () => ""),
 };
 
@@ -46,7 +61,7 @@ function answering(label: string, status: number, change: (body: unknown) => unk
   return { ...exchange, response: { status, headers, body: change(response.body) } };
 }
 
-/** Returns the exchange of a label in test/fixtures/recorded-0.27.jsonl, or one of {@link derived}. */
+/** Returns the exchange of a label in test/fixtures, or one of {@link derived}. */
 function exchangeOf(label: string): Exchange {
   const derivedExchange = derived[label]?.();
   if (derivedExchange) return derivedExchange;

@@ -142,7 +142,7 @@ function driftSections(report: DriftReport, style: ReportStyle): Section[] {
       return [
         {
           title: `Access changes from drift${where}`,
-          items: access.map((line) => style.change(line.change, accessSentence(line, style))),
+          items: (access ?? []).map((line) => style.change(line.change, accessSentence(line, style))),
         },
         {
           title: `Member changes from drift${where}`,

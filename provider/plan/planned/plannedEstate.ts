@@ -71,6 +71,7 @@ export function plannedEstate(
   const opposed = contradictions(draft);
   return {
     policy: draft.policy(),
+    accessUnknown: estate.accessUnknown,
     members: draft.members && [...draft.members.values()],
     apiKeys: apiKeys?.filter(hasRole),
     managed: managedBy(draft, steps, done.declared),

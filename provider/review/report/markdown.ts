@@ -55,7 +55,7 @@ const hasItems = ({ items }: Section) => items.length > 0;
 
 /** Returns true if no key gains access, no member may gain a role, and the review evaluated all parts. */
 const isWithoutGain = ({ access, members, notEvaluated }: NamespaceReview): boolean =>
-  access.every(({ change }) => change === "lost") &&
+  access?.every(({ change }) => change === "lost") === true &&
   members.every(({ change }) => change === "removed") &&
   notEvaluated.length === 0;
 
@@ -78,7 +78,11 @@ function titleOf(review: Review, blocking: number): string {
     ...(blocking > 0 ? [counted(blocking, "blocking finding")] : []),
     ...access,
     ...(members > 0 ? [counted(members, "member change")] : []),
-    ...(access.length + members === 0 ? ["no access changes"] : []),
+    ...(namespaces.some((namespace) => !namespace.access)
+      ? ["access not known"]
+      : access.length + members === 0
+        ? ["no access changes"]
+        : []),
     ...(missing > 0 ? [`${counted(missing, "part")} not evaluated`] : []),
   ];
   return `## ${result}: access review of ${code(`${project}/${stack}`)} (${counts.join(", ")})`;
@@ -87,7 +91,7 @@ function titleOf(review: Review, blocking: number): string {
 /** Returns the number of keys with a change. A key in two namespaces counts twice. */
 const keysWith = (namespaces: readonly NamespaceReview[], change: "gained" | "lost"): number =>
   namespaces
-    .map(({ access }) => access.filter((one) => one.change === change).flatMap(({ keys }) => keys))
+    .map(({ access }) => (access ?? []).filter((one) => one.change === change).flatMap(({ keys }) => keys))
     .reduce((sum, keys) => sum + new Set(keys.map(({ fingerprint }) => fingerprint)).size, 0);
 
 /** Folds the sections of a namespace in which no key and no member gains access. */

@@ -26,10 +26,10 @@ export interface ReviewedAccess {
 export interface MemberChange {
   readonly change: "added" | "removed" | "role";
   readonly email: string;
-  /** Role before the change; omitted for a new member. */
-  readonly from?: Role;
+  /** Role before the change; omitted for a new member. Servers since 0.27 also have the role `service`. */
+  readonly from?: Role | "service";
   /** Role after the change; omitted for a removed member. */
-  readonly to?: Role;
+  readonly to?: Role | "service";
 }
 
 /** An object of a namespace. */
@@ -84,8 +84,8 @@ export interface NamespaceReview {
     readonly logins: readonly string[];
     readonly addresses: readonly string[];
   };
-  /** Access changes, losses first. */
-  readonly access: readonly ReviewedAccess[];
+  /** Access changes, losses first; null if the access is not known. `notEvaluated` then contains the reason. */
+  readonly access: readonly ReviewedAccess[] | null;
   readonly members: readonly MemberChange[];
   readonly lockouts: readonly Lockout[];
   /** Missing permissions of the credential, each operation once. */

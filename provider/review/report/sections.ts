@@ -61,10 +61,12 @@ export function namespaceSections(
   return [
     {
       title: `Access changes${where}`,
-      items: [
-        ...access.map((line) => style.change(line.change, accessSentence(line, style))),
-        access.length === 0 ? "No access changes." : "No other access changes.",
-      ],
+      items: access
+        ? [
+            ...access.map((line) => style.change(line.change, accessSentence(line, style))),
+            access.length === 0 ? "No access changes." : "No other access changes.",
+          ]
+        : ["Access changes are not known. See the limitations."],
     },
     {
       title: `Member changes${whereIfSeveral}`,
@@ -156,7 +158,7 @@ const unless = (isAllowed: boolean, flag: string, sentences: readonly string[]):
 
 /** The new lint findings that block: errors, and unanchored patterns of keys and rules that give access. */
 export function blockingFindings({ lint, access }: NamespaceReview): ReviewedFinding[] {
-  const gained = access.filter(({ change }) => change === "gained");
+  const gained = (access ?? []).filter(({ change }) => change === "gained");
   const widens = ({ kind, id }: FindingObject) =>
     kind === "key"
       ? gained.some(({ keys }) => keys.some(({ fingerprint }) => fingerprint === id))
@@ -238,7 +240,8 @@ export function memberSentence({ change, email, from, to }: MemberChange, style:
 }
 
 /** The devices, keys, rules, logins and addresses for which access was evaluated, as a sentence. */
-export function evaluatedSentence({ evaluated }: NamespaceReview, style: Style): string {
+export function evaluatedSentence({ access, evaluated }: NamespaceReview, style: Style): string {
+  if (!access) return "Access was not evaluated.";
   const { devices, keys, rules, sessions, logins, addresses } = evaluated;
   const counts = `${counted(devices, "device")}, ${counted(keys, "key")} and ${counted(rules, "firewall rule")}`;
   const names = withOthers(logins, ANY_LOGIN, OTHER_LOGINS, style);

@@ -92,6 +92,7 @@ export const estate: Estate = {
   notEvaluated: [],
   unknown: [],
   unreadable: {},
+  accessUnknown: undefined,
 };
 
 interface Sides {

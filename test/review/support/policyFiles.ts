@@ -66,6 +66,7 @@ export function factsOf(policy: AccessPolicy, more: Partial<PolicyTestFacts> = {
     notEvaluated: [],
     unknown: [],
     unreadable: {},
+    accessUnknown: undefined,
     ...more,
   };
 }
