@@ -24,6 +24,7 @@ import type {
   RequestOf,
   RequestParts,
   RequestResult,
+  ServerVersion,
 } from "./clientTypes.ts";
 import {
   DECLARED_BY,
@@ -34,7 +35,7 @@ import {
   takesDeclaredBy,
 } from "./contract/index.ts";
 import type { Credential } from "./credentials.ts";
-import { differs, type ServerVersion, serverVersionOf, versionOf } from "./dialect.ts";
+import { differs, serverVersionOf, versionOf } from "./dialect.ts";
 import { AuthenticationError, ConfigurationError, TransportError } from "./errors.ts";
 import { iteratePages } from "./pages.ts";
 import { CODE_OPERATIONS, DEFAULT_RETRY, type RetryPolicy, SYSTEM_TIMING } from "./retry.ts";

@@ -4,7 +4,6 @@ import type { ResponseHeaders } from "./answer.ts";
 import type { Camelized, CamelizedInput } from "./case.ts";
 import type { Declaration, Operation, Operations } from "./contract/index.ts";
 import type { Credential } from "./credentials.ts";
-import type { ServerVersion } from "./dialect.ts";
 import type { PermissionError, PreconditionFailedError } from "./errors.ts";
 import type { Filter } from "./filter.ts";
 import type { RetryPolicy, RetryWait, Timing } from "./retry.ts";
@@ -287,3 +286,65 @@ export type OperationMethods = {
 
 /** A client of one service; `createClient` returns it. */
 export type Client = ClientCore & OperationMethods;
+
+/** Performs a call of an operation of the contract with requests of another version. */
+type Perform<Id extends OperationId> = (
+  client: Client,
+  parts: RequestOf<Id>,
+  options: CallOptions,
+) => Promise<CallResult<Id>>;
+
+/** The operations that a version performs with other requests than the contract. */
+export type Performed = { readonly [Id in OperationId]?: Perform<Id> };
+
+/** The operations that a version sends with a changed request: a query with other names, or an additional header. */
+type Changed = {
+  readonly [Id in OperationId]?: (
+    parts: RequestOf<Id>,
+    options: CallOptions,
+    url: string,
+  ) => { readonly parts: RequestOf<Id>; readonly options: CallOptions };
+};
+
+/** The names of the differences. */
+export type DifferenceName =
+  | "device counts"
+  | "tags as objects"
+  | "no device filter"
+  | "fixed tags of keys"
+  | "filter by tag name"
+  | "invitations"
+  | "device order"
+  | "access modes"
+  | "one namespace"
+  | "API keys read less"
+  | "errors without a message";
+
+/** A difference between the contract and all versions from {@link since} on. */
+export interface Difference {
+  readonly name: DifferenceName;
+  /** The first version with the difference, such as `0.21`. */
+  readonly since: string;
+  /** The last version with the difference. @default the newest version */
+  readonly until?: string;
+  /** A sentence for users. */
+  readonly text: string;
+  readonly performs?: Performed;
+  readonly changes?: Changed;
+}
+
+/** The differences between the contract and one range of versions. */
+export interface Dialect {
+  /** The first version of the range, such as `0.21`. */
+  readonly name: string;
+  readonly differences: readonly Difference[];
+}
+
+/** The version of a server, and the dialect that clients use for it. */
+export interface ServerVersion {
+  /** The version that the server reports, without `v`. Undefined if the server reports no version number. */
+  readonly version: string | undefined;
+  readonly dialect: Dialect;
+  /** True if the version is newer than the newest known dialect. The client then uses the newest dialect. */
+  readonly isNewer: boolean;
+}

@@ -3,10 +3,15 @@ import type {
   CallOptions,
   CallResult,
   Client,
+  Dialect,
+  Difference,
+  DifferenceName,
   ItemOf,
   OperationId,
+  Performed,
   RequestOf,
   ResponseOf,
+  ServerVersion,
 } from "./clientTypes.ts";
 import {
   dateTime,
@@ -24,68 +29,6 @@ import { Filter } from "./filter.ts";
 import { iteratePages } from "./pages.ts";
 
 // The contract describes version 0.19. This module contains all differences between the contract and later versions.
-
-/** Performs a call of an operation of the contract with requests of another version. */
-type Perform<Id extends OperationId> = (
-  client: Client,
-  parts: RequestOf<Id>,
-  options: CallOptions,
-) => Promise<CallResult<Id>>;
-
-/** The operations that a version performs with other requests than the contract. */
-type Performed = { readonly [Id in OperationId]?: Perform<Id> };
-
-/** The operations that a version sends with a changed request: a query with other names, or an additional header. */
-type Changed = {
-  readonly [Id in OperationId]?: (
-    parts: RequestOf<Id>,
-    options: CallOptions,
-    url: string,
-  ) => { readonly parts: RequestOf<Id>; readonly options: CallOptions };
-};
-
-/** The names of the differences. */
-export type DifferenceName =
-  | "device counts"
-  | "tags as objects"
-  | "no device filter"
-  | "fixed tags of keys"
-  | "filter by tag name"
-  | "invitations"
-  | "device order"
-  | "access modes"
-  | "one namespace"
-  | "API keys read less"
-  | "errors without a message";
-
-/** A difference between the contract and all versions from {@link since} on. */
-export interface Difference {
-  readonly name: DifferenceName;
-  /** The first version with the difference, such as `0.21`. */
-  readonly since: string;
-  /** The last version with the difference. @default the newest version */
-  readonly until?: string;
-  /** A sentence for users. */
-  readonly text: string;
-  readonly performs?: Performed;
-  readonly changes?: Changed;
-}
-
-/** The differences between the contract and one range of versions. */
-export interface Dialect {
-  /** The first version of the range, such as `0.21`. */
-  readonly name: string;
-  readonly differences: readonly Difference[];
-}
-
-/** The version of a server, and the dialect that clients use for it. */
-export interface ServerVersion {
-  /** The version that the server reports, without `v`. Undefined if the server reports no version number. */
-  readonly version: string | undefined;
-  readonly dialect: Dialect;
-  /** True if the version is newer than the newest known dialect. The client then uses the newest dialect. */
-  readonly isNewer: boolean;
-}
 
 const request = { auth: ["jwt", "apikey"], scope: "namespace", part: "Devices and agents" } as const;
 const ofTag = { ...request, path: "/api/tags/{tag}", params: { tag } } as const;

@@ -8,6 +8,9 @@ export type {
   Client,
   ClientCore,
   ClientOptions,
+  Dialect,
+  Difference,
+  DifferenceName,
   Identity,
   ItemOf,
   ListId,
@@ -19,6 +22,7 @@ export type {
   RequestReport,
   RequestResult,
   ResponseOf,
+  ServerVersion,
 } from "./clientTypes.ts";
 export * from "./contract/index.ts";
 export {
@@ -42,12 +46,8 @@ export {
   cancelInvitation,
   createTag,
   DIALECTS,
-  type Dialect,
-  type Difference,
-  type DifferenceName,
   hasDifference,
   listInvitations,
-  type ServerVersion,
   type SshAccessMode,
   sshAccessModeOf,
 } from "./dialect.ts";

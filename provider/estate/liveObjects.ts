@@ -1,11 +1,10 @@
-import { NotFoundError } from "@gatehouse-access/sdk";
 import { check } from "../lifecycle/lifecycle.ts";
 import type { Listed, ResourceDefinition } from "../resources/definition.ts";
 import { definitions } from "../resources/index.ts";
 import { declaringInputs, idWithin } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
 import { isMissingList, readInvitations } from "../service/invitations.ts";
-import { isSilent, isUnreadable } from "../service/listings.ts";
+import { isUnreadable } from "../service/listings.ts";
 import { ownTypeName } from "../urn.ts";
 
 /** An object on the service, with the definition of its resource type. */
@@ -62,8 +61,6 @@ export async function inventoryOf(
       if (kind === "Member") await reportInvitations();
       return list.map((object) => ({ ...object, definition }));
     } catch (error) {
-      // Services without a firewall return 404 for the list of rules. The list is then empty.
-      if (error instanceof NotFoundError && kind === "FirewallRule" && !isSilent(error)) return [];
       if (!isUnreadable(error)) throw error;
       unreadable.set(kind, error.message);
       return [];

@@ -1,4 +1,4 @@
-import { type Client, hasDifference, NotFoundError, sshAccessModeOf } from "@gatehouse-access/sdk";
+import { type Client, hasDifference, isNotFound, sshAccessModeOf } from "@gatehouse-access/sdk";
 import {
   type AccessDevice,
   type AccessKey,
@@ -9,14 +9,13 @@ import {
   loginsToEvaluate,
 } from "@gatehouse-access/sdk/policy";
 import { idWithin } from "../resources/values.ts";
-import type { Connection, TenantClient } from "../service/connection.ts";
+import type { Connection } from "../service/connection.ts";
 import { hasStatus, type Invitation, isMissingList, readInvitations } from "../service/invitations.ts";
 import {
   type ApiKey,
   type Device,
   type FirewallRule,
   isServiceAccount,
-  isSilent,
   isUnreadable,
   type Namespace,
 } from "../service/listings.ts";
@@ -89,7 +88,7 @@ export async function readEstate(connection: Connection, named?: string): Promis
   const [devices, keys, rules, namespace, apiKeys, seen] = await Promise.all([
     opened.devices.all(),
     opened.keys.all(),
-    rulesOf(opened, notEvaluated),
+    rulesOf(connection, tenant, notEvaluated),
     optional("members", client.getNamespace({ params: { tenant } }), "members"),
     optional("API keys", opened.apiKeys.all(), "apiKeys"),
     optional("sessions", seenLogins(client)),
@@ -186,20 +185,19 @@ const allMembers = (members: readonly Member[], invitations: readonly Invitation
     ),
 ];
 
-/**
- * The firewall rules. Community instances have no firewall and return 404. A 404 without a message may come from a
- * proxy in front of the service, so `notEvaluated` then reports that the rules could not be read.
- */
-async function rulesOf({ rules }: TenantClient, notEvaluated: string[]): Promise<FirewallRule[]> {
+/** The firewall rules. For a 404 that may come from a proxy, `notEvaluated` reports that the rules could not be read. */
+async function rulesOf(
+  connection: Connection,
+  tenant: string,
+  notEvaluated: string[],
+): Promise<FirewallRule[]> {
   try {
-    return await rules.all();
+    return await connection.firewallRules(tenant);
   } catch (error) {
-    if (!(error instanceof NotFoundError)) throw error;
-    if (isSilent(error)) {
-      notEvaluated.push(
-        "firewall rules could not be read (404 without a message); access is evaluated without rules",
-      );
-    }
+    if (!isNotFound(error)) throw error;
+    notEvaluated.push(
+      "firewall rules could not be read (404 without a message); access is evaluated without rules",
+    );
     return [];
   }
 }

@@ -93,8 +93,7 @@ export const firewallRule = defineResource({
   },
 
   async list(connection, tenant) {
-    const { rules } = await connection.tenant(tenant);
-    return (await rules.all()).map((rule) =>
+    return (await connection.firewallRules(tenant)).map((rule) =>
       listed(
         `${tenant}/${rule.id}`,
         `${rule.action} at priority ${rule.priority}`,

@@ -1,14 +1,7 @@
-import {
-  type Client,
-  ConflictError,
-  createTag,
-  hasDifference,
-  isNotFound,
-  where,
-} from "@gatehouse-access/sdk";
+import { type Client, ConflictError, createTag, hasDifference, where } from "@gatehouse-access/sdk";
 import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
-import type { TenantClient } from "../service/connection.ts";
+import type { Connection, TenantClient } from "../service/connection.ts";
 import { isMissingObject, isSilent, undefinedIfMissing } from "../service/listings.ts";
 import { defineResource, IdForm, required, tenantInput } from "./definition.ts";
 
@@ -61,7 +54,7 @@ export const tag = defineResource({
   // A tag in use is therefore kept, as servers without tags as objects keep it.
   async delete(connection, id, state) {
     const opened = await connection.tenant(ids.split(id).tenant);
-    if (!(await storesTags(opened.client)) || (await isUsed(opened, state.name))) return;
+    if (!(await storesTags(opened.client)) || (await isUsed(connection, opened, state.name))) return;
     await undefinedIfMissing(opened.client.deleteTag({ params: { tag: state.name } }), async () => true);
     opened.tags.forget();
   },
@@ -81,16 +74,12 @@ async function ensure({ client, tags, tagWork }: TenantClient, name: string): Pr
   tags.forget();
 }
 
-async function isUsed({ client, keys, rules }: TenantClient, name: string): Promise<boolean> {
+async function isUsed(connection: Connection, opened: TenantClient, name: string): Promise<boolean> {
+  const { client, keys, rules, tenant } = opened;
   const query = { filter: where("tags").contains([name]), perPage: 1 };
   if ((await client.getDevices({ query })).length > 0) return true;
   for (const listing of [keys, rules]) listing.forget();
-  const noRules = (error: unknown) => {
-    // Community instances have no firewall.
-    if (isNotFound(error)) return [];
-    throw error;
-  };
-  const filters = [...(await keys.all()), ...(await rules.all().catch(noRules))];
+  const filters = [...(await keys.all()), ...(await connection.firewallRules(tenant))];
   return filters.some(({ filter }) => filter.tags?.includes(name));
 }
 

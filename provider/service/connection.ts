@@ -207,6 +207,18 @@ export class Connection {
   }
 
   /**
+   * Returns the firewall rules of a namespace, without rules for a community instance, which has no firewall.
+   * @throws NotFoundError for a 404 that may come from a proxy in front of the service
+   */
+  async firewallRules(tenant: string): Promise<FirewallRule[]> {
+    const { rules } = await this.tenant(tenant);
+    return rules.all().catch(async (error: unknown) => {
+      if (isNotFound(error) && (await this.server(tenant)).edition === "community") return [];
+      throw error;
+    });
+  }
+
+  /**
    * Runs work with the service. If a request fails and the server is newer than the tested versions, `tell` is called
    * with a note about the version. Each connection reports the note at most once. The error is rethrown unchanged.
    */

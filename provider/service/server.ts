@@ -3,8 +3,6 @@ import {
   type DifferenceName,
   hasDifference,
   isNotFound,
-  type NotFoundError,
-  PermissionError,
   RequestError,
   type ServerVersion,
   type SshAccessMode,
@@ -131,7 +129,7 @@ export async function serverOf(client: Client, tenant: string | undefined): Prom
 }
 
 /** Returns an error that shows that the credential may not read an object, or that the object does not exist. */
-function unlessRefused(error: unknown): PermissionError | NotFoundError {
+function unlessRefused(error: unknown): RequestError {
   if (isUnreadable(error)) return error;
   throw error;
 }
@@ -142,8 +140,8 @@ function editionBy(
   { dialect }: ServerVersion,
   isOwn: boolean | undefined,
 ): ServerEdition | undefined {
-  if (answer instanceof PermissionError) return undefined;
-  if (!isNotFound(answer)) return "enterprise or cloud";
+  if (!(answer instanceof RequestError)) return "enterprise or cloud";
+  if (!isNotFound(answer)) return undefined;
   // A 404 without a message may come from a proxy, except for servers whose errors have no message.
   const isUsual = isOwn === false && hasDifference(dialect, "errors without a message");
   return isSilent(answer) && !isUsual ? undefined : "community";

@@ -1,4 +1,4 @@
-import { acceptedDevicesOf, type Identity, isNotFound, RequestError } from "@gatehouse-access/sdk";
+import { acceptedDevicesOf, type Identity, RequestError } from "@gatehouse-access/sdk";
 import { operations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import type { Plan, ResourceValues, Shown, Step } from "../../engine/index.ts";
 import { definitionOf } from "../../estate/liveObjects.ts";
@@ -72,7 +72,7 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
     add("device", await missingDevices(opened, coming));
     add("tag", await missingTags(opened, coming));
     add("quota", await fullNamespace(opened, namespace, coming));
-    if (await mayContradict(opened, steps)) {
+    if (await mayContradict(connection, tenant, steps)) {
       const planned = plannedEstate(await readEstate(connection, tenant), changes, {
         home: home.tenant ?? "",
       });
@@ -175,17 +175,17 @@ async function tooManyNamespaces(
 }
 
 /** True if an allow rule and a deny rule may have the same priority after the plan. */
-async function mayContradict({ rules }: TenantClient, steps: readonly PlannedStep[]): Promise<boolean> {
+async function mayContradict(
+  connection: Connection,
+  tenant: string,
+  steps: readonly PlannedStep[],
+): Promise<boolean> {
   const changed = steps
     .filter(({ definition, after }) => definition.name === "FirewallRule" && after !== undefined)
     .map(inputs);
   if (changed.length === 0) return false;
   if (changed.some(({ action, priority }) => isHidden(action) || isHidden(priority))) return true;
-  const live = await rules.all().catch((error: unknown) => {
-    // Services without a firewall return 404 for the list of rules. The list is then empty.
-    if (isNotFound(error)) return [];
-    throw error;
-  });
+  const live = await connection.firewallRules(tenant);
   const prioritiesOf = (wanted: string) =>
     new Set<unknown>(
       [...live, ...changed].filter(({ action }) => action === wanted).map(({ priority }) => priority),
