@@ -1,6 +1,7 @@
 import {
   type Client,
   cancelInvitation,
+  hasDifference,
   isNotFound,
   iteratePages,
   listInvitations,
@@ -42,12 +43,13 @@ export const isNotReturned = (error: unknown): error is RequestError =>
 export const isMissingList = (error: RequestError): boolean => isNotFound(error) || error.status === 405;
 
 /**
- * Reads the invitations of a namespace. The list is empty if the service lists invited users as members. `error` is set
+ * Reads the invitations of a namespace. The list is empty if the service lists invited users as members, or if its
+ * version has no invitations. `error` is set
  * if the credential may not read the invitations, or if the service does not have the list.
  * @param members the members of the namespace
  */
 export async function readInvitations(
-  { invitations }: { readonly invitations: Listing<Invitation> },
+  { client, invitations }: { readonly client: Client; readonly invitations: Listing<Invitation> },
   members: readonly { readonly status?: string }[],
 ): Promise<{ readonly invitations: readonly Invitation[]; readonly error?: RequestError }> {
   if (members.every(hasStatus)) return { invitations: [] };
@@ -55,7 +57,9 @@ export async function readInvitations(
     return { invitations: await invitations.all() };
   } catch (error) {
     if (!isNotReturned(error)) throw error;
-    return { invitations: [], error };
+    const { dialect } = await client.serverVersion();
+    const hasNone = isMissingList(error) && !hasDifference(dialect, "invitations");
+    return { invitations: [], ...(!hasNone && { error }) };
   }
 }
 
