@@ -23,8 +23,8 @@ beforeAll(async () => {
 });
 afterAll(() => world?.fleet.stop());
 
-const printed = (flags: AccessFlags) =>
-  JSON.parse([...accessAnswer(estate, accessInquiry(flags, "json")).output].join(""));
+const printed = (flags: AccessFlags, accessUnknown?: string) =>
+  JSON.parse([...accessAnswer({ ...estate, accessUnknown }, accessInquiry(flags, "json")).output].join(""));
 
 describe("JSON output matches its schema, and modified output does not", () => {
   test("for the command access", () => {
@@ -34,7 +34,20 @@ describe("JSON output matches its schema, and modified output does not", () => {
     const [grant, ...grants] = report.grants;
     expect(schemaFaults("access", { ...report, grants: [{ ...grant, rule: 7 }, ...grants] })).toEqual([
       "/grants/0/rule must be string,null",
+      "/grants must be null",
+      "/grants must match a schema in anyOf",
     ]);
+  });
+
+  test.each([
+    ["access", "grants", {}],
+    ["access-explanation", "allowed", { explain: true }],
+  ] as const)("for the document %s about access that is not known", (file, field, flags) => {
+    const report = printed(flags, "the reason");
+    expect(report[field]).toBeNull();
+    expect(schemaFaults(file, report)).toEqual([]);
+    const { [field]: _omitted, ...others } = report;
+    expect(schemaFaults(file, others)).toEqual([`must have required property '${field}'`]);
   });
 
   test("for explanations of allowed and denied logins", () => {
