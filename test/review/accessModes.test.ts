@@ -36,9 +36,15 @@ afterEach(async () => {
   await service?.stop();
 });
 
-/** Starts the service of a namespace and a credential, and returns the settings of a command. */
-async function start(mode: Mode, credential: Credential, labels: readonly string[] = []) {
-  service = await startRecordedService([...labels, ...labelsOf(`${mode} ${credential}:`)]);
+/**
+ * Starts the service of a namespace and a credential, and returns the settings of a command.
+ * @param changed other labels of exchanges, by request such as `GET /api/devices`
+ */
+async function start(mode: Mode, credential: Credential, changed: Readonly<Record<string, string>> = {}) {
+  const beginning = `${mode} ${credential}: `;
+  service = await startRecordedService(
+    labelsOf(beginning).map((label) => changed[label.slice(beginning.length)] ?? label),
+  );
   return {
     ...CREDENTIALS[credential],
     ...(credential === "user" && { GATEHOUSE_TENANT: TENANTS[mode] }),
@@ -182,9 +188,20 @@ policyTest("one owner", ({ members }) => expect(members).exactlyOneOwner());`,
 it("reports a mode that the client does not know as not known", async () => {
   const { stdout, code } = await gatehouse(
     EXPLAIN,
-    await start("legacy", "user", ["a mode of a later version"]),
+    await start("legacy", "user", { "GET /api/namespaces/{tenant}": "a mode of a later version" }),
   );
   expect([stdout, code]).toEqual([expect.stringContaining(`UNKNOWN: ${NOT_KNOWN}`), 2]);
+});
+
+it("reports members as unread if the server omits their e-mail addresses", async () => {
+  const { stdout, code } = await run(
+    ["review", "--allow-unmanaged"],
+    await start("legacy", "user", { "GET /api/namespaces/{tenant}": "members without addresses" }),
+  );
+  expect([stdout, code]).toEqual([
+    expect.stringContaining("members could not be read; lockouts cannot be detected"),
+    2,
+  ]);
 });
 
 it("writes the reason into the map, and the title of the Markdown report", async () => {
@@ -204,7 +221,7 @@ it("writes the reason into the map, and the title of the Markdown report", async
 });
 
 describe("the namespace of an API key", () => {
-  const EMPTY = ["no public keys", "no devices"];
+  const EMPTY = { "GET /api/sshkeys/public-keys": "no public keys", "GET /api/devices": "no devices" };
 
   it("is set by GATEHOUSE_TENANT if the server returns no object of it", async () => {
     const env = await start("identity", "key", EMPTY);

@@ -50,6 +50,11 @@ const derived: Readonly<Record<string, () => Exchange>> = {
       const { settings, ...rest } = namespace as { settings: object };
       return { ...rest, settings: { ...settings, ssh_access_mode: "later" } };
     }),
+  "members without addresses": () =>
+    answering("legacy user: GET /api/namespaces/{tenant}", 200, (namespace) => {
+      const { members, ...rest } = namespace as { members: object[] };
+      return { ...rest, members: members.map((member) => ({ ...member, email: "" })) };
+    }),
   "no public keys": () => answering("identity key: GET /api/sshkeys/public-keys", 200, () => []),
   "no devices": () => answering("identity key: GET /api/devices", 200, () => []),
   "invitations are not shown": () => answering("list invitations", 404, () => ""),
