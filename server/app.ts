@@ -125,6 +125,7 @@ export async function buildApp(
   const servers = options.servers ?? new HttpServers();
   const app = await newApp(services, { ...options, servers }, settings.corsOrigins);
   acceptWebSockets(app, servers);
+  gateway.agentTunnels.problems.watch(app);
   answerUnservedPaths(
     app,
     absentPaths(allOperations, settings.edition),

@@ -71,6 +71,14 @@ export const device = model(
     tags_revision: revision.describe("Revision of the device's tags, which are declared separately"),
     declared_by: declaredBy,
     tags_declared_by: declaredBy,
+    transport: z
+      .int()
+      .nullable()
+      .optional()
+      .describe(
+        "Version of the protocol in the last tunnel of the device's agent: 1 or 2. Null if the agent has never opened " +
+          "a tunnel",
+      ),
   }),
 );
 

@@ -17,14 +17,9 @@ export const terminalToken = model(
   z.object({ token: z.string() }),
 );
 
-export const deviceConnection = defineOperation({
-  id: "deviceConnection",
+const tunnel = {
   part: "Devices and agents",
-  summary:
-    "Open the tunnel of a device's agent, a WebSocket of binary messages: lines of JSON, each with a " +
-    "`command`. A newer tunnel of the same device replaces the older tunnel. Each pong counts as a report",
   method: "GET",
-  path: "/ssh/connection",
   auth: ["device"],
   scope: "device",
   success: { status: 101 },
@@ -33,7 +28,26 @@ export const deviceConnection = defineOperation({
     404: "the device no longer exists",
     429: "the namespace or the source address already has the maximum number of tunnels of pending devices",
   },
+} as const;
+
+export const deviceConnection = defineOperation({
+  ...tunnel,
+  id: "deviceConnection",
+  summary:
+    "Open the tunnel of a device's agent (transport 1), a WebSocket of binary messages: lines of JSON, each with a " +
+    "`command`. A newer tunnel of the same device replaces the older tunnel. Each pong counts as a report",
+  path: "/ssh/connection",
   bodyLimit: TUNNEL_LINE_MAX,
+});
+
+export const agentConnection = defineOperation({
+  ...tunnel,
+  id: "agentConnection",
+  summary:
+    "Open the tunnel of a device's agent (transport 2), a WebSocket of binary messages, whose bytes are yamux. " +
+    "Otherwise like `deviceConnection`",
+  path: "/agent/connection",
+  bodyLimit: STREAM_MESSAGE_MAX,
 });
 
 export const deviceRevdial = defineOperation({

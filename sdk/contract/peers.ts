@@ -16,11 +16,11 @@ export const openDeviceStream = defineOperation({
   ...peerStream,
   id: "openDeviceStream",
   summary:
-    "Open a connection to a device for another instance of the service. This instance must have the " +
-    "device's tunnel. The connection is a WebSocket of binary messages, which are the messages of the " +
-    "device's agent",
+    "Open a connection to the SSH server of a device's agent for another instance of the service. This instance " +
+    "must have the device's tunnel. The connection is a WebSocket of binary messages, whose bytes are SSH",
   path: "/internal/devices/{uid}/stream",
   params: { uid },
+  query: { session: z.string().regex(/^[0-9a-f]{64}$/, "must be the id of a session") },
   errors: {
     400: NO_WEB_SOCKET,
     404: "this instance has no tunnel of the device",

@@ -1,4 +1,4 @@
-import { createPublicKey, randomBytes } from "node:crypto";
+import { createPublicKey } from "node:crypto";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { FastifyBaseLogger } from "fastify";
@@ -170,22 +170,23 @@ export class Gateway {
 
   /**
    * Connects to a device through the instance that holds its tunnel.
+   * @param session the id of the connection's session
    * @param holder the instance with the newest tunnel, according to the database
    * @throws UnreachableError the device does not respond
    */
-  async reach(uid: string, holder: string | null = null): Promise<Duplex> {
+  async reach(uid: string, session: string, holder: string | null = null): Promise<Duplex> {
     // Although the database lists a newer tunnel at another instance, this instance may still hold an older tunnel,
     // whose agent disappeared without closing it.
     const elsewhere = holder !== null && holder !== this.instanceId;
     if (elsewhere || !this.agentTunnels.has(uid)) {
       try {
-        return await this.instances.connect(uid);
+        return await this.instances.connect(uid, session);
       } catch (error) {
         // This instance may hold a newer tunnel that the database does not show yet.
         if (!this.agentTunnels.has(uid)) throw error;
       }
     }
-    return this.agentTunnels.connect(uid);
+    return this.agentTunnels.connect(uid, session);
   }
 
   /**
@@ -196,13 +197,13 @@ export class Gateway {
     const uid = this.live.deviceOf(session);
     const device = uid && (await this.#deviceOf(uid));
     if (!device) throw new NotConnectedError();
-    const stream = await this.reach(device.uid, device.instanceId).catch((error: unknown) => {
+    const stream = await this.reach(device.uid, session, device.instanceId).catch((error: unknown) => {
       if (!(error instanceof NotConnectedError)) throw error;
       const seen = device.lastSeen.toISOString().replace("T", " ").slice(0, 19);
       throw new UnreachableError(`is offline. The service last saw it at ${seen} UTC`);
     });
     this.live.connected(session, stream);
-    return this.#connectProcess(stream, session, hostKeyOf(device.publicKey));
+    return this.#connectProcess(stream, hostKeyOf(device.publicKey));
   }
 
   #deviceOf(uid: string) {
@@ -211,9 +212,7 @@ export class Gateway {
   }
 
   /** Connects the gateway process to the agent at the other end of a stream. */
-  #connectProcess(stream: Duplex, session: string, hostKey: Buffer): ReachedDevice {
-    // The request is sent as a separate message, because agents lose data that follows the request in the same message.
-    stream.write(`GET /ssh/${session} HTTP/1.1\r\nHost: gateway\r\n\r\n`);
+  #connectProcess(stream: Duplex, hostKey: Buffer): ReachedDevice {
     const ticket = this.process.expect(
       (socket) => relay(socket, stream),
       () => stream.destroy(),
@@ -232,7 +231,7 @@ export class Gateway {
     if (!device) throw new UnreachableError("no longer exists");
     const hostKey = hostKeyOf(device.publicKey);
     await this.process.begin();
-    const reached = this.#connectProcess(stream, randomBytes(32).toString("hex"), hostKey);
+    const reached = this.#connectProcess(stream, hostKey);
     const outcome = Promise.withResolvers<string | undefined>();
     this.#proofs.set(reached.ticket, outcome.resolve);
     stream.once("close", () => outcome.resolve("hung up"));

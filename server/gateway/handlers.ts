@@ -1,9 +1,10 @@
 import { type Duplex, pipeline } from "node:stream";
 import type { liveConnections, PublicOperations, peers } from "@gatehouse-access/sdk/contract";
 import { BusyError, InvalidError, NotFoundError } from "../errors.ts";
-import type { Handler, Handlers } from "../http/handler.ts";
+import type { Context, Handler, Handlers } from "../http/handler.ts";
 import { type WebSocketHandler, webSocketHandler } from "../http/listener/webSockets.ts";
-import { streamOver } from "./agentTunnels/AgentTunnels.ts";
+import type { Transport } from "./agentTunnels/Transport.ts";
+import { streamOver } from "./agentTunnels/Transport1.ts";
 import type { Gateway } from "./Gateway.ts";
 import { UnreachableError } from "./protocol.ts";
 import { openWebTerminal, streamWebTerminal } from "./terminal/handlers.ts";
@@ -13,7 +14,8 @@ export function liveConnectionHandlers(
   gateway: Gateway,
 ): Handlers<Pick<PublicOperations, keyof typeof liveConnections & keyof PublicOperations>> {
   return {
-    deviceConnection: deviceConnection(gateway),
+    deviceConnection: (context) => openTunnel(gateway, 1, context),
+    agentConnection: (context) => openTunnel(gateway, 2, context),
     deviceRevdial: deviceRevdial(gateway),
     openWebTerminal,
     streamWebTerminal: streamWebTerminal(gateway),
@@ -30,14 +32,17 @@ export const peerHandlers = (gateway: Gateway): Handlers<Peers> => ({
 
 type HandlerOf<Id extends keyof PublicOperations> = (gateway: Gateway) => Handler<PublicOperations[Id]>;
 
-const deviceConnection: HandlerOf<"deviceConnection"> =
-  ({ agentTunnels }) =>
-  async ({ identity, request }) => {
-    if (!("uid" in identity)) throw new InvalidError("Authorization: must be the token of a device");
-    const { uid, tenant: tenantId, proven } = identity;
-    const { network, address, id: requestId } = request;
-    return agentTunnels.open({ uid, tenantId, proven, network, address, requestId });
-  };
+/** Prepares the tunnel of a device's agent. */
+async function openTunnel(
+  { agentTunnels }: Gateway,
+  transport: Transport["version"],
+  { identity, request }: Pick<Context<PublicOperations["deviceConnection"]>, "identity" | "request">,
+): Promise<WebSocketHandler> {
+  if (!("uid" in identity)) throw new InvalidError("Authorization: must be the token of a device");
+  const { uid, tenant: tenantId, proven } = identity;
+  const { network, address, id: requestId } = request;
+  return agentTunnels.open({ uid, tenantId, transport, proven, network, address, requestId });
+}
 
 /** Passes all bytes between two streams in both directions, until one stream ends. */
 const passTo = (other: Duplex): WebSocketHandler =>
@@ -63,17 +68,17 @@ const deviceRevdial: HandlerOf<"deviceRevdial"> =
         throw error instanceof UnreachableError ? unknown() : error;
       }
     }
-    const pickUp = agentTunnels.pickUp(uuid);
+    const pickUp = agentTunnels.dials.pickUp(uuid);
     if (pickUp === undefined) throw unknown();
     return pickUp;
   };
 
 const openDeviceStream =
   ({ agentTunnels }: Gateway): Handler<Peers["openDeviceStream"]> =>
-  async ({ params }) => {
+  async ({ params, query }) => {
     if (!agentTunnels.has(params.uid)) throw new NotFoundError("this instance has no tunnel of the device");
     try {
-      return passTo(await agentTunnels.connect(params.uid));
+      return passTo(await agentTunnels.connect(params.uid, query.session));
     } catch (error) {
       throw error instanceof UnreachableError ? new BusyError(`the device ${error.message}`) : error;
     }
@@ -82,7 +87,7 @@ const openDeviceStream =
 const passPickUp =
   ({ agentTunnels }: Gateway): Handler<Peers["passPickUp"]> =>
   async ({ params }) => {
-    const pickUp = agentTunnels.pickUp(params.id);
+    const pickUp = agentTunnels.dials.pickUp(params.id);
     if (pickUp === undefined)
       throw new NotFoundError("no connection with this id is waiting to be picked up");
     return pickUp;

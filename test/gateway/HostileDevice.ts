@@ -3,6 +3,7 @@ import { once } from "node:events";
 import ssh2 from "ssh2";
 import { createWebSocketStream, WebSocket } from "ws";
 import type { SshService } from "../support/sshFleet.ts";
+import { acceptSsh, YamuxPeer } from "../support/YamuxPeer.ts";
 
 /** Methods of the SSH library's server that a hostile device misuses. */
 export interface HostileProtocol {
@@ -14,6 +15,8 @@ export interface HostileProtocol {
 
 /** The behavior of a hostile device on the connections that it picks up. */
 interface Behavior {
+  /** The transport of the device's tunnel. @default 1 */
+  readonly transport?: 1 | 2;
   /** Replaces methods of the SSH library's protocol object, so that the device violates the SSH protocol. */
   readonly changeProtocol?: (protocol: HostileProtocol) => void;
   /** Handles a client's `exec` request (a command). */
@@ -36,14 +39,14 @@ export class HostileDevice {
   readonly identity: DeviceIdentity;
   /** Settles after the device's tunnel has closed. */
   readonly closed: Promise<unknown>;
-  readonly #tunnel: WebSocket;
+  readonly tunnel: WebSocket;
   readonly #sockets = new Set<WebSocket>();
 
   private constructor(uid: string, hostname: string, identity: DeviceIdentity, tunnel: WebSocket) {
     this.uid = uid;
     this.hostname = hostname;
     this.identity = identity;
-    this.#tunnel = tunnel;
+    this.tunnel = tunnel;
     this.closed = once(tunnel, "close");
   }
 
@@ -57,26 +60,13 @@ export class HostileDevice {
     behavior: Behavior,
     identity?: DeviceIdentity,
   ): Promise<HostileDevice> {
-    const { service, tenant, client } = fleet;
     const own = identity ?? newIdentity(hostname);
     const pem = own.privateKey;
-    const enrolled = await fetch(`${service.url}/api/devices/auth`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({
-        hostname,
-        identity: { mac: own.mac },
-        info: { id: "linux", pretty_name: "Linux", version: "v0.19.0", arch: "amd64", platform: "docker" },
-        public_key: own.publicKey,
-        tenant_id: tenant,
-      }),
-    });
-    const { uid, token } = (await enrolled.json()) as { readonly uid: string; readonly token: string };
-    if (identity === undefined) await client.acceptDevice({ params: { uid } });
-    const address = service.url.replace("http", "ws");
-    const tunnel = new WebSocket(`${address}/ssh/connection`, {
-      headers: { Authorization: `Bearer ${token}` },
-    });
+    const { uid, token } = await HostileDevice.enroll(fleet, hostname, own);
+    if (identity === undefined) await fleet.client.acceptDevice({ params: { uid } });
+    const address = fleet.service.url.replace("http", "ws");
+    const path = behavior.transport === 2 ? "/agent/connection" : "/ssh/connection";
+    const tunnel = new WebSocket(address + path, { headers: { Authorization: `Bearer ${token}` } });
     const device = new HostileDevice(uid, hostname, own, tunnel);
     const server = new ssh2.Server({ hostKeys: [pem], ident: "Go" }, (connection) => {
       const protocol = (connection as unknown as { readonly _protocol: HostileProtocol })._protocol;
@@ -94,7 +84,15 @@ export class HostileDevice {
       });
     });
     tunnel.on("error", () => {});
+    const peer = new YamuxPeer(
+      (bytes) => tunnel.send(bytes),
+      (stream) => void acceptSsh(stream).then(() => server.injectSocket(stream as never)),
+    );
     tunnel.on("message", (data) => {
+      if (behavior.transport === 2) {
+        peer.receive(data as Buffer);
+        return;
+      }
       for (const line of String(data).trimEnd().split("\n")) {
         const { command, connPath } = JSON.parse(line) as { command: string; connPath?: string };
         if (command !== "conn-ready") continue;
@@ -114,8 +112,28 @@ export class HostileDevice {
     return device;
   }
 
+  /** Enrolls a device. Returns its token. */
+  static async enroll(
+    { service, tenant }: SshService,
+    hostname: string,
+    { mac, publicKey }: DeviceIdentity = newIdentity(hostname),
+  ): Promise<{ readonly uid: string; readonly token: string }> {
+    const enrolled = await fetch(`${service.url}/api/devices/auth`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({
+        hostname,
+        identity: { mac },
+        info: { id: "linux", pretty_name: "Linux", version: "v0.19.0", arch: "amd64", platform: "docker" },
+        public_key: publicKey,
+        tenant_id: tenant,
+      }),
+    });
+    return (await enrolled.json()) as { readonly uid: string; readonly token: string };
+  }
+
   stop(): void {
-    for (const socket of [this.#tunnel, ...this.#sockets]) socket.terminate();
+    for (const socket of [this.tunnel, ...this.#sockets]) socket.terminate();
   }
 }
 

@@ -34,6 +34,7 @@ const stored: Table["fields"] = {
   "position.latitude": column("number", "Device", "latitude"),
   "position.longitude": column("number", "Device", "longitude"),
   public_url: column("boolean", "Device", "publicUrl"),
+  transport: column("number", "Device", "transport"),
 };
 
 /** Returns an index lookup that finds the devices of a namespace with a tag. */

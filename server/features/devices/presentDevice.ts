@@ -61,5 +61,6 @@ export function presentDevice(
     tags_revision: revisionOf(declaredTags(tagRows(tags))),
     declared_by: declaredIn(row.declaredBy),
     tags_declared_by: declaredIn(row.tagsDeclaredBy),
+    transport: row.transport,
   };
 }

@@ -3,7 +3,6 @@ import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyBaseLogger } from "fastify";
 import { LRUCache } from "lru-cache";
-import { createWebSocketStream, type WebSocket } from "ws";
 import { recordChange } from "../../changes/recordChange.ts";
 import { NotFoundError, RateLimitedError } from "../../errors.ts";
 import { type WebSocketHandler, webSocketHandler } from "../../http/listener/webSockets.ts";
@@ -12,6 +11,9 @@ import type { Services } from "../../services.ts";
 import { NotConnectedError, UnreachableError } from "../protocol.ts";
 import { AgentTunnel, type TunnelEvents, type TunneledDevice, type TunnelRequest } from "./AgentTunnel.ts";
 import { noteClosed, noteOpened, statesOf } from "./presence.ts";
+import { Dials, Transport1 } from "./Transport1.ts";
+import { Transport2 } from "./Transport2.ts";
+import { TunnelProblems } from "./TunnelProblems.ts";
 
 /**
  * Maximum number of tunnels of pending devices, per namespace and per network. This limit is necessary because any
@@ -45,25 +47,6 @@ const PROOF_TIMEOUT = 20_000;
  * and maximum number of devices for which the service tracks this interval.
  */
 const AUDITED = { every: 10 * 60_000, devices: 10_000 };
-/** Maximum time, in milliseconds, for an agent to pick up a connection. */
-const PICK_UP_TIMEOUT = 10_000;
-
-/**
- * Converts a WebSocket to a stream of its bytes. Both directions of the stream end together, because a WebSocket has no
- * half-close. An error closes the stream and is otherwise ignored.
- */
-export function streamOver(socket: WebSocket): Duplex {
-  const stream = createWebSocketStream(socket);
-  return stream.on("error", () => {}).on("end", () => stream.destroy());
-}
-
-interface Dial {
-  readonly tunnel: AgentTunnel;
-  readonly timer: NodeJS.Timeout;
-  pickedUp(stream: Duplex): void;
-  failed(reason: string): void;
-}
-
 /**
  * Requires the agent at the other end of a stream to prove that it has the device's private key.
  * @returns the reason why the proof failed; undefined if it succeeded
@@ -83,7 +66,7 @@ class Tally {
   }
 }
 
-/** The agent tunnels that this instance holds, and the announced connections that agents must pick up. */
+/** The agent tunnels that this instance holds. */
 export class AgentTunnels implements TunnelEvents {
   readonly #instanceId: string;
   readonly #services: Services;
@@ -104,13 +87,17 @@ export class AgentTunnels implements TunnelEvents {
   readonly #slots = Array.from({ length: SLOTS }, () => new Set<AgentTunnel>());
   readonly #pendingOfTenant = new Tally();
   readonly #pendingOfNetwork = new Tally();
-  readonly #dials = new Map<string, Dial>();
+  /** The announced connections that agents with transport 1 must pick up. */
+  readonly dials: Dials;
+  readonly problems: TunnelProblems;
   readonly #timer: NodeJS.Timeout;
   #slot = 0;
   #stopping = false;
 
   constructor(instanceId: string, services: Services, log: () => FastifyBaseLogger, prove: Prove) {
     this.#instanceId = instanceId;
+    this.dials = new Dials(instanceId);
+    this.problems = new TunnelProblems(services, log);
     this.#prove = prove;
     this.#services = services;
     this.#log = log;
@@ -127,7 +114,7 @@ export class AgentTunnels implements TunnelEvents {
   }
 
   /**
-   * Prepares the tunnel of a device. A new tunnel replaces another tunnel only if the new tunnel's agent proves that it
+   * Prepares the tunnel of a device, with the transport that its agent has requested. A new tunnel replaces another tunnel only if the new tunnel's agent proves that it
    * has the device's private key. A proof is necessary because the private key is the only secret of an enrollment:
    * every user who can list devices can read all other data that the agent sends to enroll.
    * @throws NotFoundError the device no longer exists
@@ -135,7 +122,7 @@ export class AgentTunnels implements TunnelEvents {
    * seconds ago, or too many of its tunnels wait for their proof
    */
   async open(request: TunnelRequest): Promise<WebSocketHandler> {
-    const { uid, tenantId, network, proven } = request;
+    const { uid, tenantId, network, proven, transport } = request;
     const device = { uid, tenantId, network };
     const [state] = await statesOf(this.#services, [uid]);
     if (state === undefined) throw new NotFoundError("no such device");
@@ -146,7 +133,14 @@ export class AgentTunnels implements TunnelEvents {
     if (mustProve) this.#refuseTooManyCandidates(device);
     const openedAt = this.#services.now();
     return webSocketHandler((socket) => {
-      const tunnel = new AgentTunnel(socket, device, { pending, proven, openedAt }, this);
+      const start = { pending, proven, openedAt };
+      const tunnel = new AgentTunnel(
+        socket,
+        device,
+        start,
+        (link) => (transport === 1 ? new Transport1(link, this.dials) : new Transport2(link)),
+        this,
+      );
       this.#count(tunnel, 1);
       if (mustProve) void this.#holdProven(tunnel, request);
       else this.#hold(tunnel);
@@ -155,51 +149,25 @@ export class AgentTunnels implements TunnelEvents {
 
   /**
    * Connects to a device whose tunnel this instance holds.
-   * @throws UnreachableError the agent does not pick up
+   * @param session the id of the connection's session
+   * @throws UnreachableError the agent does not answer
    */
-  connect(uid: string): Promise<Duplex> {
+  connect(uid: string, session: string): Promise<Duplex> {
     const tunnel = this.#byDevice.get(uid);
     if (tunnel === undefined) return Promise.reject(new NotConnectedError());
-    return this.#dial(tunnel);
-  }
-
-  /**
-   * Announces a connection to an agent, and waits until the agent picks it up.
-   * @throws UnreachableError the agent does not pick up
-   */
-  #dial(tunnel: AgentTunnel): Promise<Duplex> {
-    const id = randomBytes(16).toString("hex");
-    return new Promise((resolve, reject) => {
-      const failed = (reason: string) => reject(new UnreachableError(reason));
-      const timer = setTimeout(() => this.#takeDial(id)?.failed("did not answer in time"), PICK_UP_TIMEOUT);
-      this.#dials.set(id, { tunnel, timer, pickedUp: resolve, failed });
-      tunnel.announce(`/ssh/revdial?revdial.dialer=${this.#instanceId}&uuid=${id}`);
-    });
-  }
-
-  /**
-   * Returns the handler with which an agent picks up an announced connection; undefined if no such connection waits.
-   * Each connection can be picked up only once.
-   */
-  pickUp(id: string): WebSocketHandler | undefined {
-    if (!this.#dials.has(id)) return undefined;
-    // The connection is removed only when the WebSocket is open, so that a request without an upgrade does not use up
-    // the connection.
-    return webSocketHandler((socket) => {
-      const dial = this.#takeDial(id);
-      if (dial === undefined) socket.close(1008);
-      else dial.pickedUp(streamOver(socket));
-    });
+    return tunnel.connect(session);
   }
 
   alive({ device }: AgentTunnel): void {
     this.#services.heartbeats.beat(device.uid, this.#services.now());
   }
 
-  failed(tunnel: AgentTunnel, id: string): void {
-    // Without this comparison, an agent could end the connection that another device must pick up.
-    if (this.#dials.get(id)?.tunnel === tunnel)
-      this.#takeDial(id)?.failed("could not pick up the connection");
+  violated({ device, transport }: AgentTunnel, violation: string): void {
+    this.problems
+      .note(device.uid, { transport, violation })
+      .catch((error: unknown) =>
+        this.#log().error({ err: error }, "cannot log a violation of a tunnel's protocol"),
+      );
   }
 
   closed(tunnel: AgentTunnel): void {
@@ -207,9 +175,6 @@ export class AgentTunnels implements TunnelEvents {
     for (const slot of this.#slots) slot.delete(tunnel);
     this.#count(tunnel, -1);
     if (this.#byDevice.get(uid) === tunnel) this.#byDevice.delete(uid);
-    for (const [id, dial] of this.#dials) {
-      if (dial.tunnel === tunnel) this.#takeDial(id)?.failed("hung up");
-    }
     this.#log().debug({ device: uid, tenant: tenantId, network }, "tunnel closed");
     if (this.#stopping) return;
     noteClosed(this.#services, tunnel).catch((error: unknown) => this.#logLost(error, "the end of a tunnel"));
@@ -300,7 +265,7 @@ export class AgentTunnels implements TunnelEvents {
       () => undefined,
     );
     try {
-      const stream = await this.#dial(tunnel);
+      const stream = await tunnel.connect(randomBytes(32).toString("hex"));
       try {
         return await Promise.race([this.#prove(tunnel.device.uid, stream), timeout]);
       } finally {
@@ -328,7 +293,7 @@ export class AgentTunnels implements TunnelEvents {
       tenantId,
       caller: { kind: "device", uid },
       request: { id: requestId, address },
-      operation: "deviceConnection",
+      operation: request.transport === 1 ? "deviceConnection" : "agentConnection",
       object: { kind: "device", id: uid },
       before: null,
       after: { takeover: "refused", reason },
@@ -337,12 +302,13 @@ export class AgentTunnels implements TunnelEvents {
 
   #hold(tunnel: AgentTunnel): void {
     const { uid, tenantId, network } = tunnel.device;
+    const { transport } = tunnel;
     const before = this.#byDevice.get(uid);
     this.#byDevice.set(uid, tunnel);
     before?.close();
     // The tunnel joins the group that was checked last, so that its first check follows as late as possible.
     this.#slots[(this.#slot + SLOTS - 1) % SLOTS]?.add(tunnel);
-    this.#log().debug({ device: uid, tenant: tenantId, network }, "tunnel open");
+    this.#log().debug({ device: uid, tenant: tenantId, network, transport }, "tunnel open");
     noteOpened(this.#services, this.#instanceId, tunnel).then(
       (known) => known || tunnel.close(),
       (error: unknown) => this.#logLost(error, "a tunnel"),
@@ -351,13 +317,6 @@ export class AgentTunnels implements TunnelEvents {
 
   #logLost(error: unknown, what: string): void {
     this.#log().error({ err: error }, `cannot write ${what}; the online state of devices may be wrong`);
-  }
-
-  #takeDial(id: string): Dial | undefined {
-    const dial = this.#dials.get(id);
-    this.#dials.delete(id);
-    clearTimeout(dial?.timer);
-    return dial;
   }
 
   /**

@@ -7,7 +7,7 @@ import { providerOf, readRows, sql } from "../../db/sql/sql.ts";
 import { retryConflicts } from "../../db/sql/transaction.ts";
 import type { Services } from "../../services.ts";
 import { NotConnectedError, UnreachableError } from "../protocol.ts";
-import { streamOver } from "./AgentTunnels.ts";
+import { streamOver } from "./Transport1.ts";
 
 /**
  * Interval between heartbeats of an instance, in milliseconds, and time without a heartbeat after which an instance
@@ -78,16 +78,17 @@ export class Instances {
 
   /**
    * Connects to a device whose tunnel another instance holds.
+   * @param session the id of the connection's session
    * @throws UnreachableError no instance holds a tunnel, or the instance that holds it cannot be reached
    */
-  async connect(uid: string): Promise<Duplex> {
+  async connect(uid: string, session: string): Promise<Duplex> {
     const device = await this.#services.db.device.findUnique({
       where: { uid },
       select: { instanceId: true },
     });
     const holder = device?.instanceId ?? undefined;
     if (holder === undefined || holder === this.id) throw new NotConnectedError();
-    return this.#open(holder, `/internal/devices/${uid}/stream`);
+    return this.#open(holder, `/internal/devices/${uid}/stream?session=${session}`);
   }
 
   /**

@@ -39,13 +39,13 @@ export async function statesOf(services: Services, uids: readonly string[]): Pro
 export async function noteOpened(
   services: Services,
   instanceId: string,
-  { id, device, proven }: AgentTunnel,
+  { id, device, proven, transport }: AgentTunnel,
 ): Promise<boolean> {
   const free = proven ? sql`1 = 1` : sql`"tunnelId" IS NULL`;
   const count = await inSqlTransaction(services, LANE, (tx) =>
     tx.$executeRaw(
-      sql`UPDATE "Device" SET "instanceId" = ${instanceId}, "tunnelId" = ${id}, "offline" = ${false},
-        "lastSeen" = ${services.now()} WHERE "uid" = ${device.uid} AND "status" <> 'removed' AND ${free}`,
+      sql`UPDATE "Device" SET "instanceId" = ${instanceId}, "tunnelId" = ${id}, "transport" = ${transport},
+        "offline" = ${false}, "lastSeen" = ${services.now()} WHERE "uid" = ${device.uid} AND "status" <> 'removed' AND ${free}`,
     ),
   );
   return count > 0;

@@ -19,7 +19,11 @@ const NOT_FOUND_WITHOUT_NAMESPACE: ReadonlySet<string> = new Set([
  * their start when they request the signature of a login. When the service refuses a tunnel, they do not request a new
  * token either.
  */
-const WITH_EXPIRED_TOKEN: ReadonlySet<string> = new Set(["deviceConnection", "authSshPublicKey"]);
+const WITH_EXPIRED_TOKEN: ReadonlySet<string> = new Set([
+  "deviceConnection",
+  "agentConnection",
+  "authSshPublicKey",
+]);
 
 const CREDENTIAL_NAMES = { jwt: "a user's token", apikey: "an API key", device: "a device's token" } as const;
 

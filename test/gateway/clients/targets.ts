@@ -111,12 +111,16 @@ export class Targets {
       SHELLHUB_PRIVATE_KEY: join(folder, "key"),
       SHELLHUB_PREFERRED_HOSTNAME: name,
       SHELLHUB_PREFERRED_IDENTITY: name,
-      // By default, agents newer than 0.19 use a second version of the tunnel, which the service does not support.
-      SHELLHUB_TRANSPORT_VERSION: "1",
     };
+    // Selects the transport of the tunnel; agents since version 0.25 use transport 2 by default.
+    const { SHELLHUB_TRANSPORT_VERSION } = process.env;
     const child = spawn(path, [], {
       cwd: folder,
-      env: { ...environmentWithout("SHELLHUB_"), ...env },
+      env: {
+        ...environmentWithout("SHELLHUB_"),
+        ...(SHELLHUB_TRANSPORT_VERSION && { SHELLHUB_TRANSPORT_VERSION }),
+        ...env,
+      },
       stdio: ["ignore", "pipe", "pipe"],
     });
     let output = "";

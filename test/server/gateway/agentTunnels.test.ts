@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { afterEach, beforeAll, expect, test, vi } from "vitest";
 import { WebSocket } from "ws";
+import { acceptSsh, YamuxPeer } from "../../support/YamuxPeer.ts";
 import { withSharedApp } from "../http/lab.ts";
 import { enroll, enrollProven, type TestUser } from "../http/testApp.ts";
 
@@ -29,23 +30,45 @@ async function newDevice({ accepted = true, proven = false } = {}): Promise<Enro
   return device;
 }
 
-/** An agent's tunnel. `lines` contains the messages that the agent has received. */
+function webSocket(path: string, token: string, address = "127.0.0.1"): WebSocket {
+  const socket = new WebSocket(app.url.replace("http", "ws") + path, {
+    headers: { Authorization: `Bearer ${token}` },
+    localAddress: address,
+  });
+  socket.on("error", () => {});
+  open.push(socket);
+  return socket;
+}
+
+/** Opens an agent's tunnel with transport 2. The agent's SSH server returns all data unchanged after its own data. */
+async function openTunnel2(token: string) {
+  const socket = webSocket("/agent/connection", token);
+  const sessions: string[] = [];
+  const peer = new YamuxPeer(
+    (bytes) => socket.send(bytes),
+    async (stream) => {
+      sessions.push(await acceptSsh(stream));
+      stream.write("SSH-2.0-test\r\n");
+      stream.pipe(stream);
+    },
+  );
+  socket.on("message", (data) => peer.receive(data as Buffer));
+  await once(socket, "open");
+  return { socket, peer, sessions, closed: once(socket, "close") };
+}
+
+/** An agent's tunnel with transport 1. `lines` contains the messages that the agent has received. */
 class FakeTunnel {
   readonly socket: WebSocket;
   readonly lines: { readonly command: string; readonly connPath?: string }[] = [];
   readonly closed: Promise<unknown>;
 
   constructor(token: string, address = "127.0.0.1") {
-    this.socket = new WebSocket(`${app.url.replace("http", "ws")}/ssh/connection`, {
-      headers: { Authorization: `Bearer ${token}` },
-      localAddress: address,
-    });
+    this.socket = webSocket("/ssh/connection", token, address);
     this.socket.on("message", (data) => {
       for (const line of String(data).trimEnd().split("\n")) this.lines.push(JSON.parse(line));
     });
     this.closed = new Promise((resolve) => this.socket.on("close", resolve));
-    this.socket.on("error", () => {});
-    open.push(this.socket);
   }
 
   async opened(): Promise<this> {
@@ -73,6 +96,7 @@ class FakeTunnel {
   }
 }
 
+const SESSION = "5e".repeat(32);
 const open: WebSocket[] = [];
 afterEach(() => {
   for (const socket of open.splice(0)) socket.terminate();
@@ -88,7 +112,10 @@ function pickUp(path: string): WebSocket {
 }
 
 const stateOf = async ({ uid }: Enrolled) =>
-  (await ana.call("getDevice", { params: { uid } })).body as { readonly online: boolean };
+  (await ana.call("getDevice", { params: { uid } })).body as {
+    readonly online: boolean;
+    readonly transport: number | null;
+  };
 
 /** Sends a WebSocket request that the service rejects. Returns the status and the message of the response. */
 function refused(path: string, authorization?: string): Promise<[number | undefined, string]> {
@@ -113,9 +140,45 @@ function refused(path: string, authorization?: string): Promise<[number | undefi
   });
 }
 
-test("accepts a tunnel only from an agent", async () => {
-  expect((await refused("/ssh/connection"))[0]).toBe(401);
-  expect((await refused("/ssh/connection", ana.token))[0]).toBe(403);
+test.each(["/ssh/connection", "/agent/connection"])(
+  "accepts a tunnel only from an agent: %s",
+  async (path) => {
+    expect((await refused(path))[0]).toBe(401);
+    expect((await refused(path, ana.token))[0]).toBe(403);
+  },
+);
+
+test("a tunnel with transport 2 carries connections in both directions", async () => {
+  const device = await newDevice();
+  expect((await stateOf(device)).transport).toBeNull();
+  const { sessions, socket } = await openTunnel2(device.token);
+  await expect.poll(() => stateOf(device)).toMatchObject({ online: true, transport: 2 });
+  const streams = await Promise.all([1, 2, 3].map(() => app.gateway.reach(device.uid, SESSION)));
+  expect(sessions).toEqual([SESSION, SESSION, SESSION]);
+  for (const stream of streams) {
+    stream.write("to the device");
+    await vi.waitFor(() => expect(stream.readableLength).toBe(27));
+    expect(String(stream.read())).toBe("SSH-2.0-test\r\nto the device");
+  }
+  const closed = Promise.all(streams.map((stream) => once(stream, "close")));
+  socket.terminate();
+  await closed;
+  await expect.poll(() => stateOf(device)).toMatchObject({ online: false, transport: 2 });
+});
+
+test("a device shows the transport of its last tunnel, also after a change of the transport", async () => {
+  const device = await newDevice({ proven: true });
+  const older = await openTunnel2(device.token);
+  await expect.poll(() => stateOf(device)).toMatchObject({ online: true, transport: 2 });
+  app.pass(10);
+  await new FakeTunnel(device.token).opened();
+  await older.closed;
+  await expect.poll(() => stateOf(device)).toMatchObject({ online: true, transport: 1 });
+  const where = Buffer.from(
+    JSON.stringify([{ type: "property", params: { name: "transport", operator: "eq", value: 1 } }]),
+  );
+  const { body } = await ana.call("getDevices", { query: { filter: where.toString("base64") } });
+  expect((body as readonly { uid: string }[]).map(({ uid }) => uid)).toContain(device.uid);
 });
 
 test("a device is online while it has a tunnel, and offline immediately after the tunnel closes", async () => {
@@ -135,7 +198,7 @@ test("a newer proven tunnel replaces the older tunnel, and the device stays onli
   app.pass(10);
   const newer = await new FakeTunnel(device.token).opened();
   await older.closed;
-  const reached = app.gateway.reach(device.uid).catch((error: Error) => error.message);
+  const reached = app.gateway.reach(device.uid, SESSION).catch((error: Error) => error.message);
   newer.fail(await newer.announced());
   expect(await reached).toBe("could not pick up the connection");
   expect((await stateOf(device)).online).toBe(true);
@@ -198,7 +261,7 @@ test.each([
 test("accepts lines in fragments, and ignores unknown commands", async () => {
   const device = await newDevice();
   const tunnel = await new FakeTunnel(device.token).opened();
-  const reached = app.gateway.reach(device.uid).catch((error: Error) => error.message);
+  const reached = app.gateway.reach(device.uid, SESSION).catch((error: Error) => error.message);
   const failed = JSON.stringify({ command: "pickup-failed", connPath: await tunnel.announced(), err: "" });
   tunnel.send('{"command":"later"}\n');
   tunnel.send(failed.slice(0, 20));
@@ -209,12 +272,13 @@ test("accepts lines in fragments, and ignores unknown commands", async () => {
 test("an announced connection can be picked up once, and carries bytes in both directions", async () => {
   const device = await newDevice();
   const tunnel = await new FakeTunnel(device.token).opened();
-  const reached = app.gateway.reach(device.uid);
+  const reached = app.gateway.reach(device.uid, SESSION);
   const path = await tunnel.announced();
   expect(path).toMatch(/^\/ssh\/revdial\?revdial\.dialer=[0-9a-f]{32}&uuid=[0-9a-f]{32}$/);
   const picked = pickUp(path);
-  await once(picked, "open");
+  const head = once(picked, "message");
   const stream = await reached;
+  expect(String((await head)[0])).toBe(`GET /ssh/${SESSION} HTTP/1.1\r\nHost: gateway\r\n\r\n`);
   picked.send(Buffer.from("from the device"));
   expect(String((await once(stream, "data"))[0])).toBe("from the device");
   stream.write("to the device");
@@ -226,7 +290,7 @@ test("an announced connection can be picked up once, and carries bytes in both d
 test("a request that is not for a WebSocket does not use up an announced connection", async () => {
   const device = await newDevice();
   const tunnel = await new FakeTunnel(device.token).opened();
-  const reached = app.gateway.reach(device.uid);
+  const reached = app.gateway.reach(device.uid, SESSION);
   const path = await tunnel.announced();
   expect((await app.send("GET", path)).status).toBe(400);
   const picked = pickUp(path);
@@ -245,7 +309,7 @@ test("a device cannot end a connection to another device", async () => {
   const [one, other] = [await newDevice(), await newDevice()];
   const tunnel = await new FakeTunnel(one.token).opened();
   const otherTunnel = await new FakeTunnel(other.token).opened();
-  const reached = app.gateway.reach(one.uid);
+  const reached = app.gateway.reach(one.uid, SESSION);
   const path = await tunnel.announced();
   otherTunnel.fail(path);
   pickUp(path);
@@ -254,9 +318,9 @@ test("a device cannot end a connection to another device", async () => {
 
 test("a device without a tunnel cannot be reached, nor a device whose tunnel closes", async () => {
   const device = await newDevice();
-  await expect(app.gateway.reach(device.uid)).rejects.toThrow("is not connected");
+  await expect(app.gateway.reach(device.uid, SESSION)).rejects.toThrow("is not connected");
   const tunnel = await new FakeTunnel(device.token).opened();
-  const reached = app.gateway.reach(device.uid).catch((error: Error) => error.message);
+  const reached = app.gateway.reach(device.uid, SESSION).catch((error: Error) => error.message);
   await tunnel.announced();
   tunnel.socket.terminate();
   expect(await reached).toBe("hung up");
@@ -269,6 +333,18 @@ test("pending devices hold tunnels, up to a limit per address", async () => {
   const one = new FakeTunnel(last.token, "127.0.0.7");
   await one.closed;
   await new FakeTunnel(last.token, "127.0.0.8").opened();
+});
+
+test("an unproven tunnel with transport 2 replaces no other tunnel without a proof", async () => {
+  const device = await newDevice();
+  const older = await openTunnel2(device.token);
+  await expect.poll(async () => (await stateOf(device)).online).toBe(true);
+  // The SSH server of this agent returns what it receives, so it cannot prove a private key.
+  const newer = await openTunnel2(device.token);
+  await newer.closed;
+  expect(newer.sessions).toHaveLength(1);
+  expect(older.socket.readyState).toBe(WebSocket.OPEN);
+  expect((await stateOf(device)).online).toBe(true);
 });
 
 test("ends the tunnel of a deleted device at its next check", {

@@ -163,6 +163,7 @@ CREATE TABLE "Device" (
     "tagsDeclaredBy" TEXT,
     "instanceId" TEXT,
     "tunnelId" TEXT,
+    "transport" INTEGER,
 
     CONSTRAINT "Device_pkey" PRIMARY KEY ("uid")
 );

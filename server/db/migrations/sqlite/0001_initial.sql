@@ -151,6 +151,7 @@ CREATE TABLE "Device" (
     "tagsDeclaredBy" TEXT,
     "instanceId" TEXT,
     "tunnelId" TEXT,
+    "transport" INTEGER,
     CONSTRAINT "Device_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace" ("tenantId") ON DELETE CASCADE ON UPDATE CASCADE
 );
 

@@ -10,6 +10,7 @@ export type Access = Pick<Listed, "auth" | "minRole" | "pathParams" | "edition" 
 const ADDITIONS: Readonly<Record<string, Access>> = {
   confirmAddress: { auth: ["none"], minRole: null, pathParams: [], edition: "community", aliases: [] },
   challengeDevice: { auth: ["none"], minRole: null, pathParams: [], edition: "community", aliases: [] },
+  agentConnection: { auth: ["device"], minRole: null, pathParams: [], edition: "community", aliases: [] },
   getAuditTrail: {
     auth: ["jwt", "apikey"],
     minRole: "administrator",
@@ -50,7 +51,7 @@ const NOT_FOUND = ["getTags", "renameTag", "deleteTag", "getSessionRecordStatus"
  * Operations that a device may call only for its own tunnel and sessions. The requests refer to sessions of other
  * devices.
  */
-const OF_ITSELF = ["deviceConnection", "setSessionAuthenticated", "recordSession"];
+const OF_ITSELF = ["deviceConnection", "agentConnection", "setSessionAuthenticated", "recordSession"];
 
 /**
  * Returns the access rule of an operation.

@@ -148,6 +148,7 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     getSessionRecordStatus: listing,
 
     deviceConnection: noWebSocket,
+    agentConnection: noWebSocket,
     deviceRevdial: noWebSocket,
     openWebTerminal: { body: { device: uid.uid, username: "root", password: "secret" }, ...listing },
     streamWebTerminal: noWebSocket,

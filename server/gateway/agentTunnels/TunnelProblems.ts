@@ -1,0 +1,60 @@
+import type { FastifyBaseLogger, FastifyInstance } from "fastify";
+import { LRUCache } from "lru-cache";
+import { readRows, sql } from "../../db/sql/sql.ts";
+import { UnauthenticatedError } from "../../errors.ts";
+import { readCredential } from "../../http/access/authenticate.ts";
+import type { Services } from "../../services.ts";
+
+/**
+ * Minimum interval, in milliseconds, between two log lines about the same device, and maximum number of devices for
+ * which the service tracks this interval. Agents retry every 10 seconds.
+ */
+const LOGGED = { every: 10 * 60_000, devices: 10_000 };
+/** The end of the paths at which agents request a tunnel. The start depends on the agent's version. */
+const TUNNEL_PATH = /^\/[^/?]{1,50}\/connection$/;
+
+/** Remedies, by the status with which the service refused the request for a tunnel. */
+const REMEDIES: Readonly<Record<number, string>> = {
+  400: "Configure the proxy to forward the headers Upgrade and Connection.",
+  401: "Restart the agent, so that the device enrolls again.",
+  404: "Use an agent version that the service supports. The service serves /ssh/connection and /agent/connection.",
+  429: "If several machines use the same MAC address and private key, give each machine its own. Accept or reject pending devices.",
+};
+
+/** Logs why agents have no working tunnel: refused requests, and violations of the tunnel's protocol. */
+export class TunnelProblems {
+  readonly #services: Services;
+  readonly #log: () => FastifyBaseLogger;
+  readonly #logged = new LRUCache<string, true>({ max: LOGGED.devices, ttl: LOGGED.every });
+
+  constructor(services: Services, log: () => FastifyBaseLogger) {
+    this.#services = services;
+    this.#log = log;
+  }
+
+  /** Logs the app's responses that refuse a tunnel to a device with a valid token. */
+  watch(app: FastifyInstance): void {
+    app.addHook("onResponse", async ({ method, url, headers }, { statusCode: status }) => {
+      const path = url.split("?", 1)[0] ?? "";
+      if (method !== "GET" || status < 400 || status >= 500 || !TUNNEL_PATH.test(path)) return;
+      try {
+        const credential = await readCredential(this.#services, headers);
+        if (credential.kind !== "token" || credential.claims.claims !== "device") return;
+        await this.note(credential.claims.uid, { path, status, remedy: REMEDIES[status] });
+      } catch (error) {
+        if (!(error instanceof UnauthenticatedError)) throw error;
+      }
+    });
+  }
+
+  /** Logs a problem of a device's agent with the agent's version, unless a problem of the device was just logged. */
+  async note(uid: string, problem: Readonly<Record<string, unknown>>): Promise<void> {
+    if (this.#logged.has(uid)) return;
+    this.#logged.set(uid, true);
+    const [device] = await readRows<{ readonly tenant: string; readonly version: string }>(
+      this.#services.db,
+      sql`SELECT "tenantId" AS "tenant", "infoVersion" AS "version" FROM "Device" WHERE "uid" = ${uid}`,
+    );
+    this.#log().warn({ device: uid, ...device, ...problem }, "an agent cannot keep a tunnel open");
+  }
+}
