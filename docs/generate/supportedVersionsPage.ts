@@ -113,8 +113,8 @@ export function supportedVersionsPage(note: string): string {
     ],
     [
       "Agents",
-      `${agent}, and gatehouse-agent`,
-      `gatehouse-agent; recordings of an agent of ${agent}`,
+      "0.19 and newer (transports 1 and 2), and gatehouse-agent",
+      `gatehouse-agent; recordings of agents of ${agent}`,
       "the service",
     ],
     [

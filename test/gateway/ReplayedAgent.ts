@@ -2,10 +2,12 @@ import { createHash, generateKeyPairSync, verify } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { request } from "node:http";
 import type { Socket } from "node:net";
+import { Duplex } from "node:stream";
 import { isDeepStrictEqual } from "node:util";
 import ssh2, { type AuthContext, type ParsedKey, type ServerChannel, type Session } from "ssh2";
 import { expect, vi } from "vitest";
 import { createWebSocketStream, WebSocket } from "ws";
+import { DATA, FIN, RST, SYN, type YamuxFrame, YamuxParser, yamuxFrame } from "../support/YamuxPeer.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -33,6 +35,10 @@ interface Message {
   /** The algorithms that the sender offers. */
   readonly kexinit?: Readonly<Record<"kex" | "serverHostKey" | "cipher" | "mac", string[]>>;
   readonly ssh?: SshMessage;
+  /** A frame of a stream of transport 2. The data is decoded as Latin-1. */
+  readonly frame?: Pick<YamuxFrame, "type" | "flags" | "length"> & { readonly data?: string };
+  /** The way in which a stream of transport 2 was ended. */
+  readonly ended?: "end" | "reset";
   /** The status code with which a WebSocket was closed. */
   readonly close?: number;
   /** An action of the test, or the result of an action. */
@@ -41,7 +47,7 @@ interface Message {
 
 /**
  * A line of a recording. `on` is the channel of the message: the service's HTTP, the tunnel, the n-th connection picked
- * up in a scene, or the test.
+ * up in a scene (with transport 2: the n-th stream), or the test.
  */
 interface Line {
   readonly scene: string;
@@ -99,6 +105,8 @@ export class ReplayedAgent {
     privateKeyEncoding: { type: "pkcs1", format: "pem" },
   });
   readonly #pickUps = new Map<string, PickUp>();
+  /** The streams of transport 2 by their ids. A stream has a connection when it carries SSH. */
+  readonly #streams = new Map<number, { readonly on: string; connection?: Duplex }>();
   /** For each placeholder in the recording, the real value in this test run. */
   readonly #known: Record<string, string>;
   #lines: { readonly line: Line; done: boolean }[] = [];
@@ -121,6 +129,7 @@ export class ReplayedAgent {
   /** Replays a scene. The outcome of the scene and all messages of the service must match the recording. */
   async scene(name: string, play: () => Promise<unknown>): Promise<void> {
     this.#pickUps.clear();
+    this.#streams.clear();
     this.#failure = undefined;
     this.#broken = Promise.withResolvers();
     this.#broken.promise.catch(() => {});
@@ -142,7 +151,7 @@ export class ReplayedAgent {
   }
 
   stop(): void {
-    for (const { socket } of this.#pickUps.values()) socket.terminate();
+    for (const pickUp of this.#pickUps.values()) pickUp.terminate();
     this.#tunnel?.terminate();
   }
 
@@ -168,7 +177,7 @@ export class ReplayedAgent {
     this.#failure ??= reason;
     this.#broken.reject(new Error(this.#failure));
     // Closes the connections, so that no SSH client waits for messages that never arrive.
-    for (const { socket } of this.#pickUps.values()) socket.terminate();
+    for (const pickUp of this.#pickUps.values()) pickUp.terminate();
   }
 
   /** Sends the agent's messages up to the next message of the service. */
@@ -182,14 +191,15 @@ export class ReplayedAgent {
   }
 
   #sendLine({ on, content }: Line): void {
-    const { request, upgrade, line, ssh, close } = this.#filled(content);
+    const { request, upgrade, line, frame, ssh, close } = this.#filled(content);
     const pickUp = this.#pickUps.get(on);
     if (request) this.#request(request);
-    else if (upgrade && on === "tunnel") this.#connect(upgrade.headers);
+    else if (upgrade && on === "tunnel") this.#connect(upgrade.path, upgrade.headers);
     else if (upgrade) this.#pickUp(on, upgrade.path, upgrade.headers);
     else if (line) this.#tunnel?.send(Buffer.from(`${JSON.stringify(line)}\n`));
+    else if (frame) this.#sendFrame(on, frame);
     else if (ssh) pickUp?.send(ssh);
-    else if (close) (on === "tunnel" ? this.#tunnel : pickUp?.socket)?.terminate();
+    else if (close) (on === "tunnel" ? this.#tunnel : pickUp)?.terminate();
   }
 
   /** Replaces the placeholders in recorded content with the values of this run. */
@@ -250,9 +260,14 @@ export class ReplayedAgent {
     return socket;
   }
 
-  #connect(headers: Headers): void {
-    this.#tunnel = this.#socket("tunnel", "/ssh/connection", headers);
+  #connect(path: string, headers: Headers): void {
+    this.#tunnel = this.#socket("tunnel", path, headers);
+    const parser = new YamuxParser();
     this.#tunnel.on("message", (data) => {
+      if (path === "/agent/connection") {
+        for (const frame of parser.add(data as Buffer)) this.#receiveFrame(frame);
+        return;
+      }
       for (const line of String(data).trimEnd().split("\n")) {
         const message = JSON.parse(line);
         if (message.connPath)
@@ -262,25 +277,78 @@ export class ReplayedAgent {
     });
   }
 
+  #sendFrame(on: string, { data, ...frame }: NonNullable<Message["frame"]>): void {
+    const [id] = [...this.#streams].find(([, stream]) => stream.on === on) ?? [];
+    if (id === undefined) throw new Error(`the service has opened no stream for ${on}`);
+    this.#tunnel?.send(yamuxFrame({ ...frame, id, ...(data && { data: Buffer.from(data, "latin1") }) }));
+  }
+
+  /** Compares the frames of a stream with the recording until the stream carries SSH. */
+  #receiveFrame({ type, flags, id, length, data }: YamuxFrame): void {
+    if (flags & SYN) this.#streams.set(id, { on: `pick-up ${this.#streams.size + 1}` });
+    const stream = this.#streams.get(id);
+    if (stream === undefined) return;
+    const { on, connection } = stream;
+    if (connection === undefined) {
+      const text = type === DATA ? { data: data.toString("latin1") } : {};
+      if (data.toString().startsWith("{")) stream.connection = this.#connectStream(id, on);
+      this.#compare(on, { frame: { type, flags, length, ...text } });
+      return;
+    }
+    if (data.length > 0) {
+      connection.push(Buffer.from(data));
+    }
+    if (!(flags & (FIN | RST))) return;
+    connection.destroy();
+    if (this.#next(on)) this.#compare(on, { ended: flags & RST ? "reset" : "end" });
+  }
+
+  /** Starts the SSH server on a stream of transport 2. */
+  #connectStream(id: number, on: string): Duplex {
+    const connection = new Duplex({
+      read: () => {},
+      write: (data: Buffer, _encoding, done) => {
+        this.#tunnel?.send(yamuxFrame({ id, data }));
+        done();
+      },
+    });
+    this.#serve(on, () => connection.destroy()).injectSocket(
+      connection.on("error", () => {}) as unknown as Socket,
+    );
+    return connection;
+  }
+
   #pickUp(on: string, path: string, headers: Headers): void {
     const socket = this.#socket(on, path, headers);
-    const compare = (content: Message) => this.#compare(on, content);
+    const server = this.#serve(on, () => socket.terminate());
+    const pickUp = this.#pickUps.get(on);
     socket.once("message", (head) => {
-      compare({ head: String(head) });
+      this.#compare(on, { head: String(head) });
       server.injectSocket(createWebSocketStream(socket).on("error", () => {}) as unknown as Socket);
     });
     socket.on("close", (code) => {
       // If the agent closed the connection or the scene is over, the recording contains no later message on this
       // connection.
-      if (this.#pickUps.get(on)?.socket === socket && this.#next(on)) compare({ close: code });
+      if (this.#pickUps.get(on) === pickUp && this.#next(on)) this.#compare(on, { close: code });
     });
+  }
+
+  /** Returns the agent's SSH server for a connection. */
+  #serve(on: string, terminate: () => void): ssh2.Server {
+    const compare = (content: Message) => {
+      // The library also reports the end of a channel when the connection ends.
+      const isEnd = content.ssh?.message === "CHANNEL_EOF" || content.ssh?.message === "CHANNEL_CLOSE";
+      const next = this.#next(on)?.line.content;
+      if (!isEnd || next?.ssh !== undefined) this.#compare(on, content);
+    };
     const offered = this.#recording.find(
       ({ from, content }) => from === "agent" && content.kexinit !== undefined,
     )?.content;
-    const pickUp = new PickUp(socket, compare, () => String(this.#next(on)?.line.content.ssh?.data ?? ""));
+    const expected = () => String(this.#next(on)?.line.content.ssh?.data ?? "");
+    const pickUp = new PickUp(terminate, compare, expected);
     this.#pickUps.set(on, pickUp);
     const { kex = [], serverHostKey = [], cipher = [], mac = [] } = offered?.kexinit ?? {};
-    const server = new ssh2.Server(
+    return new ssh2.Server(
       {
         ident: "Go",
         hostKeys: [this.#key.privateKey],
@@ -315,7 +383,8 @@ export class ReplayedAgent {
 
 /** A connection that the agent has picked up, with its SSH session. */
 class PickUp {
-  readonly socket: WebSocket;
+  /** Closes the connection. */
+  readonly terminate: () => void;
   readonly #compare: (content: Message) => void;
   readonly #expected: () => string;
   #authentication: AuthContext | undefined;
@@ -324,8 +393,8 @@ class PickUp {
   #data = "";
 
   /** @param expected returns the data that the gateway must send next */
-  constructor(socket: WebSocket, compare: (content: Message) => void, expected: () => string) {
-    this.socket = socket;
+  constructor(terminate: () => void, compare: (content: Message) => void, expected: () => string) {
+    this.terminate = terminate;
     this.#compare = compare;
     this.#expected = expected;
   }
@@ -372,6 +441,8 @@ class PickUp {
     else if (message.startsWith("USERAUTH")) this.#authentication?.accept();
     else if (message === "CHANNEL_SUCCESS") this.#open(this.#accept?.());
     else if (message === "CHANNEL_DATA") this.#channel?.write(Buffer.from(String(fields.data), "latin1"));
+    else if (message === "CHANNEL_EXTENDED_DATA") this.#channel?.stderr.write(String(fields.data));
+    else if (message === "CHANNEL_EOF") this.#channel?.eof();
     else if (message === "CHANNEL_REQUEST") this.#channel?.exit(Number(fields.status));
     // The library also emits "end" when a channel closes. The comparison must not receive this event.
     else if (message === "CHANNEL_CLOSE") this.#channel?.removeAllListeners("end").close();

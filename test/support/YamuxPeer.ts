@@ -47,6 +47,18 @@ export class YamuxParser {
   }
 }
 
+const WINDOW = 256 * 1024;
+
+interface OpenStream {
+  readonly stream: Duplex;
+  /** Number of bytes that the agent may send now. */
+  window: number;
+  /** Number of received bytes that the agent has not granted again. */
+  received: number;
+  /** Continues the write that waits for the window. */
+  next?: () => void;
+}
+
 /** The agent's side of transport 2, without limits: accepts streams, and grants the service any amount of data. */
 export class YamuxPeer {
   /** The received frames. */
@@ -54,7 +66,7 @@ export class YamuxPeer {
   readonly #send: (bytes: Buffer) => void;
   readonly #accept: (stream: Duplex, id: number) => void;
   readonly #parser = new YamuxParser();
-  readonly #streams = new Map<number, { readonly stream: Duplex; window: number; next?: () => void }>();
+  readonly #streams = new Map<number, OpenStream>();
 
   /** @param accept called with each stream that the service opens */
   constructor(send: (bytes: Buffer) => void, accept: (stream: Duplex, id: number) => void) {
@@ -79,7 +91,12 @@ export class YamuxPeer {
         open.next?.();
       } else if (data.length > 0) {
         open.stream.push(Buffer.from(data));
-        this.send({ type: WINDOW_UPDATE, id, length: data.length });
+        // Real agents also grant data in halves of the window.
+        open.received += data.length;
+        if (open.received >= WINDOW / 2) {
+          this.send({ type: WINDOW_UPDATE, id, length: open.received });
+          open.received = 0;
+        }
       }
       if (flags & FIN) open.stream.push(null);
       if (flags & RST) open.stream.destroy();
@@ -107,10 +124,7 @@ export class YamuxPeer {
       },
     });
     stream.on("error", () => {});
-    const entry: { readonly stream: Duplex; window: number; next?: () => void } = {
-      stream,
-      window: 256 * 1024,
-    };
+    const entry: OpenStream = { stream, window: WINDOW, received: 0 };
     this.#streams.set(id, entry);
     this.send({ type: WINDOW_UPDATE, flags: ACK, id });
     this.#accept(stream, id);

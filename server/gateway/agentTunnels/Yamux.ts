@@ -17,6 +17,8 @@ const FRAME_MAX = 64 * 1024;
 const STREAMS_MAX = 1000;
 /** Maximum value of a send window. Each window update adds to the window. */
 const SEND_WINDOW_MAX = 2 ** 32 - 1;
+/** Number of frames without data that an agent may send for each stream, in addition to the limit of the tunnel. */
+const FRAMES_PER_STREAM = 4;
 /**
  * Minimum value of a window update that the tunnel does not count as a message without data. Agents send an update when
  * they have read half a window.
@@ -48,6 +50,8 @@ export class Yamux {
   #missing = 0;
   #target: YamuxStream | undefined;
   #nextId = 1;
+  /** Number of frames without data that the tunnel does not count. */
+  #uncounted = 0;
   /** Number of bytes that the agent may still send on streams that the service has reset. */
   #discardable = 0;
   #isBroken = false;
@@ -64,6 +68,7 @@ export class Yamux {
     if (this.#streams.size >= STREAMS_MAX) throw new UnreachableError("has too many open connections");
     const id = this.#nextId;
     this.#nextId += 2;
+    this.#uncounted += FRAMES_PER_STREAM;
     const stream = new YamuxStream({
       send: (flags, data, sent) => this.#sendData(id, flags, data, sent),
       update: (flags, size) => this.#link.send(header(TYPE.windowUpdate, flags, id, size)),
@@ -118,8 +123,7 @@ export class Yamux {
   }
 
   #answerPing(flags: number, value: number): void {
-    if (!this.#link.count(HEADER, 1)) this.#isBroken = true;
-    else if (flags & FLAG.syn) this.#link.send(header(TYPE.ping, FLAG.ack, 0, value));
+    if (this.#count() && flags & FLAG.syn) this.#link.send(header(TYPE.ping, FLAG.ack, 0, value));
   }
 
   #beginStreamFrame(type: number, id: number, length: number): void {
@@ -130,8 +134,8 @@ export class Yamux {
     }
     this.#target = stream;
     const isCounted = type === TYPE.data ? length === 0 : stream === undefined || length < COUNTED_UPDATE;
-    if (isCounted && !this.#link.count(HEADER, 1)) this.#isBroken = true;
-    else if (type === TYPE.windowUpdate) {
+    if (isCounted && !this.#count()) return;
+    if (type === TYPE.windowUpdate) {
       if (stream?.grow(length) === false) this.#fail("a window that is too large");
     } else if (length > (stream?.receivable ?? this.#discardable)) {
       this.#fail("more data than the window of the stream allows");
@@ -139,6 +143,13 @@ export class Yamux {
       this.#missing = length;
       if (stream === undefined) this.#discardable -= length;
     }
+  }
+
+  /** Counts a frame without data. Returns false if the agent has sent too many; all further frames are then ignored. */
+  #count(): boolean {
+    if (this.#uncounted > 0) this.#uncounted -= 1;
+    else if (!this.#link.count(HEADER, 1)) this.#isBroken = true;
+    return !this.#isBroken;
   }
 
   #sendData(id: number, flags: number, data: Buffer, sent: Sent): void {
