@@ -55,7 +55,7 @@ export class HostileDevice {
    * @param identity the identity of an accepted device; default: a new identity
    */
   static async start(
-    fleet: SshService,
+    fleet: Pick<SshService, "service" | "tenant" | "client">,
     hostname: string,
     behavior: Behavior,
     identity?: DeviceIdentity,
@@ -114,7 +114,7 @@ export class HostileDevice {
 
   /** Enrolls a device. Returns its token. */
   static async enroll(
-    { service, tenant }: SshService,
+    { service, tenant }: Pick<SshService, "service" | "tenant">,
     hostname: string,
     { mac, publicKey }: DeviceIdentity = newIdentity(hostname),
   ): Promise<{ readonly uid: string; readonly token: string }> {

@@ -307,7 +307,7 @@ it("keeps its limits with any frames", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(hostile, { maxLength: 30 }), async (frames) => {
       const { yamux, failed, receive } = connection({ countable: 20 });
-      // Nobody reads from the first stream; the second stream is closed.
+      // The first stream has no consumer, and the second stream is closed.
       const stream = yamux.open();
       yamux.open().destroy();
       for (const frame of frames) {

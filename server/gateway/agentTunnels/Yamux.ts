@@ -53,7 +53,7 @@ export class Yamux {
   /** Number of frames without data that the tunnel does not count. */
   #uncounted = 0;
   /** Number of bytes that the agent may still send on streams that the service has reset. */
-  #discardable = 0;
+  #ignorable = 0;
   #isBroken = false;
 
   constructor(link: TunnelLink) {
@@ -73,7 +73,7 @@ export class Yamux {
       send: (flags, data, sent) => this.#sendData(id, flags, data, sent),
       update: (flags, size) => this.#link.send(header(TYPE.windowUpdate, flags, id, size)),
       removed: (unread) => {
-        if (this.#streams.delete(id)) this.#discardable += unread;
+        if (this.#streams.delete(id)) this.#ignorable += unread;
       },
     });
     this.#streams.set(id, stream);
@@ -137,11 +137,11 @@ export class Yamux {
     if (isCounted && !this.#count()) return;
     if (type === TYPE.windowUpdate) {
       if (stream?.grow(length) === false) this.#fail("a window that is too large");
-    } else if (length > (stream?.receivable ?? this.#discardable)) {
+    } else if (length > (stream?.receivable ?? this.#ignorable)) {
       this.#fail("more data than the window of the stream allows");
     } else {
       this.#missing = length;
-      if (stream === undefined) this.#discardable -= length;
+      if (stream === undefined) this.#ignorable -= length;
     }
   }
 

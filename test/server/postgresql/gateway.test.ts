@@ -2,11 +2,13 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { type Client, createClient, passwordCredential } from "@gatehouse-access/sdk";
 import { pino } from "pino";
+import type { ServerChannel } from "ssh2";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { WebSocket } from "ws";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { Instances as Clearing } from "../../../server/gateway/agentTunnels/Instances.ts";
 import type { Services } from "../../../server/services.ts";
+import { HostileDevice } from "../../gateway/HostileDevice.ts";
 import { REVOCATIONS, revoke } from "../../gateway/revocations.ts";
 import { type Instances, startPeers } from "../../support/instances.ts";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
@@ -140,6 +142,26 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
     const { code, stdout } = await ssh({ ...at(there, "edge-1"), command: "cat" }, sent);
     expect(code).toBe(0);
     expect(stdout === sent).toBe(true);
+  });
+
+  it("accept logins at either instance with transport 2", async () => {
+    const exec = (channel: ServerChannel) => {
+      channel.exit(7);
+      channel.end("through transport 2\n");
+    };
+    const device = await HostileDevice.start({ service: here, client, tenant }, "multiplexed-1", {
+      transport: 2,
+      exec,
+    });
+    for (const service of [here, there]) {
+      await expect
+        .poll(() => ssh({ ...at(service, "multiplexed-1"), command: "true" }))
+        .toMatchObject({ code: 7, stdout: "through transport 2\n" });
+    }
+    device.stop();
+    await expect
+      .poll(() => client.getDevice({ params: { uid: device.uid } }))
+      .toMatchObject({ online: false });
   });
 
   it("have connections that can be picked up only once, and only with the announced path", async () => {
