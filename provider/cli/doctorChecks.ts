@@ -277,7 +277,7 @@ async function checkClock(run: Run): Promise<Finding> {
   needed(run.reached, "the service was not reached");
   const seconds = needed(run.clockDifference, "the service sent no date");
   const text = `${Math.abs(seconds)} s ${seconds > 0 ? "ahead of" : "behind"} the service`;
-  if (Math.abs(seconds) <= 30) return ok(text);
+  if (Math.abs(seconds) <= 30) return ok("at most 30 s from the time of the service");
   const state = Math.abs(seconds) > 300 ? "failed" : "warning";
   return problem(state, text, "Synchronize both clocks with NTP, because tokens expire by time.");
 }
@@ -290,7 +290,7 @@ async function checkServer(run: Run): Promise<Finding> {
   const lacks = run.connection ? CAPABILITIES.filter((capability) => !hasCapability(server, capability)) : [];
   const details = [
     ...(lacks.length > 0 ? [`Not available: ${lacks.join(", ")}.`] : []),
-    ...server.dialect.differences.map(({ text }) => text),
+    ...(server.isOwn ? [] : server.dialect.differences.map(({ text }) => text)),
   ];
   const own = run.connection && (server.isOwn ? "gatehouse-server, " : "another server, ");
   const found = `${own ?? ""}${serverText(server)}, used like version ${server.dialect.name}`;
@@ -304,5 +304,9 @@ async function checkAccessMode(run: Run): Promise<Finding> {
   const namespace = needed(run.namespace, "no namespace was read");
   if (sshAccessModeOf(namespace) !== "identity") return ok("public keys and firewall rules");
   const found = "identity: access policies decide about logins, and Gatehouse does not evaluate them";
-  return problem("warning", found, "Set the access mode of the namespace to legacy.");
+  return problem(
+    "warning",
+    found,
+    "Set the access mode of the namespace to legacy, if the server allows it.",
+  );
 }

@@ -86,9 +86,6 @@ const LACKS: Readonly<Record<Capability, { readonly text: string; readonly remed
 /** The capabilities, in the order of reports. */
 export const CAPABILITIES = Object.keys(LACKS) as Capability[];
 
-/** Returns the predicate of a sentence about a server that lacks a capability: `has no firewall rules`. */
-export const lackText = (capability: Capability): string => LACKS[capability].text;
-
 /** Returns the error for an input that needs a capability that the server lacks. */
 export function lackFault(server: Server, capability: Capability, field?: FieldPath): ResourceFault {
   const { text, remedy } = LACKS[capability];
