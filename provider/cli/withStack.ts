@@ -78,8 +78,13 @@ export async function withStack(
       signal: abort.signal,
       onEvent: printProgress(progress, colors(progress, env)),
     };
+    // Offline, the checks of a preview do not wait for the service.
     const opened = flags.offline
-      ? { stack: await openStack({ ...options, env }), service: undefined, io }
+      ? {
+          stack: await openStack({ ...options, env: { ...env, GATEHOUSE_RETRY_TIMEOUT: "0" } }),
+          service: undefined,
+          io,
+        }
       : await openOnService(io, options, flags.createNamespace);
     service = opened.service;
     if (service) progress.write(`Namespace: ${service.text}\n`);

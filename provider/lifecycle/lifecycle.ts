@@ -2,7 +2,9 @@ import {
   AuthenticationError,
   ConfigurationError,
   type Declaration,
+  hasDifference,
   PermissionError,
+  RequestError,
 } from "@gatehouse-access/sdk";
 import { issueText } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
@@ -104,6 +106,7 @@ export const openInputs = ({ inputs }: ResourceDefinition, declared: Values): Re
 export class ResourceLifecycle {
   readonly definition: ResourceDefinition;
   readonly #runtime: Runtime;
+  #hasToldIdle = false;
 
   constructor(definition: ResourceDefinition, runtime: Runtime) {
     this.definition = definition;
@@ -127,7 +130,8 @@ export class ResourceLifecycle {
 
   /**
    * Returns the errors for checked inputs that the server does not support. Sends requests only if the inputs need a
-   * capability that some servers lack.
+   * capability that some servers lack. A preview may run without the service: if a request fails, the result is empty,
+   * and the create or update checks the inputs again.
    * @param olds the inputs in the state; empty if the resource is not in the state
    */
   async unsupported(
@@ -135,22 +139,31 @@ export class ResourceLifecycle {
     olds: Values,
     inputs: Record<string, unknown>,
   ): Promise<readonly ResourceError[]> {
+    return this.#lacking(resource, olds, inputs).catch((error: unknown) => {
+      if (error instanceof RequestError || error instanceof ConfigurationError) return [];
+      throw error;
+    });
+  }
+
+  async #lacking(
+    resource: string | undefined,
+    olds: Values,
+    inputs: Record<string, unknown>,
+  ): Promise<readonly ResourceError[]> {
     const { definition } = this;
     const known = { ...inputs, ...this.#withTenant(inputs, olds) };
+    const isNew = Object.keys(olds).length === 0;
     // Unknown values are checked when they are known.
-    if (!definition.needs || hasUnknown(known)) return [];
-    const needed = definition.needs(known, Object.keys(olds).length === 0 ? undefined : olds);
-    if (needed.length === 0) return [];
-    try {
-      this.#runtime.connection();
-    } catch (error) {
-      // A preview without the settings of the service, or with unknown settings, checks nothing. The create or update
-      // checks the inputs again.
-      if (error instanceof ConfigurationError) return [];
-      throw error;
-    }
+    const needed = hasUnknown(known) ? [] : (definition.needs?.(known, isNew ? undefined : olds) ?? []);
     const { tenant } = known as { tenant?: string };
-    const server = await this.#onService(resource, (service) => service.server(tenant));
+    const mayBeIdle = isNew && definition.isAccessRule === true && !hasUnknown(tenant);
+    if (needed.length === 0 && !mayBeIdle) return [];
+    const server = await this.#onService(resource, async (service) => {
+      const { dialect } = await service.client.serverVersion();
+      return needed.length > 0 || hasDifference(dialect, "access modes") ? service.server(tenant) : undefined;
+    });
+    if (mayBeIdle && server?.accessMode === "identity") this.#tellIdle(resource);
+    if (!server) return [];
     return needed
       .filter(({ capability }) => !hasCapability(server, capability))
       .map(
@@ -158,12 +171,20 @@ export class ResourceLifecycle {
       );
   }
 
+  /** Tells the user once for each resource type that its objects have no effect in the namespace. */
+  #tellIdle(resource: string | undefined): void {
+    if (this.#hasToldIdle) return;
+    this.#hasToldIdle = true;
+    const text = `${this.definition.name}: the namespace decides by access policies, so public keys and firewall rules have no effect there`;
+    this.#runtime.tell({ text }, resource);
+  }
+
   async #refuseUnsupported(
     resource: string | undefined,
     olds: Values,
     inputs: Record<string, unknown>,
   ): Promise<void> {
-    const [first] = await this.unsupported(resource, olds, inputs);
+    const [first] = await this.#lacking(resource, olds, inputs);
     if (first) throw first;
   }
 

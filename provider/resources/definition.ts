@@ -234,6 +234,8 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   withReplaced?(state: Readonly<State<I, O>>, replaced: Readonly<State<I, O>>): State<I, O>;
   /** Returns the errors in combinations of inputs. All inputs are known and in canonical form. */
   rules?(inputs: InputValues<I>): readonly Failure[];
+  /** True for objects that have no effect in a namespace that decides by access policies. */
+  readonly isAccessRule?: boolean;
   /**
    * Returns the capabilities of the server that the inputs need, and that some servers lack.
    * @param state the state; undefined for a new resource

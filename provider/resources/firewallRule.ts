@@ -56,6 +56,7 @@ export const firewallRule = defineResource({
     ruleId: output(z.string(), { description: "The ID of the rule." }),
   },
   tags: { needs: "filter" },
+  isAccessRule: true,
 
   needs: ({ filter }, state) => [
     ...(state ? [] : [{ capability: "firewall rules" } as const]),

@@ -59,6 +59,7 @@ export const publicKey = defineResource({
   },
 
   tags: { needs: "filter" },
+  isAccessRule: true,
   needs: ({ filter }) => needsOfTags(filter.tags, ["filter", "tags"]),
   identity: {
     fields: ["tenant", "data"],

@@ -138,7 +138,8 @@ function editionBy(
   isOwn: boolean | undefined,
 ): ServerEdition | undefined {
   if (!(answer instanceof RequestError)) return "enterprise or cloud";
-  if (!isNotFound(answer)) return undefined;
+  // Without the namespace, a 404 can mean that the namespace does not exist.
+  if (!isNotFound(answer) || isOwn === undefined) return undefined;
   // A 404 without a message may come from a proxy, except for servers whose errors have no message.
   const isUsual = isOwn === false && hasDifference(dialect, "errors without a message");
   return isSilent(answer) && !isUsual ? undefined : "community";
