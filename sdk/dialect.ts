@@ -24,7 +24,15 @@ import {
   tag,
   uid,
 } from "./contract/index.ts";
-import { ConflictError, isNotFound, NotFoundError, RequestError, ValidationError } from "./errors.ts";
+import {
+  ConfigurationError,
+  ConflictError,
+  isNotFound,
+  NotFoundError,
+  RequestError,
+  ServerError,
+  ValidationError,
+} from "./errors.ts";
 import { Filter } from "./filter.ts";
 import { iteratePages } from "./pages.ts";
 
@@ -104,8 +112,16 @@ async function push(client: Client, device: string, name: string, options: CallO
   }
 }
 
-const pull = (client: Client, device: string, name: string, options: CallOptions) =>
-  client.request(tags.pull, { params: { uid: device, tag: name } }, options);
+/** Removes a tag from a device. If the device does not have the tag, the server answers 500 or 404. */
+async function pull(client: Client, device: string, name: string, options: CallOptions): Promise<void> {
+  try {
+    await client.request(tags.pull, { params: { uid: device, tag: name } }, options);
+  } catch (error) {
+    if (!(error instanceof ServerError || isNotFound(error))) throw error;
+    const { tags: left } = await client.getDevice({ params: { uid: device } }, options);
+    if (left.includes(name)) throw error;
+  }
+}
 
 /** The calls of versions with the difference "tags as objects". */
 const tagCalls: Performed = {
@@ -147,7 +163,7 @@ const tagCalls: Performed = {
     return EMPTY;
   },
 
-  // The server answers 500 if the device does not have the tag, so the call reads the device first.
+  // The call reads the device first, because the server answers 500 if the device does not have the tag.
   async deleteDeviceTag(client, { params }, options) {
     const { tags: before } = await client.getDevice({ params: { uid: params.uid } }, options);
     if (before.includes(params.tag)) await pull(client, params.uid, params.tag, options);
@@ -162,10 +178,12 @@ async function filterDevices(
   options: CallOptions,
 ): Promise<CallResult<"getDevices">> {
   const { filter, page = 1, ...others } = query ?? {};
-  const all = { ...others, sortBy: "created_at", perPage: 100 } as const;
+  const ordered = { ...others, ...(others.sortBy === "uid" && { sortBy: "created_at" }) };
   if (!(filter instanceof Filter)) {
-    return client.call("getDevices", { query: { ...all, page } }, options);
+    const plain = { ...ordered, page, ...(filter !== undefined && { filter }) };
+    return client.call("getDevices", { query: plain }, options);
   }
+  const all = { sortBy: "created_at", ...ordered, perPage: 100 };
   const body: ResponseOf<"getDevices"> = [];
   if (page > 1) return { ...EMPTY, body };
   for await (const device of client.iterate("getDevices", { query: all }, options)) {
@@ -187,26 +205,27 @@ async function recreateKey(
     [...tags].sort().join();
   let found: ItemOf<"getPublicKeys"> | undefined;
   for await (const key of client.iterate("getPublicKeys", {}, options)) {
-    if (key.fingerprint === params.fingerprint) found = key;
+    if (key.fingerprint !== params.fingerprint) continue;
+    found = key;
+    break;
   }
-  if (!found || tagsOf(found.filter) === tagsOf(body.filter)) {
+  const notFound = (serverMessage: string) =>
+    new NotFoundError("not found (404)", {
+      ...{ operation: "updatePublicKey", method: "PUT", path: "/api/sshkeys/public-keys" },
+      ...{ status: 404, outcome: "none", attempts: 0, serverMessage },
+    });
+  // The request of the contract could remove the filter of a key that the list omits.
+  if (!found) throw notFound("the list of public keys does not contain the key");
+  if (tagsOf(found.filter) === tagsOf(body.filter)) {
     return client.request(publicKeys.updatePublicKey, { params, body }, options);
   }
   const known = await client.getTags({}, options);
   const missing = (body.filter.tags ?? []).filter((name) => !known.includes(name));
-  if (missing.length > 0) {
-    const request = {
-      operation: "updatePublicKey",
-      method: "PUT",
-      path: "/api/sshkeys/public-keys",
-    } as const;
-    const details = { ...request, status: 404, outcome: "none", attempts: 0 } as const;
-    throw new NotFoundError(`the namespace has no tag ${missing.join(", ")} (404)`, {
-      ...details,
-      serverMessage: "tag not found",
-    });
-  }
-  await client.deletePublicKey({ params }, options);
+  if (missing.length > 0) throw notFound(`the namespace has no tag ${missing.join(", ")}`);
+  await client.deletePublicKey({ params }, options).catch((error: unknown) => {
+    // The answer to the first attempt was lost.
+    if (!isNotFound(error)) throw error;
+  });
   return client.call("createPublicKey", { body: { ...body, data: found.data } }, options);
 }
 
@@ -349,8 +368,8 @@ export type SshAccessMode = "legacy" | "identity";
  * Returns the way in which a namespace decides about logins: `legacy` by public keys and firewall rules, `identity` by
  * access policies. Undefined for servers older than 0.27, which know only public keys and firewall rules.
  */
-export function sshAccessModeOf({ settings }: { readonly settings: object }): SshAccessMode | undefined {
-  const mode: unknown = (settings as { ssh_access_mode?: unknown }).ssh_access_mode;
+export function sshAccessModeOf({ settings }: { readonly settings?: object }): SshAccessMode | undefined {
+  const mode: unknown = (settings as { ssh_access_mode?: unknown } | undefined)?.ssh_access_mode;
   // A mode that this client does not know decides by something else than public keys.
   return mode === undefined ? undefined : mode === "legacy" ? "legacy" : "identity";
 }
@@ -377,7 +396,7 @@ const VERSION = /^v?(\d{1,4}\.\d{1,4}(?:\.\d{1,4})?(?:-[0-9A-Za-z.-]{1,40})?)/;
 export async function serverVersionOf(client: Client): Promise<ServerVersion> {
   const reported = await client.getInfo().catch((error: unknown) => {
     // A proxy may not forward the request. The dialect is then chosen by other answers.
-    if (isRefused(error)) return undefined;
+    if (isMissing(error)) return undefined;
     throw error;
   });
   const [, version] = VERSION.exec(reported?.version ?? "") ?? [];
@@ -385,26 +404,67 @@ export async function serverVersionOf(client: Client): Promise<ServerVersion> {
   return versionOf(version);
 }
 
-/** Returns a version such as `0.27.0-rc.6` with its dialect. */
-export function versionOf(version: string): ServerVersion {
+/**
+ * Returns a version such as `0.27.0-rc.6` with its dialect.
+ * @throws ConfigurationError if the text is not a version
+ */
+export function versionOf(text: string): ServerVersion {
+  const [, version] = VERSION.exec(text) ?? [];
+  if (version === undefined) {
+    throw new ConfigurationError("is not a version", {
+      field: ["serverVersion"],
+      remedy: "use a version such as 0.27",
+    });
+  }
   const newest = DIALECTS.at(-1) as Dialect;
   return { version, dialect: dialectOf(version), isNewer: numberOf(version) > numberOf(newest.name) };
 }
 
 async function dialectByAnswers(client: Client): Promise<Dialect> {
   const { tenant } = await client.identity();
-  if (tenant === undefined) return dialectOf("9999.0");
+  if (tenant === undefined) {
+    throw new ConfigurationError("the server reports no version", {
+      field: ["url"],
+      remedy: "configure the proxy to forward /info, or create the namespace first",
+    });
+  }
   const namespace = await client.getNamespace({ params: { tenant } });
-  if (sshAccessModeOf(namespace) !== undefined) return dialectOf("9999.0");
-  const { headers } = await client.request(tags.list, { query: { perPage: 1 } });
-  // The requests of 0.22 work with all versions from 0.21 to 0.26.
-  return dialectOf(headers["x-total-count"] === undefined ? "0.19" : "0.22");
+  if (sshAccessModeOf(namespace) !== undefined) return DIALECTS.at(-1) as Dialect;
+  try {
+    await client.request(oldTags, { params: { tenant } });
+    // The requests of 0.22 work with all versions from 0.21 to 0.26.
+    return dialectOf("0.22");
+  } catch (error) {
+    if (isMissing(error)) return dialectOf("0.19");
+    throw error;
+  }
 }
 
-const isRefused = (error: unknown): boolean =>
-  error instanceof RequestError && error.status !== undefined && error.status < 500;
+/** The list of tags at a path that exactly the versions with tags as objects have. */
+const oldTags = defineOperation({
+  ...request,
+  id: "getTags",
+  summary: "List the tags of the namespace",
+  method: "GET",
+  path: "/api/namespaces/{tenant}/tags",
+  params: { tenant: z.string() },
+});
+
+const isMissing = (error: unknown): boolean =>
+  error instanceof RequestError && [403, 404, 405].includes(error.status ?? 0);
 
 // The following operations exist only on newer servers.
+
+/** Lists the access policies of a namespace: only their filters. */
+export const listAccessPolicies = defineOperation({
+  ...request,
+  part: "Access policies",
+  id: "listAccessPolicies",
+  summary: "List the access policies of the namespace",
+  method: "GET",
+  path: "/api/access-policies",
+  success: { body: z.array(z.object({ filter: z.object({ tags: z.array(z.string()).optional() }) })) },
+});
 
 const invitation = { part: "Namespaces and members", auth: ["jwt"], scope: "path" } as const;
 

@@ -47,6 +47,7 @@ export {
   createTag,
   DIALECTS,
   hasDifference,
+  listAccessPolicies,
   listInvitations,
   type SshAccessMode,
   sshAccessModeOf,
@@ -55,4 +56,4 @@ export * from "./errors.ts";
 export { and, type Comparisons, Filter, type FilterField, or, where } from "./filter.ts";
 export { iteratePages } from "./pages.ts";
 export { DEFAULT_RETRY, pauseAfter, type RetryPolicy, type RetryWait, type Timing } from "./retry.ts";
-export { isLoopbackHost } from "./transport.ts";
+export { isLoopbackHost, isUnreachable } from "./transport.ts";

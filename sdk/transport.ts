@@ -101,7 +101,8 @@ export function serviceAddress(text: string): string {
 /** Maximum duration of one attempt, from the request to the end of the response, in milliseconds. */
 const ATTEMPT = 60_000;
 
-const isUnreachable = (error: RequestError) =>
+/** Returns true if a request did not reach the service. */
+export const isUnreachable = (error: unknown) =>
   error instanceof TransportError && error.reason === "unreachable";
 
 /** Sends requests to one service over a pool of connections, and repeats failed requests that are safe to repeat. */

@@ -3,7 +3,7 @@ import type { Listed, ResourceDefinition } from "../resources/definition.ts";
 import { definitions } from "../resources/index.ts";
 import { declaringInputs, idWithin } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
-import { isMissingList, readInvitations } from "../service/invitations.ts";
+import { readInvitations } from "../service/invitations.ts";
 import { isUnreadable } from "../service/listings.ts";
 import { ownTypeName } from "../urn.ts";
 
@@ -70,7 +70,7 @@ export async function inventoryOf(
   const reportInvitations = async () => {
     const { members = [] } = (await connection.namespaces.find(tenant)) ?? {};
     const { error } = await readInvitations(await connection.tenant(tenant), members);
-    if (error && !isMissingList(error)) unreadable.set("Member", `invitations: ${error.message}`);
+    if (error) unreadable.set("Member", `invitations: ${error.message}`);
   };
   const objects = (await Promise.all(kinds.map(read))).flat();
   const unknown = [...unreadable].map(

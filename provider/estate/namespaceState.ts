@@ -10,7 +10,7 @@ import {
 } from "@gatehouse-access/sdk/policy";
 import { idWithin } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
-import { hasStatus, type Invitation, isMissingList, readInvitations } from "../service/invitations.ts";
+import { hasStatus, type Invitation, readInvitations } from "../service/invitations.ts";
 import {
   type ApiKey,
   type Device,
@@ -98,7 +98,7 @@ export async function readEstate(connection: Connection, named?: string): Promis
   if (accessUnknown !== undefined) notEvaluated.push(accessUnknown);
   // Services after release 0.19 list invitations separately from members.
   const { invitations, error } = await readInvitations(opened, namespace?.members ?? []);
-  if (error) report("invitations", error.message, isMissingList(error) ? undefined : "invitations");
+  if (error) report("invitations", error.message, "invitations");
   const isShown = namespace?.members.length && namespace.members.every(({ email }) => email !== "");
   if (namespace && !isShown)
     report("members", "the service does not return the members with their e-mail addresses", "members");
@@ -156,8 +156,12 @@ export async function accessUnknownIn(
 ): Promise<string | undefined> {
   const notKnown = (name: string) => `the access in the namespace ${name} is not known: `;
   if (namespace) {
-    if (sshAccessModeOf(namespace) !== "identity") return undefined;
-    return `${notKnown(namespace.name)}this namespace decides by access policies, which Gatehouse does not evaluate`;
+    const mode = sshAccessModeOf(namespace);
+    if (mode === "identity")
+      return `${notKnown(namespace.name)}this namespace decides by access policies, which Gatehouse does not evaluate`;
+    if (mode === undefined && hasDifference((await client.serverVersion()).dialect, "access modes"))
+      return `${notKnown(namespace.name)}the server does not return whether access policies decide`;
+    return undefined;
   }
   const server = await client.serverVersion().catch((error: unknown) => {
     // Without a version number, the version is determined by the settings of the namespace.

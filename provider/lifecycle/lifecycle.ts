@@ -3,6 +3,7 @@ import {
   ConfigurationError,
   type Declaration,
   hasDifference,
+  isUnreachable,
   PermissionError,
   RequestError,
 } from "@gatehouse-access/sdk";
@@ -106,7 +107,10 @@ export const openInputs = ({ inputs }: ResourceDefinition, declared: Values): Re
 export class ResourceLifecycle {
   readonly definition: ResourceDefinition;
   readonly #runtime: Runtime;
-  #hasToldIdle = false;
+  /** True after a preview could not reach the service. */
+  #isUnchecked = false;
+  /** The namespaces for which the run has reported that access policies decide. */
+  readonly #reportedIdle = new Set<string | undefined>();
 
   constructor(definition: ResourceDefinition, runtime: Runtime) {
     this.definition = definition;
@@ -139,9 +143,12 @@ export class ResourceLifecycle {
     olds: Values,
     inputs: Record<string, unknown>,
   ): Promise<readonly ResourceError[]> {
+    if (this.#isUnchecked) return [];
     return this.#lacking(resource, olds, inputs).catch((error: unknown) => {
-      if (error instanceof RequestError || error instanceof ConfigurationError) return [];
-      throw error;
+      if (!(error instanceof RequestError || error instanceof ConfigurationError)) throw error;
+      // Further checks would wait for the service again.
+      this.#isUnchecked ||= isUnreachable(error);
+      return [];
     });
   }
 
@@ -153,16 +160,16 @@ export class ResourceLifecycle {
     const { definition } = this;
     const known = { ...inputs, ...this.#withTenant(inputs, olds) };
     const isNew = Object.keys(olds).length === 0;
-    // Unknown values are checked when they are known.
-    const needed = hasUnknown(known) ? [] : (definition.needs?.(known, isNew ? undefined : olds) ?? []);
     const { tenant } = known as { tenant?: string };
-    const mayBeIdle = isNew && definition.isAccessRule === true && !hasUnknown(tenant);
+    if (hasUnknown(tenant)) return [];
+    const needed = definition.needs?.(known, isNew ? undefined : olds) ?? [];
+    const mayBeIdle = isNew && definition.isAccessRule === true;
     if (needed.length === 0 && !mayBeIdle) return [];
     const server = await this.#onService(resource, async (service) => {
       const { dialect } = await service.client.serverVersion();
       return needed.length > 0 || hasDifference(dialect, "access modes") ? service.server(tenant) : undefined;
     });
-    if (mayBeIdle && server?.accessMode === "identity") this.#tellIdle(resource);
+    if (mayBeIdle && server?.accessMode === "identity") this.#reportIdle(resource, tenant);
     if (!server) return [];
     return needed
       .filter(({ capability }) => !hasCapability(server, capability))
@@ -171,10 +178,10 @@ export class ResourceLifecycle {
       );
   }
 
-  /** Tells the user once for each resource type that its objects have no effect in the namespace. */
-  #tellIdle(resource: string | undefined): void {
-    if (this.#hasToldIdle) return;
-    this.#hasToldIdle = true;
+  /** Reports once for each namespace that objects of this type have no effect there. */
+  #reportIdle(resource: string | undefined, tenant: string | undefined): void {
+    if (this.#reportedIdle.has(tenant)) return;
+    this.#reportedIdle.add(tenant);
     const text = `${this.definition.name}: the namespace decides by access policies, so public keys and firewall rules have no effect there`;
     this.#runtime.tell({ text }, resource);
   }

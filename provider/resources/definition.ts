@@ -453,7 +453,8 @@ export const tagsSchema = z
 
 /** Returns the capability that a list of tags needs. */
 export const needsOfTags = (tags: readonly string[] | undefined, field: FieldPath): readonly Need[] =>
-  tags && tags.length > 3 ? [{ capability: "more than three tags", field }] : [];
+  // An unknown list is a mark, not an array.
+  Array.isArray(tags) && tags.length > 3 ? [{ capability: "more than three tags", field }] : [];
 
 /** The input that selects the devices of a key or rule. */
 export const filterInput = required(

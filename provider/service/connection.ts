@@ -1,4 +1,10 @@
-import { type Client, ConfigurationError, type Declaration, isNotFound } from "@gatehouse-access/sdk";
+import {
+  type Client,
+  ConfigurationError,
+  type Declaration,
+  isNotFound,
+  isUnreachable,
+} from "@gatehouse-access/sdk";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import { type Invitation, invitationListing } from "./invitations.ts";
 import type { Listing } from "./listings.ts";
@@ -226,7 +232,7 @@ export class Connection {
     try {
       return await work();
     } catch (error) {
-      if (comesFromServer(error)) await this.#reportVersion(tell);
+      if (comesFromServer(error) && !isUnreachable(error)) await this.#reportVersion(tell);
       throw error;
     }
   }

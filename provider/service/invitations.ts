@@ -40,12 +40,11 @@ export const isNotReturned = (error: unknown): error is RequestError =>
   isUnreadable(error) || (error instanceof RequestError && error.status === 405);
 
 /** Returns true if an error shows that the service does not have a list. */
-export const isMissingList = (error: RequestError): boolean => isNotFound(error) || error.status === 405;
+const isMissingList = (error: RequestError): boolean => isNotFound(error) || error.status === 405;
 
 /**
  * Reads the invitations of a namespace. The list is empty if the service lists invited users as members, or if its
- * version has no invitations. `error` is set
- * if the credential may not read the invitations, or if the service does not have the list.
+ * version has no invitations. `error` is set if the list cannot be read.
  * @param members the members of the namespace
  */
 export async function readInvitations(

@@ -457,4 +457,4 @@ export async function undefinedIfMissing<T>(
 export const isUnreadable = (error: unknown): error is RequestError =>
   error instanceof PermissionError ||
   error instanceof NotFoundError ||
-  (error instanceof RequestError && error.status === 400 && error.method === "GET");
+  (error instanceof RequestError && error.status === 400 && error.operation === "listInvitations");

@@ -147,7 +147,8 @@ export async function publicKeysOf(service: Connection, lookup: LookupOptions): 
 
 /** Returns the firewall rules of a namespace, lowest priority first. */
 export async function firewallRulesOf(service: Connection, lookup: LookupOptions): Promise<FirewallRule[]> {
-  return collect((await clientOf(service, lookup)).iterate("getFirewallRules", PAGE));
+  const { tenant } = await service.tenant(lookup.tenant);
+  return (await service.firewallRules(tenant)).map(withoutHints);
 }
 
 /** Returns the API keys of a namespace, without their secrets. */

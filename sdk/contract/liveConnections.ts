@@ -26,7 +26,7 @@ const tunnel = {
   errors: {
     400: NO_WEB_SOCKET,
     404: "the device no longer exists",
-    429: "the namespace or the source address already has the maximum number of tunnels of pending devices",
+    429: "the namespace or the source address already has the maximum number of tunnels of pending devices, another tunnel of the device awaits its proof, or a proven tunnel was opened less than 10 seconds ago",
   },
 } as const;
 

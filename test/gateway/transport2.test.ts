@@ -51,6 +51,8 @@ it.each([
   ["a long message", `\x7f${"x".repeat(127)}`],
   ["a length of two bytes", "\x93\x00/multistream/1.0.0\n"],
   ["garbage", "SSH-2.0-Go\r\n".repeat(20)],
+  // With a full buffer, a read of no bytes would repeat without end.
+  ["a message of no bytes", `\x00${"x".repeat(16_384)}`],
 ])("refuses %s", async (_what, answer) => {
   const { transport } = connected((stream) => stream.write(Buffer.from(answer, "latin1")));
   await expect(transport.connect(SESSION)).rejects.toThrow("does not accept SSH connections");
@@ -65,7 +67,12 @@ it("ends the wait for an agent that does not answer, after 10 seconds", async ()
       stream.on("close", closed.resolve);
     });
     const outcome = transport.connect(SESSION).catch((error: Error) => error.message);
+    let isOver = false;
+    outcome.finally(() => {
+      isOver = true;
+    });
     await vi.advanceTimersByTimeAsync(9_999);
+    expect(isOver).toBe(false);
     await vi.advanceTimersByTimeAsync(1);
     expect(await outcome).toBe("did not answer in time");
     await closed.promise;
@@ -78,6 +85,10 @@ it("ends the wait for an agent that does not answer, after 10 seconds", async ()
 it.each<[string, (stream: Duplex) => unknown]>([
   ["the agent ends the stream at once", (stream) => stream.end()],
   ["the agent ends the stream in a message", (stream) => stream.end("\x13/multi")],
+  [
+    "the agent ends the stream after it has selected SSH",
+    (stream) => stream.end("\x13/multistream/1.0.0\n\x10/ssh/open/1.0.0\n"),
+  ],
 ])("reports that %s", async (_what, accept) => {
   const { transport } = connected(accept);
   await expect(transport.connect(SESSION)).rejects.toThrow("hung up");

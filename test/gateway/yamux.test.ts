@@ -134,7 +134,31 @@ describe("flow control", () => {
   });
 });
 
+it("keeps no large buffer for each byte of a consumer that does not read", async () => {
+  const { yamux, receive } = connection();
+  const stream = yamux.open();
+  stream.read(0);
+  for (let count = 0; count < 200; count += 1) {
+    receive({ id: 1, data: bytes(1) }, { id: 1, data: bytes(1) });
+    await turn();
+  }
+  const held = new Set<ArrayBufferLike>();
+  for (let chunk = stream.read(1); chunk !== null; chunk = stream.read(1)) held.add(chunk.buffer);
+  const size = [...held].reduce((sum, { byteLength }) => sum + byteLength, 0);
+  expect(size).toBeLessThan(200 * 1024);
+});
+
 describe("the end of a stream", () => {
+  it("ends a write that waits for the window", async () => {
+    const { yamux, receive } = connection();
+    const stream = yamux.open();
+    stream.resume();
+    stream.end(bytes(2 * WINDOW));
+    await turn();
+    receive({ type: WINDOW_UPDATE, flags: FIN, id: 1 });
+    await once(stream, "close");
+  });
+
   it("lets the consumer read after it has finished writing", async () => {
     const { yamux, sent, receive } = connection();
     const stream = yamux.open();

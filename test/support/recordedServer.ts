@@ -195,6 +195,7 @@ async function serve(facts: ServerFacts, respond: Respond): Promise<RecordedServ
     begin(name) {
       current = name;
       section = 0;
+      isLost = false;
       requests.length = 0;
     },
     loseNextAnswer: () => {

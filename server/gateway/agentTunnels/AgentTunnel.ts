@@ -11,6 +11,11 @@ import type { Transport, TunnelLink } from "./Transport.ts";
 const PENDING = { bytes: 16 * 1024, messages: 50 };
 const ACCEPTED = { bytes: 1024 * 1024, messages: 5_000 };
 
+/** Maximum length of a message that counts, in bytes: shorter than the shortest frame and the shortest line. */
+const SHORT = 12;
+/** Maximum number of bytes that wait to be sent at a check: several windows, or the agent does not read. */
+const UNSENT_MAX = 16 * 1024 * 1024;
+
 /** The device of a tunnel. */
 export interface TunneledDevice {
   readonly uid: string;
@@ -87,9 +92,14 @@ export class AgentTunnel {
     });
     socket.on("message", (data, binary) => {
       if (this.#isFlooding || this.isClosed) return;
+      const { length } = data as Buffer;
+      // Each message takes time, so messages without a complete frame count too.
+      if (length < SHORT && !this.#count(length, 1)) return;
       if (binary) this.#transport.receive(data as Buffer);
       else this.#fail("a text message", events);
     });
+    // The WebSocket answers pings by itself. Pings that are not read need no answer.
+    socket.on("ping", (data) => this.#count(data.length, 1));
     socket.on("pong", () => {
       this.#answered = true;
       events.alive(this);
@@ -109,14 +119,15 @@ export class AgentTunnel {
   }
 
   /**
-   * Sends a ping, or ends the tunnel if the agent has not answered since the last call or has sent too much. The holder
+   * Sends a ping, or ends the tunnel if the agent has not answered since the last call, has sent too much or does not read. The holder
    * of the tunnel calls this method every 25 seconds, because agents disconnect 35 seconds after the last keep-alive. A
    * tunnel with too much data ends only at this call and not at once, because the agent would also reconnect at once.
    */
   check(): void {
     this.#bytes = 0;
     this.#messages = 0;
-    if (!this.#answered || this.#isFlooding) {
+    const isFull = this.#socket.bufferedAmount > UNSENT_MAX;
+    if (!this.#answered || this.#isFlooding || isFull) {
       this.#socket.terminate();
       return;
     }

@@ -67,13 +67,18 @@ async function openSsh(stream: Duplex, session: string, signal: AbortSignal): Pr
     stream.write(Buffer.concat(PROTOCOLS.map(message)));
     for (const protocol of PROTOCOLS) {
       const [size = 0] = await read(1);
-      if (size > MESSAGE_MAX || !(await read(size)).equals(message(protocol).subarray(1))) {
+      // A read of no bytes would never end.
+      if (size === 0 || size > MESSAGE_MAX || !(await read(size)).equals(message(protocol).subarray(1))) {
         throw new UnreachableError("does not accept SSH connections");
       }
     }
     stream.write(`${JSON.stringify({ id: session })}\n`);
     // Agents lose data that arrives together with the JSON. They have read the JSON when they send SSH.
-    while (stream.readableLength === 0) await readable.next();
+    while (stream.readableLength === 0) {
+      // Without this call, the stream does not report its end.
+      stream.read(0);
+      await readable.next();
+    }
   } finally {
     await readable.return?.();
   }

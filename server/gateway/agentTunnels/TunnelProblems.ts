@@ -9,14 +9,14 @@ import type { Services } from "../../services.ts";
  * Minimum interval, in milliseconds, between two log lines about the same device, and maximum number of devices for
  * which the service tracks this interval. Agents retry every 10 seconds.
  */
-const LOGGED = { every: 10 * 60_000, devices: 10_000 };
+const LOGGED = { every: 10 * 60_000, devices: 100_000 };
 /** The end of the paths at which agents request a tunnel. The start depends on the agent's version. */
 const TUNNEL_PATH = /^\/[^/?]{1,50}\/connection$/;
 
 /** Remedies, by the status with which the service refused the request for a tunnel. */
 const REMEDIES: Readonly<Record<number, string>> = {
   400: "Configure the proxy to forward the headers Upgrade and Connection.",
-  401: "Restart the agent, so that the device enrolls again.",
+  401: "Restart the agent, so that the device enrolls again. If the namespace requires a proof of devices, use an agent that signs challenges.",
   404: "Use an agent version that the service supports. The service serves /ssh/connection and /agent/connection.",
   429: "If several machines use the same MAC address and private key, give each machine its own. Accept or reject pending devices.",
 };
@@ -51,7 +51,7 @@ export class TunnelProblems {
   async note(uid: string, problem: Readonly<Record<string, unknown>>): Promise<void> {
     if (this.#logged.has(uid)) return;
     this.#logged.set(uid, true);
-    const [device] = await readRows<{ readonly tenant: string; readonly version: string }>(
+    const [device = {}] = await readRows<{ readonly tenant: string; readonly version: string }>(
       this.#services.db,
       sql`SELECT "tenantId" AS "tenant", "infoVersion" AS "version" FROM "Device" WHERE "uid" = ${uid}`,
     );

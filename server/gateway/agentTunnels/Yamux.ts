@@ -15,6 +15,8 @@ const WINDOW = 256 * 1024;
 const FRAME_MAX = 64 * 1024;
 /** Maximum number of open streams of a tunnel. */
 const STREAMS_MAX = 1000;
+/** Maximum number of bytes that an agent may still send on streams that the service has reset. */
+const IGNORABLE_MAX = 16 * WINDOW;
 /** Maximum value of a send window. Each window update adds to the window. */
 const SEND_WINDOW_MAX = 2 ** 32 - 1;
 /** Number of frames without data that an agent may send for each stream, in addition to the limit of the tunnel. */
@@ -75,7 +77,7 @@ export class Yamux {
       send: (flags, data, sent) => this.#sendData(id, flags, data, sent),
       update: (flags, size) => this.#link.send(header(TYPE.windowUpdate, flags, id, size)),
       removed: (unread) => {
-        if (this.#streams.delete(id)) this.#ignorable += unread;
+        if (this.#streams.delete(id)) this.#ignorable = Math.min(this.#ignorable + unread, IGNORABLE_MAX);
       },
     });
     this.#streams.set(id, stream);
@@ -166,6 +168,9 @@ export class Yamux {
   }
 }
 
+/** Copies short data, because a part of a buffer would keep the whole buffer in memory. */
+const compact = (data: Buffer): Buffer => (data.length < BLOCK / 4 ? Buffer.from(data) : data);
+
 type Sent = (error?: Error | null) => void;
 
 /** The connection between a stream and its tunnel. */
@@ -204,14 +209,15 @@ class YamuxStream extends Duplex {
     this.receivable -= data.length;
     if (this.#isWanted) {
       this.#isWanted = false;
-      // The consumer receives a copy, because a slice would keep the whole message in memory.
-      this.push(data.length < BLOCK / 4 ? Buffer.from(data) : data);
+      this.push(compact(data));
     } else if (!this.destroyed) this.#hold(data);
   }
 
   receiveFlags(flags: number): void {
     if (!(flags & (FLAG.fin | FLAG.rst))) return;
     this.#hasEnded = true;
+    // Agents read nothing after the end, so a write that waits for the window must not wait for ever.
+    this.#resume();
     // The agent may send no more data after the end.
     this.receivable = 0;
     if (flags & FLAG.rst) {
@@ -224,21 +230,30 @@ class YamuxStream extends Duplex {
   grow(size: number): boolean {
     this.#sendable += size;
     if (this.#sendable > SEND_WINDOW_MAX) return false;
+    this.#resume();
+    return true;
+  }
+
+  #resume(): void {
     const next = this.#continue;
     this.#continue = undefined;
     next?.();
-    return true;
   }
 
   override _read(): void {
     const block = this.#held.shift();
-    if (block !== undefined) this.push(this.#held.length === 0 ? block.subarray(0, this.#used) : block);
+    if (block !== undefined)
+      this.push(this.#held.length === 0 ? compact(block.subarray(0, this.#used)) : block);
     else this.#isWanted = true;
     if (!this.#hasEnded) this.#grant();
     else if (block !== undefined && this.#held.length === 0) this.push(null);
   }
 
   override _write(data: Buffer, encoding: BufferEncoding, done: Sent): void {
+    if (this.#hasEnded) {
+      done();
+      return;
+    }
     const part = data.subarray(0, Math.min(this.#sendable, FRAME_MAX));
     if (part.length === 0 && data.length > 0) {
       this.#continue = () => this._write(data, encoding, done);
@@ -246,7 +261,7 @@ class YamuxStream extends Duplex {
     }
     this.#sendable -= part.length;
     this.#link.send(0, part, (error) => {
-      if (error || part.length === data.length) done(error);
+      if (error || this.destroyed || part.length === data.length) done(error);
       else this._write(data.subarray(part.length), encoding, done);
     });
   }
