@@ -119,8 +119,8 @@ export class AgentTunnel {
   }
 
   /**
-   * Sends a ping, or ends the tunnel if the agent has not answered since the last call, has sent too much or does not read. The holder
-   * of the tunnel calls this method every 25 seconds, because agents disconnect 35 seconds after the last keep-alive. A
+   * Sends a ping, or ends the tunnel if the agent has not answered since the last call, has sent too much or does not
+   * read. The holder of the tunnel calls this method every 25 seconds, because agents disconnect 35 seconds after the last keep-alive. A
    * tunnel with too much data ends only at this call and not at once, because the agent would also reconnect at once.
    */
   check(): void {

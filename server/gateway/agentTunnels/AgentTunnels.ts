@@ -114,7 +114,7 @@ export class AgentTunnels implements TunnelEvents {
   }
 
   /**
-   * Prepares the tunnel of a device, with the transport that its agent has requested. A new tunnel replaces another tunnel only if the new tunnel's agent proves that it
+   * Prepares the tunnel of a device. A new tunnel replaces another tunnel only if the new tunnel's agent proves that it
    * has the device's private key. A proof is necessary because the private key is the only secret of an enrollment:
    * every user who can list devices can read all other data that the agent sends to enroll.
    * @throws NotFoundError the device no longer exists

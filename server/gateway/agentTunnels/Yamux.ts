@@ -38,11 +38,12 @@ function header(type: number, flags: number, id: number, length: number): Buffer
   return bytes;
 }
 
+// The maintained npm package for yamux is not used, because it works only with its own kind of streams, and adds 57
+// packages together with multistream-select.
+
 /**
  * The client side of yamux, protocol version 0: byte streams that share the connection of a tunnel. Only the service
- * opens streams. An agent that violates the protocol or a limit loses its tunnel. The maintained
- * npm package for yamux is not used: it works only with its own kind of streams, and adds 57 packages together with
- * multistream-select.
+ * opens streams. An agent that violates the protocol or a limit loses its tunnel.
  */
 export class Yamux {
   readonly #link: TunnelLink;
