@@ -44,8 +44,10 @@ it.skipIf(!openssl)(
   "the authority of gatehouse:caFile is trusted, including for checks of an API key's secret",
   async () => {
     const { cert, key } = makeCertificate(testFolder(), "service");
-    const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (_request, response) =>
-      response.writeHead(200, { "content-type": "application/json" }).end("[]"),
+    const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, ({ url }, response) =>
+      response
+        .writeHead(200, { "content-type": "application/json" })
+        .end(url === "/info" ? '{"version":"v0.19.0"}' : "[]"),
     );
     const configuration: Record<string, string> = {
       "gatehouse:url": `https://127.0.0.1:${await listenOnNewPort(server)}`,
