@@ -141,7 +141,7 @@ export class ResourceLifecycle {
   async unsupported(
     resource: string | undefined,
     olds: Values,
-    inputs: Record<string, unknown>,
+    inputs: Values,
   ): Promise<readonly ResourceError[]> {
     if (this.#isUnchecked) return [];
     return this.#lacking(resource, olds, inputs).catch((error: unknown) => {
@@ -152,13 +152,24 @@ export class ResourceLifecycle {
     });
   }
 
+  /** Checks inputs like {@link check}, and then like {@link unsupported}. */
+  async checkOnServer(
+    resource: string | undefined,
+    olds: Values,
+    news: Values,
+  ): Promise<{ inputs: Record<string, unknown>; failures: readonly ResourceError[] }> {
+    const { inputs, failures } = this.check(resource, olds, news);
+    if (failures.length > 0) return { inputs, failures };
+    return { inputs, failures: await this.unsupported(resource, olds, inputs) };
+  }
+
   async #lacking(
     resource: string | undefined,
     olds: Values,
-    inputs: Record<string, unknown>,
+    inputs: Values,
   ): Promise<readonly ResourceError[]> {
     const { definition } = this;
-    const known = { ...inputs, ...this.#withTenant(inputs, olds) };
+    const known = this.#withTenant(inputs, olds);
     const isNew = Object.keys(olds).length === 0;
     const { tenant } = known as { tenant?: string };
     if (hasUnknown(tenant)) return [];
@@ -186,11 +197,7 @@ export class ResourceLifecycle {
     this.#runtime.tell({ text }, resource);
   }
 
-  async #refuseUnsupported(
-    resource: string | undefined,
-    olds: Values,
-    inputs: Record<string, unknown>,
-  ): Promise<void> {
+  async #refuseUnsupported(resource: string | undefined, olds: Values, inputs: Values): Promise<void> {
     const [first] = await this.#lacking(resource, olds, inputs);
     if (first) throw first;
   }
@@ -244,7 +251,7 @@ export class ResourceLifecycle {
   /** Updates the object and returns its new state, which matches {@link plannedUpdate}. */
   async update(resource: string | undefined, id: string, state: Values, inputs: Values): Promise<Values> {
     const { definition } = this;
-    await this.#refuseUnsupported(resource, state, { ...inputs });
+    await this.#refuseUnsupported(resource, state, inputs);
     try {
       const wanted = settled(definition, state, inputs);
       const after = await this.#writing(resource, (service) => definition.update(service, id, state, wanted));

@@ -1,15 +1,10 @@
-import {
-  type Declaration,
-  filter as filterSchema,
-  tag as tagSchema,
-  tenantId,
-} from "@gatehouse-access/sdk/contract";
+import { type Declaration, filter as filterSchema, tagsUpTo, tenantId } from "@gatehouse-access/sdk/contract";
 import { type FieldPath, printedError } from "@gatehouse-access/sdk/errors";
 import { mistakenFor, mistakenText, type Subject } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
-import type { Capability } from "../service/server.ts";
+import type { NeededCapability } from "../service/server.ts";
 
 /** An input of a resource: a value that a program declares. */
 export interface InputField<S extends z.ZodType = z.ZodType, Required extends boolean = boolean> {
@@ -117,7 +112,7 @@ export interface Stale {
 
 /** A capability that an input needs. */
 export interface Need {
-  readonly capability: Capability;
+  readonly capability: NeededCapability;
   /** The input, with the path inside its value. Undefined if the resource itself needs the capability. */
   readonly field?: FieldPath;
 }
@@ -444,12 +439,7 @@ const notWith = (other: string) => z.never().optional().describe(`Cannot be comb
 const TAGS_MAX = 64;
 
 /** Different tags, in any order. */
-export const tagsSchema = z
-  .array(tagSchema)
-  .min(1)
-  .max(TAGS_MAX)
-  .meta({ uniqueItems: true })
-  .refine((list) => new Set(list).size === list.length, "must not repeat a tag");
+export const tagsSchema = tagsUpTo(TAGS_MAX);
 
 /** Returns the capability that a list of tags needs. */
 export const needsOfTags = (tags: readonly string[] | undefined, field: FieldPath): readonly Need[] =>

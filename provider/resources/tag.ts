@@ -9,7 +9,7 @@ import {
 import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
-import { isMissingObject, isSilent, undefinedIfMissing } from "../service/listings.ts";
+import { isMissingObject, isSilent } from "../service/listings.ts";
 import { defineResource, IdForm, required, tenantInput } from "./definition.ts";
 
 const ids = new IdForm("Tag", "tenant", "name");
@@ -62,7 +62,7 @@ export const tag = defineResource({
   async delete(connection, id, state) {
     const opened = await connection.tenant(ids.split(id).tenant);
     if (!(await storesTags(opened.client)) || (await isUsed(connection, opened, state.name))) return;
-    await undefinedIfMissing(opened.client.deleteTag({ params: { tag: state.name } }), async () => true);
+    await opened.client.deleteTag({ params: { tag: state.name } });
     opened.tags.forget();
   },
 });

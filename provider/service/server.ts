@@ -1,6 +1,5 @@
 import {
   type Client,
-  type DifferenceName,
   hasDifference,
   isNotFound,
   RequestError,
@@ -11,23 +10,6 @@ import {
 import type { FieldPath } from "@gatehouse-access/sdk/errors";
 import { type ResourceFault, said } from "../resourceError.ts";
 import { isSilent, isUnreadable } from "./listings.ts";
-
-/** An ability that some servers lack. */
-export type Capability =
-  /** Firewall rules. Community instances lack them. */
-  | "firewall rules"
-  /** Creation and deletion of namespaces. Community instances of newer versions have a single namespace. */
-  | "several namespaces"
-  /** More than three tags on a device or in a filter. */
-  | "more than three tags"
-  /** The settings of a namespace that only this project's server has. */
-  | "session settings"
-  /** Tags that exist without an object. */
-  | "tags as objects"
-  /** A log with the user of each change. */
-  | "audit trail"
-  /** Create requests that can be repeated without a second object. */
-  | "idempotency keys";
 
 /** The editions of a server that a client can distinguish. */
 export type ServerEdition = "community" | "enterprise or cloud";
@@ -45,26 +27,38 @@ export interface Server extends ServerVersion {
   readonly accessMode: SshAccessMode | undefined;
 }
 
-/** The differences of versions that give a server a capability. */
-const GIVEN: Readonly<Partial<Record<Capability, DifferenceName>>> = {
-  "more than three tags": "tags as objects",
-  "tags as objects": "tags as objects",
-};
+const hasTagObjects = ({ dialect }: Server): boolean => hasDifference(dialect, "tags as objects");
+const isOwnOrUnknown = ({ isOwn }: Server): boolean => isOwn !== false;
 
-/** The capabilities that only this project's server has. */
-const OF_OWN: ReadonlySet<Capability> = new Set(["session settings", "audit trail", "idempotency keys"]);
+/** The abilities that some servers lack, in the order of reports. If an ability is unknown, the result is true. */
+const HAS = {
+  "firewall rules": ({ edition }: Server) => edition !== "community",
+  /** Creation and deletion of namespaces. */
+  "several namespaces": ({ edition, dialect }: Server) =>
+    edition !== "community" || !hasDifference(dialect, "one namespace"),
+  /** On a device or in a filter. */
+  "more than three tags": hasTagObjects,
+  /** The settings of a namespace that only this project's server has. */
+  "session settings": isOwnOrUnknown,
+  /** Tags that exist without an object. */
+  "tags as objects": hasTagObjects,
+  /** A log with the user of each change. */
+  "audit trail": isOwnOrUnknown,
+  /** Create requests that can be repeated without a second object. */
+  "idempotency keys": isOwnOrUnknown,
+} as const;
+
+/** An ability that some servers lack. */
+export type Capability = keyof typeof HAS;
+
+/** The capabilities, in the order of reports. */
+export const CAPABILITIES = Object.keys(HAS) as Capability[];
 
 /** Returns true if the server has the capability. If this is unknown, the result is true. */
-export function hasCapability({ dialect, edition, isOwn }: Server, capability: Capability): boolean {
-  const given = GIVEN[capability];
-  if (given !== undefined) return hasDifference(dialect, given);
-  if (OF_OWN.has(capability)) return isOwn !== false;
-  if (capability === "firewall rules") return edition !== "community";
-  return edition !== "community" || !hasDifference(dialect, "one namespace");
-}
+export const hasCapability = (server: Server, capability: Capability): boolean => HAS[capability](server);
 
-/** The sentences about a server that lacks a capability: the predicate, and a remedy. */
-const LACKS: Readonly<Record<Capability, { readonly text: string; readonly remedy: string }>> = {
+/** The sentences about a server that lacks what an input needs: the predicate, and a remedy. */
+const LACKS = {
   "firewall rules": {
     text: "has no firewall rules",
     remedy: "remove the rule, or use the enterprise edition",
@@ -75,19 +69,13 @@ const LACKS: Readonly<Record<Capability, { readonly text: string; readonly remed
   },
   "more than three tags": { text: "allows at most 3 tags", remedy: "remove tags" },
   "session settings": { text: "does not have this setting", remedy: "remove the setting" },
-  "tags as objects": { text: "has no tags without an object", remedy: "add the tag to a device" },
-  "audit trail": { text: "does not record who made a change", remedy: "use gatehouse-server" },
-  "idempotency keys": {
-    text: "has no idempotency keys, so a run adopts an equal object after a lost answer",
-    remedy: "use gatehouse-server",
-  },
-};
+} as const satisfies Partial<Record<Capability, { readonly text: string; readonly remedy: string }>>;
 
-/** The capabilities, in the order of reports. */
-export const CAPABILITIES = Object.keys(LACKS) as Capability[];
+/** A capability that an input of a resource can need. */
+export type NeededCapability = keyof typeof LACKS;
 
 /** Returns the error for an input that needs a capability that the server lacks. */
-export function lackFault(server: Server, capability: Capability, field?: FieldPath): ResourceFault {
+export function lackFault(server: Server, capability: NeededCapability, field?: FieldPath): ResourceFault {
   const { text, remedy } = LACKS[capability];
   return {
     code: "unsupported_by_server",

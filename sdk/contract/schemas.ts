@@ -66,13 +66,17 @@ export const tag = z
   .max(255)
   .regex(/^[a-zA-Z0-9]+$/, "may contain only ASCII letters and digits");
 
+/** Returns the schema of a list of different tags, from one tag to `max` tags. */
+export const tagsUpTo = (max: number) =>
+  z
+    .array(tag)
+    .min(1)
+    .max(max)
+    .meta({ uniqueItems: true })
+    .refine((list) => new Set(list).size === list.length, "must not repeat a tag");
+
 /** One to three different tags (rules section 16). */
-export const tags = z
-  .array(tag)
-  .min(1)
-  .max(3)
-  .meta({ uniqueItems: true })
-  .refine((list) => new Set(list).size === list.length, "must not repeat a tag");
+export const tags = tagsUpTo(3);
 
 /** Maximum length of a pattern, in characters. */
 export const PATTERN_MAX = 1024;

@@ -36,11 +36,9 @@ export function dynamicProvider(
     },
 
     async check(olds: Values, news: Values) {
-      const { inputs, failures: invalid } = lifecycle.check(logicalId(news), olds, ownValues(news));
-      const failures =
-        invalid.length > 0
-          ? invalid
-          : await lifecycle.unsupported(logicalId(news), ownValues(olds), inputs).catch(throwPrintable);
+      const { inputs, failures } = await lifecycle
+        .checkOnServer(logicalId(news), olds, ownValues(news))
+        .catch(throwPrintable);
       // The property is empty: the reason already contains the property's name, and engines would print the name again.
       const reasons = failures.map((failure) => ({ property: "", reason: printedError(failure) }));
       return { inputs: { ...inputs, ...dynamicValues(news) }, failures: reasons };

@@ -173,13 +173,11 @@ export class PulumiProvider {
     const lifecycle = this.#lifecycleOf(request.getUrn());
     const news = propsIn(request.getNews());
     const olds = ownValues(plainValues(propsIn(request.getOlds())));
-    const { inputs, failures: invalid } = lifecycle.check(
+    const { inputs, failures } = await lifecycle.checkOnServer(
       request.getUrn(),
       olds,
       ownValues(plainValues(news)),
     );
-    const failures =
-      invalid.length > 0 ? invalid : await lifecycle.unsupported(request.getUrn(), olds, inputs);
     const secrets = secretTexts(news);
     const reasons = failures.map((failure) => masked(failure, secrets));
     return checked(structOf(knownLists(inputs), news), reasons);

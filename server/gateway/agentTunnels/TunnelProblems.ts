@@ -6,8 +6,8 @@ import { readCredential } from "../../http/access/authenticate.ts";
 import type { Services } from "../../services.ts";
 
 /**
- * Minimum interval, in milliseconds, between two log lines about the same device, and maximum number of devices for
- * which the service tracks this interval. Agents retry every 10 seconds.
+ * `every`: minimum time, in milliseconds, between two log lines about the same device, because agents retry every 10
+ * seconds. `devices`: maximum number of devices with a stored time.
  */
 const LOGGED = { every: 10 * 60_000, devices: 100_000 };
 /** The end of the paths at which agents request a tunnel. The start depends on the agent's version. */
