@@ -1,21 +1,21 @@
 // The operations that bench/policy.ts measures: `node bench/policyOperations.ts <task as JSON>` prints a Measured as JSON.
 import {
   Access,
-  type AccessPolicy,
   accessChanges,
   type EvaluatedLogins,
   explain,
   grantsOf,
   loginsToEvaluate,
+  type NamespacePolicy,
 } from "../sdk/dist/policy/index.js";
 import { LargePolicy, type PolicySize, randomNumbers } from "../test/policy/largePolicy.ts";
 import { median } from "./measuring.ts";
 
 /** The policy that is evaluated. */
 interface Subject {
-  readonly policy: AccessPolicy;
+  readonly policy: NamespacePolicy;
   readonly evaluated: EvaluatedLogins;
-  readonly changed: AccessPolicy;
+  readonly changed: NamespacePolicy;
 }
 
 interface Operation {

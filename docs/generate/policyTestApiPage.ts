@@ -73,7 +73,7 @@ export function policyTestApiPage(note: string): string {
     ...["AccessQuery", "DeviceQuery", "Decision"].map(fields),
     "## Subjects",
     fields("PolicySubjects"),
-    ...["AccessPolicy", "AccessDevice", "AccessKey", "AccessRule", "DeviceFilter", "EvaluatedLogins"].map(
+    ...["NamespacePolicy", "AccessDevice", "AccessKey", "AccessRule", "DeviceFilter", "EvaluatedLogins"].map(
       fields,
     ),
     ...[section("PolicyMember"), modelTable(member), section("PolicyApiKey"), modelTable(apiKey)],

@@ -1,4 +1,4 @@
-import type { Access, AccessDevice, AccessPolicy } from "@gatehouse-access/sdk/policy";
+import type { Access, AccessDevice, NamespacePolicy } from "@gatehouse-access/sdk/policy";
 import type { Plan, Step } from "../engine/index.ts";
 import type { LiveObject } from "../estate/liveObjects.ts";
 import { type Estate, inOrder, type NamespaceState, withoutObjects } from "../estate/namespaceState.ts";
@@ -142,7 +142,11 @@ function declaredEstate(
 }
 
 /** The policy with the names and statuses that the devices had before the drift. */
-function devicesBefore(policy: AccessPolicy, { devices }: Estate, drifted: readonly Drifted[]): AccessPolicy {
+function devicesBefore(
+  policy: NamespacePolicy,
+  { devices }: Estate,
+  drifted: readonly Drifted[],
+): NamespacePolicy {
   const previous = new Map(
     drifted.flatMap(({ fields, id = "" }) => {
       const old = (path: string) => fields.find((field) => field.path === path)?.old;

@@ -2,11 +2,11 @@ import { type Client, hasDifference, isNotFound, sshAccessModeOf } from "@gateho
 import {
   type AccessDevice,
   type AccessKey,
-  type AccessPolicy,
   type AccessRule,
   type EvaluatedLogins,
   type EvaluationOptions,
   loginsToEvaluate,
+  type NamespacePolicy,
 } from "@gatehouse-access/sdk/policy";
 import { idWithin } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
@@ -30,7 +30,7 @@ export type Member = Namespace["members"][number];
 /** The state of a namespace that a plan can change: the live state, or the state after a plan. */
 export interface NamespaceState {
   /** The accepted devices, the public keys and the firewall rules. */
-  readonly policy: AccessPolicy;
+  readonly policy: NamespacePolicy;
   /**
    * The reason why the access in the namespace is not known, as a sentence. Undefined if the policy decides about
    * logins. {@link notEvaluated} contains the same sentence.
@@ -267,7 +267,7 @@ export const inOrder = <T extends NamespaceState>(state: T): T => ({
  */
 export function evaluatedFor(
   { seen }: Pick<Estate, "seen">,
-  policies: readonly AccessPolicy[],
+  policies: readonly NamespacePolicy[],
   { logins = [], addresses = [] }: EvaluationOptions = {},
 ): EvaluatedLogins {
   const evaluated = loginsToEvaluate(policies, {

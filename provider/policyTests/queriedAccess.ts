@@ -1,5 +1,5 @@
 import { issueText } from "@gatehouse-access/sdk/contract";
-import { Access, type AccessDevice, type AccessPolicy, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
+import { Access, type AccessDevice, ANY_LOGIN, type NamespacePolicy } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
 import { globFits, globSamples, type Network, parseNetwork } from "../access/matching.ts";
 import type { AccessQuery, DeviceQuery } from "./written/types.ts";
@@ -79,7 +79,7 @@ export function queriedAccess(
   const { key, login, device = {}, where } = query;
   const samples = login === undefined || login === "*" ? [] : globSamples(login);
   const probes = networks.flatMap((network) => network.probes);
-  const selected: AccessPolicy = {
+  const selected: NamespacePolicy = {
     keys: policy.keys.filter(
       ({ name, fingerprint }) => key === undefined || key === fingerprint || globFits(key, name),
     ),

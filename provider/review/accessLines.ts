@@ -1,9 +1,9 @@
 import {
   Access,
   type AccessChange,
-  type AccessPolicy,
   accessChanges,
   type EvaluationOptions,
+  type NamespacePolicy,
 } from "@gatehouse-access/sdk/policy";
 import { DeviceGroups } from "../access/deviceGroups.ts";
 import { byDevice, type Estate, evaluatedFor } from "../estate/namespaceState.ts";
@@ -16,12 +16,12 @@ import { PLAIN, reachPhrase } from "./report/sections.ts";
  * access in the namespace is not known, keys and rules are omitted, so that the results contain no access.
  */
 export function accesses(
-  old: AccessPolicy,
-  now: AccessPolicy,
+  old: NamespacePolicy,
+  now: NamespacePolicy,
   estate: Pick<Estate, "seen" | "accessUnknown">,
   options: EvaluationOptions = {},
 ): { readonly before: Access; readonly after: Access } {
-  const deciding = (policy: AccessPolicy): AccessPolicy =>
+  const deciding = (policy: NamespacePolicy): NamespacePolicy =>
     estate.accessUnknown === undefined ? policy : { ...policy, keys: [], rules: [] };
   const [before, after] = [deciding(old), deciding(now)];
   const evaluated = evaluatedFor(estate, [before, after], options);
@@ -30,7 +30,7 @@ export function accesses(
 }
 
 /** The devices of both policies. If both policies contain a device, the entry of the second policy is used. */
-const everyDevice = (before: AccessPolicy, after: AccessPolicy) =>
+const everyDevice = (before: NamespacePolicy, after: NamespacePolicy) =>
   [...new Map([...before.devices, ...after.devices].map((device) => [device.uid, device])).values()].sort(
     byDevice,
   );

@@ -2,10 +2,10 @@ import { TypedFastBitSet } from "typedfastbitset";
 import {
   type AccessDevice,
   type AccessKey,
-  type AccessPolicy,
   type AccessRule,
   type DeviceFilter,
   type EvaluatedLogins,
+  type NamespacePolicy,
   strongestFirst,
 } from "./decisions.ts";
 import { type Pattern, patternFound, patternOf } from "./pattern.ts";
@@ -36,7 +36,7 @@ export interface Verdict {
  * same as those of `keyAdmits` and `firewallDecides`, which decide one login at a time.
  */
 export class Access {
-  readonly policy: AccessPolicy;
+  readonly policy: NamespacePolicy;
   readonly evaluated: EvaluatedLogins;
   /** Uids of the devices. A {@link DeviceSet} contains indexes of this list. */
   readonly uids: readonly string[];
@@ -54,7 +54,7 @@ export class Access {
    * both
    */
   constructor(
-    policy: AccessPolicy,
+    policy: NamespacePolicy,
     evaluated: EvaluatedLogins,
     uids: readonly string[] = policy.devices.map(({ uid }) => uid),
   ) {

@@ -21,7 +21,7 @@ export interface AccessRule extends FirewallRuleFacts {
 }
 
 /** The objects of a namespace that decide access. */
-export interface AccessPolicy {
+export interface NamespacePolicy {
   /** The accepted devices. */
   readonly devices: readonly AccessDevice[];
   /** The public keys. */
@@ -202,7 +202,7 @@ export interface Explanation {
  * Explains the decision about one login (rules sections 13 and 14).
  * @throws RangeError when the policy has no device with the question's uid
  */
-export function explain(policy: AccessPolicy, question: AccessQuestion): Explanation {
+export function explain(policy: NamespacePolicy, question: AccessQuestion): Explanation {
   const { login, address } = question;
   const device = policy.devices.find(({ uid }) => uid === question.uid);
   if (!device) throw new RangeError(`no device has the uid ${question.uid}`);

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import type { AST } from "@eslint-community/regexpp";
-import type { AccessPolicy, EvaluatedLogins } from "./decisions.ts";
+import type { EvaluatedLogins, NamespacePolicy } from "./decisions.ts";
 import { literalOf, patternOf, patternTree } from "./pattern.ts";
 
 /** The login name `root`, for which every policy is evaluated, because most devices have it. */
@@ -37,7 +37,7 @@ const FILLERS = [".", "1"];
  * For a part of a pattern that is not a literal text, such as `[a-z]+`, the result contains one example.
  */
 export function loginsToEvaluate(
-  policies: readonly AccessPolicy[],
+  policies: readonly NamespacePolicy[],
   options: EvaluationOptions = {},
 ): EvaluatedLogins {
   const logins = new Set([DEFAULT_LOGIN, ANY_LOGIN, ...(options.logins ?? [])]);

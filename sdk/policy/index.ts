@@ -2,7 +2,6 @@ export { Access, type DeviceSet, type Share, type Verdict } from "./access.ts";
 export {
   type AccessDevice,
   type AccessKey,
-  type AccessPolicy,
   type AccessQuestion,
   type AccessRule,
   type ConsideredRule,
@@ -19,6 +18,7 @@ export {
   keyAdmits,
   type LoginAttempt,
   type Mismatch,
+  type NamespacePolicy,
 } from "./decisions.ts";
 export { areDisjoint } from "./disjoint.ts";
 export {

@@ -4,7 +4,6 @@ import {
   Access,
   type AccessChange,
   type AccessKey,
-  type AccessPolicy,
   type AccessQuestion,
   type AccessRule,
   accessChanges,
@@ -12,6 +11,7 @@ import {
   type EvaluatedLogins,
   explain,
   grantsOf,
+  type NamespacePolicy,
   PatternError,
 } from "../../sdk/policy/index.ts";
 import * as arbitrary from "./arbitraries.ts";
@@ -26,7 +26,10 @@ function expectEnough(counts: Readonly<Record<string, number>>): void {
  * Iterates all access questions about a policy: each combination of a key, an evaluated login, an evaluated address and
  * a device. One of the keys is not registered.
  */
-function* questions(policy: AccessPolicy, { logins, addresses }: EvaluatedLogins): Generator<AccessQuestion> {
+function* questions(
+  policy: NamespacePolicy,
+  { logins, addresses }: EvaluatedLogins,
+): Generator<AccessQuestion> {
   for (const fingerprint of [...policy.keys.map((key) => key.fingerprint), "unknown"])
     for (const login of logins)
       for (const address of addresses)
@@ -39,7 +42,7 @@ const nameOf = ({ fingerprint, login, address, uid }: AccessQuestion) =>
 /**
  * All access questions that the oracle answers with "allowed": the question's name, and the firewall rule that decides.
  */
-function allowedBy(policy: AccessPolicy, evaluated: EvaluatedLogins): Map<string, AccessRule | null> {
+function allowedBy(policy: NamespacePolicy, evaluated: EvaluatedLogins): Map<string, AccessRule | null> {
   const allowed = new Map<string, AccessRule | null>();
   for (const question of questions(policy, evaluated)) {
     const decision = decide(policy, question);
@@ -120,7 +123,7 @@ test(
 /**
  * Returns the first condition that denies a login, according to the oracle alone. Undefined if the login is allowed.
  */
-function refusalOf(policy: AccessPolicy, question: AccessQuestion) {
+function refusalOf(policy: NamespacePolicy, question: AccessQuestion) {
   const { admitted, allowed } = decide(policy, question);
   if (allowed) return undefined;
   const key = policy.keys.find(({ fingerprint }) => fingerprint === question.fingerprint);
@@ -205,7 +208,7 @@ test("grants contain each login that the oracle allows once, with its rule, and 
   expectEnough(counts);
 });
 
-const uidsOf = (...policies: AccessPolicy[]) => [
+const uidsOf = (...policies: NamespacePolicy[]) => [
   ...new Set(policies.flatMap(({ devices }) => devices.map(({ uid }) => uid))),
 ];
 

@@ -2,10 +2,10 @@ import fc from "fast-check";
 import type {
   AccessDevice,
   AccessKey,
-  AccessPolicy,
   AccessRule,
   DeviceFilter,
   EvaluatedLogins,
+  NamespacePolicy,
 } from "../../sdk/policy/index.ts";
 
 /**
@@ -129,7 +129,7 @@ const someOf = <T>(most: number, name: string, make: (id: string) => fc.Arbitrar
     )
     .map((all) => all.filter(([kept]) => kept > 0).map(([, one]) => one));
 
-const policyOf = (devices: number): fc.Arbitrary<AccessPolicy> =>
+const policyOf = (devices: number): fc.Arbitrary<NamespacePolicy> =>
   fc.record({
     devices: someOf(devices, "device", deviceOf),
     keys: someOf(4, "key", keyOf),
@@ -137,13 +137,13 @@ const policyOf = (devices: number): fc.Arbitrary<AccessPolicy> =>
   });
 
 /** A random policy. One in five has more devices than the number of bits in a word of a device set. */
-export const policy: fc.Arbitrary<AccessPolicy> = fc.oneof(
+export const policy: fc.Arbitrary<NamespacePolicy> = fc.oneof(
   { weight: 4, arbitrary: policyOf(6) },
   { weight: 1, arbitrary: policyOf(70) },
 );
 
 /** A random policy and a changed copy of it: most objects stay, and the others are deleted, created or changed. */
-export const changedPolicy: fc.Arbitrary<{ before: AccessPolicy; after: AccessPolicy }> = fc
+export const changedPolicy: fc.Arbitrary<{ before: NamespacePolicy; after: NamespacePolicy }> = fc
   .oneof({ weight: 4, arbitrary: fc.constant(5) }, { weight: 1, arbitrary: fc.constant(70) })
   .chain((devices) => fc.tuple(policyOf(devices), policyOf(devices), fc.infiniteStream(fc.nat(5))))
   .map(([before, other, dice]) => {

@@ -3,12 +3,12 @@ import {
   Access,
   type AccessDevice,
   type AccessKey,
-  type AccessPolicy,
   type AccessRule,
   explain,
   firewallDecides,
   grantsOf,
   keyAdmits,
+  type NamespacePolicy,
 } from "../../sdk/policy/index.ts";
 import { decide } from "./oracle.ts";
 
@@ -52,7 +52,7 @@ type Rule = Partial<Omit<AccessRule, "id">>;
 const allow = (priority: number, more: Rule = {}): Rule => ({ action: "allow", priority, ...more });
 const deny = (priority: number, more: Rule = {}): Rule => ({ action: "deny", priority, ...more });
 
-const policyOf = (rules: Readonly<Record<string, Rule>>): AccessPolicy => ({
+const policyOf = (rules: Readonly<Record<string, Rule>>): NamespacePolicy => ({
   devices: Object.values(DEVICES),
   keys: Object.entries(KEYS).map(([fingerprint, facts]) => ({ fingerprint, ...facts })),
   rules: Object.entries(rules).map(([id, more]) => ({

@@ -5,13 +5,13 @@ import { cidr, hostname, login } from "../../provider/helpers/patterns.ts";
 import {
   Access,
   type AccessKey,
-  type AccessPolicy,
   type AccessRule,
   ANY_ADDRESS,
   ANY_LOGIN,
   accessChanges,
   DEFAULT_LOGIN,
   loginsToEvaluate,
+  type NamespacePolicy,
   samplesOf,
 } from "../../sdk/policy/index.ts";
 
@@ -26,7 +26,7 @@ const rule = (more: Partial<AccessRule>): AccessRule => ({
   filter: {},
   ...more,
 });
-const policy = (more: Partial<AccessPolicy> = {}): AccessPolicy => ({
+const policy = (more: Partial<NamespacePolicy> = {}): NamespacePolicy => ({
   devices: [{ uid: "web", name: "web-1", tags: [] }],
   keys: [],
   rules: [],
@@ -172,7 +172,7 @@ describe("the evaluated logins and addresses", () => {
 });
 
 describe("an evaluation of two policies for all their logins and addresses reveals the change of", () => {
-  const changed = (before: AccessPolicy, after: AccessPolicy) => {
+  const changed = (before: NamespacePolicy, after: NamespacePolicy) => {
     const evaluated = loginsToEvaluate([before, after]);
     return [...accessChanges(new Access(before, evaluated), new Access(after, evaluated))].map(
       ({ login, change, addresses }) => ({ login, change, addresses }),

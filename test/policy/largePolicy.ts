@@ -2,9 +2,9 @@ import { cidr, hostname, login } from "../../provider/helpers/patterns.ts";
 import type {
   AccessDevice,
   AccessKey,
-  AccessPolicy,
   AccessRule,
   EvaluatedLogins,
+  NamespacePolicy,
 } from "../../sdk/policy/index.ts";
 
 /** The size of a generated policy: its numbers of objects, and of evaluated logins and addresses. */
@@ -38,7 +38,7 @@ export function randomNumbers(seed: number): (bound: number) => number {
  * patterns that users wrote.
  */
 export class LargePolicy {
-  readonly policy: AccessPolicy;
+  readonly policy: NamespacePolicy;
   readonly evaluated: EvaluatedLogins;
   readonly #below = randomNumbers(1);
 
@@ -150,7 +150,7 @@ export class LargePolicy {
   }
 
   /** Returns the policy after a typical change: a few keys, rules and tags are changed, added or removed. */
-  changed(): AccessPolicy {
+  changed(): NamespacePolicy {
     const { devices, keys, rules } = this.policy;
     const changeEvery = <T>(all: readonly T[], change: (one: T, index: number) => T) => {
       const step = Math.ceil(all.length / 5);

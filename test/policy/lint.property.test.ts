@@ -3,7 +3,6 @@ import { expect, test } from "vitest";
 import { cidr, hostname, login } from "../../provider/helpers/patterns.ts";
 import {
   Access,
-  type AccessPolicy,
   compilePattern,
   type EvaluatedLogins,
   type Finding,
@@ -12,6 +11,7 @@ import {
   type LintCode,
   lint,
   loginsToEvaluate,
+  type NamespacePolicy,
   PatternError,
   samplesOf,
 } from "../../sdk/policy/index.ts";
@@ -48,7 +48,7 @@ const filter = fc.oneof(
   fc.record({ hostname: fc.constantFrom(...hostnames) }),
   fc.record({ tags }),
 );
-const policies: fc.Arbitrary<AccessPolicy> = fc.record({
+const policies: fc.Arbitrary<NamespacePolicy> = fc.record({
   devices: fc.subarray(["web-1", "web-10", "db-1"], { minLength: 1 }).chain((names) =>
     fc.tuple(
       ...names.map((name) =>
@@ -81,15 +81,15 @@ const policies: fc.Arbitrary<AccessPolicy> = fc.record({
 interface Login {
   readonly login: string;
   readonly address: string;
-  readonly device: AccessPolicy["devices"][number];
+  readonly device: NamespacePolicy["devices"][number];
 }
 
-const loginsOf = ({ devices }: AccessPolicy, { logins, addresses }: EvaluatedLogins): Login[] =>
+const loginsOf = ({ devices }: NamespacePolicy, { logins, addresses }: EvaluatedLogins): Login[] =>
   devices.flatMap((device) =>
     logins.flatMap((login) => addresses.map((address) => ({ login, address, device }))),
   );
 
-const decide = ({ rules }: Pick<AccessPolicy, "rules">, { login, address, device }: Login) =>
+const decide = ({ rules }: Pick<NamespacePolicy, "rules">, { login, address, device }: Login) =>
   firewallDecides(rules, { login, sourceIp: address, deviceName: device.name, deviceTags: device.tags });
 
 /** Returns the codes of all findings about a rule or key. */
@@ -103,7 +103,7 @@ const NEVER = "never-matches";
 const WRONG: readonly LintCode[] = ["broken-pattern", "mistaken-pattern"];
 const IDLE: readonly LintCode[] = ["unreachable-rule", "redundant-rule", NEVER];
 
-type Claim = (policy: AccessPolicy, evaluated: EvaluatedLogins, findings: Finding[]) => void;
+type Claim = (policy: NamespacePolicy, evaluated: EvaluatedLogins, findings: Finding[]) => void;
 
 /** The linter must report a rule as idle exactly if deleting the rule changes no decision. */
 const idleRules: Claim = (policy, evaluated, findings) => {

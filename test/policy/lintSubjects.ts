@@ -2,7 +2,6 @@ import {
   Access,
   type AccessDevice,
   type AccessKey,
-  type AccessPolicy,
   type AccessRule,
   type EvaluationOptions,
   type Finding,
@@ -10,6 +9,7 @@ import {
   type LintOptions,
   lint,
   loginsToEvaluate,
+  type NamespacePolicy,
 } from "../../sdk/policy/index.ts";
 
 export const device = (name: string, ...tags: string[]): AccessDevice => ({
@@ -51,7 +51,7 @@ export const denyAll: AccessRule = {
 };
 
 /** A policy without findings: two devices, one key, a rule that allows the key's login, and the rule `denyAll`. */
-export const clean: AccessPolicy = {
+export const clean: NamespacePolicy = {
   devices: [device("web-1", "prod"), device("db-1", "prod", "db")],
   keys: [key()],
   rules: [rule("office"), denyAll],
@@ -59,7 +59,7 @@ export const clean: AccessPolicy = {
 
 /** Returns all findings of a policy. Evaluates the logins and addresses of the policy, and those in `options`. */
 export function linted(
-  policy: Partial<AccessPolicy>,
+  policy: Partial<NamespacePolicy>,
   options: LintOptions & { readonly evaluated?: EvaluationOptions } = {},
 ): Finding[] {
   const whole = { ...clean, ...policy };

@@ -2,10 +2,10 @@ import v8 from "node:v8";
 import type {
   AccessDevice,
   AccessKey,
-  AccessPolicy,
   AccessQuestion,
   AccessRule,
   DeviceFilter,
+  NamespacePolicy,
 } from "../../sdk/policy/index.ts";
 
 /**
@@ -130,7 +130,7 @@ function decidingRule(
 }
 
 /** Decides an access question. Throws if the policy does not contain the device. */
-export function decide(policy: AccessPolicy, question: AccessQuestion): Decision {
+export function decide(policy: NamespacePolicy, question: AccessQuestion): Decision {
   const device = policy.devices.find(({ uid }) => uid === question.uid);
   if (device === undefined) throw new Error(`no device ${question.uid}`);
   const key = policy.keys.find(({ fingerprint }) => fingerprint === question.fingerprint);

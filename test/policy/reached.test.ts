@@ -3,8 +3,8 @@ import {
   Access,
   type AccessDevice,
   type AccessKey,
-  type AccessPolicy,
   type AccessRule,
+  type NamespacePolicy,
 } from "../../sdk/policy/index.ts";
 import { device, key, rule } from "./lintSubjects.ts";
 
@@ -14,12 +14,12 @@ const ana = key({ name: "ana", username: "^ana$", filter: { tags: ["prod"] } });
 const root = key({ name: "root", username: "^root$", filter: { hostname: "^web-1$" } });
 const deny = (more: Partial<AccessRule> = {}) =>
   rule("1", { action: "deny", sourceIp: "", username: "", filter: {}, ...more });
-const policyOf = (keys: readonly AccessKey[], ...rules: AccessRule[]): AccessPolicy => ({
+const policyOf = (keys: readonly AccessKey[], ...rules: AccessRule[]): NamespacePolicy => ({
   devices,
   keys,
   rules,
 });
-const reachedIn = (policy: AccessPolicy, over = evaluated) => {
+const reachedIn = (policy: NamespacePolicy, over = evaluated) => {
   const access = new Access(policy, over);
   return access.uidsOf(access.reached());
 };

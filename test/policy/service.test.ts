@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { readEstate } from "../../provider/estate/namespaceState.ts";
 import { Connection } from "../../provider/service/connection.ts";
-import { type AccessPolicy, type DeviceFilter, explain } from "../../sdk/policy/index.ts";
+import { type DeviceFilter, explain, type NamespacePolicy } from "../../sdk/policy/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { startInternalApp, type TestInternalApp } from "../server/http/internalTestApp.ts";
 import { enroll, startApp, type TestApp, type TestUser } from "../server/http/testApp.ts";
@@ -83,7 +83,7 @@ async function create({ token, tenant }: TestUser, { devices, keys, rules }: Obj
 }
 
 /** Reads the policy of a namespace in the same way as a review. */
-async function read({ token, tenant }: TestUser): Promise<AccessPolicy> {
+async function read({ token, tenant }: TestUser): Promise<NamespacePolicy> {
   const connection = new Connection(createClient({ url: app.url, credential: tokenCredential(token) }));
   return (await readEstate(connection, tenant)).policy;
 }

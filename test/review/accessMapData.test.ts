@@ -4,11 +4,11 @@ import { accessMapData } from "../../provider/map/accessMapData.ts";
 import type { AccessMapData } from "../../provider/map/data.ts";
 import {
   type Access,
-  type AccessPolicy,
   ANY_ADDRESS,
   ANY_LOGIN,
   accessChanges,
   grantsOf,
+  type NamespacePolicy,
 } from "../../sdk/policy/index.ts";
 import { accessesOf, example, largeEstate, meta } from "./support/example.ts";
 
@@ -19,7 +19,7 @@ const filter = fc.oneof(
   fc.record({ hostname: fc.constantFrom("^d1$", "d", "(") }),
   fc.constant({}),
 );
-const policy: fc.Arbitrary<AccessPolicy> = fc.record({
+const policy: fc.Arbitrary<NamespacePolicy> = fc.record({
   devices: fc.uniqueArray(
     fc.record({ uid: fc.constantFrom("1", "2", "3", "4"), name: fc.constantFrom("d1", "d2", "e1"), tags }),
     { selector: ({ uid }) => uid },

@@ -9,7 +9,7 @@ import {
 } from "../../provider/review/guards/lockouts.ts";
 import { missingPermissions } from "../../provider/review/guards/planProblems.ts";
 import { memberChanges } from "../../provider/review/reviewNamespace.ts";
-import { Access, type AccessPolicy, type AccessRule } from "../../sdk/policy/index.ts";
+import { Access, type AccessRule, type NamespacePolicy } from "../../sdk/policy/index.ts";
 
 const web1 = { uid: "1", name: "web-1", tags: ["prod"] };
 const web2 = { uid: "2", name: "web-2", tags: ["prod"] };
@@ -24,15 +24,15 @@ const rule = (id: string, more: Partial<AccessRule>): AccessRule => ({
   ...{ id, action: "deny", active: true, priority: 1, sourceIp: "", username: "", filter: {} },
   ...more,
 });
-const policy = (more: Partial<AccessPolicy>): AccessPolicy => ({
+const policy = (more: Partial<NamespacePolicy>): NamespacePolicy => ({
   ...{ devices: [web1, web2, lab], keys: [], rules: [] },
   ...more,
 });
 
 const evaluated = { logins: ["root", "deploy"], addresses: ["10.0.0.1", "192.0.2.1"] };
 const uids = ["1", "2", "3"];
-const over = (some: Partial<AccessPolicy>) => new Access(policy(some), evaluated, uids);
-const linesOf = (before: Partial<AccessPolicy>, after: Partial<AccessPolicy>) =>
+const over = (some: Partial<NamespacePolicy>) => new Access(policy(some), evaluated, uids);
+const linesOf = (before: Partial<NamespacePolicy>, after: Partial<NamespacePolicy>) =>
   accessLines(over(before), over(after)).map(({ change, keys, logins, addresses, anyAddress, devices }) => [
     change,
     keys.map(({ name }) => name).join("+"),

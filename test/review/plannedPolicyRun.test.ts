@@ -8,7 +8,7 @@ import { type Estate, readEstate } from "../../provider/estate/namespaceState.ts
 import { type PlannedEstate, plannedEstate } from "../../provider/plan/planned/plannedEstate.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import { Connection } from "../../provider/service/connection.ts";
-import type { AccessPolicy } from "../../sdk/policy/index.ts";
+import type { NamespacePolicy } from "../../sdk/policy/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { createKey } from "../support/fleet.ts";
 import { engines } from "../support/gatehouse.ts";
@@ -122,7 +122,7 @@ it("the programs before and after the change contain every resource type", () =>
 });
 
 /** Sorts a policy for comparison. The ids of new rules are not known in advance. */
-function comparable({ devices, keys, rules }: AccessPolicy, isNew: (id: string) => boolean) {
+function comparable({ devices, keys, rules }: NamespacePolicy, isNew: (id: string) => boolean) {
   const by = (name: string) => (left: object, right: object) =>
     String(left[name as never]).localeCompare(String(right[name as never]));
   const sorted = <T extends { filter: { tags?: readonly string[]; hostname?: string } }>(object: T) => ({

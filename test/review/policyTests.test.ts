@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { AccessPolicy } from "../../sdk/policy/index.ts";
+import type { NamespacePolicy } from "../../sdk/policy/index.ts";
 import {
   apiKey,
   daysLater,
@@ -14,7 +14,7 @@ import {
 
 /** Returns a test body with one assertion on each line, from line 3 of the file on. */
 const bodyOf = (lines: readonly string[]) => lines.map((line) => `expect(${line};`).join("\n");
-const policyWith = (changes: Partial<AccessPolicy>) => factsOf({ ...smallPolicy, ...changes });
+const policyWith = (changes: Partial<NamespacePolicy>) => factsOf({ ...smallPolicy, ...changes });
 
 /** Checks that each assertion passes, and that the negation of each assertion fails. */
 async function expectHolding(assertions: readonly string[], facts = factsOf(smallPolicy)): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
-import type { AccessKey, AccessPolicy, AccessRule } from "@gatehouse-access/sdk/policy";
+import type { AccessKey, AccessRule, NamespacePolicy } from "@gatehouse-access/sdk/policy";
 import { acceptedDevices, type Estate, type Member } from "../../estate/namespaceState.ts";
 import { type ApiKey, apiKeyIdentity, type Device, deviceKey, devicesByKey } from "../../service/listings.ts";
 
@@ -91,7 +91,7 @@ export class Draft {
     this.#planned = undefined;
   }
 
-  policy(): AccessPolicy {
+  policy(): NamespacePolicy {
     return {
       devices: acceptedDevices(this.#devices.values()),
       keys: [...this.keys.values()],

@@ -2,9 +2,9 @@ import type {
   Access,
   AccessDevice,
   AccessKey,
-  AccessPolicy,
   AccessRule,
   EvaluatedLogins,
+  NamespacePolicy,
 } from "@gatehouse-access/sdk/policy";
 import type { ApiKey, Namespace } from "../../service/listings.ts";
 
@@ -19,7 +19,7 @@ export interface PolicySubjects {
   /** The allowed logins, for `expect(access)`. */
   readonly access: Access;
   /** The accepted devices, the public keys and the firewall rules, for your own predicates. */
-  readonly policy: AccessPolicy;
+  readonly policy: NamespacePolicy;
   /**
    * The members and the open invitations. If the credential has no permission to read the members, a test that uses this
    * property fails.

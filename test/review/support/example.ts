@@ -3,13 +3,16 @@ import {
   Access,
   type AccessDevice,
   type AccessKey,
-  type AccessPolicy,
   type AccessRule,
   loginsToEvaluate,
+  type NamespacePolicy,
 } from "../../../sdk/policy/index.ts";
 
 /** Two policies before and after a change, both evaluated for the same logins, addresses and device uids. */
-export function accessesOf(before: AccessPolicy, after: AccessPolicy): { before: Access; after: Access } {
+export function accessesOf(
+  before: NamespacePolicy,
+  after: NamespacePolicy,
+): { before: Access; after: Access } {
   const evaluated = loginsToEvaluate([before, after]);
   const uids = [...new Set([...before.devices, ...after.devices].map(({ uid }) => uid))];
   return { before: new Access(before, evaluated, uids), after: new Access(after, evaluated, uids) };
@@ -61,7 +64,7 @@ function fleet(): AccessDevice[] {
   ];
 }
 
-const BEFORE: AccessPolicy = {
+const BEFORE: NamespacePolicy = {
   devices: fleet(),
   keys: [
     key("SHA256:3q0bWm8n6hY1aQ", "ana-laptop", "^(root|deploy)$", ["prod", "web", "core"]),
@@ -75,7 +78,7 @@ const BEFORE: AccessPolicy = {
   rules: [rule("12", { priority: 10, username: "^root$", filter: { tags: ["lab"] } })],
 };
 
-const AFTER: AccessPolicy = {
+const AFTER: NamespacePolicy = {
   devices: fleet(),
   keys: [
     ...BEFORE.keys.filter(({ name }) => !["northwind-2024", "dev-laptop"].includes(name)),
@@ -112,7 +115,7 @@ export function largeEstate(devices: number, keys: number): { before: Access; af
     const tag = index % 2 === 0 ? sites[(index + (moved ? 1 : 0)) % 8] : roles[(index + (moved ? 1 : 0)) % 5];
     return key(`SHA256:large${index}`, `key-${index}`, index % 3 === 0 ? "" : "^deploy$", [tag ?? ""]);
   };
-  const policy = (moved: boolean): AccessPolicy => ({
+  const policy = (moved: boolean): NamespacePolicy => ({
     devices: fleet,
     keys: Array.from({ length: keys }, (_, index) => keyAt(index, moved && index % 33 === 0)),
     rules: [

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { PolicyTestReport, PolicyTestResult } from "../../../provider/policyTests/results.ts";
 import type { PolicyTestFacts } from "../../../provider/policyTests/runPolicyTests.ts";
-import type { AccessPolicy } from "../../../sdk/policy/index.ts";
+import type { NamespacePolicy } from "../../../sdk/policy/index.ts";
 import { loginsToEvaluate } from "../../../sdk/policy/index.ts";
 import { runCommand } from "../../support/command.ts";
 import { testFolder } from "../../support/folder.ts";
@@ -23,7 +23,7 @@ export const member = (email: string, role: string) =>
   ({ email, role }) as NonNullable<PolicyTestFacts["members"]>[number];
 
 /** A policy with three devices and three keys. Production devices can be reached only from 10.0.0.0/8. */
-export const smallPolicy: AccessPolicy = {
+export const smallPolicy: NamespacePolicy = {
   devices: [
     { uid: "uid-web", name: "web-01", tags: ["prod", "web"] },
     { uid: "uid-db", name: "db-01", tags: ["prod", "database"] },
@@ -57,7 +57,7 @@ export const smallPolicy: AccessPolicy = {
 };
 
 /** Returns the input of policy tests: a policy, with an owner as member and one API key that expires. */
-export function factsOf(policy: AccessPolicy, more: Partial<PolicyTestFacts> = {}): PolicyTestFacts {
+export function factsOf(policy: NamespacePolicy, more: Partial<PolicyTestFacts> = {}): PolicyTestFacts {
   return {
     policy,
     evaluated: loginsToEvaluate([policy]),
