@@ -10,7 +10,7 @@ import {
 } from "@gatehouse-access/sdk/policy";
 import { type Estate, evaluatedFor, inOrder } from "../estate/namespaceState.ts";
 import { byText, counted, keyText, listText, loginWord, OTHER_LOGINS, printable } from "../words.ts";
-import { globFits, readAddress } from "./matching.ts";
+import { globFits } from "./matching.ts";
 
 /** The flags of `gatehouse access`. An omitted flag selects all devices, keys, logins or addresses. */
 export interface AccessFlags {

@@ -1,39 +1,60 @@
 import { TypedFastBitSet } from "typedfastbitset";
 import {
   type AccessDevice,
-  type AccessKey,
   type AccessRule,
+  type AccessSubject,
   type DeviceFilter,
   type EvaluatedLogins,
+  isPrincipal,
   type NamespacePolicy,
   strongestFirst,
+  subjectsOf,
 } from "./decisions.ts";
+import {
+  type AccessPolicy,
+  hasLogin,
+  inPolicyOrder,
+  isSubject,
+  keyStateOf,
+  type Outcome,
+  outcomeFor,
+  type Principal,
+  sourceTest,
+} from "./identity.ts";
 import { type Pattern, patternFound, patternOf } from "./pattern.ts";
 
-/**
- * A group of devices on which the same firewall rule decides logins with one login name from one address, or on which
- * no rule matches these logins.
- */
-export interface Share {
-  /** The rule that decides the login; null if no rule matches, so that the login is allowed. */
+/** The reason for a decision. Equal reasons of one {@link Access} are the same object. */
+export interface Reason {
+  readonly outcome: "allow" | "reauthentication" | "deny";
+  /** The firewall rule that decides the login. Null if no rule matches, so that the login is allowed. */
   readonly rule: AccessRule | null;
+  /** The access policy that decides the login in identity mode: the first one of those that apply. */
+  readonly policy: AccessPolicy | null;
+}
+
+/** A group of devices on which logins with one login name from one address have the same reason. */
+export interface Share {
+  readonly reason: Reason;
   readonly devices: DeviceSet;
 }
 
-/** The firewall's decisions about logins with one login name from one address, for all devices. */
+/** The decisions about logins with one login name from one address, for all devices. */
 export interface Verdict {
   /**
-   * The devices, grouped by the rule that decides, strongest rule first. The last group contains the devices on which
-   * no rule matches.
+   * The devices, grouped by the reason. Firewall: strongest rule first; the last group contains the devices on which no
+   * rule matches. Access policies: those that deny first; devices to which no policy applies are in no group.
    */
   readonly shares: readonly Share[];
-  /** The devices on which the logins are allowed. */
+  /** The devices on which the logins are allowed, with or without a re-authentication. */
   readonly open: DeviceSet;
+  /** The devices on which the logins are allowed after a re-authentication. */
+  readonly held: DeviceSet;
 }
 
 /**
  * The decisions of a policy about all evaluated login names and addresses, as sets of devices. The decisions are the
- * same as those of `keyAdmits` and `firewallDecides`, which decide one login at a time.
+ * same as those of `explain` and `explainIdentity`, which decide one login at a time. In identity mode, every
+ * re-authentication counts as outdated.
  */
 export class Access {
   readonly policy: NamespacePolicy;
@@ -47,24 +68,59 @@ export class Access {
   readonly #byAddress: RuleSets;
   readonly #byBoth = new Map<RuleSet, Map<RuleSet, Verdict>>();
   readonly #verdicts = new Map<string, Verdict>();
+  readonly #reasons = new Map<AccessRule | null, Reason>();
+  readonly #identity: IdentityDecisions | undefined;
+  readonly #at: Date;
+  #all: DeviceSet | undefined;
 
   /**
    * Prepares the decisions of a policy about the evaluated login names and addresses.
    * @param uids uids of devices; default: the devices of the policy. To compare two policies, pass the same list for
    * both
+   * @param at the time of the logins, at which SSH keys of principals may have expired
    */
   constructor(
     policy: NamespacePolicy,
     evaluated: EvaluatedLogins,
     uids: readonly string[] = policy.devices.map(({ uid }) => uid),
+    at: Date = new Date(),
   ) {
     this.policy = policy;
+    this.#at = at;
     this.evaluated = evaluated;
     this.uids = uids;
     this.#sets = new DeviceSets(policy.devices, new Map(uids.map((uid, place) => [uid, place])));
     this.rules = strongestFirst(policy.rules.filter(({ active }) => active));
     this.#byLogin = new RuleSets(this.rules, ({ username }) => username);
     this.#byAddress = new RuleSets(this.rules, ({ sourceIp }) => sourceIp);
+    this.#identity = policy.identity && new IdentityDecisions(policy.identity.policies, this.#sets);
+  }
+
+  /** The public keys, or the principals in identity mode. */
+  get subjects(): readonly AccessSubject[] {
+    return subjectsOf(this.policy);
+  }
+
+  /**
+   * Returns an object that is the same for subjects with the same verdicts. All public keys have the same verdicts: the
+   * firewall's.
+   */
+  groupOf(subject: AccessSubject | undefined): object {
+    return subject && isPrincipal(subject) && this.#identity ? this.#identity.groupOf(subject) : this;
+  }
+
+  /**
+   * Returns the outcome of a subject's login.
+   * @param outcome the decision of the rules or policies
+   */
+  outcomeOf(outcome: Reason["outcome"], subject: AccessSubject): Outcome {
+    return isPrincipal(subject) ? outcomeFor(outcome, subject, keyStateOf(subject, this.#at)) : outcome;
+  }
+
+  /** All devices of both policies that the caller compares. */
+  get allDevices(): DeviceSet {
+    this.#all ??= new TypedFastBitSet(this.uids.keys());
+    return this.#all;
   }
 
   /**
@@ -76,12 +132,14 @@ export class Access {
   }
 
   /**
-   * Returns the devices on which the key admits a login name, regardless of the firewall. Returns undefined if the key
-   * does not admit the login name.
+   * Returns the devices on which a key admits a login name, regardless of the firewall. Returns undefined if the key
+   * does not admit the login name. A principal is admitted to every device, unless the principal has no SSH key and
+   * cannot confirm one.
    */
-  admitted(key: AccessKey, login: string): DeviceSet | undefined {
-    if (!patternFound(key.username, login, false)) return undefined;
-    return this.#sets.of(key.filter, false);
+  admitted(subject: AccessSubject, login: string): DeviceSet | undefined {
+    if (isPrincipal(subject)) return keyStateOf(subject, this.#at) === "none" ? undefined : this.#sets.all;
+    if (!patternFound(subject.username, login, false)) return undefined;
+    return this.#sets.of(subject.filter, false);
   }
 
   /**
@@ -101,10 +159,14 @@ export class Access {
   }
 
   /**
-   * Returns the firewall's decisions about a login name from an address. For logins that the same rules match, it
-   * returns the same object.
+   * Returns the decisions about a login name from an address. For logins that the same rules match, it returns the same
+   * object.
+   * @param subject the principal, in identity mode; the decisions of the firewall are the same for all keys
    */
-  verdict(login: string, address: string): Verdict {
+  verdict(login: string, address: string, subject?: AccessSubject): Verdict {
+    if (this.#identity && subject && isPrincipal(subject)) {
+      return this.#identity.verdict(subject, login, address);
+    }
     const named = this.rulesForLogin(login);
     const placed = this.rulesForAddress(address);
     const known = this.#byBoth.get(named)?.get(placed);
@@ -126,21 +188,33 @@ export class Access {
       if (!matching.has(place)) continue;
       const devices = this.#sets.of(rule.filter, rule.action === "deny").new_intersection(left);
       if (devices.isEmpty()) continue;
-      shares.push({ rule, devices });
+      shares.push({ reason: this.#reasonOf(rule), devices });
       left.difference(devices);
       if (rule.action === "deny") open.difference(devices);
     }
-    if (!left.isEmpty()) shares.push({ rule: null, devices: left });
-    return { shares, open };
+    if (!left.isEmpty()) shares.push({ reason: this.#reasonOf(null), devices: left });
+    return { shares, open, held: NO_DEVICES };
   }
 
-  /** Returns the devices that at least one key can reach with at least one evaluated login name and address. */
+  #reasonOf(rule: AccessRule | null): Reason {
+    const known = this.#reasons.get(rule);
+    if (known) return known;
+    const reason = { rule, policy: null, outcome: rule?.action ?? "allow" };
+    this.#reasons.set(rule, reason);
+    return reason;
+  }
+
+  /** Returns the devices that at least one subject can reach with at least one evaluated login name and address. */
   reached(): DeviceSet {
     const reached: DeviceSet = new TypedFastBitSet();
-    for (const login of this.evaluated.logins) {
-      const admitted = unionOf(this.policy.keys.map((key) => this.admitted(key, login)));
-      const open = unionOf(this.evaluated.addresses.map((address) => this.verdict(login, address).open));
-      reached.union(admitted.new_intersection(open));
+    const { logins, addresses } = this.evaluated;
+    for (const [, alike] of Map.groupBy(this.subjects, (subject) => this.groupOf(subject))) {
+      for (const login of logins) {
+        const admitted = unionOf(alike.map((subject) => this.admitted(subject, login)));
+        if (admitted.isEmpty()) continue;
+        const open = unionOf(addresses.map((address) => this.verdict(login, address, alike[0]).open));
+        reached.union(admitted.new_intersection(open));
+      }
     }
     return reached;
   }
@@ -155,11 +229,112 @@ export class Access {
   }
 }
 
+const NO_DEVICES: DeviceSet = new TypedFastBitSet();
+
 function unionOf(sets: readonly (DeviceSet | undefined)[]): DeviceSet {
   const union = new TypedFastBitSet();
   for (const set of new Set(sets)) if (set) union.union(set);
   return union;
 }
+
+/** The decisions of access policies. Each policy is represented by its index in a sorted list. */
+class IdentityDecisions {
+  readonly #sets: DeviceSets;
+  readonly #policies: readonly AccessPolicy[];
+  readonly #sources: readonly ((address: string) => boolean)[];
+  readonly #reasons: readonly Reason[];
+  readonly #matching = new Map<string, PolicySet>();
+  readonly #groups = new Map<string, PolicySet>();
+  readonly #verdicts = new Map<string, Verdict>();
+
+  constructor(policies: readonly AccessPolicy[], sets: DeviceSets) {
+    this.#sets = sets;
+    this.#policies = inPolicyOrder(policies);
+    this.#sources = this.#policies.map(sourceTest);
+    this.#reasons = this.#policies.map((policy) => ({
+      ...{ rule: null, policy },
+      outcome: policy.action === "deny" ? "deny" : "allow",
+    }));
+  }
+
+  /** Returns the policies whose subject includes the principal: the same object for principals of the same policies. */
+  groupOf(principal: Principal): PolicySet {
+    const name = `${principal.id}\0${principal.role}`;
+    return this.#interned(`subject ${name}`, (policy) => isSubject(policy, principal));
+  }
+
+  verdict(principal: Principal, login: string, address: string): Verdict {
+    const group = this.groupOf(principal);
+    const named = this.#interned(`login ${login}`, (policy) => hasLogin(policy, login));
+    const placed = this.#interned(
+      `address ${address}`,
+      (_, place) => this.#sources[place]?.(address) ?? false,
+    );
+    const matching = group.new_intersection(named);
+    matching.intersection(placed);
+    const name = matching.toString();
+    const verdict = this.#verdicts.get(name) ?? this.#judge(matching);
+    this.#verdicts.set(name, verdict);
+    return verdict;
+  }
+
+  /** Returns the policies that pass a test, from the cache. Equal sets are the same object. */
+  #interned(key: string, test: (policy: AccessPolicy, place: number) => boolean): PolicySet {
+    const known = this.#matching.get(key);
+    if (known) return known;
+    const found = new TypedFastBitSet();
+    for (const [place, policy] of this.#policies.entries()) if (test(policy, place)) found.add(place);
+    const set = this.#groups.get(found.toString()) ?? found;
+    this.#groups.set(found.toString(), set);
+    this.#matching.set(key, set);
+    return set;
+  }
+
+  #judge(matching: PolicySet): Verdict {
+    const applying = [...matching].flatMap((place) => {
+      const [policy, reason] = [this.#policies[place], this.#reasons[place]];
+      return policy && reason ? [{ policy, reason }] : [];
+    });
+    const strict = unionOf(
+      applying
+        .filter(({ policy }) => policy.action === "allow" && policy.requireReauth)
+        .map(({ policy }) => this.#sets.of(policy.filter, false)),
+    );
+    const left = this.#sets.all.clone();
+    const open: DeviceSet = new TypedFastBitSet();
+    const shares: Share[] = [];
+    const share = (reason: Reason, devices: DeviceSet) => {
+      if (devices.isEmpty()) return;
+      shares.push({ reason, devices });
+      left.difference(devices);
+      if (reason.outcome !== "deny") open.union(devices);
+    };
+    for (const { policy, reason } of applying) {
+      const devices = this.#sets.of(policy.filter, policy.action === "deny").new_intersection(left);
+      if (policy.action === "deny") {
+        share(reason, devices);
+        continue;
+      }
+      // One allowing policy that demands a re-authentication demands it for the login, whichever policy allows it.
+      share(reason, devices.new_difference(strict));
+      share(this.#strictOf(reason), devices.new_intersection(strict));
+    }
+    return { shares, open, held: open.new_intersection(strict) };
+  }
+
+  readonly #strict = new Map<Reason, Reason>();
+
+  #strictOf(reason: Reason): Reason {
+    const known = this.#strict.get(reason);
+    if (known) return known;
+    const strict: Reason = { ...reason, outcome: "reauthentication" };
+    this.#strict.set(reason, strict);
+    return strict;
+  }
+}
+
+/** A set of access policies. */
+type PolicySet = TypedFastBitSet;
 
 /** A set of devices. Each device is represented by its index in a list of uids. */
 export type DeviceSet = TypedFastBitSet;

@@ -1,3 +1,4 @@
+import type { IdentityRules, Principal } from "./identity.ts";
 import { patternFound } from "./pattern.ts";
 
 /** The fields of a device that a policy evaluates. */
@@ -28,7 +29,36 @@ export interface NamespacePolicy {
   readonly keys: readonly AccessKey[];
   /** The firewall rules, oldest first. Community instances have no firewall rules. */
   readonly rules: readonly AccessRule[];
+  /**
+   * The access policies and the principals of a namespace in identity mode, in which public keys and firewall rules have
+   * no effect. Undefined if public keys and firewall rules decide.
+   */
+  readonly identity?: IdentityRules | undefined;
 }
+
+/** The subject of access: a public key, or a principal in identity mode. */
+export type AccessSubject = AccessKey | Principal;
+
+/** The identity of a subject. */
+export interface SubjectFacts {
+  /** The fingerprint of a public key, or the id of a principal. */
+  readonly id: string;
+  readonly name: string;
+  readonly kind: "key" | Principal["kind"];
+}
+
+/** Returns true for a user or service account. */
+export const isPrincipal = (subject: AccessSubject): subject is Principal => "kind" in subject;
+
+/** Returns the identity of a subject. */
+export const subjectFacts = (subject: AccessSubject): SubjectFacts =>
+  isPrincipal(subject)
+    ? { id: subject.id, name: subject.name, kind: subject.kind }
+    : { id: subject.fingerprint, name: subject.name, kind: "key" };
+
+/** Returns the subjects whose access a policy decides. */
+export const subjectsOf = ({ keys, identity }: NamespacePolicy): readonly AccessSubject[] =>
+  identity?.principals ?? keys;
 
 /** The login names and client addresses for which a policy is evaluated. */
 export interface EvaluatedLogins {

@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import type { AST } from "@eslint-community/regexpp";
 import type { EvaluatedLogins, NamespacePolicy } from "./decisions.ts";
+import { networkOf } from "./networks.ts";
 import { literalOf, patternOf, patternTree } from "./pattern.ts";
 
 /** The login name `root`, for which every policy is evaluated, because most devices have it. */
@@ -11,6 +12,9 @@ export const ANY_LOGIN = "otheruser";
  * An address that represents all addresses that no rule contains. The address is reserved for documentation (RFC 5737).
  */
 export const ANY_ADDRESS = "192.0.2.1";
+
+/** An IPv6 address that represents all addresses that no rule contains. It is reserved for documentation (RFC 3849). */
+export const ANY_IPV6_ADDRESS = "2001:db8::1";
 
 /** Login names and addresses to evaluate in addition to those that appear in the patterns of the policies. */
 export interface EvaluationOptions {
@@ -43,7 +47,10 @@ export function loginsToEvaluate(
   const logins = new Set([DEFAULT_LOGIN, ANY_LOGIN, ...(options.logins ?? [])]);
   const addresses = new Set([ANY_ADDRESS, ...(options.addresses ?? [])]);
   const patterns = { logins: new Set<string>(), addresses: new Set<string>() };
-  for (const { keys, rules } of policies) {
+  for (const { keys, rules, identity } of policies) {
+    for (const policy of identity?.policies ?? []) {
+      for (const login of policy.logins) if (login !== "*") logins.add(login);
+    }
     for (const { username } of [...keys, ...rules]) patterns.logins.add(username);
     for (const { sourceIp } of rules) patterns.addresses.add(sourceIp);
   }
@@ -54,7 +61,23 @@ export function loginsToEvaluate(
       if (address !== undefined) addresses.add(address);
     }
   }
+  const sources = policies
+    .flatMap(({ identity }) => identity?.policies ?? [])
+    .flatMap((one) => one.sourceIps);
+  for (const address of addressesOfNetworks(sources)) addresses.add(address);
   return { logins: [...logins], addresses: [...addresses] };
+}
+
+/**
+ * Returns one address for each part of the address space that the networks distinguish: a part begins where a network
+ * begins or ends. Parts that belong to no network are omitted if {@link ANY_ADDRESS} represents them.
+ */
+function addressesOfNetworks(texts: readonly string[]): string[] {
+  const networks = [...new Set(texts)].flatMap((text) => networkOf(text) ?? []);
+  const isInside = (address: string) => networks.some((network) => network.contains(address));
+  const ends = networks.flatMap(({ next }) => next ?? []);
+  const outside = isInside(ANY_ADDRESS) ? [...ends, ANY_IPV6_ADDRESS] : ends.filter(isInside);
+  return [...networks.map(({ first }) => first), ...outside];
 }
 
 /**

@@ -1,125 +1,169 @@
-import type { Access, DeviceSet } from "./access.ts";
-import type { AccessKey, AccessRule, EvaluatedLogins } from "./decisions.ts";
+import type { Access, DeviceSet, Reason, Verdict } from "./access.ts";
+import { type AccessSubject, type EvaluatedLogins, isPrincipal, subjectFacts } from "./decisions.ts";
+import type { Outcome } from "./identity.ts";
 
-/** The logins that one rule allows for one public key. */
-export interface Grant {
-  readonly key: AccessKey;
+/** The logins that one rule or access policy allows for one subject. */
+export interface Grant extends Pick<Reason, "rule" | "policy"> {
+  readonly subject: AccessSubject;
   readonly login: string;
   /** The evaluated addresses from which the logins are allowed. */
   readonly addresses: readonly string[];
-  /** The rule that allows the logins; null if no rule matches. */
-  readonly rule: AccessRule | null;
+  /** The outcome of the logins: never `deny`. */
+  readonly outcome: Outcome;
   /** Uids of the devices, in the order of {@link Access.uids}. */
   readonly devices: readonly string[];
 }
 
 /**
- * Returns all logins that a policy allows for the evaluated login names and addresses, grouped by key. Addresses with
- * the same permissions are in one grant.
- * @param keys default: all keys of the policy
+ * Returns all logins that a policy allows for the evaluated login names and addresses, grouped by subject. Addresses
+ * with the same permissions are in one grant.
+ * @param subjects default: all subjects of the policy
  */
-export function* grantsOf(access: Access, keys = access.policy.keys): Generator<Grant> {
-  const allowed = access.evaluated.logins.map((login) => [login, allowedTo(access, login)] as const);
-  for (const key of keys) {
+export function* grantsOf(access: Access, subjects = access.subjects): Generator<Grant> {
+  const { logins } = access.evaluated;
+  const byGroup = new Map<object, readonly (readonly [login: string, shares: Group<Reason>[]])[]>();
+  for (const subject of subjects) {
+    const group = access.groupOf(subject);
+    const allowed =
+      byGroup.get(group) ?? logins.map((login) => [login, allowedTo(access, login, subject)] as const);
+    byGroup.set(group, allowed);
     for (const [login, shares] of allowed) {
-      const admitted = access.admitted(key, login);
+      const admitted = access.admitted(subject, login);
       if (!admitted || admitted.isEmpty()) continue;
-      const groups = new Groups<AccessRule | null>();
-      for (const { label: rule, devices, addresses } of shares) {
-        if (admitted.intersects(devices)) groups.add(rule, admitted.new_intersection(devices), addresses);
+      const groups = new Groups<Reason>();
+      for (const { label: reason, devices, addresses } of shares) {
+        if (admitted.intersects(devices)) groups.add(reason, admitted.new_intersection(devices), addresses);
       }
-      for (const { label: rule, devices, addresses } of groups.in(access.evaluated)) {
-        yield { key, login, addresses, rule, devices: access.uidsOf(devices) };
+      for (const { label: reason, devices, addresses } of groups.in(access.evaluated)) {
+        const { rule, policy } = reason;
+        const outcome = access.outcomeOf(reason.outcome, subject);
+        yield { subject, login, addresses, rule, policy, outcome, devices: access.uidsOf(devices) };
       }
     }
   }
 }
 
-function allowedTo(access: Access, login: string): Group<AccessRule | null>[] {
-  const groups = new Groups<AccessRule | null>();
-  const alike = Map.groupBy(access.evaluated.addresses, (address) => access.verdict(login, address));
+function allowedTo(access: Access, login: string, subject: AccessSubject): Group<Reason>[] {
+  const groups = new Groups<Reason>();
+  const alike = Map.groupBy(access.evaluated.addresses, (address) => access.verdict(login, address, subject));
   for (const [{ shares }, addresses] of alike) {
-    for (const { rule, devices } of shares) {
-      if (rule?.action !== "deny") groups.add(rule, devices, addresses);
+    for (const { reason, devices } of shares) {
+      if (reason.outcome !== "deny") groups.add(reason, devices, addresses);
     }
   }
   return [...groups.in(access.evaluated)];
 }
 
-/** The devices that a key gains or loses for a login name. */
+/** The devices on which a change affects the logins of a subject with a login name. */
 export interface AccessChange {
-  /** The public key after the change; the previous key if the change deletes it. */
-  readonly key: AccessKey;
+  /** The subject after the change; the previous subject if the change deletes it. */
+  readonly subject: AccessSubject;
   readonly login: string;
   readonly addresses: readonly string[];
-  readonly change: "gained" | "lost";
+  /** `altered`: the logins are allowed before and after the change, but with another outcome. */
+  readonly change: "gained" | "lost" | "altered";
+  /** The outcome of the logins before the change; `deny` for a gain. */
+  readonly before: Outcome;
+  /** The outcome of the logins after the change; `deny` for a loss. */
+  readonly after: Outcome;
   /** Uids of the devices, in the order of {@link Access.uids}. */
   readonly devices: readonly string[];
 }
 
 /**
- * Yields the effect of a policy change: the logins that only one of the two policies allows.
+ * Yields the effect of a policy change: the logins whose outcomes differ between the two policies.
  * @param before the access before the change, with the same evaluated logins and the same list of uids as `after`
  */
 export function* accessChanges(before: Access, after: Access): Generator<AccessChange> {
-  const old = new Map(before.policy.keys.map((key) => [key.fingerprint, key]));
-  const now = new Map(after.policy.keys.map((key) => [key.fingerprint, key]));
-  const alike = after.evaluated.logins.map((login) => [login, alikeToBoth(before, after, login)] as const);
-  for (const fingerprint of new Set([...old.keys(), ...now.keys()])) {
-    const [was, is] = [old.get(fingerprint), now.get(fingerprint)];
-    const key = is ?? was;
-    if (!key) continue;
-    for (const [login, places] of alike) {
+  const bySubject = ({ subjects }: Access) => new Map(subjects.map((one) => [subjectFacts(one).id, one]));
+  const [old, now] = [bySubject(before), bySubject(after)];
+  const alikeTo = alikeToBoth(before, after);
+  for (const id of new Set([...old.keys(), ...now.keys()])) {
+    const [was, is] = [old.get(id), now.get(id)];
+    const subject = is ?? was;
+    if (!subject) continue;
+    for (const [login, places] of alikeTo(was, is)) {
       const admittedBefore = was && before.admitted(was, login);
       const admittedAfter = is && after.admitted(is, login);
       if (!admittedBefore && !admittedAfter) continue;
-      const groups = new Groups<"gained" | "lost">();
-      const sameDevices = admittedAfter && admittedBefore?.equals(admittedAfter);
-      for (const { openBefore, openAfter, changed, addresses } of places) {
+      const groups = new Groups<`${Outcome} ${Outcome}`>();
+      const sameDevices = !isPrincipal(subject) && admittedAfter && admittedBefore?.equals(admittedAfter);
+      for (const { verdictBefore, verdictAfter, changed, addresses } of places) {
         if (sameDevices && !changed.intersects(admittedAfter)) continue;
-        const reachBefore = admittedBefore?.new_intersection(openBefore);
-        const reachAfter = admittedAfter?.new_intersection(openAfter);
-        groups.add("gained", without(reachAfter, reachBefore), addresses);
-        groups.add("lost", without(reachBefore, reachAfter), addresses);
+        const reachBefore = reachOf(before, was, admittedBefore, verdictBefore);
+        const reachAfter = reachOf(after, is, admittedAfter, verdictAfter);
+        for (const [from, old] of reachBefore) {
+          for (const [to, now] of reachAfter) {
+            if (from !== to) groups.add(`${from} ${to}`, old.new_intersection(now), addresses);
+          }
+        }
       }
-      for (const { label: change, devices, addresses } of groups.in(after.evaluated)) {
-        yield { key, login, addresses, change, devices: after.uidsOf(devices) };
+      for (const { label, devices, addresses } of groups.in(after.evaluated)) {
+        const [from, to] = label.split(" ") as [Outcome, Outcome];
+        const change = from === "deny" ? "gained" : to === "deny" ? "lost" : "altered";
+        yield { subject, login, addresses, change, before: from, after: to, devices: after.uidsOf(devices) };
       }
     }
   }
 }
 
 /**
- * A group of addresses that the policy change affects equally: for one login name, the firewall's decisions are the
- * same for all of them before the change, and the same for all of them after the change.
+ * A group of addresses that the policy change affects equally: for one login name, the decisions are the same for all of
+ * them before the change, and the same for all of them after the change.
  */
 interface AlikeAddresses {
-  readonly openBefore: DeviceSet;
-  readonly openAfter: DeviceSet;
-  /** Devices that are in only one of the sets `openBefore` and `openAfter`. */
+  readonly verdictBefore: Verdict;
+  readonly verdictAfter: Verdict;
+  /** Devices that are open in only one of the two verdicts. */
   readonly changed: DeviceSet;
   readonly addresses: readonly string[];
 }
 
-function alikeToBoth(before: Access, after: Access, login: string): AlikeAddresses[] {
-  const places = new Map(after.evaluated.addresses.map((address, place) => [address, place]));
-  const firstOf = ({ addresses }: AlikeAddresses) => places.get(addresses[0] ?? "") ?? 0;
-  const pairs = [
-    ...Map.groupBy(after.evaluated.addresses, (address) => before.verdict(login, address).open),
-  ].flatMap(([openBefore, some]) => {
-    const alike = Map.groupBy(some, (address) => after.verdict(login, address).open);
-    return [...alike].map(([openAfter, addresses]) => ({
-      openBefore,
-      openAfter,
-      changed: openBefore.new_change(openAfter),
-      addresses,
-    }));
-  });
-  return pairs.sort((left, right) => firstOf(left) - firstOf(right));
+type AlikeByLogin = readonly (readonly [login: string, places: readonly AlikeAddresses[]])[];
+
+/** Returns a function that groups the evaluated addresses for each login name. The results are cached. */
+function alikeToBoth(before: Access, after: Access) {
+  const known = new Map<object, Map<object, AlikeByLogin>>();
+  const { logins, addresses } = after.evaluated;
+  const places = new Map(addresses.map((address, place) => [address, place]));
+  const firstOf = (group: AlikeAddresses) => places.get(group.addresses[0] ?? "") ?? 0;
+  return (was: AccessSubject | undefined, is: AccessSubject | undefined): AlikeByLogin => {
+    const [old, now] = [before.groupOf(was), after.groupOf(is)];
+    const byAfter = known.get(old) ?? new Map<object, AlikeByLogin>();
+    known.set(old, byAfter);
+    const alike = byAfter.get(now) ?? logins.map((login) => [login, alikeFor(login, was, is)] as const);
+    byAfter.set(now, alike);
+    return alike;
+  };
+
+  function alikeFor(login: string, was: AccessSubject | undefined, is: AccessSubject | undefined) {
+    const byBefore = Map.groupBy(addresses, (address) => before.verdict(login, address, was));
+    const pairs = [...byBefore].flatMap(([verdictBefore, some]) => {
+      const byAfter = Map.groupBy(some, (address) => after.verdict(login, address, is));
+      return [...byAfter].map(([verdictAfter, addresses]) => {
+        const changed = verdictBefore.open.new_change(verdictAfter.open);
+        return { verdictBefore, verdictAfter, changed, addresses };
+      });
+    });
+    return pairs.sort((left, right) => firstOf(left) - firstOf(right));
+  }
 }
 
-const without = (from: DeviceSet | undefined, some: DeviceSet | undefined): DeviceSet | undefined =>
-  from && some ? from.new_difference(some) : from;
+/** Returns the devices for each outcome of a subject's logins. Together, the sets contain all devices. */
+function reachOf(
+  access: Access,
+  subject: AccessSubject | undefined,
+  admitted: DeviceSet | undefined,
+  { open, held }: Verdict,
+): readonly (readonly [Outcome, DeviceSet])[] {
+  if (!subject || !admitted) return [["deny", access.allDevices]];
+  const reached = admitted.new_intersection(open);
+  const denied = ["deny", access.allDevices.new_difference(reached)] as const;
+  const [direct, after] = [access.outcomeOf("allow", subject), access.outcomeOf("reauthentication", subject)];
+  if (direct === after) return [denied, [direct, reached]];
+  const waiting = reached.new_intersection(held);
+  return [denied, [direct, reached.new_difference(waiting)], [after, waiting]];
+}
 
 interface Group<Label> {
   readonly label: Label;

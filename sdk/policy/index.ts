@@ -1,9 +1,10 @@
-export { Access, type DeviceSet, type Share, type Verdict } from "./access.ts";
+export { Access, type DeviceSet, type Reason, type Share, type Verdict } from "./access.ts";
 export {
   type AccessDevice,
   type AccessKey,
   type AccessQuestion,
   type AccessRule,
+  type AccessSubject,
   type ConsideredRule,
   type DeviceFacts,
   type DeviceFilter,
@@ -14,6 +15,7 @@ export {
   type FirewallRuleFacts,
   filterMatches,
   firewallDecides,
+  isPrincipal,
   type KeyRule,
   keyAdmits,
   type LoginAttempt,
@@ -23,6 +25,7 @@ export {
 export { areDisjoint } from "./disjoint.ts";
 export {
   ANY_ADDRESS,
+  ANY_IPV6_ADDRESS,
   ANY_LOGIN,
   DEFAULT_LOGIN,
   type EvaluationOptions,
@@ -30,6 +33,22 @@ export {
   samplesOf,
 } from "./evaluatedLogins.ts";
 export { type AccessChange, accessChanges, type Grant, grantsOf } from "./grants.ts";
+export {
+  type AccessPolicy,
+  type ConsideredPolicy,
+  explainIdentity,
+  type IdentityExplanation,
+  type IdentityQuestion,
+  type IdentityRules,
+  isLive,
+  type KeyState,
+  keyStateOf,
+  type Outcome,
+  type PolicyMismatch,
+  type PolicySubject,
+  type Principal,
+  type SshIdentity,
+} from "./identity.ts";
 export {
   type Counterexample,
   type Evidence,
@@ -49,6 +68,7 @@ export {
   lint,
   SOON_DAYS,
 } from "./lint/lint.ts";
+export { type Network, networkOf, parseNetwork, readAddress } from "./networks.ts";
 export {
   compilePattern,
   literalsOf,

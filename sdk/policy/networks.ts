@@ -1,0 +1,124 @@
+import { BlockList, isIP, isIPv4 } from "node:net";
+import ipaddr from "ipaddr.js";
+
+const V4 = { version: ipaddr.IPv4, bits: 32 };
+const V6 = { version: ipaddr.IPv6, bits: 128 };
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
+
+/** A single client address, or a network (CIDR) of client addresses. */
+export interface Network {
+  readonly text: string;
+  contains(address: string): boolean;
+  /** The first address of the network. */
+  readonly first: string;
+  /** The first address after the network; undefined if the network contains the last possible address. */
+  readonly next: string | undefined;
+  /**
+   * Addresses to evaluate in order to test whether a policy restricts access to the network: the first and last address
+   * of the network, and the adjacent addresses outside the network. For IPv4, the list also contains addresses that an
+   * unanchored pattern matches by mistake (`10\.1`: 110.1.0.0, 10.10.0.0).
+   */
+  readonly probes: readonly string[];
+}
+
+/**
+ * Reads an address, or a network in CIDR notation.
+ * @throws TypeError for other texts, and if host bits are set
+ */
+export function parseNetwork(text: string): Network {
+  const [address = "", length, ...more] = text.split("/");
+  if (isIP(address) === 0 || more.length > 0) throw notANetwork(text);
+  const base = readAddress(address);
+  const { version, bits } = base.kind() === "ipv4" ? V4 : V6;
+  const prefix = length === undefined ? bits : Number(length);
+  if (length !== undefined && (!/^[0-9]{1,3}$/.test(length) || prefix > bits)) throw notANetwork(text);
+  const first = base.toString();
+  const cidr = `${first}/${prefix}`;
+  const network = version.networkAddressFromCIDR(cidr).toString();
+  if (network !== first) throw new HostBitsError(text, `${network}/${prefix}`);
+  const last = version.broadcastAddressFromCIDR(cidr);
+  const list = new BlockList();
+  list.addSubnet(first, prefix, family(first));
+  const edges = [base, last, neighborOf(base, -1), neighborOf(last, 1)];
+  return {
+    text,
+    first,
+    next: neighborOf(last, 1)?.toString(),
+    contains(other) {
+      const address = other.startsWith("::ffff:") ? readAddress(other).toString() : other;
+      // A BlockList compares an IPv4 address with an IPv6 network in its mapped form.
+      return isIP(address) !== 0 && family(address) === family(first) && list.check(address, family(first));
+    },
+    probes: [...new Set([...edges.flatMap((edge) => edge?.toString() ?? []), ...lookalikes(first, prefix)])],
+  };
+}
+
+/** Thrown for a network whose address has bits set after the prefix. */
+class HostBitsError extends TypeError {
+  /** The network without these bits. */
+  readonly network: string;
+
+  constructor(text: string, network: string) {
+    super(`"${text}" has host bits set; use ${network}`);
+    this.network = network;
+  }
+}
+
+const NOWHERE: Network = {
+  text: "",
+  first: "::ffff:0:0",
+  next: undefined,
+  contains: () => false,
+  probes: [],
+};
+
+/**
+ * Reads an address or a network like {@link parseNetwork}, and ignores host bits, as servers with access policies do.
+ * Returns undefined for other texts.
+ */
+export function networkOf(text: string): Network | undefined {
+  // Servers compare a client address in its IPv4 form, so a network of mapped addresses contains no client.
+  if (text.startsWith("::ffff:") && text.includes("/")) return NOWHERE;
+  try {
+    return parseNetwork(text);
+  } catch (error) {
+    if (error instanceof HostBitsError) return parseNetwork(error.network);
+    if (error instanceof TypeError) return undefined;
+    throw error;
+  }
+}
+
+const notANetwork = (text: string) =>
+  new TypeError(`"${text}": must be an address or a network, like 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32`);
+
+const family = (address: string) => (isIPv4(address) ? "ipv4" : "ipv6");
+
+/** Returns the address before or after an address; undefined before the first and after the last possible address. */
+function neighborOf(address: Address, step: -1 | 1): Address | undefined {
+  const bytes = address.toByteArray();
+  const full = step === 1 ? 255 : 0;
+  const at = bytes.findLastIndex((byte) => byte !== full);
+  if (at === -1) return undefined;
+  return ipaddr.fromByteArray(bytes.map((byte, place) => (place < at ? byte : (byte + step) & 255)));
+}
+
+function lookalikes(first: string, prefix: number): string[] {
+  if (!isIPv4(first)) return [];
+  const octets = first.split(".");
+  const significant = octets.slice(0, Math.ceil(prefix / 8));
+  const longer = significant.map((octet, place) => octets.with(place, `${octet}0`));
+  return [octets.with(0, `1${octets[0]}`), ...longer].map((parts) => parts.join(".")).filter(isIPv4);
+}
+
+/**
+ * Reads an address that `isIP` accepts. An IPv4-mapped IPv6 address becomes IPv4, as in the firewall (rules section
+ * 14).
+ * @throws TypeError for an address with a zone, since a zone is only valid on one host
+ */
+export function readAddress(text: string): Address {
+  if (isIPv4(text)) return ipaddr.parse(text);
+  if (text.includes("%")) throw new TypeError(`${text}: must have no zone`);
+  // The URL parser writes `::10.0.0.1` as `::a00:1`. Otherwise ipaddr.js would treat this address as IPv4-mapped.
+  return ipaddr.process(new URL(`http://[${text}]`).hostname.slice(1, -1));
+}
