@@ -135,7 +135,10 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
           })
         : new ValidationError(`the server rejected the request as invalid (${status})`, details, fields);
     case 401:
-      return authenticationError(context, answer, details);
+      // Some servers answer 401 instead of 403 to an API key if an operation requires a user.
+      return remedyFor403(context) === undefined
+        ? authenticationError(context, answer, details)
+        : new PermissionError("permission denied (401)", { ...details, remedy: remedyFor403(context) });
     case 402:
       return new PermissionError("a limit or the billing forbids the request (402)", details);
     case 403:

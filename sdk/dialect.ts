@@ -13,17 +13,7 @@ import type {
   ResponseOf,
   ServerVersion,
 } from "./clientTypes.ts";
-import {
-  dateTime,
-  defineOperation,
-  paging,
-  publicKeys,
-  role,
-  sorting,
-  TOTAL_COUNT,
-  tag,
-  uid,
-} from "./contract/index.ts";
+import { defineOperation, paging, publicKeys, sorting, TOTAL_COUNT, tag, uid } from "./contract/index.ts";
 import {
   ConfigurationError,
   ConflictError,
@@ -452,51 +442,3 @@ const oldTags = defineOperation({
 
 const isMissing = (error: unknown): boolean =>
   error instanceof RequestError && [403, 404, 405].includes(error.status ?? 0);
-
-// The following operations exist only on newer servers.
-
-/** Lists the access policies of a namespace: only their filters. */
-export const listAccessPolicies = defineOperation({
-  ...request,
-  part: "Access policies",
-  id: "listAccessPolicies",
-  summary: "List the access policies of the namespace",
-  method: "GET",
-  path: "/api/access-policies",
-  success: { body: z.array(z.object({ filter: z.object({ tags: z.array(z.string()).optional() }) })) },
-});
-
-const invitation = { part: "Namespaces and members", auth: ["jwt"], scope: "path" } as const;
-
-/** Lists the invitations of a namespace, for servers that list invitations separately from members. */
-export const listInvitations = defineOperation({
-  ...invitation,
-  id: "listInvitations",
-  summary: "The invitations of a namespace",
-  method: "GET",
-  path: "/api/namespaces/{tenant}/invitations",
-  params: { tenant: z.string() },
-  query: paging,
-  success: {
-    headers: [TOTAL_COUNT],
-    body: z.array(
-      z.object({
-        created_at: dateTime,
-        expires_at: dateTime,
-        status: z.string(),
-        role,
-        user: z.object({ id: z.string(), email: z.string() }),
-      }),
-    ),
-  },
-});
-
-/** Withdraws an invitation. */
-export const cancelInvitation = defineOperation({
-  ...invitation,
-  id: "cancelInvitation",
-  summary: "Withdraw an invitation",
-  method: "DELETE",
-  path: "/api/namespaces/{tenant}/invitations/{uid}",
-  params: { tenant: z.string(), uid: z.string() },
-});

@@ -43,17 +43,15 @@ export {
 } from "./credentials.ts";
 export {
   acceptedDevicesOf,
-  cancelInvitation,
   createTag,
   DIALECTS,
   hasDifference,
-  listAccessPolicies,
-  listInvitations,
   type SshAccessMode,
   sshAccessModeOf,
 } from "./dialect.ts";
 export * from "./errors.ts";
 export { and, type Comparisons, Filter, type FilterField, or, where } from "./filter.ts";
+export * from "./newerOperations.ts";
 export { iteratePages } from "./pages.ts";
 export { DEFAULT_RETRY, pauseAfter, type RetryPolicy, type RetryWait, type Timing } from "./retry.ts";
 export { isLoopbackHost, isUnreachable } from "./transport.ts";

@@ -1,11 +1,4 @@
-import {
-  type Client,
-  ConflictError,
-  createTag,
-  hasDifference,
-  listAccessPolicies,
-  where,
-} from "@gatehouse-access/sdk";
+import { type Client, ConflictError, createTag, hasDifference, where } from "@gatehouse-access/sdk";
 import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
@@ -82,16 +75,15 @@ async function ensure({ client, tags, tagWork }: TenantClient, name: string): Pr
 }
 
 async function isUsed(connection: Connection, opened: TenantClient, name: string): Promise<boolean> {
-  const { client, keys, rules, tenant } = opened;
+  const { client, keys, rules, accessPolicies, tenant } = opened;
   const query = { filter: where("tags").contains([name]), perPage: 1 };
   if ((await client.getDevices({ query })).length > 0) return true;
-  // On servers with access policies, a policy without tags matches every device.
-  if (hasDifference((await client.serverVersion()).dialect, "access modes")) {
-    const { body: policies } = await client.request(listAccessPolicies, {});
-    if (policies.some(({ filter }) => filter.tags?.includes(name))) return true;
-  }
-  for (const listing of [keys, rules]) listing.forget();
-  const filters = [...(await keys.all()), ...(await connection.firewallRules(tenant))];
+  for (const listing of [keys, rules, accessPolicies]) listing.forget();
+  const filters = [
+    ...(await accessPolicies.all()),
+    ...(await keys.all()),
+    ...(await connection.firewallRules(tenant)),
+  ];
   return filters.some(({ filter }) => filter.tags?.includes(name));
 }
 

@@ -7,7 +7,6 @@ import {
 } from "@gatehouse-access/sdk";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import { type Invitation, invitationListing } from "./invitations.ts";
-import type { Listing } from "./listings.ts";
 import {
   type ApiKey,
   apiKeyListing,
@@ -15,6 +14,7 @@ import {
   deviceListing,
   type FirewallRule,
   isUnreadable,
+  Listing,
   type Namespace,
   namespaceListing,
   type PublicKey,
@@ -22,6 +22,16 @@ import {
   ruleListing,
   tagListing,
 } from "./listings.ts";
+import {
+  type AccessPolicy,
+  accessPolicyListing,
+  type InstallKey,
+  installKeyListing,
+  type ServiceAccount,
+  type SshIdentity,
+  serviceAccountListing,
+  sshIdentityListing,
+} from "./newerListings.ts";
 import { comesFromServer, newerVersionNote, type Server, serverOf } from "./server.ts";
 
 /** Returns true if two addresses are addresses of the same service. */
@@ -43,6 +53,11 @@ export interface TenantClient {
   readonly tags: Listing<string>;
   /** The invitations, if the service lists them separately from members. */
   readonly invitations: Listing<Invitation>;
+  /** The access policies, service accounts, SSH keys and install keys; empty on servers without them. */
+  readonly accessPolicies: Listing<AccessPolicy>;
+  readonly serviceAccounts: Listing<ServiceAccount>;
+  readonly sshIdentities: Listing<SshIdentity>;
+  readonly installKeys: Listing<InstallKey>;
   readonly tagWork: TagWork;
 }
 
@@ -254,8 +269,7 @@ export class Connection {
     const opened = await Promise.allSettled(this.#shared.tenants.values());
     for (const result of opened) {
       if (result.status === "rejected") continue;
-      const { devices, keys, rules, apiKeys, tags, invitations } = result.value;
-      for (const listing of [devices, keys, rules, apiKeys, tags, invitations]) listing.forget();
+      for (const value of Object.values(result.value)) if (value instanceof Listing) value.forget();
     }
   }
 
@@ -332,6 +346,10 @@ export class Connection {
       apiKeys: apiKeyListing(client),
       tags: tagListing(client),
       invitations: invitationListing(client, tenant),
+      accessPolicies: accessPolicyListing(client),
+      serviceAccounts: serviceAccountListing(client),
+      sshIdentities: sshIdentityListing(client),
+      installKeys: installKeyListing(client),
       tagWork: new TagWork(client, tenant),
     };
   }

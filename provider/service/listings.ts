@@ -2,6 +2,7 @@ import {
   type Client,
   isNotFound,
   NotFoundError,
+  newerOperations,
   or,
   type Page,
   PermissionError,
@@ -424,7 +425,8 @@ export function isMissingObject(error: unknown): error is NotFoundError {
 
 function identifiesObject(id: string): boolean {
   const { path } = (operations as Readonly<Record<string, Operation>>)[id] ?? {};
-  return path?.includes("{") ?? false;
+  const { path: newerPath } = (newerOperations as Readonly<Record<string, Operation>>)[id] ?? {};
+  return path?.includes("{") ?? newerPath?.endsWith("}") ?? false;
 }
 
 /**
