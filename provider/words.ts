@@ -1,4 +1,4 @@
-import type { AccessKey, AccessRule, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
+import type { AccessRule, AccessSubject, ANY_LOGIN, Outcome } from "@gatehouse-access/sdk/policy";
 
 /** The text that represents all logins that no pattern contains literally. */
 export const OTHER_LOGINS = "<any other login>";
@@ -27,7 +27,8 @@ export function firstOf(texts: readonly string[], most: number): string {
 }
 
 /** Returns a count with its noun: `1 key`, `2 keys`. */
-export const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`;
+export const counted = (count: number, what: string, several = `${what}s`): string =>
+  `${count} ${count === 1 ? what : several}`;
 
 /**
  * Returns a time as reports show it: `2026-11-23 07:28 UTC`.
@@ -35,9 +36,26 @@ export const counted = (count: number, what: string): string => `${count} ${what
  */
 export const timeText = (at: string): string => `${at.slice(0, 10)} ${at.slice(11, 16)} UTC`;
 
-/** Returns a key's name with the first characters of its fingerprint, since several keys may share a name. */
-export const keyText = ({ name, fingerprint }: AccessKey): string =>
-  `${name} (${fingerprint.slice(0, FINGERPRINT_WIDTH)}…)`.trimStart();
+/**
+ * Returns a key's name with the first characters of its fingerprint, since several keys may share a name. Returns the
+ * e-mail address of a user, and the name of a service account with the first characters of its id.
+ */
+export function subjectText(subject: AccessSubject): string {
+  if (!("kind" in subject)) return named(subject.name, subject.fingerprint);
+  return subject.kind === "user" ? subject.name : `service account ${named(subject.name, subject.id)}`;
+}
+
+const named = (name: string, id: string): string =>
+  `${name} (${id.slice(0, FINGERPRINT_WIDTH)}…)`.trimStart();
+
+/** The condition under which a login is allowed, as the end of a sentence; empty if there is no condition. */
+export const CONDITIONS: Readonly<Record<Outcome, string>> = {
+  allow: "",
+  deny: "",
+  unknown: "",
+  reauthentication: " after a re-authentication",
+  approval: " after the approval of an SSH key",
+};
 
 /** Returns the text of a rule: `12 (allow, priority 7)`. */
 export const ruleText = ({ id, action, priority }: Pick<AccessRule, "id" | "action" | "priority">): string =>

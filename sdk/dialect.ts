@@ -351,8 +351,8 @@ function dialectOf(version: string): Dialect {
   return (known.at(-1) ?? DIALECTS[0]) as Dialect;
 }
 
-/** The ways in which a namespace decides about logins. */
-export type SshAccessMode = "legacy" | "identity";
+/** The ways in which a namespace decides about logins; `unknown` for a way of later versions. */
+export type SshAccessMode = "legacy" | "identity" | "unknown";
 
 /**
  * Returns the way in which a namespace decides about logins: `legacy` by public keys and firewall rules, `identity` by
@@ -360,8 +360,7 @@ export type SshAccessMode = "legacy" | "identity";
  */
 export function sshAccessModeOf({ settings }: { readonly settings?: object }): SshAccessMode | undefined {
   const mode: unknown = (settings as { ssh_access_mode?: unknown } | undefined)?.ssh_access_mode;
-  // A mode that this client does not know decides by something else than public keys.
-  return mode === undefined ? undefined : mode === "legacy" ? "legacy" : "identity";
+  return mode === undefined || mode === "legacy" || mode === "identity" ? mode : "unknown";
 }
 
 /**

@@ -1,17 +1,24 @@
 import {
   type AccessDevice,
   type AccessKey,
+  type AccessPolicy,
   type AccessRule,
+  type AccessSubject,
   ANY_ADDRESS,
   ANY_LOGIN,
   type EvaluatedLogins,
   type Grant,
   grantsOf,
+  isPrincipal,
+  type Outcome,
+  type Principal,
+  subjectFacts,
 } from "@gatehouse-access/sdk/policy";
 import type { Estate } from "../estate/namespaceState.ts";
-import { keyText, listText, loginWord, printable, ruleText, tableLines } from "../words.ts";
+import { CONDITIONS, listText, loginWord, printable, ruleText, subjectText, tableLines } from "../words.ts";
 import { DeviceGroups } from "./deviceGroups.ts";
 import { type AccessExplanation, accessExplanation, explanationText } from "./explanation.ts";
+import { type ExplainedIdentity, explainedIdentity, identityExplanationText } from "./identityExplanation.ts";
 import { type AccessInquiry, type AccessView, accessView, evaluatedLines, unknownLines } from "./inquiry.ts";
 
 export interface AccessAnswer {
@@ -58,33 +65,37 @@ function unknownAnswer(estate: Estate, inquiry: AccessInquiry): AccessAnswer {
 }
 
 function explained(view: AccessView): Pick<AccessAnswer, "output" | "refused"> {
+  const { tenant: namespace, notEvaluated, unknown, policy } = view.estate;
+  const about = { namespace, notEvaluated, unknown, notes: view.notes };
+  const answer = (allowed: boolean | null, report: AccessExplanationReport, text: string) => ({
+    output: [view.inquiry.format === "json" ? `${JSON.stringify(report, null, 1)}\n` : text],
+    refused: !allowed,
+  });
+  if (policy.identity) {
+    const identity = explainedIdentity(view);
+    const { outcome } = identity;
+    const allowed = outcome === "unknown" ? null : outcome !== "deny";
+    return answer(allowed, { ...about, allowed, identity }, identityExplanationText(view, identity));
+  }
   const explanation = accessExplanation(view);
-  const { tenant: namespace, notEvaluated, unknown } = view.estate;
-  const report: AccessExplanationReport = {
-    namespace,
-    notEvaluated,
-    unknown,
-    notes: view.notes,
-    ...explanation,
-  };
-  const output =
-    view.inquiry.format === "json"
-      ? `${JSON.stringify(report, null, 1)}\n`
-      : explanationText(view, explanation);
-  return { output: [output], refused: !explanation.allowed };
+  return answer(explanation.allowed, { ...about, ...explanation }, explanationText(view, explanation));
 }
 
-/** The access that one rule gives one key. Every combination of a listed login, address and device is allowed. */
+/** The access that one rule or policy gives one subject. Every combination of a listed login, address and device is allowed. */
 type AccessRow = Omit<Grant, "login"> & { readonly logins: string[] };
 
-/** Generates the rows of the access report. Keeps only the rows of one key in memory. */
-function* accessRows({ access, keys }: AccessView): Generator<AccessRow> {
-  for (const key of keys) {
+/** Generates the rows of the access report. Keeps only the rows of one subject in memory. */
+function* accessRows({ access, subjects }: AccessView): Generator<AccessRow> {
+  for (const subject of subjects) {
     const rows: AccessRow[] = [];
-    for (const { login, ...grant } of grantsOf(access, [key])) {
+    for (const { login, ...grant } of grantsOf(access, [subject])) {
       const same = rows.find(
-        ({ rule, addresses, devices }) =>
-          rule === grant.rule && isSame(addresses, grant.addresses) && isSame(devices, grant.devices),
+        ({ rule, policy, outcome, addresses, devices }) =>
+          rule === grant.rule &&
+          policy === grant.policy &&
+          outcome === grant.outcome &&
+          isSame(addresses, grant.addresses) &&
+          isSame(devices, grant.devices),
       );
       if (same) same.logins.push(login);
       else rows.push({ ...grant, logins: [login] });
@@ -96,7 +107,10 @@ function* accessRows({ access, keys }: AccessView): Generator<AccessRow> {
 const isSame = (left: readonly string[], right: readonly string[]): boolean =>
   left.length === right.length && left.every((text, index) => text === right[index]);
 
-const TABLE_HEAD = ["KEY", "LOGIN", "FROM", "DEVICES", "BY RULE"] as const;
+const headOf = ({ access: { policy } }: AccessView): readonly string[] =>
+  policy.identity
+    ? ["USER", "LOGIN", "FROM", "DEVICES", "BY POLICY"]
+    : ["KEY", "LOGIN", "FROM", "DEVICES", "BY RULE"];
 /** Maximum number of device uids in the cache of device set descriptions. */
 const HELD_MAX = 1_000_000;
 const EXCEPTIONS_MAX = 3;
@@ -104,30 +118,34 @@ const EXCEPTIONS_MAX = 3;
 function* accessTable(view: AccessView): Generator<string> {
   yield `${evaluatedLines(view).join("\n")}\n\n`;
   const { rows, useful } = tableOf(view);
-  if (rows.length > 0) yield* tableLines([TABLE_HEAD, ...rows]);
-  const useless = view.keys.filter((key) => !useful.has(key)).map(keyText);
+  if (rows.length > 0) yield* tableLines([headOf(view), ...rows]);
+  const useless = view.subjects.filter((subject) => !useful.has(subject)).map(subjectText);
+  const [one, several] = view.access.policy.identity ? ["principal", "Principals"] : ["key", "Keys"];
   if (rows.length === 0)
-    yield "No key reaches any of these devices with these login names from these addresses.\n";
+    yield `No ${one} reaches any of these devices with these login names from these addresses.\n`;
   else if (useless.length > 0)
-    yield `\nKeys without access to these devices: ${printable(listText(useless))}\n`;
+    yield `\n${several} without access to these devices: ${printable(listText(useless))}\n`;
   const unknown = unknownLines(view);
   if (unknown.length > 0) yield `\n${unknown.join("\n")}\n`;
 }
 
-function tableOf(view: AccessView): { rows: string[][]; useful: ReadonlySet<AccessKey> } {
+function tableOf(view: AccessView): { rows: string[][]; useful: ReadonlySet<AccessSubject> } {
   const summary = summaries(view);
-  const useful = new Set<AccessKey>();
-  const rows = Array.from(accessRows(view), ({ key, logins, addresses, devices, rule }) => {
-    useful.add(key);
-    const by = rule === null ? "none matches" : ruleText(rule);
-    return [
-      keyText(key),
-      listText(logins.map(loginWord)),
-      addressText(addresses, view),
-      summary(devices),
-      by,
-    ].map(printable);
-  });
+  const useful = new Set<AccessSubject>();
+  const rows = Array.from(
+    accessRows(view),
+    ({ subject, logins, addresses, devices, rule, policy, outcome }) => {
+      useful.add(subject);
+      const by = policy ? `${policy.name}${CONDITIONS[outcome]}` : rule ? ruleText(rule) : "none matches";
+      return [
+        subjectText(subject),
+        listText(logins.map(loginWord)),
+        addressText(addresses, view),
+        summary(devices),
+        by,
+      ].map(printable);
+    },
+  );
   return { rows, useful };
 }
 
@@ -176,14 +194,24 @@ const CSV_HEAD = [
   "rule_priority",
 ];
 
-/** Generates CSV (RFC 4180) with one line for each key, login name, group of addresses and device. */
+/** The head of the CSV in identity mode. */
+const IDENTITY_CSV_HEAD = [
+  ...["principal_id", "principal_name", "principal_kind", "login", "addresses", "device_uid", "device_name"],
+  ...["policy_id", "policy_name", "outcome"],
+];
+
+/** Generates CSV (RFC 4180) with one line for each subject, login name, group of addresses and device. */
 function* accessCsv(view: AccessView): Generator<string> {
   const names = new Map(view.devices.map(({ uid, name }) => [uid, name]));
-  yield line(CSV_HEAD);
-  for (const { key, logins, addresses, devices, rule } of accessRows(view)) {
-    const by = rule === null ? ["", "", ""] : [rule.id, rule.action, String(rule.priority)];
+  yield line(view.access.policy.identity ? IDENTITY_CSV_HEAD : CSV_HEAD);
+  for (const { subject, logins, addresses, devices, rule, policy, outcome } of accessRows(view)) {
+    const { id, name, kind } = subjectFacts(subject);
+    const who = kind === "key" ? [id, name] : [id, name, kind];
+    const by = policy
+      ? [policy.id, policy.name, outcome]
+      : [rule?.id ?? "", rule?.action ?? "", String(rule?.priority ?? "")];
     for (const login of logins) {
-      const about = [key.fingerprint, key.name, login, addresses.join(" ")];
+      const about = [...who, login, addresses.join(" ")];
       yield devices.map((uid) => line([...about, uid, names.get(uid) ?? "", ...by])).join("");
     }
   }
@@ -200,16 +228,28 @@ function cell(text: string): string {
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
 }
 
-/** Access that one key gives. Every combination of a listed login name, address and device is allowed. */
+/** Access of one key or principal. Every combination of a listed login name, address and device is allowed. */
 export interface AccessGrant {
-  /** Fingerprint of the key. */
-  readonly key: string;
-  /** The login names with which the key opens a session. */
+  /** Fingerprint of the key; null in identity mode. */
+  readonly key: string | null;
+  /** Id of the user or service account; only in identity mode. */
+  readonly principal?: string;
+  /** The login names of the sessions. */
   readonly logins: readonly string[];
-  /** The client addresses from which the key opens a session. */
+  /** The client addresses of the sessions. */
   readonly addresses: readonly string[];
-  /** Id of the rule that allows the access; null if no rule matches. Access is then allowed by default. */
+  /**
+   * Id of the rule that allows the access; null if no rule matches, and in identity mode. If no rule matches, access is
+   * allowed by default.
+   */
   readonly rule: string | null;
+  /** Id of the access policy that allows the access; only in identity mode. */
+  readonly policy?: string;
+  /**
+   * Condition of the access; only in identity mode. `unknown`: the credential cannot read whether the user has an SSH
+   * key.
+   */
+  readonly outcome?: Exclude<Outcome, "deny">;
   /** Uids of the devices. */
   readonly devices: readonly string[];
 }
@@ -239,10 +279,14 @@ export interface AccessReport extends AccessAnswered {
   readonly sessions: number;
   /** The devices that the inquiry matches. */
   readonly devices: readonly AccessDevice[];
-  /** The keys that the inquiry matches. */
+  /** The keys that the inquiry matches; empty in identity mode, in which keys have no effect. */
   readonly keys: readonly AccessKey[];
   /** All rules of the namespace. */
   readonly rules: readonly AccessRule[];
+  /** The users and service accounts that the inquiry matches; only in identity mode. */
+  readonly principals?: readonly Principal[];
+  /** All access policies of the namespace; only in identity mode. */
+  readonly policies?: readonly AccessPolicy[];
   /** The access that the keys give; null if the access is not known. `notEvaluated` then contains the reason. */
   readonly grants: readonly AccessGrant[] | null;
 }
@@ -252,13 +296,19 @@ export interface AccessReport extends AccessAnswered {
  * not known, the report has only `allowed`, which is null, and the fields about the namespace.
  */
 export interface AccessExplanationReport extends Partial<Omit<AccessExplanation, "allowed">>, AccessAnswered {
-  /** True if the login is allowed; null if this is not known. `notEvaluated` then contains the reason. */
+  /**
+   * True if the login is allowed, in identity mode also after a re-authentication or the approval of an SSH key; null if
+   * this is not known. `notEvaluated` or `unknown` then contains the reason.
+   */
   readonly allowed: boolean | null;
+  /** The reasons in identity mode. The report then has none of the fields about keys and rules. */
+  readonly identity?: ExplainedIdentity;
 }
 
 /** Generates an {@link AccessReport} as JSON, with one line for each element of `grants`. */
 function* accessJson(view: AccessView): Generator<string> {
-  const { estate, devices, keys, evaluated, notes } = view;
+  const { estate, devices, subjects, evaluated, notes } = view;
+  const { identity, rules } = estate.policy;
   const head: Omit<AccessReport, "grants"> = {
     namespace: estate.tenant,
     evaluated: { ...evaluated, anyAddress: ANY_ADDRESS, anyLogin: ANY_LOGIN },
@@ -267,15 +317,20 @@ function* accessJson(view: AccessView): Generator<string> {
     unknown: estate.unknown,
     notes,
     devices,
-    keys,
-    rules: estate.policy.rules,
+    keys: subjects.filter((subject): subject is AccessKey => !isPrincipal(subject)),
+    rules,
+    ...(identity && { principals: subjects.filter(isPrincipal), policies: identity.policies }),
   };
   yield `${JSON.stringify(head, null, 1).slice(0, -2)},\n "grants": `;
   if (estate.accessUnknown !== undefined) return yield "null\n}\n";
   yield "[";
   let separator = "\n";
-  for (const { key, rule, logins, addresses, devices } of accessRows(view)) {
-    const grant: AccessGrant = { key: key.fingerprint, logins, addresses, rule: rule?.id ?? null, devices };
+  for (const { subject, rule, policy, outcome, logins, addresses, devices } of accessRows(view)) {
+    const { id } = subjectFacts(subject);
+    const grant: AccessGrant =
+      policy && outcome !== "deny"
+        ? { key: null, principal: id, logins, addresses, rule: null, policy: policy.id, outcome, devices }
+        : { key: id, logins, addresses, rule: rule?.id ?? null, devices };
     yield `${separator}  ${JSON.stringify(grant)}`;
     separator = ",\n";
   }

@@ -8,11 +8,12 @@ import {
   type DeviceFilter,
   type Explanation,
   explain,
+  isPrincipal,
   keyAdmits,
   type Mismatch,
   patternOf,
 } from "@gatehouse-access/sdk/policy";
-import { keyText, listText, printable, ruleText } from "../words.ts";
+import { listText, printable, ruleText, subjectText } from "../words.ts";
 import { AccessInquiryError, type AccessView, unknownLines } from "./inquiry.ts";
 
 /** A rule, and its effect on one login. */
@@ -45,11 +46,11 @@ export interface AccessExplanation extends Omit<Explanation, "key" | "considered
  * Explains the decision about one login.
  * @throws AccessInquiryError unless the inquiry matches exactly one key and one device
  */
-export function accessExplanation({ estate, inquiry, devices, keys }: AccessView): AccessExplanation {
-  const key = only("key", keys, keyText);
-  const device = only("device", devices, ({ name }: AccessDevice) => name);
-  const [login = DEFAULT_LOGIN] = inquiry.logins;
-  const [address = ANY_ADDRESS] = inquiry.addresses;
+export function accessExplanation(view: AccessView): AccessExplanation {
+  const { estate, subjects } = view;
+  const keys = subjects.filter((subject): subject is AccessKey => !isPrincipal(subject));
+  const key = only("key", keys, subjectText);
+  const { device, login, address, assumed } = explainedLogin(view);
   const question = { fingerprint: key.fingerprint, login, address, uid: device.uid };
   const explanation = explain(estate.policy, question);
   const decisive = explanation.considered.findIndex(({ role }) => role === "decides");
@@ -58,10 +59,7 @@ export function accessExplanation({ estate, inquiry, devices, keys }: AccessView
     key,
     login,
     address,
-    assumed: [
-      ...(inquiry.logins.length === 0 ? (["login"] as const) : []),
-      ...(inquiry.addresses.length === 0 ? (["address"] as const) : []),
-    ],
+    assumed,
     keyAdmitsLogin: keyAdmits({ ...key, filter: {} }, device, login),
     keyAdmitsDevice: keyAdmits({ ...key, username: "" }, device, login),
     considered: explanation.considered.map((rule, place) => ({
@@ -72,7 +70,23 @@ export function accessExplanation({ estate, inquiry, devices, keys }: AccessView
   };
 }
 
-function only<T>(flag: string, items: readonly T[], textOf: (item: T) => string): T {
+/**
+ * Returns the login that an inquiry explains, with default values for omitted parameters.
+ * @throws AccessInquiryError unless the inquiry matches exactly one device
+ */
+export function explainedLogin({ inquiry, devices }: AccessView) {
+  const device = only("device", devices, ({ name }: AccessDevice) => name);
+  const [login = DEFAULT_LOGIN] = inquiry.logins;
+  const [address = ANY_ADDRESS] = inquiry.addresses;
+  const assumed: AccessExplanation["assumed"] = [
+    ...(inquiry.logins.length === 0 ? (["login"] as const) : []),
+    ...(inquiry.addresses.length === 0 ? (["address"] as const) : []),
+  ];
+  return { device, login, address, assumed };
+}
+
+/** Returns the only item. @throws AccessInquiryError for another number of items */
+export function only<T>(flag: string, items: readonly T[], textOf: (item: T) => string): T {
   const [item] = items;
   if (item !== undefined && items.length === 1) return item;
   const several = items.length === 0 ? "" : `: ${printable(listText(items.map(textOf)))}`;
@@ -88,11 +102,7 @@ export function explanationText(view: AccessView, explanation: AccessExplanation
     `${allowed ? "ALLOWED" : "DENIED"}: key ${key.name} as ${login} from ${address} on ${device.name}`,
     `Because ${reason(explanation)}.`,
     `Namespace ${view.estate.tenant}`,
-    ...explanation.assumed.map((what) =>
-      what === "login"
-        ? `No --login was given: ${login} is assumed.`
-        : `No --from was given: ${address} is assumed. It represents all addresses that no rule mentions.`,
-    ),
+    ...assumedLines(explanation),
     ...view.notes,
     "",
     `Key ${key.name}, ${key.fingerprint}`,
@@ -104,6 +114,18 @@ export function explanationText(view: AccessView, explanation: AccessExplanation
   ];
   return `${lines.map(printable).join("\n")}\n`;
 }
+
+/** The lines about parameters that the inquiry omits. */
+export const assumedLines = ({
+  assumed,
+  login,
+  address,
+}: Pick<AccessExplanation, "assumed" | "login" | "address">): string[] =>
+  assumed.map((what) =>
+    what === "login"
+      ? `No --login was given: ${login} is assumed.`
+      : `No --from was given: ${address} is assumed. It represents all addresses that no rule mentions.`,
+  );
 
 function reason({ deniedBy, rule, key, device, login }: AccessExplanation): string {
   if (deniedBy === "login") return `the key ${key.name} does not allow the login name ${login}`;
@@ -151,7 +173,8 @@ const loginText = (pattern: string, broken: Quantifier) =>
 const addressText = (pattern: string, broken: Quantifier) =>
   isForAll(pattern) ? "any address" : `addresses like ${patternText(pattern, `${broken} address`)}`;
 
-function filterText({ hostname, tags }: DeviceFilter, broken: Quantifier): string {
+/** Returns the devices that a filter matches, as part of a sentence. */
+export function filterText({ hostname, tags }: DeviceFilter, broken: Quantifier): string {
   if (hostname && !isForAll(hostname))
     return `devices named like ${patternText(hostname, `${broken} device`)}`;
   return !hostname && tags && tags.length > 0 ? `devices tagged ${tags.join(" or ")}` : "any device";

@@ -4,20 +4,27 @@ import {
   Access,
   type AccessDevice,
   type AccessKey,
+  type AccessSubject,
   ANY_ADDRESS,
   ANY_LOGIN,
   type EvaluatedLogins,
+  type NamespacePolicy,
+  type Principal,
+  readAddress,
+  subjectsOf,
 } from "@gatehouse-access/sdk/policy";
 import { type Estate, evaluatedFor, inOrder } from "../estate/namespaceState.ts";
-import { byText, counted, keyText, listText, loginWord, OTHER_LOGINS, printable } from "../words.ts";
+import { byText, counted, listText, loginWord, OTHER_LOGINS, printable, subjectText } from "../words.ts";
 import { globFits } from "./matching.ts";
 
 /** The flags of `gatehouse access`. An omitted flag selects all devices, keys, logins or addresses. */
 export interface AccessFlags {
   /** Names, uids or tags of devices, see `selectDevices`. */
   readonly device?: readonly string[];
-  /** Fingerprints or names of keys, see `selectKeys`. */
+  /** Fingerprints or names of keys, see `selectSubjects`. */
   readonly key?: readonly string[];
+  /** E-mail addresses, names or ids of users and service accounts, see `selectSubjects`. */
+  readonly user?: readonly string[];
   readonly login?: readonly string[];
   readonly from?: readonly string[];
   readonly explain?: boolean;
@@ -29,6 +36,7 @@ export type AccessFormat = "text" | "json" | "csv";
 export interface AccessInquiry {
   readonly devices: readonly string[];
   readonly keys: readonly string[];
+  readonly users: readonly string[];
   readonly logins: readonly string[];
   /** Client addresses in the form that the service uses. */
   readonly addresses: readonly string[];
@@ -49,8 +57,8 @@ export class AccessInquiryError extends GatehouseError {
 
 /** Checks the flags of `gatehouse access`. @throws AccessInquiryError with the invalid flag */
 export function accessInquiry(flags: AccessFlags, format: AccessFormat): AccessInquiry {
-  const { device = [], key = [], login = [], from = [], explain = false } = flags;
-  for (const [flag, texts] of Object.entries({ device, key, login })) {
+  const { device = [], key = [], user = [], login = [], from = [], explain = false } = flags;
+  for (const [flag, texts] of Object.entries({ device, key, user, login })) {
     if (texts.includes("")) throw new AccessInquiryError(flag, "must not be empty");
   }
   if (explain && format === "csv")
@@ -58,7 +66,7 @@ export function accessInquiry(flags: AccessFlags, format: AccessFormat): AccessI
   if (explain && login.length > 1) throw new AccessInquiryError("explain", "allows at most one --login");
   if (explain && from.length > 1) throw new AccessInquiryError("explain", "allows at most one --from");
   const addresses = [...new Set(from.map(normalAddress))];
-  return { devices: device, keys: key, logins: [...new Set(login)], addresses, explain, format };
+  return { devices: device, keys: key, users: user, logins: [...new Set(login)], addresses, explain, format };
 }
 
 /**
@@ -134,10 +142,40 @@ function foundDevices<Device extends AccessDevice>(
 }
 
 /**
- * Returns the keys that match any of the selectors, or all keys if there are no selectors. A selector is a fingerprint,
- * a name, the first 4 or more characters of a fingerprint, or a name or fingerprint with `*` and `?`.
+ * Returns the subjects that match any of the selectors, or all subjects if there are no selectors. `keys` select public
+ * keys by fingerprint, name, the first 4 or more characters of a fingerprint, or name or fingerprint with `*` and `?`. In
+ * identity mode, `keys` select the principal of an SSH key by its fingerprint, and `users` select principals by e-mail
+ * address, name or id, with `*` and `?`.
  * @throws AccessInquiryError with the selector that has no match, and similar names
  */
+function selectSubjects(policy: NamespacePolicy, { keys, users }: AccessInquiry): Selected<AccessSubject> {
+  if (!policy.identity) {
+    if (users.length === 0) return selectKeys(policy.keys, keys);
+    throw new AccessInquiryError("user", "public keys decide about logins in this namespace", "use --key");
+  }
+  const { principals } = policy.identity;
+  const all = counted(principals.length, "user or service account", "users and service accounts");
+  const named = select(principals, users, (selector) => {
+    const items = principals.filter(({ id, name }) => id === selector || globFits(selector, name));
+    if (items.length > 0) return { items, notes: [] };
+    throw unknown(
+      "user",
+      selector,
+      all,
+      selector,
+      principals.map(({ name }) => name),
+    );
+  });
+  return select(named.items, keys, (selector) => {
+    const items = named.items.filter((principal) => hasKey(principal, selector));
+    if (items.length > 0) return { items, notes: [] };
+    throw unknown("key", selector, all, selector, []);
+  });
+}
+
+const hasKey = ({ keys = [] }: Principal, selector: string): boolean =>
+  keys.some(({ fingerprint }) => globFits(selector, fingerprint));
+
 function selectKeys(keys: readonly AccessKey[], selectors: readonly string[]): Selected<AccessKey> {
   return select(keys, selectors, (selector) => {
     const found = foundKeys(keys, selector);
@@ -153,7 +191,7 @@ function foundKeys(keys: readonly AccessKey[], selector: string): Selected<Acces
   const same = keys.filter(({ fingerprint }) => fingerprint === print);
   if (same.length > 0) return { items: same, notes: [] };
   const several = (items: readonly AccessKey[], what: string): Selected<AccessKey> => {
-    const note = `--key ${selector} matches ${what}: ${listText(items.map(keyText))}`;
+    const note = `--key ${selector} matches ${what}: ${listText(items.map(subjectText))}`;
     return { items, notes: items.length === 1 ? [] : [note] };
   };
   const named = keys.filter(({ name }) => name === selector);
@@ -166,7 +204,7 @@ function foundKeys(keys: readonly AccessKey[], selector: string): Selected<Acces
   return several(like, counted(like.length, "key"));
 }
 
-function select<T extends AccessDevice | AccessKey>(
+function select<T extends AccessDevice | AccessSubject>(
   items: readonly T[],
   selectors: readonly string[],
   find: (selector: string) => Selected<T>,
@@ -228,8 +266,8 @@ export interface AccessView {
   readonly access: Access;
   /** The selected devices, sorted by name. */
   readonly devices: readonly AccessDevice[];
-  /** The selected keys, sorted by name. */
-  readonly keys: readonly AccessKey[];
+  /** The selected keys, users and service accounts, sorted by name. */
+  readonly subjects: readonly AccessSubject[];
   /**
    * The evaluated login names and addresses, sorted. If the inquiry has login names or addresses, only the names or
    * addresses of the inquiry are evaluated.
@@ -242,7 +280,7 @@ export interface AccessView {
 export function accessView(estate: Estate, inquiry: AccessInquiry): AccessView {
   const { policy } = inOrder(estate);
   const devices = selectDevices(policy.devices, inquiry.devices);
-  const keys = selectKeys(policy.keys, inquiry.keys);
+  const subjects = selectSubjects(policy, inquiry);
   const all = evaluatedFor(estate, [policy]);
   const evaluated = {
     logins: inquiry.logins.length > 0 ? inquiry.logins.toSorted(byText) : all.logins,
@@ -253,9 +291,9 @@ export function accessView(estate: Estate, inquiry: AccessInquiry): AccessView {
     inquiry,
     access: new Access({ ...policy, devices: devices.items }, evaluated),
     devices: devices.items,
-    keys: keys.items,
+    subjects: subjects.items,
     evaluated,
-    notes: [...devices.notes, ...keys.notes],
+    notes: [...devices.notes, ...subjects.notes],
   };
 }
 
@@ -263,9 +301,17 @@ export function accessView(estate: Estate, inquiry: AccessInquiry): AccessView {
  * Returns the lines of a report that list the evaluated keys, devices, logins and addresses, and the interpretation of
  * ambiguous selectors.
  */
-export function evaluatedLines({ estate, inquiry, devices, keys, evaluated, notes }: AccessView): string[] {
+export function evaluatedLines({
+  estate,
+  inquiry,
+  devices,
+  subjects,
+  evaluated,
+  notes,
+}: AccessView): string[] {
   const { logins, addresses } = evaluated;
-  const sources = `from patterns and ${counted(estate.seen.sessions, "recent session")}`;
+  const { policy } = estate;
+  const sources = `from ${policy.identity ? "policies" : "patterns"} and ${counted(estate.seen.sessions, "recent session")}`;
   const loginSource = inquiry.logins.length > 0 ? "as given" : sources;
   const addressSource = inquiry.addresses.length > 0 ? "as given" : sources;
   const anyAddress = addresses.includes(ANY_ADDRESS)
@@ -275,8 +321,12 @@ export function evaluatedLines({ estate, inquiry, devices, keys, evaluated, note
     ? `; ${OTHER_LOGINS} represents all login names that no pattern mentions`
     : "";
   return [
-    `Namespace ${estate.tenant}: ${part(keys, estate.policy.keys, "key")}, ` +
-      `${part(devices, estate.policy.devices, "accepted device")}, ${counted(estate.policy.rules.length, "firewall rule")}`,
+    `Namespace ${estate.tenant}: ${part(subjects, subjectsOf(policy), policy.identity ? "principal" : "key")}, ` +
+      `${part(devices, policy.devices, "accepted device")}, ${
+        policy.identity
+          ? counted(policy.identity.policies.length, "access policy", "access policies")
+          : counted(policy.rules.length, "firewall rule")
+      }`,
     `${counted(logins.length, "login name")} (${loginSource}): ${listText(logins.map(loginWord))}${anyLogin}`,
     `${addresses.length} ${addresses.length === 1 ? "address" : "addresses"} (${addressSource}): ${listText(addresses)}${anyAddress}`,
     ...notes,

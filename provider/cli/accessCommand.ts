@@ -39,19 +39,27 @@ export function addAccessCommand(program: Command, action: ActionOf): void {
       "Select keys by fingerprint, the beginning of a fingerprint, or name (* matches any text, ? one character); repeatable",
       collect,
     )
+    .option(
+      "--user <user>",
+      "Select users and service accounts by e-mail address, name or id (* matches any text, ? one character), in a namespace that decides by access policies; repeatable",
+      collect,
+    )
     .option("--login <name>", "Select access with this login name; repeatable", collect)
     .option("--from <address>", "Select access from this source IP address; repeatable", collect)
-    .option("--explain", "Explain why one login with one key to one device is allowed or refused")
+    .option(
+      "--explain",
+      "Explain why one login to one device with one key, or by one user, is allowed or refused",
+    )
     .addOption(new Option("--json", "Print the complete result as JSON").conflicts("csv"))
     .addOption(allowIncompleteOption())
-    .option("--csv", "Print a CSV line for each key, login, group of addresses and device");
+    .option("--csv", "Print a CSV line for each key or user, login, group of addresses and device");
   addTerraformFlag(command, "Show the access after this plan of Terraform or OpenTofu");
   addConfigurationFlags(command)
     .option("--folder <folder>", `${FOLDER}, for --stack`, ".")
     .action(action(access));
   addHelp(command, {
     group: "Review access:",
-    summary: "Show who can reach which devices, by which key and rule.",
+    summary: "Show who can reach which devices, by which key and rule or access policy.",
     notes: NOTES,
     examples: [
       "gatehouse access --device tag:prod",

@@ -302,11 +302,12 @@ async function checkServer(run: Run): Promise<Finding> {
 
 async function checkAccessMode(run: Run): Promise<Finding> {
   const namespace = needed(run.namespace, "no namespace was read");
-  if (sshAccessModeOf(namespace) !== "identity") return ok("public keys and firewall rules");
-  const found = "identity: access policies decide about logins, and Gatehouse does not evaluate them";
-  return problem(
-    "warning",
-    found,
-    "Set the access mode of the namespace to legacy, if the server allows it.",
-  );
+  switch (sshAccessModeOf(namespace)) {
+    case "identity":
+      return ok("identity: access policies");
+    case "unknown":
+      return problem("warning", "a mode that this version does not know", "Upgrade Gatehouse.");
+    default:
+      return ok("public keys and firewall rules");
+  }
 }

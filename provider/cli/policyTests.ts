@@ -11,7 +11,7 @@ import type {
 } from "../policyTests/results.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { FrontEnd } from "../service/connection.ts";
-import { counted, firstOf, loginWord, printable, printableLines, ruleText } from "../words.ts";
+import { CONDITIONS, counted, firstOf, loginWord, printable, printableLines, ruleText } from "../words.ts";
 import {
   addConfigurationFlags,
   addTerraformFlag,
@@ -166,12 +166,30 @@ function exampleNote({ cases, counterexamples }: PolicyFailure): string {
   return cases > counterexamples.length ? `, ${counterexamples.length} of them:` : ":";
 }
 
-function exampleText({ login, address, device, key, rule, deniedBy }: PolicyCounterexample): string {
-  const who = `${loginWord(login)} on ${device.name} from ${address} with the key ${JSON.stringify(key.name)} (${key.fingerprint})`;
-  if (deniedBy === "login") return `${who}: refused, the key does not allow this login`;
-  if (deniedBy === "device") return `${who}: refused, the key does not allow this device`;
-  const decides = rule ? `rule ${ruleText(rule)}` : "no rule";
-  return deniedBy === "rule" ? `${who}: refused by ${decides}` : `${who}, by ${decides}`;
+function exampleText(example: PolicyCounterexample): string {
+  const { login, address, device, key, principal, rule, policy, outcome = "allow", deniedBy } = example;
+  const way = key
+    ? `with the key ${JSON.stringify(key.name)} (${key.fingerprint})`
+    : `by the ${principal?.kind} ${principal?.name}`;
+  const who = `${loginWord(login)} on ${device.name} from ${address} ${way}`;
+  switch (deniedBy) {
+    case "login":
+      return `${who}: refused, the key does not allow this login`;
+    case "device":
+      return `${who}: refused, the key does not allow this device`;
+    case "key":
+      return `${who}: refused, since no SSH key is valid`;
+    case "policies":
+    case "default":
+      return `${who}: refused, since no access policy allows it`;
+    default: {
+      const rules = rule ? `rule ${ruleText(rule)}` : "no rule";
+      const decides = principal ? `the access policy ${policy?.name}` : rules;
+      return deniedBy === undefined
+        ? `${who}, by ${decides}${CONDITIONS[outcome]}`
+        : `${who}: refused by ${decides}`;
+    }
+  }
 }
 
 function evaluatedText({ keys, devices, logins, addresses }: EvaluatedCases): string {

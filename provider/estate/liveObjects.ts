@@ -26,6 +26,9 @@ export const WATCHED_KINDS = [
   "Member",
   "PublicKey",
   "FirewallRule",
+  "AccessPolicy",
+  "ServiceAccount",
+  "InstallKey",
   "ApiKey",
   "DeviceTagAttachment",
 ] as const;

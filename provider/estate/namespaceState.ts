@@ -9,7 +9,7 @@ import {
   type NamespacePolicy,
 } from "@gatehouse-access/sdk/policy";
 import { idWithin } from "../resources/values.ts";
-import type { Connection } from "../service/connection.ts";
+import type { Connection, TenantClient } from "../service/connection.ts";
 import { hasStatus, type Invitation, readInvitations } from "../service/invitations.ts";
 import {
   type ApiKey,
@@ -20,6 +20,7 @@ import {
   type Namespace,
 } from "../service/listings.ts";
 import { byText, byTexts } from "../words.ts";
+import { type IdentityState, identityRules, readIdentityState } from "./identityMode.ts";
 import type { LiveObject, WATCHED_KINDS } from "./liveObjects.ts";
 
 /** Number of most recent sessions whose login names and addresses are evaluated. */
@@ -29,10 +30,10 @@ export type Member = Namespace["members"][number];
 
 /** The state of a namespace that a plan can change: the live state, or the state after a plan. */
 export interface NamespaceState {
-  /** The accepted devices, the public keys and the firewall rules. */
+  /** The accepted devices, and the objects that decide about logins. */
   readonly policy: NamespacePolicy;
   /**
-   * The reason why the access in the namespace is not known, as a sentence. Undefined if the policy decides about
+   * The reason why the access in the namespace is not known, as a sentence. Undefined if {@link policy} decides about
    * logins. {@link notEvaluated} contains the same sentence.
    */
   readonly accessUnknown: string | undefined;
@@ -58,6 +59,11 @@ export interface Estate extends NamespaceState {
   readonly name: string;
   /** All devices. The policy contains only accepted devices. */
   readonly devices: readonly Device[];
+  /**
+   * The access policies and service accounts, even if they have no effect. Undefined on servers without access policies,
+   * and if they could not be read.
+   */
+  readonly identity: IdentityState | undefined;
   /** The login names and addresses of the most recent sessions, and the number of these sessions. */
   readonly seen: EvaluatedLogins & { readonly sessions: number };
 }
@@ -94,14 +100,18 @@ export async function readEstate(connection: Connection, named?: string): Promis
     optional("sessions", seenLogins(client)),
   ]);
   if (namespace) connection.namespaces.put(namespace);
-  const accessUnknown = await accessUnknownIn(client, tenant, namespace);
-  if (accessUnknown !== undefined) notEvaluated.push(accessUnknown);
   // Services after release 0.19 list invitations separately from members.
   const { invitations, error } = await readInvitations(opened, namespace?.members ?? []);
   if (error) report("invitations", error.message, "invitations");
   const isShown = namespace?.members.length && namespace.members.every(({ email }) => email !== "");
   if (namespace && !isShown)
     report("members", "the service does not return the members with their e-mail addresses", "members");
+  const members = namespace && isShown ? allMembers(namespace.members, invitations) : undefined;
+  const reading = await readIdentity(opened, namespace, members);
+  const identity = reading?.state;
+  const accessUnknown = (await accessUnknownIn(client, tenant, namespace)) ?? reading?.accessUnknown;
+  if (accessUnknown !== undefined) notEvaluated.push(accessUnknown);
+  unknown.push(...(reading?.unknown ?? []));
   return {
     tenant,
     name: namespace?.name ?? tenant,
@@ -109,10 +119,12 @@ export async function readEstate(connection: Connection, named?: string): Promis
       devices: acceptedDevices(devices),
       keys: keys.map(({ fingerprint, name, username, filter }) => ({ fingerprint, name, username, filter })),
       rules: inOrderOfCreation(rules).map(accessRule),
+      ...(identity?.decides && { identity: identityRules(identity, members ?? []) }),
     },
     accessUnknown,
+    identity,
     devices,
-    members: namespace && isShown ? allMembers(namespace.members, invitations) : undefined,
+    members,
     apiKeys,
     seen: seen ?? { sessions: 0, logins: [], addresses: [] },
     notEvaluated,
@@ -144,9 +156,28 @@ export async function readEach<T>(
   return { results, unreadable };
 }
 
+/** Reads the access policies of a namespace. Undefined on servers without access modes. */
+async function readIdentity(
+  opened: TenantClient,
+  namespace: Namespace | undefined,
+  members: readonly Member[] | undefined,
+) {
+  const mode = namespace && sshAccessModeOf(namespace);
+  if (!namespace || mode === undefined || mode === "unknown") return undefined;
+  const decides = mode === "identity";
+  const { state, problem, unknown } = await readIdentityState(opened, namespace.members, decides);
+  if (!decides) return { state, unknown: [] };
+  const reason = problem ?? (members ? undefined : "the members could not be read");
+  return {
+    state,
+    unknown,
+    accessUnknown: reason && `the access in the namespace ${namespace.name} is not known: ${reason}`,
+  };
+}
+
 /**
- * Returns the reason why the access in a namespace is not known, as a sentence: access policies decide about logins
- * instead of public keys and firewall rules. Undefined if public keys and firewall rules decide.
+ * Returns the reason why it is not known what decides about logins in a namespace, as a sentence. Undefined if public
+ * keys and firewall rules decide, or access policies.
  * @param namespace undefined if the credential may not read the namespace
  */
 export async function accessUnknownIn(
@@ -157,8 +188,8 @@ export async function accessUnknownIn(
   const notKnown = (name: string) => `the access in the namespace ${name} is not known: `;
   if (namespace) {
     const mode = sshAccessModeOf(namespace);
-    if (mode === "identity")
-      return `${notKnown(namespace.name)}this namespace decides by access policies, which Gatehouse does not evaluate`;
+    if (mode === "unknown")
+      return `${notKnown(namespace.name)}the namespace has an access mode that this version does not know`;
     if (mode === undefined && hasDifference((await client.serverVersion()).dialect, "access modes"))
       return `${notKnown(namespace.name)}the server does not return whether access policies decide`;
     return undefined;
@@ -245,6 +276,11 @@ const byKey = byTexts<AccessKey>(
   ({ fingerprint }) => fingerprint,
 );
 
+const byNameAndId = byTexts<{ readonly name: string; readonly id: string }>(
+  ({ name }) => name,
+  ({ id }) => id,
+);
+
 /**
  * Returns a namespace state with sorted lists. Rules stay in the order of their creation, since this order decides
  * between rules of the same priority.
@@ -255,6 +291,12 @@ export const inOrder = <T extends NamespaceState>(state: T): T => ({
     ...state.policy,
     devices: state.policy.devices.toSorted(byDevice),
     keys: state.policy.keys.toSorted(byKey),
+    ...(state.policy.identity && {
+      identity: {
+        policies: state.policy.identity.policies.toSorted(byNameAndId),
+        principals: state.policy.identity.principals.toSorted(byNameAndId),
+      },
+    }),
   },
   members: state.members?.toSorted(byTexts(({ email }) => email)),
   apiKeys: state.apiKeys?.toSorted(byTexts(({ name }) => name)),
@@ -286,6 +328,7 @@ export function withoutObjects<T extends Pick<NamespaceState, "policy" | "member
     new Set(objects.filter(({ definition }) => definition.name === kind).map(idWithin));
   const [keys, rules, tags] = [idsOf("PublicKey"), idsOf("FirewallRule"), idsOf("DeviceTagAttachment")];
   const [members, apiKeys] = [idsOf("Member"), idsOf("ApiKey")];
+  const [policies, accounts] = [idsOf("AccessPolicy"), idsOf("ServiceAccount")];
   const untagged = (device: AccessDevice): AccessDevice => ({
     ...device,
     tags: device.tags.filter((tag) => !tags.has(`${device.uid}/${tag}`)),
@@ -297,6 +340,12 @@ export function withoutObjects<T extends Pick<NamespaceState, "policy" | "member
       keys: policy.keys.filter(({ fingerprint }) => !keys.has(fingerprint)),
       rules: policy.rules.filter(({ id }) => !rules.has(id)),
       devices: tags.size === 0 ? policy.devices : policy.devices.map(untagged),
+      ...(policy.identity && {
+        identity: {
+          policies: policy.identity.policies.filter(({ id }) => !policies.has(id)),
+          principals: policy.identity.principals.filter(({ id }) => !members.has(id) && !accounts.has(id)),
+        },
+      }),
     },
     members: state.members?.filter(({ id }) => !members.has(id)),
     apiKeys: state.apiKeys?.filter(({ name }) => !apiKeys.has(name)),

@@ -1,4 +1,4 @@
-import type { Access, EvaluatedLogins } from "@gatehouse-access/sdk/policy";
+import { type Access, type EvaluatedLogins, subjectFacts } from "@gatehouse-access/sdk/policy";
 import { byText, byTexts } from "../words.ts";
 import type { AccessMapData, MapDevice, MapGroup, MapKey, MapSubtitle } from "./data.ts";
 import { addressInWords, edgesOf, loginInWords } from "./edges.ts";
@@ -18,11 +18,16 @@ export interface AccessMapMeta extends Omit<MapSubtitle, "evaluated"> {
 export function accessMapData(before: Access, after: Access, meta: AccessMapMeta): AccessMapData {
   checkComparable(before, after);
   const { title, owners = new Map<string, string>(), notes = [], ...subtitle } = meta;
-  const bothKeys = both(before.policy.keys, after.policy.keys, "fingerprint");
+  const bothSubjects = both(before.subjects.map(subjectFacts), after.subjects.map(subjectFacts), "id");
   const keys = groupKeys(
-    bothKeys.map(({ fingerprint, name, state }) => {
-      const owner = owners.get(fingerprint);
-      return { fingerprint, name, ...(owner === undefined ? {} : { owner }), ...(state && { state }) };
+    bothSubjects.map(({ id, name, kind, state }): MapKey => {
+      const owner = owners.get(id);
+      return {
+        ...{ fingerprint: id, name },
+        ...(kind !== "key" && { kind }),
+        ...(owner !== undefined && { owner }),
+        ...(state && { state }),
+      };
     }),
   );
   const bothDevices = both(before.policy.devices, after.policy.devices, "uid");

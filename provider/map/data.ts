@@ -4,9 +4,13 @@
  */
 export type MapChange = "gained" | "lost" | "kept";
 
+/** A public key, or a user or service account in identity mode. */
 export interface MapKey {
+  /** The fingerprint of a key; otherwise the id. */
   readonly fingerprint: string;
   readonly name: string;
+  /** Omitted for a public key. */
+  readonly kind?: "user" | "service account";
   /** The person who holds the key. Omitted if unknown. */
   readonly owner?: string;
   /**
@@ -48,8 +52,10 @@ export interface MapEdge {
    * Index in `texts` of the rule that allows the access. For lost access: the rule that allowed it before the change.
    */
   readonly rule: number;
-  /** Index in `texts` of the reason why the access is gained or lost. */
+  /** Index in `texts` of the reason why the access is gained or lost, or of its condition before the change. */
   readonly cause?: number;
+  /** The condition of the access; omitted for access without a condition. */
+  readonly condition?: "reauthentication" | "approval" | "unknown";
 }
 
 /** A sentence about a rule or a cause. */

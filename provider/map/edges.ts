@@ -1,11 +1,18 @@
 import {
   type Access,
-  type AccessKey,
+  type AccessPolicy,
   type AccessRule,
+  type AccessSubject,
   ANY_ADDRESS,
   ANY_LOGIN,
   type DeviceSet,
+  isPrincipal,
+  type Outcome,
+  type Reason,
+  type Share,
+  subjectFacts,
 } from "@gatehouse-access/sdk/policy";
+import { conditionsOfPolicy } from "../access/identityExplanation.ts";
 import { conditionsOf } from "./conditions.ts";
 import type { AccessMapData, MapChange, MapDevice, MapEdge, MapKey, MapText } from "./data.ts";
 
@@ -26,8 +33,8 @@ export function edgesOf(
   const indexOf = new Map(devices.map(({ uid }, index) => [uid, index]));
   const indexes = after.uids.map((uid) => indexOf.get(uid) ?? -1);
   const compare = comparisonOf(before, after);
-  const byFingerprint = (all: readonly AccessKey[]) => new Map(all.map((key) => [key.fingerprint, key]));
-  const [old, now] = [byFingerprint(before.policy.keys), byFingerprint(after.policy.keys)];
+  const byId = ({ subjects }: Access) => new Map(subjects.map((one) => [subjectFacts(one).id, one]));
+  const [old, now] = [byId(before), byId(after)];
   const { logins, addresses } = after.evaluated;
   const edges = keys.flatMap(({ fingerprint }, key) => {
     const [was, is] = [old.get(fingerprint), now.get(fingerprint)];
@@ -41,9 +48,10 @@ export function edgesOf(
         }
       }
     }
-    return merged(parts).map(({ found: { change, rule, cause, devices }, ...edge }): MapEdge => {
+    return merged(parts).map(({ found: { change, rule, cause, devices, outcome }, ...edge }): MapEdge => {
       const because = cause === undefined ? {} : { cause: texts.placeOf(cause) };
-      return { key, devices, ...edge, change, rule: texts.placeOf(rule), ...because };
+      const condition = outcome === "allow" ? {} : { condition: outcome };
+      return { key, devices, ...edge, change, rule: texts.placeOf(rule), ...because, ...condition };
     });
   });
   return { edges, deviceSets: deviceSets.items, texts: texts.items };
@@ -99,29 +107,32 @@ interface ComparedDevices {
   readonly rule: MapText;
   /** Description of the reason why the login is gained or lost; undefined if the login is kept. */
   readonly cause: MapText | undefined;
+  /** The outcome of the login after the change. For a lost login: the outcome before the change. */
+  readonly outcome: Exclude<Outcome, "deny">;
   /** Indexes of the devices in the list of uids of both accesses, in ascending order. */
   readonly places: readonly number[];
 }
 
-/** The decisions of one policy, before or after the change, about one key, login name and address. */
+/** The decisions of one policy, before or after the change, about one subject, login name and address. */
 interface Side {
-  readonly key: AccessKey | undefined;
+  readonly access: Access;
+  readonly subject: AccessSubject | undefined;
   readonly present: ReadonlySet<number>;
   readonly admitted: DeviceSet | undefined;
-  readonly shares: readonly { readonly rule: AccessRule | null; readonly devices: DeviceSet }[];
+  readonly shares: readonly Share[];
   readonly reach: DeviceSet | undefined;
 }
 
-/** Compares the devices that the policies before and after a change allow for one key, login name and address. */
+/** Compares the devices that the policies before and after a change allow for one subject, login name and address. */
 type Comparison = (
-  was: AccessKey | undefined,
-  is: AccessKey | undefined,
+  was: AccessSubject | undefined,
+  is: AccessSubject | undefined,
   login: string,
   address: string,
 ) => Generator<ComparedDevices>;
 
 /**
- * Returns a function that compares the access of two policies for one login, with the deciding rule and the cause.
+ * Returns a function that compares the access of two policies for one login, with the reason and the cause.
  * @param accessBefore must have the same list of uids as `accessAfter`
  */
 function comparisonOf(accessBefore: Access, accessAfter: Access): Comparison {
@@ -132,83 +143,154 @@ function comparisonOf(accessBefore: Access, accessAfter: Access): Comparison {
   return function* compare(was, is, login, address) {
     const before = side(accessBefore, was, presentBefore, login, address);
     const after = side(accessAfter, is, presentAfter, login, address);
-    for (const { rule, devices } of reached(after)) {
+    for (const { reason, outcome, devices } of reached(after)) {
       const old = before.reach && devices.new_intersection(before.reach);
-      if (old && !old.isEmpty())
-        yield { change: "kept", rule: allowedBy(rule), cause: undefined, places: old.array() };
-      yield* changed("gained", rule, before.reach ? devices.new_difference(before.reach) : devices, (place) =>
+      if (old && !old.isEmpty()) yield* kept(before, reason, outcome, old);
+      yield* changed("gained", reason, outcome, without(devices, before.reach), (place) =>
         causeOf(place, before, after, CAUSES.gained),
       );
     }
-    for (const { rule, devices } of reached(before)) {
-      yield* changed("lost", rule, after.reach ? devices.new_difference(after.reach) : devices, (place) =>
+    for (const { reason, outcome, devices } of reached(before)) {
+      yield* changed("lost", reason, outcome, without(devices, after.reach), (place) =>
         causeOf(place, after, before, CAUSES.lost),
       );
     }
   };
 }
 
+const without = (devices: DeviceSet, others: DeviceSet | undefined): DeviceSet =>
+  others ? devices.new_difference(others) : devices;
+
 function side(
   access: Access,
-  key: AccessKey | undefined,
+  subject: AccessSubject | undefined,
   present: ReadonlySet<number>,
   login: string,
   address: string,
 ): Side {
-  const { shares, open } = access.verdict(login, address);
-  const admitted = key && access.admitted(key, login);
-  return { key, present, admitted, shares, reach: admitted?.new_intersection(open) };
+  const { shares, open } = access.verdict(login, address, subject);
+  const admitted = subject && access.admitted(subject, login);
+  return { access, subject, present, admitted, shares, reach: admitted?.new_intersection(open) };
 }
 
-function* reached({ admitted, shares }: Side): Generator<{ rule: AccessRule | null; devices: DeviceSet }> {
-  if (!admitted) return;
-  for (const { rule, devices } of shares) {
-    if (rule?.action !== "deny") yield { rule, devices: devices.new_intersection(admitted) };
+interface Reached {
+  readonly reason: Reason;
+  readonly outcome: ComparedDevices["outcome"];
+  readonly devices: DeviceSet;
+}
+
+function* reached({ access, subject, admitted, shares }: Side): Generator<Reached> {
+  if (!admitted || !subject) return;
+  for (const { reason, devices } of shares) {
+    const outcome = access.outcomeOf(reason.outcome, subject);
+    if (outcome !== "deny") yield { reason, outcome, devices: devices.new_intersection(admitted) };
   }
 }
 
+/** Yields access that remains, with a cause for the devices on which its condition changes. */
+function* kept(
+  before: Side,
+  reason: Reason,
+  outcome: Reached["outcome"],
+  devices: DeviceSet,
+): Generator<ComparedDevices> {
+  const same = devices.clone();
+  for (const old of reached(before)) {
+    if (old.outcome === outcome) continue;
+    const altered = devices.new_intersection(old.devices);
+    if (altered.isEmpty()) continue;
+    same.difference(altered);
+    const cause = { text: `before the change: ${CONDITION_WORDS[old.outcome]}`, patterns: [] };
+    yield { change: "kept", rule: allowedBy(reason), outcome, cause, places: altered.array() };
+  }
+  if (same.isEmpty()) return;
+  yield { change: "kept", rule: allowedBy(reason), outcome, cause: undefined, places: same.array() };
+}
+
+/** The condition of an allowed login, as a phrase. */
+const CONDITION_WORDS: Readonly<Record<Reached["outcome"], string>> = {
+  allow: "without a confirmation",
+  reauthentication: "after a re-authentication",
+  approval: "after the approval of an SSH key",
+  unknown: "with an SSH key",
+};
+
 const CAUSES = {
-  gained: { rule: "denied it", key: "the key is new", device: "the device is new" },
-  lost: { rule: "denies it", key: "the key is removed", device: "the device is removed" },
+  gained: {
+    rule: "denied it",
+    key: "the key is new",
+    principal: "the user is new",
+    device: "the device is new",
+  },
+  lost: {
+    rule: "denies it",
+    key: "the key is removed",
+    principal: "the user is removed",
+    device: "the device is removed",
+  },
 } as const;
 
 function* changed(
   change: keyof typeof CAUSES,
-  rule: AccessRule | null,
+  reason: Reason,
+  outcome: Reached["outcome"],
   devices: DeviceSet,
-  causeOf: (place: number) => AccessRule | string,
+  causeOf: (place: number) => AccessRule | AccessPolicy | string,
 ): Generator<ComparedDevices> {
   for (const [found, places] of Map.groupBy(devices.array(), causeOf)) {
-    const cause =
-      typeof found === "string" ? { text: found, patterns: [] } : ruleInWords(found, "", CAUSES[change].rule);
-    yield { change, rule: allowedBy(rule), cause, places };
+    yield {
+      change,
+      rule: allowedBy(reason),
+      outcome,
+      cause: causeInWords(found, CAUSES[change].rule),
+      places,
+    };
   }
 }
 
-/** Returns the cause why one side refuses access that the other side allows: a phrase, or the rule that denies. */
+function causeInWords(cause: AccessRule | AccessPolicy | string, verb: string): MapText {
+  if (typeof cause === "string") return { text: cause, patterns: [] };
+  return "subject" in cause ? policyInWords(cause, "", verb) : ruleInWords(cause, "", verb);
+}
+
+/** Returns the cause why one side refuses access that the other side allows: a phrase, or the object that denies. */
 function causeOf(
   place: number,
   refusing: Side,
   allowing: Side,
   words: (typeof CAUSES)[keyof typeof CAUSES],
-): AccessRule | string {
-  if (!refusing.key) return words.key;
-  if (!refusing.present.has(place)) return words.device;
-  if (!refusing.admitted?.has(place)) {
-    return sameKey(refusing.key, allowing.key)
+): AccessRule | AccessPolicy | string {
+  const { subject, admitted, present, shares } = refusing;
+  const isUser = allowing.subject !== undefined && isPrincipal(allowing.subject);
+  if (!subject) return isUser ? words.principal : words.key;
+  if (!present.has(place)) return words.device;
+  if (!admitted?.has(place)) {
+    if (isUser) return "the SSH keys or the role of the user change";
+    return sameKey(subject, allowing.subject)
       ? "the device's name or tags change"
       : "the key's logins or devices change";
   }
-  return refusing.shares.find(({ devices }) => devices.has(place))?.rule ?? words.rule;
+  const { policy, rule } = shares.find(({ devices }) => devices.has(place))?.reason ?? {};
+  return policy ?? rule ?? (isUser ? "no access policy allows it" : words.rule);
 }
 
-const sameKey = (left: AccessKey, right: AccessKey | undefined): boolean =>
-  left.username === right?.username && JSON.stringify(left.filter) === JSON.stringify(right.filter);
+const sameKey = (left: AccessSubject, right: AccessSubject | undefined): boolean =>
+  !isPrincipal(left) &&
+  right !== undefined &&
+  !isPrincipal(right) &&
+  left.username === right.username &&
+  JSON.stringify(left.filter) === JSON.stringify(right.filter);
 
-const allowedBy = (rule: AccessRule | null): MapText =>
-  rule === null
-    ? { text: "allowed, since no rule matches", patterns: [] }
-    : ruleInWords(rule, "allowed by ", "");
+function allowedBy({ rule, policy }: Reason): MapText {
+  if (policy) return policyInWords(policy, "allowed by ", "");
+  if (rule) return ruleInWords(rule, "allowed by ", "");
+  return { text: "allowed, since no rule matches", patterns: [] };
+}
+
+const policyInWords = (policy: AccessPolicy, before: string, after: string): MapText => ({
+  text: `${before}access policy ${policy.name} (${conditionsOfPolicy(policy)}) ${after}`.trim(),
+  patterns: [],
+});
 
 /** The conditions of the rules. Reading a pattern takes time, and most rules decide for many keys. */
 const conditions = new WeakMap<AccessRule, MapText>();

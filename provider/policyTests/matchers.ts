@@ -3,18 +3,26 @@ import {
   type Access,
   type AccessDevice,
   type AccessKey,
-  type AccessRule,
+  type AccessSubject,
   explain,
+  explainIdentity,
   filterMatches,
   type Grant,
   grantsOf,
+  isPrincipal,
   keyAdmits,
+  type NamespacePolicy,
+  type Outcome,
+  type Principal,
+  subjectFacts,
+  subjectsOf,
 } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
 import { counted, firstOf } from "../words.ts";
 import { type QueriedAccess, queriedAccess, readNetworks, readQuery, within } from "./queriedAccess.ts";
 import type { EvaluatedCases, PolicyCounterexample } from "./results.ts";
 import type { MatcherName } from "./written/running.ts";
+import type { Decision } from "./written/types.ts";
 
 /** The result of a matcher. For an assertion with `.not`, the result is negated later. */
 interface Judgment {
@@ -35,6 +43,7 @@ type Judge = (subject: unknown, args: readonly unknown[], negated: boolean) => J
 
 export const matchers: Readonly<Record<MatcherName, Judge>> = {
   toAllow,
+  toRequireApproval,
   onlyFrom,
   exactlyOneOwner,
   everyKeyExpires,
@@ -71,6 +80,33 @@ function toAllow(subject: unknown, [query, ...more]: readonly unknown[], negated
   };
 }
 
+function toRequireApproval(subject: unknown, [query, ...more]: readonly unknown[]): Judgment {
+  if (more.length > 0) throw new TypeError("toRequireApproval(): takes exactly one query");
+  const access = accessOf("toRequireApproval", subject);
+  const queried = queriedAccess(access, readQuery("toRequireApproval", query));
+  const allowed = allowedCases(queried);
+  if (allowed.count === 0) {
+    const missing = missingOf(queried);
+    const message = `no matching login is allowed${missing === undefined ? "" : `: the query ${missing}`}`;
+    return { ...found(queried, 0), holds: false, message, vacuous: message };
+  }
+  const unknown = allowedCases(queried, "unknown");
+  if (unknown.count > 0) {
+    throw new Error("toRequireApproval(): it is not known whether the users have an SSH key");
+  }
+  const { count, examples } = allowedCases(queried, "allow");
+  if (count > 0) {
+    const message = `${count} of ${counted(allowed.count, "allowed case")} need no approval`;
+    return { ...found(queried, count), message, holds: false, counterexamples: examples };
+  }
+  return {
+    ...found(queried, 0),
+    holds: true,
+    message: "all allowed cases need an approval",
+    counterexamples: [],
+  };
+}
+
 function onlyFrom(subject: unknown, [given, query = {}, ...more]: readonly unknown[]): Judgment {
   if (more.length > 0) throw new TypeError("onlyFrom(): takes networks and a query");
   const access = accessOf("onlyFrom", subject);
@@ -93,7 +129,7 @@ function found({ access }: QueriedAccess, cases: number) {
   return {
     message: cases === 1 ? "1 case is allowed" : `${cases} cases are allowed`,
     cases,
-    evaluated: { keys: policy.keys.length, devices: policy.devices.length, ...evaluated },
+    evaluated: { keys: subjectsOf(policy).length, devices: policy.devices.length, ...evaluated },
   };
 }
 
@@ -116,19 +152,21 @@ const SHOWN_MAX = 5;
 /**
  * Counts the logins that a query matches and the policy allows, and returns examples. Examples that differ in key,
  * login name or rule come before examples that differ only in the device.
+ * @param outcome default: all outcomes of allowed logins
  */
-function allowedCases(queried: QueriedAccess) {
+function allowedCases(queried: QueriedAccess, outcome?: Outcome) {
   const devices = new Map(queried.access.policy.devices.map((device) => [device.uid, device]));
   const [first, more]: [PolicyCounterexample[], PolicyCounterexample[]] = [[], []];
   let count = 0;
   for (const grant of grantsOf(queried.access)) {
+    if (outcome !== undefined && grant.outcome !== outcome) continue;
     let known = first;
     for (const uid of grant.devices) {
       const device = devices.get(uid);
       const address = device && addressOf(grant, device, queried);
       if (!device || address === undefined) continue;
       count += 1;
-      if (known.length < SHOWN_MAX) known.push(example(grant.key, grant.login, address, device, grant.rule));
+      if (known.length < SHOWN_MAX) known.push(example(grant, address, device));
       known = more;
     }
   }
@@ -137,44 +175,97 @@ function allowedCases(queried: QueriedAccess) {
 
 /** Returns the first address from which a login to the device meets the condition `where` of the query. */
 function addressOf(grant: Grant, device: AccessDevice, { where }: QueriedAccess): string | undefined {
-  const { key, login, rule, addresses } = grant;
-  if (!where) return addresses[0];
-  return addresses.find((address) => booleanOf("where", where({ key, login, address, device, rule })));
+  if (!where) return grant.addresses[0];
+  return grant.addresses.find((address) =>
+    booleanOf("where", where(new WrittenDecision(grant, address, device))),
+  );
+}
+
+class WrittenDecision implements Decision {
+  readonly login: string;
+  readonly address: string;
+  readonly device: AccessDevice;
+  readonly rule: Decision["rule"];
+  readonly policy: Decision["policy"];
+  readonly outcome: Decision["outcome"];
+  readonly #subject: AccessSubject;
+
+  constructor({ subject, login, rule, policy, outcome }: Grant, address: string, device: AccessDevice) {
+    this.#subject = subject;
+    this.login = login;
+    this.address = address;
+    this.device = device;
+    this.rule = rule;
+    this.policy = policy;
+    this.outcome = outcome;
+  }
+
+  get key(): AccessKey {
+    if (isPrincipal(this.#subject))
+      throw new Error("the namespace decides by access policies; use principal instead of key");
+    return this.#subject;
+  }
+
+  get principal(): Principal {
+    if (isPrincipal(this.#subject)) return this.#subject;
+    throw new Error("the namespace decides by public keys; use key instead of principal");
+  }
 }
 
 /**
- * Returns examples of refused logins for the first few keys, with the reason. For each key, prefers a login name and a
- * device that the key allows.
+ * Returns examples of refused logins for the first few subjects, with the reason. For each key, prefers a login name and
+ * a device that the key allows.
  */
 function refusedExamples({ access: { policy, evaluated } }: QueriedAccess): PolicyCounterexample[] {
   const [address] = evaluated.addresses;
-  return policy.keys.slice(0, SHOWN_MAX).flatMap((key) => {
-    const device =
-      policy.devices.find((candidate) => filterMatches(key.filter, candidate)) ?? policy.devices[0];
-    if (!device || address === undefined) return [];
-    const admits = (name: string) => keyAdmits({ username: key.username, filter: {} }, device, name);
-    const login = evaluated.logins.find(admits) ?? evaluated.logins[0] ?? "";
-    const { fingerprint } = key;
-    const { deniedBy, rule } = explain(policy, { fingerprint, login, address, uid: device.uid });
-    // `deniedBy` is undefined if the login is allowed but does not meet the condition `where` of the query.
-    if (deniedBy === undefined || deniedBy === "key") return [];
-    return [{ ...example(key, login, address, device, rule), deniedBy }];
-  });
+  return subjectsOf(policy)
+    .slice(0, SHOWN_MAX)
+    .flatMap((subject): PolicyCounterexample[] => {
+      if (address === undefined) return [];
+      if (isPrincipal(subject)) return refusedPrincipal(policy, subject, evaluated.logins[0] ?? "", address);
+      const device =
+        policy.devices.find((candidate) => filterMatches(subject.filter, candidate)) ?? policy.devices[0];
+      if (!device) return [];
+      const admits = (name: string) => keyAdmits({ username: subject.username, filter: {} }, device, name);
+      const login = evaluated.logins.find(admits) ?? evaluated.logins[0] ?? "";
+      const { fingerprint } = subject;
+      const { deniedBy, rule } = explain(policy, { fingerprint, login, address, uid: device.uid });
+      // `deniedBy` is undefined if the login is allowed but does not meet the condition `where` of the query.
+      if (deniedBy === undefined || deniedBy === "key") return [];
+      const grant = { subject, login, rule, policy: null, outcome: "deny" } as const;
+      return [{ ...example(grant, address, device), deniedBy }];
+    });
+}
+
+function refusedPrincipal(
+  { devices, identity }: NamespacePolicy,
+  subject: Principal,
+  login: string,
+  address: string,
+): PolicyCounterexample[] {
+  const [device] = devices;
+  if (!device || !identity) return [];
+  const question = { subject: subject.id, login, address, uid: device.uid, at: new Date() };
+  const { deniedBy, considered } = explainIdentity({ devices, identity }, question);
+  if (deniedBy === undefined) return [];
+  const policy = considered.find(({ role }) => role === "denies")?.policy ?? null;
+  return [{ ...example({ subject, login, rule: null, policy, outcome: "deny" }, address, device), deniedBy }];
 }
 
 function example(
-  { fingerprint, name }: AccessKey,
-  login: string,
+  { subject, login, rule, policy, outcome }: Omit<Grant, "addresses" | "devices">,
   address: string,
   device: AccessDevice,
-  rule: AccessRule | null,
 ): PolicyCounterexample {
+  const { id, name, kind } = subjectFacts(subject);
   return {
     login,
     address,
     device: { uid: device.uid, name: device.name },
-    key: { fingerprint, name },
+    ...(kind === "key" ? { key: { fingerprint: id, name } } : { principal: { id, name, kind } }),
     rule: rule && { id: rule.id, action: rule.action, priority: rule.priority },
+    ...(policy && { policy: { id: policy.id, name: policy.name, action: policy.action } }),
+    ...(kind !== "key" && outcome !== "deny" && { outcome }),
   };
 }
 

@@ -1,7 +1,16 @@
 import { issueText } from "@gatehouse-access/sdk/contract";
-import { Access, type AccessDevice, ANY_LOGIN, type NamespacePolicy } from "@gatehouse-access/sdk/policy";
+import {
+  Access,
+  type AccessDevice,
+  ANY_IPV6_ADDRESS,
+  ANY_LOGIN,
+  type NamespacePolicy,
+  type Network,
+  parseNetwork,
+  subjectsOf,
+} from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
-import { globFits, globSamples, type Network, parseNetwork } from "../access/matching.ts";
+import { globFits, globSamples } from "../access/matching.ts";
 import type { AccessQuery, DeviceQuery } from "./written/types.ts";
 
 /** A matcher's validated query, with parsed networks. */
@@ -17,6 +26,7 @@ const networks = z.union([text, z.array(text).min(1, "must contain at least one 
 // everything.
 const schema = z.strictObject({
   key: text.exactOptional(),
+  user: text.exactOptional(),
   login: text.exactOptional(),
   device: z
     .strictObject({ name: text.exactOptional(), tag: text.exactOptional(), uid: text.exactOptional() })
@@ -52,15 +62,12 @@ function misuse(matcher: string, { issues }: z.ZodError): TypeError {
   return new TypeError(`${matcher}(): ${faults.join("; ")}`);
 }
 
-/** Represents all IPv6 addresses that no rule mentions. The address belongs to the documentation network (RFC 3849). */
-const ANY_IPV6_ADDRESS = "2001:db8::1";
-
 /** The subset of the evaluated access that a matcher's query matches. */
 export interface QueriedAccess {
   /** The access of the matching keys to the matching devices, with matching login names and addresses only. */
   readonly access: Access;
   readonly where: ReadQuery["where"];
-  /** The query fields that match nothing: `key`, `device`, `address`. */
+  /** The query fields that match nothing: `key` or `user`, `device`, `address`. */
   readonly missing: readonly string[];
 }
 
@@ -76,7 +83,11 @@ export function queriedAccess(
   networks: readonly Network[] = query.from ?? [],
   fits: (address: string) => boolean = (address) => within(query.from, address),
 ): QueriedAccess {
-  const { key, login, device = {}, where } = query;
+  const { key, user, login, device = {}, where } = query;
+  if (key !== undefined && policy.identity)
+    throw new TypeError("key: the namespace decides by access policies; use user");
+  if (user !== undefined && !policy.identity)
+    throw new TypeError("user: the namespace decides by public keys; use key");
   const samples = login === undefined || login === "*" ? [] : globSamples(login);
   const probes = networks.flatMap((network) => network.probes);
   const selected: NamespacePolicy = {
@@ -85,13 +96,19 @@ export function queriedAccess(
     ),
     devices: policy.devices.filter((candidate) => deviceFits(device, candidate)),
     rules: policy.rules,
+    identity: policy.identity && {
+      policies: policy.identity.policies,
+      principals: policy.identity.principals.filter(
+        ({ id, name }) => user === undefined || user === id || globFits(user, name),
+      ),
+    },
   };
   const logins = [...new Set([...evaluated.logins, ANY_LOGIN, ...samples])].filter(
     (name) => login === undefined || globFits(login, name),
   );
   const addresses = [...new Set([...evaluated.addresses, ANY_IPV6_ADDRESS, ...probes])].filter(fits);
   const missing = [
-    ...(selected.keys.length === 0 ? ["key"] : []),
+    ...(subjectsOf(selected).length === 0 ? [policy.identity ? "user" : "key"] : []),
     ...(selected.devices.length === 0 ? ["device"] : []),
     ...(addresses.length === 0 ? ["address"] : []),
   ];

@@ -1,22 +1,32 @@
-import type { EvaluatedLogins } from "@gatehouse-access/sdk/policy";
+import type { AccessPolicy, EvaluatedLogins, Outcome, Principal } from "@gatehouse-access/sdk/policy";
 
 /** A login that contradicts an assertion: it is allowed but must be refused, or it is refused but must be allowed. */
 export interface PolicyCounterexample {
   readonly login: string;
   readonly address: string;
   readonly device: { readonly uid: string; readonly name: string };
-  readonly key: { readonly fingerprint: string; readonly name: string };
-  /** The rule that decides the login; null if no rule matches. */
+  /** The public key; omitted in identity mode. */
+  readonly key?: { readonly fingerprint: string; readonly name: string };
+  /** The user or service account; only in identity mode. */
+  readonly principal?: Pick<Principal, "id" | "name" | "kind">;
+  /** The rule that decides the login; null if no rule matches, and in identity mode. */
   readonly rule: { readonly id: string; readonly action: "allow" | "deny"; readonly priority: number } | null;
-  /** The cause of a refusal: the key's login names, the key's devices, or the rule. Omitted if the login is allowed. */
-  readonly deniedBy?: "login" | "device" | "rule";
+  /** An access policy that decides the login; only in identity mode. */
+  readonly policy?: Pick<AccessPolicy, "id" | "name" | "action">;
+  /** The outcome of an allowed login; only in identity mode. */
+  readonly outcome?: Outcome;
+  /**
+   * The cause of a refusal: the key's login names, the key's devices, or the rule; in identity mode the SSH key, the
+   * policy, or that no policy allows the login. Omitted if the login is allowed.
+   */
+  readonly deniedBy?: "login" | "device" | "rule" | "key" | "policy" | "policies" | "default";
 }
 
 /**
  * The evaluated login names and addresses of an assertion about access, and the numbers of evaluated keys and devices.
  */
 export interface EvaluatedCases extends EvaluatedLogins {
-  /** Number of evaluated keys. */
+  /** Number of evaluated keys, or of users and service accounts in identity mode. */
   readonly keys: number;
   /** Number of evaluated devices. */
   readonly devices: number;

@@ -131,6 +131,7 @@ function thrown(error: unknown, path: string, otherwise?: number): PolicyFailure
 
 const SUBJECTS: Record<MatcherName, string> = {
   toAllow: "access",
+  toRequireApproval: "access",
   onlyFrom: "access",
   exactlyOneOwner: "members",
   everyKeyExpires: "apiKeys",

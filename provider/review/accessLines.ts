@@ -4,16 +4,18 @@ import {
   accessChanges,
   type EvaluationOptions,
   type NamespacePolicy,
+  type SubjectFacts,
+  subjectFacts,
 } from "@gatehouse-access/sdk/policy";
 import { DeviceGroups } from "../access/deviceGroups.ts";
 import { byDevice, type Estate, evaluatedFor } from "../estate/namespaceState.ts";
 import { byText } from "../words.ts";
-import type { ReviewedAccess } from "./report/review.ts";
+import type { ReviewedAccess, ReviewedPrincipal } from "./report/review.ts";
 import { PLAIN, reachPhrase } from "./report/sections.ts";
 
 /**
  * Evaluates two policies of a namespace for the same logins, addresses and devices, so that they are comparable. If the
- * access in the namespace is not known, keys and rules are omitted, so that the results contain no access.
+ * access in the namespace is not known, the objects that decide are omitted, so that the results contain no access.
  */
 export function accesses(
   old: NamespacePolicy,
@@ -22,7 +24,7 @@ export function accesses(
   options: EvaluationOptions = {},
 ): { readonly before: Access; readonly after: Access } {
   const deciding = (policy: NamespacePolicy): NamespacePolicy =>
-    estate.accessUnknown === undefined ? policy : { ...policy, keys: [], rules: [] };
+    estate.accessUnknown === undefined ? policy : { devices: policy.devices, keys: [], rules: [] };
   const [before, after] = [deciding(old), deciding(now)];
   const evaluated = evaluatedFor(estate, [before, after], options);
   const uids = everyDevice(before, after).map(({ uid }) => uid);
@@ -36,46 +38,59 @@ const everyDevice = (before: NamespacePolicy, after: NamespacePolicy) =>
   );
 
 /**
- * Returns the access that a change gives and removes. Logins and keys that gain or lose the same access share one line.
- * Lines about lost access come first. Lines with more devices come before lines with fewer devices.
+ * Returns the access that a change gives, removes and alters. Logins and subjects with the same change share one line.
+ * Lines about lost access come first, then lines about altered access. Lines with more devices come before lines with fewer devices.
  * @param before access before the change
  * @param after access after the change, with the same evaluated login names, addresses and uids as `before`
  */
 export function accessLines(before: Access, after: Access): ReviewedAccess[] {
   const byLogin = new Map<string, AccessChange & { logins: string[] }>();
   for (const change of accessChanges(before, after)) {
-    const id = JSON.stringify([change.change, change.key.fingerprint, change.addresses, change.devices]);
+    const { before: from, after: to, addresses, devices } = change;
+    const id = JSON.stringify([from, to, subjectFacts(change.subject).id, addresses, devices]);
     const same = byLogin.get(id);
     if (same) same.logins.push(change.login);
     else byLogin.set(id, { ...change, logins: [change.login] });
   }
   const groups = new DeviceGroups(everyDevice(before.policy, after.policy));
-  const byKey = Map.groupBy(byLogin.values(), ({ change, logins, addresses, devices }) =>
-    JSON.stringify([change, logins, addresses, devices]),
+  const bySubject = Map.groupBy(byLogin.values(), ({ before, after, subject, logins, addresses, devices }) =>
+    JSON.stringify([before, after, subjectFacts(subject).kind, logins, addresses, devices]),
   );
-  const lines = [...byKey.values()].flatMap((same): ReviewedAccess[] => {
+  const lines = [...bySubject.values()].flatMap((same): ReviewedAccess[] => {
     const [first] = same;
     if (!first) return [];
     const { change, logins, addresses, devices } = first;
-    const keys = same.map(({ key: { fingerprint, name } }) => ({ fingerprint, name }));
+    const subjects = same.map(({ subject }) => subjectFacts(subject));
+    const keys = subjects.flatMap(({ id, name, kind }) =>
+      kind === "key" ? [{ fingerprint: id, name }] : [],
+    );
+    const principals = subjects.filter(isPrincipalFacts);
+    const identity = principals.length > 0 && { principals, before: first.before, after: first.after };
     const anyLogin = logins.length === after.evaluated.logins.length;
     const anyAddress = addresses.length === after.evaluated.addresses.length;
     const where = groups.of(devices);
-    return [{ change, keys, logins, anyLogin, addresses, anyAddress, devices, where }];
+    return [{ change, keys, ...identity, logins, anyLogin, addresses, anyAddress, devices, where }];
   });
   return lines.sort(
     (left, right) =>
-      Number(left.change === "gained") - Number(right.change === "gained") ||
+      ORDER.indexOf(left.change) - ORDER.indexOf(right.change) ||
       right.devices.length - left.devices.length ||
-      byText(left.keys[0]?.name ?? "", right.keys[0]?.name ?? ""),
+      byText(firstName(left), firstName(right)),
   );
 }
+
+const ORDER: readonly ReviewedAccess["change"][] = ["lost", "altered", "gained"];
+
+const firstName = ({ keys, principals = [] }: ReviewedAccess): string =>
+  [...keys, ...principals][0]?.name ?? "";
+
+const isPrincipalFacts = (facts: SubjectFacts): facts is ReviewedPrincipal => facts.kind !== "key";
 
 /** Returns the access that each key gains and loses, by fingerprint. Each sentence omits its subject, the key. */
 export function sentencesByKey(access: readonly ReviewedAccess[]): ReadonlyMap<string, string[]> {
   const sentences = new Map<string, string[]>();
   for (const line of access) {
-    const sentence = `${{ gained: "gives", lost: "no longer gives" }[line.change]} ${reachPhrase(line, PLAIN)}`;
+    const sentence = `${line.change === "lost" ? "no longer gives" : "gives"} ${reachPhrase(line, PLAIN)}`;
     for (const { fingerprint } of line.keys)
       sentences.set(fingerprint, [...(sentences.get(fingerprint) ?? []), sentence]);
   }

@@ -21,6 +21,9 @@ export {
   type LoginAttempt,
   type Mismatch,
   type NamespacePolicy,
+  type SubjectFacts,
+  subjectFacts,
+  subjectsOf,
 } from "./decisions.ts";
 export { areDisjoint } from "./disjoint.ts";
 export {

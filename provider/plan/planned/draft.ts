@@ -1,5 +1,12 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
-import type { AccessKey, AccessRule, NamespacePolicy } from "@gatehouse-access/sdk/policy";
+import type {
+  AccessKey,
+  AccessPolicy,
+  AccessRule,
+  NamespacePolicy,
+  Principal,
+} from "@gatehouse-access/sdk/policy";
+import { identityRules } from "../../estate/identityMode.ts";
 import { acceptedDevices, type Estate, type Member } from "../../estate/namespaceState.ts";
 import { type ApiKey, apiKeyIdentity, type Device, deviceKey, devicesByKey } from "../../service/listings.ts";
 
@@ -29,6 +36,12 @@ export class Draft {
   readonly keys: Map<string, AccessKey>;
   /** Firewall rules by id. */
   readonly rules: Map<string, AccessRule>;
+  /** Access policies by id. Undefined on servers without access policies, and if they could not be read. */
+  readonly policies: Map<string, AccessPolicy> | undefined;
+  /** Service accounts by id; new accounts by the URN of their resource. Undefined as {@link policies}. */
+  readonly serviceAccounts: Map<string, Principal> | undefined;
+  /** True if access policies decide about logins. */
+  accessPoliciesDecide: boolean;
   /** Members by user id; new members by e-mail address. */
   readonly members: Map<string, Member> | undefined;
   /** API keys by `apiKeyIdentity`; new keys by the URN of their resource. */
@@ -44,13 +57,16 @@ export class Draft {
   }
 
   constructor(estate: Estate, now: Date, creatorRole: Role | undefined) {
-    const { policy, devices, members, apiKeys } = estate;
+    const { policy, devices, members, apiKeys, identity } = estate;
     this.estate = estate;
     this.now = now;
     this.creatorRole = creatorRole;
     this.#devices = new Map(devices.map((device) => [device.uid, device]));
     this.keys = new Map(policy.keys.map((key) => [key.fingerprint, key]));
     this.rules = new Map(policy.rules.map((rule) => [rule.id, rule]));
+    this.policies = identity && new Map(identity.policies.map((one) => [one.id, one]));
+    this.serviceAccounts = identity && new Map(identity.serviceAccounts.map((one) => [one.id, one]));
+    this.accessPoliciesDecide = identity?.decides ?? false;
     this.members = members && new Map(members.map((member) => [member.id, member]));
     this.apiKeys = apiKeys && new Map(apiKeys.map((key) => [apiKeyIdentity(key), key]));
     this.#live = devicesByKey(devices);
@@ -91,16 +107,28 @@ export class Draft {
     this.#planned = undefined;
   }
 
+  /** The objects that decide about logins. */
   policy(): NamespacePolicy {
+    const { policies, serviceAccounts, members } = this;
+    const { identity } = this.estate;
+    const rules =
+      identity && policies && serviceAccounts && this.accessPoliciesDecide
+        ? identityRules(
+            { ...identity, policies: [...policies.values()], serviceAccounts: [...serviceAccounts.values()] },
+            members?.values() ?? [],
+          )
+        : undefined;
     return {
       devices: acceptedDevices(this.#devices.values()),
       keys: [...this.keys.values()],
       rules: [...this.rules.values()],
+      ...(rules && { identity: rules }),
     };
   }
 
   clear(): void {
     this.#planned = undefined;
-    for (const map of [this.#devices, this.keys, this.rules, this.members, this.apiKeys]) map?.clear();
+    const { keys, rules, policies, serviceAccounts, members, apiKeys } = this;
+    for (const map of [this.#devices, keys, rules, policies, serviceAccounts, members, apiKeys]) map?.clear();
   }
 }

@@ -3,6 +3,7 @@ import type { PolicyTestBody } from "./types.ts";
 
 export const MATCHERS = [
   "toAllow",
+  "toRequireApproval",
   "onlyFrom",
   "exactlyOneOwner",
   "everyKeyExpires",

@@ -2,9 +2,12 @@ import type {
   Access,
   AccessDevice,
   AccessKey,
+  AccessPolicy,
   AccessRule,
   EvaluatedLogins,
   NamespacePolicy,
+  Outcome,
+  Principal,
 } from "@gatehouse-access/sdk/policy";
 import type { ApiKey, Namespace } from "../../service/listings.ts";
 
@@ -41,16 +44,22 @@ export type PolicyTestBody = (subjects: PolicySubjects) => void | Promise<void>;
 
 /** One login that is allowed: the argument of `where`. */
 export interface Decision {
-  /** The public key of the login. */
+  /** The public key of the login. A test that reads this property in identity mode fails. */
   readonly key: AccessKey;
+  /** The user or service account that logs in. A test that reads this property in legacy mode fails. */
+  readonly principal: Principal;
   /** The login name. `otheruser` represents all names that no pattern contains. */
   readonly login: string;
   /** The client's address. `192.0.2.1` and `2001:db8::1` represent all addresses that no rule contains. */
   readonly address: string;
   /** The device of the login. */
   readonly device: AccessDevice;
-  /** The rule that allows the login; null if no rule matches. */
+  /** The rule that allows the login; null if no rule matches, and in identity mode. */
   readonly rule: AccessRule | null;
+  /** An access policy that allows the login; null in legacy mode. */
+  readonly policy: AccessPolicy | null;
+  /** The condition of the login: `allow` for none, `reauthentication`, `approval`, or `unknown`. */
+  readonly outcome: Outcome;
 }
 
 /** A query for devices. A device must match all given fields. */
@@ -70,6 +79,11 @@ export interface DeviceQuery {
 export interface AccessQuery {
   /** Name of a public key, in which `*` matches any text and `?` matches one character; or its fingerprint. */
   readonly key?: string;
+  /**
+   * E-mail address of a user or name of a service account, in which `*` matches any text and `?` matches one character;
+   * or its id. Only for namespaces in identity mode, which do not decide by `key`.
+   */
+  readonly user?: string;
   /** Login name; `*` matches any text, `?` matches one character. */
   readonly login?: string;
   /** The devices. */
@@ -116,14 +130,23 @@ export interface ListMatchers<Item> extends ValueMatchers<readonly Item[]> {
 /** Matchers for `access`. */
 export interface AccessMatchers extends ValueMatchers<Access> {
   /**
-   * Asserts that at least one login that matches the query is allowed. With `not`: asserts that no such login is
-   * allowed. A query that matches no key, no device or no address proves nothing: the assertion fails, and its negation
+   * Asserts that at least one login that matches the query is allowed. A login that needs a re-authentication or the
+   * approval of an SSH key is allowed. With `not`: asserts that no such login is
+   * allowed. A query that matches no key or user, no device or no address proves nothing: the assertion fails, and its negation
    * passes with a warning.
    * @param query the logins
    * @example expect(access).not.toAllow({ key: "contractor-*", device: { tag: "prod" } });
    * @example expect(access).toAllow({ key: "deploy", login: "deploy", device: { name: "web-*" } });
    */
   toAllow(query: AccessQuery): void;
+  /**
+   * Asserts that every allowed login that matches the query needs a re-authentication of the user, or the approval of an
+   * SSH key. The assertion fails if no login is allowed, and in legacy mode. If the credential cannot read whether a user
+   * has an SSH key, the assertion and its negation fail.
+   * @param query the logins
+   * @example expect(access).toRequireApproval({ login: "root", device: { tag: "prod" } });
+   */
+  toRequireApproval(query: AccessQuery): void;
   /**
    * Asserts that no login that matches the query is allowed from an address outside of the networks. A query that matches
    * no key or no device passes with a warning.

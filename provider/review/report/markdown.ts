@@ -175,6 +175,6 @@ export function code(text: string): string {
 export const MARKDOWN: ReportStyle = {
   name: code,
   text: plain,
-  change: (change, sentence) => `${{ gained: "**+**", lost: "**−**" }[change]} ${sentence}`,
+  change: (change, sentence) => `${{ gained: "**+**", lost: "**−**", altered: "**±**" }[change]} ${sentence}`,
   test: (test) => [`${test.ok ? "pass" : "**FAIL**"}: ${plain(test.name)}${failuresOf(test)}`],
 };

@@ -1,15 +1,26 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
-import type { AccessChange, Finding } from "@gatehouse-access/sdk/policy";
+import type { AccessChange, Finding, Outcome, Principal } from "@gatehouse-access/sdk/policy";
 import type { Runner, ShownStep, Summary } from "../../engine/index.ts";
 import type { DuplicateDeclarations } from "../../plan/planned/conflicts.ts";
 import type { PolicyTestResult } from "../../policyTests/results.ts";
 import type { Lockout } from "../guards/lockouts.ts";
 import type { MissingPermission } from "../guards/planProblems.ts";
 
-/** Access that one or more keys gain or lose. */
+/** A user or service account in a report. */
+export type ReviewedPrincipal = Pick<Principal, "id" | "name" | "kind">;
+
+/** Access that one or more keys or principals gain or lose, or whose condition changes. */
 export interface ReviewedAccess {
+  /** `altered`: the access remains, but its condition changes, such as a re-authentication. Only in identity mode. */
   readonly change: AccessChange["change"];
+  /** The public keys; empty in identity mode. */
   readonly keys: readonly { readonly fingerprint: string; readonly name: string }[];
+  /** The users and service accounts; only in identity mode. */
+  readonly principals?: readonly ReviewedPrincipal[];
+  /** The outcome of the logins before the change; only in identity mode. */
+  readonly before?: Outcome;
+  /** The outcome of the logins after the change; only in identity mode. */
+  readonly after?: Outcome;
   readonly logins: readonly string[];
   /** True if `logins` contains all evaluated login names. */
   readonly anyLogin: boolean;
@@ -34,7 +45,7 @@ export interface MemberChange {
 
 /** An object of a namespace. */
 export interface EstateObject {
-  readonly kind: "PublicKey" | "FirewallRule" | "Member" | "ApiKey";
+  readonly kind: "PublicKey" | "FirewallRule" | "AccessPolicy" | "ServiceAccount" | "Member" | "ApiKey";
   readonly id: string;
   readonly name: string;
 }
@@ -79,6 +90,10 @@ export interface NamespaceReview {
     readonly keys: number;
     /** Number of firewall rules. */
     readonly rules: number;
+    /** Number of users and service accounts; only in identity mode. */
+    readonly principals?: number;
+    /** Number of access policies; only in identity mode. */
+    readonly policies?: number;
     /** Number of recent sessions whose login names and addresses were evaluated. */
     readonly sessions: number;
     readonly logins: readonly string[];

@@ -1,7 +1,7 @@
-import { ANY_ADDRESS, ANY_LOGIN, type FindingObject } from "@gatehouse-access/sdk/policy";
+import { ANY_ADDRESS, ANY_LOGIN, type FindingObject, type Outcome } from "@gatehouse-access/sdk/policy";
 import { retainedObjects, typeName } from "../../engine/index.ts";
 import type { PolicyTestResult } from "../../policyTests/results.ts";
-import { counted, OTHER_LOGINS, printable } from "../../words.ts";
+import { CONDITIONS, counted, OTHER_LOGINS, printable } from "../../words.ts";
 import type {
   MemberChange,
   NamespaceReview,
@@ -212,17 +212,40 @@ function withOthers(
 
 /** A sentence about an access change: `key laptop-alice gains login root on 14 devices tagged prod`. */
 export function accessSentence(line: ReviewedAccess, style: Style): string {
-  const many = line.keys.length > 1;
-  const who = `${many ? `${line.keys.length} keys` : "key"} ${listed(
-    line.keys.map(({ name }) => name),
+  const { change, keys, principals = [], before = "allow", after = "allow" } = line;
+  const subjects = [...keys, ...principals];
+  const many = subjects.length > 1;
+  const kind = principals[0]?.kind ?? "key";
+  const names = listed(
+    subjects.map(({ name }) => name),
     style,
-  )}`;
-  const verb = { gained: many ? "gain" : "gains", lost: many ? "lose" : "loses" }[line.change];
-  return `${who} ${verb} ${reachPhrase(line, style)}`;
+  );
+  const who = `${many ? `${subjects.length} ${kind}s` : kind} ${names}`;
+  const reach = reachPhrase(line, style);
+  switch (change) {
+    case "gained":
+      return `${who} ${many ? "gain" : "gains"} ${reach}${CONDITIONS[after]}`;
+    case "lost":
+      return `${who} ${many ? "lose" : "loses"} ${reach}${CONDITIONS[before]}`;
+    case "altered":
+      return `${who} ${many ? "need" : "needs"} ${NEEDED[after]} for ${reach} (before: ${NEEDED[before]})`;
+  }
 }
 
+/** The condition of a login, as the object of a sentence. */
+const NEEDED: Readonly<Record<Outcome, string>> = {
+  allow: "no confirmation",
+  reauthentication: "a re-authentication",
+  approval: "the approval of an SSH key",
+  unknown: "an SSH key",
+  deny: "another access policy",
+};
+
 /** The logins, addresses and devices of an access change: `login root on 14 devices tagged prod`. */
-export function reachPhrase(line: Omit<ReviewedAccess, "change" | "keys">, style: Style): string {
+export function reachPhrase(
+  line: Pick<ReviewedAccess, "anyLogin" | "logins" | "anyAddress" | "addresses" | "where">,
+  style: Style,
+): string {
   const logins = line.anyLogin
     ? "every login"
     : `${line.logins.length > 1 ? "logins" : "login"} ${withOthers(line.logins, ANY_LOGIN, OTHER_LOGINS, style)}`;
@@ -242,8 +265,12 @@ export function memberSentence({ change, email, from, to }: MemberChange, style:
 /** The devices, keys, rules, logins and addresses for which access was evaluated, as a sentence. */
 export function evaluatedSentence({ access, evaluated }: NamespaceReview, style: Style): string {
   if (!access) return "Access was not evaluated.";
-  const { devices, keys, rules, sessions, logins, addresses } = evaluated;
-  const counts = `${counted(devices, "device")}, ${counted(keys, "key")} and ${counted(rules, "firewall rule")}`;
+  const { devices, keys, rules, principals, policies, sessions, logins, addresses } = evaluated;
+  const deciding =
+    policies === undefined
+      ? `${counted(keys, "key")} and ${counted(rules, "firewall rule")}`
+      : `${counted(principals ?? 0, "user or service account", "users and service accounts")} and ${counted(policies, "access policy", "access policies")}`;
+  const counts = `${counted(devices, "device")}, ${deciding}`;
   const names = withOthers(logins, ANY_LOGIN, OTHER_LOGINS, style);
   const places = addresses.some((address) => address !== ANY_ADDRESS)
     ? `addresses ${withOthers(addresses, ANY_ADDRESS, "<any other address>", style)}`

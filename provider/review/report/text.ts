@@ -56,7 +56,10 @@ export function reviewText(c: Paint, review: Review, options: Allowed): string {
 export const terminalStyle = (c: Paint): ReportStyle => ({
   name: (name) => c.bold(printable(name)),
   text: printable,
-  change: (change, sentence) => (change === "gained" ? c.green(`+ ${sentence}`) : c.red(`- ${sentence}`)),
+  change(change, sentence) {
+    if (change === "gained") return c.green(`+ ${sentence}`);
+    return change === "lost" ? c.red(`- ${sentence}`) : c.yellow(`~ ${sentence}`);
+  },
   test: ({ ok, name, file, line, failures }) =>
     ok
       ? []

@@ -1,0 +1,121 @@
+import {
+  type AccessPolicy,
+  type ConsideredPolicy,
+  explainIdentity,
+  type IdentityExplanation,
+  isLive,
+  isPrincipal,
+  type Principal,
+} from "@gatehouse-access/sdk/policy";
+import { CONDITIONS, counted, printable, subjectText } from "../words.ts";
+import { type AccessExplanation, assumedLines, explainedLogin, filterText, only } from "./explanation.ts";
+import { type AccessView, unknownLines } from "./inquiry.ts";
+
+/** The reasons for the decision about one login in identity mode. */
+export interface ExplainedIdentity
+  extends IdentityExplanation,
+    Pick<AccessExplanation, "login" | "address" | "assumed"> {
+  /** The time of the login, in RFC 3339. */
+  readonly at: string;
+}
+
+/**
+ * Explains the decision about one login in identity mode. If the inquiry contains the fingerprint of an SSH key, the
+ * login uses this key; otherwise, it uses any key of the principal that works.
+ * @throws AccessInquiryError unless the inquiry matches exactly one principal and one device
+ */
+export function explainedIdentity(view: AccessView): ExplainedIdentity {
+  const { estate, inquiry, subjects } = view;
+  const { policy } = estate;
+  const principal = only("user", subjects.filter(isPrincipal), subjectText);
+  const { device, login, address, assumed } = explainedLogin(view);
+  const [selector = ""] = inquiry.keys;
+  const key = principal.keys?.find(({ fingerprint }) => fingerprint === selector);
+  const identity = policy.identity ?? { policies: [], principals: [] };
+  const at = new Date();
+  const question = { subject: key?.fingerprint ?? principal.id, login, address, uid: device.uid, at };
+  const explanation = explainIdentity({ devices: policy.devices, identity }, question);
+  return { ...explanation, login, address, assumed, at: at.toISOString() };
+}
+
+const HEADLINES = {
+  allow: "ALLOWED",
+  reauthentication: "ALLOWED AFTER A RE-AUTHENTICATION",
+  approval: "ALLOWED AFTER THE APPROVAL OF AN SSH KEY",
+  unknown: "UNKNOWN",
+  deny: "DENIED",
+} as const;
+
+export function identityExplanationText(view: AccessView, explanation: ExplainedIdentity): string {
+  const { outcome, principal, login, address, device, considered } = explanation;
+  const who = principal ? subjectText(principal) : "the key";
+  const lines = [
+    `${HEADLINES[outcome]}: ${who} as ${login} from ${address} on ${device.name}`,
+    `Because ${reason(explanation)}.`,
+    `Namespace ${view.estate.tenant}, which decides by access policies`,
+    ...assumedLines(explanation),
+    ...view.notes,
+    "",
+    ...(principal ? [principalLine(principal, new Date(explanation.at))] : []),
+    "",
+    ...(considered.length === 0
+      ? ["The namespace has no access policies."]
+      : ["Access policies; any policy that denies is stronger than all that allow:"]),
+    ...considered.map(policyLine),
+    ...unknownLines(view),
+  ];
+  return `${lines.map(printable).join("\n")}\n`;
+}
+
+function reason({ outcome, deniedBy, considered, principal, reauthPeriod }: ExplainedIdentity): string {
+  const names = (role: ConsideredPolicy["role"]) =>
+    considered.filter((one) => one.role === role).map(({ policy }) => policy.name);
+  switch (deniedBy) {
+    case "policies":
+      return "the namespace has no access policy";
+    case "key":
+      return principal?.keys?.length
+        ? "the SSH key has expired or was used up"
+        : `the principal has no SSH key, and ${principal?.kind === "user" ? "the role does not permit a new one" : "a service account cannot get a new one"}`;
+    case "policy":
+      return `the access policy ${names("denies")[0]} denies the login`;
+    case "default":
+      return "no access policy allows the login, so the default (deny) applies";
+    default: {
+      const allowed = `the access policy ${names("allows")[0]} allows the login`;
+      if (outcome === "unknown") return `${allowed}, but it is not known whether the user has an SSH key`;
+      if (outcome !== "reauthentication") return `${allowed}${CONDITIONS[outcome]}`;
+      return `${allowed}${CONDITIONS[outcome]}, ${reauthPeriod === null ? "at every login" : `which counts for ${counted(reauthPeriod ?? 0, "second")}`}`;
+    }
+  }
+}
+
+function principalLine({ kind, name, role, keys }: Principal, at: Date): string {
+  const live = keys?.filter((key) => isLive(key, at)).length;
+  const held = keys ? `${counted(keys.length, "SSH key")}, ${live} of them valid` : "SSH keys not known";
+  return `${kind === "user" ? "User" : "Service account"} ${name} (${role}), ${held}`;
+}
+
+function policyLine({ policy, role, mismatches }: ConsideredPolicy): string {
+  const verdict = role === "no match" ? `does not apply: ${mismatches.join(", ")} differs` : VERDICTS[role];
+  return `  ${policy.name} (${policy.action}) ${verdict}. Conditions: ${conditionsOfPolicy(policy)}`;
+}
+
+const VERDICTS = {
+  denies: "denies the login",
+  allows: "allows the login",
+  "no effect": "has no effect, since another policy denies",
+} as const;
+
+/** The subjects, logins, addresses and devices of a policy, as part of a sentence. */
+export function conditionsOfPolicy(policy: AccessPolicy): string {
+  const { subject, logins, sourceIps, filter, action, requireReauth } = policy;
+  const who = subject.type === "all-members" ? "all members" : `${subject.type} ${subject.value}`;
+  return [
+    who,
+    logins.includes("*") ? "any login name" : `login ${logins.join(" or ")}`,
+    sourceIps.length === 0 ? "any address" : `address in ${sourceIps.join(" or ")}`,
+    filterText(filter, action === "deny" ? "every" : "no"),
+    ...(requireReauth && action === "allow" ? ["with a re-authentication"] : []),
+  ].join("; ");
+}
