@@ -93,8 +93,12 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
           isKnown ? (byKey.get(idWithin(object)) ?? ["gives no access at present"]) : [EFFECT_UNKNOWN],
         ] as const;
       case "FirewallRule":
+      case "AccessPolicy":
+      case "ServiceAccount":
       case "DeviceTagAttachment":
         return [object, each(() => ofPart(withoutObjects(live, [object])))] as const;
+      case "InstallKey":
+        return [object, ["enrolls devices in the namespace"]] as const;
       default:
         return [object, [permissionsOf(object)]] as const;
     }

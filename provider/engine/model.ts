@@ -49,6 +49,11 @@ export interface ResourceValues {
   /** True if the deletion of the resource does not delete its object (`retainOnDelete`). */
   readonly retained?: true;
   /**
+   * The URNs of the resources from whose outputs an input was computed, by input: only for inputs that are unknown.
+   * Omitted if there are none, and by engines that do not report references.
+   */
+  readonly references?: Readonly<Record<string, readonly string[]>>;
+  /**
    * The inputs of the resource's provider instance. Omitted if the engine does not report provider instances. A secret
    * input is a credential that the program sets only for this instance.
    */

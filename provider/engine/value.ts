@@ -1,5 +1,5 @@
 import { ARCHIVE, ASSET, PROVIDER_KEY, RESOURCE, SECRET, SIGNATURE, UNKNOWN } from "../engineMarks.ts";
-import type { FieldChange, ResourceValues, Shown } from "./model.ts";
+import { type FieldChange, holds, type ResourceValues, type Shown } from "./model.ts";
 
 /**
  * A property value as programs and providers exchange it. An object with Pulumi's signature key represents a secret, a
@@ -125,10 +125,22 @@ export function shownProps(props: Props): Record<string, Shown> {
   return out;
 }
 
-export function shownValues(state: Known & { readonly retainOnDelete?: boolean }): ResourceValues {
-  const { inputs = {}, outputs = {}, retainOnDelete } = state;
+export function shownValues(
+  state: Known & {
+    readonly retainOnDelete?: boolean;
+    readonly propertyDependencies?: Readonly<Record<string, readonly string[]>>;
+  },
+): ResourceValues {
+  const { inputs = {}, outputs = {}, retainOnDelete, propertyDependencies = {} } = state;
   const values = { inputs: shownProps(inputs), outputs: shownProps(outputs) };
-  return retainOnDelete ? { ...values, retained: true } : values;
+  const references = Object.entries(propertyDependencies).filter(
+    ([name, urns]) => urns.length > 0 && holds(values.inputs[name], "[unknown]"),
+  );
+  return {
+    ...values,
+    ...(retainOnDelete && { retained: true as const }),
+    ...(references.length > 0 && { references: Object.fromEntries(references) }),
+  };
 }
 
 /**

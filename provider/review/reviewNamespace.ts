@@ -22,7 +22,7 @@ import { runPolicyTests } from "../policyTests/runPolicyTests.ts";
 import { idWithin } from "../resources/values.ts";
 import { byText, byTexts } from "../words.ts";
 import { accesses, accessLines, firstSentences, sentencesByKey } from "./accessLines.ts";
-import { deviceLockouts, memberLockouts, type ProtectedGroup } from "./guards/lockouts.ts";
+import { deviceLockouts, memberLockouts, type ProtectedGroup, policyLockouts } from "./guards/lockouts.ts";
 import { type Actor, missingPermissions } from "./guards/planProblems.ts";
 import type {
   Coverage,
@@ -91,6 +91,10 @@ export async function reviewNamespace(
       devices: planned.policy.devices.length,
       keys: after.policy.keys.length,
       rules: after.policy.rules.length,
+      ...(after.policy.identity && {
+        principals: after.policy.identity.principals.length,
+        policies: after.policy.identity.policies.length,
+      }),
       sessions: estate.seen.sessions,
       ...after.evaluated,
     },
@@ -99,6 +103,7 @@ export async function reviewNamespace(
     lockouts: [
       ...memberLockouts(was.members ?? [], planned.members ?? [], runningUser),
       ...deviceLockouts(before, after, options.protect),
+      ...policyLockouts(before, after),
     ],
     missingPermissions: missingPermissions(actor, planned.steps, isHome ? planned.inNewNamespaces : []),
     lint: comparedFindings(findings(before, was), findings(after, planned)),
@@ -178,6 +183,14 @@ function undistinguished(
   after: Access,
   changes: readonly Pick<ReviewedAccess, "keys">[],
 ): string[] {
+  if (after.policy.identity) {
+    const oldPolicies = new Map(before.policy.identity?.policies.map((policy) => [policy.id, policy]));
+    return changes.length > 0
+      ? []
+      : after.policy.identity.policies.flatMap((policy) =>
+          differences(`access policy ${policy.name}`, oldPolicies.get(policy.id), policy),
+        );
+  }
   const seen = new Set(changes.flatMap(({ keys }) => keys.map(({ fingerprint }) => fingerprint)));
   const oldKeys = new Map(before.policy.keys.map((key) => [key.fingerprint, key]));
   const keys = after.policy.keys
@@ -193,7 +206,7 @@ function undistinguished(
   return [...keys, ...rules];
 }
 
-type Patterned = Pick<AccessRule, "username" | "filter"> & Partial<Pick<AccessRule, "sourceIp">>;
+type Patterned = Pick<AccessRule, "filter"> & Partial<Pick<AccessRule, "username" | "sourceIp">>;
 
 function differences(title: string, old: Patterned | undefined, now: Patterned): string[] {
   const before: Readonly<Record<string, string>> = patternsOf(old ?? now);
@@ -206,7 +219,7 @@ function differences(title: string, old: Patterned | undefined, now: Patterned):
     );
 }
 
-const patternsOf = ({ username, sourceIp = "", filter: { hostname = "" } }: Patterned) => ({
+const patternsOf = ({ username = "", sourceIp = "", filter: { hostname = "" } }: Patterned) => ({
   username,
   sourceIp,
   hostname,
@@ -244,7 +257,7 @@ function unmanagedAccess(estate: Estate, planned: PlannedEstate, elsewhere: Else
 }
 
 /** The objects of a namespace that count for the coverage, by kind. The owner does not count. */
-function declarableObjects({ tenant, policy, members = [], apiKeys = [] }: Estate): LiveObject[] {
+function declarableObjects({ tenant, policy, identity, members = [], apiKeys = [] }: Estate): LiveObject[] {
   const objectOf = (kind: EstateObject["kind"], id: string, name: string, state?: LiveObject["state"]) => ({
     ...{ definition: definitionNamed(kind), id: `${tenant}/${id}`, name, state },
   });
@@ -253,6 +266,8 @@ function declarableObjects({ tenant, policy, members = [], apiKeys = [] }: Estat
     policy.rules.map(({ id, action, priority }) =>
       objectOf("FirewallRule", id, `${id}: ${action} at priority ${priority}`),
     ),
+    (identity?.policies ?? []).map(({ id, name }) => objectOf("AccessPolicy", id, name)),
+    (identity?.serviceAccounts ?? []).map(({ id, name }) => objectOf("ServiceAccount", id, name)),
     members.filter(({ role }) => role !== "owner").map(({ id, email }) => objectOf("Member", id, email)),
     // In states, the creation time and the creator identify an API key. So the object of a key contains all fields of
     // the key.
@@ -266,11 +281,12 @@ function declarableObjects({ tenant, policy, members = [], apiKeys = [] }: Estat
 }
 
 /**
- * Maximum number of unmanaged rules that are evaluated. Each of these rules requires an evaluation of the namespace.
+ * Maximum number of unmanaged objects other than keys that are evaluated. Each of these objects requires an evaluation
+ * of the namespace.
  */
-const RULES_MAX = 20;
+const OTHERS_MAX = 20;
 
-/** Returns the access that each unmanaged key and rule adds, as sentences. */
+/** Returns the access that each unmanaged key, rule, access policy and service account adds, as sentences. */
 function wideningOf(
   estate: Estate,
   planned: PlannedEstate,
@@ -285,9 +301,10 @@ function wideningOf(
   const byKey = sentencesByKey(keys.length === 0 ? [] : gainedBy(keys));
   const widening = new Map<LiveObject, readonly string[]>();
   for (const key of keys) widening.set(key, firstSentences(byKey.get(idWithin(key)) ?? []));
-  for (const rule of ofKind("FirewallRule").slice(0, RULES_MAX)) {
-    const sentences = gainedBy([rule]).map((line) => accessSentence(line, PLAIN));
-    widening.set(rule, firstSentences(sentences));
+  const others = ["FirewallRule", "AccessPolicy", "ServiceAccount"].flatMap(ofKind);
+  for (const object of others.slice(0, OTHERS_MAX)) {
+    const sentences = gainedBy([object]).map((line) => accessSentence(line, PLAIN));
+    widening.set(object, firstSentences(sentences));
   }
   return widening;
 }

@@ -40,6 +40,8 @@ export class Draft {
   readonly policies: Map<string, AccessPolicy> | undefined;
   /** Service accounts by id; new accounts by the URN of their resource. Undefined as {@link policies}. */
   readonly serviceAccounts: Map<string, Principal> | undefined;
+  /** The ids of principals that the plan creates, by the URN of their resource. */
+  readonly newPrincipals = new Map<string, string>();
   /** True if access policies decide about logins. */
   accessPoliciesDecide: boolean;
   /** Members by user id; new members by e-mail address. */

@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
-import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
-import type { AccessRule, DeviceFilter } from "@gatehouse-access/sdk/policy";
+import { parseSshPublicKey, sha256Fingerprint } from "@gatehouse-access/sdk/contract";
+import type { AccessPolicy, AccessRule, DeviceFilter, PolicySubject } from "@gatehouse-access/sdk/policy";
 import type { ResourceValues, Shown } from "../../engine/index.ts";
+import { accessPolicy } from "../../resources/accessPolicy.ts";
 import { apiKey } from "../../resources/apiKey.ts";
 import type { InputValues, ResourceDefinition } from "../../resources/definition.ts";
 import { device } from "../../resources/device.ts";
@@ -9,8 +10,11 @@ import { claimOfTag, deviceTagAttachment } from "../../resources/deviceTagAttach
 import { deviceTags } from "../../resources/deviceTags.ts";
 import { firewallRule } from "../../resources/firewallRule.ts";
 import { member } from "../../resources/member.ts";
+import { namespace } from "../../resources/namespace.ts";
 import { publicKey } from "../../resources/publicKey.ts";
+import { serviceAccount } from "../../resources/serviceAccount.ts";
 import { tag } from "../../resources/tag.ts";
+import { NEVER } from "../../resources/validity.ts";
 import { canonical, canonicalInputs } from "../../resources/values.ts";
 import { apiKeyIdentity, macOf } from "../../service/listings.ts";
 import { isHidden, type PlannedStep } from "../steps.ts";
@@ -159,8 +163,9 @@ export function renameTags(draft: Draft, renames: readonly PlannedStep[]): void 
   const filtered = (filter: DeviceFilter): DeviceFilter =>
     filter.tags ? { ...filter, tags: renamed(filter.tags) } : filter;
   for (const { uid, tags } of draft.devices.values()) draft.changeDevice(uid, { tags: renamed(tags) });
-  for (const map of [draft.keys, draft.rules] as Map<string, { filter: DeviceFilter }>[]) {
-    for (const [id, object] of map) map.set(id, { ...object, filter: filtered(object.filter) });
+  const { keys, rules, policies } = draft;
+  for (const map of [keys, rules, policies] as (Map<string, { filter: DeviceFilter }> | undefined)[]) {
+    for (const [id, object] of map ?? []) map?.set(id, { ...object, filter: filtered(object.filter) });
   }
 }
 
@@ -187,39 +192,142 @@ function ruleOf(after: ResourceValues, id: string): AccessRule {
   return { id, action, active, priority, sourceIp, username, filter };
 }
 
-/** Returns the id of the identical live rule that a resource adopts; undefined if the resource adopts no rule. */
-function adopted({ estate }: Draft, after: ResourceValues): string | undefined {
+/** Returns the id of the identical live object that a resource adopts; undefined if the resource adopts no object. */
+function adopted<T extends { readonly id: string; readonly filter: DeviceFilter }>(
+  objects: readonly T[],
+  after: ResourceValues,
+  objectOf: (id: string) => T,
+): string | undefined {
   if (!after.inputs.adopt) return undefined;
-  const comparable = (rule: AccessRule) => ({
-    ...rule,
+  const comparable = (object: T) => ({
+    ...object,
     id: "",
-    filter: canonical(firewallRule.inputs.filter, rule.filter),
+    filter: canonical(firewallRule.inputs.filter, object.filter),
   });
-  const wanted = comparable(ruleOf(after, ""));
-  return estate.policy.rules.find((rule) => isDeepStrictEqual(comparable(rule), wanted))?.id;
+  const wanted = comparable(objectOf(""));
+  return objects.find((object) => isDeepStrictEqual(comparable(object), wanted))?.id;
 }
 
+const adoptedRule = ({ estate }: Draft, after: ResourceValues): string | undefined =>
+  adopted(estate.policy.rules, after, (id) => ruleOf(after, id));
+
 /**
- * Returns an unused placeholder id for a new rule. The resource name alone is not unique, since resources with
+ * Returns an unused placeholder id for a new rule or policy. The resource name alone is not unique, since resources with
  * different parents may have the same name.
  */
-function newId(rules: Draft["rules"], name: string, count = 1): string {
+function newId(objects: ReadonlyMap<string, unknown>, name: string, count = 1): string {
   const id = count === 1 ? `${name} (new)` : `${name} (new, ${count})`;
-  return rules.has(id) ? newId(rules, name, count + 1) : id;
+  return objects.has(id) ? newId(objects, name, count + 1) : id;
 }
 
 const ruleKind: Kind = {
   decisive: ["action", "active", "priority", "sourceIp", "username", "filter"],
-  idOf: adopted,
+  idOf: adoptedRule,
   isLive: ({ estate }, id) => estate.policy.rules.some((rule) => rule.id === id),
   remove: (draft, _step, before) => draft.rules.delete(outputOf(before, "ruleId")),
   createOrAdopt(draft, { step }, after) {
-    const id = adopted(draft, after) ?? newId(draft.rules, step.name);
+    const id = adoptedRule(draft, after) ?? newId(draft.rules, step.name);
     draft.rules.set(id, ruleOf(after, id));
   },
   update(draft, _step, before, after) {
     const { id } = existing(draft.rules, outputOf(before, "ruleId"));
     draft.rules.set(id, ruleOf(after, id));
+  },
+};
+
+/**
+ * Returns the subject of a policy. A preview does not know the id of a principal that the plan creates, but it knows the
+ * resource from which the program takes the id.
+ */
+function subjectOf({ newPrincipals }: Draft, after: ResourceValues): PolicySubject {
+  const { user, role } = inputsOf(accessPolicy, after).subject;
+  if (role !== undefined) return { type: "role", value: role };
+  if (user === undefined) return { type: "all-members", value: "" };
+  if (!isHidden(user)) return { type: "user", value: user };
+  const referenced = after.references?.subject?.filter((urn) => newPrincipals.has(urn));
+  // Without references, the unknown id is clear only if the plan creates a single principal.
+  const [urn = "", ...others] = referenced ?? newPrincipals.keys();
+  const value = others.length === 0 ? newPrincipals.get(urn) : undefined;
+  if (value === undefined) throw new UnpredictableError("its subject is secret or unknown before the apply");
+  return { type: "user", value };
+}
+
+function policyOf(draft: Draft, { step }: PlannedStep, after: ResourceValues, id: string): AccessPolicy {
+  const { name, filter, logins, sourceIps = [], action = "allow", ...reauth } = inputsOf(accessPolicy, after);
+  const { requireReauth = false, reauthPeriod = 0 } = reauth;
+  return {
+    ...{ id, name: isHidden(name) ? step.name : name, subject: subjectOf(draft, after) },
+    ...{ filter, logins, sourceIps, action, requireReauth },
+    reauthPeriod: reauthPeriod === 0 ? null : reauthPeriod,
+  };
+}
+
+const policyKind: Kind = {
+  decisive: ["filter", "logins", "sourceIps", "action", "requireReauth", "reauthPeriod"],
+  isLive: ({ estate }, id) => estate.identity?.policies.some((policy) => policy.id === id) ?? false,
+  remove: (draft, _step, before) => draft.policies?.delete(outputOf(before, "policyId")),
+  createOrAdopt(draft, planned, after) {
+    const { policies, estate } = draft;
+    if (!policies) return;
+    const live = estate.identity?.policies ?? [];
+    const equal = adopted(live, after, (id) => policyOf(draft, planned, after, id));
+    const id = equal ?? newId(policies, planned.step.name);
+    policies.set(id, policyOf(draft, planned, after, id));
+  },
+  update(draft, planned, before, after) {
+    if (!draft.policies) return;
+    const { id } = existing(draft.policies, outputOf(before, "policyId"));
+    draft.policies.set(id, policyOf(draft, planned, after, id));
+  },
+};
+
+/** Service accounts. Each change replaces the account, which gets another id. */
+const accountKind: Kind = {
+  decisive: ["data", "validDays"],
+  isLive: ({ estate }, id) => estate.identity?.serviceAccounts.some((account) => account.id === id) ?? false,
+  remove: (draft, _step, before) => draft.serviceAccounts?.delete(outputOf(before, "accountId")),
+  createOrAdopt({ serviceAccounts, newPrincipals, now }, { step }, after) {
+    const { name, data, validDays = NEVER } = inputsOf(serviceAccount, after);
+    const key = {
+      fingerprint: sha256Fingerprint(parseSshPublicKey(data)),
+      expiresAt: validDays === NEVER ? null : new Date(now.getTime() + validDays * DAY_MS).toISOString(),
+      ...{ consumedAt: null, lastReauthAt: null },
+    };
+    // Drift of a deleted account restores the account with its id, to which access policies refer.
+    const known = outputOf(after, "accountId");
+    const id = known === "" || isHidden(known) ? step.urn : known;
+    newPrincipals.set(step.urn, id);
+    const kind = "service account";
+    serviceAccounts?.set(id, {
+      ...{ id, name: isHidden(name) ? step.name : name, kind, role: "service", keys: [key] },
+    });
+  },
+};
+
+/** The policy that the service creates for the owner if a namespace without policies changes to identity mode. */
+const OWNER_POLICY = {
+  ...{ id: "Owner access (new)", name: "Owner access", filter: {}, logins: ["*"], sourceIps: [] },
+  ...{ action: "allow", requireReauth: false, reauthPeriod: null },
+} as const;
+
+const namespaceKind: Kind = {
+  decisive: [],
+  isLive: ({ estate }, id) => estate.tenant === id,
+  remove: (draft) => draft.clear(),
+  update(draft, _step, _before, after) {
+    const { settings } = inputsOf(namespace, after);
+    const mode = settings?.sshAccessMode;
+    if (mode === undefined || isHidden(mode)) return;
+    if (!draft.policies) {
+      if (mode === "legacy") return;
+      throw new UnpredictableError("the access policies could not be read");
+    }
+    const owner = draft.estate.members?.find(({ role }) => role === "owner");
+    if (mode === "identity" && !draft.accessPoliciesDecide && draft.policies.size === 0 && owner) {
+      const policy = { ...OWNER_POLICY, subject: { type: "user", value: owner.id } } as const;
+      draft.policies.set(policy.id, policy);
+    }
+    draft.accessPoliciesDecide = mode === "identity";
   },
 };
 
@@ -240,10 +348,11 @@ const memberKind: Kind = {
   idOf: (draft, after) => userOf(draft, inputsOf(member, after).email),
   isLive: ({ estate }, id) => estate.members?.some((entry) => entry.id === id) ?? false,
   remove: (draft, _step, before) => draft.members?.delete(outputOf(before, "userId")),
-  createOrAdopt(draft, _step, after) {
+  createOrAdopt(draft, { step }, after) {
     const { email, role } = inputsOf(member, after);
     const known = draft.members?.get(userOf(draft, email) ?? "");
     const { now } = draft;
+    if (!known) draft.newPrincipals.set(step.urn, email);
     draft.members?.set(known?.id ?? email, {
       ...{ id: "", email, status: "pending", type: "team", addedAt: now.toISOString() },
       expiresAt: new Date(now.getTime() + INVITATION_MS).toISOString(),
@@ -331,9 +440,12 @@ export const kinds: ReadonlyMap<string, Kind> = new Map([
   ["PublicKey", keyKind],
   ["FirewallRule", ruleKind],
   ["Member", memberKind],
+  ["ServiceAccount", accountKind],
+  // Access policies refer to members and service accounts.
+  ["AccessPolicy", policyKind],
+  // Install keys enroll devices. They have no effect on the access to accepted devices.
+  ["InstallKey", { decisive: [] }],
   ["ApiKey", apiKeyKind],
-  [
-    "Namespace",
-    { decisive: [], isLive: ({ estate }, id) => estate.tenant === id, remove: (draft) => draft.clear() },
-  ],
+  // Each change of the access mode comes last: it needs the access policies.
+  ["Namespace", namespaceKind],
 ]);

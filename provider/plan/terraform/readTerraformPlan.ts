@@ -20,6 +20,7 @@ import type { Workspace } from "../../terraform/workspace.ts";
 import {
   type ConfiguredResource,
   configuredResources,
+  expression,
   omittedResources,
   type PlanJson,
   parsePlan,
@@ -169,8 +170,25 @@ class PlanReader {
         replaceKeys: change.replace_paths.map(([name]) => propertyOf(type, String(name))),
       }),
       ...(before && { before: this.#shown(address, before, isForgotten) }),
-      ...(after && { after: this.#shown(address, after) }),
+      ...(after && { after: this.#shown(address, after, false, this.#references(address, type)) }),
     };
+  }
+
+  /** The URNs of the resources to which the arguments of a resource refer, by property. */
+  #references(address: string, type: string): Readonly<Record<string, readonly string[]>> {
+    const { expressions = {} } = this.#configured.get(withoutKeys(address)) ?? {};
+    const module = /^(?:module\.[^.]+\.)*/.exec(address)?.[0] ?? "";
+    const entries = Object.entries(expressions).map(([name, given]) => {
+      const addresses = referencesIn(given).flatMap((reference) => {
+        const [, referenced, own] =
+          /^((\w+)\.[\w-]+(?:\[(?:\d+|"[^"\\]*")\])?)(?:\.|$)/.exec(reference) ?? [];
+        return referenced !== undefined && own !== undefined && kinds.has(own)
+          ? [this.#named(module + referenced, own).urn]
+          : [];
+      });
+      return [propertyOf(type, name), [...new Set(addresses)]] as const;
+    });
+    return Object.fromEntries(entries);
   }
 
   /** The drift of a resource; an empty list if the inputs and outputs do not differ. */
@@ -242,10 +260,24 @@ class PlanReader {
     return { inputs: of("input"), outputs: of("output") };
   }
 
-  #shown(address: string, values: RowValues, retainOnDelete = false) {
+  #shown(
+    address: string,
+    values: RowValues,
+    retainOnDelete = false,
+    propertyDependencies: Readonly<Record<string, readonly string[]>> = {},
+  ) {
     const provider = this.blocks.settingsOf(this.#configured.get(withoutKeys(address)));
-    return { ...shownValues({ ...propsOf(values), retainOnDelete }), provider };
+    return { ...shownValues({ ...propsOf(values), retainOnDelete, propertyDependencies }), provider };
   }
+}
+
+/** Returns the references in the expression of an argument, which is nested like the value of the argument. */
+function referencesIn(given: unknown): readonly string[] {
+  if (Array.isArray(given)) return given.flatMap(referencesIn);
+  const { success, data } = expression.safeParse(given);
+  if (!success) return [];
+  const { references, constant_value: _constant, ...nested } = data;
+  return references ?? Object.values(nested).flatMap(referencesIn);
 }
 
 const propsOf = ({ inputs, outputs }: RowValues) =>

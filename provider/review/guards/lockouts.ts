@@ -17,7 +17,7 @@ export interface ProtectedGroup {
 
 /** A user or a group of devices that a change locks out. */
 export interface Lockout {
-  readonly code: "last-administrator" | "running-user" | "protected-devices";
+  readonly code: "last-administrator" | "running-user" | "protected-devices" | "no-access-policy";
   readonly message: string;
 }
 
@@ -75,13 +75,21 @@ export function deviceLockouts(before: Access, after: Access, groups: readonly P
   return groups.flatMap((group) => {
     const names = lost.filter(group.has).map(({ name }) => name);
     if (names.length === 0) return [];
-    const message = `no key can reach ${firstOf(names, NAMED_MAX)} any longer (protected by --protect ${group.label})`;
+    const subject = after.policy.identity ? "user or service account" : "key";
+    const message = `no ${subject} can reach ${firstOf(names, NAMED_MAX)} any longer (protected by --protect ${group.label})`;
     return [{ code: "protected-devices" as const, message }];
   });
 }
 
+/** Finds the deletion of the last access policy: the namespace then denies every login. */
+export function policyLockouts(before: Access, after: Access): Lockout[] {
+  const isLast = after.policy.identity?.policies.length === 0 && !before.reached().isEmpty();
+  const message = "no access policy remains, so the namespace denies every login";
+  return isLast ? [{ code: "no-access-policy", message }] : [];
+}
+
 /**
- * Returns the devices that a key reaches before a change and that no key reaches after the change. Omits removed
+ * Returns the devices that a subject reaches before a change and that no subject reaches after the change. Omits removed
  * devices.
  */
 function unreachable(before: Access, after: Access): AccessDevice[] {

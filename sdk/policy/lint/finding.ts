@@ -1,10 +1,11 @@
 import type { AccessKey, AccessRule, DeviceFilter } from "../decisions.ts";
+import type { AccessPolicy } from "../identity.ts";
 
-/** The key, rule, API key or invitation to which a finding refers. */
+/** The key, rule, access policy, API key or invitation to which a finding refers. */
 export interface FindingObject {
-  readonly kind: "key" | "rule" | "apiKey" | "invitation" | "policy";
+  readonly kind: "key" | "rule" | "accessPolicy" | "apiKey" | "invitation" | "policy";
   /**
-   * Identifier of the object: a key's fingerprint, a rule's id, an API key's name, or an invited user's e-mail address.
+   * Identifier of the object: a key's fingerprint, the id of a rule or access policy, an API key's name, or an invited user's e-mail address.
    */
   readonly id: string;
   /** The display name of the object. The display name of a rule is its id. */
@@ -51,6 +52,7 @@ export type Field =
   | "filter.hostname"
   | "filter.tags"
   | "priority"
+  | "subject"
   | "expiresAt";
 
 /**
@@ -77,7 +79,7 @@ export const lintRules = {
     title: "A pattern does not compile",
     severities: ["error"],
     means:
-      "A pattern of a public key or an active rule is not a regular expression in RE2 syntax. Current servers reject such a pattern, but older servers stored it.",
+      "A pattern of a public key, an active rule or an access policy is not a regular expression in RE2 syntax. Current servers reject such a pattern, but older servers stored it.",
     matters:
       "To prevent accidental access, an invalid pattern matches no text in a key or in a rule that allows, and every text in a rule that denies. As a result, the key admits no login, the rule that allows has no effect, and the rule that denies may deny more than intended.",
     mend: "Rewrite the pattern, preferably with `login()`, `hostname()` or `cidr()`.",
@@ -135,10 +137,10 @@ export const lintRules = {
     mend: "Remove the rule, then run lint again. Keep the rule if it is for future logins or devices.",
   },
   "never-matches": {
-    title: "A key or rule matches nothing",
+    title: "A key, rule or access policy matches nothing",
     severities: ["error", "warning", "info"],
     means:
-      "There are three cases. `error`: a pattern of a public key or an active rule matches no possible login name, IP address or device name. `warning`: the filter matches no device of the namespace. `info`: a rule's patterns match no evaluated login name or address. In the last case, the rule may be intended for a login or address that was not evaluated.",
+      "There are four cases. `error`: a pattern of a public key, an active rule or an access policy matches no possible login name, IP address or device name. `warning`: the filter matches no device of the namespace, or the subject of an access policy matches no user and no service account. `info`: a rule's patterns match no evaluated login name or address. In the case `info`, the rule may be intended for a login or address that was not evaluated.",
     matters:
       "The name of a device or a tag may be misspelled, or the intended object may no longer exist. The key or rule then has no effect.",
     mend: "Correct the filter or the pattern, or remove the object. If the intended login or address was not evaluated, add it to the evaluated logins and addresses.",
@@ -153,10 +155,10 @@ export const lintRules = {
     mend: "Correct the tag, or remove it from the filter.",
   },
   "matches-everything": {
-    title: "A key admits every login on every device",
+    title: "A key or access policy allows every login on every device",
     severities: ["warning"],
     means:
-      "The username and the filter of a public key exclude no login and no device. The check uses the patterns and tags themselves, not the evaluated logins and the existing devices.",
+      "The username and the filter of a public key exclude no login and no device, or an access policy allows every login of every member on every device. The check uses the patterns and tags themselves, not the evaluated logins and the existing devices.",
     matters:
       "The holder of the private key can log in to every device, also as root, and to every future device.",
     mend: "Restrict the logins with `login()`, and the devices by tags or with `hostname()`.",
@@ -195,11 +197,16 @@ export function listed(names: readonly string[]): string {
 }
 
 export const keyObject = ({ fingerprint: id, name }: AccessKey): FindingObject => ({ kind: "key", id, name });
+export const policyObject = ({ id, name }: AccessPolicy): FindingObject => ({
+  ...{ kind: "accessPolicy", id, name },
+});
 export const ruleObject = ({ id }: AccessRule): FindingObject => ({ kind: "rule", id, name: id });
 export const objectId = ({ kind, id }: FindingObject): string => `${kind} ${id}`;
 
 // The functions below return the description of an object for the start of a sentence.
 export const keyName = ({ name }: AccessKey): string => `Key ${quoted(name)}`;
+export const policyName = ({ name, action }: AccessPolicy): string =>
+  `Access policy ${quoted(name)} (${action})`;
 export const ruleName = (rule: AccessRule): string => `Rule ${ruleText(rule)}`;
 
 export const ruleText = ({ id, action, priority }: AccessRule): string =>

@@ -1,5 +1,6 @@
 import type { Access } from "../access.ts";
 import type { AccessRule, DeviceFilter } from "../decisions.ts";
+import { type IdentityRules, isSubject } from "../identity.ts";
 import {
   type Field,
   type Finding,
@@ -10,6 +11,8 @@ import {
   keyObject,
   listed,
   objectId,
+  policyName,
+  policyObject,
   quoted,
   ruleName,
   ruleObject,
@@ -39,12 +42,39 @@ export function lint(access: Access, options: LintOptions = {}): Finding[] {
       access,
       uses.filter(({ object, field }) => !places.has(placeOf(object, field))),
     ),
-    ...ruleFindings(access, idle),
-    ...keyFilters(access, idle),
+    ...(access.policy.identity
+      ? policyFindings(access, access.policy.identity)
+      : [...ruleFindings(access, idle), ...keyFilters(access, idle)]),
     ...tagsNowhere(access),
     ...defaultDeny(access),
     ...expiryFindings(options),
   ];
+}
+
+/** Returns findings for access policies that apply to no login, or to every login of every member. */
+function policyFindings(access: Access, { policies, principals }: IdentityRules): Finding[] {
+  return policies.flatMap((policy): Finding[] => {
+    const { subject, filter, logins, sourceIps, action } = policy;
+    const found = { severity: "warning", object: policyObject(policy) } as const;
+    const name = policyName(policy);
+    if (!principals.some((principal) => isSubject(policy, principal))) {
+      const who = subject.type === "user" ? "user or service account has the id" : "member has the role";
+      const message = `${name} never applies: no ${who} ${quoted(subject.value)}.`;
+      const suggestion = "Correct the subject, or remove the policy.";
+      return [{ ...found, rule: "never-matches", message, field: "subject", suggestion }];
+    }
+    if (access.policy.devices.length > 0 && access.devicesOf(filter, action === "deny").isEmpty()) {
+      const message = `${name} never applies: its ${filterText(filter)} matches no device.`;
+      const suggestion = "Correct the filter, or remove the policy.";
+      return [{ ...found, rule: "never-matches", message, field: fieldOf(filter), suggestion }];
+    }
+    const isOpen =
+      action === "allow" && subject.type === "all-members" && logins.includes("*") && sourceIps.length === 0;
+    if (!isOpen || !isEveryDevice(filter, false)) return [];
+    const message = `${name} allows every login of every member on every device.`;
+    const suggestion = "Restrict the subject, the logins or the devices.";
+    return [{ ...found, rule: "matches-everything", message, suggestion }];
+  });
 }
 
 const placeOf = (object: FindingObject, field: Field | undefined) => `${objectId(object)} ${field}`;
@@ -110,6 +140,9 @@ function tagsNowhere({ policy, rules }: Access): Finding[] {
       },
     ];
   };
+  if (policy.identity) {
+    return policy.identity.policies.flatMap((one) => check(policyName(one), policyObject(one), one.filter));
+  }
   return [
     ...policy.keys.flatMap((key) => check(keyName(key), keyObject(key), key.filter)),
     ...rules.flatMap((rule) => check(ruleName(rule), ruleObject(rule), rule.filter)),
@@ -117,7 +150,8 @@ function tagsNowhere({ policy, rules }: Access): Finding[] {
 }
 
 function defaultDeny({ policy, rules }: Access): Finding[] {
-  if (policy.keys.length === 0 || rules.some(deniesEverything)) return [];
+  // Access policies deny by default.
+  if (policy.identity || policy.keys.length === 0 || rules.some(deniesEverything)) return [];
   const none = rules.length === 0;
   return [
     {

@@ -10,6 +10,8 @@ import {
   type FindingObject,
   keyName,
   keyObject,
+  policyName,
+  policyObject,
   quoted,
   ruleName,
   ruleObject,
@@ -19,24 +21,38 @@ import {
 interface PatternUse {
   readonly object: FindingObject;
   readonly objectName: string;
+  /** The kind of the object in sentences. */
+  readonly noun: "key" | "rule" | "policy";
   readonly effect: "admit" | "allow" | "deny";
   readonly field: Field;
   readonly subject: Subject;
   readonly pattern: string;
 }
 
-/** Returns the patterns of all keys and active rules, without empty patterns, which match everything. */
+/**
+ * Returns the patterns of the objects that decide: of all keys and active rules, or of all access policies. Omits empty
+ * patterns, which match everything.
+ */
 export function patternUses({ policy, rules }: Access): PatternUse[] {
-  const uses = [
+  const policies = policy.identity?.policies.map((one): PatternUse => {
+    const use = { object: policyObject(one), objectName: policyName(one), noun: "policy" } as const;
+    return { ...use, effect: one.action, ...device(one.filter) };
+  });
+  const uses: readonly PatternUse[] = policies ?? [
     ...policy.keys.flatMap((key) => {
-      const use = { object: keyObject(key), objectName: keyName(key), effect: "admit" } as const;
+      const use = { object: keyObject(key), objectName: keyName(key), noun: "key", effect: "admit" } as const;
       return [
         { ...use, ...login(key.username) },
         { ...use, ...device(key.filter) },
       ];
     }),
     ...rules.flatMap((rule) => {
-      const use = { object: ruleObject(rule), objectName: ruleName(rule), effect: rule.action } as const;
+      const use = {
+        object: ruleObject(rule),
+        objectName: ruleName(rule),
+        noun: "rule",
+        effect: rule.action,
+      } as const;
       return [
         { ...use, ...login(rule.username) },
         { ...use, ...address(rule.sourceIp) },
@@ -55,15 +71,11 @@ const device = ({ hostname = "" }: DeviceFilter) =>
 /** The consequence of a pattern that does not compile, as the end of a sentence. */
 const BROKEN = {
   admit: () => "so the key admits no login",
-  allow: () => "so the rule allows nothing",
-  deny: ({ subject }: PatternUse) => `so the rule matches every ${subject}`,
+  allow: ({ noun }: PatternUse) => `so the ${noun} allows nothing`,
+  deny: ({ noun, subject }: PatternUse) => `so the ${noun} matches every ${subject}`,
 } as const;
 
-const IMPOSSIBLE = {
-  admit: "so the key never admits a login",
-  allow: "so the rule never allows a login",
-  deny: "so the rule never denies a login",
-} as const;
+const EFFECTS = { admit: "admits", allow: "allows", deny: "denies" } as const;
 
 const SUBJECTS = { login: "login name", address: "IP address", device: "device name" } as const;
 
@@ -73,7 +85,7 @@ const SUBJECTS = { login: "login name", address: "IP address", device: "device n
  */
 export function wrongPatterns(uses: readonly PatternUse[]): Finding[] {
   return uses.flatMap((use): Finding[] => {
-    const { objectName, field, pattern, object, effect, subject } = use;
+    const { objectName, noun, field, pattern, object, effect, subject } = use;
     const found = { severity: "error", object, field } as const;
     const what = `${objectName}: ${field} ${quoted(pattern)}`;
     if (patternOf(pattern) === undefined) {
@@ -86,7 +98,7 @@ export function wrongPatterns(uses: readonly PatternUse[]): Finding[] {
       return [{ ...found, rule: "mistaken-pattern", message, suggestion: mistakenText(mistaken) }];
     }
     if (!areDisjoint([pattern], subject)) return [];
-    const message = `${what} matches no ${SUBJECTS[subject]}, ${IMPOSSIBLE[effect]}.`;
+    const message = `${what} matches no ${SUBJECTS[subject]}, so the ${noun} never ${EFFECTS[effect]} a login.`;
     return [{ ...found, rule: "never-matches", message, suggestion: "Correct the pattern." }];
   });
 }
@@ -129,8 +141,6 @@ export function isEveryDevice({ hostname, tags }: DeviceFilter, broken: boolean)
   return hostname ? isEverything(hostname, "device", broken) : !tags?.length;
 }
 
-const ADMITS = { admit: "admits", allow: "allows", deny: "denies" } as const;
-
 /**
  * Returns findings for patterns that are not anchored and therefore also match texts that are longer than the literals
  * in the pattern.
@@ -160,7 +170,7 @@ export function unanchoredPatterns(access: Access, uses: readonly PatternUse[]):
       {
         rule: "unanchored-pattern",
         severity: effect === "deny" || isBeginning(pattern) ? "info" : "warning",
-        message: `${objectName}: ${field} ${quoted(pattern)} is not anchored at both ends, so it also ${ADMITS[effect]} the ${subject} ${quoted(example)}.`,
+        message: `${objectName}: ${field} ${quoted(pattern)} is not anchored at both ends, so it also ${EFFECTS[effect]} the ${subject} ${quoted(example)}.`,
         object,
         field,
         suggestion: anchored(pattern, subject, (text) => names.has(text)),
