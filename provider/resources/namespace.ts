@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { acceptedDevicesOf, type Client, where } from "@gatehouse-access/sdk";
+import { acceptedDevicesOf, type Client, setSshAccessMode, sshAccessModeOf, where } from "@gatehouse-access/sdk";
 import { dateTime, namespaces, tenantId, userId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { ResourceError, said } from "../resourceError.ts";
@@ -54,10 +54,18 @@ const settings = z.strictObject({
     .describe(
       "The rules for SSH port forwarding through devices. Each rule allows the logins that match `login` to connect to the targets that match `target`. Defaults to an empty list, which disables forwarding.",
     ),
+  sshAccessMode: z
+    .enum(["legacy", "identity"])
+    .optional()
+    .describe(
+      "Whether public keys and firewall rules decide about logins (`legacy`), or access policies (`identity`). Omit the setting to keep the current mode. Needs a server of version 0.27 or later. A namespace that was created in identity mode cannot change to `legacy`.",
+    ),
 });
 
 type Settings = z.output<typeof settings>;
-type FullSettings = { [K in keyof Settings]-?: NonNullable<Settings[K]> };
+type FullSettings = { [K in keyof Omit<Settings, "sshAccessMode">]-?: NonNullable<Settings[K]> };
+/** All settings with a default, and the mode if a program declares it. */
+type StoredSettings = FullSettings & Pick<Settings, "sshAccessMode">;
 
 const DEFAULT_SETTINGS: FullSettings = {
   sessionRecord: true,
@@ -78,17 +86,22 @@ const SETTING_NAMES = Object.keys(DEFAULT_SETTINGS) as (keyof FullSettings)[];
 const isNew = (name: keyof FullSettings) => name !== "sessionRecord" && name !== "connectionAnnouncement";
 
 /**
- * Returns all declared settings, with defaults for missing settings. Forwarding rules are sorted and duplicates are
- * removed.
+ * Returns all declared settings, with defaults for missing settings. The mode has no default. Forwarding rules are
+ * sorted and duplicates are removed.
  */
-function settingsOf(given: Settings = {}): FullSettings {
+function settingsOf(given: Settings = {}): StoredSettings {
   const all = Object.fromEntries(
     SETTING_NAMES.map((name) => [name, given[name] ?? DEFAULT_SETTINGS[name]]),
   ) as FullSettings;
   const rules = new Map(all.sshForwarding.map((rule) => [JSON.stringify([rule.login, rule.target]), rule]));
   const sshForwarding = [...rules].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, rule]) => rule);
-  return { ...all, sshForwarding };
+  const { sshAccessMode } = given;
+  return { ...all, sshForwarding, ...(sshAccessMode && { sshAccessMode }) };
 }
+
+/** Returns the state's settings without the mode, unless the program declares a mode. */
+const comparable = (state: Settings | undefined, declared: Settings | undefined): StoredSettings =>
+  settingsOf(declared?.sshAccessMode === undefined ? { ...state, sshAccessMode: undefined } : state);
 
 export const namespace = defineResource({
   name: "Namespace",
@@ -106,6 +119,7 @@ export const namespace = defineResource({
       description: "The settings of the namespace.",
       default: DEFAULT_SETTINGS,
       canonical: settingsOf,
+      sameAs: (state, declared) => sameSettings(state.settings as Settings | undefined, declared),
     }),
     forceDestroy: optional(z.boolean(), {
       description: "Whether to delete the namespace even if it has devices.",
@@ -134,9 +148,13 @@ export const namespace = defineResource({
     const changed = SETTING_NAMES.filter(
       (name) => isNew(name) && !isDeepStrictEqual(settingsOf(settings)[name], before[name]),
     );
+    const mode = settings.sshAccessMode;
+    const field = ["settings", "sshAccessMode"];
     return [
       ...(state || adopt ? [] : [{ capability: "several namespaces" } as const]),
       ...changed.map((name) => ({ capability: "session settings", field: ["settings", name] }) as const),
+      ...(mode === undefined ? [] : [{ capability: "access modes", field } as const]),
+      ...(mode === "legacy" ? [{ capability: "legacy mode", field } as const] : []),
     ];
   },
 
@@ -147,7 +165,7 @@ export const namespace = defineResource({
 
   async find({ client }, inputs) {
     const found = await byName(client, inputs.name);
-    return found && { id: found.tenantId, state: toState(found, inputs.forceDestroy) };
+    return found && { id: found.tenantId, state: toState(found, inputs) };
   },
 
   async create(connection, inputs, { idempotencyKey }) {
@@ -157,11 +175,11 @@ export const namespace = defineResource({
     await connection.home().catch(() => undefined);
     const created = await connection.client.createNamespace({ body }, { idempotencyKey });
     connection.namespaces.put(created);
-    const state = toState(created, inputs.forceDestroy);
+    const state = toState(created, inputs);
     if (sameSettings(state.settings, inputs.settings)) return { id: created.tenantId, state };
     try {
       const { client } = await connection.tenant(created.tenantId);
-      return { id: created.tenantId, state: await edit(client, created.tenantId, inputs, state.settings) };
+      return { id: created.tenantId, state: await change(client, created.tenantId, inputs, state) };
     } catch (error) {
       throw new UnfinishedError(created.tenantId, state, error);
     }
@@ -169,21 +187,21 @@ export const namespace = defineResource({
 
   async list({ namespaces }, tenant) {
     const found = await namespaces.find(tenant);
-    return found ? [listed(tenant, found.name, () => toState(found, false), found.declaredBy)] : [];
+    return found ? [listed(tenant, found.name, () => toState(found), found.declaredBy)] : [];
   },
 
   async read({ client, namespaces }, id, state) {
     // An import may use the name instead of the id.
     const isId = tenantId.safeParse(id).success;
     const found = isId ? await namespaces.find(id) : await byName(client, id.toLowerCase());
-    return found && { id: found.tenantId, state: toState(found, state.forceDestroy) };
+    return found && { id: found.tenantId, state: toState(found, state) };
   },
 
   async update(connection, id, state, inputs) {
     const nothingSent = state.name === inputs.name && sameSettings(state.settings, inputs.settings);
     if (nothingSent) return { ...state, forceDestroy: inputs.forceDestroy ?? false };
     const { client } = await connection.tenant(id);
-    return edit(client, id, inputs, state.settings);
+    return change(client, id, inputs, state);
   },
 
   async delete(connection, id, state) {
@@ -199,8 +217,50 @@ async function byName(client: Client, name: string): Promise<Wire | undefined> {
   return undefined;
 }
 
-const sameSettings = (left: Settings | undefined, right: Settings | undefined) =>
-  isDeepStrictEqual(settingsOf(left), settingsOf(right));
+const sameSettings = (state: Settings | undefined, declared: Settings | undefined) =>
+  isDeepStrictEqual(comparable(state, declared), settingsOf(declared));
+
+/** The inputs of a namespace. */
+interface Declared {
+  readonly name: string;
+  readonly settings?: Settings;
+  readonly forceDestroy?: boolean;
+}
+
+/**
+ * Updates the namespace. The request for the mode is the last one, so that access policies decide only after all other
+ * changes succeeded.
+ * @throws ResourceError before any write if the namespace cannot change to the declared mode
+ */
+async function change(
+  client: Client,
+  tenant: string,
+  inputs: Declared,
+  before: ReturnType<typeof toState>,
+): Promise<ReturnType<typeof toState>> {
+  const mode = inputs.settings?.sshAccessMode;
+  const isModeChanged = mode !== undefined && mode !== before.settings.sshAccessMode;
+  if (isModeChanged && mode === "legacy") await refuseLegacy(client, tenant);
+  const isSame =
+    before.name === inputs.name &&
+    sameSettings(before.settings, { ...inputs.settings, sshAccessMode: undefined });
+  const after = isSame
+    ? { ...before, forceDestroy: inputs.forceDestroy ?? false }
+    : await edit(client, tenant, inputs, before.settings);
+  if (mode === undefined || (!isModeChanged && after.settings.sshAccessMode === mode)) return after;
+  await client.request(setSshAccessMode, { params: { tenant }, body: { ssh_access_mode: mode } });
+  return { ...after, settings: { ...after.settings, sshAccessMode: mode } };
+}
+
+async function refuseLegacy(client: Client, tenant: string): Promise<void> {
+  if (isLegacyAllowed(await client.getNamespace({ params: { tenant } }))) return;
+  throw new ResourceError("Namespace", {
+    code: "unsupported_change",
+    field: ["settings", "sshAccessMode"],
+    detail: said`cannot change to legacy: the namespace was created in identity mode`,
+    remedy: said`use identity, and declare the access as access policies`,
+  });
+}
 
 /**
  * Updates the name and settings. A setting that 0.19 does not have is sent only if the value differs from the default
@@ -211,7 +271,7 @@ const sameSettings = (left: Settings | undefined, right: Settings | undefined) =
 async function edit(
   client: Client,
   tenant: string,
-  inputs: { name: string; settings?: Settings; forceDestroy?: boolean },
+  inputs: Declared,
   before: Settings,
 ): Promise<ReturnType<typeof toState>> {
   const wanted = settingsOf(inputs.settings);
@@ -222,7 +282,7 @@ async function edit(
     (name) => !isNew(name) || differs(name, DEFAULT_SETTINGS) || differs(name, known),
   );
   const body = { name: inputs.name, settings: Object.fromEntries(sent.map((name) => [name, wanted[name]])) };
-  const after = toState(await client.editNamespace({ params: { tenant }, body }), inputs.forceDestroy);
+  const after = toState(await client.editNamespace({ params: { tenant }, body }), inputs);
   const missed = SETTING_NAMES.filter((name) => isNew(name) && differs(name, after.settings));
   const ignored = missed.find((name) => sent.includes(name));
   if (ignored !== undefined) {
@@ -253,11 +313,17 @@ async function refuseWithDevices(connection: Connection, tenant: string): Promis
   }
 }
 
-function toState(wire: Wire, forceDestroy: boolean | undefined) {
+/**
+ * Converts a namespace to a state.
+ * @param known the inputs, or the previous state. If they contain settings without a mode, the state has no mode either:
+ * a program that omits the mode accepts every mode
+ */
+function toState(wire: Wire, known: Partial<Declared> = {}) {
+  const sshAccessMode = sshAccessModeOf(wire);
   return {
     name: wire.name,
-    settings: settingsOf(wire.settings),
-    forceDestroy: forceDestroy ?? false,
+    settings: comparable({ ...wire.settings, sshAccessMode }, known.settings ?? { sshAccessMode }),
+    forceDestroy: known.forceDestroy ?? false,
     tenant: wire.tenantId,
     owner: wire.owner,
     createdAt: wire.createdAt,

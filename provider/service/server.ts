@@ -25,6 +25,8 @@ export interface Server extends ServerVersion {
   readonly isOwn: boolean | undefined;
   /** The way in which the namespace decides about logins. Undefined if the server has a single way. */
   readonly accessMode: SshAccessMode | undefined;
+  /** False if the namespace was created in identity mode, so that it cannot change to legacy mode. */
+  readonly isLegacyAllowed: boolean;
 }
 
 const hasTagObjects = ({ dialect }: Server): boolean => hasDifference(dialect, "tags as objects");
@@ -40,6 +42,13 @@ const HAS = {
   "more than three tags": hasTagObjects,
   /** The settings of a namespace that only this project's server has. */
   "session settings": isOwnOrUnknown,
+  /** A namespace decides by public keys and firewall rules, or by access policies. */
+  "access modes": ({ dialect }: Server) => hasDifference(dialect, "access modes"),
+  /**
+   * The namespace can change to legacy mode. Other editions have several namespaces. There, the namespace itself is read
+   * when it is updated.
+   */
+  "legacy mode": ({ isLegacyAllowed, edition }: Server) => isLegacyAllowed || edition !== "community",
   /** Tags that exist without an object. */
   "tags as objects": hasTagObjects,
   /** A log with the user of each change. */
@@ -69,6 +78,14 @@ const LACKS = {
   },
   "more than three tags": { text: "allows at most 3 tags", remedy: "remove tags" },
   "session settings": { text: "does not have this setting", remedy: "remove the setting" },
+  "access modes": {
+    text: "has no access modes",
+    remedy: "remove the setting, or use version 0.27 or later",
+  },
+  "legacy mode": {
+    text: "does not change the namespace to legacy mode, because the namespace was created in identity mode",
+    remedy: "use identity, and declare the access as access policies",
+  },
 } as const satisfies Partial<Record<Capability, { readonly text: string; readonly remedy: string }>>;
 
 /** A capability that an input of a resource can need. */
@@ -97,7 +114,7 @@ export const serverText = ({ version, edition }: Pick<Server, "version" | "editi
 export async function serverOf(client: Client, tenant: string | undefined): Promise<Server> {
   const version = await client.serverVersion();
   if (tenant === undefined) {
-    return { ...version, edition: undefined, isOwn: undefined, accessMode: undefined };
+    return { ...version, edition: undefined, isOwn: undefined, accessMode: undefined, isLegacyAllowed: true };
   }
   const [rules, namespace] = await Promise.all([
     client.getFirewallRules({ query: { perPage: 1 } }).catch(unlessRefused),
@@ -110,6 +127,7 @@ export async function serverOf(client: Client, tenant: string | undefined): Prom
     edition: editionBy(rules, version, isOwn),
     isOwn,
     accessMode: "body" in namespace ? sshAccessModeOf(namespace.body) : undefined,
+    isLegacyAllowed: !("body" in namespace) || isLegacyAllowed(namespace.body),
   };
 }
 
