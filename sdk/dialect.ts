@@ -363,6 +363,10 @@ export function sshAccessModeOf({ settings }: { readonly settings?: object }): S
   return mode === undefined || mode === "legacy" || mode === "identity" ? mode : "unknown";
 }
 
+/** Returns false if a namespace cannot change to the mode `legacy`, because it was created in the mode `identity`. */
+export const isLegacyModeAllowed = ({ settings }: { readonly settings?: object }): boolean =>
+  (settings as { ssh_legacy_allowed?: unknown } | undefined)?.ssh_legacy_allowed !== false;
+
 /**
  * Returns the number of accepted devices of a namespace. Versions before 0.20 send the number under another name.
  * Undefined if the server sends no number.

@@ -46,6 +46,7 @@ export {
   createTag,
   DIALECTS,
   hasDifference,
+  isLegacyModeAllowed,
   type SshAccessMode,
   sshAccessModeOf,
 } from "./dialect.ts";

@@ -1,5 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
-import { acceptedDevicesOf, type Client, setSshAccessMode, sshAccessModeOf, where } from "@gatehouse-access/sdk";
+import {
+  acceptedDevicesOf,
+  type Client,
+  isLegacyModeAllowed,
+  type SshAccessMode,
+  setSshAccessMode,
+  sshAccessModeOf,
+  where,
+} from "@gatehouse-access/sdk";
 import { dateTime, namespaces, tenantId, userId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { ResourceError, said } from "../resourceError.ts";
@@ -227,33 +235,42 @@ interface Declared {
   readonly forceDestroy?: boolean;
 }
 
+/** The state of a namespace. */
+type NamespaceState = Omit<ReturnType<typeof toState>, "settings"> & { settings: Settings };
+
 /**
- * Updates the namespace. The request for the mode is the last one, so that access policies decide only after all other
- * changes succeeded.
+ * Updates the namespace. The request for the mode is the last one, so that the mode changes only after all other changes
+ * succeeded.
  * @throws ResourceError before any write if the namespace cannot change to the declared mode
  */
 async function change(
   client: Client,
   tenant: string,
   inputs: Declared,
-  before: ReturnType<typeof toState>,
-): Promise<ReturnType<typeof toState>> {
+  before: Readonly<NamespaceState>,
+): Promise<NamespaceState> {
   const mode = inputs.settings?.sshAccessMode;
-  const isModeChanged = mode !== undefined && mode !== before.settings.sshAccessMode;
-  if (isModeChanged && mode === "legacy") await refuseLegacy(client, tenant);
-  const isSame =
-    before.name === inputs.name &&
-    sameSettings(before.settings, { ...inputs.settings, sshAccessMode: undefined });
+  const isSwitch =
+    mode !== undefined && mode !== before.settings.sshAccessMode && (await needsSwitch(client, tenant, mode));
+  const others = { ...inputs.settings, sshAccessMode: undefined };
+  const isSame = before.name === inputs.name && sameSettings(before.settings, others);
   const after = isSame
-    ? { ...before, forceDestroy: inputs.forceDestroy ?? false }
+    ? { ...before, settings: settingsOf({ ...before.settings, sshAccessMode: mode }) }
     : await edit(client, tenant, inputs, before.settings);
-  if (mode === undefined || (!isModeChanged && after.settings.sshAccessMode === mode)) return after;
+  const state = { ...after, forceDestroy: inputs.forceDestroy ?? false };
+  if (!isSwitch) return state;
   await client.request(setSshAccessMode, { params: { tenant }, body: { ssh_access_mode: mode } });
-  return { ...after, settings: { ...after.settings, sshAccessMode: mode } };
+  return { ...state, settings: { ...state.settings, sshAccessMode: mode } };
 }
 
-async function refuseLegacy(client: Client, tenant: string): Promise<void> {
-  if (isLegacyAllowed(await client.getNamespace({ params: { tenant } }))) return;
+/**
+ * Returns true if the namespace has another mode. A request for the current mode is not sent, because it creates an
+ * access policy if the namespace has none.
+ * @throws ResourceError if the namespace cannot change to the mode
+ */
+async function needsSwitch(client: Client, tenant: string, mode: SshAccessMode): Promise<boolean> {
+  const live = await client.getNamespace({ params: { tenant } });
+  if (mode === "identity" || isLegacyModeAllowed(live)) return sshAccessModeOf(live) !== mode;
   throw new ResourceError("Namespace", {
     code: "unsupported_change",
     field: ["settings", "sshAccessMode"],

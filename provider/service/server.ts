@@ -1,6 +1,7 @@
 import {
   type Client,
   hasDifference,
+  isLegacyModeAllowed,
   isNotFound,
   RequestError,
   type ServerVersion,
@@ -127,7 +128,7 @@ export async function serverOf(client: Client, tenant: string | undefined): Prom
     edition: editionBy(rules, version, isOwn),
     isOwn,
     accessMode: "body" in namespace ? sshAccessModeOf(namespace.body) : undefined,
-    isLegacyAllowed: !("body" in namespace) || isLegacyAllowed(namespace.body),
+    isLegacyAllowed: !("body" in namespace) || isLegacyModeAllowed(namespace.body),
   };
 }
 

@@ -143,6 +143,10 @@ export function parseSshPublicKey(line: string): SshPublicKey {
   return { type, blob: padded, fingerprint: digest.match(/../g)?.join(":") ?? "" };
 }
 
+/** Returns the SHA256 fingerprint of a key, in the notation of OpenSSH: `SHA256:` and the digest in base64. */
+export const sha256Fingerprint = ({ blob }: Pick<SshPublicKey, "blob">): string =>
+  `SHA256:${createHash("sha256").update(Buffer.from(blob, "base64")).digest("base64").replaceAll("=", "")}`;
+
 /** Returns the normalized line of a key: without comment and options, with one space. */
 export function sshPublicKeyLine(key: SshPublicKey): string {
   return `${key.type} ${key.blob}`;

@@ -22,6 +22,7 @@ export {
   type Mismatch,
   type NamespacePolicy,
   type SubjectFacts,
+  strongestFirst,
   subjectFacts,
   subjectsOf,
 } from "./decisions.ts";

@@ -1,0 +1,254 @@
+import { parseSshPublicKey, sha256Fingerprint } from "@gatehouse-access/sdk/contract";
+import {
+  type AccessRule,
+  areDisjoint,
+  type DeviceFilter,
+  literalsOf,
+  patternOf,
+  strongestFirst,
+} from "@gatehouse-access/sdk/policy";
+import { rangesIn } from "./helperCalls.ts";
+
+/** A public key of a namespace in legacy mode. */
+export interface LegacyKey {
+  readonly name: string;
+  /** The key as a line in OpenSSH format. */
+  readonly data: string;
+  /** Pattern of the login names. */
+  readonly username: string;
+  readonly filter: DeviceFilter;
+}
+
+/** The SSH key of a user or a service account. */
+export interface EnrolledKey {
+  /** The SHA256 fingerprint of the key. */
+  readonly fingerprint: string;
+  /** The id of the user or the service account. */
+  readonly principal: string;
+  readonly principalName: string;
+  readonly isServiceAccount: boolean;
+  /** True if the key expires, has expired, or works for a single login. */
+  readonly isLimited: boolean;
+}
+
+/** The subject of an access policy. `account` is a service account that does not exist yet. */
+export type Subject =
+  | { readonly user: string }
+  | { readonly role: string }
+  | { readonly allMembers: true }
+  | { readonly account: { readonly name: string; readonly data: string } };
+
+/** An access policy, with the inputs of the resource AccessPolicy. */
+export interface PolicyInputs {
+  readonly name: string;
+  readonly subject: Subject;
+  readonly filter: DeviceFilter;
+  /** Login names, or the single entry `*`. */
+  readonly logins: readonly string[];
+  readonly sourceIps: readonly string[];
+  readonly action: "allow" | "deny";
+}
+
+/** The access policies that a namespace already has, by id. They take effect in identity mode. */
+export type ExistingPolicies = ReadonlyMap<string, PolicyInputs & { readonly requireReauth: boolean }>;
+
+/** The objects of a namespace in legacy mode. */
+export interface LegacyNamespace {
+  readonly keys: readonly LegacyKey[];
+  /** The firewall rules, oldest first. */
+  readonly rules: readonly AccessRule[];
+  readonly enrolled: readonly EnrolledKey[];
+  readonly policies: ExistingPolicies;
+}
+
+/** An object whose effect changes with the mode, and the reason. */
+export interface Inexpressible {
+  /** The key that loses access. Undefined for firewall rules and access policies. */
+  readonly key?: LegacyKey;
+  readonly text: string;
+}
+
+/** The access policies for identity mode. */
+export interface Conversion {
+  readonly policies: readonly PolicyInputs[];
+  readonly inexpressible: readonly Inexpressible[];
+}
+
+/** The patterns that match every login name. A login name is not empty and has one line. */
+const ANY = new Set(["", "^", "$", ".*", "^.*", ".*$", "^.*$", ".+", "^.+", ".+$", "^.+$"]);
+const EVERY_LOGIN = ["*"];
+const EVERY_DEVICE = { hostname: ".*" };
+
+/**
+ * Returns access policies that give the access of a namespace's public keys in identity mode. No key gets more access
+ * than before. A key that cannot keep its whole access is inexpressible. Access policies have no priorities, and their
+ * logins are names instead of patterns.
+ */
+export function accessPoliciesFor({ keys, rules, enrolled, policies }: LegacyNamespace): Conversion {
+  const inexpressible: Inexpressible[] = [];
+  const known = new Set([...policies.values()].filter(({ requireReauth }) => !requireReauth).map(effectOf));
+  const written = new Map<string, PolicyInputs>();
+  const needed = new Set<string>();
+  const add = (policy: PolicyInputs) => {
+    const effect = effectOf(policy);
+    needed.add(effect);
+    if (!known.has(effect) && !written.has(effect)) written.set(effect, policy);
+  };
+  const denying = denialsOf(rules, inexpressible);
+  const byFingerprint = new Map(enrolled.map((key) => [key.fingerprint, key]));
+  const keyOf = new Map(keys.map((key) => [fingerprintOf(key), key]));
+  const accounts = new Set<string>();
+
+  for (const key of keys) {
+    const lose = (text: string) => inexpressible.push({ key, text: `PublicKey ${key.name}: ${text}` });
+    const devices = filterOf(key.filter);
+    if (!patternOf(key.username) || !devices) {
+      lose("its pattern is not valid, so the key gives no access");
+      continue;
+    }
+    const own = byFingerprint.get(fingerprintOf(key));
+    if (own?.isLimited) {
+      lose(
+        `${own.principalName} has enrolled this key, but it expires or works only once; delete it there first`,
+      );
+      continue;
+    }
+    const { names, isWhole } = namesIn(key.username);
+    if (!isWhole) {
+      const kept = names.length > 0 ? `keeps access only as ${names.join(", ")}` : "gets no access policy";
+      lose(`access policies list login names, so ${key.username} cannot be expressed; the key ${kept}`);
+    }
+    const blocked = names.filter((name) => denying.inexpressible.some((rule) => mayDeny(rule, key, name)));
+    if (blocked.length > 0) lose(`a firewall rule that cannot be expressed may deny ${loginsText(blocked)}`);
+    // An access policy for a principal applies to all keys of this principal.
+    const others = enrolled.filter(({ principal, fingerprint }) => {
+      return principal === own?.principal && fingerprint !== own.fingerprint;
+    });
+    const allowed = names.filter((name) => !blocked.includes(name));
+    const shared = allowed.filter((name) =>
+      others.every(({ fingerprint }) => admitsToo(keyOf.get(fingerprint), devices, name)),
+    );
+    if (shared.length < allowed.length) {
+      const logins = loginsText(allowed.filter((name) => !shared.includes(name)));
+      lose(
+        `${own?.principalName} has another SSH key, which would also get ${logins}; delete that key first`,
+      );
+    }
+    if (shared.length === 0) continue;
+    if (own?.isServiceAccount) accounts.add(own.principal);
+    const { name, data } = key;
+    const subject = own ? { user: own.principal } : { account: { name, data } };
+    add({ name, subject, filter: devices, logins: shared, sourceIps: [], action: "allow" });
+  }
+
+  // "All members" does not include service accounts, and a service account can get another role than `service`.
+  const principals: readonly Subject[] = [
+    { allMembers: true },
+    { role: "service" },
+    ...[...accounts].map((user) => ({ user })),
+  ];
+  for (const denial of denying.policies) for (const subject of principals) add({ ...denial, subject });
+  for (const [id, policy] of policies) {
+    if (needed.has(effectOf(policy)) && !policy.requireReauth) continue;
+    const text = `AccessPolicy ${policy.name} (${id}) exists already and takes effect in identity mode`;
+    inexpressible.push({ text });
+  }
+  return { policies: [...written.values()], inexpressible };
+}
+
+const fingerprintOf = ({ data }: LegacyKey): string => sha256Fingerprint(parseSshPublicKey(data));
+
+/** Returns a text that two policies share if they have the same effect, regardless of their names. */
+const effectOf = ({ subject, filter, logins, sourceIps, action }: PolicyInputs): string =>
+  JSON.stringify([subject, filter, logins.toSorted(), sourceIps.toSorted(), action]);
+
+/** Returns the filter in the form of access policies; undefined if its pattern is not valid. */
+function filterOf({ hostname, tags = [] }: DeviceFilter): DeviceFilter | undefined {
+  if (hostname) return patternOf(hostname) && { hostname };
+  return tags.length > 0 ? { tags: [...new Set(tags)].sort() } : EVERY_DEVICE;
+}
+
+/**
+ * Returns login names that a pattern matches. `isWhole` is true if the pattern matches no other login name.
+ */
+function namesIn(pattern: string): { readonly names: readonly string[]; readonly isWhole: boolean } {
+  if (ANY.has(pattern)) return { names: EVERY_LOGIN, isWhole: true };
+  const { kind, texts = [] } = literalsOf(pattern) ?? {};
+  const found = [...new Set(texts)].filter((text) => text !== "" && patternOf(pattern)?.test(text));
+  // In an access policy, the name `*` matches every login.
+  const names = found.filter((name) => !EVERY_LOGIN.includes(name));
+  return { names, isWhole: kind === "whole" && names.length === found.length };
+}
+
+interface Denials {
+  readonly policies: readonly Omit<PolicyInputs, "subject">[];
+  readonly inexpressible: readonly AccessRule[];
+}
+
+/** Returns deny policies for the firewall rules, and the rules that no policy can express. */
+function denialsOf(rules: readonly AccessRule[], reported: Inexpressible[]): Denials {
+  const policies: Omit<PolicyInputs, "subject">[] = [];
+  const inexpressible: AccessRule[] = [];
+  const active = strongestFirst(rules.filter((rule) => rule.active));
+  for (const [place, rule] of active.entries()) {
+    if (rule.action !== "deny") continue;
+    const { names, isWhole } = namesIn(rule.username);
+    const sourceIps = ANY.has(rule.sourceIp) ? [] : rangesIn(rule.sourceIp)?.args;
+    const filter = filterOf(rule.filter);
+    const exception = active
+      .slice(0, place)
+      .find((other) => other.action === "allow" && overlap(other, rule));
+    if (isWhole && names.length > 0 && sourceIps && filter && !exception) {
+      policies.push({ name: `deny-${rule.priority}`, filter, logins: names, sourceIps, action: "deny" });
+      continue;
+    }
+    inexpressible.push(rule);
+    const reason = exception
+      ? `an allow rule with priority ${exception.priority} is an exception, and access policies have no priorities`
+      : "access policies have no patterns for logins and addresses";
+    reported.push({ text: `FirewallRule deny at priority ${rule.priority} (${rule.id}): ${reason}` });
+  }
+  return { policies, inexpressible };
+}
+
+/** Returns true if a login may match both rules. */
+const overlap = (left: AccessRule, right: AccessRule): boolean =>
+  !areDisjoint([left.username, right.username], "login") &&
+  !areDisjoint([left.sourceIp, right.sourceIp], "address") &&
+  shareDevices(left.filter, right.filter);
+
+/** Returns true if a rule may deny a login of a key. @param name a login name that the key admits, or `*` */
+function mayDeny(rule: AccessRule, key: LegacyKey, name: string): boolean {
+  const matches = EVERY_LOGIN.includes(name)
+    ? !areDisjoint([rule.username], "login")
+    : (patternOf(rule.username)?.test(name) ?? true);
+  return matches && shareDevices(rule.filter, key.filter);
+}
+
+/**
+ * Returns true if a device may match both filters. Device names can contain any character, so only patterns of complete
+ * names are compared.
+ */
+function shareDevices(
+  { hostname: left = "" }: DeviceFilter,
+  { hostname: right = "" }: DeviceFilter,
+): boolean {
+  if (left === "" || right === "") return true;
+  const isApart = (names: string, pattern: string) => {
+    const literals = literalsOf(names);
+    return (
+      literals?.kind === "whole" && literals.texts.every((name) => patternOf(pattern)?.test(name) === false)
+    );
+  };
+  return !isApart(left, right) && !isApart(right, left);
+}
+
+/** Returns true if a key gives access to the same devices, with this login name or with all (`*`). */
+function admitsToo(key: LegacyKey | undefined, devices: DeviceFilter, name: string): boolean {
+  if (!key || JSON.stringify(filterOf(key.filter)) !== JSON.stringify(devices)) return false;
+  if (ANY.has(key.username)) return true;
+  return !EVERY_LOGIN.includes(name) && (patternOf(key.username)?.test(name) ?? false);
+}
+
+const loginsText = (names: readonly string[]): string =>
+  names[0] === "*" ? "every login" : `the logins ${names.join(", ")}`;
