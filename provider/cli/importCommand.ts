@@ -35,6 +35,7 @@ interface Flags {
   readonly stack?: string;
   readonly state?: "stack" | "file" | "none";
   readonly adopt: boolean;
+  readonly toIdentityMode: boolean;
 }
 
 const NOTES = `
@@ -44,6 +45,11 @@ declares API keys without their secrets.
 --format terraform writes a root module with import blocks for Terraform or
 OpenTofu, and no state. --plugin, --adopt, --project, --stack and --state only apply
 to Pulumi.
+
+--to-identity-mode also writes the access policies and service accounts that keep
+the access of the public keys, and the change of the namespace to identity mode.
+The import creates none of them: review and apply the program afterwards. No key
+gets more access. The command lists the access that no access policy can express.
 
 Exit codes: 0 = the program is written and its preview is empty; 1 = error`;
 
@@ -82,6 +88,14 @@ export function addImportCommand(program: Command, action: ActionOf): void {
         "Write no state. The program adopts the objects with adopt: true, and omits API keys",
       ).conflicts("state"),
     )
+    .addOption(
+      new Option(
+        "--to-identity-mode",
+        "Also write access policies for the access of the public keys, and the change of the namespace to identity mode",
+      )
+        .default(false)
+        .conflicts(["adopt", "only"]),
+    )
     .action(action(importing));
   addHelp(command, {
     group: "Set up:",
@@ -103,7 +117,7 @@ interface ImportFlags extends Flags {
 }
 
 async function importing(io: Io, flags: Flags): Promise<Outcome> {
-  const { out, format, adopt } = flags;
+  const { out, format, adopt, toIdentityMode } = flags;
   if (format === "terraform") rejectPulumiFlags(flags);
   const plugin = flags.plugin || format === "yaml";
   const named = flags.stack === undefined ? undefined : parseStackName(flags.stack);
@@ -114,14 +128,15 @@ async function importing(io: Io, flags: Flags): Promise<Outcome> {
     );
   }
   const live = await withConnection(io, new Map(), (connection) => readNamespace(io, connection, flags));
-  const { name: namespace, tenant, service, accessUnknown, inventory } = live;
+  const { name: namespace, tenant, service, accessUnknown, inventory, move } = live;
   const { declarable } = await import("../estate/liveObjects.ts");
   const { writeProgram } = await import("../import/writeProgram.ts");
   const { yamlText } = await import("../import/yaml.ts");
   const { declarable: objects, undeclarable } = declarable(inventory.objects);
   const project = flags.project ?? named?.project ?? plainName(basename(resolve(out)));
   const stack = flags.stack ?? plainName(namespace);
-  const program = writeProgram(objects, { project, namespace, tenant, service, format, plugin, adopt });
+  const options = { project, namespace, tenant, service, format, plugin, adopt };
+  const program = writeProgram(objects, options);
   const settings = {
     path: stackFilePath({ configFolder: "" }, stack),
     text: yamlText({ config: { "gatehouse:url": service, "gatehouse:tenant": tenant } }),
@@ -132,7 +147,35 @@ async function importing(io: Io, flags: Flags): Promise<Outcome> {
   const unknown = accessUnknown === undefined ? inventory.unknown : [accessUnknown, ...inventory.unknown];
   printWritten(io, out, program, [...unknown, ...undeclarable.map(reasonText), ...left]);
   const next = await nextSteps(io, { ...flags, plugin, project, stack, tenant }, program);
-  return { text: () => next };
+  if (!move) return { text: () => next };
+  const { newPolicies, inexpressible } = move;
+  const moved = writeProgram(objects, { ...options, newPolicies });
+  const written = new Map(program.files.map(({ path, text }) => [path, text]));
+  const changed = moved.files.filter(({ path, text }) => written.get(path) !== text);
+  for (const { path, text } of changed) await writeOutput(join(out, path), text);
+  printNotes(io, inexpressible);
+  const names = changed.map(({ path }) => path).join(", ");
+  const accounts = newPolicies.filter(({ account }) => account).length;
+  const more = `${counted(newPolicies.length, "access policy", "access policies")} and ${counted(accounts, "service account")}`;
+  return {
+    text: () => `${next}
+
+To move to identity mode (${names}): the next run creates ${more}, and then changes the
+namespace. ${counted(inexpressible.length, "note")} above ${inexpressible.length === 1 ? "lists" : "list"} access that changes. Then run:
+  ${reviewCommands(flags, stack).join("\n  ")}`,
+  };
+}
+
+/** Returns the commands that review and apply the move to identity mode. */
+function reviewCommands({ out, format }: Flags, stack: string): string[] {
+  if (format !== "terraform") {
+    return [`gatehouse review ${out} --stack ${stack}`, `gatehouse up ${out} --stack ${stack}`];
+  }
+  return [
+    "terraform plan -out plan.bin && terraform show -json plan.bin > plan.json",
+    "gatehouse review --terraform plan.json",
+    "terraform apply plan.bin",
+  ];
 }
 
 /**
@@ -186,7 +229,11 @@ const plainName = (name: string) => name.replaceAll(/[^A-Za-z0-9_.-]+/g, "-").sl
 const reasonText = ({ object: { definition, name, id }, reason }: Undeclarable) =>
   `${definition.name} ${name} (${id}) is omitted: ${reason}`;
 
-async function readNamespace({ stderr }: Io, connection: Connection, { tenant, only }: Flags) {
+async function readNamespace(
+  { stderr }: Io,
+  connection: Connection,
+  { tenant, only, toIdentityMode }: Flags,
+) {
   const { inventoryOf } = await import("../estate/liveObjects.ts");
   const { accessUnknownIn } = await import("../estate/namespaceState.ts");
   const { namespaceOf } = await import("../service/lookups.ts");
@@ -199,7 +246,9 @@ async function readNamespace({ stderr }: Io, connection: Connection, { tenant, o
   stderr.write(`Reading ${printable(name)} (${id}) on ${service}\n`);
   const accessUnknown = await accessUnknownIn(connection.client, id, namespace);
   const inventory = await inventoryOf(connection, id, only ?? KINDS);
-  return { tenant: id, name, service, accessUnknown, inventory };
+  const { readMove } = await import("./identityModeMove.ts");
+  const move = toIdentityMode ? await readMove(connection, namespace, inventory.objects) : undefined;
+  return { tenant: id, name, service, accessUnknown, inventory, move };
 }
 
 /** Writes the files of a program. @throws EngineError (`usage`) with the path of a file that already exists */
@@ -228,6 +277,10 @@ function printWritten(
   const text = [...counts].map(([kind, some]) => `${some.length} ${kind}`).join(", ");
   stdout.write(`Written to ${out}: ${files.map(({ path }) => path).join(", ")}\n`);
   stdout.write(`${counted(resources.length, "resource")}${text === "" ? "" : `: ${text}`}\n`);
+  printNotes({ stderr, env }, notes);
+}
+
+function printNotes({ stderr, env }: Pick<Io, "stderr" | "env">, notes: readonly string[]): void {
   const c = colors(stderr, env);
   for (const note of notes) stderr.write(`${c.yellow(`note: ${printable(note)}`)}\n`);
 }

@@ -118,7 +118,7 @@ export async function readEstate(connection: Connection, named?: string): Promis
     policy: {
       devices: acceptedDevices(devices),
       keys: keys.map(({ fingerprint, name, username, filter }) => ({ fingerprint, name, username, filter })),
-      rules: inOrderOfCreation(rules).map(accessRule),
+      rules: accessRulesOf(rules),
       ...(identity?.decides && { identity: identityRules(identity, members ?? []) }),
     },
     accessUnknown,
@@ -249,6 +249,10 @@ async function seenLogins(client: Client): Promise<Estate["seen"]> {
   }
   return { sessions, logins: [...logins], addresses: [...addresses] };
 }
+
+/** Returns firewall rules as a policy contains them, oldest first. */
+export const accessRulesOf = (rules: readonly FirewallRule[]): AccessRule[] =>
+  inOrderOfCreation(rules).map(accessRule);
 
 /** Sorts rules by id. Each new rule gets a higher id than all earlier rules. This also applies to text ids. */
 const inOrderOfCreation = (rules: readonly FirewallRule[]): FirewallRule[] =>

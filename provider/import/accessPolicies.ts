@@ -68,6 +68,9 @@ export interface Inexpressible {
   readonly text: string;
 }
 
+/** Returns the reason why a program cannot declare a policy; undefined if a program can. */
+export type RefusalOf = (policy: Omit<PolicyInputs, "subject">) => string | undefined;
+
 /** The access policies for identity mode. */
 export interface Conversion {
   readonly policies: readonly PolicyInputs[];
@@ -83,8 +86,12 @@ const EVERY_DEVICE = { hostname: ".*" };
  * Returns access policies that give the access of a namespace's public keys in identity mode. No key gets more access
  * than before. A key that cannot keep its whole access is inexpressible. Access policies have no priorities, and their
  * logins are names instead of patterns.
+ * @param refusalOf default: every policy can be declared
  */
-export function accessPoliciesFor({ keys, rules, enrolled, policies }: LegacyNamespace): Conversion {
+export function accessPoliciesFor(
+  { keys, rules, enrolled, policies }: LegacyNamespace,
+  refusalOf: RefusalOf = () => undefined,
+): Conversion {
   const inexpressible: Inexpressible[] = [];
   const known = new Set([...policies.values()].filter(({ requireReauth }) => !requireReauth).map(effectOf));
   const written = new Map<string, PolicyInputs>();
@@ -94,7 +101,7 @@ export function accessPoliciesFor({ keys, rules, enrolled, policies }: LegacyNam
     needed.add(effect);
     if (!known.has(effect) && !written.has(effect)) written.set(effect, policy);
   };
-  const denying = denialsOf(rules, inexpressible);
+  const denying = denialsOf(rules, refusalOf, inexpressible);
   const byFingerprint = new Map(enrolled.map((key) => [key.fingerprint, key]));
   const keyOf = new Map(keys.map((key) => [fingerprintOf(key), key]));
   const accounts = new Set<string>();
@@ -136,9 +143,13 @@ export function accessPoliciesFor({ keys, rules, enrolled, policies }: LegacyNam
     }
     if (shared.length === 0) continue;
     if (own?.isServiceAccount) accounts.add(own.principal);
-    const { name, data } = key;
-    const subject = own ? { user: own.principal } : { account: { name, data } };
-    add({ name, subject, filter: devices, logins: shared, sourceIps: [], action: "allow" });
+    const { data } = key;
+    const name = key.name || fingerprintOf(key);
+    const policy = { name, filter: devices, logins: shared, sourceIps: [], action: "allow" } as const;
+    const refusal = refusalOf(policy);
+    if (refusal === undefined)
+      add({ ...policy, subject: own ? { user: own.principal } : { account: { name, data } } });
+    else lose(refusal);
   }
 
   // "All members" does not include service accounts, and a service account can get another role than `service`.
@@ -186,30 +197,42 @@ interface Denials {
 }
 
 /** Returns deny policies for the firewall rules, and the rules that no policy can express. */
-function denialsOf(rules: readonly AccessRule[], reported: Inexpressible[]): Denials {
+function denialsOf(
+  rules: readonly AccessRule[],
+  refusalOf: RefusalOf,
+  reported: Inexpressible[],
+): Denials {
   const policies: Omit<PolicyInputs, "subject">[] = [];
   const inexpressible: AccessRule[] = [];
   const active = strongestFirst(rules.filter((rule) => rule.active));
   for (const [place, rule] of active.entries()) {
     if (rule.action !== "deny") continue;
     const { names, isWhole } = namesIn(rule.username);
-    const sourceIps = ANY.has(rule.sourceIp) ? [] : rangesIn(rule.sourceIp)?.args;
+    const sourceIps = ANY.has(rule.sourceIp) ? [] : rangesIn(rule.sourceIp)?.args.map(asNetwork);
     const filter = filterOf(rule.filter);
     const exception = active
       .slice(0, place)
       .find((other) => other.action === "allow" && overlap(other, rule));
-    if (isWhole && names.length > 0 && sourceIps && filter && !exception) {
-      policies.push({ name: `deny-${rule.priority}`, filter, logins: names, sourceIps, action: "deny" });
+    const isExpressible = isWhole && names.length > 0 && sourceIps && filter;
+    const policy = isExpressible && {
+      ...{ name: `deny-${rule.priority}`, filter, logins: names, sourceIps, action: "deny" as const },
+    };
+    const refusal = policy ? refusalOf(policy) : "access policies have no patterns for logins and addresses";
+    if (policy && refusal === undefined && !exception) {
+      policies.push(policy);
       continue;
     }
     inexpressible.push(rule);
     const reason = exception
       ? `an allow rule with priority ${exception.priority} is an exception, and access policies have no priorities`
-      : "access policies have no patterns for logins and addresses";
+      : refusal;
     reported.push({ text: `FirewallRule deny at priority ${rule.priority} (${rule.id}): ${reason}` });
   }
   return { policies, inexpressible };
 }
+
+/** Returns an IPv4 address as a network, as the service stores it. */
+const asNetwork = (range: string): string => (range.includes("/") ? range : `${range}/32`);
 
 /** Returns true if a login may match both rules. */
 const overlap = (left: AccessRule, right: AccessRule): boolean =>

@@ -105,15 +105,16 @@ const IDENTIFIER_MAX = 40;
 /**
  * Returns a variable name for a shared value, such as `loginRootAna` for `login("root", "ana")` or `from10_0_0_0_8` for
  * `cidr("10.0.0.0/8")`.
+ * @param plain the name for a text without letters and digits
  */
-function identifierOf(prefix: string, text: string): string {
+export function identifierOf(prefix: string, text: string, plain = `${prefix}Pattern`): string {
   if (text === '{ hostname: ".*" }') return "onEveryDevice";
   const words = text.replace(/^(login|cidr)\(|\{ hostname: (hostname\()?/, "").match(/[A-Za-z]+|[0-9]+/g);
   const joined = (words ?? []).reduce((name, word) => {
     if (/^[0-9]/.test(word)) return `${name}${/[0-9]$/.test(name) ? "_" : ""}${word}`;
     return `${name}${word.charAt(0).toUpperCase()}${word.slice(1)}`;
   }, prefix);
-  return joined === prefix ? `${prefix}Pattern` : joined.slice(0, IDENTIFIER_MAX);
+  return joined === prefix ? plain : joined.slice(0, IDENTIFIER_MAX);
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Declarable } from "../estate/liveObjects.ts";
 import { byTexts } from "../words.ts";
+import type { Code } from "./literal.ts";
 
 export const FORMATS = ["typescript", "yaml", "terraform"] as const;
 
@@ -19,6 +20,17 @@ export interface ProgramOptions {
    * cannot be adopted.
    */
   readonly adopt: boolean;
+  /**
+   * New access policies. The program then also changes the namespace to identity mode, after it created the policies.
+   * @default the program declares only existing objects
+   */
+  readonly newPolicies?: readonly NewPolicy[];
+}
+
+/** A new access policy, and the new service account that is its subject. Without an account, the subject exists. */
+export interface NewPolicy<T = Declarable> {
+  readonly policy: T;
+  readonly account: T | undefined;
 }
 
 export interface ProgramFile {
@@ -96,6 +108,41 @@ export const namedByKind = (
   [...Map.groupBy(objects, ({ definition }) => definition.name)].flatMap(([kind, some]) =>
     named(some, { taken: takenOf(kind) }),
   );
+
+/** Assigns names to new policies and their accounts, like {@link named}. @param kinds the other resources */
+export function namedPolicies(
+  policies: readonly NewPolicy[],
+  kinds: readonly KindOfProgram[],
+): NewPolicy<NamedObject>[] {
+  const takenBy = (name: string) =>
+    kinds.flatMap(({ kind, objects }) => (kind === name ? objects.map(({ resource }) => resource) : []));
+  const accounts = policies.flatMap(({ account }) => account ?? []);
+  const namedAccounts = new Map(
+    named(accounts, { taken: takenBy("ServiceAccount") }).map((account) => [account.id, account]),
+  );
+  const byId = new Map(policies.map(({ policy, account }) => [policy.id, account?.id]));
+  return named(
+    policies.map(({ policy }) => policy),
+    { taken: takenBy("AccessPolicy") },
+  ).map((policy) => ({ policy, account: namedAccounts.get(byId.get(policy.id) ?? "") }));
+}
+
+/** Returns a policy's inputs, with the account as subject. @param reference the account's id, as source code */
+export const withSubject = (
+  { inputs }: Pick<NamedObject, "inputs">,
+  reference: Code | undefined,
+): NamedObject["inputs"] => (reference ? { ...inputs, subject: { user: reference } } : inputs);
+
+/** Makes the namespace depend on other resources. @param dependsOn source code; undefined if there are none */
+export const withNamespaceLast = (
+  kinds: readonly KindOfProgram[],
+  dependsOn: unknown,
+): readonly KindOfProgram[] =>
+  dependsOn === undefined
+    ? kinds
+    : kinds.map((kind) =>
+        kind.kind === "Namespace" ? { ...kind, options: { ...kind.options, dependsOn } } : kind,
+      );
 
 /**
  * Creates a function that returns unique names. If a name is already in use, the function adds a number to the name.

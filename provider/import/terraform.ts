@@ -16,10 +16,13 @@ import { type Block, blockText, Code, FUNCTIONS, hclComment, helperCall } from "
 import {
   type KindOfProgram,
   type NamedObject,
+  type NewPolicy,
   named,
   type ProgramFile,
   type ProgramOptions,
   uniqueNames,
+  withNamespaceLast,
+  withSubject,
 } from "./model.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -41,8 +44,13 @@ interface Part {
  * Returns the files of a Terraform root module: a file for each kind of object, data files for long lists, and import
  * blocks.
  */
-export function terraformFiles(kinds: readonly KindOfProgram[], options: ProgramOptions): ProgramFile[] {
-  const own = kinds.map(inTerraform);
+export function terraformFiles(
+  kinds: readonly KindOfProgram[],
+  policies: readonly NewPolicy<NamedObject>[],
+  options: ProgramOptions,
+): ProgramFile[] {
+  const added = policies.length > 0 ? policiesFile(policies, kinds) : undefined;
+  const own = withNamespaceLast(kinds, added?.addresses).map(inTerraform);
   const { declared, shared } = declarationsOf(own);
   const parts = own.map((kind) => {
     const declarations = declared.get(kind);
@@ -52,11 +60,54 @@ export function terraformFiles(kinds: readonly KindOfProgram[], options: Program
     providerFile(options),
     importsFile(parts.flatMap(({ imports }) => imports)),
     ...(shared.size > 0 ? [sharedFile(shared)] : []),
+    ...(added ? [added.file] : []),
     ...parts.flatMap(({ file, data }) => (data ? [file, data] : [file])),
   ];
   const hasTables = parts.some(({ data }) => data !== undefined);
   const hasCalls = files.some(({ path, text }) => path.endsWith(".tf") && text.includes(FUNCTIONS));
   return [versionsFile(hasCalls ? "1.8" : hasTables ? "1.7" : "1.5"), ...files];
+}
+
+/** Returns the file of new access policies and their service accounts, and the addresses of the policies. */
+function policiesFile(policies: readonly NewPolicy<NamedObject>[], kinds: readonly KindOfProgram[]) {
+  const partOf = (kind: string, objects: readonly NamedObject[]) => {
+    const own = inTerraform({ kind, file: kind, objects });
+    const others = kinds.find((other) => other.kind === kind);
+    const taken = others ? [terraformName(others.file), ...labelsOf(others, others.objects, [])] : [];
+    return { own, labels: labelsOf(own, own.objects, taken) };
+  };
+  const accounts = partOf(
+    "ServiceAccount",
+    policies.flatMap(({ account }) => account ?? []),
+  );
+  const idOf = new Map(
+    accounts.own.objects.map(({ id }, index) => [
+      id,
+      new Code(`${typeOf(accounts.own)}.${accounts.labels[index]}.account_id`),
+    ]),
+  );
+  const { own, labels } = partOf(
+    "AccessPolicy",
+    policies.map(({ policy }) => policy),
+  );
+  const objects = own.objects.map((object, index) => {
+    const { account } = policies[index] as NewPolicy<NamedObject>;
+    return { ...object, inputs: withSubject(object, account && idOf.get(account.id)) };
+  });
+  const blocksOf = (kind: KindOfProgram, names: readonly string[]) =>
+    kind.objects.map((object, index) => {
+      const { args } = declarationOf(object);
+      const attributes = Object.entries(args).map(([name, value]) => [terraformName(name), value]);
+      return resourceBlock(kind, names[index] ?? "", [Object.fromEntries(attributes)]);
+    });
+  return {
+    file: fileOf(
+      "identity_mode",
+      ...blocksOf(accounts.own, accounts.labels),
+      ...blocksOf({ ...own, objects }, labels),
+    ),
+    addresses: labels.map((label) => new Code(`${typeOf(own)}.${label}`)),
+  };
 }
 
 /**
@@ -231,7 +282,7 @@ const typeOf = ({ kind }: KindOfProgram): string => typeNameOf({ name: kind });
 
 const resourceBlock = (kind: KindOfProgram, label: string, groups: Block["groups"]): Block => ({
   head: `resource "${typeOf(kind)}" "${label}"`,
-  groups,
+  groups: [...groups, ...(kind.options?.dependsOn ? [{ depends_on: kind.options.dependsOn }] : [])],
   blocks: kind.options?.protect ? [{ head: "lifecycle", groups: [{ prevent_destroy: true }] }] : [],
 });
 

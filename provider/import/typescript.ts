@@ -4,6 +4,7 @@ import { printable } from "../words.ts";
 import {
   type Declaration,
   declarationsOf,
+  identifierOf,
   type SharedValues,
   type Table,
   tableOf,
@@ -11,7 +12,17 @@ import {
   withShared,
 } from "./declarations.ts";
 import { Code, construction, HelperCall, jsonText, literal } from "./literal.ts";
-import { type KindOfProgram, namedByKind, type ProgramFile, type ProgramOptions } from "./model.ts";
+import {
+  type KindOfProgram,
+  type NamedObject,
+  type NewPolicy,
+  namedByKind,
+  type ProgramFile,
+  type ProgramOptions,
+  uniqueNames,
+  withNamespaceLast,
+  withSubject,
+} from "./model.ts";
 import { yamlText } from "./yaml.ts";
 
 const PROVIDER = "@gatehouse-access/provider";
@@ -19,15 +30,18 @@ const SDK = "@gatehouse-access/pulumi";
 
 /** Returns the files of a TypeScript program: a file for each kind of object, and data files for long lists. */
 export function typescriptFiles(
-  kinds: readonly KindOfProgram[],
+  existing: readonly KindOfProgram[],
+  policies: readonly NewPolicy<NamedObject>[],
   options: ProgramOptions,
   leftOut: readonly Declarable[],
 ): ProgramFile[] {
+  const kinds = withNamespaceLast(existing, policies.length > 0 ? new Code(POLICIES) : undefined);
   const { declared, shared } = declarationsOf(kinds);
   return [
     ...projectFiles(options),
     { path: "index.ts", text: indexText(kinds, options, leftOut) },
     ...(shared.size > 0 ? [sharedFile(shared)] : []),
+    ...(policies.length > 0 ? [policiesFile(policies, options)] : []),
     ...kinds.flatMap((kind) => {
       const declarations = declared.get(kind);
       if (declarations) return [declaredFile(kind, declarations, shared, options)];
@@ -106,8 +120,35 @@ function declaredFile(
   });
   const helpers = helpersIn(statements.map(({ args }) => args));
   const texts = statements.map(({ resource, args }) => construction(kind.kind, resource, args, kind.options));
-  const imports = [...importsOf([kind.kind], plugin, helpers), ...importLines("./shared", [...names])];
+  const imports = [
+    ...importsOf([kind.kind], plugin, helpers),
+    ...importLines("./identityMode", kind.options?.dependsOn ? [POLICIES] : []),
+    ...importLines("./shared", [...names]),
+  ];
   return { path: `${kind.file}.ts`, text: `${[...imports, "", ...texts].join("\n")}\n` };
+}
+
+/** The variable with all new access policies. */
+const POLICIES = "accessPolicies";
+
+function policiesFile(policies: readonly NewPolicy<NamedObject>[], { plugin }: ProgramOptions): ProgramFile {
+  const unique = uniqueNames({ taken: [POLICIES], joiner: "_" });
+  const accounts: string[] = [];
+  const items = policies.map(({ policy, account }) => {
+    if (!account) return { resource: policy.resource, args: withHelpers(policy.inputs) };
+    const name = unique(identifierOf("account", account.resource, "account"));
+    accounts.push(`const ${name} = ${construction("ServiceAccount", account.resource, account.inputs)}`);
+    const inputs = withSubject(policy, new Code(`${name}.accountId`));
+    return { resource: policy.resource, args: withHelpers(inputs) };
+  });
+  const texts = items.map(({ resource, args }) =>
+    construction("AccessPolicy", resource, args).replace(/;$/, ",").replaceAll(/^/gm, "  "),
+  );
+  const classes = ["AccessPolicy", ...(accounts.length > 0 ? ["ServiceAccount"] : [])];
+  const imports = importsOf(classes, plugin, helpersIn(items.map(({ args }) => args)));
+  const lines = [...accounts, ...(accounts.length > 0 ? [""] : [])];
+  const text = [...imports, "", ...lines, `export const ${POLICIES} = [`, ...texts, "];", ""].join("\n");
+  return { path: "identityMode.ts", text };
 }
 
 function sharedFile(shared: SharedValues): ProgramFile {

@@ -1,7 +1,14 @@
 import { OWN_DYNAMIC, OWN_PLUGIN } from "../engine/index.ts";
 import type { Declarable } from "../estate/liveObjects.ts";
 import { typeNameOf } from "../terraform/types.ts";
-import { type KindOfFile, type KindOfProgram, named, type Program, type ProgramOptions } from "./model.ts";
+import {
+  type KindOfFile,
+  type KindOfProgram,
+  named,
+  namedPolicies,
+  type Program,
+  type ProgramOptions,
+} from "./model.ts";
 import { terraformFiles } from "./terraform.ts";
 import { typescriptFiles } from "./typescript.ts";
 import { yamlFiles } from "./yaml.ts";
@@ -21,7 +28,7 @@ const KINDS: readonly KindOfFile[] = [
 
 /** Writes a readable program that declares existing objects. */
 export function writeProgram(objects: readonly Declarable[], options: ProgramOptions): Program {
-  const { format } = options;
+  const { format, newPolicies } = options;
   const canBe = ({ definition, id }: Declarable) =>
     (!options.adopt || definition.inputs.adopt !== undefined) &&
     // Terraform normalizes Unicode. If an object's id changes under this normalization, Terraform would read a
@@ -29,13 +36,14 @@ export function writeProgram(objects: readonly Declarable[], options: ProgramOpt
     (format !== "terraform" || id === id.normalize());
   const kinds = KINDS.map((kind): KindOfProgram => {
     const own = objects.filter((object) => object.definition.name === kind.kind && canBe(object));
-    return { ...kind, objects: named(own, kind) };
+    return { ...kind, objects: named(newPolicies ? own.map(inIdentityMode) : own, kind) };
   }).filter((kind) => kind.objects.length > 0);
   const leftOut = objects.filter((object) => !canBe(object));
+  const policies = namedPolicies(newPolicies ?? [], kinds);
   const files = {
-    typescript: () => typescriptFiles(kinds, options, leftOut),
-    yaml: () => yamlFiles(kinds, options),
-    terraform: () => terraformFiles(kinds, options),
+    typescript: () => typescriptFiles(kinds, policies, options, leftOut),
+    yaml: () => yamlFiles(kinds, policies, options),
+    terraform: () => terraformFiles(kinds, policies, options),
   };
   return {
     files: files[format](),
@@ -44,6 +52,14 @@ export function writeProgram(objects: readonly Declarable[], options: ProgramOpt
     ),
     leftOut,
   };
+}
+
+/** Returns a namespace whose declaration changes it to identity mode, and other objects unchanged. */
+function inIdentityMode(object: Declarable): Declarable {
+  const { definition, inputs } = object;
+  if (definition.name !== "Namespace") return object;
+  const settings = { ...(inputs.settings as object | undefined), sshAccessMode: "identity" };
+  return { ...object, inputs: { ...inputs, settings } };
 }
 
 function typeIn({ format, plugin }: ProgramOptions, kind: string): string {

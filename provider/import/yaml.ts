@@ -5,10 +5,14 @@ import { sharedValues, withShared } from "./declarations.ts";
 import { Code, characterEscape } from "./literal.ts";
 import {
   type KindOfProgram,
+  type NamedObject,
+  type NewPolicy,
   namedByKind,
   type ProgramFile,
   type ProgramOptions,
   uniqueNames,
+  withNamespaceLast,
+  withSubject,
 } from "./model.ts";
 
 /**
@@ -17,6 +21,7 @@ import {
  */
 export function yamlFiles(
   kinds: readonly KindOfProgram[],
+  policies: readonly NewPolicy<NamedObject>[],
   { project, namespace, service, adopt }: ProgramOptions,
 ): ProgramFile[] {
   const objects = kinds.flatMap((kind) => kind.objects.map((object) => ({ ...object, kind })));
@@ -25,16 +30,28 @@ export function yamlFiles(
   const uniqueKey = uniqueNames({ taken: [...shared.values()].map(({ name }) => name) });
   const resources = objects.map(({ kind, resource, inputs }) => {
     const properties = withShared(inputs, shared, ({ name }) => new Code(`\${${name}}`));
-    const [key, entry] = entryOf(kind.kind, resource, { ...properties, ...(adopt && { adopt }) }, uniqueKey);
-    return [key, { ...entry, ...(kind.options && { options: kind.options }) }];
+    return entryOf(kind.kind, resource, { ...properties, ...(adopt && { adopt }) }, uniqueKey);
   });
+  const reference = (key: string, property = "") => new Code(`\${${key}${property}}`);
+  const added = policies.map(({ policy, account }) => {
+    const own = account && entryOf("ServiceAccount", account.resource, account.inputs, uniqueKey);
+    const inputs = withSubject(policy, own && reference(own[0], ".accountId"));
+    return { own, entry: entryOf("AccessPolicy", policy.resource, inputs, uniqueKey) };
+  });
+  const dependsOn = added.length > 0 ? added.map(({ entry: [key] }) => reference(key).text) : undefined;
+  const optionsOf = new Map(withNamespaceLast(kinds, dependsOn).map(({ kind, options }) => [kind, options]));
+  const declared = resources.map(([key, entry], index) => {
+    const options = optionsOf.get(objects[index]?.kind.kind ?? "");
+    return [key, { ...entry, ...(options && { options }) }];
+  });
+  const created = added.flatMap(({ own, entry }) => (own ? [own, entry] : [entry]));
   const variables = [...shared.values()].map(({ name, value }) => [name, literalText(value)]);
   const program = {
     name: project,
     description: `Device access in ${printable(namespace)} on ${printable(service)}`,
     runtime: "yaml",
     ...(variables.length > 0 && { variables: Object.fromEntries(variables) }),
-    resources: Object.fromEntries(resources),
+    resources: Object.fromEntries([...declared, ...created]),
   };
   return [{ path: "Pulumi.yaml", text: yamlText(program) }];
 }

@@ -1,0 +1,129 @@
+import { sshAccessModeOf } from "@gatehouse-access/sdk";
+import { EngineError } from "../engine/index.ts";
+import { type Declarable, declarable, definitionNamed, type LiveObject } from "../estate/liveObjects.ts";
+import { accessRulesOf } from "../estate/namespaceState.ts";
+import {
+  accessPoliciesFor,
+  type EnrolledKey,
+  type ExistingPolicies,
+  type LegacyKey,
+  type PolicyInputs,
+} from "../import/accessPolicies.ts";
+import type { NewPolicy } from "../import/model.ts";
+import type { Connection } from "../service/connection.ts";
+import { isUnreadable, type Namespace } from "../service/listings.ts";
+import type { SshIdentity } from "../service/newerListings.ts";
+
+/** The declarations that move a namespace to identity mode. */
+export interface Move {
+  readonly newPolicies: readonly NewPolicy[];
+  /** The access that changes with the mode, as sentences. */
+  readonly inexpressible: readonly string[];
+}
+
+/** The access that identity mode ends for every namespace. */
+const PASSWORDS = "logins with the password of a device account end in identity mode";
+const KEYS_UNREAD =
+  "the SSH keys of users could not be read; if a user has enrolled a public key, the service rejects a service account with this key";
+
+/**
+ * Reads a namespace in legacy mode, and returns the declarations that give its access in identity mode.
+ * @param objects the objects of the namespace, including all public keys
+ * @throws EngineError (`import`) if the namespace is not in legacy mode, or if no access policy would exist
+ */
+export async function readMove(
+  connection: Connection,
+  namespace: Namespace,
+  objects: readonly LiveObject[],
+): Promise<Move> {
+  const { tenantId: tenant, name } = namespace;
+  const mode = sshAccessModeOf(namespace);
+  if (mode === undefined) {
+    throw new EngineError("import", `The server of the namespace ${name} has no access modes. Use version 0.27 or later.`);
+  }
+  if (mode === "identity") {
+    throw new EngineError("import", `The namespace ${name} is already in identity mode. Omit --to-identity-mode.`);
+  }
+  const policies = await existingPolicies(connection, tenant);
+  const rules = accessRulesOf(await connection.firewallRules(tenant));
+  const { enrolled, isComplete } = await enrolledKeys(connection, tenant);
+  const publicKeys = objects.filter(({ definition }) => definition.name === "PublicKey");
+  const keys = publicKeys.flatMap(({ state }) => (state ? [state as unknown as LegacyKey] : []));
+  const converted = accessPoliciesFor({ keys, rules, enrolled, policies }, refusalOf);
+  if (converted.policies.length === 0 && policies.size === 0) {
+    const cause = `No access policy can express the access in the namespace ${name}, so nothing was written`;
+    const reasons = converted.inexpressible.map(({ text }) => `\n  ${text}`).join("");
+    throw new EngineError(
+      "import",
+      `${cause}. Without a policy, the server creates one that gives the owner access to every device. Declare an AccessPolicy first.${reasons}`,
+    );
+  }
+  const unread = publicKeys
+    .filter(({ state }) => !state)
+    .map((key) => `PublicKey ${key.name}: ${key.reason}; the key gets no access policy`);
+  return {
+    newPolicies: converted.policies.map(newPolicy),
+    inexpressible: [
+      ...converted.inexpressible.map(({ text }) => text),
+      ...unread,
+      ...(isComplete ? [] : [KEYS_UNREAD]),
+      PASSWORDS,
+    ],
+  };
+}
+
+async function existingPolicies(connection: Connection, tenant: string): Promise<ExistingPolicies> {
+  const found = (await definitionNamed("AccessPolicy").list?.(connection, tenant)) ?? [];
+  return new Map(
+    found.map(({ id, name, state, reason }) => {
+      if (state) return [id, state as unknown as PolicyInputs & { readonly requireReauth: boolean }];
+      throw new EngineError("import", `The access policy ${name} (${id}) cannot be read: ${reason}.`);
+    }),
+  );
+}
+
+/** Returns the SSH keys in a namespace. The list is incomplete if only the keys of service accounts can be read. */
+async function enrolledKeys(
+  connection: Connection,
+  tenant: string,
+): Promise<{ readonly enrolled: readonly EnrolledKey[]; readonly isComplete: boolean }> {
+  const { serviceAccounts, sshIdentities } = await connection.tenant(tenant);
+  const all = await sshIdentities.all().catch((error: unknown) => {
+    if (isUnreadable(error)) return undefined;
+    throw error;
+  });
+  if (all) return { enrolled: all.map(enrolledKey), isComplete: true };
+  const accounts = await serviceAccounts.all();
+  const keys = accounts.flatMap(({ identities }) => (identities ?? []).map(enrolledKey));
+  return { enrolled: keys, isComplete: false };
+}
+
+const enrolledKey = (key: SshIdentity): EnrolledKey => ({
+  fingerprint: key.fingerprint,
+  principal: key.principalId,
+  principalName: key.principalType === "service" ? key.principalName : key.principalEmail,
+  isServiceAccount: key.principalType === "service",
+  isLimited: key.expiresAt !== null || key.singleUse || key.consumedAt !== null,
+});
+
+/** Returns the reason why a program cannot declare a policy. */
+const refusalOf = (policy: Omit<PolicyInputs, "subject">): string | undefined =>
+  declarable([liveObject("AccessPolicy", "", { ...policy, subject: { allMembers: true } })]).undeclarable[0]
+    ?.reason;
+
+function newPolicy({ subject, ...policy }: PolicyInputs, index: number): NewPolicy {
+  const account =
+    "account" in subject
+      ? declaration("ServiceAccount", String(index), { ...subject.account, name: subject.account.name })
+      : undefined;
+  const existing = "account" in subject ? { user: "" } : subject;
+  return { policy: declaration("AccessPolicy", String(index), { ...policy, subject: existing }), account };
+}
+
+const liveObject = (kind: string, id: string, state: LiveObject["state"] & { name: string }): LiveObject => ({
+  ...{ id, state, name: state.name, definition: definitionNamed(kind) },
+});
+
+function declaration(kind: string, id: string, inputs: LiveObject["state"] & { name: string }): Declarable {
+  return { id, name: inputs.name, definition: definitionNamed(kind), inputs };
+}
