@@ -8,6 +8,7 @@ import {
   type ExistingPolicies,
   type LegacyKey,
   type PolicyInputs,
+  type RefusalOf,
 } from "../import/accessPolicies.ts";
 import type { NewPolicy } from "../import/model.ts";
 import type { Connection } from "../service/connection.ts";
@@ -39,10 +40,16 @@ export async function readMove(
   const { tenantId: tenant, name } = namespace;
   const mode = sshAccessModeOf(namespace);
   if (mode === undefined) {
-    throw new EngineError("import", `The server of the namespace ${name} has no access modes. Use version 0.27 or later.`);
+    throw new EngineError(
+      "import",
+      `The server of the namespace ${name} has no access modes. Use version 0.27 or later.`,
+    );
   }
   if (mode === "identity") {
-    throw new EngineError("import", `The namespace ${name} is already in identity mode. Omit --to-identity-mode.`);
+    throw new EngineError(
+      "import",
+      `The namespace ${name} is already in identity mode. Omit --to-identity-mode.`,
+    );
   }
   const policies = await existingPolicies(connection, tenant);
   const rules = accessRulesOf(await connection.firewallRules(tenant));
@@ -106,24 +113,26 @@ const enrolledKey = (key: SshIdentity): EnrolledKey => ({
   isLimited: key.expiresAt !== null || key.singleUse || key.consumedAt !== null,
 });
 
-/** Returns the reason why a program cannot declare a policy. */
-const refusalOf = (policy: Omit<PolicyInputs, "subject">): string | undefined =>
-  declarable([liveObject("AccessPolicy", "", { ...policy, subject: { allMembers: true } })]).undeclarable[0]
-    ?.reason;
+/** Splits the only object, which does not exist yet, like {@link declarable}. @param index a number for the object */
+const split = (kind: string, index: number, state: Readonly<Record<string, unknown>>) =>
+  declarable([{ definition: definitionNamed(kind), id: String(index), name: String(state.name), state }]);
 
-function newPolicy({ subject, ...policy }: PolicyInputs, index: number): NewPolicy {
-  const account =
-    "account" in subject
-      ? declaration("ServiceAccount", String(index), { ...subject.account, name: subject.account.name })
-      : undefined;
-  const existing = "account" in subject ? { user: "" } : subject;
-  return { policy: declaration("AccessPolicy", String(index), { ...policy, subject: existing }), account };
+/** A subject for checks. The program refers to the new service account instead. */
+const NEW_ACCOUNT = { user: "new account" };
+
+const refusalOf: RefusalOf = (policy) =>
+  split("AccessPolicy", 0, { ...policy, subject: NEW_ACCOUNT }).undeclarable[0]?.reason;
+
+function declaration(...object: Parameters<typeof split>): Declarable {
+  const { declarable: possible, undeclarable } = split(...object);
+  if (!possible[0]) throw new Error(`a program cannot declare ${object[0]}: ${undeclarable[0]?.reason}`);
+  return possible[0];
 }
 
-const liveObject = (kind: string, id: string, state: LiveObject["state"] & { name: string }): LiveObject => ({
-  ...{ id, state, name: state.name, definition: definitionNamed(kind) },
-});
-
-function declaration(kind: string, id: string, inputs: LiveObject["state"] & { name: string }): Declarable {
-  return { id, name: inputs.name, definition: definitionNamed(kind), inputs };
+function newPolicy({ subject, ...policy }: PolicyInputs, index: number): NewPolicy {
+  const account = "account" in subject ? subject.account : undefined;
+  return {
+    policy: declaration("AccessPolicy", index, { ...policy, subject: account ? NEW_ACCOUNT : subject }),
+    account: account && declaration("ServiceAccount", index, { ...account }),
+  };
 }

@@ -117,7 +117,7 @@ interface ImportFlags extends Flags {
 }
 
 async function importing(io: Io, flags: Flags): Promise<Outcome> {
-  const { out, format, adopt, toIdentityMode } = flags;
+  const { out, format, adopt } = flags;
   if (format === "terraform") rejectPulumiFlags(flags);
   const plugin = flags.plugin || format === "yaml";
   const named = flags.stack === undefined ? undefined : parseStackName(flags.stack);
@@ -148,34 +148,39 @@ async function importing(io: Io, flags: Flags): Promise<Outcome> {
   printWritten(io, out, program, [...unknown, ...undeclarable.map(reasonText), ...left]);
   const next = await nextSteps(io, { ...flags, plugin, project, stack, tenant }, program);
   if (!move) return { text: () => next };
-  const { newPolicies, inexpressible } = move;
-  const moved = writeProgram(objects, { ...options, newPolicies });
+  const moved = writeProgram(objects, { ...options, newPolicies: move.newPolicies });
   const written = new Map(program.files.map(({ path, text }) => [path, text]));
   const changed = moved.files.filter(({ path, text }) => written.get(path) !== text);
   for (const { path, text } of changed) await writeOutput(join(out, path), text);
-  printNotes(io, inexpressible);
-  const names = changed.map(({ path }) => path).join(", ");
-  const accounts = newPolicies.filter(({ account }) => account).length;
-  const more = `${counted(newPolicies.length, "access policy", "access policies")} and ${counted(accounts, "service account")}`;
+  printNotes(io, move.inexpressible);
+  const accounts = move.newPolicies.filter(({ account }) => account).length;
+  const commands = await moveCommands(io, flags, stack);
   return {
     text: () => `${next}
 
-To move to identity mode (${names}): the next run creates ${more}, and then changes the
-namespace. ${counted(inexpressible.length, "note")} above ${inexpressible.length === 1 ? "lists" : "list"} access that changes. Then run:
-  ${reviewCommands(flags, stack).join("\n  ")}`,
+The move to identity mode is in ${changed.map(({ path }) => path).join(", ")}. It creates ${move.newPolicies.length} AccessPolicy, ${accounts} ServiceAccount,
+and then changes the mode. The notes above list access that changes. Then:
+  ${commands.join("\n  ")}`,
   };
 }
 
 /** Returns the commands that review and apply the move to identity mode. */
-function reviewCommands({ out, format }: Flags, stack: string): string[] {
+async function moveCommands({ env }: Io, { out, format }: Flags, stack: string): Promise<string[]> {
   if (format !== "terraform") {
     return [`gatehouse review ${out} --stack ${stack}`, `gatehouse up ${out} --stack ${stack}`];
   }
+  const command = await terraformCommand(env);
   return [
-    "terraform plan -out plan.bin && terraform show -json plan.bin > plan.json",
+    `${command} plan -out plan.bin && ${command} show -json plan.bin > plan.json`,
     "gatehouse review --terraform plan.json",
-    "terraform apply plan.bin",
+    `${command} apply plan.bin`,
   ];
+}
+
+/** Returns the installed command: `terraform` or `tofu`. */
+async function terraformCommand(env: Io["env"]): Promise<string | undefined> {
+  const { clisFor } = await import("../terraform/installProvider.ts");
+  return clisFor(env)[0]?.command;
 }
 
 /**
@@ -183,11 +188,11 @@ function reviewCommands({ out, format }: Flags, stack: string): string[] {
  * disable this step.
  */
 async function nextSteps(io: Io, flags: ImportFlags, { resources }: Program): Promise<string> {
-  const { out, format, plugin, stack, adopt, state } = flags;
+  const { out, format, plugin, stack, adopt, state, toIdentityMode } = flags;
   if (format === "terraform") {
     // `apply` creates the state from the import blocks of the root module.
-    const { clisFor } = await import("../terraform/installProvider.ts");
-    const command = clisFor(io.env)[0]?.command;
+    const command = await terraformCommand(io.env);
+    if (toIdentityMode) return `Next, in ${out}: ${command} init`;
     return `Next, in ${out}, with the provider (gatehouse terraform install):
   ${command} init
   ${command} plan     # only imports: nothing to add, change or destroy

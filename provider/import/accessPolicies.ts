@@ -197,11 +197,7 @@ interface Denials {
 }
 
 /** Returns deny policies for the firewall rules, and the rules that no policy can express. */
-function denialsOf(
-  rules: readonly AccessRule[],
-  refusalOf: RefusalOf,
-  reported: Inexpressible[],
-): Denials {
+function denialsOf(rules: readonly AccessRule[], refusalOf: RefusalOf, reported: Inexpressible[]): Denials {
   const policies: Omit<PolicyInputs, "subject">[] = [];
   const inexpressible: AccessRule[] = [];
   const active = strongestFirst(rules.filter((rule) => rule.active));
