@@ -296,6 +296,17 @@ export const updateInstallKey = defineOperation({
   repeatable: true,
 });
 
+/** Returns the key of an install key that a user created. */
+export const revealInstallKey = defineOperation({
+  ...installKeys,
+  path: "/api/namespaces/install-key/{name}/reveal",
+  params: { name: z.string() },
+  id: "revealInstallKey",
+  summary: "Return the key of an install key",
+  method: "GET",
+  success: { body: z.object({ key: z.string() }) },
+});
+
 /** All operations that exist only on servers newer than the contract, by id. */
 export const newerOperations = {
   listInvitations,
@@ -314,4 +325,5 @@ export const newerOperations = {
   listInstallKeys,
   createInstallKey,
   updateInstallKey,
+  revealInstallKey,
 } as const;

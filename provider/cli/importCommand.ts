@@ -23,7 +23,17 @@ import { colors, progressLine, resultText } from "./render.ts";
 import { withConnection } from "./service.ts";
 import { writeOutput } from "./writeOutput.ts";
 
-const KINDS = ["Namespace", "Member", "PublicKey", "FirewallRule", "ApiKey", "DeviceTags"] as const;
+const KINDS = [
+  "Namespace",
+  "Member",
+  "PublicKey",
+  "FirewallRule",
+  "ApiKey",
+  "DeviceTags",
+  "AccessPolicy",
+  "ServiceAccount",
+  "InstallKey",
+] as const;
 
 interface Flags {
   readonly tenant?: string;

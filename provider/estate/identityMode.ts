@@ -1,8 +1,11 @@
 import type { AccessPolicy, IdentityRules, Principal, SshIdentity } from "@gatehouse-access/sdk/policy";
 import type { TenantClient } from "../service/connection.ts";
 import { isServiceAccount, isUnreadable } from "../service/listings.ts";
-import type { AccessPolicy as WirePolicy, SshIdentity as WireSshIdentity } from "../service/newerListings.ts";
-import type { Member } from "./namespaceState.ts";
+import type {
+  Member,
+  AccessPolicy as WirePolicy,
+  SshIdentity as WireSshIdentity,
+} from "../service/newerListings.ts";
 
 /** The access policies of a namespace and the principals that are no members, on servers with access modes. */
 export interface IdentityState {

@@ -5,6 +5,7 @@ import { declaringInputs, idWithin } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
 import { readInvitations } from "../service/invitations.ts";
 import { isUnreadable } from "../service/listings.ts";
+import { usersOf } from "../service/newerListings.ts";
 import { ownTypeName } from "../urn.ts";
 
 /** An object on the service, with the definition of its resource type. */
@@ -31,6 +32,9 @@ export const WATCHED_KINDS = [
   "InstallKey",
   "ApiKey",
   "DeviceTagAttachment",
+  "AccessPolicy",
+  "ServiceAccount",
+  "InstallKey",
 ] as const;
 
 /** Returns the definition of a kind of object. @throws Error if the kind is unknown */
@@ -71,8 +75,9 @@ export async function inventoryOf(
   };
   // Members with unanswered invitations are also objects of the kind Member.
   const reportInvitations = async () => {
-    const { members = [] } = (await connection.namespaces.find(tenant)) ?? {};
-    const { error } = await readInvitations(await connection.tenant(tenant), members);
+    const opened = await connection.tenant(tenant);
+    const members = await usersOf(opened, () => connection.namespaces.find(tenant));
+    const { error } = await readInvitations(opened, members ?? []);
     if (error) unreadable.set("Member", `invitations: ${error.message}`);
   };
   const objects = (await Promise.all(kinds.map(read))).flat();

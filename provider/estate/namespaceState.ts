@@ -15,18 +15,16 @@ import {
   type ApiKey,
   type Device,
   type FirewallRule,
-  isServiceAccount,
   isUnreadable,
   type Namespace,
 } from "../service/listings.ts";
+import { type Member, usersOf } from "../service/newerListings.ts";
 import { byText, byTexts } from "../words.ts";
 import { type IdentityState, identityRules, readIdentityState } from "./identityMode.ts";
 import type { LiveObject, WATCHED_KINDS } from "./liveObjects.ts";
 
 /** Number of most recent sessions whose login names and addresses are evaluated. */
 const SESSIONS_MAX = 500;
-
-export type Member = Namespace["members"][number];
 
 /** The state of a namespace that a plan can change: the live state, or the state after a plan. */
 export interface NamespaceState {
@@ -101,12 +99,19 @@ export async function readEstate(connection: Connection, named?: string): Promis
   ]);
   if (namespace) connection.namespaces.put(namespace);
   // Services after release 0.19 list invitations separately from members.
-  const { invitations, error } = await readInvitations(opened, namespace?.members ?? []);
+  const users =
+    namespace &&
+    (await optional(
+      "members",
+      usersOf(opened, async () => namespace),
+      "members",
+    ));
+  const { invitations, error } = await readInvitations(opened, users ?? []);
   if (error) report("invitations", error.message, "invitations");
-  const isShown = namespace?.members.length && namespace.members.every(({ email }) => email !== "");
-  if (namespace && !isShown)
+  const isShown = users !== undefined && users.length > 0 && users.every(({ email }) => email !== "");
+  if (users && !isShown)
     report("members", "the service does not return the members with their e-mail addresses", "members");
-  const members = namespace && isShown ? allMembers(namespace.members, invitations) : undefined;
+  const members = users && isShown ? allMembers(users, invitations) : undefined;
   const reading = await readIdentity(opened, namespace, members);
   const identity = reading?.state;
   const accessUnknown = (await accessUnknownIn(client, tenant, namespace)) ?? reading?.accessUnknown;
@@ -203,14 +208,9 @@ export async function accessUnknownIn(
   return `${notKnown(tenant)}the namespace could not be read, and may decide by access policies`;
 }
 
-/**
- * Returns members and open invitations in one list, in the format of services that return a combined list. Service
- * accounts are omitted.
- */
+/** Returns members and open invitations in one list, in the format of services that return a combined list. */
 const allMembers = (members: readonly Member[], invitations: readonly Invitation[]): Member[] => [
-  ...members
-    .filter((member) => !isServiceAccount(member))
-    .map((member): Member => (hasStatus(member) ? member : { ...member, status: "accepted" })),
+  ...members.map((member): Member => (hasStatus(member) ? member : { ...member, status: "accepted" })),
   ...invitations
     .filter(({ status }) => status === "pending")
     .map(

@@ -162,10 +162,14 @@ export function tableOf(
   const lines = objects.map(({ resource }, index) => `  ${quoted(resource)}: ${jsonLine(rows[index])}`);
   const fills =
     naming !== undefined && rows.some((row) => !(nameIn(naming) in row)) ? nameIn(naming) : undefined;
-  const columns = COLUMNS.filter(({ field }) => rows.some((row) => field in row)).map((column) => ({
-    ...column,
-    input: nameIn(column.input),
-  }));
+  // Another kind may have an input with the name of a column's field.
+  const ofKind = COLUMNS.filter(({ input }) => objects.some(({ inputs }) => input in inputs));
+  const columns = ofKind
+    .filter(({ field }) => rows.some((row) => field in row))
+    .map((column) => ({
+      ...column,
+      input: nameIn(column.input),
+    }));
   return {
     // The data files are in a separate folder, since Node.js would resolve `./keys` to keys.json instead of keys.ts.
     data: { path: `data/${file}.json`, text: `{\n${lines.join(",\n")}\n}\n` },

@@ -24,6 +24,9 @@ const KINDS: readonly KindOfFile[] = [
   },
   { kind: "ApiKey", file: "apiKeys", naming: "name" },
   { kind: "DeviceTags", file: "devices", naming: "device" },
+  { kind: "AccessPolicy", file: "policies", naming: "name" },
+  { kind: "ServiceAccount", file: "serviceAccounts", naming: "name" },
+  { kind: "InstallKey", file: "installKeys", naming: "name" },
 ];
 
 /** Writes a readable program that declares existing objects. */

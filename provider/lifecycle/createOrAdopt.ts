@@ -158,7 +158,7 @@ export function existsAlready(
   }
   const differences = changes.map(({ field, before, after }, index) => {
     const separator = index === 0 ? "" : "; ";
-    return secretInputs.includes(field)
+    return secretInputs.includes(field) || definition.inputs[field]?.secret
       ? said`${separator}${{ field }} (secret)`
       : said`${separator}${{ field }} is ${JSON.stringify(before) ?? "nothing"}, declared ${JSON.stringify(after)}`;
   });

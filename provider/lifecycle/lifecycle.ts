@@ -6,6 +6,7 @@ import {
   isUnreachable,
   PermissionError,
   RequestError,
+  type SshAccessMode,
 } from "@gatehouse-access/sdk";
 import { issueText } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
@@ -69,7 +70,16 @@ export interface Compared {
   readonly changes: readonly InputChange[];
   /** Names of the inputs that require a replacement. Contains `id` if the user requested the replacement. */
   readonly replaces: readonly string[];
+  /** True if a replacement must delete the old object first. */
+  readonly deleteBeforeReplace: boolean;
 }
+
+/** The objects that decide about logins in each mode of a namespace. */
+const DECIDING: Readonly<Record<SshAccessMode, string>> = {
+  unknown: "objects that this version does not know",
+  legacy: "public keys and firewall rules",
+  identity: "access policies and service accounts",
+};
 
 interface ReadObject extends Existing<Values> {
   /**
@@ -109,7 +119,7 @@ export class ResourceLifecycle {
   readonly #runtime: Runtime;
   /** True after a preview could not reach the service. */
   #isUnchecked = false;
-  /** The namespaces for which the run has reported that access policies decide. */
+  /** The namespaces for which the run has reported that objects of this type have no effect. */
   readonly #reportedIdle = new Set<string | undefined>();
 
   constructor(definition: ResourceDefinition, runtime: Runtime) {
@@ -174,13 +184,13 @@ export class ResourceLifecycle {
     const { tenant } = known as { tenant?: string };
     if (hasUnknown(tenant)) return [];
     const needed = definition.needs?.(known, isNew ? undefined : olds) ?? [];
-    const mayBeIdle = isNew && definition.isAccessRule === true;
+    const mayBeIdle = isNew && definition.actsIn !== undefined;
     if (needed.length === 0 && !mayBeIdle) return [];
     const server = await this.#onService(resource, async (service) => {
       const { dialect } = await service.client.serverVersion();
       return needed.length > 0 || hasDifference(dialect, "access modes") ? service.server(tenant) : undefined;
     });
-    if (mayBeIdle && server?.accessMode === "identity") this.#reportIdle(resource, tenant);
+    if (mayBeIdle && server?.accessMode !== undefined) this.#reportIdle(server.accessMode, resource, tenant);
     if (!server) return [];
     return needed
       .filter(({ capability }) => !hasCapability(server, capability))
@@ -190,10 +200,11 @@ export class ResourceLifecycle {
   }
 
   /** Reports once for each namespace that objects of this type have no effect there. */
-  #reportIdle(resource: string | undefined, tenant: string | undefined): void {
-    if (this.#reportedIdle.has(tenant)) return;
+  #reportIdle(mode: SshAccessMode, resource: string | undefined, tenant: string | undefined): void {
+    const { actsIn = mode, name } = this.definition;
+    if (actsIn === mode || this.#reportedIdle.has(tenant)) return;
     this.#reportedIdle.add(tenant);
-    const text = `${this.definition.name}: the namespace decides by access policies, so public keys and firewall rules have no effect there`;
+    const text = `${name}: the namespace decides by ${DECIDING[mode]}, so ${DECIDING[actsIn]} have no effect there`;
     this.#runtime.tell({ text }, resource);
   }
 
@@ -219,7 +230,7 @@ export class ResourceLifecycle {
     const replaces = changes.filter((change) => change.replaces).map((change) => change.field);
     if (isRequested || (resource !== undefined && isReplacementRequested(resource))) replaces.push("id");
     run.compared(this.definition, resource, { id, state }, replaces.length > 0);
-    return { changes, replaces };
+    return { changes, replaces, deleteBeforeReplace: this.definition.deletesFirst ?? false };
   }
 
   /**
@@ -308,6 +319,8 @@ export class ResourceLifecycle {
       };
       return undefinedIfDeleted(service, state.tenant, step, exists);
     });
+    const warning = await definition.warningAfterDelete?.(this.#runtime.connection(), id);
+    if (warning !== undefined) this.#runtime.tell({ text: `${definition.name}: ${warning}` }, resource);
   }
 
   // Diffs skip omitted inputs. An omitted namespace is filled in, so that a change of the default namespace is

@@ -1,3 +1,4 @@
+import type { SshAccessMode } from "@gatehouse-access/sdk";
 import { type Declaration, filter as filterSchema, tagsUpTo, tenantId } from "@gatehouse-access/sdk/contract";
 import { type FieldPath, printedError } from "@gatehouse-access/sdk/errors";
 import { mistakenFor, mistakenText, type Subject } from "@gatehouse-access/sdk/policy";
@@ -23,6 +24,11 @@ export interface InputField<S extends z.ZodType = z.ZodType, Required extends bo
   readonly canonical?: (value: z.output<S>) => z.output<S>;
   /** Returns true if the value refers to the same object as the state, although the two texts differ. */
   readonly sameAs?: (state: Readonly<Record<string, unknown>>, value: z.output<S>) => boolean;
+  /**
+   * True for a secret: it is encrypted in the state and never printed. The service does not return it. Terraform stores
+   * states in plaintext, so there the input is write-only and has a version number.
+   */
+  readonly secret: boolean;
 }
 
 /** An output of a resource: a value that the service sets. */
@@ -229,8 +235,13 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   withReplaced?(state: Readonly<State<I, O>>, replaced: Readonly<State<I, O>>): State<I, O>;
   /** Returns the errors in combinations of inputs. All inputs are known and in canonical form. */
   rules?(inputs: InputValues<I>): readonly Failure[];
-  /** True for objects that have no effect in a namespace that decides by access policies. */
-  readonly isAccessRule?: boolean;
+  /**
+   * The mode of a namespace in which the objects decide about logins. In the other mode, they have no effect. Undefined
+   * for objects whose effect does not depend on the mode.
+   */
+  readonly actsIn?: SshAccessMode;
+  /** True if a replacement must delete the old object first, because both objects cannot exist at the same time. */
+  readonly deletesFirst?: boolean;
   /**
    * Returns the capabilities of the server that the inputs need, and that some servers lack.
    * @param state the state; undefined for a new resource
@@ -273,6 +284,8 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   ): Promise<State<I, O>>;
   /** Returns a warning to the user about a created object, as a sentence. */
   warning?(state: Readonly<State<I, O>>): string | undefined;
+  /** Returns a warning to the user about a namespace from which an object was deleted, as a sentence. */
+  warningAfterDelete?(connection: Connection, id: string): Promise<string | undefined>;
   /** Deletes the object, except the parts that other resources of the program claim. */
   delete(
     connection: Connection,
@@ -282,13 +295,19 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   ): Promise<void>;
 }
 
-/** The options of an input in addition to its schema. `replaces` and `transient` default to false. */
+/** The options of an input in addition to its schema. `replaces`, `transient` and `secret` default to false. */
 type InputOptions<S extends z.ZodType> = Pick<InputField<S>, "description" | "canonical" | "sameAs"> &
-  Partial<Pick<InputField<S>, "replaces" | "transient">>;
+  Partial<Pick<InputField<S>, "replaces" | "transient" | "secret">>;
+
+const PLAIN = { replaces: false, transient: false, secret: false } as const;
+
+/** Returns the names of the inputs and outputs that are secrets. */
+export const secretsOf = ({ inputs, outputs }: Pick<ResourceDefinition, "inputs" | "outputs">): string[] =>
+  Object.entries({ ...inputs, ...outputs }).flatMap(([name, { secret }]) => (secret ? [name] : []));
 
 /** Defines an input that a program must set. */
 export function required<S extends z.ZodType>(schema: S, options: InputOptions<S>): InputField<S, true> {
-  return { replaces: false, transient: false, ...options, schema, required: true };
+  return { ...PLAIN, ...options, schema, required: true };
 }
 
 /** Defines an input that a program may omit. */
@@ -296,7 +315,7 @@ export function optional<S extends z.ZodType>(
   schema: S,
   options: InputOptions<S> & { readonly default?: z.output<S> },
 ): InputField<S, false> {
-  return { replaces: false, transient: false, ...options, schema, required: false };
+  return { ...PLAIN, ...options, schema, required: false };
 }
 
 /** Defines an output of a resource. */
@@ -378,6 +397,9 @@ const EXAMPLES = {
   userId: "507f1f77bcf86cd799439011",
   fingerprint: "73:d4:40:0a:6b:59:d2:1e:c0:7f:15:6d:35:e0:c4:91",
   ruleId: "507f191e810c19729de860ea",
+  policyId: "2f1c3a52-9d0e-4c0b-8a51-6f0f6d3f0a11",
+  accountId: "7506174b-8351-4509-8190-622626608dc5",
+  installKeyId: "05c5f511c6f0fd667bd9732ddb67f89763b6ae398980aa487a60b6fa36a9aa60",
   uid: "13b0c8ea878e61ff849db69461795006a9594c8f6a6390ce0000100b0c9d7d0a",
   tag: "edge",
   name: "staging",
@@ -433,7 +455,9 @@ export const patternOn = (schema: z.ZodString, subject: Subject): z.ZodString =>
     if (mistaken) context.addIssue({ code: "custom", message: mistakenText(mistaken) });
   });
 
-const notWith = (other: string) => z.never().optional().describe(`Cannot be combined with \`${other}\`.`);
+/** The schema of a property that another property of the same object excludes. */
+export const notWith = (other: string) =>
+  z.never().optional().describe(`Cannot be combined with \`${other}\`.`);
 
 /** The maximum number of tags of a device or filter. Servers before 0.21 allow three tags. */
 const TAGS_MAX = 64;

@@ -17,11 +17,11 @@ import {
   required,
   tenantInput,
 } from "./definition.ts";
-import { sameValue } from "./values.ts";
+import { declares } from "./values.ts";
 
 const wire = firewall.createFirewallRule.body.shape;
 
-const inputs = {
+const fields = {
   tenant: tenantInput,
   action: required(wire.action, {
     description: "The action for connections that match the rule. Must be `allow` or `deny`.",
@@ -51,12 +51,12 @@ export const firewallRule = defineResource({
   name: "FirewallRule",
   description: "A firewall rule that allows or denies connections by client address, login name and device.",
   id: ids,
-  inputs,
+  inputs: fields,
   outputs: {
     ruleId: output(z.string(), { description: "The ID of the rule." }),
   },
   tags: { needs: "filter" },
-  isAccessRule: true,
+  actsIn: "legacy",
 
   needs: ({ filter }, state) => [
     ...(state ? [] : [{ capability: "firewall rules" } as const]),
@@ -90,7 +90,7 @@ export const firewallRule = defineResource({
     const { tenant, rules } = await connection.tenant(inputs.tenant);
     return (await rules.all())
       .map((rule) => existing(tenant, rule))
-      .find(({ id, state }) => !isOthers?.(id) && isEqualRule(state, inputs));
+      .find(({ id, state }) => !isOthers?.(id) && declares(fields, state, inputs));
   },
 
   async list(connection, tenant) {
@@ -140,16 +140,8 @@ export const firewallRule = defineResource({
   },
 });
 
-function bodyOf({ action, priority, sourceIp, username, filter, active = true }: InputValues<typeof inputs>) {
+function bodyOf({ action, priority, sourceIp, username, filter, active = true }: InputValues<typeof fields>) {
   return { action, priority, sourceIp, username, filter, active };
-}
-
-function isEqualRule(state: ReturnType<typeof toState>, declared: InputValues<typeof inputs>): boolean {
-  return Object.entries(inputs).every(
-    ([name, field]) =>
-      name === "tenant" ||
-      sameValue(field, state[name as keyof typeof state], declared[name as keyof typeof declared]),
-  );
 }
 
 function existing(tenant: string, rule: FirewallRule) {

@@ -4,7 +4,8 @@ import { z } from "zod";
 import { ResourceError, said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
 import { hasStatus, type Invitation, isNotReturned, withdrawInvitation } from "../service/invitations.ts";
-import { isServiceAccount, type Namespace } from "../service/listings.ts";
+import type { Namespace } from "../service/listings.ts";
+import { type Member, usersOf } from "../service/newerListings.ts";
 import { defineResource, IdForm, listed, output, required, tenantInput } from "./definition.ts";
 
 const role = z.enum(ROLES).exclude(["owner"]);
@@ -258,11 +259,13 @@ async function lookUp(
 }
 
 async function peopleOf(connection: Connection, tenant: string): Promise<People | undefined> {
-  const namespace = await withMembers(connection, await connection.namespaces.find(tenant));
-  if (!namespace) return undefined;
-  const isWhole = namespace.members.every(hasStatus);
+  const members = await usersOf(await connection.tenant(tenant), async () =>
+    withMembers(connection, await connection.namespaces.find(tenant)),
+  );
+  if (!members) return undefined;
+  const isWhole = members.every(hasStatus);
   return {
-    members: namespace.members.filter((member) => !isServiceAccount(member)).map(fromMember),
+    members: members.map(fromMember),
     invited: async () => (isWhole ? [] : invitedTo(connection, tenant)),
   };
 }
@@ -285,7 +288,7 @@ async function invitedTo(connection: Connection, tenant: string): Promise<Person
 
 const invitedUntil = (expiresAt: string) => (new Date(expiresAt) < new Date() ? "expired" : "invited");
 
-function fromMember(member: Namespace["members"][number]): Person {
+function fromMember(member: Member): Person {
   const { id, email, role, status, addedAt, expiresAt, declaredBy } = member;
   const isPending = status === "pending";
   return {

@@ -336,7 +336,8 @@ async function refuseWithDevices(connection: Connection, tenant: string): Promis
  * a program that omits the mode accepts every mode
  */
 function toState(wire: Wire, known: Partial<Declared> = {}) {
-  const sshAccessMode = sshAccessModeOf(wire);
+  // A newer server may have further modes, which no program can declare.
+  const sshAccessMode = sshAccessModeOf(wire) as Settings["sshAccessMode"];
   return {
     name: wire.name,
     settings: comparable({ ...wire.settings, sshAccessMode }, known.settings ?? { sshAccessMode }),

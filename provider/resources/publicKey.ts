@@ -16,13 +16,17 @@ import {
 
 const wire = publicKeys.createPublicKey.body.shape;
 
-const line = z.string().superRefine((text, context) => {
+/** A public key, as one line in OpenSSH format. */
+export const sshKeySchema = z.string().superRefine((text, context) => {
   try {
     parseSshPublicKey(text);
   } catch (error) {
     context.addIssue({ code: "custom", message: error instanceof Error ? error.message : String(error) });
   }
 });
+
+/** Returns a public key without its comment and extra white space. */
+export const canonicalSshKey = (line: string): string => sshPublicKeyLine(parseSshPublicKey(line));
 
 const ids = new IdForm("PublicKey", "tenant", "fingerprint");
 
@@ -35,11 +39,11 @@ export const publicKey = defineResource({
     name: required(wire.name, {
       description: "The display name of the key. Several keys can have the same name.",
     }),
-    data: required(line, {
+    data: required(sshKeySchema, {
       description:
         "The public key, as one line in OpenSSH format. The comment and extra white space are ignored.",
       replaces: true,
-      canonical: (text) => sshPublicKeyLine(parseSshPublicKey(text)),
+      canonical: canonicalSshKey,
     }),
     username: required(patternOn(wire.username, "login"), {
       description:
@@ -59,7 +63,7 @@ export const publicKey = defineResource({
   },
 
   tags: { needs: "filter" },
-  isAccessRule: true,
+  actsIn: "legacy",
   needs: ({ filter }) => needsOfTags(filter.tags, ["filter", "tags"]),
   identity: {
     fields: ["tenant", "data"],
@@ -131,7 +135,7 @@ function toState(tenant: string, key: PublicKey) {
   return {
     tenant,
     name: key.name,
-    data: sshPublicKeyLine(parseSshPublicKey(data)),
+    data: canonicalSshKey(data),
     username: key.username,
     filter: filterState(key.filter),
     fingerprint: key.fingerprint,

@@ -58,6 +58,16 @@ export function sameValue(field: InputField, left: unknown, right: unknown): boo
   return left === right || isDeepStrictEqual(canonical(field, left), canonical(field, right));
 }
 
+/** Returns true if the values of inputs declare an object with this state. Ignores the namespace. */
+export const declares = (
+  inputs: Inputs,
+  state: Readonly<Record<string, unknown>>,
+  values: Readonly<Record<string, unknown>>,
+): boolean =>
+  Object.entries(inputs).every(
+    ([name, field]) => name === "tenant" || sameValue(field, state[name], values[name]),
+  );
+
 /**
  * Returns the inputs with which a program declares an object in its current state. Omits the namespace, which is the
  * stack's namespace. Also omits instructions to a run and values that equal their defaults.

@@ -10,16 +10,11 @@ import {
 import type { Plan } from "../engine/index.ts";
 import { type Exception, type ManagedObjects, share, shownObject, unmanagedOf } from "../estate/coverage.ts";
 import { definitionNamed, type LiveObject } from "../estate/liveObjects.ts";
-import {
-  type Estate,
-  inOrder,
-  type Member,
-  type NamespaceState,
-  withoutObjects,
-} from "../estate/namespaceState.ts";
+import { type Estate, inOrder, type NamespaceState, withoutObjects } from "../estate/namespaceState.ts";
 import { type PlannedEstate, plannedEstate } from "../plan/planned/plannedEstate.ts";
 import { runPolicyTests } from "../policyTests/runPolicyTests.ts";
 import { idWithin } from "../resources/values.ts";
+import type { Member } from "../service/newerListings.ts";
 import { byText, byTexts } from "../words.ts";
 import { accesses, accessLines, firstSentences, sentencesByKey } from "./accessLines.ts";
 import { deviceLockouts, memberLockouts, type ProtectedGroup, policyLockouts } from "./guards/lockouts.ts";

@@ -27,6 +27,7 @@ import {
   accessPolicyListing,
   type InstallKey,
   installKeyListing,
+  memberListing,
   type ServiceAccount,
   type SshIdentity,
   serviceAccountListing,
@@ -51,6 +52,8 @@ export interface TenantClient {
   readonly rules: Listing<FirewallRule>;
   readonly apiKeys: Listing<ApiKey>;
   readonly tags: Listing<string>;
+  /** The users that are members, on servers that list service accounts among the members of a namespace. */
+  readonly members: ReturnType<typeof memberListing>;
   /** The invitations, if the service lists them separately from members. */
   readonly invitations: Listing<Invitation>;
   /** The access policies, service accounts, SSH keys and install keys; empty on servers without them. */
@@ -345,6 +348,7 @@ export class Connection {
       rules: ruleListing(client, tenant),
       apiKeys: apiKeyListing(client),
       tags: tagListing(client),
+      members: memberListing(client, tenant),
       invitations: invitationListing(client, tenant),
       accessPolicies: accessPolicyListing(client),
       serviceAccounts: serviceAccountListing(client),

@@ -6,13 +6,21 @@ import {
   iteratePages,
   listAccessPolicies,
   listInstallKeys,
+  listMembers,
   listServiceAccounts,
   listSshIdentities,
   type RequestParts,
   type RequestResult,
 } from "@gatehouse-access/sdk";
 import type { z } from "zod";
-import { Listing, PAGE_SIZE, type Source } from "./listings.ts";
+import {
+  isServiceAccount,
+  isUnreadable,
+  Listing,
+  type Namespace,
+  PAGE_SIZE,
+  type Source,
+} from "./listings.ts";
 
 type ItemOf<O extends AnyOperation<z.ZodArray>> = RequestResult<O["success"]["body"]>["body"][number];
 
@@ -51,6 +59,38 @@ function wholeListing<Item extends { readonly id: string }>(
   });
 }
 
+/** A member of a namespace, as older servers return it. Newer servers omit the status and the expiry. */
+export type Member = Namespace["members"][number];
+
+/**
+ * Returns the listing of the users that are members of a namespace, by id. The list is empty on servers that return the
+ * members only with their namespace: see {@link usersOf}.
+ */
+export const memberListing = (client: Client, tenant: string): Listing<ItemOf<typeof listMembers>> =>
+  wholeListing(client, listMembers, { params: { tenant } });
+
+/**
+ * Returns the users that are members of a namespace, without service accounts. On newer servers, the members of the
+ * namespace contain service accounts, which can have the role of a user. Undefined if the namespace does not exist.
+ * @param readNamespace returns the namespace with its members
+ */
+export async function usersOf(
+  { client, members }: { readonly client: Client; readonly members: ReturnType<typeof memberListing> },
+  readNamespace: () => Promise<Pick<Namespace, "members"> | undefined>,
+): Promise<readonly Member[] | undefined> {
+  if (!(await hasAccessModes(client))) {
+    return (await readNamespace())?.members.filter((member) => !isServiceAccount(member));
+  }
+  try {
+    return (await members.all()).map(
+      ({ id, email, role, addedAt }) => ({ id, email, role, addedAt }) as Member,
+    );
+  } catch (error) {
+    if (isUnreadable(error) && !(await readNamespace())) return undefined;
+    throw error;
+  }
+}
+
 /** Returns the listing of a namespace's access policies, by id. */
 export const accessPolicyListing = (client: Client): Listing<AccessPolicy> =>
   wholeListing(
@@ -71,6 +111,12 @@ export const serviceAccountListing = (client: Client): Listing<ServiceAccount> =
 export const sshIdentityListing = (client: Client): Listing<SshIdentity> =>
   wholeListing(client, listSshIdentities, { query: { all: true } });
 
+const keyOfName = (name: string) => `name ${name}`;
+
+/** Returns the install key with this name from a listing. Undefined if no user's key has the name. */
+export const installKeyNamed = (keys: Listing<InstallKey>, name: string): Promise<InstallKey | undefined> =>
+  keys.find(keyOfName(name));
+
 /** The type of the install keys that users create. The other types belong to two keys that each namespace has. */
 const USER_KEY = "user";
 
@@ -87,7 +133,7 @@ export function installKeyListing(client: Client): Listing<InstallKey> {
       return { headers, items: body };
     });
   }
-  const keysOf = ({ id, name }: InstallKey) => [id, `name ${name}`];
+  const keysOf = ({ id, name }: InstallKey) => [id, keyOfName(name)];
   return new Listing({
     keysOf,
     async *pages() {

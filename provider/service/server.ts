@@ -31,6 +31,7 @@ export interface Server extends ServerVersion {
 }
 
 const hasTagObjects = ({ dialect }: Server): boolean => hasDifference(dialect, "tags as objects");
+const hasAccessModes = ({ dialect }: Server): boolean => hasDifference(dialect, "access modes");
 const isOwnOrUnknown = ({ isOwn }: Server): boolean => isOwn !== false;
 
 /** The abilities that some servers lack, in the order of reports. If an ability is unknown, the result is true. */
@@ -56,6 +57,9 @@ const HAS = {
   "audit trail": isOwnOrUnknown,
   /** Create requests that can be repeated without a second object. */
   "idempotency keys": isOwnOrUnknown,
+  "access policies": hasAccessModes,
+  "service accounts": hasAccessModes,
+  "install keys": hasAccessModes,
 } as const;
 
 /** An ability that some servers lack. */
@@ -66,6 +70,8 @@ export const CAPABILITIES = Object.keys(HAS) as Capability[];
 
 /** Returns true if the server has the capability. If this is unknown, the result is true. */
 export const hasCapability = (server: Server, capability: Capability): boolean => HAS[capability](server);
+
+const NEEDS_027 = "use version 0.27 or later";
 
 /** The sentences about a server that lacks what an input needs: the predicate, and a remedy. */
 const LACKS = {
@@ -79,9 +85,12 @@ const LACKS = {
   },
   "more than three tags": { text: "allows at most 3 tags", remedy: "remove tags" },
   "session settings": { text: "does not have this setting", remedy: "remove the setting" },
+  "access policies": { text: "has no access policies", remedy: NEEDS_027 },
+  "service accounts": { text: "has no service accounts", remedy: NEEDS_027 },
+  "install keys": { text: "has no install keys", remedy: NEEDS_027 },
   "access modes": {
     text: "has no access modes",
-    remedy: "remove the setting, or use version 0.27 or later",
+    remedy: `remove the setting, or ${NEEDS_027}`,
   },
   "legacy mode": {
     text: "does not change the namespace to legacy mode, because the namespace was created in identity mode",

@@ -32,7 +32,11 @@ export type Role =
    * A version number of a secret. A change of this number sets a new secret, because Terraform cannot detect a change
    * of the secret itself.
    */
-  | { readonly role: "secretVersion" };
+  | { readonly role: "secretVersion" }
+  /** A secret input. It is not stored in state or plan. */
+  | { readonly role: "secretInput"; readonly field: InputField }
+  /** A version number of a secret input. A change of this number sends the secret again. */
+  | { readonly role: "secretInputVersion" };
 
 /** An attribute of a resource in Terraform. */
 export type Attribute = Member & Role;
@@ -47,12 +51,13 @@ export function attributesOf(definition: ResourceDefinition): readonly Attribute
   const note = idNote === undefined ? "" : ` (${idNote})`;
   const all: Attribute[] = [
     { ...memberOf("id", `The ID of the resource: \`${id.text}\`${note}.`, STRING), role: "id" },
-    ...Object.entries(inputs).map(([property, field]): Attribute => {
-      const { description, required, transient, default: fallback, replaces } = field;
+    ...Object.entries(inputs).flatMap(([property, field]): Attribute[] => {
+      const { description, required, transient, default: fallback, replaces, secret } = field;
+      if (secret) return secretInputAttributes(property, field);
       const type = withDefaults(typeOf(jsonSchema(field.schema)), fallback);
       const text = `${description}${defaultText(fallback)}${replaces ? REPLACES : ""}`;
       const member = memberOf(property, text, type, required);
-      return { ...member, role: transient ? "instruction" : "input", field };
+      return [{ ...member, role: transient ? "instruction" : "input", field }];
     }),
     ...Object.entries(outputs).flatMap(([property, field]) => outputAttributes(property, field)),
   ];
@@ -104,6 +109,23 @@ function withTerms<M extends Member>(definition: ResourceDefinition, member: M):
   };
   const description = describedInTerraform(member.description);
   return { ...member, description, type: typeWithTerms(member.type) };
+}
+
+function secretInputAttributes(property: string, field: InputField): Attribute[] {
+  const name = secretName(property);
+  const description = `${field.description} The value is not stored in state or plan: set it from an ephemeral value.`;
+  return [
+    { ...memberOf(property, description, STRING), name, role: "secretInput", field },
+    {
+      ...memberOf(
+        `${property}Version`,
+        `A version number for \`${name}\`. Changing it sends the current value of \`${name}\`.`,
+        { kind: "number" },
+      ),
+      name: `${name}_version`,
+      role: "secretInputVersion",
+    },
+  ];
 }
 
 function outputAttributes(property: string, field: OutputField): Attribute[] {
@@ -171,8 +193,10 @@ function givenBy(attribute: Attribute): readonly [Given, (member: Member) => Giv
       // The attribute is computed, so that removing it from the configuration is not a change.
       return [{ optional: true, computed: true }, () => ({ optional: true })];
     case "secret":
+    case "secretInput":
       return [{ optional: true, writeOnly: true, sensitive: true }, () => ({ optional: true })];
     case "secretVersion":
+    case "secretInputVersion":
       return [{ optional: true }, () => ({ optional: true })];
     case "input": {
       const { required, default: fallback } = attribute.field;

@@ -23,46 +23,55 @@ export interface Network {
 }
 
 /**
- * Reads an address, or a network in CIDR notation.
- * @throws TypeError for other texts, and if host bits are set
+ * Reads an address, or a network in CIDR notation, without a check of the host bits.
+ * @throws TypeError for other texts
  */
-export function parseNetwork(text: string): Network {
+function readNetwork(text: string) {
   const [address = "", length, ...more] = text.split("/");
   if (isIP(address) === 0 || more.length > 0) throw notANetwork(text);
   const base = readAddress(address);
   const { version, bits } = base.kind() === "ipv4" ? V4 : V6;
-  const prefix = length === undefined ? bits : Number(length);
-  if (length !== undefined && (!/^[0-9]{1,3}$/.test(length) || prefix > bits)) throw notANetwork(text);
+  // The length of an IPv4-mapped network also counts the bits before the IPv4 address.
+  const mapped = bits === V4.bits && !isIPv4(address) ? V6.bits - V4.bits : 0;
+  const prefix = length === undefined ? bits : Number(length) - mapped;
+  if (length !== undefined && (!/^[0-9]{1,3}$/.test(length) || prefix < 0 || prefix > bits))
+    throw notANetwork(text);
+  const cidr = `${base}/${prefix}`;
+  return { base, prefix, cidr, version, network: version.networkAddressFromCIDR(cidr).toString() };
+}
+
+/**
+ * Returns the canonical text of an address or network: `10.1.2.3/8` becomes `10.0.0.0/8`, and `192.0.2.7` becomes
+ * `192.0.2.7/32`.
+ * @throws TypeError for other texts
+ */
+export function networkText(text: string): string {
+  const { network, prefix } = readNetwork(text);
+  return `${network}/${prefix}`;
+}
+
+/**
+ * Reads an address, or a network in CIDR notation.
+ * @throws TypeError for other texts, and if host bits are set
+ */
+export function parseNetwork(text: string): Network {
+  const { base, prefix, cidr, version, network } = readNetwork(text);
   const first = base.toString();
-  const cidr = `${first}/${prefix}`;
-  const network = version.networkAddressFromCIDR(cidr).toString();
-  if (network !== first) throw new HostBitsError(text, `${network}/${prefix}`);
+  if (network !== first) throw new TypeError(`"${text}" has host bits set; use ${network}/${prefix}`);
   const last = version.broadcastAddressFromCIDR(cidr);
+  const next = neighborOf(last, 1)?.toString();
   const list = new BlockList();
   list.addSubnet(first, prefix, family(first));
-  const edges = [base, last, neighborOf(base, -1), neighborOf(last, 1)];
+  const edges = [first, last.toString(), neighborOf(base, -1)?.toString(), next];
   return {
-    text,
-    first,
-    next: neighborOf(last, 1)?.toString(),
+    ...{ text, first, next },
     contains(other) {
       const address = other.startsWith("::ffff:") ? readAddress(other).toString() : other;
       // A BlockList compares an IPv4 address with an IPv6 network in its mapped form.
       return isIP(address) !== 0 && family(address) === family(first) && list.check(address, family(first));
     },
-    probes: [...new Set([...edges.flatMap((edge) => edge?.toString() ?? []), ...lookalikes(first, prefix)])],
+    probes: [...new Set([...edges.flatMap((edge) => edge ?? []), ...lookalikes(first, prefix)])],
   };
-}
-
-/** Thrown for a network whose address has bits set after the prefix. */
-class HostBitsError extends TypeError {
-  /** The network without these bits. */
-  readonly network: string;
-
-  constructor(text: string, network: string) {
-    super(`"${text}" has host bits set; use ${network}`);
-    this.network = network;
-  }
 }
 
 const NOWHERE: Network = {
@@ -74,16 +83,15 @@ const NOWHERE: Network = {
 };
 
 /**
- * Reads an address or a network like {@link parseNetwork}, and ignores host bits, as servers with access policies do.
- * Returns undefined for other texts.
+ * Reads an address or a network, and ignores host bits, as servers with access policies do. Returns undefined for other
+ * texts.
  */
 export function networkOf(text: string): Network | undefined {
   // Servers compare a client address in its IPv4 form, so a network of mapped addresses contains no client.
   if (text.startsWith("::ffff:") && text.includes("/")) return NOWHERE;
   try {
-    return parseNetwork(text);
+    return parseNetwork(networkText(text));
   } catch (error) {
-    if (error instanceof HostBitsError) return parseNetwork(error.network);
     if (error instanceof TypeError) return undefined;
     throw error;
   }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseNetwork } from "../../provider/access/matching.ts";
+import { parseNetwork } from "../../sdk/policy/index.ts";
 
 const LAST_IPV6 = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
 

@@ -7,8 +7,9 @@ import type {
   Principal,
 } from "@gatehouse-access/sdk/policy";
 import { identityRules } from "../../estate/identityMode.ts";
-import { acceptedDevices, type Estate, type Member } from "../../estate/namespaceState.ts";
+import { acceptedDevices, type Estate } from "../../estate/namespaceState.ts";
 import { type ApiKey, apiKeyIdentity, type Device, deviceKey, devicesByKey } from "../../service/listings.ts";
+import type { Member } from "../../service/newerListings.ts";
 
 /** An API key in the predicted namespace after a plan. */
 export interface PlannedApiKey extends Omit<ApiKey, "role"> {

@@ -305,10 +305,10 @@ const accountKind: Kind = {
 };
 
 /** The policy that the service creates for the owner if a namespace without policies changes to identity mode. */
-const OWNER_POLICY = {
-  ...{ id: "Owner access (new)", name: "Owner access", filter: {}, logins: ["*"], sourceIps: [] },
-  ...{ action: "allow", requireReauth: false, reauthPeriod: null },
-} as const;
+const ownerPolicy = (owner: string): AccessPolicy => ({
+  ...{ id: "Owner access (new)", name: "Owner access", subject: { type: "user", value: owner } },
+  ...{ filter: {}, logins: ["*"], sourceIps: [], action: "allow", requireReauth: false, reauthPeriod: null },
+});
 
 const namespaceKind: Kind = {
   decisive: [],
@@ -324,7 +324,7 @@ const namespaceKind: Kind = {
     }
     const owner = draft.estate.members?.find(({ role }) => role === "owner");
     if (mode === "identity" && !draft.accessPoliciesDecide && draft.policies.size === 0 && owner) {
-      const policy = { ...OWNER_POLICY, subject: { type: "user", value: owner.id } } as const;
+      const policy = ownerPolicy(owner.id);
       draft.policies.set(policy.id, policy);
     }
     draft.accessPoliciesDecide = mode === "identity";

@@ -47,6 +47,9 @@ export const {
   DeviceTags,
   DeviceTagAttachment,
   Device,
+  AccessPolicy,
+  ServiceAccount,
+  InstallKey,
 } = providers;
 
 export { stateIdentityProvider as StateIdentity } from "./classInputs.ts";

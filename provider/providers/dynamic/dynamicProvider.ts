@@ -12,7 +12,7 @@ import {
 } from "../../engineMarks.ts";
 import { openInputs, ResourceLifecycle, type Runtime } from "../../lifecycle/lifecycle.ts";
 import type { Creator } from "../../lifecycle/runRecord.ts";
-import { type ResourceDefinition, UnfinishedError } from "../../resources/definition.ts";
+import { type ResourceDefinition, secretsOf, UnfinishedError } from "../../resources/definition.ts";
 import { hasUnknown } from "../../resources/values.ts";
 import type { Lookup } from "../../service/newConnection.ts";
 
@@ -45,8 +45,13 @@ export function dynamicProvider(
     },
 
     async diff(id, olds: Values, news: Values) {
-      const { changes, replaces } = lifecycle.diff(logicalId(news), id, ownValues(olds), ownValues(news));
-      return { changes: changes.length + replaces.length > 0, replaces: [...replaces] };
+      const compared = lifecycle.diff(logicalId(news), id, ownValues(olds), ownValues(news));
+      const { changes, replaces, deleteBeforeReplace } = compared;
+      return {
+        changes: changes.length + replaces.length > 0,
+        replaces: [...replaces],
+        deleteBeforeReplace,
+      };
     },
 
     async create(inputs: Values) {
@@ -131,9 +136,10 @@ function outputs(
   state: Readonly<Values>,
   open: Readonly<Values> | undefined,
 ): Values {
+  const secrets = secretsOf(definition);
   const defined = Object.entries(state)
     .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => [name, definition.outputs[name]?.secret ? secretMark(value) : value] as const);
+    .map(([name, value]) => [name, secrets.includes(name) ? secretMark(value) : value] as const);
   return { ...Object.fromEntries(defined), ...(open && { [OPEN_INPUTS]: open }), [PROVIDER_KEY]: code };
 }
 

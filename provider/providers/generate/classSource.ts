@@ -1,5 +1,5 @@
 import { providerText } from "../../engineMarks.ts";
-import { jsonSchema, type ResourceDefinition, type Schema } from "../../resources/definition.ts";
+import { jsonSchema, type ResourceDefinition, type Schema, secretsOf } from "../../resources/definition.ts";
 
 /** The path of the module with the functions that the classes call, relative to the generated file. */
 const CLASS_INPUTS = "../classInputs.ts";
@@ -124,7 +124,7 @@ function resourceClass(definition: ResourceDefinition, example: string): string 
   // generated code therefore sets all outputs and optional inputs to undefined first. The arguments of the constructor
   // always contain the required inputs.
   const unset = Object.entries({ ...kept, ...outputs })
-    .filter(([property]) => !inputs[property]?.required)
+    .filter(([property]) => !inputs[property]?.required && !inputs[property]?.secret)
     .map(([property]) => `${property}: undefined`)
     .join(", ");
   const ids = Object.entries(outputs)
@@ -136,14 +136,18 @@ function resourceClass(definition: ResourceDefinition, example: string): string 
   const { tags } = definition;
   const gives =
     tags && "gives" in tags ? `    givesTags(this, { ...args }, "${tags.gives}", options);\n` : "";
-  const secrets = Object.keys(outputs).filter((property) => outputs[property]?.secret);
+  const secrets = secretsOf(definition);
+  const secretInputs = secrets
+    .filter((property) => inputs[property])
+    .map((property) => `, ${property}: args.${property} && pulumi.secret(args.${property})`)
+    .join("");
   const type = `pulumi-nodejs:dynamic/gatehouse:${name}`;
   return `${classComment(definition, example)}export class ${name} extends pulumi.CustomResource {
 ${properties.join("\n")}
 
   constructor(name: string, args: ${name}Args, options?: pulumi.CustomResourceOptions) {
     const __provider = ${JSON.stringify(providerText(name))};
-    const all = { ${unset}, ...args, ...identifying("${type}", name, options), __provider };
+    const all = { ${unset}, ...args${secretInputs}, ...identifying("${type}", name, options), __provider };
     super("${type}", name, all, ${optionsText(definition, secrets)});
 ${ids.join("")}${gives}  }
 

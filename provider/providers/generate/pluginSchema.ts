@@ -116,13 +116,14 @@ const mapFields = <Field>(
   Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, propertyOf(field, name)]));
 
 function inputProperty(path: string, field: InputField, types: Types): Property {
-  const { default: fallback, description, replaces } = field;
+  const { default: fallback, description, replaces, secret } = field;
   const isPlain = ["string", "number", "boolean"].includes(typeof fallback);
   const note = fallback !== undefined && !isPlain ? ` Defaults to \`${JSON.stringify(fallback)}\`.` : "";
   return {
     ...types.of(jsonSchema(field.schema), path),
     description: `${described(path, description)}${note}`,
     ...(isPlain && { default: fallback }),
+    ...(secret && { secret }),
     ...(replaces && { willReplaceOnChanges: true }),
   };
 }
@@ -131,7 +132,7 @@ function stateProperty(path: string, field: InputField | OutputField, types: Typ
   return {
     ...types.of(jsonSchema(field.schema), path),
     description: described(path, field.description),
-    ...("secret" in field && field.secret && { secret: true }),
+    ...(field.secret && { secret: true }),
     ...("replaces" in field && field.replaces && { replaceOnChanges: true }),
   };
 }

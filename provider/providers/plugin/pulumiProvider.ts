@@ -10,7 +10,7 @@ import { plannedCreate, plannedUpdate } from "../../lifecycle/diff.ts";
 import { type Compared, noticeText, ResourceLifecycle, type Runtime } from "../../lifecycle/lifecycle.ts";
 import { pulumiRun } from "../../lifecycle/runRecord.ts";
 import { packageFile, packageVersion } from "../../packageFile.ts";
-import { type ResourceDefinition, UnfinishedError } from "../../resources/definition.ts";
+import { type ResourceDefinition, secretsOf, UnfinishedError } from "../../resources/definition.ts";
 import { definitions } from "../../resources/index.ts";
 import type { Connection } from "../../service/connection.ts";
 import { SETTINGS, type Setting } from "../../service/newConnection.ts";
@@ -127,7 +127,7 @@ export class PulumiProvider {
     const before = plainValues(propsIn(request.getOldInputs() ?? request.getOlds()));
     const changes = diffInstance(before, plainValues(propsIn(request.getNews())));
     const replaces = changes.filter((change) => change.replaces).map(({ field }) => field);
-    return compared({ changes, replaces });
+    return compared({ changes, replaces, deleteBeforeReplace: false });
   }
 
   configure(request: proto.ConfigureRequest): proto.ConfigureResponse {
@@ -180,7 +180,7 @@ export class PulumiProvider {
     );
     const secrets = secretTexts(news);
     const reasons = failures.map((failure) => masked(failure, secrets));
-    return checked(structOf(knownLists(inputs), news), reasons);
+    return checked(structOf(knownLists(inputs), news, secretsOf(lifecycle.definition)), reasons);
   }
 
   diff(request: proto.DiffRequest): proto.DiffResponse {
@@ -328,8 +328,8 @@ const namesOf = (all: readonly { readonly name: string }[]) =>
  * adopt the state.
  */
 function stateOf(definition: ResourceDefinition, state: Values, like: Props) {
-  const secrets = Object.entries(definition.outputs).flatMap(([name, { secret }]) => (secret ? [name] : []));
-  return structOf({ ...state, [PROVIDER_KEY]: providerText(definition.name) }, like, secrets);
+  const values = { ...state, [PROVIDER_KEY]: providerText(definition.name) };
+  return structOf(values, like, secretsOf(definition));
 }
 
 function checked(inputs: ReturnType<typeof structOf>, reasons: readonly string[]): proto.CheckResponse {
@@ -349,11 +349,12 @@ function failureOf(reason: string): proto.CheckFailure {
   return failure;
 }
 
-function compared({ changes, replaces }: Compared): proto.DiffResponse {
+function compared({ changes, replaces, deleteBeforeReplace }: Compared): proto.DiffResponse {
   const { DIFF_NONE, DIFF_SOME } = proto.DiffResponse.DiffChanges;
   const answer = new proto.DiffResponse();
   answer.setChanges(changes.length + replaces.length > 0 ? DIFF_SOME : DIFF_NONE);
   answer.setReplacesList([...replaces]);
+  answer.setDeletebeforereplace(deleteBeforeReplace);
   answer.setDiffsList(changes.map(({ field }) => field));
   addDetails(answer, changes);
   return answer;

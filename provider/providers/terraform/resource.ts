@@ -89,15 +89,18 @@ export class TerraformResource {
       errors: missingSecrets(this.attributes, config),
     });
     if (!prior) return created();
-    const isRequested = this.#hasNewVersion(config, prior);
-    const { changes, replaces } = lifecycle.diff(name, idIn(prior), olds, inputs, isRequested);
+    const isRequested = this.#newVersions(config, prior, "secretVersion").length > 0;
+    const news = this.#withoutSameSecrets(config, prior, inputs);
+    const { changes, replaces } = lifecycle.diff(name, idIn(prior), olds, news, isRequested);
     if (changes.length === 0 && !isRequested) {
-      return { planned: prior, replaces: [], errors: [] };
+      const versions = this.#newVersions(config, prior, "secretInputVersion");
+      const changed = versions.map(({ name }) => [name, config[name]]);
+      return { planned: { ...prior, ...Object.fromEntries(changed) }, replaces: [], errors: [] };
     }
     if (this.definition.withReplaced && replaces.length > 0) return created();
     const changed = new Set(changes.map(({ field }) => field));
     return {
-      planned: this.#plannedUpdate(config, prior, plannedUpdate(this.definition, olds, inputs), changed),
+      planned: this.#plannedUpdate(config, prior, plannedUpdate(this.definition, olds, news), changed),
       replaces: this.attributes.filter(({ property }) => replaces.includes(property)).map(({ name }) => name),
       errors: [],
     };
@@ -119,7 +122,7 @@ export class TerraformResource {
 
   /** Returns the inputs that a configuration declares, in the form that {@link ResourceLifecycle.check} accepts. */
   #declared(config: Row): Record<string, unknown> {
-    return this.#valuesOf(config, "input", "instruction");
+    return this.#valuesOf(config, "input", "secretInput", "instruction");
   }
 
   #valuesOf(row: Row, ...roles: readonly Attribute["role"][]): Record<string, unknown> {
@@ -173,7 +176,8 @@ export class TerraformResource {
     const state = this.valuesIn(prior);
     const { withReplaced } = this.definition;
     if (!withReplaced || planned.id !== UNKNOWN) {
-      const isChanged = lifecycle.diff(undefined, id, state, inputs).changes.length > 0;
+      const news = this.#withoutSameSecrets(config, prior, inputs);
+      const isChanged = lifecycle.diff(undefined, id, state, news).changes.length > 0;
       const after = isChanged ? await lifecycle.update(undefined, id, state, inputs) : state;
       return { row: this.row({ id, state: after }, planned) };
     }
@@ -203,10 +207,12 @@ export class TerraformResource {
         case "id":
           return id;
         case "secret":
+        case "secretInput":
           return null;
         case "instruction":
           return before ?? NO_INSTRUCTION;
         case "secretVersion":
+        case "secretInputVersion":
           return before;
         case "output":
           return toTerraform(type, state[property]);
@@ -240,7 +246,7 @@ export class TerraformResource {
   /** Returns the secrets in a configuration, the longest secret first. */
   secretsIn(config: Row): string[] {
     return this.attributes
-      .filter(({ role }) => role === "secret")
+      .filter(({ role }) => isSecret(role))
       .map(({ name }) => config[name])
       .filter((value): value is string => typeof value === "string" && value !== "" && value !== UNKNOWN)
       .sort((a, b) => b.length - a.length);
@@ -272,10 +278,12 @@ export class TerraformResource {
         case "output":
           return UNKNOWN;
         case "secret":
+        case "secretInput":
           return null;
         case "instruction":
           return config[name] ?? NO_INSTRUCTION;
         case "secretVersion":
+        case "secretInputVersion":
           return config[name];
         case "input":
           return config[name] === null
@@ -291,6 +299,7 @@ export class TerraformResource {
       if (attribute.role === "output") {
         return planned[property] === UNKNOWN ? UNKNOWN : prior[name];
       }
+      if (attribute.role === "secretInputVersion") return config[name];
       if (attribute.role !== "input" || !changed.has(property)) return prior[name];
       return config[name] === null
         ? toTerraform(type, planned[property])
@@ -302,12 +311,26 @@ export class TerraformResource {
     return Object.fromEntries(this.attributes.map((attribute) => [attribute.name, of(attribute) ?? null]));
   }
 
-  #hasNewVersion(config: Row, prior: Row): boolean {
-    return this.attributes.some(
-      ({ role, name }) => role === "secretVersion" && (config[name] ?? null) !== (prior[name] ?? null),
+  /** Returns the version numbers that differ between the state and the configuration. */
+  #newVersions(config: Row, prior: Row, wanted: "secretVersion" | "secretInputVersion"): Attribute[] {
+    return this.attributes.filter(
+      ({ role, name }) => role === wanted && (config[name] ?? null) !== (prior[name] ?? null),
     );
   }
+
+  /** Returns inputs without the secrets whose version number did not change, since the state contains no secret. */
+  #withoutSameSecrets(config: Row, prior: Row, inputs: Record<string, unknown>): Record<string, unknown> {
+    const isNew = this.#newVersions(config, prior, "secretInputVersion").map(({ name }) => name);
+    const same = this.attributes.filter(
+      ({ role, name }) => role === "secretInput" && !isNew.includes(`${name}_version`),
+    );
+    const names = same.map(({ property }) => property);
+    return Object.fromEntries(Object.entries(inputs).filter(([name]) => !names.includes(name)));
+  }
 }
+
+/** Returns true for the role of a write-only attribute. */
+export const isSecret = (role: Attribute["role"]): boolean => role === "secret" || role === "secretInput";
 
 /** Returns the id in a row of the state. */
 export const idIn = (row: Row): string => String(row.id);

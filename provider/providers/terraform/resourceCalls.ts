@@ -15,7 +15,7 @@ import {
   noticeDiagnostic,
   warning,
 } from "./diagnostics.ts";
-import { idIn, TerraformResource } from "./resource.ts";
+import { idIn, isSecret, TerraformResource } from "./resource.ts";
 import { decodedRow, encoded, parsed, rowIn, type WireValue } from "./wireValues.ts";
 
 /** A call for one type of resource, data source or ephemeral resource. */
@@ -97,7 +97,7 @@ export class ResourceCalls {
       const config = rowIn(request.config);
       const isAllowed = request.clientCapabilities?.writeOnlyAttributesAllowed ?? false;
       const unsupported = resource.attributes.filter(
-        ({ role, name }) => !isAllowed && role === "secret" && config[name] !== null,
+        ({ role, name }) => !isAllowed && isSecret(role) && config[name] !== null,
       );
       return {
         diagnostics: [

@@ -1,6 +1,6 @@
 import { roleAtLeast } from "@gatehouse-access/sdk/contract";
 import type { Access, AccessDevice } from "@gatehouse-access/sdk/policy";
-import type { Member } from "../../estate/namespaceState.ts";
+import type { Member } from "../../service/newerListings.ts";
 import { firstOf } from "../../words.ts";
 
 const NAMED_MAX = 5;

@@ -1,0 +1,3 @@
+data "gatehouse_access_policy" "operators" {
+  selector = "Operators on web servers"
+}

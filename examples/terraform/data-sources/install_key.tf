@@ -1,0 +1,3 @@
+data "gatehouse_install_key" "warehouse" {
+  selector = "warehouse"
+}

@@ -1,0 +1,3 @@
+data "gatehouse_service_account" "backup" {
+  selector = "backup"
+}

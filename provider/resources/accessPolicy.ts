@@ -1,0 +1,270 @@
+import { createAccessPolicy, deleteAccessPolicy, updateAccessPolicy } from "@gatehouse-access/sdk";
+import { dateTime } from "@gatehouse-access/sdk/contract";
+import { networkText } from "@gatehouse-access/sdk/policy";
+import { z } from "zod";
+import { said } from "../resourceError.ts";
+import type { AccessPolicy } from "../service/newerListings.ts";
+import {
+  defineResource,
+  filterInput,
+  filterState,
+  IdForm,
+  type InputValues,
+  listed,
+  notWith,
+  optional,
+  output,
+  required,
+  type State,
+  tenantInput,
+} from "./definition.ts";
+import { declares } from "./values.ts";
+
+const EVERY_LOGIN = "*";
+const EVERY_DEVICE = ".*";
+
+/** Matches a text with a character that only patterns contain. */
+const PATTERN = /[*?^$|()[\]{}+\\]/;
+
+const login = z
+  .string()
+  .min(1)
+  .refine(
+    (text) => text === EVERY_LOGIN || !PATTERN.test(text),
+    'must be a login name or "*": the service compares logins literally, so a pattern matches no login',
+  );
+
+const network = z.string().superRefine((text, context) => {
+  try {
+    networkText(text);
+  } catch (error) {
+    context.addIssue({ code: "custom", message: error instanceof Error ? error.message : String(error) });
+  }
+});
+
+const allMembers = z
+  .literal(true)
+  .describe("Whether the subject is every member. Must be `true`. Service accounts are not members.");
+const SUBJECT_ROLES = ["owner", "administrator", "operator", "observer", "service"] as const;
+
+const subject = z.union(
+  [
+    z.strictObject({
+      user: z.string().min(1).describe("The ID of a member, or of a service account (`accountId`)."),
+      role: notWith("user"),
+      allMembers: notWith("user"),
+    }),
+    z.strictObject({
+      role: z
+        .enum(SUBJECT_ROLES)
+        .describe(
+          "The role of the members. Matches exactly this role. The role `service` matches service accounts.",
+        ),
+      user: notWith("role"),
+      allMembers: notWith("role"),
+    }),
+    z.strictObject({ allMembers, user: notWith("allMembers"), role: notWith("allMembers") }),
+  ],
+  { error: "must have exactly one of user, role and allMembers" },
+);
+
+const inputs = {
+  tenant: tenantInput,
+  name: required(z.string().min(1), {
+    description: "The display name of the policy. Several policies can have the same name.",
+  }),
+  subject: required(subject, {
+    description:
+      "The users or service accounts to match. Must contain exactly one of `user`, `role` and `allMembers`.",
+  }),
+  filter: filterInput,
+  logins: required(
+    z
+      .array(login)
+      .min(1)
+      .refine(
+        (logins) => logins.length === 1 || !logins.includes(EVERY_LOGIN),
+        '"*" matches every login, so it must be the only entry',
+      ),
+    {
+      description:
+        'The login names to match, literally. Use the single entry `"*"` to match every login. Patterns are rejected.',
+    },
+  ),
+  sourceIps: optional(z.array(network), {
+    description:
+      "The client addresses and networks (CIDR) to match. By default, the policy matches every address.",
+    default: [],
+    canonical: (texts) => [...new Set(texts.map(networkText))].sort(),
+  }),
+  action: optional(z.enum(["allow", "deny"]), {
+    description:
+      "The action for logins that match the policy. Must be `allow` or `deny`. If any matching policy denies a login, the login is denied. If no policy matches, the login is denied too.",
+    default: "allow",
+  }),
+  requireReauth: optional(z.boolean(), {
+    description:
+      "Whether users must confirm a login with their password in the browser. Has no effect on service accounts.",
+    default: false,
+  }),
+  reauthPeriod: optional(z.int().min(0), {
+    description:
+      "The number of seconds after a confirmation during which further logins need no confirmation. If `0`, each login needs a confirmation.",
+    default: 0,
+  }),
+};
+
+const outputs = {
+  policyId: output(z.string(), { description: "The ID of the policy." }),
+  createdAt: output(dateTime, { description: "The time when the policy was created." }),
+};
+
+type PolicyState = State<typeof inputs, typeof outputs>;
+
+const ids = new IdForm("AccessPolicy", "tenant", "policyId");
+
+export const accessPolicy = defineResource({
+  name: "AccessPolicy",
+  description:
+    "An access policy that allows or denies SSH logins in a namespace with the access mode `identity`. Requires a server of version 0.27 or later.",
+  id: ids,
+  inputs,
+  outputs,
+  tags: { needs: "filter" },
+  actsIn: "identity",
+  needs: (_inputs, state) => (state ? [] : [{ capability: "access policies" }]),
+
+  rules: ({ action, requireReauth = false, reauthPeriod = 0 }) => [
+    ...(requireReauth && action === "deny"
+      ? [
+          {
+            code: "invalid_input" as const,
+            field: ["requireReauth"],
+            detail: said`has no effect with ${{ field: "action", value: "deny" }}`,
+            remedy: said`remove it`,
+          },
+        ]
+      : []),
+    ...(!requireReauth && reauthPeriod > 0
+      ? [
+          {
+            code: "invalid_input" as const,
+            field: ["reauthPeriod"],
+            detail: said`has no effect without ${{ field: "requireReauth", value: true }}`,
+            remedy: said`set ${{ field: "requireReauth", value: true }}, or remove ${{ field: "reauthPeriod" }}`,
+          },
+        ]
+      : []),
+  ],
+
+  // Names are not unique, so a create can adopt any equal policy.
+  async find(connection, values, isOthers) {
+    const { tenant, accessPolicies } = await connection.tenant(values.tenant);
+    return (await accessPolicies.all())
+      .map((policy) => existing(tenant, policy))
+      .find(({ id, state }) => !isOthers?.(id) && declares(inputs, state, values));
+  },
+
+  async list(connection, tenant) {
+    const { accessPolicies } = await connection.tenant(tenant);
+    return (await accessPolicies.all()).map((policy) =>
+      listed(`${tenant}/${policy.id}`, policy.name, () => toState(tenant, policy)),
+    );
+  },
+
+  async create(connection, values) {
+    const opened = await connection.tenant(values.tenant);
+    const { body } = await opened.tagWork.needing(values.filter.tags, "AccessPolicy", () =>
+      opened.client.request(createAccessPolicy, { body: bodyOf(values) }),
+    );
+    opened.accessPolicies.put(body);
+    return existing(opened.tenant, body);
+  },
+
+  async read(connection, id) {
+    const { tenant, policyId } = ids.split(id);
+    const { accessPolicies } = await connection.tenant(tenant);
+    const found = isUuid(policyId) ? await accessPolicies.find(policyId) : undefined;
+    return found && existing(tenant, found);
+  },
+
+  async update(connection, id, _state, values) {
+    const { tenant, policyId } = ids.split(id);
+    const opened = await connection.tenant(tenant);
+    const { body } = await opened.tagWork.needing(values.filter.tags, "AccessPolicy", () =>
+      opened.client.request(updateAccessPolicy, { params: { id: policyId }, body: bodyOf(values) }),
+    );
+    opened.accessPolicies.put(body);
+    return toState(tenant, body);
+  },
+
+  async delete(connection, id) {
+    const { tenant, policyId } = ids.split(id);
+    const { client, accessPolicies } = await connection.tenant(tenant);
+    await client.request(deleteAccessPolicy, { params: { id: policyId } });
+    accessPolicies.forget();
+  },
+
+  async warningAfterDelete(connection, id) {
+    const { tenant } = ids.split(id);
+    const { accessPolicies } = await connection.tenant(tenant);
+    accessPolicies.forget();
+    if ((await accessPolicies.all()).length > 0) return undefined;
+    if ((await connection.server(tenant)).accessMode !== "identity") return undefined;
+    return `the namespace ${tenant} has no access policy left, so it denies every SSH login`;
+  },
+});
+
+/** Returns true for the form of the service's ids. The service fails with 500 for other ids, such as a name. */
+const isUuid = (text: string) => z.guid().safeParse(text).success;
+
+/**
+ * Returns the body that creates or replaces a policy. The body never contains an id: the service would then replace the
+ * policy with that id instead of the policy in the path.
+ */
+function bodyOf(values: InputValues<typeof inputs>) {
+  const { name, subject, filter, logins, sourceIps = [], action = "allow" } = values;
+  const { requireReauth = false, reauthPeriod = 0 } = values;
+  return {
+    name,
+    subject: subjectOnWire(subject),
+    filter: filter.tags ? { tags: filter.tags } : { hostname: filter.hostname },
+    logins,
+    sourceIp: sourceIps,
+    action,
+    requireReauth,
+    reauthPeriod: reauthPeriod === 0 ? null : reauthPeriod,
+  };
+}
+
+function subjectOnWire({ user, role }: InputValues<typeof inputs>["subject"]) {
+  if (user !== undefined) return { type: "user", value: user };
+  return role === undefined ? { type: "all-members", value: "" } : { type: "role", value: role };
+}
+
+function existing(tenant: string, policy: AccessPolicy) {
+  return { id: `${tenant}/${policy.id}`, state: toState(tenant, policy) };
+}
+
+function toState(tenant: string, policy: AccessPolicy): PolicyState {
+  const { action, requireReauth, reauthPeriod } = policy;
+  const { type, value } = policy.subject;
+  // Settings without effect count as omitted: a confirmation for denied logins, and a period without a confirmation.
+  const isConfirmed = requireReauth && action !== "deny";
+  const filter = filterState(policy.filter);
+  return {
+    tenant,
+    name: policy.name,
+    // A newer server may have further subjects, roles and actions, which no program can declare.
+    subject: (type === "all-members" ? { allMembers: true } : { [type]: value }) as PolicyState["subject"],
+    // A policy without tags and pattern matches every device.
+    filter: filter.tags?.length === 0 ? { hostname: EVERY_DEVICE } : filter,
+    logins: [...new Set(policy.logins)].sort(),
+    sourceIps: policy.sourceIp.map(networkText).sort(),
+    action: action as PolicyState["action"],
+    requireReauth: isConfirmed,
+    reauthPeriod: isConfirmed ? (reauthPeriod ?? 0) : 0,
+    policyId: policy.id,
+    createdAt: policy.createdAt,
+  };
+}

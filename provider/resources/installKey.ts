@@ -1,0 +1,337 @@
+import { ConflictError, createInstallKey, revealInstallKey, updateInstallKey } from "@gatehouse-access/sdk";
+import { apiKeys, tag } from "@gatehouse-access/sdk/contract";
+import { z } from "zod";
+import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
+import type { TenantClient } from "../service/connection.ts";
+import { type InstallKey, installKeyNamed } from "../service/newerListings.ts";
+import {
+  defineResource,
+  type Existing,
+  type Failure,
+  IdForm,
+  type InputValues,
+  listed,
+  optional,
+  output,
+  required,
+  type State,
+  tenantInput,
+  UnfinishedError,
+} from "./definition.ts";
+import { daysOf, daysOnWire, daysSchema, NEVER, timeText } from "./validity.ts";
+
+const MODES = ["automatic", "manual", "allowlist", "webhook"] as const;
+const WEBHOOK_TIMEOUT = 5;
+const WEBHOOK_CALLBACK_TTL = 3600;
+const EPHEMERAL_TIMEOUT = 10;
+
+const mac = z
+  .string()
+  .regex(/^[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}$/, "must be a MAC address such as 02:00:00:00:00:01");
+
+const inputs = {
+  tenant: tenantInput,
+  name: required(apiKeys.createApiKey.body.shape.name, {
+    description:
+      "The name of the key. Must be unique in the namespace and contain 3 to 20 characters without white space. The name of a deleted key stays taken.",
+  }),
+  mode: optional(z.enum(MODES), {
+    description:
+      "The handling of devices that enroll with the key. Must be `automatic` (accept), `manual` (leave pending), `allowlist` (accept the addresses in `allowedMacs`, reject other devices) or `webhook` (ask `webhookUrl`).",
+    default: "automatic",
+  }),
+  allowedMacs: optional(z.array(mac), {
+    description: "The MAC addresses of the accepted devices. Required with the mode `allowlist`.",
+    default: [],
+    canonical: (addresses) => [...new Set(addresses.map((address) => address.toLowerCase()))].sort(),
+  }),
+  webhookUrl: optional(z.url({ protocol: /^https?$/ }), {
+    description: "The URL that decides about devices. Required with the mode `webhook`.",
+    default: "",
+  }),
+  webhookSecret: optional(z.string(), {
+    description:
+      "The secret that signs requests to `webhookUrl`. Required with the mode `webhook`. The service does not return the secret, so a change outside the program is not detected.",
+    default: "",
+    secret: true,
+  }),
+  webhookTimeout: optional(z.int().min(1).max(15), {
+    description: "The number of seconds to wait for a response of `webhookUrl`. Must be from 1 to 15.",
+    default: WEBHOOK_TIMEOUT,
+  }),
+  webhookCallbackTtl: optional(z.int().min(1).max(86_400), {
+    description:
+      "The number of seconds in which the receiver of a webhook can decide later. Must be from 1 to 86400.",
+    default: WEBHOOK_CALLBACK_TTL,
+  }),
+  validDays: optional(daysSchema, {
+    description:
+      "The number of days until the key expires. Must be from 1 to 36500. If `-1`, the key never expires. A change counts from the day of the change.",
+    default: NEVER,
+  }),
+  usageLimit: optional(z.int().min(0), {
+    description:
+      "The maximum number of devices that can enroll with the key. If `0`, the number is not limited. Must not be less than the number of enrolled devices.",
+    default: 0,
+  }),
+  ephemeral: optional(z.boolean(), {
+    description: "Whether the service removes a device of the key when the device is offline for some time.",
+    default: false,
+  }),
+  ephemeralTimeout: optional(z.int().min(1).max(10), {
+    description:
+      "The number of minutes after which the service removes an offline device of an `ephemeral` key. Must be from 1 to 10.",
+    default: EPHEMERAL_TIMEOUT,
+  }),
+  tags: optional(z.array(tag), {
+    description:
+      "The tags of devices that enroll with the key. The service creates a missing tag at the enrollment.",
+    default: [],
+  }),
+  disabled: optional(z.boolean(), {
+    description: "Whether devices cannot enroll with the key.",
+    default: false,
+  }),
+};
+
+const outputs = {
+  key: output(z.string(), { description: "The key, with which devices enroll.", secret: true }),
+  keyHint: output(z.string(), { description: "The first characters of the key." }),
+  installKeyId: output(z.string(), {
+    description: "The ID of the key: the SHA-256 digest of the key, in hexadecimal form.",
+  }),
+  expiresAt: output(z.string(), {
+    description: "The time when the key expires. Empty if the key never expires.",
+    mutable: () => true,
+  }),
+  usedTimes: output(z.int(), {
+    description: "The number of devices that enrolled with the key.",
+    volatile: true,
+  }),
+  createdAt: output(z.string(), { description: "The time when the key was created." }),
+};
+
+type Inputs = InputValues<typeof inputs>;
+type KeyState = State<typeof inputs, typeof outputs>;
+/** The values in a state that the service does not return. */
+type Kept = Partial<Pick<KeyState, "key" | "webhookSecret" | "validDays" | "expiresAt">>;
+
+// The digest of the key never changes. A name can change, and a revoked key keeps its name.
+const ids = new IdForm("InstallKey", "tenant", "installKeyId");
+
+export const installKey = defineResource({
+  name: "InstallKey",
+  description:
+    "An install key, with which devices enroll in a namespace. Requires a server of version 0.27 or later, and a user's credential: API keys cannot manage install keys. The service cannot delete an install key, so a deletion revokes the key, and its name stays taken. An update also changes the name.",
+  id: ids,
+  inputs,
+  outputs,
+  needs: (_inputs, state) => (state ? [] : [{ capability: "install keys" }]),
+  identity: {
+    fields: ["tenant", "name"],
+    ofInputs: ({ tenant, name }) => [{ key: `install key ${tenant ?? ""} ${name}`, property: "name" }],
+  },
+
+  rules({ mode, allowedMacs = [], webhookUrl, webhookSecret, ...others }) {
+    const { webhookTimeout, webhookCallbackTtl, ephemeral, ephemeralTimeout } = others;
+    const isWebhook = mode === "webhook";
+    return [
+      ...paired("allowedMacs", allowedMacs.length > 0, mode === "allowlist", ["mode", "allowlist"]),
+      ...paired("webhookUrl", !!webhookUrl, isWebhook, ["mode", "webhook"]),
+      ...paired("webhookSecret", !!webhookSecret, isWebhook, ["mode", "webhook"]),
+      ...usable("webhookTimeout", webhookTimeout !== WEBHOOK_TIMEOUT, isWebhook, ["mode", "webhook"]),
+      ...usable("webhookCallbackTtl", webhookCallbackTtl !== WEBHOOK_CALLBACK_TTL, isWebhook, [
+        "mode",
+        "webhook",
+      ]),
+      ...usable("ephemeralTimeout", ephemeralTimeout !== EPHEMERAL_TIMEOUT, ephemeral === true, [
+        "ephemeral",
+        true,
+      ]),
+    ];
+  },
+
+  async find(connection, { tenant, name }) {
+    const opened = await connection.tenant(tenant);
+    const found = await installKeyNamed(opened.installKeys, name);
+    return found && !found.revoked ? revealed(opened, found) : undefined;
+  },
+
+  async list(connection, tenant) {
+    const { installKeys } = await connection.tenant(tenant);
+    return (await installKeys.all())
+      .filter(({ revoked }) => !revoked)
+      .map((key) => listed(`${tenant}/${key.id}`, key.name, () => toState(tenant, key, {})));
+  },
+
+  async create(connection, values) {
+    const opened = await connection.tenant(values.tenant);
+    const { client } = opened;
+    const body = { ...bodyOf(values), expiresIn: daysOnWire(values.validDays ?? NEVER) };
+    const response = await unlessTaken(opened, values.name, client.request(createInstallKey, { body }));
+    const { key } = response.body;
+    const created = existing(opened, await listedAgain(opened, values.name), { ...values, key });
+    if (!values.disabled) return created;
+    try {
+      return { ...created, state: await change(opened, created, values) };
+    } catch (error) {
+      throw new UnfinishedError(created.id, created.state, error);
+    }
+  },
+
+  async read(connection, id, state) {
+    const { tenant, installKeyId } = ids.split(id);
+    const opened = await connection.tenant(tenant);
+    const found = await opened.installKeys.find(installKeyId);
+    if (!found || found.revoked) return undefined;
+    return state.installKeyId === undefined ? revealed(opened, found) : existing(opened, found, state);
+  },
+
+  async update(connection, id, state, values) {
+    const opened = await connection.tenant(ids.split(id).tenant);
+    return change(opened, { id, state }, values);
+  },
+
+  async delete(connection, id) {
+    const { tenant, installKeyId } = ids.split(id);
+    const { client, installKeys } = await connection.tenant(tenant);
+    const found = await installKeys.find(installKeyId);
+    if (!found || found.revoked) return;
+    await client.request(updateInstallKey, { params: { name: found.name }, body: { revoked: true } });
+    installKeys.forget();
+  },
+});
+
+type Condition = readonly ["mode", (typeof MODES)[number]] | readonly ["ephemeral", true];
+
+/** Returns the error for an input that is set although its condition is not met. */
+function usable(field: string, isSet: boolean, isMet: boolean, [name, value]: Condition): Failure[] {
+  if (!isSet || isMet) return [];
+  const detail = said`has no effect without ${{ field: name, value }}`;
+  return [{ code: "invalid_input", field: [field], detail, remedy: said`remove it` }];
+}
+
+/** Returns the error for an input that must be set exactly if its condition is met. */
+function paired(field: string, isSet: boolean, isMet: boolean, condition: Condition): Failure[] {
+  if (isSet || !isMet) return usable(field, isSet, isMet, condition);
+  const [name, value] = condition;
+  return [
+    { code: "missing_input", field: [field], detail: said`is required with ${{ field: name, value }}` },
+  ];
+}
+
+/** Returns the body of a create or an update, without the expiry. Omits settings that the mode does not use. */
+function bodyOf(values: Inputs) {
+  const { name, mode = "automatic", allowedMacs, webhookUrl, webhookSecret } = values;
+  const { webhookTimeout, webhookCallbackTtl, usageLimit, ephemeral = false, tags } = values;
+  return {
+    name,
+    mode,
+    ...(mode === "allowlist" && { allowedMacs }),
+    ...(mode === "webhook" && { webhookUrl, webhookSecret, webhookTimeout, webhookCallbackTtl }),
+    usageLimit,
+    ephemeral,
+    ...(ephemeral && { ephemeralTimeout: values.ephemeralTimeout }),
+    tags,
+  };
+}
+
+/** Updates a key and returns its new state. */
+async function change(opened: TenantClient, { id, state }: Existing<KeyState>, values: Inputs) {
+  const { client, installKeys } = opened;
+  const { installKeyId } = ids.split(id);
+  const found = await installKeys.find(installKeyId);
+  if (!found || found.revoked) {
+    throw new ResourceError("InstallKey", {
+      code: "object_deleted",
+      detail: said`"${state.name}" no longer exists: it was revoked after the state was written`,
+      remedy: said`${{ phrase: "refresh" }}, and choose another name`,
+    });
+  }
+  const { validDays = NEVER, disabled = false, name } = values;
+  const expiry = validDays === state.validDays ? {} : { expiresIn: daysOnWire(validDays) ?? null };
+  const body = { ...bodyOf(values), disabled, ...expiry };
+  const params = { name: found.name };
+  await unlessTaken(opened, name, client.request(updateInstallKey, { params, body }));
+  const changed = await listedAgain(opened, name);
+  const { expiresAt } = changed;
+  return toState(opened.tenant, changed, { ...state, ...values, expiresAt: timeText(expiresAt) });
+}
+
+/** Requests the list of keys again and returns the key with this name, which was just written. */
+async function listedAgain({ installKeys }: TenantClient, name: string): Promise<InstallKey> {
+  installKeys.forget();
+  const found = await installKeyNamed(installKeys, name);
+  if (found) return found;
+  throw new ResourceError("InstallKey", {
+    code: "incomplete_response",
+    detail: said`the service wrote "${name}" but does not list the key`,
+    remedy: said`revoke the key manually`,
+  });
+}
+
+/**
+ * Returns the answer to a write of a key with this name.
+ * @throws ResourceError if the name is taken by a key that no create can adopt
+ */
+async function unlessTaken<T>({ installKeys }: TenantClient, name: string, answer: Promise<T>): Promise<T> {
+  const cause = await answer.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  if (!(cause instanceof ConflictError)) return answer;
+  installKeys.forget();
+  const found = await installKeyNamed(installKeys, name);
+  if (found && !found.revoked) throw cause;
+  const owner = found ? said`a revoked install key` : said`a system key of the service`;
+  const fault: ResourceFault = {
+    code: "already_exists",
+    field: ["name"],
+    detail: said`the name ${name} is taken by ${owner}`,
+    remedy: said`use another name`,
+  };
+  throw new ResourceError("InstallKey", fault, { cause });
+}
+
+/** Returns a key that no state contains, with the key itself, which needs a further request. */
+async function revealed(opened: TenantClient, found: InstallKey) {
+  const { body } = await opened.client.request(revealInstallKey, { params: { name: found.name } });
+  return existing(opened, found, { key: body.key });
+}
+
+function existing({ tenant }: TenantClient, found: InstallKey, kept: Kept) {
+  return { id: `${tenant}/${found.id}`, state: toState(tenant, found, kept) };
+}
+
+function toState(tenant: string, found: InstallKey, kept: Kept): KeyState {
+  const { mode, ephemeral } = found;
+  const isWebhook = mode === "webhook";
+  const expiresAt = timeText(found.expiresAt);
+  // A change of the expiry counts from its own day, so the days cannot be computed from the time of the creation.
+  const isSame = kept.validDays !== undefined && (kept.expiresAt ?? expiresAt) === expiresAt;
+  return {
+    tenant,
+    name: found.name,
+    // A newer server may have further modes, which no program can declare.
+    mode: mode as KeyState["mode"],
+    // The service keeps the settings of other modes, which have no effect.
+    allowedMacs: mode === "allowlist" ? found.allowedMacs : [],
+    webhookUrl: isWebhook ? found.webhookUrl : "",
+    webhookSecret: isWebhook ? (kept.webhookSecret ?? "") : "",
+    webhookTimeout: (isWebhook && found.webhookTimeout) || WEBHOOK_TIMEOUT,
+    webhookCallbackTtl: (isWebhook && found.webhookCallbackTtl) || WEBHOOK_CALLBACK_TTL,
+    validDays:
+      isSame && kept.validDays !== undefined ? kept.validDays : daysOf(found.createdAt, found.expiresAt),
+    usageLimit: found.usageLimit,
+    ephemeral,
+    ephemeralTimeout: (ephemeral && found.ephemeralTimeout) || EPHEMERAL_TIMEOUT,
+    tags: found.tags,
+    disabled: found.disabled,
+    key: kept.key ?? "",
+    keyHint: found.keyHint,
+    installKeyId: found.id,
+    expiresAt,
+    usedTimes: found.usedTimes,
+    createdAt: found.createdAt,
+  };
+}

@@ -1,0 +1,206 @@
+import { ConflictError, createServiceAccount, deleteServiceAccount } from "@gatehouse-access/sdk";
+import { parseSshPublicKey, sha256Fingerprint } from "@gatehouse-access/sdk/contract";
+import { z } from "zod";
+import { ResourceError, said } from "../resourceError.ts";
+import type { TenantClient } from "../service/connection.ts";
+import { isUnreadable } from "../service/listings.ts";
+import type { ServiceAccount } from "../service/newerListings.ts";
+import {
+  defineResource,
+  IdForm,
+  listed,
+  optional,
+  output,
+  required,
+  type State,
+  tenantInput,
+} from "./definition.ts";
+import { canonicalSshKey, sshKeySchema } from "./publicKey.ts";
+import { daysOf, daysOnWire, daysSchema, hasPassed, NEVER, timeText } from "./validity.ts";
+
+const fingerprintOf = (line: string): string => sha256Fingerprint(parseSshPublicKey(line));
+
+const inputs = {
+  tenant: tenantInput,
+  name: required(z.string().min(1), {
+    description: "The display name of the account. Several accounts can have the same name.",
+    replaces: true,
+  }),
+  data: required(sshKeySchema, {
+    description:
+      "The public key of the account, as one line in OpenSSH format. The comment and extra white space are ignored. Must be different from the keys of all other accounts and users of the namespace.",
+    replaces: true,
+    canonical: canonicalSshKey,
+    // The service returns only the fingerprint of the key.
+    sameAs: ({ fingerprint }, line) => fingerprint === fingerprintOf(line),
+  }),
+  singleUse: optional(z.boolean(), {
+    description:
+      "Whether the key works for one login only. After that login, the next run replaces the account, so that the key works once more.",
+    default: false,
+    replaces: true,
+  }),
+  validDays: optional(daysSchema, {
+    description:
+      "The number of days until the key expires. If `-1`, the key never expires. After the expiration, the next run replaces the account.",
+    default: NEVER,
+    replaces: true,
+  }),
+};
+
+const outputs = {
+  accountId: output(z.string(), {
+    description:
+      "The ID of the account. An `AccessPolicy` refers to the account by this ID (`subject.user`).",
+  }),
+  fingerprint: output(z.string(), {
+    description:
+      "The SHA-256 fingerprint of the key, for example `SHA256:J/1Zo…`. Empty if the key was deleted.",
+  }),
+  expiresAt: output(z.string(), {
+    description: "The time when the key expires. Empty if the key never expires.",
+  }),
+  consumedAt: output(z.string(), {
+    description: "The time when a single-use key was used. Empty if the key was not used.",
+  }),
+  createdAt: output(z.string(), {
+    description: "The time when the account was created.",
+    // The response to a create contains a slightly different time.
+    volatile: true,
+  }),
+};
+
+type AccountState = State<typeof inputs, typeof outputs>;
+
+const ids = new IdForm("ServiceAccount", "tenant", "accountId");
+
+export const serviceAccount = defineResource({
+  name: "ServiceAccount",
+  description:
+    "A service account with one SSH key, for logins of programs in a namespace with the access mode `identity`. The account gets access from an `AccessPolicy`. Requires a server of version 0.27 or later. Every change replaces the account: the old account is deleted first, because two accounts cannot have the same key.",
+  id: ids,
+  inputs,
+  outputs,
+  actsIn: "identity",
+  deletesFirst: true,
+  needs: (_inputs, state) => (state ? [] : [{ capability: "service accounts" }]),
+  identity: {
+    fields: ["tenant", "data"],
+    ofInputs: ({ tenant, data }) => [
+      { key: `service account ${tenant ?? ""} ${fingerprintOf(data)}`, property: "data" },
+    ],
+  },
+
+  stale: ({ expiresAt, consumedAt }, _inputs, now) => [
+    ...(hasPassed(expiresAt, now) ? [{ field: "validDays", replaces: true }] : []),
+    ...(consumedAt === "" ? [] : [{ field: "singleUse", replaces: true }]),
+  ],
+
+  async find(connection, { tenant: wanted, data }) {
+    const { tenant, serviceAccounts } = await connection.tenant(wanted);
+    const found = withKey(await serviceAccounts.all(), fingerprintOf(data));
+    return found && { id: `${tenant}/${found.id}`, state: toState(tenant, found, { data }) };
+  },
+
+  async list(connection, tenant) {
+    const { serviceAccounts } = await connection.tenant(tenant);
+    const isUndeclarable = (): AccountState => {
+      throw new Error("the service does not return the public key of a service account");
+    };
+    return (await serviceAccounts.all()).map(({ id, name }) =>
+      listed(`${tenant}/${id}`, name, isUndeclarable),
+    );
+  },
+
+  async create(connection, { tenant: wanted, name, data, singleUse = false, validDays = NEVER }) {
+    const opened = await connection.tenant(wanted);
+    const { tenant, client, serviceAccounts } = opened;
+    const body = { name, data, singleUse, expiresIn: daysOnWire(validDays) };
+    try {
+      const { body: created } = await client.request(createServiceAccount, { body });
+      serviceAccounts.forget();
+      return { id: `${tenant}/${created.id}`, state: toState(tenant, created, { data }) };
+    } catch (error) {
+      throw error instanceof ConflictError ? await conflictOf(opened, data, error) : error;
+    }
+  },
+
+  async read(connection, id, state) {
+    const { tenant, accountId } = ids.split(id);
+    const { serviceAccounts } = await connection.tenant(tenant);
+    const found = await serviceAccounts.find(accountId);
+    return found && { id, state: toState(tenant, found, state) };
+  },
+
+  async update(_connection, id) {
+    throw new ResourceError("ServiceAccount", {
+      code: "unsupported_change",
+      detail: said`${id} cannot be changed`,
+      remedy: said`declare the account as it is, or delete it`,
+    });
+  },
+
+  async delete(connection, id) {
+    const { tenant, accountId } = ids.split(id);
+    const { client, serviceAccounts } = await connection.tenant(tenant);
+    await client.request(deleteServiceAccount, { params: { id: accountId } });
+    serviceAccounts.forget();
+  },
+});
+
+const withKey = (accounts: readonly ServiceAccount[], fingerprint: string): ServiceAccount | undefined =>
+  accounts.find(({ identities }) => identities?.some((identity) => identity.fingerprint === fingerprint));
+
+/**
+ * Returns the error for a key that is already registered. For a key of another service account, the result is the
+ * error of the service, since the create may adopt that account.
+ */
+async function conflictOf(
+  { tenant, serviceAccounts, sshIdentities }: TenantClient,
+  data: string,
+  cause: ConflictError,
+): Promise<unknown> {
+  const fingerprint = fingerprintOf(data);
+  serviceAccounts.forget();
+  if (withKey(await serviceAccounts.all(), fingerprint)) return cause;
+  const keys = await sshIdentities.all().catch((error: unknown) => {
+    // API keys cannot read the keys of users. The error then does not contain the user.
+    if (isUnreadable(error)) return [];
+    throw error;
+  });
+  const owner = keys.find((key) => key.fingerprint === fingerprint);
+  const user = owner ? said`the user ${owner.principalEmail || owner.principalId}` : said`a user`;
+  return new ResourceError(
+    "ServiceAccount",
+    {
+      code: "already_exists",
+      field: ["data"],
+      detail: said`${user} of the namespace ${tenant} has already registered the key ${fingerprint}`,
+      remedy: said`use another key`,
+    },
+    { cause },
+  );
+}
+
+/**
+ * Returns the state of an account.
+ * @param known the values in the state or the program. The service does not return the public key, and an account whose
+ * key was deleted has no properties of a key
+ */
+function toState(tenant: string, account: ServiceAccount, known: Partial<AccountState>): AccountState {
+  const { data = "" } = known;
+  const [key] = account.identities ?? [];
+  const isSame = key !== undefined && data !== "" && fingerprintOf(data) === key.fingerprint;
+  return {
+    tenant,
+    name: account.name,
+    data: isSame ? data : "",
+    singleUse: key?.singleUse ?? known.singleUse ?? false,
+    validDays: key ? daysOf(key.createdAt, key.expiresAt) : (known.validDays ?? NEVER),
+    accountId: account.id,
+    fingerprint: key?.fingerprint ?? "",
+    expiresAt: timeText(key?.expiresAt ?? null),
+    consumedAt: timeText(key?.consumedAt ?? null),
+    createdAt: account.createdAt,
+  };
+}
