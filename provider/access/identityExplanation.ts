@@ -61,7 +61,7 @@ export function identityExplanationText(view: AccessView, explanation: Explained
     ...(considered.length === 0
       ? ["The namespace has no access policies."]
       : ["Access policies; any policy that denies is stronger than all that allow:"]),
-    ...considered.map(policyLine),
+    ...considered.map((one) => policyLine(one, view.estate.policy.identity?.principals ?? [])),
     ...unknownLines(view),
   ];
   return `${lines.map(printable).join("\n")}\n`;
@@ -96,9 +96,12 @@ function principalLine({ kind, name, role, keys }: Principal, at: Date): string 
   return `${kind === "user" ? "User" : "Service account"} ${name} (${role}), ${held}`;
 }
 
-function policyLine({ policy, role, mismatches }: ConsideredPolicy): string {
+function policyLine(
+  { policy, role, mismatches }: ConsideredPolicy,
+  principals: readonly Principal[],
+): string {
   const verdict = role === "no match" ? `does not apply: ${mismatches.join(", ")} differs` : VERDICTS[role];
-  return `  ${policy.name} (${policy.action}) ${verdict}. Conditions: ${conditionsOfPolicy(policy)}`;
+  return `  ${policy.name} (${policy.action}) ${verdict}. Conditions: ${conditionsOfPolicy(policy, principals)}`;
 }
 
 const VERDICTS = {
@@ -107,10 +110,19 @@ const VERDICTS = {
   "no effect": "has no effect, since another policy denies",
 } as const;
 
-/** The subjects, logins, addresses and devices of a policy, as part of a sentence. */
-export function conditionsOfPolicy(policy: AccessPolicy): string {
+/**
+ * The subjects, logins, addresses and devices of a policy, as part of a sentence.
+ * @param principals the principals whose names replace their ids
+ */
+export function conditionsOfPolicy(policy: AccessPolicy, principals: readonly Principal[] = []): string {
   const { subject, logins, sourceIps, filter, action, requireReauth } = policy;
-  const who = subject.type === "all-members" ? "all members" : `${subject.type} ${subject.value}`;
+  const { type, value } = subject;
+  const principal = type === "user" ? principals.find(({ id }) => id === value) : undefined;
+  const who = principal
+    ? subjectText(principal)
+    : type === "all-members"
+      ? "all members"
+      : `${type} ${value}`;
   return [
     who,
     logins.includes("*") ? "any login name" : `login ${logins.join(" or ")}`,

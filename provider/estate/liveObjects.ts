@@ -32,9 +32,6 @@ export const WATCHED_KINDS = [
   "InstallKey",
   "ApiKey",
   "DeviceTagAttachment",
-  "AccessPolicy",
-  "ServiceAccount",
-  "InstallKey",
 ] as const;
 
 /** Returns the definition of a kind of object. @throws Error if the kind is unknown */
