@@ -78,6 +78,7 @@ export const listMembers = defineOperation({
 export const setSshAccessMode = defineOperation({
   ...members,
   auth: ["jwt", "apikey"],
+  minRole: "administrator",
   id: "setSshAccessMode",
   summary: "Set the way in which a namespace decides about logins",
   method: "PUT",
@@ -86,7 +87,12 @@ export const setSshAccessMode = defineOperation({
   body: z.object({ ssh_access_mode: z.string() }),
 });
 
-const identityMode = { part: "Access policies", auth: ["jwt", "apikey"], scope: "namespace" } as const;
+const identityMode = {
+  part: "Access policies",
+  auth: ["jwt", "apikey"],
+  minRole: "administrator",
+  scope: "namespace",
+} as const;
 const byId = { id: z.string() };
 
 const policyInput = z.object({
@@ -173,6 +179,7 @@ export const listSshIdentities = defineOperation({
   ...identityMode,
   // The server answers 401 to API keys.
   auth: ["jwt"],
+  minRole: null,
   id: "listSshIdentities",
   summary: "List the caller's SSH keys, or for owners and administrators the SSH keys of all principals",
   method: "GET",
@@ -227,6 +234,7 @@ export const deleteServiceAccount = defineOperation({
 const installKeys = {
   part: "Devices and agents",
   auth: ["jwt"],
+  minRole: "administrator",
   scope: "namespace",
   path: "/api/namespaces/install-key",
 } as const;

@@ -14,7 +14,7 @@ import { table, typeName } from "./table.ts";
 /** Returns the functions and types of the policy-test API. */
 const declarations = (): Documented[] => [
   ...["index", "types"].flatMap((file) => exportedDeclarations(`provider/policyTests/written/${file}.ts`)),
-  ...exportedDeclarations("sdk/policy/decisions.ts"),
+  ...["decisions", "identity"].flatMap((file) => exportedDeclarations(`sdk/policy/${file}.ts`)),
 ];
 
 /** Returns the examples in the doc comments of the policy-test API. */
@@ -76,6 +76,8 @@ export function policyTestApiPage(note: string): string {
     ...["NamespacePolicy", "AccessDevice", "AccessKey", "AccessRule", "DeviceFilter", "EvaluatedLogins"].map(
       fields,
     ),
+    ...["IdentityRules", "AccessPolicy", "PolicySubject", "Principal", "SshIdentity"].map(fields),
+    section("Outcome"),
     ...[section("PolicyMember"), modelTable(member), section("PolicyApiKey"), modelTable(apiKey)],
     ...["MemberFacts", "ApiKeyFacts"].map(section),
     "## Results",

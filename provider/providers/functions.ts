@@ -131,7 +131,7 @@ export const functions: readonly PluginFunction[] = [
   define({
     name: "getAccess",
     description:
-      "The access to the devices of a namespace: for each device, the public keys, logins, client addresses and firewall rules that allow a login. Equals the output of `gatehouse access --json`.",
+      "The access to the devices of a namespace: for each device, the public keys, logins, client addresses and firewall rules that allow a login, or the users, service accounts and access policies. Equals the output of `gatehouse access --json`.",
     args: z.strictObject({
       tenant,
       devices: z
@@ -146,6 +146,12 @@ export const functions: readonly PluginFunction[] = [
         .describe(
           "Only keys with one of these fingerprints, beginnings of fingerprints, or names. In a name, `*` matches any text.",
         ),
+      users: z
+        .array(text)
+        .optional()
+        .describe(
+          "Only users and service accounts with one of these e-mail addresses, names or IDs, in a namespace that decides by access policies. In an address or name, `*` matches any text.",
+        ),
       logins: z.array(text).optional().describe("Only these login names."),
       addresses: z
         .array(z.union([z.ipv4(), z.ipv6()], { error: "must be an IPv4 or IPv6 address" }))
@@ -153,11 +159,14 @@ export const functions: readonly PluginFunction[] = [
         .describe("Only connections from these client IP addresses."),
     }),
     result: { file: "access.schema.json" },
-    async run(service, { tenant, devices = [], keys = [], logins = [], addresses = [] }) {
+    async run(service, { tenant, devices = [], keys = [], users = [], logins = [], addresses = [] }) {
       const { accessAnswer } = await import("../access/answer.ts");
       const { AccessInquiryError, accessInquiry } = await import("../access/inquiry.ts");
       const { readEstate } = await import("../estate/namespaceState.ts");
-      const inquiry = accessInquiry({ device: devices, key: keys, login: logins, from: addresses }, "json");
+      const inquiry = accessInquiry(
+        { device: devices, key: keys, user: users, login: logins, from: addresses },
+        "json",
+      );
       // A program may query objects that the same run changed, so the function uses a connection without cached reads.
       const estate = await readEstate(service.fresh(), tenant);
       if (estate.accessUnknown !== undefined)

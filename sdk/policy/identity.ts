@@ -9,6 +9,7 @@ export interface AccessPolicy {
   readonly id: string;
   /** Name of the policy. Other policies may have the same name. */
   readonly name: string;
+  /** The users and service accounts to which the policy applies. */
   readonly subject: PolicySubject;
   /** The devices. A policy with an empty filter applies to every device. */
   readonly filter: DeviceFilter;
@@ -26,6 +27,7 @@ export interface AccessPolicy {
 
 /** The subjects of an access policy. Service accounts do not belong to `all-members`. */
 export interface PolicySubject {
+  /** `user` for one user or service account, `role` for all members with a role, `all-members` for all users. */
   readonly type: "user" | "role" | "all-members";
   /** The id of a user or service account, or a role. Without effect for `all-members`. */
   readonly value: string;
@@ -33,9 +35,11 @@ export interface PolicySubject {
 
 /** A user or service account that logs in to devices. Its SSH keys only identify it. */
 export interface Principal {
+  /** The id of the user or service account. */
   readonly id: string;
   /** The e-mail address of a user, or the name of a service account. */
   readonly name: string;
+  /** A service account belongs to a program. */
   readonly kind: "user" | "service account";
   /** The role in the namespace: `owner`, `administrator`, `operator`, `observer` or `service`. */
   readonly role: string;
@@ -51,12 +55,13 @@ export interface SshIdentity {
   readonly expiresAt: string | null;
   /** The time of the login that used up a single-use key; null before this login. */
   readonly consumedAt: string | null;
-  /** The time of the last re-authentication with this key. */
+  /** The time of the user's last re-authentication with this key; null if there was none. */
   readonly lastReauthAt: string | null;
 }
 
 /** The objects that decide about logins in identity mode. */
 export interface IdentityRules {
+  /** The access policies, in any order. */
   readonly policies: readonly AccessPolicy[];
   /** The members of the namespace and the service accounts. */
   readonly principals: readonly Principal[];

@@ -85,8 +85,18 @@ function picked(values: ReviewedFields, names: readonly string[]): ReviewedField
   );
 }
 
-function objectsOf({ policy, members = [], apiKeys = [] }: Estate): Record<string, ReviewedObject> {
+function objectsOf({ policy, identity, members = [], apiKeys = [] }: Estate): Record<string, ReviewedObject> {
   return Object.fromEntries([
+    ...(identity ? [entry("Access mode", "", "", { accessPoliciesDecide: identity.decides })] : []),
+    ...(identity?.policies ?? []).map(({ id, filter, subject, logins, sourceIps, ...one }) =>
+      entry("AccessPolicy", id, one.name, {
+        ...{ ...one, subject: { ...subject }, filter: filterOf(filter) },
+        ...{ logins: logins.toSorted(), sourceIps: sourceIps.toSorted() },
+      }),
+    ),
+    ...(identity?.serviceAccounts ?? []).map(({ id, name, role, keys = [] }) =>
+      entry("ServiceAccount", id, name, { name, role, keys: keys.map(({ fingerprint }) => fingerprint) }),
+    ),
     ...policy.keys.map(({ fingerprint, filter, ...key }) =>
       entry("PublicKey", fingerprint, key.name, { ...key, filter: filterOf(filter) }),
     ),
@@ -116,5 +126,5 @@ function devicesOf({ devices }: Estate): Record<string, ReviewedObject> {
 
 const entry = (kind: string, id: string, name: string, fields: ReviewedFields): [string, ReviewedObject] => [
   `${kind} ${id}`,
-  { title: `${kind} "${name}"`, fields },
+  { title: name === "" ? kind : `${kind} "${name}"`, fields },
 ];

@@ -1,4 +1,4 @@
-import { acceptedDevicesOf, type Identity, RequestError } from "@gatehouse-access/sdk";
+import { acceptedDevicesOf, type Identity, newerOperations, RequestError } from "@gatehouse-access/sdk";
 import { operations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import type { Plan, ResourceValues, Shown, Step } from "../../engine/index.ts";
 import { definitionOf } from "../../estate/liveObjects.ts";
@@ -138,7 +138,9 @@ async function missingTags(
     return isKnown ? textsOf(filter.tags).map((tag) => ({ title: step.title, tag })) : [];
   });
   if (wanting.length === 0) return [];
-  const given = steps.flatMap((step) => [...textsOf(inputs(step).tags), ...textsOf(inputs(step).tag)]);
+  const given = steps
+    .filter(({ definition }) => definition.inputs.device)
+    .flatMap((step) => [...textsOf(inputs(step).tags), ...textsOf(inputs(step).tag)]);
   const renamed = steps
     .filter(({ definition }) => definition.name === "Tag")
     .flatMap((step) => textsOf(inputs(step).name));
@@ -220,7 +222,9 @@ async function fullNamespace(
   ];
 }
 
-type OperationId = keyof typeof operations;
+const allOperations = { ...operations, ...newerOperations };
+
+type OperationId = keyof typeof allOperations;
 type Work = "create" | "update" | "delete";
 
 function needs(create: OperationId[], update: OperationId[], remove: OperationId[]) {
@@ -233,6 +237,9 @@ const NEEDS: Readonly<Record<string, ReturnType<typeof needs>>> = {
   Member: needs(["inviteMember"], ["updateMember"], ["removeMember"]),
   PublicKey: needs(["createPublicKey"], ["updatePublicKey"], ["deletePublicKey"]),
   FirewallRule: needs(["createFirewallRule"], ["updateFirewallRule"], ["deleteFirewallRule"]),
+  AccessPolicy: needs(["createAccessPolicy"], ["updateAccessPolicy"], ["deleteAccessPolicy"]),
+  ServiceAccount: needs(["createServiceAccount"], [], ["deleteServiceAccount"]),
+  InstallKey: needs(["createInstallKey"], ["updateInstallKey"], ["updateInstallKey"]),
   ApiKey: needs(["createApiKey"], ["updateApiKey"], ["deleteApiKey"]),
   Tag: needs([], ["renameTag"], []),
   DeviceTags: needs(["updateDeviceTags"], ["updateDeviceTags"], ["deleteDeviceTag"]),
@@ -324,7 +331,7 @@ function isSent(work: Work, { step, definition: { name }, before, after }: Plann
 }
 
 function refusal({ kind, role }: Actor, id: OperationId): string | undefined {
-  const { auth, minRole } = operations[id];
+  const { auth, minRole } = allOperations[id];
   if (kind === "apikey" && !(auth as readonly string[]).includes("apikey")) {
     return `permission denied: API keys cannot call this operation; use the credential of a user (${id})`;
   }
