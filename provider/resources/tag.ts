@@ -88,7 +88,7 @@ async function isUsed(connection: Connection, opened: TenantClient, name: string
 }
 
 async function rename(opened: TenantClient, from: string, to: string): Promise<void> {
-  const { client, devices, keys, rules, tags } = opened;
+  const { client, devices, keys, rules, accessPolicies, tags } = opened;
   try {
     await client.renameTag({ params: { tag: from }, body: { tag: to } });
   } catch (error) {
@@ -106,5 +106,5 @@ async function rename(opened: TenantClient, from: string, to: string): Promise<v
     if (!isMissingObject(error) || (isSilent(error) && (await client.getTags()).includes(from))) throw error;
     await ensure(opened, to);
   }
-  for (const listing of [devices, keys, rules, tags]) listing.forget();
+  for (const listing of [devices, keys, rules, accessPolicies, tags]) listing.forget();
 }

@@ -72,7 +72,8 @@ export interface IdentityRules {
  * - `allow`: the login is allowed;
  * - `reauthentication`: the login waits until the user enters the password of the account in the browser;
  * - `approval`: the principal has no SSH key yet; the login waits until the user confirms the new key in the browser;
- * - `unknown`: policies allow the login, but it is not known whether the principal has an SSH key;
+ * - `unknown`: policies allow the login, but it is not known whether the principal has an SSH key, or must confirm a new
+ *   key;
  * - `deny`: the login is refused.
  */
 export type Outcome = "allow" | "reauthentication" | "approval" | "unknown" | "deny";
@@ -107,6 +108,8 @@ export function outcomeFor(
   keys: KeyState,
 ): Outcome {
   if (decision === "deny" || keys === "none") return "deny";
+  // With or without a key, the user must confirm the login.
+  if (keys === "unknown" && decision === "reauthentication" && kind === "user") return decision;
   if (keys !== "live") return keys;
   // Service accounts never re-authenticate.
   return kind === "service account" ? "allow" : decision;
