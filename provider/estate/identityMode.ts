@@ -23,8 +23,8 @@ export interface IdentityReading {
   readonly state: IdentityState | undefined;
   /** The reason why access policies cannot be evaluated, as part of a sentence. */
   readonly problem?: string;
-  /** Other facts that could not be determined, as sentences. */
-  readonly unknown: readonly string[];
+  /** Lists that could not be read, although outcomes depend on them, as sentences. */
+  readonly notEvaluated: readonly string[];
 }
 
 /**
@@ -50,11 +50,11 @@ export async function readIdentityState(
     optional("the service accounts", serviceAccounts.all()),
     optional("the SSH keys of users", sshIdentities.all()),
   ]);
-  if (!policies || !accounts) return { state: undefined, problem: unreadable.join("; "), unknown: [] };
+  if (!policies || !accounts) return { state: undefined, problem: unreadable.join("; "), notEvaluated: [] };
   const strange = policies.find((policy) => accessPolicyOf(policy) === undefined);
   if (strange) {
     const problem = `the access policy ${strange.name} has a subject or an action that this version does not know`;
-    return { state: undefined, problem, unknown: [] };
+    return { state: undefined, problem, notEvaluated: [] };
   }
   const roles = new Map(members.filter(isServiceAccount).map(({ id, role }) => [id, role]));
   const state: IdentityState = {

@@ -116,7 +116,7 @@ export async function readEstate(connection: Connection, named?: string): Promis
   const identity = reading?.state;
   const accessUnknown = (await accessUnknownIn(client, tenant, namespace)) ?? reading?.accessUnknown;
   if (accessUnknown !== undefined) notEvaluated.push(accessUnknown);
-  unknown.push(...(reading?.unknown ?? []));
+  notEvaluated.push(...(reading?.notEvaluated ?? []));
   return {
     tenant,
     name: namespace?.name ?? tenant,
@@ -170,12 +170,12 @@ async function readIdentity(
   const mode = namespace && sshAccessModeOf(namespace);
   if (!namespace || mode === undefined || mode === "unknown") return undefined;
   const decides = mode === "identity";
-  const { state, problem, unknown } = await readIdentityState(opened, namespace.members, decides);
-  if (!decides) return { state, unknown: [] };
+  const { state, problem, notEvaluated } = await readIdentityState(opened, namespace.members, decides);
+  if (!decides) return { state, notEvaluated: [] };
   const reason = problem ?? (members ? undefined : "the members could not be read");
   return {
     state,
-    unknown,
+    notEvaluated,
     accessUnknown: reason && `the access in the namespace ${namespace.name} is not known: ${reason}`,
   };
 }
