@@ -66,10 +66,10 @@ export async function readIdentityState(
     })),
     userKeys: keys && Map.groupBy(keys, ({ principalId }) => principalId),
   };
-  const unknown = unreadable.map(
+  const notEvaluated = unreadable.map(
     (sentence) => `${sentence}; policies are evaluated as if each user had a key`,
   );
-  return { state, unknown };
+  return { state, notEvaluated };
 }
 
 /** Returns a policy as the evaluation needs it. Undefined if the policy has a subject or an action of later versions. */
