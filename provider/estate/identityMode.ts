@@ -53,7 +53,7 @@ export async function readIdentityState(
   if (!policies || !accounts) return { state: undefined, problem: unreadable.join("; "), notEvaluated: [] };
   const strange = policies.find((policy) => accessPolicyOf(policy) === undefined);
   if (strange) {
-    const problem = `the access policy ${strange.name} has a subject or an action that this version does not know`;
+    const problem = `the access policy ${strange.name} has a subject, an action or a re-authentication period that this version cannot evaluate`;
     return { state: undefined, problem, notEvaluated: [] };
   }
   const roles = new Map(members.filter(isServiceAccount).map(({ id, role }) => [id, role]));
@@ -72,12 +72,19 @@ export async function readIdentityState(
   return { state, notEvaluated };
 }
 
-/** Returns a policy as the evaluation needs it. Undefined if the policy has a subject or an action of later versions. */
+/** The maximum period with which servers of version 0.27 do not fail when a login needs a re-authentication. */
+const PERIOD_MAX = 2_147_483_647;
+
+/**
+ * Returns a policy as the evaluation needs it. Undefined if the policy has a subject or an action of later versions, or a
+ * period with which the server fails.
+ */
 function accessPolicyOf(policy: WirePolicy): AccessPolicy | undefined {
   const { id, name, subject, filter, logins, sourceIp, action, requireReauth, reauthPeriod } = policy;
   const { type, value } = subject;
   if (type !== "user" && type !== "role" && type !== "all-members") return undefined;
   if (action !== "allow" && action !== "deny") return undefined;
+  if (reauthPeriod !== null && reauthPeriod > PERIOD_MAX) return undefined;
   return {
     ...{ id, name, subject: { type, value }, filter, logins },
     ...{ sourceIps: sourceIp, action, requireReauth, reauthPeriod },

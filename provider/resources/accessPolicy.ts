@@ -107,7 +107,7 @@ const inputs = {
       "Whether users must confirm a login with their password in the browser. Has no effect on service accounts.",
     default: false,
   }),
-  reauthPeriod: optional(z.int().min(0), {
+  reauthPeriod: optional(z.int().min(0).max(2_147_483_647), {
     description:
       "The number of seconds after a confirmation during which further logins need no confirmation. If `0`, each login needs a confirmation.",
     default: 0,
