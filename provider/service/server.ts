@@ -45,7 +45,7 @@ const HAS = {
   /** The settings of a namespace that only this project's server has. */
   "session settings": isOwnOrUnknown,
   /** A namespace decides by public keys and firewall rules, or by access policies. */
-  "access modes": ({ dialect }: Server) => hasDifference(dialect, "access modes"),
+  "access modes": hasAccessModes,
   /**
    * The namespace can change to legacy mode. Other editions have several namespaces. There, the namespace itself is read
    * when it is updated.
