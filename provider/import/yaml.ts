@@ -34,9 +34,11 @@ export function yamlFiles(
   });
   const reference = (key: string, property = "") => new Code(`\${${key}${property}}`);
   const added = policies.map(({ policy, account }) => {
-    const own = account && entryOf("ServiceAccount", account.resource, account.inputs, uniqueKey);
+    const keyWith = (suffix: string) => (key: string) => uniqueKey(`${key}-${suffix}`);
+    const own =
+      account && entryOf("ServiceAccount", account.resource, account.inputs, keyWith("account"));
     const inputs = withSubject(policy, own && reference(own[0], ".accountId"));
-    return { own, entry: entryOf("AccessPolicy", policy.resource, inputs, uniqueKey) };
+    return { own, entry: entryOf("AccessPolicy", policy.resource, inputs, keyWith("policy")) };
   });
   const dependsOn = added.length > 0 ? added.map(({ entry: [key] }) => reference(key).text) : undefined;
   const optionsOf = new Map(withNamespaceLast(kinds, dependsOn).map(({ kind, options }) => [kind, options]));
