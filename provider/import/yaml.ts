@@ -35,8 +35,7 @@ export function yamlFiles(
   const reference = (key: string, property = "") => new Code(`\${${key}${property}}`);
   const added = policies.map(({ policy, account }) => {
     const keyWith = (suffix: string) => (key: string) => uniqueKey(`${key}-${suffix}`);
-    const own =
-      account && entryOf("ServiceAccount", account.resource, account.inputs, keyWith("account"));
+    const own = account && entryOf("ServiceAccount", account.resource, account.inputs, keyWith("account"));
     const inputs = withSubject(policy, own && reference(own[0], ".accountId"));
     return { own, entry: entryOf("AccessPolicy", policy.resource, inputs, keyWith("policy")) };
   });

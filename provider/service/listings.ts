@@ -452,11 +452,16 @@ export async function undefinedIfMissing<T>(
   }
 }
 
-/**
- * Returns true if the credential lacks the permission to read an object, or the service does not have the object. Some
- * services answer 400 instead of 403 if a list requires a user and the credential is an API key.
- */
+/** The lists that require a user, with the status that services answer to API keys instead of 403. */
+const STATUS_WITHOUT_USER: ReadonlyMap<string, number> = new Map([
+  ["listInvitations", 400],
+  ["listSshIdentities", 401],
+]);
+
+/** Returns true if the credential lacks the permission to read an object, or the service does not have the object. */
 export const isUnreadable = (error: unknown): error is RequestError =>
   error instanceof PermissionError ||
   error instanceof NotFoundError ||
-  (error instanceof RequestError && error.status === 400 && error.operation === "listInvitations");
+  (error instanceof RequestError &&
+    error.status !== undefined &&
+    error.status === STATUS_WITHOUT_USER.get(error.operation));
