@@ -13,9 +13,10 @@ import {
   stackFilePath,
   typeName,
 } from "../engine/index.ts";
-import type { Undeclarable } from "../estate/liveObjects.ts";
+import type { Inventory, Undeclarable } from "../estate/liveObjects.ts";
 import { FORMATS, type Format, type Program, type ProgramFile } from "../import/model.ts";
 import type { Connection } from "../service/connection.ts";
+import type { Namespace } from "../service/listings.ts";
 import { counted, printable } from "../words.ts";
 import { addHelp } from "./help.ts";
 import type { ActionOf, Io, Outcome } from "./outcome.ts";
@@ -142,7 +143,9 @@ async function importing(io: Io, flags: Flags): Promise<Outcome> {
   const { declarable } = await import("../estate/liveObjects.ts");
   const { writeProgram } = await import("../import/writeProgram.ts");
   const { yamlText } = await import("../import/yaml.ts");
-  const { declarable: objects, undeclarable } = declarable(inventory.objects);
+  const { withSubjectName } = await import("../import/accessPolicies.ts");
+  const { declarable: possible, undeclarable } = declarable(inventory.objects);
+  const objects = possible.map((object) => withSubjectName(object, live.names));
   const project = flags.project ?? named?.project ?? plainName(basename(resolve(out)));
   const stack = flags.stack ?? plainName(namespace);
   const options = { project, namespace, tenant, service, format, plugin, adopt };
@@ -158,7 +161,11 @@ async function importing(io: Io, flags: Flags): Promise<Outcome> {
   printWritten(io, out, program, [...unknown, ...undeclarable.map(reasonText), ...left]);
   const next = await nextSteps(io, { ...flags, plugin, project, stack, tenant }, program);
   if (!move) return { text: () => next };
-  const moved = writeProgram(objects, { ...options, newPolicies: move.newPolicies });
+  const newPolicies = move.newPolicies.map(({ policy, account }) => ({
+    policy: withSubjectName(policy, live.names),
+    account,
+  }));
+  const moved = writeProgram(objects, { ...options, newPolicies });
   const written = new Map(program.files.map(({ path, text }) => [path, text]));
   const changed = moved.files.filter(({ path, text }) => written.get(path) !== text);
   for (const { path, text } of changed) await writeOutput(join(out, path), text);
@@ -263,7 +270,16 @@ async function readNamespace(
   const inventory = await inventoryOf(connection, id, only ?? KINDS);
   const { readMove } = await import("./identityModeMove.ts");
   const move = toIdentityMode ? await readMove(connection, namespace, inventory.objects) : undefined;
-  return { tenant: id, name, service, accessUnknown, inventory, move };
+  return { tenant: id, name, service, accessUnknown, inventory, move, names: namesOf(namespace, inventory) };
+}
+
+/** Returns the names of the users and service accounts of a namespace, by id. */
+function namesOf({ members }: Namespace, { objects }: Inventory): ReadonlyMap<string, string> {
+  const accounts = objects.filter(({ definition }) => definition.name === "ServiceAccount");
+  return new Map([
+    ...members.map(({ id, email }) => [id, email] as const),
+    ...accounts.map(({ id, name }) => [id.slice(id.indexOf("/") + 1), name] as const),
+  ]);
 }
 
 /** Writes the files of a program. @throws EngineError (`usage`) with the path of a file that already exists */

@@ -87,6 +87,8 @@ export async function inventoryOf(
 /** An object with the inputs that declare it in a program. */
 export interface Declarable extends Omit<LiveObject, "state" | "reason"> {
   readonly inputs: Readonly<Record<string, unknown>>;
+  /** A comment above the declaration, such as the name of an object whose id the inputs contain. */
+  readonly comment?: string;
 }
 
 /** An object that a program cannot declare, and the reason. */

@@ -7,7 +7,15 @@ import {
   patternOf,
   strongestFirst,
 } from "@gatehouse-access/sdk/policy";
+import type { Declarable } from "../estate/liveObjects.ts";
 import { rangesIn } from "./helperCalls.ts";
+
+/** Adds a comment to a policy whose subject is an id. @param names the names of users and service accounts, by id */
+export function withSubjectName(object: Declarable, names: ReadonlyMap<string, string>): Declarable {
+  const { user = "" } = (object.inputs.subject ?? {}) as { readonly user?: string };
+  const name = names.get(user);
+  return name === undefined ? object : { ...object, comment: `Subject: ${name}` };
+}
 
 /** A public key of a namespace in legacy mode. */
 export interface LegacyKey {

@@ -95,10 +95,11 @@ function policiesFile(policies: readonly NewPolicy<NamedObject>[], kinds: readon
     return { ...object, inputs: withSubject(object, account && idOf.get(account.id)) };
   });
   const blocksOf = (kind: KindOfProgram, names: readonly string[]) =>
-    kind.objects.map((object, index) => {
-      const { args } = declarationOf(object);
+    kind.objects.flatMap((object, index) => {
+      const { args, comment } = declarationOf(object);
       const attributes = Object.entries(args).map(([name, value]) => [terraformName(name), value]);
-      return resourceBlock(kind, names[index] ?? "", [Object.fromEntries(attributes)]);
+      const block = resourceBlock(kind, names[index] ?? "", [Object.fromEntries(attributes)]);
+      return [...commentsOf(comment), block];
     });
   return {
     file: fileOf(
@@ -218,10 +219,13 @@ function declaredFile(
   taken: readonly string[] = [],
 ): Part {
   const labels = labelsOf(kind, declarations, taken);
-  const resources = declarations.map(({ args }, index): Block => {
+  const resources = declarations.flatMap(({ args, comment }, index) => {
     const values = withShared(args, shared, ({ name }) => new Code(`local.${terraformName(name)}`));
     const attributes = Object.entries(values).map(([name, value]) => [terraformName(name), value]);
-    return resourceBlock(kind, labels[index] ?? "", [Object.fromEntries(attributes)]);
+    return [
+      ...commentsOf(comment),
+      resourceBlock(kind, labels[index] ?? "", [Object.fromEntries(attributes)]),
+    ];
   });
   return {
     file: fileOf(kind.file, ...notesOf(kind), ...resources),
@@ -299,6 +303,9 @@ function labelsOf(
   });
   return wanted.map(uniqueNames({ taken, wanted, joiner: "_" }));
 }
+
+const commentsOf = (comment: string | undefined): string[] =>
+  comment === undefined ? [] : [hclComment(comment)];
 
 const notesOf = ({ kind }: KindOfProgram): string[] => (NOTES[kind] ?? []).map(hclComment);
 

@@ -111,15 +111,18 @@ function declaredFile(
   { adopt, plugin }: ProgramOptions,
 ): ProgramFile {
   const names = new Set<string>();
-  const statements = declarations.map(({ resource, args }) => {
+  const statements = declarations.map(({ resource, args, comment }) => {
     const short = withShared(args, shared, ({ name }) => {
       names.add(name);
       return new Code(name);
     });
-    return { args: { ...short, ...(adopt && { adopt }) }, resource };
+    return { args: { ...short, ...(adopt && { adopt }) }, resource, comment };
   });
   const helpers = helpersIn(statements.map(({ args }) => args));
-  const texts = statements.map(({ resource, args }) => construction(kind.kind, resource, args, kind.options));
+  const texts = statements.map(
+    ({ resource, args, comment }) =>
+      commentLine(comment) + construction(kind.kind, resource, args, kind.options),
+  );
   const imports = [
     ...importsOf([kind.kind], plugin, helpers),
     ...importLines("./identityMode", kind.options?.dependsOn ? [POLICIES] : []),
@@ -128,6 +131,9 @@ function declaredFile(
   return { path: `${kind.file}.ts`, text: `${[...imports, "", ...texts].join("\n")}\n` };
 }
 
+const commentLine = (comment: string | undefined): string =>
+  comment === undefined ? "" : `// ${printable(comment)}\n`;
+
 /** The variable with all new access policies. */
 const POLICIES = "accessPolicies";
 
@@ -135,15 +141,17 @@ function policiesFile(policies: readonly NewPolicy<NamedObject>[], { plugin }: P
   const unique = uniqueNames({ taken: [POLICIES], joiner: "_" });
   const accounts: string[] = [];
   const items = policies.map(({ policy, account }) => {
-    if (!account) return { resource: policy.resource, args: withHelpers(policy.inputs) };
+    const { resource, comment } = policy;
+    if (!account) return { resource, comment, args: withHelpers(policy.inputs) };
     const name = unique(identifierOf("account", account.resource, "account"));
     accounts.push(`const ${name} = ${construction("ServiceAccount", account.resource, account.inputs)}`);
     const inputs = withSubject(policy, new Code(`${name}.accountId`));
-    return { resource: policy.resource, args: withHelpers(inputs) };
+    return { resource, comment, args: withHelpers(inputs) };
   });
-  const texts = items.map(({ resource, args }) =>
-    construction("AccessPolicy", resource, args).replace(/;$/, ",").replaceAll(/^/gm, "  "),
-  );
+  const texts = items.map(({ resource, comment, args }) => {
+    const text = commentLine(comment) + construction("AccessPolicy", resource, args);
+    return text.replace(/;$/, ",").replaceAll(/^/gm, "  ");
+  });
   const classes = ["AccessPolicy", ...(accounts.length > 0 ? ["ServiceAccount"] : [])];
   const imports = importsOf(classes, plugin, helpersIn(items.map(({ args }) => args)));
   const lines = [...accounts, ...(accounts.length > 0 ? [""] : [])];
