@@ -1,0 +1,193 @@
+import { createHash } from "node:crypto";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from "vitest";
+import { createClient, createServiceAccount, passwordCredential } from "../../sdk/index.ts";
+import { agentCall, startFleet } from "../support/fleet.ts";
+import { gatehouse } from "../support/gatehouse.ts";
+import { type RecordedServer, recordServer, replayServer } from "../support/recordedServer.ts";
+
+// The move of a namespace on a recorded 0.27 server from legacy to identity mode. To record, set RECORD,
+// GATEHOUSE_URL, GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD and GATEHOUSE_TENANT to an empty namespace in legacy mode.
+const FILE = new URL("../fixtures/identityMode/move.jsonl", import.meta.url);
+const MODULES = fileURLToPath(new URL("../../node_modules", import.meta.url));
+const { RECORD, GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_PASSWORD = "" } = process.env;
+const { GATEHOUSE_TENANT = "" } = process.env;
+const password = GATEHOUSE_PASSWORD || "password";
+
+/** Returns the line of a public key that is the same in each run. */
+function keyOf(name: string): string {
+  const field = (bytes: Buffer | string) =>
+    Buffer.concat([Buffer.from([0, 0, 0, Buffer.byteLength(bytes)]), Buffer.from(bytes)]);
+  const blob = [field("ssh-ed25519"), field(createHash("sha256").update(name).digest())];
+  return `ssh-ed25519 ${Buffer.concat(blob).toString("base64")}`;
+}
+
+const KEYS = [
+  { name: "ana", username: "^(deploy|root)$", filter: { hostname: "^web-1$" } },
+  { name: "ben's laptop", username: ".*", filter: { hostname: ".*" } },
+  { name: "ci", username: "^ci", filter: { hostname: "^web-1$" } },
+  { name: "robot", username: "^root$", filter: { hostname: "^db-1$" } },
+];
+
+/** Fills the namespace that is recorded. */
+async function prepare(): Promise<void> {
+  const credential = passwordCredential({ username: GATEHOUSE_USERNAME, password });
+  const client = createClient({ url: GATEHOUSE_URL, credential });
+  const tenant = GATEHOUSE_TENANT;
+  await client.editNamespace({
+    ...{ params: { tenant }, body: { settings: { connectionAnnouncement: "Welcome." } } },
+  });
+  for (const [index, name] of ["web-1", "db-1"].entries()) {
+    const { uid } = await agentCall(client, name, `02:00:00:00:00:0${index + 1}`, tenant);
+    await client.acceptDevice({ params: { uid } });
+  }
+  for (const { name, ...key } of KEYS) {
+    const data = Buffer.from(keyOf(name)).toString("base64");
+    await client.createPublicKey({ body: { name, data, ...key } });
+  }
+  // The service account of an earlier attempt.
+  const account = { name: "robot", data: keyOf("robot"), singleUse: false };
+  await client.forTenant(tenant).request(createServiceAccount, { body: account });
+  await client.close();
+}
+
+let server: RecordedServer;
+let folder: string;
+let settings: Record<string, string>;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "gatehouse-move-"));
+  symlinkSync(MODULES, join(folder, "node_modules"));
+  mkdirSync(join(folder, "states"));
+  const facts = {
+    ...{ version: "0.27.0-rc.6", time: new Date().toISOString(), username: GATEHOUSE_USERNAME },
+    ...{ tenant: GATEHOUSE_TENANT, namespace: "dev" },
+  };
+  if (RECORD) await prepare();
+  server = RECORD ? await recordServer(GATEHOUSE_URL, facts, FILE) : await replayServer(FILE);
+  const { username, tenant } = server.facts;
+  settings = {
+    ...{ GATEHOUSE_URL: server.url, GATEHOUSE_TENANT: tenant, GATEHOUSE_RETRY_TIMEOUT: "0" },
+    ...{ GATEHOUSE_USERNAME: username, GATEHOUSE_PASSWORD: password },
+    PULUMI_BACKEND_URL: `file://${join(folder, "states")}`,
+    PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
+  };
+});
+beforeEach(({ task }) => {
+  vi.useFakeTimers({ now: new Date(server.facts.time), toFake: ["Date"] });
+  server.begin(task.name);
+});
+afterEach(() => {
+  vi.useRealTimers();
+  expect(server.unknown.join("\n")).toBe("");
+});
+afterAll(async () => {
+  server.save();
+  await server.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const run = async (args: readonly string[], code = 0) => {
+  const result = await gatehouse(args, settings);
+  expect([result.code, result.code === code ? "" : result.stderr], result.stdout).toEqual([code, ""]);
+  return result;
+};
+const out = (name: string) => join(folder, name);
+const text = (...path: string[]) => readFileSync(join(folder, ...path), "utf8");
+const written = (name: string, ...flags: string[]) =>
+  run(["import", "--to-identity-mode", "--out", out(name), ...flags]);
+/** Requests that change the namespace, without the ids of its objects. */
+const writes = () =>
+  server.requests
+    .filter((request) => !request.startsWith("GET "))
+    .map((request) => request.replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "<id>").replace(/ \{.*/, ""));
+
+it("yaml: the namespace depends on the new policies", async () => {
+  await written("yaml", "--format", "yaml", "--stack", "yaml");
+  const program = text("yaml", "Pulumi.yaml");
+  expect(program).toContain("        sshAccessMode: identity\n");
+  expect(program).toContain(`      dependsOn:
+        - \${ana-policy}
+        - \${ben-s-laptop-policy}
+        - \${ci-policy}
+        - \${robot-policy}
+`);
+  expect(program).toContain(`  ben-s-laptop-account:
+    type: gatehouse:ServiceAccount
+    name: ben's laptop
+`);
+  expect(program).toContain("        user: $" + "{ben-s-laptop-account.accountId}\n");
+  expect(JSON.parse(text("yaml", "import.json")).resources).toHaveLength(6);
+  expect(writes()).toEqual([]);
+});
+
+it("terraform: the new resources are in a file of their own", async () => {
+  const { stdout } = await written("terraform", "--format", "terraform");
+  expect(stdout).toContain("gatehouse review --terraform plan.json");
+  expect(text("terraform", "identity_mode.tf")).toContain(`resource "gatehouse_access_policy" "ben_s_laptop" {
+  name    = "ben's laptop"
+  subject = { user = gatehouse_service_account.ben_s_laptop.account_id }
+  filter  = { hostname = ".*" }
+  logins  = ["*"]
+}`);
+  expect(text("terraform", "namespace.tf")).toContain(
+    "depends_on = [gatehouse_access_policy.ana, gatehouse_access_policy.ben_s_laptop, gatehouse_access_policy.ci, gatehouse_access_policy.robot]",
+  );
+  expect(text("terraform", "imports.tf")).not.toContain("access_policy");
+  expect(writes()).toEqual([]);
+});
+
+it("typescript: the program creates the policies, and then changes the mode", async () => {
+  const { stdout, stderr } = await written("typescript", "--stack", "dev");
+  expect(stdout).toContain("It creates 4 AccessPolicy, 3 ServiceAccount,\nand then changes the mode.");
+  expect(stderr).toContain(
+    "note: PublicKey ci: access policies list login names, so ^ci cannot be expressed; the key keeps access only as ci\n",
+  );
+  expect(stderr).toContain("note: logins with the password of a device account end in identity mode\n");
+  expect(text("typescript", "namespace.ts")).toContain('sshAccessMode: "identity"');
+  const policies = text("typescript", "identityMode.ts");
+  expect(policies).toContain("subject: { user: accountBenSLaptop.accountId }");
+  // The key belongs to the existing account.
+  expect(policies).toMatch(/\/\/ Subject: robot\n {2}new AccessPolicy\("robot", \{\n {4}name: "robot",/);
+  expect(writes()).toEqual([]);
+
+  const stack = [out("typescript"), "--stack", "dev", "--engine", "embedded"];
+  const review = await run(["review", ...stack, "--allow-unmanaged"]);
+  for (const line of [
+    "- key ana loses logins deploy and root on web-1",
+    "+ service account ana gains logins deploy and root on web-1",
+    "+ service account robot gains login root on db-1",
+  ])
+    expect(review.stdout).toContain(line);
+  expect(writes()).toEqual([]);
+  await run(["up", ...stack, "--yes", "--parallel", "1"]);
+  expect(writes().toSorted().slice(0, -1)).toEqual([
+    ...Array(4).fill("POST /api/access-policies"),
+    ...Array(3).fill("POST /api/service-accounts"),
+  ]);
+  expect(writes().at(-1)).toBe("PUT /api/namespaces/ssh-access-mode/<id>");
+  const preview = await run(["preview", ...stack]);
+  expect(preview.stdout).toMatch(/^14 unchanged/m);
+});
+
+it("rejects a namespace in identity mode", async () => {
+  const { stderr } = await run(["import", "--to-identity-mode", "--out", out("second")], 1);
+  expect(stderr).toContain("error: The namespace dev is already in identity mode. Omit --to-identity-mode.");
+});
+
+it("rejects a server without access modes, and options that omit keys", async () => {
+  vi.useRealTimers();
+  const fleet = await startFleet();
+  const options = ["import", "--to-identity-mode", "--out", out("own")];
+  const own = await gatehouse(options, fleet.env);
+  expect([own.code, own.stderr]).toEqual([
+    1,
+    expect.stringContaining("has no access modes. Use version 0.27"),
+  ]);
+  const only = await gatehouse([...options, "--only", "Member"], fleet.env);
+  expect([only.code, only.stderr]).toEqual([1, expect.stringContaining("cannot be used with --only")]);
+  await fleet.stop();
+});
