@@ -118,6 +118,8 @@ interface Registered {
   readonly name: string;
   readonly args: Readonly<Record<string, unknown>>;
   readonly options: unknown;
+  /** The object that the class returned. */
+  readonly object?: object;
 }
 
 /**
@@ -127,11 +129,12 @@ interface Registered {
 function run({ files }: Program, from = "@gatehouse-access/provider"): Registered[] {
   const registered: Registered[] = [];
   const classes = Object.fromEntries(
-    KINDS.map((kind) => [
+    [...KINDS, "AccessPolicy", "ServiceAccount"].map((kind) => [
       kind,
       class {
+        readonly accountId = {};
         constructor(name: string, args: Registered["args"], options?: unknown) {
-          registered.push({ kind, name, args, options });
+          registered.push({ kind, name, args, options, object: this });
         }
       },
     ]),
@@ -192,6 +195,67 @@ describe("the program for existing objects", () => {
           expect(options).toEqual(kind === "Namespace" ? { protect: true } : undefined);
         }
       }),
+      { numRuns: 40 },
+    );
+  });
+
+  test("declares new policies with their accounts, and the namespace after them, for any names", () => {
+    const namespace = {
+      ...{ definition: definitionNamed("Namespace"), id: "tenant", name: "prod" },
+      inputs: { name: "prod", settings: { sshAccessMode: "legacy" } },
+    };
+    const logins = ["root"];
+    fc.assert(
+      fc.property(
+        fc.array(fc.tuple(nasty, fc.boolean()), { minLength: 1 }),
+        fc.boolean(),
+        (names, plugin) => {
+          const newPolicies = names.map(([name, isNew], index) => ({
+            policy: {
+              ...{ definition: definitionNamed("AccessPolicy"), id: `${index}`, name, comment: name },
+              inputs: { name, subject: { user: "ana" }, logins },
+            },
+            account: isNew
+              ? {
+                  ...{ definition: definitionNamed("ServiceAccount"), id: `${index}`, name },
+                  inputs: { name, data: `key ${index}` },
+                }
+              : undefined,
+          }));
+          const options = { ...OPTIONS, plugin, newPolicies };
+          const program = writeProgram([namespace], options);
+          expectVisible(program);
+          const registered = run(program, plugin ? "@gatehouse-access/pulumi" : undefined);
+          const of = (kind: string) => registered.filter((one) => one.kind === kind);
+          const accounts = new Map(
+            of("ServiceAccount").map(({ object, args }) => [
+              (object as { accountId: object }).accountId,
+              args,
+            ]),
+          );
+          const declared = of("AccessPolicy").map(({ args }) => {
+            const { user } = args.subject as { user: object | string };
+            return [args.name, accounts.get(user as object) ?? user];
+          });
+          const expected = newPolicies.map(({ policy, account }) => [policy.name, account?.inputs ?? "ana"]);
+          const sorted = (list: unknown[]) => list.map((one) => JSON.stringify(one)).sort();
+          expect(sorted(declared)).toEqual(sorted(expected));
+          for (const kind of ["AccessPolicy", "ServiceAccount"])
+            expect(new Set(of(kind).map(({ name }) => name)).size).toBe(of(kind).length);
+          expect(of("Namespace")).toMatchObject([{ args: { settings: { sshAccessMode: "identity" } } }]);
+          const last = of("Namespace")[0]?.options as { dependsOn: unknown; protect: unknown };
+          expect(last).toEqual({ protect: true, dependsOn: of("AccessPolicy").map(({ object }) => object) });
+          expect(registered.at(-1)?.kind).toBe("Namespace");
+          for (const format of ["yaml", "terraform"] as const) {
+            const other = writeProgram([namespace], { ...options, format });
+            expectVisible(other);
+            if (format === "yaml") {
+              const { resources } = parse(other.files[0]?.text ?? "");
+              expect(Object.keys(resources)).toHaveLength(registered.length);
+            }
+          }
+        },
+      ),
       { numRuns: 40 },
     );
   });
