@@ -252,41 +252,60 @@ function subjectOf({ newPrincipals }: Draft, after: ResourceValues): PolicySubje
   return { type: "user", value };
 }
 
-function policyOf(draft: Draft, { step }: PlannedStep, after: ResourceValues, id: string): AccessPolicy {
+function policyOf(draft: Draft, after: ResourceValues, id: string): AccessPolicy {
   const { name, filter, logins, sourceIps = [], action = "allow", ...reauth } = inputsOf(accessPolicy, after);
   const { requireReauth = false, reauthPeriod = 0 } = reauth;
   return {
-    ...{ id, name: isHidden(name) ? step.name : name, subject: subjectOf(draft, after) },
+    ...{ id, name: isHidden(name) ? id : name, subject: subjectOf(draft, after) },
     ...{ filter, logins, sourceIps, action, requireReauth },
     reauthPeriod: reauthPeriod === 0 ? null : reauthPeriod,
   };
 }
 
+/** Returns the id of the identical live policy that a resource adopts. No live policy has a subject of this plan. */
+const adoptedPolicy = (draft: Draft, after: ResourceValues): string | undefined =>
+  isHidden(after.inputs.subject)
+    ? undefined
+    : adopted(draft.estate.identity?.policies ?? [], after, (id) => policyOf(draft, after, id));
+
 const policyKind: Kind = {
   decisive: ["filter", "logins", "sourceIps", "action", "requireReauth", "reauthPeriod"],
+  idOf: adoptedPolicy,
   isLive: ({ estate }, id) => estate.identity?.policies.some((policy) => policy.id === id) ?? false,
   remove: (draft, _step, before) => draft.policies?.delete(outputOf(before, "policyId")),
-  createOrAdopt(draft, planned, after) {
-    const { policies, estate } = draft;
-    if (!policies) return;
-    const live = estate.identity?.policies ?? [];
-    const equal = adopted(live, after, (id) => policyOf(draft, planned, after, id));
-    const id = equal ?? newId(policies, planned.step.name);
-    policies.set(id, policyOf(draft, planned, after, id));
+  createOrAdopt(draft, { step }, after) {
+    if (!draft.policies) return;
+    const id = adoptedPolicy(draft, after) ?? newId(draft.policies, step.name);
+    draft.policies.set(id, policyOf(draft, after, id));
   },
-  update(draft, planned, before, after) {
+  update(draft, _step, before, after) {
     if (!draft.policies) return;
     const { id } = existing(draft.policies, outputOf(before, "policyId"));
-    draft.policies.set(id, policyOf(draft, planned, after, id));
+    draft.policies.set(id, policyOf(draft, after, id));
   },
 };
+
+/** Returns the id of the live account with the same key, which a resource adopts. */
+function adoptedAccount({ estate }: Draft, after: ResourceValues): string | undefined {
+  if (!after.inputs.adopt) return undefined;
+  const fingerprint = sha256Fingerprint(parseSshPublicKey(inputsOf(serviceAccount, after).data));
+  return estate.identity?.serviceAccounts.find(({ keys }) => keys?.some((key) => key.fingerprint === fingerprint))
+    ?.id;
+}
 
 /** Service accounts. Each change replaces the account, which gets another id. */
 const accountKind: Kind = {
   decisive: ["data", "validDays"],
+  idOf: adoptedAccount,
   isLive: ({ estate }, id) => estate.identity?.serviceAccounts.some((account) => account.id === id) ?? false,
   remove: (draft, _step, before) => draft.serviceAccounts?.delete(outputOf(before, "accountId")),
-  createOrAdopt({ serviceAccounts, newPrincipals, now }, { step }, after) {
+  createOrAdopt(draft, { step }, after) {
+    const { serviceAccounts, newPrincipals, now } = draft;
+    const live = adoptedAccount(draft, after);
+    if (live !== undefined) {
+      newPrincipals.set(step.urn, live);
+      return;
+    }
     const { name, data, validDays = NEVER } = inputsOf(serviceAccount, after);
     const key = {
       fingerprint: sha256Fingerprint(parseSshPublicKey(data)),
