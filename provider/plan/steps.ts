@@ -50,7 +50,9 @@ export function stepsOf(plan: Plan, tenant: string, home: string) {
   const inNewNamespaces: PlannedStep[] = [];
   const notEvaluated: string[] = [];
   const createsNamespace = plan.steps.some(
-    (step) => definitionOf(step)?.name === "Namespace" && (step.op === "create" || step.op === "replace"),
+    (step) =>
+      definitionOf(step)?.name === "Namespace" &&
+      (step.op === "replace" || (step.op === "create" && step.id === undefined)),
   );
   for (const step of plan.steps) {
     const definition = definitionOf(step);
@@ -66,7 +68,8 @@ export function stepsOf(plan: Plan, tenant: string, home: string) {
       return (isHidden(named) ? step.id?.split("/", 1)[0] : named) === tenant;
     };
     const before = step.before && isHere(step.before) ? step.before : undefined;
-    if (definition.name === "Namespace" && step.op === "create") {
+    // A step with an id adopts an existing namespace.
+    if (definition.name === "Namespace" && step.op === "create" && step.id === undefined) {
       inNewNamespaces.push({ step, definition, title, before: undefined, after: step.after });
       continue;
     }

@@ -1,6 +1,6 @@
 import { createAccessPolicy, deleteAccessPolicy, updateAccessPolicy } from "@gatehouse-access/sdk";
 import { dateTime } from "@gatehouse-access/sdk/contract";
-import { networkText } from "@gatehouse-access/sdk/policy";
+import { type AccessPolicy as EvaluatedPolicy, networkText } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
 import { said } from "../resourceError.ts";
 import type { AccessPolicy } from "../service/newerListings.ts";
@@ -160,9 +160,12 @@ export const accessPolicy = defineResource({
   // Names are not unique, so a create can adopt any equal policy.
   async find(connection, values, isOthers) {
     const { tenant, accessPolicies } = await connection.tenant(values.tenant);
-    return (await accessPolicies.all())
-      .map((policy) => existing(tenant, policy))
-      .find(({ id, state }) => !isOthers?.(id) && declares(inputs, state, values));
+    const found = (await accessPolicies.all()).find(
+      (policy) =>
+        !isOthers?.(`${tenant}/${policy.id}`) &&
+        isDeclaredBy({ ...policy, sourceIps: policy.sourceIp }, values),
+    );
+    return found && existing(tenant, found);
   },
 
   async list(connection, tenant) {
@@ -247,24 +250,39 @@ function existing(tenant: string, policy: AccessPolicy) {
 }
 
 function toState(tenant: string, policy: AccessPolicy): PolicyState {
+  return {
+    tenant,
+    ...valuesOf({ ...policy, sourceIps: policy.sourceIp }),
+    policyId: policy.id,
+    createdAt: policy.createdAt,
+  };
+}
+
+/** The part of a policy that a program declares. A newer server may have further actions and types of subjects. */
+type Declarable = Omit<EvaluatedPolicy, "id" | "subject" | "action"> &
+  Pick<AccessPolicy, "subject" | "action">;
+
+/** Returns true if a program with these inputs declares the policy. */
+export const isDeclaredBy = (policy: Declarable, values: InputValues<typeof inputs>): boolean =>
+  declares(inputs, valuesOf(policy), values);
+
+/** Returns the inputs that declare a policy. */
+function valuesOf(policy: Declarable) {
   const { action, requireReauth, reauthPeriod } = policy;
   const { type, value } = policy.subject;
   // Settings without effect count as omitted: a confirmation for denied logins, and a period without a confirmation.
   const isConfirmed = requireReauth && action !== "deny";
   const filter = filterState(policy.filter);
   return {
-    tenant,
     name: policy.name,
     // A newer server may have further subjects, roles and actions, which no program can declare.
     subject: (type === "all-members" ? { allMembers: true } : { [type]: value }) as PolicyState["subject"],
     // A policy without tags and pattern matches every device.
     filter: filter.tags?.length === 0 ? { hostname: EVERY_DEVICE } : filter,
     logins: [...new Set(policy.logins)].sort(),
-    sourceIps: policy.sourceIp.map(networkText).sort(),
+    sourceIps: policy.sourceIps.map(networkText).sort(),
     action: action as PolicyState["action"],
     requireReauth: isConfirmed,
     reauthPeriod: isConfirmed ? (reauthPeriod ?? 0) : 0,
-    policyId: policy.id,
-    createdAt: policy.createdAt,
   };
 }

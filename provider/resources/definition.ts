@@ -498,7 +498,7 @@ export function filterState({
   tags,
 }: {
   hostname?: string | undefined;
-  tags?: string[] | undefined;
+  tags?: readonly string[] | undefined;
 }) {
   // Newer servers send an empty list of tags together with a pattern.
   return hostname || tags === undefined ? { hostname: hostname ?? "" } : { tags: [...tags].sort() };

@@ -1,6 +1,7 @@
 import type { EvaluationOptions } from "@gatehouse-access/sdk/policy";
 import { type Plan, type ShownStep, type Step, shownStep } from "../engine/index.ts";
 import { type Estate, readEach, readEstate } from "../estate/namespaceState.ts";
+import { withAdoptedNamespaces } from "../plan/adoptedNamespaces.ts";
 import { newNamespaceNotes } from "../plan/planned/plannedEstate.ts";
 import { namespacesOf, onService, type PlanNamespaces } from "../plan/steps.ts";
 import { policyTestFiles } from "../policyTests/policyFiles.ts";
@@ -142,7 +143,7 @@ export interface PlanEstates extends Pick<PlanNamespaces, "home" | "main"> {
  */
 export async function estatesOf(connection: Connection, plans: readonly Plan[]): Promise<PlanEstates> {
   const onThisService = plans.map((plan) => onService(plan, connection.client.url));
-  const local = onThisService.map(({ plan }) => plan);
+  const local = await Promise.all(onThisService.map(({ plan }) => withAdoptedNamespaces(connection, plan)));
   const { home, main, tenants } = await namespacesOf(connection, local);
   const { results, unreadable } = await readEach(tenants, home, (tenant) => readEstate(connection, tenant));
   return {

@@ -1,6 +1,7 @@
 import { ConfigurationError } from "@gatehouse-access/sdk";
 import type { Plan } from "../engine/index.ts";
 import { type Estate, evaluatedFor, inOrder, readEstate } from "../estate/namespaceState.ts";
+import { withAdoptedNamespaces } from "../plan/adoptedNamespaces.ts";
 import { plannedEstate } from "../plan/planned/plannedEstate.ts";
 import { namespacesOf, onService } from "../plan/steps.ts";
 import type { PolicyTestReport } from "../policyTests/results.ts";
@@ -63,7 +64,8 @@ export async function plannedNamespace(
   plan: Plan,
 ): Promise<{ readonly before: Estate; readonly after: Estate }> {
   const local = onService(plan, connection.client.url);
-  const { main, tenants } = await namespacesOf(connection, [local.plan]);
+  const adopting = await withAdoptedNamespaces(connection, local.plan);
+  const { main, tenants } = await namespacesOf(connection, [adopting]);
   if (main === undefined) {
     const which =
       tenants.length === 0 ? "no existing namespace" : `several namespaces: ${tenants.join(", ")}`;
@@ -74,7 +76,7 @@ export async function plannedNamespace(
   }
   const before = await readEstate(connection, main);
   const { role: creatorRole } = actorOf(await connection.client.identity(), before);
-  const planned = plannedEstate(before, local.plan, { creatorRole });
+  const planned = plannedEstate(before, adopting, { creatorRole });
   const { policy, members, apiKeys } = planned;
   const notEvaluated = [
     ...before.notEvaluated,

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { parseSshPublicKey, sha256Fingerprint } from "@gatehouse-access/sdk/contract";
 import type { AccessPolicy, AccessRule, DeviceFilter, PolicySubject } from "@gatehouse-access/sdk/policy";
 import type { ResourceValues, Shown } from "../../engine/index.ts";
-import { accessPolicy } from "../../resources/accessPolicy.ts";
+import { accessPolicy, isDeclaredBy } from "../../resources/accessPolicy.ts";
 import { apiKey } from "../../resources/apiKey.ts";
 import type { InputValues, ResourceDefinition } from "../../resources/definition.ts";
 import { device } from "../../resources/device.ts";
@@ -192,24 +192,17 @@ function ruleOf(after: ResourceValues, id: string): AccessRule {
   return { id, action, active, priority, sourceIp, username, filter };
 }
 
-/** Returns the id of the identical live object that a resource adopts; undefined if the resource adopts no object. */
-function adopted<T extends { readonly id: string; readonly filter: DeviceFilter }>(
-  objects: readonly T[],
-  after: ResourceValues,
-  objectOf: (id: string) => T,
-): string | undefined {
+/** Returns the id of the identical live rule that a resource adopts; undefined if the resource adopts no rule. */
+function adoptedRule({ estate }: Draft, after: ResourceValues): string | undefined {
   if (!after.inputs.adopt) return undefined;
-  const comparable = (object: T) => ({
-    ...object,
+  const comparable = (rule: AccessRule) => ({
+    ...rule,
     id: "",
-    filter: canonical(firewallRule.inputs.filter, object.filter),
+    filter: canonical(firewallRule.inputs.filter, rule.filter),
   });
-  const wanted = comparable(objectOf(""));
-  return objects.find((object) => isDeepStrictEqual(comparable(object), wanted))?.id;
+  const wanted = comparable(ruleOf(after, ""));
+  return estate.policy.rules.find((rule) => isDeepStrictEqual(comparable(rule), wanted))?.id;
 }
-
-const adoptedRule = ({ estate }: Draft, after: ResourceValues): string | undefined =>
-  adopted(estate.policy.rules, after, (id) => ruleOf(after, id));
 
 /**
  * Returns an unused placeholder id for a new rule or policy. The resource name alone is not unique, since resources with
@@ -244,9 +237,8 @@ function subjectOf({ newPrincipals }: Draft, after: ResourceValues): PolicySubje
   if (role !== undefined) return { type: "role", value: role };
   if (user === undefined) return { type: "all-members", value: "" };
   if (!isHidden(user)) return { type: "user", value: user };
-  const referenced = after.references?.subject?.filter((urn) => newPrincipals.has(urn));
-  // Without references, the unknown id is clear only if the plan creates a single principal.
-  const [urn = "", ...others] = referenced ?? newPrincipals.keys();
+  // With further references, the id can belong to another principal.
+  const [urn = "", ...others] = after.references?.subject ?? [];
   const value = others.length === 0 ? newPrincipals.get(urn) : undefined;
   if (value === undefined) throw new UnpredictableError("its subject is secret or unknown before the apply");
   return { type: "user", value };
@@ -263,10 +255,11 @@ function policyOf(draft: Draft, after: ResourceValues, id: string): AccessPolicy
 }
 
 /** Returns the id of the identical live policy that a resource adopts. No live policy has a subject of this plan. */
-const adoptedPolicy = (draft: Draft, after: ResourceValues): string | undefined =>
-  isHidden(after.inputs.subject)
-    ? undefined
-    : adopted(draft.estate.identity?.policies ?? [], after, (id) => policyOf(draft, after, id));
+function adoptedPolicy({ estate }: Draft, after: ResourceValues): string | undefined {
+  const values = inputsOf(accessPolicy, after);
+  if (!after.inputs.adopt || isHidden(after.inputs.subject)) return undefined;
+  return estate.identity?.policies.find((policy) => isDeclaredBy(policy, values))?.id;
+}
 
 const policyKind: Kind = {
   decisive: ["filter", "logins", "sourceIps", "action", "requireReauth", "reauthPeriod"],
@@ -289,8 +282,9 @@ const policyKind: Kind = {
 function adoptedAccount({ estate }: Draft, after: ResourceValues): string | undefined {
   if (!after.inputs.adopt) return undefined;
   const fingerprint = sha256Fingerprint(parseSshPublicKey(inputsOf(serviceAccount, after).data));
-  return estate.identity?.serviceAccounts.find(({ keys }) => keys?.some((key) => key.fingerprint === fingerprint))
-    ?.id;
+  return estate.identity?.serviceAccounts.find(({ keys }) =>
+    keys?.some((key) => key.fingerprint === fingerprint),
+  )?.id;
 }
 
 /** Service accounts. Each change replaces the account, which gets another id. */
@@ -333,22 +327,25 @@ const namespaceKind: Kind = {
   decisive: [],
   isLive: ({ estate }, id) => estate.tenant === id,
   remove: (draft) => draft.clear(),
-  update(draft, _step, _before, after) {
-    const { settings } = inputsOf(namespace, after);
-    const mode = settings?.sshAccessMode;
-    if (mode === undefined || isHidden(mode)) return;
-    if (!draft.policies) {
-      if (mode === "legacy") return;
-      throw new UnpredictableError("the access policies could not be read");
-    }
-    const owner = draft.estate.members?.find(({ role }) => role === "owner");
-    if (mode === "identity" && !draft.accessPoliciesDecide && draft.policies.size === 0 && owner) {
-      const policy = ownerPolicy(owner.id);
-      draft.policies.set(policy.id, policy);
-    }
-    draft.accessPoliciesDecide = mode === "identity";
-  },
+  createOrAdopt: (draft, _step, after) => changeAccessMode(draft, after),
+  update: (draft, _step, _before, after) => changeAccessMode(draft, after),
 };
+
+function changeAccessMode(draft: Draft, after: ResourceValues): void {
+  const { settings } = inputsOf(namespace, after);
+  const mode = settings?.sshAccessMode;
+  if (mode === undefined || isHidden(mode)) return;
+  if (!draft.policies) {
+    if (mode === "legacy") return;
+    throw new UnpredictableError("the access policies could not be read");
+  }
+  const owner = draft.estate.members?.find(({ role }) => role === "owner");
+  if (mode === "identity" && !draft.accessPoliciesDecide && draft.policies.size === 0 && owner) {
+    const policy = ownerPolicy(owner.id);
+    draft.policies.set(policy.id, policy);
+  }
+  draft.accessPoliciesDecide = mode === "identity";
+}
 
 const DAY_MS = 86_400_000;
 

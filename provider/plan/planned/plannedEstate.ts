@@ -241,7 +241,7 @@ function attempt({ notEvaluated }: Work, { title, before }: PlannedStep, work: (
  */
 function idOf(draft: Draft, planned: PlannedStep): string | undefined {
   const { step, definition, after } = planned;
-  if (!after || step.op === "same" || step.op === "import") return step.id;
+  if (!after || step.op === "same" || step.op === "import" || definition.name === "Namespace") return step.id;
   const kind = kindOf(definition);
   const hidden = kind.decisive.filter((name) => isHidden(after.inputs[name]));
   if (hidden.length > 0) {

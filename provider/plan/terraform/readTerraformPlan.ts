@@ -156,8 +156,11 @@ class PlanReader {
 
   step({ address, type, change }: ResourceChange): Step {
     const before = change.before ? this.#values(address, type, change.before) : undefined;
-    const after = change.after ? this.#values(address, type, markedRow(change), true) : undefined;
     const op = opOf(change);
+    const row = change.after ? markedRow(change) : undefined;
+    const instructions = row && op === "create" ? instructionsIn(type, row) : {};
+    const planned = row && this.#values(address, type, row, true);
+    const after = planned && { ...planned, inputs: { ...planned.inputs, ...instructions } };
     const isForgotten = change.actions.includes("forget");
     const inputsOf = (values: RowValues | undefined) => values && propsOf(values).inputs;
     const fields = op === "same" ? [] : fieldDiff(inputsOf(before), inputsOf(after));
@@ -270,6 +273,13 @@ class PlanReader {
     return { ...shownValues({ ...propsOf(values), retainOnDelete, propertyDependencies }), provider };
   }
 }
+
+/** Returns the instructions to the run in the attributes of a resource, such as `adopt`. */
+const instructionsIn = (type: string, row: Row): Values =>
+  valuesOf(
+    (kinds.get(type)?.attributes ?? []).filter(({ role }) => role === "instruction"),
+    row,
+  );
 
 /** Returns the references in the expression of an argument, which is nested like the value of the argument. */
 function referencesIn(given: unknown): readonly string[] {

@@ -5,6 +5,7 @@ import { definitionOf } from "../../estate/liveObjects.ts";
 import { type Estate, readEstate } from "../../estate/namespaceState.ts";
 import { existsAlready } from "../../lifecycle/createOrAdopt.ts";
 import { diff } from "../../lifecycle/diff.ts";
+import { withAdoptedNamespaces } from "../../plan/adoptedNamespaces.ts";
 import { plannedEstate } from "../../plan/planned/plannedEstate.ts";
 import {
   hasOwnCredential,
@@ -37,7 +38,7 @@ export interface PlanProblem {
  * @throws RequestError if the service or the credential fails
  */
 export async function planProblems(connection: Connection, plan: Plan, home: Home): Promise<PlanProblem[]> {
-  const local = onService(plan, connection.client.url).plan;
+  const local = await withAdoptedNamespaces(connection, onService(plan, connection.client.url).plan);
   const changes = { ...local, steps: local.steps.filter((step) => step.op !== "same" && definitionOf(step)) };
   if (changes.steps.length === 0) return [];
   const { kind, userId } = await connection.client.identity();

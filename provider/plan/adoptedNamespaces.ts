@@ -1,0 +1,53 @@
+import { ConfigurationError } from "@gatehouse-access/sdk";
+import type { Plan, ResourceValues, Step } from "../engine/index.ts";
+import { definitionOf } from "../estate/liveObjects.ts";
+import type { Connection } from "../service/connection.ts";
+import { isUnreadable } from "../service/listings.ts";
+import { namespaceOf } from "../service/lookups.ts";
+import { isHidden } from "./steps.ts";
+
+/**
+ * Returns a plan in which the namespaces that it adopts have their ids. A preview does not know these ids. Resources
+ * that take their namespace from an adopted namespace get its id too, so that they count as resources in an existing
+ * namespace.
+ * @param plan a preview with values
+ * @throws RequestError if the namespaces cannot be read
+ */
+export async function withAdoptedNamespaces(connection: Connection, plan: Plan): Promise<Plan> {
+  const ids = new Map<string, string>();
+  for (const step of plan.steps) {
+    const id = await adoptedBy(connection, step);
+    if (id !== undefined) ids.set(step.urn, id);
+  }
+  if (ids.size === 0) return plan;
+  return { ...plan, steps: plan.steps.map((step) => withId(step, ids)) };
+}
+
+async function adoptedBy(connection: Connection, step: Step): Promise<string | undefined> {
+  const { name, adopt } = step.after?.inputs ?? {};
+  if (step.op !== "create" || !adopt || definitionOf(step)?.name !== "Namespace") return undefined;
+  if (typeof name !== "string" || isHidden(name)) return undefined;
+  try {
+    return (await namespaceOf(connection, { name })).tenantId;
+  } catch (error) {
+    // Without this namespace, the run creates it.
+    if (error instanceof ConfigurationError || isUnreadable(error)) return undefined;
+    throw error;
+  }
+}
+
+function withId(step: Step, ids: ReadonlyMap<string, string>): Step {
+  const own = ids.get(step.urn);
+  const { after } = step;
+  if (own !== undefined && after) return { ...step, id: own, after: inNamespace(after, own) };
+  const [urn = "", ...others] = after?.references?.tenant ?? [];
+  const tenant = others.length === 0 ? ids.get(urn) : undefined;
+  if (!after || tenant === undefined) return step;
+  const inputs = { ...after.inputs, tenant };
+  return { ...step, after: inNamespace({ ...after, inputs }, tenant) };
+}
+
+const inNamespace = (values: ResourceValues, tenant: string): ResourceValues => ({
+  ...values,
+  outputs: { ...values.outputs, tenant },
+});
