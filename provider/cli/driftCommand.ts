@@ -259,7 +259,10 @@ async function repair(
     return true;
   };
   const target = restored.done.map(({ urn }) => urn);
-  if (target.length > 0) await stack.up({ refresh: true, values: true, target, confirm: confirmAndRemove });
+  // A recreated object can get another id, as a service account does. The resources that refer to it follow.
+  const targetDependents = restored.done.some(({ op }) => op === "delete");
+  if (target.length > 0)
+    await stack.up({ refresh: true, values: true, target, targetDependents, confirm: confirmAndRemove });
   else if (removed.length === 0 || !(await confirm(report))) return false;
   else await remove();
   return true;
