@@ -6,6 +6,7 @@ import {
   type AccessKey,
   type AccessQuestion,
   type AccessRule,
+  type AccessSubject,
   accessChanges,
   compilePattern,
   type EvaluatedLogins,
@@ -13,6 +14,7 @@ import {
   grantsOf,
   type NamespacePolicy,
   PatternError,
+  subjectFacts,
 } from "../../sdk/policy/index.ts";
 import * as arbitrary from "./arbitraries.ts";
 import { byStrength, compiles, decide, misfits } from "./oracle.ts";
@@ -56,13 +58,15 @@ function allowedBy(policy: NamespacePolicy, evaluated: EvaluatedLogins): Map<str
  * names.
  */
 const named = (of: {
-  key: AccessKey;
+  subject: AccessSubject;
   login: string;
   addresses: readonly string[];
   devices: readonly string[];
 }) =>
   of.addresses.flatMap((address) =>
-    of.devices.map((uid) => nameOf({ fingerprint: of.key.fingerprint, login: of.login, address, uid })),
+    of.devices.map((uid) =>
+      nameOf({ fingerprint: subjectFacts(of.subject).id, login: of.login, address, uid }),
+    ),
   );
 
 test("the oracle rejects the patterns that RE2 rejects", () => {
@@ -147,7 +151,7 @@ test("verdicts agree with the oracle for each device, and reached() returns the 
           );
           expect(shares.every(({ devices }) => !devices.isEmpty())).toBe(true);
           const strength: (AccessRule | null)[] = [...byStrength(policy.rules), null];
-          const places = shares.map(({ rule }) => strength.indexOf(rule));
+          const places = shares.map(({ reason }) => strength.indexOf(reason.rule));
           expect(places).toEqual([...places].sort((left, right) => left - right));
           for (const key of policy.keys) {
             const admitted = access.admitted(key, login);
@@ -159,7 +163,7 @@ test("verdicts agree with the oracle for each device, and reached() returns the 
               expect(admitted?.has(place) ?? false).toBe(expected.admitted);
               expect(reach?.has(place) ?? false).toBe(expected.allowed);
               expect(open.has(place)).toBe(expected.rule?.action !== "deny");
-              expect(shares.find(({ devices }) => devices.has(place))?.rule).toBe(expected.rule);
+              expect(shares.find(({ devices }) => devices.has(place))?.reason.rule).toBe(expected.rule);
             }
           }
         }
@@ -187,7 +191,7 @@ test("grants contain each login that the oracle allows once, with its rule, and 
         }
         // Addresses with the same decision must be in one grant, so no two grants differ only in their addresses.
         const group = JSON.stringify([
-          grant.key.fingerprint,
+          subjectFacts(grant.subject).id,
           grant.login,
           grant.rule?.id ?? null,
           grant.devices,
@@ -216,8 +220,8 @@ const uidsOf = (...policies: NamespacePolicy[]) => [
  * Splits access changes into single decisions. Returns the names of the gained and of the lost ones. Checks that no
  * decision occurs twice.
  */
-function relation(changes: Iterable<AccessChange>): Record<"gained" | "lost", Set<string>> {
-  const all = { gained: new Set<string>(), lost: new Set<string>() };
+function relation(changes: Iterable<AccessChange>): Record<AccessChange["change"], Set<string>> {
+  const all = { gained: new Set<string>(), lost: new Set<string>(), altered: new Set<string>() };
   const groups = new Set<string>();
   for (const change of changes) {
     const decisions = named(change);
@@ -226,7 +230,12 @@ function relation(changes: Iterable<AccessChange>): Record<"gained" | "lost", Se
       expect(all[change.change].has(decision), decision).toBe(false);
       all[change.change].add(decision);
     }
-    const group = JSON.stringify([change.key.fingerprint, change.login, change.change, change.devices]);
+    const group = JSON.stringify([
+      subjectFacts(change.subject).id,
+      change.login,
+      change.change,
+      change.devices,
+    ]);
     expect(groups.has(group), group).toBe(false);
     groups.add(group);
   }
@@ -246,12 +255,13 @@ test("accessChanges returns exactly the decisions on which the oracle differs", 
       counts.lost += lost.size;
       expect(gained).toEqual(new Set([...now.keys()].filter((name) => !old.has(name))));
       expect(lost).toEqual(new Set([...old.keys()].filter((name) => !now.has(name))));
-      for (const { key } of changes) {
-        const byFingerprint = ({ fingerprint }: AccessKey) => fingerprint === key.fingerprint;
-        expect(key).toBe(after.keys.find(byFingerprint) ?? before.keys.find(byFingerprint));
+      for (const { subject } of changes) {
+        const isSame = (key: AccessKey) => key.fingerprint === subjectFacts(subject).id;
+        expect(subject).toBe(after.keys.find(isSame) ?? before.keys.find(isSame));
       }
 
-      expect(relation(accessChanges(is, was))).toEqual({ gained: lost, lost: gained });
+      // A public key has no condition that a change could alter.
+      expect(relation(accessChanges(is, was))).toEqual({ gained: lost, lost: gained, altered: new Set() });
       const same = new Access(structuredClone(before), evaluated, uids);
       expect([...accessChanges(was, same)]).toEqual([]);
     }),

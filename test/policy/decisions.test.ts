@@ -9,6 +9,7 @@ import {
   grantsOf,
   keyAdmits,
   type NamespacePolicy,
+  subjectFacts,
 } from "../../sdk/policy/index.ts";
 import { decide } from "./oracle.ts";
 
@@ -290,11 +291,11 @@ describe.each(CASES)("%s", (_, rules, rows) => {
       const access = new Access(policy, { logins: [login], addresses: [address] });
       const { shares, open } = access.verdict(login, address);
       const place = access.uids.indexOf(uid);
-      expect(shares.find(({ devices }) => devices.has(place))?.rule).toBe(rule);
+      expect(shares.find(({ devices }) => devices.has(place))?.reason.rule).toBe(rule);
       expect(open.has(place)).toBe(rule?.action !== "deny");
       expect(facts ? (access.admitted(facts, login)?.has(place) ?? false) : false).toBe(admitted);
       const grants = [...grantsOf(access)].filter(
-        ({ key, devices }) => key.fingerprint === keyName && devices.includes(uid),
+        ({ subject, devices }) => subjectFacts(subject).id === keyName && devices.includes(uid),
       );
       expect(grants.map((grant) => [grant.login, grant.addresses, grant.rule])).toEqual(
         allowed ? [[login, [address], rule]] : [],

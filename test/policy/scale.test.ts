@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import {
   Access,
-  type AccessKey,
   type AccessRule,
+  type AccessSubject,
   firewallDecides,
   grantsOf,
   keyAdmits,
@@ -19,13 +19,13 @@ test("the grants of a policy with 2,000 devices, 200 keys and 50 rules agree wit
     logins: 8,
     addresses: 8,
   });
-  const granted = new Map<AccessKey, Map<string, AccessRule | null>>();
+  const granted = new Map<AccessSubject, Map<string, AccessRule | null>>();
   const duplicates: string[] = [];
   const access = new Access(policy, evaluated);
   const nameOf = (login: string, address: string, uid: string) => JSON.stringify([login, address, uid]);
-  for (const { key, login, addresses, rule, devices } of grantsOf(access)) {
-    const rules = granted.get(key) ?? new Map<string, AccessRule | null>();
-    granted.set(key, rules);
+  for (const { subject, login, addresses, rule, devices } of grantsOf(access)) {
+    const rules = granted.get(subject) ?? new Map<string, AccessRule | null>();
+    granted.set(subject, rules);
     for (const address of addresses) {
       for (const uid of devices) {
         const name = nameOf(login, address, uid);

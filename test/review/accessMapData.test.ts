@@ -9,6 +9,7 @@ import {
   accessChanges,
   grantsOf,
   type NamespacePolicy,
+  subjectFacts,
 } from "../../sdk/policy/index.ts";
 import { accessesOf, example, largeEstate, meta } from "./support/example.ts";
 
@@ -69,15 +70,18 @@ const shown = (address: string) => (address === ANY_ADDRESS ? "any address that 
 function expected(before: Access, after: Access): string[] {
   const name = (change: string, fingerprint: string, login: string, address: string, uid: string) =>
     [change, fingerprint, shownLogin(login), shown(address), uid].join(" ");
-  const changes = [...accessChanges(before, after)].flatMap(({ key, login, addresses, change, devices }) =>
-    addresses.flatMap((address) => devices.map((uid) => name(change, key.fingerprint, login, address, uid))),
+  const changes = [...accessChanges(before, after)].flatMap(
+    ({ subject, login, addresses, change, devices }) =>
+      addresses.flatMap((address) =>
+        devices.map((uid) => name(change, subjectFacts(subject).id, login, address, uid)),
+      ),
   );
   const gained = new Set(changes);
-  const kept = [...grantsOf(after)].flatMap(({ key, login, addresses, devices }) =>
+  const kept = [...grantsOf(after)].flatMap(({ subject, login, addresses, devices }) =>
     addresses.flatMap((address) =>
       devices
-        .filter((uid) => !gained.has(name("gained", key.fingerprint, login, address, uid)))
-        .map((uid) => name("kept", key.fingerprint, login, address, uid)),
+        .filter((uid) => !gained.has(name("gained", subjectFacts(subject).id, login, address, uid)))
+        .map((uid) => name("kept", subjectFacts(subject).id, login, address, uid)),
     ),
   );
   return [...changes, ...kept];

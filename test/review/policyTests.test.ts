@@ -89,7 +89,7 @@ describe("toAllow", () => {
 
   test("reports counterexamples of different keys before more devices of the same key", async () => {
     const { failures } = await runBody("expect(access).not.toAllow({});");
-    const keys = failures[0]?.counterexamples.map(({ key }) => key.name);
+    const keys = failures[0]?.counterexamples.map(({ key }) => key?.name);
     expect(new Set(keys)).toEqual(new Set(["Ana, production", "contractor-eva", "deploy"]));
   });
 

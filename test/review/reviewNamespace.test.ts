@@ -17,6 +17,7 @@ const estateOf = (tenant: string): Estate => ({
     unknown: [],
     unreadable: {},
     accessUnknown: undefined,
+    identity: undefined,
   },
   policy: { devices: [], keys: [], rules: [] },
   seen: { sessions: 0, logins: [], addresses: [] },

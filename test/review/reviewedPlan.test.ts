@@ -146,6 +146,7 @@ describe("a captured plan", () => {
       unknown: [],
       unreadable: {},
       accessUnknown: undefined,
+      identity: undefined,
     },
     policy: { devices: [], keys: [], rules: [] },
     seen: { sessions: 0, logins: [], addresses: [] },

@@ -93,6 +93,7 @@ export const estate: Estate = {
   unknown: [],
   unreadable: {},
   accessUnknown: undefined,
+  identity: undefined,
 };
 
 interface Sides {
