@@ -37,8 +37,9 @@ const FILLERS = [".", "1"];
 
 /**
  * Returns the login names and addresses for which policies are evaluated: {@link DEFAULT_LOGIN}, {@link ANY_LOGIN},
- * {@link ANY_ADDRESS}, the names and addresses in the options, and those that appear in the patterns of keys and rules.
- * For a part of a pattern that is not a literal text, such as `[a-z]+`, the result contains one example.
+ * {@link ANY_ADDRESS}, the names and addresses in the options, and those that appear in the patterns of keys and rules,
+ * or in the access policies of a namespace in identity mode. For a part of a pattern that is not a literal text, such as
+ * `[a-z]+`, the result contains one example.
  */
 export function loginsToEvaluate(
   policies: readonly NamespacePolicy[],
@@ -47,9 +48,14 @@ export function loginsToEvaluate(
   const logins = new Set([DEFAULT_LOGIN, ANY_LOGIN, ...(options.logins ?? [])]);
   const addresses = new Set([ANY_ADDRESS, ...(options.addresses ?? [])]);
   const patterns = { logins: new Set<string>(), addresses: new Set<string>() };
+  const sources: string[] = [];
   for (const { keys, rules, identity } of policies) {
-    for (const policy of identity?.policies ?? []) {
-      for (const login of policy.logins) if (login !== "*") logins.add(login);
+    if (identity) {
+      for (const policy of identity.policies) {
+        for (const login of policy.logins) if (login !== "*") logins.add(login);
+        sources.push(...policy.sourceIps);
+      }
+      continue;
     }
     for (const { username } of [...keys, ...rules]) patterns.logins.add(username);
     for (const { sourceIp } of rules) patterns.addresses.add(sourceIp);
@@ -61,23 +67,23 @@ export function loginsToEvaluate(
       if (address !== undefined) addresses.add(address);
     }
   }
-  const sources = policies
-    .flatMap(({ identity }) => identity?.policies ?? [])
-    .flatMap((one) => one.sourceIps);
   for (const address of addressesOfNetworks(sources)) addresses.add(address);
   return { logins: [...logins], addresses: [...addresses] };
 }
 
 /**
  * Returns one address for each part of the address space that the networks distinguish: a part begins where a network
- * begins or ends. Parts that belong to no network are omitted if {@link ANY_ADDRESS} represents them.
+ * begins or ends. All addresses outside of the networks are one part.
  */
 function addressesOfNetworks(texts: readonly string[]): string[] {
-  const networks = [...new Set(texts)].flatMap((text) => networkOf(text) ?? []);
+  const networks = [...new Set(texts)]
+    .flatMap((text) => networkOf(text) ?? [])
+    // A network of IPv4-mapped addresses contains no client.
+    .filter((network) => network.contains(network.first));
   const isInside = (address: string) => networks.some((network) => network.contains(address));
   const ends = networks.flatMap(({ next }) => next ?? []);
-  const outside = isInside(ANY_ADDRESS) ? [...ends, ANY_IPV6_ADDRESS] : ends.filter(isInside);
-  return [...networks.map(({ first }) => first), ...outside];
+  const outside = [ANY_ADDRESS, ANY_IPV6_ADDRESS, ...ends, "0.0.0.0", "::"].find((one) => !isInside(one));
+  return [...networks.map(({ first }) => first), ...ends.filter(isInside), ...(outside ? [outside] : [])];
 }
 
 /**

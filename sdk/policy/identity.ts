@@ -132,9 +132,12 @@ export const hasLogin = ({ logins }: AccessPolicy, login: string): boolean =>
 export function sourceTest({ sourceIps, action }: AccessPolicy): (address: string) => boolean {
   if (sourceIps.length === 0) return () => true;
   const networks = sourceIps.map(networkOf);
-  // A policy that cannot be evaluated applies if it denies, and does not apply if it allows.
-  const broken = networks.includes(undefined) && action === "deny";
-  return (address) => broken || networks.some((network) => network?.contains(address));
+  const unread = networks.indexOf(undefined);
+  if (unread === -1) return (address) => networks.some((network) => network?.contains(address));
+  // The server reads the entries in order. A policy that it cannot evaluate applies if the policy denies, and does not
+  // apply if the policy allows.
+  const readable = networks.slice(0, unread);
+  return (address) => action === "deny" || readable.some((network) => network?.contains(address));
 }
 
 /** The part of a policy that does not apply to a login. */

@@ -23,78 +23,77 @@ export interface Network {
 }
 
 /**
- * Reads an address, or a network in CIDR notation, without a check of the host bits.
- * @throws TypeError for other texts
- */
-function readNetwork(text: string) {
-  const [address = "", length, ...more] = text.split("/");
-  if (isIP(address) === 0 || more.length > 0) throw notANetwork(text);
-  const base = readAddress(address);
-  const { version, bits } = base.kind() === "ipv4" ? V4 : V6;
-  // The length of an IPv4-mapped network also counts the bits before the IPv4 address.
-  const mapped = bits === V4.bits && !isIPv4(address) ? V6.bits - V4.bits : 0;
-  const prefix = length === undefined ? bits : Number(length) - mapped;
-  if (length !== undefined && (!/^[0-9]{1,3}$/.test(length) || prefix < 0 || prefix > bits))
-    throw notANetwork(text);
-  const cidr = `${base}/${prefix}`;
-  return { base, prefix, cidr, version, network: version.networkAddressFromCIDR(cidr).toString() };
-}
-
-/**
- * Returns the canonical text of an address or network: `10.1.2.3/8` becomes `10.0.0.0/8`, and `192.0.2.7` becomes
- * `192.0.2.7/32`.
- * @throws TypeError for other texts
- */
-export function networkText(text: string): string {
-  const { network, prefix } = readNetwork(text);
-  return `${network}/${prefix}`;
-}
-
-/**
  * Reads an address, or a network in CIDR notation.
  * @throws TypeError for other texts, and if host bits are set
  */
 export function parseNetwork(text: string): Network {
-  const { base, prefix, cidr, version, network } = readNetwork(text);
+  const { base, prefix } = partsOf(text, readAddress);
+  const first = firstOf(base, prefix);
+  if (first.toString() !== base.toString())
+    throw new TypeError(`"${text}" has host bits set; use ${first}/${prefix}`);
+  return newNetwork(text, first, prefix);
+}
+
+/**
+ * Reads an entry of an access policy. Host bits are ignored, as on the server. Returns undefined if the entry is neither
+ * an address nor a network.
+ */
+export function networkOf(text: string): Network | undefined {
+  try {
+    const { base, prefix } = entryOf(text);
+    return newNetwork(text, firstOf(base, prefix), prefix);
+  } catch (error) {
+    if (error instanceof TypeError) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Returns the canonical text of an entry of an access policy: `10.1.2.3/8` becomes `10.0.0.0/8`, and `192.0.2.7` becomes
+ * `192.0.2.7/32`.
+ * @throws TypeError for other texts
+ */
+export function networkText(text: string): string {
+  const { base, prefix } = entryOf(text);
+  return `${firstOf(base, prefix)}/${prefix}`;
+}
+
+// Servers compare a client address in its IPv4 form, but they do not convert a network. So a network of IPv4-mapped
+// addresses contains no IPv4 client.
+const entryOf = (text: string) => partsOf(text, text.includes("/") ? readExactAddress : readAddress);
+
+function partsOf(text: string, read: (address: string) => Address) {
+  const [address = "", length, ...more] = text.split("/");
+  if (isIP(address) === 0 || more.length > 0) throw notANetwork(text);
+  const base = read(address);
+  const { bits } = versionOf(base);
+  const prefix = length === undefined ? bits : Number(length);
+  if (length !== undefined && (!/^[0-9]{1,3}$/.test(length) || prefix > bits)) throw notANetwork(text);
+  return { base, prefix };
+}
+
+const versionOf = (address: Address) => (address.kind() === "ipv4" ? V4 : V6);
+
+const firstOf = (base: Address, prefix: number): Address =>
+  versionOf(base).version.networkAddressFromCIDR(`${base}/${prefix}`);
+
+function newNetwork(text: string, base: Address, prefix: number): Network {
   const first = base.toString();
-  if (network !== first) throw new TypeError(`"${text}" has host bits set; use ${network}/${prefix}`);
-  const last = version.broadcastAddressFromCIDR(cidr);
-  const next = neighborOf(last, 1)?.toString();
+  const last = versionOf(base).version.broadcastAddressFromCIDR(`${first}/${prefix}`);
   const list = new BlockList();
   list.addSubnet(first, prefix, family(first));
-  const edges = [first, last.toString(), neighborOf(base, -1)?.toString(), next];
+  const edges = [base, last, neighborOf(base, -1), neighborOf(last, 1)];
   return {
-    ...{ text, first, next },
+    text,
+    first,
+    next: neighborOf(last, 1)?.toString(),
     contains(other) {
       const address = other.startsWith("::ffff:") ? readAddress(other).toString() : other;
       // A BlockList compares an IPv4 address with an IPv6 network in its mapped form.
       return isIP(address) !== 0 && family(address) === family(first) && list.check(address, family(first));
     },
-    probes: [...new Set([...edges.flatMap((edge) => edge ?? []), ...lookalikes(first, prefix)])],
+    probes: [...new Set([...edges.flatMap((edge) => edge?.toString() ?? []), ...lookalikes(first, prefix)])],
   };
-}
-
-const NOWHERE: Network = {
-  text: "",
-  first: "::ffff:0:0",
-  next: undefined,
-  contains: () => false,
-  probes: [],
-};
-
-/**
- * Reads an address or a network, and ignores host bits, as servers with access policies do. Returns undefined for other
- * texts.
- */
-export function networkOf(text: string): Network | undefined {
-  // Servers compare a client address in its IPv4 form, so a network of mapped addresses contains no client.
-  if (text.startsWith("::ffff:") && text.includes("/")) return NOWHERE;
-  try {
-    return parseNetwork(networkText(text));
-  } catch (error) {
-    if (error instanceof TypeError) return undefined;
-    throw error;
-  }
 }
 
 const notANetwork = (text: string) =>
@@ -125,8 +124,13 @@ function lookalikes(first: string, prefix: number): string[] {
  * @throws TypeError for an address with a zone, since a zone is only valid on one host
  */
 export function readAddress(text: string): Address {
+  const address = readExactAddress(text);
+  return address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
+}
+
+function readExactAddress(text: string): Address {
   if (isIPv4(text)) return ipaddr.parse(text);
   if (text.includes("%")) throw new TypeError(`${text}: must have no zone`);
   // The URL parser writes `::10.0.0.1` as `::a00:1`. Otherwise ipaddr.js would treat this address as IPv4-mapped.
-  return ipaddr.process(new URL(`http://[${text}]`).hostname.slice(1, -1));
+  return ipaddr.parse(new URL(`http://[${text}]`).hostname.slice(1, -1));
 }

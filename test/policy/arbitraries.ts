@@ -96,7 +96,8 @@ export const filter: fc.Arbitrary<DeviceFilter> = fc.oneof(
   fc.constant({}),
 );
 
-const deviceOf = (uid: string): fc.Arbitrary<AccessDevice> =>
+/** A random device. */
+export const deviceOf = (uid: string): fc.Arbitrary<AccessDevice> =>
   fc.record({ uid: fc.constant(uid), name: fc.constantFrom(...NAMES), tags: someTags });
 const keyOf = (fingerprint: string): fc.Arbitrary<AccessKey> =>
   fc.record({
@@ -120,7 +121,7 @@ const ruleOf = (id: string): fc.Arbitrary<AccessRule> =>
  * Generates at most `most` objects with ids from a fixed sequence, so that two generated policies can contain objects
  * with the same id.
  */
-const someOf = <T>(most: number, name: string, make: (id: string) => fc.Arbitrary<T>): fc.Arbitrary<T[]> =>
+export const someOf = <T>(most: number, name: string, make: (id: string) => fc.Arbitrary<T>): fc.Arbitrary<T[]> =>
   fc
     .tuple(
       ...Array.from({ length: most }, (_, index) =>
@@ -142,30 +143,35 @@ export const policy: fc.Arbitrary<NamespacePolicy> = fc.oneof(
   { weight: 1, arbitrary: policyOf(70) },
 );
 
-/** A random policy and a changed copy of it: most objects stay, and the others are deleted, created or changed. */
+/** Returns a changed copy of a list: most objects stay, and the others are deleted, created or changed. */
+export function changed<T>(
+  old: readonly T[],
+  others: readonly T[],
+  idOf: (item: T) => string,
+  dice: Iterator<number>,
+): T[] {
+  const byId = new Map(others.map((item) => [idOf(item), item]));
+  const kept = old.flatMap((item) => {
+    const throwOf = dice.next().value;
+    if (throwOf === 0) return [];
+    return [throwOf === 1 ? (byId.get(idOf(item)) ?? item) : item];
+  });
+  const known = new Set(old.map(idOf));
+  return [...kept, ...others.filter((item) => !known.has(idOf(item)) && dice.next().value < 3)];
+}
+
+/** A random policy and a changed copy of it. */
 export const changedPolicy: fc.Arbitrary<{ before: NamespacePolicy; after: NamespacePolicy }> = fc
   .oneof({ weight: 4, arbitrary: fc.constant(5) }, { weight: 1, arbitrary: fc.constant(70) })
   .chain((devices) => fc.tuple(policyOf(devices), policyOf(devices), fc.infiniteStream(fc.nat(5))))
-  .map(([before, other, dice]) => {
-    const merged = <T>(old: readonly T[], others: readonly T[], idOf: (item: T) => string): T[] => {
-      const byId = new Map(others.map((item) => [idOf(item), item]));
-      const kept = old.flatMap((item) => {
-        const throwOf = dice.next().value;
-        if (throwOf === 0) return [];
-        return [throwOf === 1 ? (byId.get(idOf(item)) ?? item) : item];
-      });
-      const known = new Set(old.map(idOf));
-      return [...kept, ...others.filter((item) => !known.has(idOf(item)) && dice.next().value < 3)];
-    };
-    return {
-      before,
-      after: {
-        devices: merged(before.devices, other.devices, ({ uid }) => uid),
-        keys: merged(before.keys, other.keys, ({ fingerprint }) => fingerprint),
-        rules: merged(before.rules, other.rules, ({ id }) => id),
-      },
-    };
-  });
+  .map(([before, other, dice]) => ({
+    before,
+    after: {
+      devices: changed(before.devices, other.devices, ({ uid }) => uid, dice),
+      keys: changed(before.keys, other.keys, ({ fingerprint }) => fingerprint, dice),
+      rules: changed(before.rules, other.rules, ({ id }) => id, dice),
+    },
+  }));
 
 export const evaluated: fc.Arbitrary<EvaluatedLogins> = fc.record({
   logins: fc.subarray(LOGINS, { minLength: 1, maxLength: 5 }),

@@ -69,7 +69,8 @@ function matches(pattern: string, text: string, broken: boolean): boolean {
   return regExpOf(pattern)?.test(text) ?? broken;
 }
 
-function filterFits(filter: DeviceFilter, device: AccessDevice, broken: boolean): boolean {
+/** True if a filter matches the device. Returns `broken` if the pattern of the filter does not compile. */
+export function filterFits(filter: DeviceFilter, device: AccessDevice, broken: boolean): boolean {
   if (filter.hostname !== undefined && filter.hostname !== "") {
     return matches(filter.hostname, device.name, broken);
   }
