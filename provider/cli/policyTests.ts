@@ -192,8 +192,12 @@ function exampleText(example: PolicyCounterexample): string {
   }
 }
 
-function evaluatedText({ keys, devices, logins, addresses }: EvaluatedCases): string {
-  return `evaluated ${counted(keys, "key")} and ${counted(devices, "device")}, as ${listed(logins.map(loginWord))}, from ${listed(addresses)}`;
+function evaluatedText({ keys, principals, devices, logins, addresses }: EvaluatedCases): string {
+  const subjects =
+    principals === undefined
+      ? counted(keys, "key")
+      : counted(principals, "user or service account", "users and service accounts");
+  return `evaluated ${subjects} and ${counted(devices, "device")}, as ${listed(logins.map(loginWord))}, from ${listed(addresses)}`;
 }
 
 const listed = (texts: readonly string[]): string =>

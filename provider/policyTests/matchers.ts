@@ -129,7 +129,11 @@ function found({ access }: QueriedAccess, cases: number) {
   return {
     message: cases === 1 ? "1 case is allowed" : `${cases} cases are allowed`,
     cases,
-    evaluated: { keys: subjectsOf(policy).length, devices: policy.devices.length, ...evaluated },
+    evaluated: {
+      keys: policy.identity ? 0 : policy.keys.length,
+      ...(policy.identity && { principals: policy.identity.principals.length }),
+      ...{ devices: policy.devices.length, ...evaluated },
+    },
   };
 }
 

@@ -23,11 +23,14 @@ export interface PolicyCounterexample {
 }
 
 /**
- * The evaluated login names and addresses of an assertion about access, and the numbers of evaluated keys and devices.
+ * The evaluated login names and addresses of an assertion about access, and the numbers of evaluated subjects and
+ * devices.
  */
 export interface EvaluatedCases extends EvaluatedLogins {
-  /** Number of evaluated keys, or of users and service accounts in identity mode. */
+  /** Number of evaluated keys: 0 in identity mode. */
   readonly keys: number;
+  /** Number of evaluated users and service accounts; only in identity mode. */
+  readonly principals?: number;
   /** Number of evaluated devices. */
   readonly devices: number;
 }

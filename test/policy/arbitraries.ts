@@ -121,7 +121,11 @@ const ruleOf = (id: string): fc.Arbitrary<AccessRule> =>
  * Generates at most `most` objects with ids from a fixed sequence, so that two generated policies can contain objects
  * with the same id.
  */
-export const someOf = <T>(most: number, name: string, make: (id: string) => fc.Arbitrary<T>): fc.Arbitrary<T[]> =>
+export const someOf = <T>(
+  most: number,
+  name: string,
+  make: (id: string) => fc.Arbitrary<T>,
+): fc.Arbitrary<T[]> =>
   fc
     .tuple(
       ...Array.from({ length: most }, (_, index) =>

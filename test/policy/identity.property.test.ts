@@ -114,7 +114,10 @@ describe("explainIdentity() agrees with the oracle", () => {
   });
 
   test("and rejects devices and principals that do not exist", () => {
-    const policy = { devices: [{ uid: "a", name: "a", tags: [] }], identity: { policies: [], principals: [] } };
+    const policy = {
+      devices: [{ uid: "a", name: "a", tags: [] }],
+      identity: { policies: [], principals: [] },
+    };
     const question = { login: "root", address: "10.0.0.1", at: NOW };
     expect(() => explainIdentity(policy, { ...question, subject: "SHA256:x", uid: "b" })).toThrow(RangeError);
     expect(() => explainIdentity(policy, { ...question, subject: "x", uid: "a" })).toThrow(RangeError);
@@ -440,11 +443,23 @@ describe("loginsToEvaluate() in identity mode", () => {
   });
 
   test.each([
-    [["0.0.0.0/0", "::/0"], ["192.0.2.1", "0.0.0.0", "::"]],
+    [
+      ["0.0.0.0/0", "::/0"],
+      ["192.0.2.1", "0.0.0.0", "::"],
+    ],
     [["192.0.2.0/24"], ["192.0.2.1", "192.0.2.0", "2001:db8::1"]],
-    [["128.0.0.0/1", "::/0"], ["192.0.2.1", "128.0.0.0", "::", "0.0.0.0"]],
-    [["0.0.0.0/0", "8000::/1", "2001:db8::/32"], ["192.0.2.1", "0.0.0.0", "8000::", "2001:db8::", "2001:db9::"]],
-    [["10.0.0.0/8", "10.1.0.0/16"], ["192.0.2.1", "10.0.0.0", "10.1.0.0", "10.2.0.0"]],
+    [
+      ["128.0.0.0/1", "::/0"],
+      ["192.0.2.1", "128.0.0.0", "::", "0.0.0.0"],
+    ],
+    [
+      ["0.0.0.0/0", "8000::/1", "2001:db8::/32"],
+      ["192.0.2.1", "0.0.0.0", "8000::", "2001:db8::", "2001:db9::"],
+    ],
+    [
+      ["10.0.0.0/8", "10.1.0.0/16"],
+      ["192.0.2.1", "10.0.0.0", "10.1.0.0", "10.2.0.0"],
+    ],
     [["::ffff:10.0.0.0/104", "10.0.0.0/33"], ["192.0.2.1"]],
   ])("returns for %j the addresses %j", (sourceIps, expected) => {
     expect(loginsToEvaluate([namespaceOf({ sourceIps })]).addresses).toEqual(expected);

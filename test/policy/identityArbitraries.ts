@@ -77,17 +77,19 @@ const rules: fc.Arbitrary<IdentityRules> = fc.record({
 });
 
 /** A random namespace in identity mode. Public keys and firewall rules have no effect in it. */
-export const identityPolicy: fc.Arbitrary<NamespacePolicy & { readonly identity: IdentityRules }> = fc.record({
-  devices: someOf(5, "device", deviceOf),
-  keys: fc.constant([]),
-  rules: fc.constant([
-    {
-      ...{ id: "rule", action: "deny" as const, active: true, priority: 1 },
-      ...{ sourceIp: "", username: "", filter: {} },
-    },
-  ]),
-  identity: rules,
-});
+export const identityPolicy: fc.Arbitrary<NamespacePolicy & { readonly identity: IdentityRules }> = fc.record(
+  {
+    devices: someOf(5, "device", deviceOf),
+    keys: fc.constant([]),
+    rules: fc.constant([
+      {
+        ...{ id: "rule", action: "deny" as const, active: true, priority: 1 },
+        ...{ sourceIp: "", username: "", filter: {} },
+      },
+    ]),
+    identity: rules,
+  },
+);
 
 /** A random namespace in identity mode, and a changed copy of it. */
 export const changedIdentity = fc

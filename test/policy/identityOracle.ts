@@ -43,7 +43,8 @@ function bitsOf(address: string): string | undefined {
   if (!address.includes(":")) return undefined;
   const dotted = address.slice(address.lastIndexOf(":") + 1);
   const last = dotted.includes(".") ? (bitsOf(dotted) ?? "") : "";
-  const groups = last === "" ? address : `${address.slice(0, -dotted.length)}${hex(last, 0)}:${hex(last, 16)}`;
+  const groups =
+    last === "" ? address : `${address.slice(0, -dotted.length)}${hex(last, 0)}:${hex(last, 16)}`;
   const [left = "", right] = groups.split("::");
   const spelled = (part: string) => (part === "" ? [] : part.split(":"));
   const [start, end] = [spelled(left), spelled(right ?? "")];
@@ -138,7 +139,9 @@ export function decideIdentity({ policies }: IdentityRules, login: PrincipalLogi
   if (keys !== "live") return { outcome: keys, deciding: applying };
   if (principal.kind === "service account") return { outcome: "allow", deciding: applying };
   // Without a key, each re-authentication counts as outdated.
-  const last = key?.lastReauthAt ? (at.getTime() - Date.parse(key.lastReauthAt)) / 1000 : Number.POSITIVE_INFINITY;
+  const last = key?.lastReauthAt
+    ? (at.getTime() - Date.parse(key.lastReauthAt)) / 1000
+    : Number.POSITIVE_INFINITY;
   const isHeld = applying.some(
     ({ requireReauth, reauthPeriod }) => requireReauth && (reauthPeriod === null || last >= reauthPeriod),
   );

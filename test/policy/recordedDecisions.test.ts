@@ -73,7 +73,9 @@ const FAILING = new Set([
 ]);
 
 async function compareFile(file: string): Promise<Compared[]> {
-  const lines = readFileSync(new URL(`../fixtures/${file}`, import.meta.url), "utf8").trim().split("\n");
+  const lines = readFileSync(new URL(`../fixtures/${file}`, import.meta.url), "utf8")
+    .trim()
+    .split("\n");
   let state = {} as State;
   let policy: NamespacePolicy = { devices: [], keys: [], rules: [] };
   const results: Compared[] = [];
@@ -135,7 +137,12 @@ function compare(policy: NamespacePolicy, login: Login): Compared {
   };
 }
 
-function evaluate(policy: NamespacePolicy, { as, from, device }: Login, principal: Principal, at: Date): Result {
+function evaluate(
+  policy: NamespacePolicy,
+  { as, from, device }: Login,
+  principal: Principal,
+  at: Date,
+): Result {
   const access = new Access(policy, { logins: [as], addresses: [from] }, undefined, at);
   const place = access.uids.indexOf(device);
   const { shares } = access.verdict(as, from, principal);
@@ -155,9 +162,7 @@ const compared = (
 
 it("explains each login as the server decided it", () => {
   const differing = compared.filter(({ login, explained }) => login.result !== explained);
-  expect(
-    differing.map(({ login, explained }) => [login.login, login.result, explained]),
-  ).toEqual(
+  expect(differing.map(({ login, explained }) => [login.login, login.result, explained])).toEqual(
     [...FAILING].map((name) => [
       name,
       "denied",

@@ -2,7 +2,9 @@ import { describe, expect, test } from "vitest";
 import type { NamespacePolicy } from "../../sdk/policy/index.ts";
 import {
   apiKey,
+  bodyOf,
   daysLater,
+  expectHolding,
   factsOf,
   IMPORT,
   member,
@@ -12,18 +14,7 @@ import {
   smallPolicy,
 } from "./support/policyFiles.ts";
 
-/** Returns a test body with one assertion on each line, from line 3 of the file on. */
-const bodyOf = (lines: readonly string[]) => lines.map((line) => `expect(${line};`).join("\n");
 const policyWith = (changes: Partial<NamespacePolicy>) => factsOf({ ...smallPolicy, ...changes });
-
-/** Checks that each assertion passes, and that the negation of each assertion fails. */
-async function expectHolding(assertions: readonly string[], facts = factsOf(smallPolicy)): Promise<void> {
-  const opposite = assertions.map((text) => text.replace(").", ").not.").replace(".not.not", ""));
-  const [as, negated] = await runBodies([bodyOf(assertions), bodyOf(opposite)], facts);
-  expect(as?.failures.map(({ assertion, message }) => `${assertion} ${message}`)).toEqual([]);
-  expect(negated?.failures.map(({ line }) => line)).toEqual(assertions.map((_, index) => index + 3));
-  expect([as?.ok, negated?.ok]).toEqual([true, false]);
-}
 
 describe("toAllow", () => {
   test("matches by key, login name, device, address and a custom condition", async () => {

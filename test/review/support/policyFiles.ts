@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { expect } from "vitest";
 import type { PolicyTestReport, PolicyTestResult } from "../../../provider/policyTests/results.ts";
 import type { PolicyTestFacts } from "../../../provider/policyTests/runPolicyTests.ts";
 import type { NamespacePolicy } from "../../../sdk/policy/index.ts";
@@ -111,4 +112,19 @@ export async function runBody(body: string, facts?: PolicyTestFacts): Promise<Po
   const [result] = await runBodies([body], facts);
   if (!result) throw new Error("no test ran");
   return result;
+}
+
+/** Returns a test body with one assertion on each line, from line 3 of the file on. */
+export const bodyOf = (lines: readonly string[]) => lines.map((line) => `expect(${line};`).join("\n");
+
+/** Checks that each assertion passes, and that the negation of each assertion fails. */
+export async function expectHolding(
+  assertions: readonly string[],
+  facts = factsOf(smallPolicy),
+): Promise<void> {
+  const opposite = assertions.map((text) => text.replace(").", ").not.").replace(".not.not", ""));
+  const [as, negated] = await runBodies([bodyOf(assertions), bodyOf(opposite)], facts);
+  expect(as?.failures.map(({ assertion, message }) => `${assertion} ${message}`)).toEqual([]);
+  expect(negated?.failures.map(({ line }) => line)).toEqual(assertions.map((_, index) => index + 3));
+  expect([as?.ok, negated?.ok]).toEqual([true, false]);
 }
