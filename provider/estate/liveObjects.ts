@@ -73,8 +73,8 @@ export async function inventoryOf(
   // Members with unanswered invitations are also objects of the kind Member.
   const reportInvitations = async () => {
     const opened = await connection.tenant(tenant);
-    const members = await usersOf(opened, () => connection.namespaces.find(tenant));
-    const { error } = await readInvitations(opened, members ?? []);
+    const namespace = await connection.namespaces.find(tenant);
+    const { error } = await readInvitations(opened, namespace ? await usersOf(opened, namespace) : []);
     if (error) unreadable.set("Member", `invitations: ${error.message}`);
   };
   const objects = (await Promise.all(kinds.map(read))).flat();

@@ -99,13 +99,7 @@ export async function readEstate(connection: Connection, named?: string): Promis
   ]);
   if (namespace) connection.namespaces.put(namespace);
   // Services after release 0.19 list invitations separately from members.
-  const users =
-    namespace &&
-    (await optional(
-      "members",
-      usersOf(opened, async () => namespace),
-      "members",
-    ));
+  const users = namespace && (await optional("members", usersOf(opened, namespace), "members"));
   const { invitations, error } = await readInvitations(opened, users ?? []);
   if (error) report("invitations", error.message, "invitations");
   const isShown = users !== undefined && users.length > 0 && users.every(({ email }) => email !== "");

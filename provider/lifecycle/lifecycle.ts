@@ -74,11 +74,11 @@ export interface Compared {
   readonly deleteBeforeReplace: boolean;
 }
 
-/** The objects that decide about logins in each mode of a namespace. */
-const DECIDING: Readonly<Record<SshAccessMode, string>> = {
-  unknown: "objects that this version does not know",
-  legacy: "public keys and firewall rules",
-  identity: "access policies and service accounts",
+/** For each mode of a namespace, the objects that decide about logins, and all objects that act in the mode. */
+const MODES: Readonly<Record<SshAccessMode, { readonly deciding: string; readonly acting: string }>> = {
+  legacy: { deciding: "public keys", acting: "public keys and firewall rules" },
+  identity: { deciding: "access policies", acting: "access policies and service accounts" },
+  unknown: { deciding: "objects that this version does not know", acting: "these objects" },
 };
 
 interface ReadObject extends Existing<Values> {
@@ -204,7 +204,7 @@ export class ResourceLifecycle {
     const { actsIn = mode, name } = this.definition;
     if (actsIn === mode || this.#reportedIdle.has(tenant)) return;
     this.#reportedIdle.add(tenant);
-    const text = `${name}: the namespace decides by ${DECIDING[mode]}, so ${DECIDING[actsIn]} have no effect there`;
+    const text = `${name}: the namespace decides by ${MODES[mode].deciding}, so ${MODES[actsIn].acting} have no effect there`;
     this.#runtime.tell({ text }, resource);
   }
 

@@ -1,4 +1,4 @@
-import { RequestError } from "@gatehouse-access/sdk";
+import { RequestError, sshAccessModeOf } from "@gatehouse-access/sdk";
 import { type Declaration, dateTime, email, ROLES } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { ResourceError, said } from "../resourceError.ts";
@@ -259,10 +259,9 @@ async function lookUp(
 }
 
 async function peopleOf(connection: Connection, tenant: string): Promise<People | undefined> {
-  const members = await usersOf(await connection.tenant(tenant), async () =>
-    withMembers(connection, await connection.namespaces.find(tenant)),
-  );
-  if (!members) return undefined;
+  const namespace = await withMembers(connection, await connection.namespaces.find(tenant));
+  if (!namespace) return undefined;
+  const members = await usersOf(await connection.tenant(tenant), namespace);
   const isWhole = members.every(hasStatus);
   return {
     members: members.map(fromMember),
@@ -312,8 +311,9 @@ async function withMembers(
   connection: Connection,
   listed: Namespace | undefined,
 ): Promise<Namespace | undefined> {
-  // If the list is empty, the service omitted the members: the owner of a namespace is always a member.
-  if (!listed || listed.members.length > 0) return listed;
+  // If the list is empty, the service omitted the members: the owner of a namespace is always a member. The newest
+  // services list the members separately.
+  if (!listed || listed.members.length > 0 || sshAccessModeOf(listed) !== undefined) return listed;
   const { tenant, client } = await connection.tenant(listed.tenantId);
   const namespace = await client.getNamespace({ params: { tenant } });
   if (namespace.members.length === 0) {

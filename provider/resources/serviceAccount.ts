@@ -86,9 +86,11 @@ export const serviceAccount = defineResource({
   needs: (_inputs, state) => (state ? [] : [{ capability: "service accounts" }]),
   identity: {
     fields: ["tenant", "data"],
-    ofInputs: ({ tenant, data }) => [
-      { key: `service account ${tenant ?? ""} ${fingerprintOf(data)}`, property: "data" },
-    ],
+    // The state of an imported account has no public key.
+    ofInputs: ({ tenant, data = "" }) =>
+      data === ""
+        ? []
+        : [{ key: `service account ${tenant ?? ""} ${fingerprintOf(data)}`, property: "data" }],
   },
 
   stale: ({ expiresAt, consumedAt }, _inputs, now) => [

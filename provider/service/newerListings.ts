@@ -11,16 +11,10 @@ import {
   listSshIdentities,
   type RequestParts,
   type RequestResult,
+  sshAccessModeOf,
 } from "@gatehouse-access/sdk";
 import type { z } from "zod";
-import {
-  isServiceAccount,
-  isUnreadable,
-  Listing,
-  type Namespace,
-  PAGE_SIZE,
-  type Source,
-} from "./listings.ts";
+import { isServiceAccount, Listing, type Namespace, PAGE_SIZE, type Source } from "./listings.ts";
 
 type ItemOf<O extends AnyOperation<z.ZodArray>> = RequestResult<O["success"]["body"]>["body"][number];
 
@@ -33,83 +27,81 @@ export type SshIdentity = ItemOf<typeof listSshIdentities>;
 /** An install key, as the service lists it. */
 export type InstallKey = ItemOf<typeof listInstallKeys>;
 
-/** Returns true if the server has access policies, service accounts and install keys. */
-export const hasAccessModes = async (client: Client): Promise<boolean> =>
-  hasDifference((await client.serverVersion()).dialect, "access modes");
-
 /**
- * Returns the listing of objects that the service returns in one list without pages. The list is empty if the server
- * has no such objects.
+ * Returns the listing of objects that the service returns in one list without pages.
+ * @param look requests one object; default: searches a new list
  */
 function wholeListing<Item extends { readonly id: string }>(
-  client: Client,
-  operation: AnyOperation<z.ZodType>,
-  parts: RequestParts = {},
-  look?: Source<Item>["look"],
+  read: () => Promise<readonly Item[]>,
+  look: Source<Item>["look"] = async (id) => (await read()).find((item) => item.id === id),
 ): Listing<Item> {
-  const read = async () =>
-    (await hasAccessModes(client)) ? ((await client.request(operation, parts)).body as Item[]) : [];
   return new Listing({
     keysOf: ({ id }) => [id],
     async *pages() {
       const items = await read();
       yield { items, total: items.length };
     },
-    look: look ?? (async (id) => (await read()).find((item) => item.id === id)),
+    look,
   });
+}
+
+/** Returns true if the server has access policies, service accounts and install keys. */
+const hasAccessModes = async (client: Client): Promise<boolean> =>
+  hasDifference((await client.serverVersion()).dialect, "access modes");
+
+/** Requests a list. The list is empty if the server has no such objects. */
+async function listOf<Items extends z.ZodArray>(
+  client: Client,
+  operation: AnyOperation<Items>,
+  parts: RequestParts = {},
+): Promise<RequestResult<Items>["body"] | []> {
+  return (await hasAccessModes(client)) ? (await client.request(operation, parts)).body : [];
 }
 
 /** A member of a namespace, as older servers return it. Newer servers omit the status and the expiry. */
 export type Member = Namespace["members"][number];
 
 /**
- * Returns the listing of the users that are members of a namespace, by id. The list is empty on servers that return the
- * members only with their namespace: see {@link usersOf}.
+ * Returns the listing of the users that are members of a namespace, by id. Only servers with access policies have this
+ * list: see {@link usersOf}.
  */
 export const memberListing = (client: Client, tenant: string): Listing<ItemOf<typeof listMembers>> =>
-  wholeListing(client, listMembers, { params: { tenant } });
+  wholeListing(async () => (await client.request(listMembers, { params: { tenant } })).body);
 
 /**
  * Returns the users that are members of a namespace, without service accounts. On newer servers, the members of the
- * namespace contain service accounts, which can have the role of a user. Undefined if the namespace does not exist.
- * @param readNamespace returns the namespace with its members
+ * namespace contain service accounts, which can have the role of a user.
+ * @param namespace the namespace with its members, or a newer server's namespace without its members
  */
 export async function usersOf(
-  { client, members }: { readonly client: Client; readonly members: ReturnType<typeof memberListing> },
-  readNamespace: () => Promise<Pick<Namespace, "members"> | undefined>,
-): Promise<readonly Member[] | undefined> {
-  if (!(await hasAccessModes(client))) {
-    return (await readNamespace())?.members.filter((member) => !isServiceAccount(member));
+  { members }: { readonly members: ReturnType<typeof memberListing> },
+  namespace: Pick<Namespace, "members" | "settings">,
+): Promise<readonly Member[]> {
+  if (sshAccessModeOf(namespace) === undefined) {
+    return namespace.members.filter((member) => !isServiceAccount(member));
   }
-  try {
-    return (await members.all()).map(
-      ({ id, email, role, addedAt }) => ({ id, email, role, addedAt }) as Member,
-    );
-  } catch (error) {
-    if (isUnreadable(error) && !(await readNamespace())) return undefined;
-    throw error;
-  }
+  return (await members.all()).map(
+    ({ id, email, role, addedAt }) => ({ id, email, role, addedAt }) as Member,
+  );
 }
 
 /** Returns the listing of a namespace's access policies, by id. */
 export const accessPolicyListing = (client: Client): Listing<AccessPolicy> =>
   wholeListing(
-    client,
-    listAccessPolicies,
-    {},
+    () => listOf(client, listAccessPolicies),
     async (id) => (await client.request(getAccessPolicy, { params: { id } })).body,
   );
 
 /** Returns the listing of a namespace's service accounts, by id. */
 export const serviceAccountListing = (client: Client): Listing<ServiceAccount> =>
-  wholeListing(client, listServiceAccounts);
+  wholeListing(() => listOf(client, listServiceAccounts));
 
 /**
  * Returns the listing of the SSH keys in a namespace, by id. API keys cannot read the list. For members that are neither
  * owner nor administrator, the list contains only their own keys.
  */
 export const sshIdentityListing = (client: Client): Listing<SshIdentity> =>
-  wholeListing(client, listSshIdentities, { query: { all: true } });
+  wholeListing(() => listOf(client, listSshIdentities, { query: { all: true } }));
 
 const keyOfName = (name: string) => `name ${name}`;
 

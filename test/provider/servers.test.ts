@@ -11,8 +11,8 @@ import { outOfBandChanges } from "./support/outOfBand.ts";
 
 // The life of each resource type on this project's server, on a server of 0.19 as the specification describes it, and
 // on recorded servers of other versions. To record a server, set RECORD to its version, and GATEHOUSE_URL,
-// GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD and GATEHOUSE_TENANT to an empty namespace in access mode legacy. Record each
-// front end separately, with a new namespace.
+// GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD and GATEHOUSE_TENANT to a new namespace, which decides by access policies if
+// the version has them. Record each front end separately, with a new namespace.
 const FOLDER = new URL("../fixtures/servers/", import.meta.url);
 const FRONT_DOOR = process.env.TEST_FRONT_DOOR ?? "dynamic";
 const { RECORD, GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_PASSWORD = "" } = process.env;
@@ -48,6 +48,10 @@ interface Life {
   readonly beside?: Program;
   /** True if the object exists before, so that a create adopts it, and stays. */
   readonly isPermanent?: boolean;
+  /** The oldest version with this resource. @default all versions have the resource */
+  readonly since?: string;
+  /** Inputs of the creation whose answer is lost, if the service does not allow the inputs a second time. */
+  readonly again?: Args;
 }
 
 const tagsOn = (device: string, tags: readonly string[]): Program => ({
@@ -114,6 +118,63 @@ const LIVES: readonly Life[] = [
     type: "Member",
     base: { email: "ana@example.com", role: "observer" },
     changed: { role: "operator" },
+  },
+  {
+    since: "0.27",
+    type: "AccessPolicy",
+    base: {
+      name: "ops",
+      subject: { role: "operator" },
+      filter: { hostname: "^web" },
+      logins: ["deploy", "ops"],
+      sourceIps: ["10.0.0.0/8"],
+      requireReauth: true,
+      reauthPeriod: 3600,
+    },
+    changed: {
+      subject: { allMembers: true },
+      logins: ["*"],
+      sourceIps: [],
+      action: "deny",
+      requireReauth: false,
+      reauthPeriod: 0,
+    },
+    drift: "logins",
+    removable: true,
+  },
+  {
+    since: "0.27",
+    title: "AccessPolicy by tag",
+    type: "AccessPolicy",
+    base: { name: "prod", subject: { role: "observer" }, filter: { tags: ["prod"] }, logins: ["ben"] },
+    changed: { filter: { tags: ["edge", "prod"] } },
+    drift: "filter",
+    removable: true,
+    beside: tagsOn("web1", ["edge", "prod"]),
+  },
+  {
+    since: "0.27",
+    type: "ServiceAccount",
+    base: { name: "backup", data: keyOf("backup"), validDays: 30 },
+    replaced: { name: "backups", singleUse: true },
+    removable: true,
+    unseen: ["data"],
+  },
+  {
+    since: "0.27",
+    type: "InstallKey",
+    base: { name: "warehouse", mode: "allowlist", allowedMacs: ["02:00:00:00:00:09"], tags: ["lab"] },
+    changed: {
+      name: "warehouse-2",
+      mode: "webhook",
+      allowedMacs: [],
+      webhookUrl: "https://hooks.example.com/enroll",
+      webhookSecret: "first secret",
+      validDays: 30,
+    },
+    drift: "disabled",
+    unseen: ["webhookSecret"],
+    again: { name: "warehouse-3" },
   },
 ];
 
@@ -251,7 +312,9 @@ describe.each(SERVERS)("$name", ({ name, isRecorded, start }) => {
     return result;
   }
 
-  it.each(LIVES.map((life) => ({ title: life.type, ...life })))("$title", async (life) => {
+  const lives = LIVES.filter(({ since = "" }) => name.startsWith(since));
+
+  it.each(lives.map((life) => ({ title: life.type, ...life })))("$title", async (life) => {
     const { title, type, base, changed, replaced, drift, removable, isPermanent, unseen = [] } = life;
     const beside = life.beside ?? {};
     const program = (args: Args): Program => ({ ...beside, it: { type, args } });
@@ -301,8 +364,9 @@ describe.each(SERVERS)("$name", ({ name, isRecorded, start }) => {
     expect(await count("destroy", () => harness.up(beside))).toEqual(["delete it"]);
     if (!isPermanent) {
       started.server.loseNextAnswer();
-      expect(await count("lost answer", () => harness.up(program(base)))).toEqual(["create it"]);
-      await settled(base);
+      const again = { ...base, ...life.again };
+      expect(await count("lost answer", () => harness.up(program(again)))).toEqual(["create it"]);
+      await settled(again);
     }
     await harness.up({});
   });
@@ -389,6 +453,14 @@ describe.each(SERVERS)("$name", ({ name, isRecorded, start }) => {
       args: { name: "four", data: keyOf("four"), username: ".*", filter: { tags: FOUR.tags } },
       text: "allows at most 3 tags",
     },
+    ...[
+      { type: "AccessPolicy", text: "has no access policies; use version 0.27 or later" },
+      { type: "ServiceAccount", text: "has no service accounts; use version 0.27 or later" },
+      { type: "InstallKey", text: "has no install keys; use version 0.27 or later" },
+    ].map(({ type, text }) => ({
+      ...{ title: type, on: !name.startsWith("0.27"), type, text },
+      args: LIVES.find((life) => life.type === type)?.base ?? {},
+    })),
   ].filter(({ on }) => on);
 
   it.each(refused)("refuses $title at preview, and changes nothing", async ({ type, args, text }) => {

@@ -58,13 +58,15 @@ const isLogin = (path: string) => /^\/api\/(login|auth)/.test(path);
 const isRead = (method: string, path: string) => method === "GET" || isLogin(path);
 
 /**
- * Masks the secrets in a body: the secrets of API keys, and the signatures of tokens. Clients read the other parts of a
+ * Masks the secrets in a body: the secrets of API keys, install keys, and the signatures of tokens. Clients read the other parts of a
  * token. Also shortens the announcement of a new namespace.
  */
 const masked = (text: string): string =>
   text
     .replace(/("connection_announcement":")\\n\*[^"]*"/g, '$1Welcome."')
     .replace(/("token":"[^".]+\.[^".]+\.)[^"]+"/g, '$1signature"')
+    .replace(/("key":")[0-9a-f-]{36}"/g, '$111111111-2222-4333-8444-555555555555"')
+    .replace(/("key_hint":")[0-9a-f]+"/g, '$111111111"')
     .replace(
       /("id":")[0-9a-f-]{36}(","name":"[^"]*","user_id")/g,
       "$111111111-2222-4333-8444-555555555555$2",

@@ -124,11 +124,11 @@ describe("a plan and the following apply", () => {
             const { inputs, failures } = await door.check(resource, created.outputs, next);
             // Each of the two configurations is valid, but a combination of their values may be invalid.
             if (failures.length > 0) return now;
-            const replaces = await door.diff(resource, now.id, now.outputs, inputs);
+            const difference = await door.diff(resource, now.id, now.outputs, inputs);
             const isKnown = !isImported || OF_RUNS.every((name) => next[name] === undefined);
-            if (isKnown && changed.every((name) => name === "adopt")) expect(replaces).toBeUndefined();
-            if (replaces === undefined) return now;
-            if (replaces.length === 0) {
+            if (isKnown && changed.every((name) => name === "adopt")) expect(difference).toBeUndefined();
+            if (difference === undefined) return now;
+            if (difference.replaces.length === 0) {
               return { id: now.id, outputs: await door.update(resource, now.id, now.outputs, inputs) };
             }
             return door.create(resource, (await door.check(resource, {}, next)).inputs);

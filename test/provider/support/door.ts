@@ -25,6 +25,14 @@ export interface Made {
   readonly outputs: Values;
 }
 
+/** The kind of a change. */
+export interface Difference {
+  /** The changed inputs that require a replacement. */
+  readonly replaces: readonly string[];
+  /** True if the engine deletes the old object before it creates the new one. Terraform always does. */
+  readonly deletesFirst?: boolean;
+}
+
 /**
  * The provider calls of one engine run. All three front ends (dynamic providers, plugin, Terraform) implement them.
  * Secrets are in plaintext, as in a decrypted state.
@@ -35,13 +43,8 @@ export interface FrontDoor {
     olds: Values,
     news: Values,
   ): Promise<{ readonly inputs: Values; readonly failures: readonly string[] }>;
-  /** Returns the changed inputs that require a replacement. Returns undefined if nothing has changed. */
-  diff(
-    resource: ResourceName,
-    id: string,
-    outputs: Values,
-    inputs: Values,
-  ): Promise<readonly string[] | undefined>;
+  /** Returns the kind of the change. Returns undefined if nothing has changed. */
+  diff(resource: ResourceName, id: string, outputs: Values, inputs: Values): Promise<Difference | undefined>;
   /** @throws StateChangedError if the creation fails but still changes the state */
   create(resource: ResourceName, inputs: Values): Promise<Made>;
   /** @throws StateChangedError if the update fails but still changes the state */

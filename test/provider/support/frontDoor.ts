@@ -64,8 +64,9 @@ async function dynamicDoor({ env, stack, stateId, replace }: DoorOptions): Promi
       return { inputs, failures: failures.map(({ reason }) => reason) };
     },
     async diff(resource, id, outputs, inputs) {
-      const { changes, replaces = [] } = await of(resource).diff(id, outputs, inputs);
-      return changes ? replaces : undefined;
+      const compared = await of(resource).diff(id, outputs, inputs);
+      const { changes, replaces = [], deleteBeforeReplace } = compared;
+      return changes ? { replaces, deletesFirst: deleteBeforeReplace === true } : undefined;
     },
     async create(resource, inputs) {
       const { id, outs } = await of(resource).create(inputs);
@@ -119,7 +120,8 @@ async function pluginDoor({ env, stack, stateId, replace }: DoorOptions): Promis
       const response = await call("diff", { urn: urnOf(resource), id, olds: outputs, news: inputs });
       checkDetails(response);
       const { DIFF_SOME } = proto.DiffResponse.DiffChanges;
-      return response.changes === DIFF_SOME ? (response.replacesList ?? []) : undefined;
+      const { replacesList: replaces = [], deletebeforereplace: deletesFirst } = response;
+      return response.changes === DIFF_SOME ? { replaces, deletesFirst } : undefined;
     },
     async create(resource, inputs) {
       const planned = plain((await create(resource, inputs, true)).properties);

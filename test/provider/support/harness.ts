@@ -124,7 +124,8 @@ export class Harness {
       // Usually a forced replacement needs no diff. With Terraform it needs one, since Terraform calls the provider in
       // this case too.
       const isForced = force.includes(name) && !isTerraform;
-      const replaces = old && !isForced ? await door.diff(resource, old.id, old.outputs, inputs) : undefined;
+      const compared = old && !isForced ? await door.diff(resource, old.id, old.outputs, inputs) : undefined;
+      const replaces = compared?.replaces;
       const isReplaced = isForced || (replaces?.length ?? 0) > 0;
       if (old && !replaces && !isReplaced) return;
       if (old && !isReplaced) {
@@ -139,8 +140,9 @@ export class Harness {
       if (!real) return;
       // Before a replacement, engines check the inputs a second time, without the old inputs.
       if (old) await checked({});
+      if (old && compared?.deletesFirst) await door.delete(resource, old.id, old.outputs);
       const created = await door.create(resource, inputs);
-      if (old) remove(name, old);
+      if (old && !compared?.deletesFirst) remove(name, old);
       this.state.set(name, { type, args, ...created });
     };
     const removeRest = () => {

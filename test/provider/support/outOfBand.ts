@@ -1,4 +1,13 @@
-import type { Client } from "../../../sdk/index.ts";
+import {
+  type Client,
+  deleteAccessPolicy,
+  deleteServiceAccount,
+  getAccessPolicy,
+  listInstallKeys,
+  listServiceAccounts,
+  updateAccessPolicy,
+  updateInstallKey,
+} from "../../../sdk/index.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 type Change = (client: Client, outputs: Values) => Promise<unknown>;
@@ -63,6 +72,30 @@ const changeApiKey =
 
 const membersOf = async (client: Client, { tenant }: Values) =>
   (await client.getNamespace({ params: { tenant: text(tenant) } })).members;
+
+const policyOf = async (client: Client, { policyId }: Values) =>
+  (await client.request(getAccessPolicy, { params: { id: text(policyId) } })).body;
+
+const changePolicy =
+  (change: Values): Change =>
+  async (client, outputs) => {
+    const { id, filter, ...policy } = await policyOf(client, outputs);
+    const wanted = filter.hostname ? { hostname: filter.hostname } : { tags: filter.tags };
+    const body = { ...policy, id: undefined, filter: wanted, ...change };
+    await client.request(updateAccessPolicy, { params: { id }, body });
+  };
+
+const installKeyOf = async (client: Client, { installKeyId }: Values) =>
+  (await client.request(listInstallKeys, { query: { perPage: 100 } })).body.find(
+    ({ id, revoked }) => id === installKeyId && !revoked,
+  );
+
+const changeInstallKey =
+  (body: Values): Change =>
+  async (client, outputs) => {
+    const key = await installKeyOf(client, outputs);
+    await client.request(updateInstallKey, { params: { name: key?.name ?? "" }, body });
+  };
 
 export const outOfBandChanges: Readonly<Record<string, OutOfBandChanges>> = {
   Namespace: {
@@ -161,5 +194,29 @@ export const outOfBandChanges: Readonly<Record<string, OutOfBandChanges>> = {
     },
     remove: (client, { uid }) => client.deleteDevice({ params: { uid: text(uid) } }),
     read: deviceOf,
+  },
+  AccessPolicy: {
+    change: {
+      name: changePolicy({ name: "out of band" }),
+      logins: changePolicy({ logins: ["outofband"] }),
+      filter: changePolicy({ filter: { tags: [] } }),
+    },
+    remove: (client, { policyId }) => client.request(deleteAccessPolicy, { params: { id: text(policyId) } }),
+    read: policyOf,
+  },
+  ServiceAccount: {
+    change: {},
+    remove: (client, { accountId }) =>
+      client.request(deleteServiceAccount, { params: { id: text(accountId) } }),
+    read: async (client, { accountId }) =>
+      (await client.request(listServiceAccounts, {})).body.find(({ id }) => id === accountId),
+  },
+  InstallKey: {
+    change: {
+      name: changeInstallKey({ name: "out-of-band" }),
+      disabled: changeInstallKey({ disabled: true }),
+    },
+    remove: changeInstallKey({ revoked: true }),
+    read: installKeyOf,
   },
 };

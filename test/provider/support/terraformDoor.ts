@@ -145,7 +145,9 @@ async function schemasOf(provider: Provider): Promise<ProviderSchemas> {
  */
 const attributeNames = ({ inputs, outputs }: ResourceDefinition): string[] => [
   "id",
-  ...Object.keys(inputs).map(snake),
+  ...Object.entries(inputs).flatMap(([name, { secret }]) =>
+    secret ? [`${snake(name)}_wo`, `${snake(name)}_wo_version`] : [snake(name)],
+  ),
   ...Object.entries(outputs).flatMap(([name, { secret, choice }]) => {
     if (!secret) return [snake(name)];
     return choice ? [`${snake(name)}_wo`, `${snake(name)}_wo_version`] : [];
@@ -186,13 +188,23 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
 
   /** Returns the configuration of a resource. Each call returns new secrets, like ephemeral values. */
   const configOf = (kind: Kind, inputs: Values, prior?: Row, isRequested = false): Row => {
-    const { attributes } = kind;
+    const { attributes, definition } = kind;
+    const isSecret = (name: string) => definition.inputs[name]?.secret ?? false;
+    const plain = Object.fromEntries(Object.entries(inputs).filter(([name]) => !isSecret(name)));
     const row: Record<string, unknown> = {
-      ...(given({ kind: "object", members: attributes }, inputs) as Row),
+      ...(given({ kind: "object", members: attributes }, plain) as Row),
     };
     for (const { name, writeOnly } of attributes) {
       if (!writeOnly) continue;
       const version = `${name}_version`;
+      const input = Object.keys(definition.inputs).find((one) => `${snake(one)}_wo` === name);
+      if (input) {
+        // A user who changes a secret also changes its version.
+        const secret = inputs[input] ?? null;
+        row[name] = secret;
+        row[version] = secret === null ? null : Buffer.from(String(secret)).readUIntBE(0, 4);
+        continue;
+      }
       row[name] = randomUUID();
       row[version] = isRequested ? Number(prior?.[version] ?? 0) + 1 : (prior?.[version] ?? null);
     }
@@ -339,7 +351,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
       const prior = await priorOf(kind, { id, outputs });
       if (outputs[TAINTED]) {
         olds.set(key, { prior, private: undefined });
-        return ["id"];
+        return { replaces: ["id"] };
       }
       const isForced = force.includes(resource.name);
       const isRequested = replace.includes(resource.name);
@@ -349,13 +361,13 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
       const isRecreated = planned.id === UNKNOWN && !isForced;
       if (replaces.length + requested.length > 0 && !isRecreated) {
         olds.set(key, { prior, private: plan.private });
-        return [...replaces.map((name) => inputNamed(kind.definition, name)), ...requested];
+        return { replaces: [...replaces.map((name) => inputNamed(kind.definition, name)), ...requested] };
       }
       if (!isDeepStrictEqual(planned, prior)) {
         changes.set(key, { prior, planned, isRecreated, isRequested });
-        if (!isRecreated) return [];
+        if (!isRecreated) return { replaces: [] };
         const reasons = [...replacedBy(kind, prior, planned), ...requested];
-        return reasons.length > 0 ? reasons : ["id"];
+        return { replaces: reasons.length > 0 ? reasons : ["id"] };
       }
       // While Terraform applies changes, it also plans the unchanged resources again.
       const again = await mustPlanOn(applying, kind, configOf(kind, inputs, prior), prior);
