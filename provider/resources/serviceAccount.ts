@@ -95,7 +95,7 @@ export const serviceAccount = defineResource({
 
   stale: ({ expiresAt, consumedAt }, _inputs, now) => [
     ...(hasPassed(expiresAt, now) ? [{ field: "validDays", replaces: true }] : []),
-    ...(consumedAt === "" ? [] : [{ field: "singleUse", replaces: true }]),
+    ...(consumedAt ? [{ field: "singleUse", replaces: true }] : []),
   ],
 
   async find(connection, { tenant: wanted, data }) {

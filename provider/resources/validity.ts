@@ -22,6 +22,5 @@ export const daysOf = (createdAt: string, expiresAt: string | null): number =>
 /** Returns a time in the form of states, in milliseconds; empty for null. The response to a create has a finer time. */
 export const timeText = (time: string | null): string => (time === null ? "" : new Date(time).toISOString());
 
-/** Returns true if a time in the form of states has passed. */
-export const hasPassed = (time: string, now: Date): boolean =>
-  time !== "" && Date.parse(time) <= now.getTime();
+/** Returns true if a time in the form of states has passed. The empty time never passes. */
+export const hasPassed = (time: string, now: Date): boolean => Date.parse(time) <= now.getTime();

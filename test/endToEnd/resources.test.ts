@@ -3,11 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { definitions } from "../../provider/resources/index.ts";
 import { Harness, type Program } from "../provider/support/harness.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { createKey } from "../support/fleet.ts";
 import { changesOf, engines, Stack } from "../support/gatehouse.ts";
+import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { type Policy, policyEnv } from "../support/policy.ts";
 import { requestsDuring } from "../support/requests.ts";
 import { sharedFleet } from "../support/shared.ts";
@@ -74,7 +74,7 @@ it("the program contains every resource", () => {
     Object.values(base)
       .map(({ type }) => type)
       .sort(),
-  ).toEqual(definitions.map(({ name }) => name).sort());
+  ).toEqual(ownDefinitions.map(({ name }) => name).sort());
 });
 
 /** Arguments of an up without a preview. The preview would double the test's time. */

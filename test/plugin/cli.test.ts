@@ -3,10 +3,10 @@ import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { codeBlocks } from "../../provider/providers/generate/exampleOf.ts";
-import { definitions } from "../../provider/resources/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { changesOf, Stack } from "../support/gatehouse.ts";
+import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { type Policy, policyEnv } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { requestsDuring } from "../support/requests.ts";
@@ -192,7 +192,7 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
         .filter(({ type }) => type.startsWith("gatehouse:index:"))
         .map(({ type, urn, id }) => ({ type, name: urn.split("::").at(-1) ?? "", id }));
       expect(resources.map(({ type }) => type).sort()).toEqual(
-        definitions.map(({ name }) => `gatehouse:index:${name}`).sort(),
+        ownDefinitions.map(({ name }) => `gatehouse:index:${name}`).sort(),
       );
       // Deletes the stack's state, and creates the stack again, to simulate the loss of the state.
       const options = { cwd: program.folder, env: here() };

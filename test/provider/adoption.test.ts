@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { firewallRule } from "../../provider/resources/firewallRule.ts";
-import { definitions } from "../../provider/resources/index.ts";
+import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { isTerraform } from "./support/frontDoor.ts";
 import { Harness } from "./support/harness.ts";
 import { sampleOf } from "./support/samples.ts";
@@ -25,7 +25,7 @@ afterEach(async () => {
   await second.close();
 });
 
-const adoptable = definitions.filter((definition) => definition.inputs.adopt);
+const adoptable = ownDefinitions.filter((definition) => definition.inputs.adopt);
 /** Resource types whose objects have no unique name. A namespace can contain two identical firewall rules. */
 const WITHOUT_CONFLICTS = ["FirewallRule"];
 
@@ -122,7 +122,7 @@ describe("duplicate declarations in one program", () => {
    */
   const same = (one: string, two: string) =>
     `${isTerraform ? ".*" : `${one} and ${two}`} manage the same object`;
-  const pairs = definitions
+  const pairs = ownDefinitions
     .filter((definition) => definition.identity)
     .map((definition) => ({ type: definition.name, args: sampleOf(definition).base }));
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { definitions } from "../../provider/resources/index.ts";
 import { canonicalInputs } from "../../provider/resources/values.ts";
+import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { programs } from "./support/programs.ts";
 import { sharedWorld } from "./support/world.ts";
@@ -15,7 +15,7 @@ type Values = Record<string, unknown>;
  * same object.
  */
 function nameOf(type: string, args: Values, index: number): string {
-  const definition = definitions.find((candidate) => candidate.name === type);
+  const definition = ownDefinitions.find((candidate) => candidate.name === type);
   const inputs = canonicalInputs(definition?.inputs ?? {}, args);
   const [claim] = definition?.identity?.ofInputs(inputs as never) ?? [];
   // All attachments of a device have the same name, so a program has at most one of them. The engine adds new tags
@@ -35,7 +35,7 @@ function withOwnDeviceName(type: string, { adopt: _adopt, ...args }: Values): Va
 }
 
 const resource = fc.oneof(
-  ...definitions.map(({ name }) =>
+  ...ownDefinitions.map(({ name }) =>
     programs(name).map((args) => ({ type: name, args: withOwnDeviceName(name, args) })),
   ),
 );

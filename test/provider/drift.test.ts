@@ -1,10 +1,10 @@
 import { basename } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { nameText, whoChanged } from "../../provider/drift/whoChanged.ts";
-import { definitions } from "../../provider/resources/index.ts";
 import { canonicalInputs } from "../../provider/resources/values.ts";
 import type { Client } from "../../sdk/index.ts";
 import { isSparse } from "../projects.ts";
+import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { typeOf } from "../terraform/support/configurations.ts";
 import { isTerraform } from "./support/frontDoor.ts";
 import { Harness } from "./support/harness.ts";
@@ -37,7 +37,7 @@ async function declarations(client: Client, tenant: string) {
   return objects.flatMap(({ declaredBy }) => declaredBy ?? []);
 }
 
-const cases = definitions.map((definition) => ({ type: definition.name, definition }));
+const cases = ownDefinitions.map((definition) => ({ type: definition.name, definition }));
 
 describe.each(cases)("$type changed out of band", ({ type, definition }) => {
   const { base } = sampleOf(definition);

@@ -192,6 +192,7 @@ describe("the user of a Member", () => {
   ];
   const connection = {
     namespaces: { find: async () => ({ tenantId: tenant, members }) },
+    tenant: async () => ({ tenant }),
   } as unknown as Connection;
   const id = `${tenant}/${"3".repeat(24)}`;
   const found = async (id: string, state: object) => (await member.read(connection, id, state))?.id;

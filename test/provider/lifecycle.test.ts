@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { definitions } from "../../provider/resources/index.ts";
 import { isSparse } from "../projects.ts";
+import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { requestsDuring } from "../support/requests.ts";
 import { isTerraform } from "./support/frontDoor.ts";
 import { Harness, type Program, type Steps } from "./support/harness.ts";
@@ -24,7 +24,7 @@ const WRITES: Record<string, { create?: number; delete?: number; local?: readonl
 };
 const isWrite = (request: string) => !/^GET |^POST \/api\/login|^POST \/api\/auth\/user/.test(request);
 
-const cases = definitions.map((definition) => ({ type: definition.name, definition }));
+const cases = ownDefinitions.map((definition) => ({ type: definition.name, definition }));
 
 describe.each(cases)("$type", ({ type, definition }) => {
   const { base, changes } = sampleOf(definition);

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { ResourceDefinition } from "../../provider/resources/definition.ts";
-import { definitions } from "../../provider/resources/index.ts";
+import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { type LossyProxy, startLossyProxy } from "../support/proxy.ts";
 import { type SparseService, startSparseService } from "../support/sparseService.ts";
 import { isTerraform } from "./support/frontDoor.ts";
@@ -65,7 +65,7 @@ function oneOfEachStep({ name, inputs }: ResourceDefinition, fields: readonly st
   ];
 }
 
-const cases = definitions.map((definition) => ({ type: definition.name, definition }));
+const cases = ownDefinitions.map((definition) => ({ type: definition.name, definition }));
 
 describe.each(cases)("$type, if the response of a write is lost after the commit", ({ type, definition }) => {
   const { base, changes } = sampleOf(definition);

@@ -148,7 +148,8 @@ describe("a Member", () => {
 
   it("is identified by address until acceptance if the service does not list invitations", async () => {
     const labels = ["invite alice", "invitations are not shown"];
-    await start("info", "get namespace before anybody accepted", ...labels, "get namespace with its members");
+    const [first, second] = ["members before anybody accepted", "members of the namespace"];
+    await start("info", "get namespace before anybody accepted", first, ...labels, second);
     await harness.up(alice());
     expect(harness.state.get("alice")).toMatchObject({
       id: `${TENANT}/alice@example.com`,

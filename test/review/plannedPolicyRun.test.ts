@@ -6,12 +6,12 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openStack, type Stack } from "../../provider/engine/index.ts";
 import { type Estate, readEstate } from "../../provider/estate/namespaceState.ts";
 import { type PlannedEstate, plannedEstate } from "../../provider/plan/planned/plannedEstate.ts";
-import { definitions } from "../../provider/resources/index.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import type { NamespacePolicy } from "../../sdk/policy/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { createKey } from "../support/fleet.ts";
 import { engines } from "../support/gatehouse.ts";
+import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { firewallRule } from "../support/policy.ts";
 import { sharedFleet } from "../support/shared.ts";
 
@@ -117,7 +117,7 @@ after.newTags = { type: "DeviceTags", args: { ...after.newTags?.args, device: { 
 it("the programs before and after the change contain every resource type", () => {
   const kinds = (program: Program) => Object.values(program).map(({ type }) => type);
   expect([...new Set([...kinds(before), ...kinds(after)])].sort()).toEqual(
-    definitions.map(({ name }) => name).sort(),
+    ownDefinitions.map(({ name }) => name).sort(),
   );
 });
 

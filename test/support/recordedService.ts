@@ -58,7 +58,33 @@ const derived: Readonly<Record<string, () => Exchange>> = {
   "no public keys": () => answering("identity key: GET /api/sshkeys/public-keys", 200, () => []),
   "no devices": () => answering("identity key: GET /api/devices", 200, () => []),
   "invitations are not shown": () => answering("list invitations", 404, () => ""),
+  "members before anybody accepted": () => membersIn(exchangeOf("get namespace before anybody accepted")),
+  "members of the namespace": () => membersIn(exchangeOf("get namespace with its members")),
 };
+
+interface RecordedMember {
+  readonly id: string;
+  readonly email: string;
+  readonly role: string;
+  readonly type: string;
+  readonly added_at: string;
+}
+
+/** Returns the list of the members that an answer with a namespace contains. The list has no service accounts. */
+function membersIn({ label, request, response }: Exchange): Exchange {
+  const { members = [] } = response.body as { readonly members?: readonly RecordedMember[] };
+  const body = members
+    .filter(({ type }) => type !== "service")
+    .map(({ type: _type, ...member }) => ({
+      ...{ ...member, name: member.email, username: member.email, status: "active" },
+    }));
+  const headers = { "content-type": "application/json" };
+  return {
+    label: `members: ${label}`,
+    request: { method: "GET", path: `${pathOf(request.path)}/members` },
+    response: response.status === 200 ? { status: 200, headers, body } : response,
+  };
+}
 
 function answering(label: string, status: number, change: (body: unknown) => unknown): Exchange {
   const { response, ...exchange } = exchangeOf(label);
@@ -79,7 +105,8 @@ const pathOf = (path = "/") => path.split("?")[0];
 
 /**
  * Starts a service that answers by method and path with the exchanges of these labels. Several exchanges of one request
- * are used once each, in order; the last one repeats. Other requests answer 501.
+ * are used once each, in order; the last one repeats. If the members of a namespace were not recorded separately, the
+ * answer has the members of the recorded namespace. Other requests answer 501.
  */
 export async function startRecordedService(labels: readonly string[]): Promise<RecordedService> {
   const remaining = labels.map(exchangeOf);
@@ -90,7 +117,10 @@ export async function startRecordedService(labels: readonly string[]): Promise<R
     const matching = remaining.filter(
       ({ request }) => `${request.method} ${pathOf(request.path)}` === requested,
     );
-    const [exchange] = matching;
+    const isMembers =
+      incoming.method === "GET" && /^\/api\/namespaces\/[^/]+\/members$/.test(requested.slice(4));
+    const namespace = remaining.find(({ request }) => `GET ${pathOf(request.path)}/members` === requested);
+    const [exchange = isMembers && namespace ? membersIn(namespace) : undefined] = matching;
     if (matching.length > 1) remaining.splice(remaining.indexOf(exchange as Exchange), 1);
     const { status, headers, body } = exchange?.response ?? { status: 501, headers: {}, body: "" };
     outgoing.writeHead(status, headers).end(body === "" ? "" : JSON.stringify(body));

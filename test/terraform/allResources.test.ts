@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { definitions } from "../../provider/resources/index.ts";
 import { startWorld, type World } from "../provider/support/world.ts";
 import { testFolder } from "../support/folder.ts";
+import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { sampleConfiguration, typeOf } from "./support/configurations.ts";
 import {
   type AttachedProvider,
@@ -35,7 +35,8 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
    * Definitions of all resources, in one root module. The two resources that add tags to a device use different
    * devices.
    */
-  const samples = () => new Map(definitions.map((each) => [typeOf(each), sampleConfiguration(each, world)]));
+  const samples = () =>
+    new Map(ownDefinitions.map((each) => [typeOf(each), sampleConfiguration(each, world)]));
 
   it("are created, changed, replaced, imported and destroyed, with an empty plan after each apply", async () => {
     const all = samples();
@@ -64,7 +65,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     const ids = root
       .state()
       .resources.map(({ type, instances }) => [type, instances[0]?.attributes.id] as const);
-    expect(ids).toHaveLength(definitions.length);
+    expect(ids).toHaveLength(ownDefinitions.length);
     const other = newModule();
     const imports = ids.map(([type, id]) => ({ to: `${type}.one`, id }));
     other.write({ ...withAll(changed), import: imports });
@@ -80,7 +81,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     third.write({ import: imports });
     await third.must("plan", "-generate-config-out=generated.tf", "-out=plan");
     const generated = (await third.plan()).resource_changes ?? [];
-    expect(generated.map(({ change }) => change.actions.join())).toEqual(definitions.map(() => "no-op"));
+    expect(generated.map(({ change }) => change.actions.join())).toEqual(ownDefinitions.map(() => "no-op"));
 
     await root.must("destroy", "-auto-approve");
     expect(root.state().resources).toEqual([]);
@@ -106,7 +107,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
 
     // `adopt` only controls what a create does. A change of `adopt` alone must not change an object.
     for (const adopt of [true, "overwrite", false, undefined]) {
-      const adopting = definitions.map((each): [string, object] => {
+      const adopting = ownDefinitions.map((each): [string, object] => {
         const base = bases.get(typeOf(each)) ?? {};
         return [typeOf(each), each.inputs.adopt && adopt !== undefined ? { ...base, adopt } : base];
       });
@@ -114,7 +115,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
       expect(await root.changes(), `adopt = ${adopt}`).toEqual([]);
     }
 
-    const edited = definitions.map((each): [string, object] => {
+    const edited = ownDefinitions.map((each): [string, object] => {
       const { base, changes } = all.get(typeOf(each)) ?? { base: {}, changes: new Map<string, object>() };
       const inPlace = [...changes].find(([input]) => !each.inputs[input]?.replaces);
       return [typeOf(each), inPlace?.[1] ?? base];
@@ -123,7 +124,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     const plan = await root.plan();
     expect(changesIn(plan).filter((line) => !line.endsWith(": update"))).toEqual([]);
     // All resources are updated except the tag attachment, whose inputs all force a replacement.
-    expect(changesIn(plan)).toHaveLength(definitions.length - 1);
+    expect(changesIn(plan)).toHaveLength(ownDefinitions.length - 1);
     for (const { address, change } of plan.resource_changes ?? []) {
       expect(JSON.stringify(change.after_unknown), address).not.toContain("true");
     }
@@ -132,7 +133,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     await root.must("destroy", "-auto-approve");
   });
 
-  it.each(definitions.map((definition) => [definition.name, definition] as const))(
+  it.each(ownDefinitions.map((definition) => [definition.name, definition] as const))(
     "%s: each attribute updates the object in place or replaces it, as its definition declares",
     { tags: ["long"] },
     async (_name, definition) => {

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { definitions } from "../../provider/resources/index.ts";
 import { doors } from "../provider/support/frontDoor.ts";
 import { programs } from "../provider/support/programs.ts";
 import { startWorld, type World } from "../provider/support/world.ts";
 import { testFolder } from "../support/folder.ts";
+import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { configurationOf, typeOf } from "./support/configurations.ts";
 import {
   type AttachedProvider,
@@ -24,7 +24,7 @@ const OF_RUNS = ["adopt", "forceDestroy", "rotateBefore", "overlap", "keepers", 
  */
 const estates = fc
   .record(
-    Object.fromEntries(definitions.map(({ name }) => [name, programs(name)])),
+    Object.fromEntries(ownDefinitions.map(({ name }) => [name, programs(name)])),
     // The next step omits API keys. The service returns the secret of an API key only to its creator. Pulumi states
     // must contain this secret, and Terraform states must not contain it.
     { requiredKeys: ["PublicKey"] },

@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ResourceDefinition } from "../../provider/resources/definition.ts";
-import { definitions } from "../../provider/resources/index.ts";
 import type { FrontDoor, Made } from "../provider/support/door.ts";
 import { programs } from "../provider/support/programs.ts";
 import { terraformDoor } from "../provider/support/terraformDoor.ts";
 import { startWorld, type World } from "../provider/support/world.ts";
+import { ownDefinitions } from "../support/ownDefinitions.ts";
 
 type Values = Record<string, unknown>;
 
@@ -98,7 +98,7 @@ describe("a plan and the following apply", () => {
     return isFirst ? found.uid : found.identity.mac.toUpperCase();
   }
 
-  it.each(definitions.map((definition) => [definition.name, definition] as const))(
+  it.each(ownDefinitions.map((definition) => [definition.name, definition] as const))(
     "%s: have the same values, whatever the spelling in the configuration and in the state",
     { timeout: 120_000 },
     async (type, definition) => {

@@ -140,6 +140,65 @@ const byName: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
     },
     { requiredKeys: ["device"] },
   ),
+  AccessPolicy: fc
+    .record(
+      {
+        tenant,
+        name: fc.constantFrom("operators", "No root"),
+        subject: fc.oneof(
+          fc.record({ role: fc.constantFrom("operator", "service") }),
+          fc.record({ user: fc.constantFrom("7506174b-8351-4509-8190-622626608dc5", "x") }),
+          fc.record({ allMembers: fc.constant(true), role: fc.constant(undefined) }),
+        ),
+        filter,
+        logins: fc.oneof(
+          fc.constant(["*"]),
+          fc.uniqueArray(fc.constantFrom("root", "ana"), { minLength: 1 }),
+        ),
+        sourceIps: fc.uniqueArray(
+          fc.constantFrom("10.0.0.5", "192.168.1.77/16", "2001:DB8::1", "::ffff:1.2.3.4"),
+        ),
+        action: fc.constantFrom("allow", "deny"),
+        requireReauth: fc.boolean(),
+        reauthPeriod: fc.nat(3600),
+        adopt,
+      },
+      { requiredKeys: ["name", "subject", "filter", "logins"] },
+    )
+    .filter(({ action, requireReauth = false, reauthPeriod = 0 }) =>
+      requireReauth ? action !== "deny" : reauthPeriod === 0,
+    ),
+  ServiceAccount: fc.record(
+    {
+      tenant,
+      name: fc.constantFrom("backup", "Monitoring"),
+      data: fc.constantFrom(...lines),
+      singleUse: fc.boolean(),
+      validDays: fc.constantFrom(-1, 1, 30, 36_500),
+      adopt,
+    },
+    { requiredKeys: ["name", "data"] },
+  ),
+  InstallKey: fc.record(
+    {
+      tenant,
+      name: fc.constantFrom("warehouse", "Lab-1"),
+      mode: fc.constant("webhook"),
+      allowedMacs: fc.constant([]),
+      webhookUrl: fc.constantFrom("https://hooks.example.com/a", "http://192.0.2.1:8080"),
+      webhookSecret: fc.constantFrom("first", "second"),
+      webhookTimeout: fc.integer({ min: 1, max: 15 }),
+      webhookCallbackTtl: fc.integer({ min: 1, max: 86_400 }),
+      validDays: fc.constantFrom(-1, 1, 30, 36_500),
+      usageLimit: fc.nat(9),
+      ephemeral: fc.constant(true),
+      ephemeralTimeout: fc.integer({ min: 1, max: 10 }),
+      tags,
+      disabled: fc.boolean(),
+      adopt,
+    },
+    { requiredKeys: ["name", "mode", "webhookUrl", "webhookSecret", "ephemeral"] },
+  ),
 };
 
 /** Generates valid inputs of a resource, in all spellings that programs may use. */

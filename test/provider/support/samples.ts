@@ -18,6 +18,9 @@ const FIXED: Record<string, readonly string[]> = {
   // An accepted device cannot become rejected. A change of the other two inputs would need a second device with the
   // same name, which does not exist.
   Device: ["status", "device", "tenant"],
+  // A change of these inputs also needs a change of other inputs.
+  AccessPolicy: ["action", "requireReauth"],
+  InstallKey: ["mode", "allowedMacs", "ephemeral"],
 };
 
 /**
