@@ -1,0 +1,258 @@
+import { createHash } from "node:crypto";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from "vitest";
+import { z } from "zod";
+import { coverageOf, ManagedObjects } from "../../provider/estate/coverage.ts";
+import { inventoryOf, WATCHED_KINDS } from "../../provider/estate/liveObjects.ts";
+import { definitions } from "../../provider/resources/index.ts";
+import { Connection } from "../../provider/service/connection.ts";
+import { isUnreadable } from "../../provider/service/listings.ts";
+import {
+  apiKeyCredential,
+  type Client,
+  createAccessPolicy,
+  createClient,
+  createServiceAccount,
+  defineOperation,
+  deleteAccessPolicy,
+  listAccessPolicies,
+  passwordCredential,
+} from "../../sdk/index.ts";
+import { type RecordedServer, recordServer, replayServer } from "../support/recordedServer.ts";
+import { Harness, type Program } from "./support/harness.ts";
+
+// Access policies, service accounts and install keys on a recorded server in access mode identity. To record it again,
+// set RECORD to the version, and GATEHOUSE_URL, GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD, GATEHOUSE_TENANT and
+// GATEHOUSE_API_KEY (role administrator) to a new namespace.
+const FILE = new URL("../fixtures/identityMode-0.27.jsonl", import.meta.url);
+const { RECORD: version, GATEHOUSE_URL = "", GATEHOUSE_TENANT: tenant = "" } = process.env;
+const { GATEHOUSE_USERNAME: username = "", GATEHOUSE_PASSWORD: password = "password" } = process.env;
+const { GATEHOUSE_API_KEY: apiKey = "11111111-2222-4333-8444-555555555555" } = process.env;
+
+let server: RecordedServer;
+let harness: Harness;
+let client: Client;
+let printed: string[];
+
+beforeAll(async () => {
+  const facts = { tenant, namespace: "dev", time: new Date().toISOString(), username };
+  server = version
+    ? await recordServer(GATEHOUSE_URL, { ...facts, version }, FILE)
+    : await replayServer(FILE);
+});
+beforeEach(({ task }) => {
+  printed = [];
+  vi.spyOn(console, "log").mockImplementation((text: string) => printed.push(text));
+  vi.useFakeTimers({ now: new Date(server.facts.time), toFake: ["Date"] });
+  server.begin(task.name);
+  harness = new Harness({
+    ...{ GATEHOUSE_URL: server.url, GATEHOUSE_USERNAME: server.facts.username },
+    ...{ GATEHOUSE_PASSWORD: password, GATEHOUSE_TENANT: server.facts.tenant },
+  });
+  const credential = passwordCredential({ username: server.facts.username, password });
+  client = createClient({ url: server.url, credential });
+});
+afterEach(async () => {
+  await harness.close();
+  await client.close();
+  vi.restoreAllMocks();
+  vi.useRealTimers();
+  expect(server.unknown.join("\n")).toBe("");
+});
+afterAll(async () => {
+  server.save();
+  await server.stop();
+});
+
+/** Returns a public key that is the same in each run. */
+function keyOf(name: string): string {
+  const field = (bytes: Buffer | string) =>
+    Buffer.concat([Buffer.from([0, 0, 0, Buffer.byteLength(bytes)]), Buffer.from(bytes)]);
+  const blob = [field("ssh-ed25519"), field(createHash("sha256").update(name).digest())];
+  return `ssh-ed25519 ${Buffer.concat(blob).toString("base64")}`;
+}
+
+const policy = (args: object = {}): Program => ({
+  it: {
+    type: "AccessPolicy",
+    args: {
+      name: "all",
+      subject: { role: "operator" },
+      filter: { hostname: ".*" },
+      logins: ["root"],
+      ...args,
+    },
+  },
+});
+const account = (args: object): Program => ({
+  it: { type: "ServiceAccount", args: { name: "ci", ...args } },
+});
+const installKey = (name: string): Program => ({ it: { type: "InstallKey", args: { name } } });
+const writes = () => server.requests.filter((request) => !/^GET /.test(request));
+
+/** A policy on the wire that matches every device. */
+const WIRE = {
+  ...{ name: "all", subject: { type: "role", value: "operator" }, filter: { tags: [] }, logins: ["root"] },
+  ...{ sourceIp: [], action: "allow", requireReauth: false, reauthPeriod: null },
+};
+
+it("a policy without tags is read as a policy for every device", async () => {
+  const { body } = await client.request(createAccessPolicy, { body: WIRE });
+  await harness.import("it", "AccessPolicy", `${server.facts.tenant}/${body.id}`);
+  expect(harness.state.get("it")?.outputs.filter).toEqual({ hostname: ".*" });
+  expect(await harness.preview(policy())).toEqual([]);
+  await harness.up({});
+});
+
+it("an equal policy is adopted only with adopt", async () => {
+  await client.request(createAccessPolicy, { body: WIRE });
+  expect(await harness.up(policy({ adopt: true }))).toEqual(["create it"]);
+  expect(printed.join()).toContain("adopted the existing object");
+  await harness.up({});
+  expect(writes().map((request) => request.split(" ")[0])).toEqual(["POST", "DELETE"]);
+});
+
+it("addresses and networks are compared in canonical form, as the service keeps host bits", async () => {
+  const sourceIps = ["10.0.0.5", "192.168.1.77/16", "::ffff:10.0.0.9", "2001:DB8::1"];
+  await harness.up(policy({ sourceIps }));
+  const { body: policies } = await client.request(listAccessPolicies, {});
+  const wire = { ...WIRE, filter: { hostname: ".*" }, sourceIp: sourceIps };
+  const { body } = await client.request(createAccessPolicy, { body: wire });
+  expect(body.sourceIp).toContain("192.168.1.77/16");
+  expect(policies.find(({ name }) => name === "all")?.sourceIp.toSorted()).toEqual([
+    ...["10.0.0.5/32", "10.0.0.9/32", "192.168.0.0/16", "2001:db8::1/128"],
+  ]);
+  expect(await harness.preview(policy({ sourceIps }))).toEqual([]);
+  await harness.import("it", "AccessPolicy", `${server.facts.tenant}/${body.id}`);
+  expect(await harness.preview(policy({ sourceIps }))).toEqual([]);
+  for (const { id, name } of [...policies, body]) {
+    if (name === "all") await client.request(deleteAccessPolicy, { params: { id } });
+  }
+});
+
+it("an update of a policy replaces all fields and never sends an id", async () => {
+  await harness.up(policy({ sourceIps: ["10.0.0.0/8"], requireReauth: true, reauthPeriod: 60 }));
+  await harness.up(policy());
+  const [update, ...more] = writes().filter((request) => request.startsWith("PUT "));
+  expect(more).toEqual([]);
+  expect(JSON.parse(update?.slice(update.indexOf("{")) ?? "")).toEqual({
+    ...{ name: "all", subject: { type: "role", value: "operator" }, filter: { hostname: ".*" } },
+    ...{ logins: ["root"], source_ip: [], action: "allow", require_reauth: false, reauth_period: null },
+  });
+  await harness.up({});
+});
+
+it("a replacement of a service account deletes the account first, so that it keeps its key", async () => {
+  const data = keyOf("kept");
+  await harness.up(account({ data }));
+  const before = harness.state.get("it")?.id;
+  expect(await harness.up(account({ data, name: "deploy" }))).toEqual(["replace it name"]);
+  expect(writes().map((request) => request.split(" ")[0])).toEqual(["POST", "DELETE", "POST"]);
+  expect(harness.state.get("it")?.id).not.toBe(before);
+  await harness.up({});
+});
+
+it("an imported service account has no public key, and no difference to a program with the key", async () => {
+  const body = { name: "ci", data: keyOf("imported"), singleUse: false };
+  const { body: created } = await client.request(createServiceAccount, { body });
+  await harness.import("it", "ServiceAccount", `${server.facts.tenant}/${created.id}`);
+  expect(harness.state.get("it")?.outputs).toMatchObject({ data: "", accountId: created.id });
+  expect(await harness.preview(account({ data: keyOf("imported") }))).toEqual([]);
+  expect(await harness.preview(account({ data: keyOf("another") }))).toEqual(["replace it data"]);
+  await harness.up({});
+});
+
+const sshIdentities = { part: "Access policies", auth: ["jwt"], scope: "namespace" } as const;
+
+it("a key of a user cannot be the key of a service account", async () => {
+  const createIdentity = defineOperation({
+    ...sshIdentities,
+    ...{ id: "createSshIdentity", summary: "Create an SSH key", path: "/api/ssh-identities" },
+    method: "POST",
+    body: z.object({ data: z.string() }),
+    success: { body: z.object({ id: z.string() }) },
+  });
+  const deleteIdentity = defineOperation({
+    ...sshIdentities,
+    ...{ id: "deleteSshIdentity", summary: "Delete an SSH key", path: "/api/ssh-identities/{id}" },
+    method: "DELETE",
+    params: { id: z.string() },
+  });
+  const data = keyOf("user");
+  const { body } = await client.request(createIdentity, { body: { data } });
+  await expect(harness.up(account({ data }))).rejects.toThrow(
+    /ServiceAccount\.data: the user \S+@\S+ of the namespace .* has already registered the key SHA256:\S+; use another key/,
+  );
+  await client.request(deleteIdentity, { params: { id: body.id } });
+});
+
+it("an expired key is replaced with the same key", async () => {
+  const data = keyOf("expired");
+  await harness.up(account({ data, validDays: 1 }));
+  vi.setSystemTime(Date.parse(server.facts.time) + 2 * 86_400_000);
+  expect(await harness.preview(account({ data, validDays: 1 }))).toEqual(["replace it validDays"]);
+  await harness.up({});
+});
+
+it("the name of a revoked install key stays taken", async () => {
+  await harness.up(installKey("pallet"));
+  await harness.up({});
+  await expect(harness.up(installKey("pallet"))).rejects.toThrow(
+    "InstallKey.name: the name pallet is taken by a revoked install key; use another name",
+  );
+  await expect(harness.up(installKey("legacy"))).rejects.toThrow(
+    "the name legacy is taken by a system key of the service",
+  );
+});
+
+it("an install key has its secret after its creation, and after an import", async () => {
+  await harness.up(installKey("crate"));
+  const { id = "", outputs } = harness.state.get("it") ?? {};
+  expect(outputs?.key).toMatch(/^[0-9a-f-]{36}$/);
+  await harness.import("it", "InstallKey", id);
+  expect(harness.state.get("it")?.outputs.key).toBe(outputs?.key);
+  await harness.up({});
+});
+
+it("an API key cannot manage install keys or read SSH keys, and the inventory reports it", async () => {
+  const ofKey = createClient({ url: server.url, credential: apiKeyCredential(apiKey) });
+  const connection = new Connection(ofKey, { defaultTenant: server.facts.tenant });
+  const definition = definitions.find(({ name }) => name === "InstallKey");
+  const origin = { idempotencyKey: "", name: "it" } as never;
+  await expect(definition?.create(connection, { name: "byKey" }, origin)).rejects.toThrow(
+    "use a user's credential, not an API key",
+  );
+  const { sshIdentities, accessPolicies } = await connection.tenant(undefined);
+  expect(isUnreadable(await sshIdentities.all().catch((error: unknown) => error))).toBe(true);
+  expect((await accessPolicies.all()).map(({ name }) => name)).toContain("Owner access");
+  const inventory = await inventoryOf(connection, server.facts.tenant, WATCHED_KINDS);
+  expect(inventory.unread).toContain("InstallKey");
+  await ofKey.close();
+});
+
+it("the inventory has the objects of users, without the system's install keys and without service accounts as members", async () => {
+  const body = { name: "ci", data: keyOf("inventory"), singleUse: false };
+  const { body: created } = await client.request(createServiceAccount, { body });
+  await client.updateMember({
+    params: { tenant: server.facts.tenant, uid: created.id },
+    body: { role: "operator" },
+  });
+  const connection = new Connection(client, { defaultTenant: server.facts.tenant });
+  const inventory = await inventoryOf(connection, server.facts.tenant, WATCHED_KINDS);
+  const named = inventory.objects.map(({ definition, name }) => `${definition.name} ${name}`);
+  expect(named).toEqual(["ApiKey admin-key", "AccessPolicy Owner access", "ServiceAccount ci"]);
+  const where = { service: server.url, tenant: server.facts.tenant };
+  const coverage = coverageOf(inventory, where, new ManagedObjects([]), []);
+  expect(coverage).toMatchObject({ percent: 0, total: 3, unknown: [] });
+  const [ci] = inventory.objects.filter(({ definition }) => definition.name === "ServiceAccount");
+  expect(ci?.reason).toBe("the service does not return the public key of a service account");
+  await ci?.definition.delete(connection, ci.id, {}, () => false);
+});
+
+it("the deletion of the last policy is followed by a warning", async () => {
+  await harness.up(policy());
+  for (const { id, name } of (await client.request(listAccessPolicies, {})).body) {
+    if (name !== "all") await client.request(deleteAccessPolicy, { params: { id } });
+  }
+  await harness.up({});
+  expect(printed.join()).toContain("has no access policy left, so it denies every SSH login");
+});
