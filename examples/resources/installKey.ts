@@ -8,5 +8,5 @@ export const warehouse = new InstallKey("warehouse", {
   validDays: 30,
 });
 
-/** The secret is encrypted in the state. Print it with `pulumi stack output --show-secrets`. */
+// The secret is encrypted in the state. Print it with `pulumi stack output --show-secrets`.
 export const warehouseKey = warehouse.key;

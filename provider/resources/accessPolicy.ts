@@ -1,6 +1,6 @@
 import { createAccessPolicy, deleteAccessPolicy, updateAccessPolicy } from "@gatehouse-access/sdk";
 import { dateTime } from "@gatehouse-access/sdk/contract";
-import { type AccessPolicy as EvaluatedPolicy, networkText } from "@gatehouse-access/sdk/policy";
+import { type AccessPolicy as EvaluatedPolicy, networkText, notANetwork } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
 import { said } from "../resourceError.ts";
 import type { AccessPolicy } from "../service/newerListings.ts";
@@ -35,12 +35,12 @@ const login = z
   );
 
 const network = z.string().superRefine((text, context) => {
-  try {
-    networkText(text);
-  } catch (error) {
-    context.addIssue({ code: "custom", message: error instanceof Error ? error.message : String(error) });
-  }
+  if (networkText(text) === undefined) context.addIssue({ code: "custom", message: notANetwork(text) });
 });
+
+/** Returns networks in canonical form. A text of a newer service that is no network stays as it is. */
+const canonicalNetworks = (texts: readonly string[]): string[] =>
+  [...new Set(texts.map((text) => networkText(text) ?? text))].sort();
 
 const allMembers = z
   .literal(true)
@@ -95,7 +95,7 @@ const inputs = {
     description:
       "The client addresses and networks (CIDR) to match. By default, the policy matches every address.",
     default: [],
-    canonical: (texts) => [...new Set(texts.map(networkText))].sort(),
+    canonical: canonicalNetworks,
   }),
   action: optional(z.enum(["allow", "deny"]), {
     description:
@@ -280,7 +280,7 @@ function valuesOf(policy: Declarable) {
     // A policy without tags and pattern matches every device.
     filter: filter.tags?.length === 0 ? { hostname: EVERY_DEVICE } : filter,
     logins: [...new Set(policy.logins)].sort(),
-    sourceIps: policy.sourceIps.map(networkText).sort(),
+    sourceIps: canonicalNetworks(policy.sourceIps),
     action: action as PolicyState["action"],
     requireReauth: isConfirmed,
     reauthPeriod: isConfirmed ? (reauthPeriod ?? 0) : 0,

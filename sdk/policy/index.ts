@@ -72,7 +72,7 @@ export {
   lint,
   SOON_DAYS,
 } from "./lint/lint.ts";
-export { type Network, networkOf, networkText, parseNetwork, readAddress } from "./networks.ts";
+export { type Network, networkOf, networkText, notANetwork, parseNetwork, readAddress } from "./networks.ts";
 export {
   compilePattern,
   literalsOf,

@@ -39,36 +39,43 @@ export function parseNetwork(text: string): Network {
  * an address nor a network.
  */
 export function networkOf(text: string): Network | undefined {
+  const entry = entryOf(text);
+  return entry && newNetwork(text, entry.first, entry.prefix);
+}
+
+/**
+ * Returns the canonical text of an entry of an access policy: `10.1.2.3/8` becomes `10.0.0.0/8`, and `192.0.2.7` becomes
+ * `192.0.2.7/32`. Returns undefined for other texts, and for a network of IPv4-mapped addresses, which contains no
+ * client.
+ */
+export function networkText(text: string): string | undefined {
+  const entry = entryOf(text);
+  return entry && !isMapped(entry.first) ? `${entry.first}/${entry.prefix}` : undefined;
+}
+
+const isMapped = (address: Address): boolean =>
+  address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress();
+
+function entryOf(text: string) {
   try {
-    const { base, prefix } = entryOf(text);
-    return newNetwork(text, firstOf(base, prefix), prefix);
+    // Servers compare a client address in its IPv4 form, but they do not convert a network. So a network of
+    // IPv4-mapped addresses contains no IPv4 client.
+    const { base, prefix } = partsOf(text, text.includes("/") ? readExactAddress : readAddress);
+    return { first: firstOf(base, prefix), prefix };
   } catch (error) {
     if (error instanceof TypeError) return undefined;
     throw error;
   }
 }
 
-/**
- * Returns the canonical text of an entry of an access policy: `10.1.2.3/8` becomes `10.0.0.0/8`, and `192.0.2.7` becomes
- * `192.0.2.7/32`.
- * @throws TypeError for other texts
- */
-export function networkText(text: string): string {
-  const { base, prefix } = entryOf(text);
-  return `${firstOf(base, prefix)}/${prefix}`;
-}
-
-// Servers compare a client address in its IPv4 form, but they do not convert a network. So a network of IPv4-mapped
-// addresses contains no IPv4 client.
-const entryOf = (text: string) => partsOf(text, text.includes("/") ? readExactAddress : readAddress);
-
 function partsOf(text: string, read: (address: string) => Address) {
   const [address = "", length, ...more] = text.split("/");
-  if (isIP(address) === 0 || more.length > 0) throw notANetwork(text);
+  if (isIP(address) === 0 || more.length > 0) throw new TypeError(notANetwork(text));
   const base = read(address);
   const { bits } = versionOf(base);
   const prefix = length === undefined ? bits : Number(length);
-  if (length !== undefined && (!/^[0-9]{1,3}$/.test(length) || prefix > bits)) throw notANetwork(text);
+  if (length !== undefined && (!/^[0-9]{1,3}$/.test(length) || prefix > bits))
+    throw new TypeError(notANetwork(text));
   return { base, prefix };
 }
 
@@ -96,8 +103,9 @@ function newNetwork(text: string, base: Address, prefix: number): Network {
   };
 }
 
-const notANetwork = (text: string) =>
-  new TypeError(`"${text}": must be an address or a network, like 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32`);
+/** Returns the sentence about a text that is neither an address nor a network. */
+export const notANetwork = (text: string): string =>
+  `"${text}": must be an address or a network, like 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32`;
 
 const family = (address: string) => (isIPv4(address) ? "ipv4" : "ipv6");
 
