@@ -119,7 +119,7 @@ const modules: Readonly<Record<string, Module>> = {
       estate: ["engine", "lifecycle", "resources", "service"],
       plan: ["engine", "estate", "lifecycle", "resources", "service", "terraform"],
       access: ["estate"],
-      map: ["import"],
+      map: ["access", "import"],
       policyTests: ["access", "estate", "service"],
       review: ["access", "engine", "estate", "lifecycle", "plan", "policyTests", "resources", "service"],
       helpers: ["providers", "service"],

@@ -84,7 +84,7 @@ function accessPolicyOf(policy: WirePolicy): AccessPolicy | undefined {
   const { type, value } = subject;
   if (type !== "user" && type !== "role" && type !== "all-members") return undefined;
   if (action !== "allow" && action !== "deny") return undefined;
-  if (reauthPeriod !== null && reauthPeriod > PERIOD_MAX) return undefined;
+  if (requireReauth && reauthPeriod !== null && reauthPeriod > PERIOD_MAX) return undefined;
   return {
     ...{ id, name, subject: { type, value }, filter, logins },
     ...{ sourceIps: sourceIp, action, requireReauth, reauthPeriod },

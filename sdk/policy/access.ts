@@ -2,13 +2,9 @@ import { TypedFastBitSet } from "typedfastbitset";
 import {
   type AccessDevice,
   type AccessRule,
-  type AccessSubject,
   type DeviceFilter,
   type EvaluatedLogins,
-  isPrincipal,
-  type NamespacePolicy,
   strongestFirst,
-  subjectsOf,
 } from "./decisions.ts";
 import {
   type AccessPolicy,
@@ -21,6 +17,7 @@ import {
   type Principal,
   sourceTest,
 } from "./identity.ts";
+import { type AccessSubject, isPrincipal, type NamespacePolicy, subjectsOf } from "./namespacePolicy.ts";
 import { type Pattern, patternFound, patternOf } from "./pattern.ts";
 
 /** The reason for a decision. Equal reasons of one {@link Access} are the same object. */

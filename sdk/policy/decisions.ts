@@ -1,4 +1,3 @@
-import type { IdentityRules, Principal } from "./identity.ts";
 import { patternFound } from "./pattern.ts";
 
 /** The fields of a device that a policy evaluates. */
@@ -21,44 +20,15 @@ export interface AccessRule extends FirewallRuleFacts {
   readonly id: string;
 }
 
-/** The objects of a namespace that decide access. */
-export interface NamespacePolicy {
+/** The objects that decide about logins in legacy mode. */
+export interface LegacyPolicy {
   /** The accepted devices. */
   readonly devices: readonly AccessDevice[];
   /** The public keys. */
   readonly keys: readonly AccessKey[];
   /** The firewall rules, oldest first. Community instances have no firewall rules. */
   readonly rules: readonly AccessRule[];
-  /**
-   * The access policies and the principals of a namespace in identity mode, in which public keys and firewall rules have
-   * no effect. Undefined if public keys and firewall rules decide.
-   */
-  readonly identity?: IdentityRules | undefined;
 }
-
-/** The subject of access: a public key, or a principal in identity mode. */
-export type AccessSubject = AccessKey | Principal;
-
-/** The identity of a subject. */
-export interface SubjectFacts {
-  /** The fingerprint of a public key, or the id of a principal. */
-  readonly id: string;
-  readonly name: string;
-  readonly kind: "key" | Principal["kind"];
-}
-
-/** Returns true for a user or service account. */
-export const isPrincipal = (subject: AccessSubject): subject is Principal => "kind" in subject;
-
-/** Returns the identity of a subject. */
-export const subjectFacts = (subject: AccessSubject): SubjectFacts =>
-  isPrincipal(subject)
-    ? { id: subject.id, name: subject.name, kind: subject.kind }
-    : { id: subject.fingerprint, name: subject.name, kind: "key" };
-
-/** Returns the subjects whose access a policy decides. */
-export const subjectsOf = ({ keys, identity }: NamespacePolicy): readonly AccessSubject[] =>
-  identity?.principals ?? keys;
 
 /** The login names and client addresses for which a policy is evaluated. */
 export interface EvaluatedLogins {
@@ -232,7 +202,7 @@ export interface Explanation {
  * Explains the decision about one login (rules sections 13 and 14).
  * @throws RangeError when the policy has no device with the question's uid
  */
-export function explain(policy: NamespacePolicy, question: AccessQuestion): Explanation {
+export function explain(policy: LegacyPolicy, question: AccessQuestion): Explanation {
   const { login, address } = question;
   const device = policy.devices.find(({ uid }) => uid === question.uid);
   if (!device) throw new RangeError(`no device has the uid ${question.uid}`);

@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import type { AST } from "@eslint-community/regexpp";
-import type { EvaluatedLogins, NamespacePolicy } from "./decisions.ts";
+import type { EvaluatedLogins } from "./decisions.ts";
+import type { NamespacePolicy } from "./namespacePolicy.ts";
 import { networkOf } from "./networks.ts";
 import { literalOf, patternOf, patternTree } from "./pattern.ts";
 

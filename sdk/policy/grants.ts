@@ -1,6 +1,7 @@
 import type { Access, DeviceSet, Reason, Verdict } from "./access.ts";
-import { type AccessSubject, type EvaluatedLogins, isPrincipal, subjectFacts } from "./decisions.ts";
+import type { EvaluatedLogins } from "./decisions.ts";
 import type { Outcome } from "./identity.ts";
+import { type AccessSubject, isPrincipal, subjectFacts } from "./namespacePolicy.ts";
 
 /** The logins that one rule or access policy allows for one subject. */
 export interface Grant extends Pick<Reason, "rule" | "policy"> {

@@ -4,7 +4,6 @@ export {
   type AccessKey,
   type AccessQuestion,
   type AccessRule,
-  type AccessSubject,
   type ConsideredRule,
   type DeviceFacts,
   type DeviceFilter,
@@ -15,16 +14,12 @@ export {
   type FirewallRuleFacts,
   filterMatches,
   firewallDecides,
-  isPrincipal,
   type KeyRule,
   keyAdmits,
+  type LegacyPolicy,
   type LoginAttempt,
   type Mismatch,
-  type NamespacePolicy,
-  type SubjectFacts,
   strongestFirst,
-  subjectFacts,
-  subjectsOf,
 } from "./decisions.ts";
 export { areDisjoint } from "./disjoint.ts";
 export {
@@ -72,6 +67,14 @@ export {
   lint,
   SOON_DAYS,
 } from "./lint/lint.ts";
+export {
+  type AccessSubject,
+  isPrincipal,
+  type NamespacePolicy,
+  type SubjectFacts,
+  subjectFacts,
+  subjectsOf,
+} from "./namespacePolicy.ts";
 export { type Network, networkOf, networkText, notANetwork, parseNetwork, readAddress } from "./networks.ts";
 export {
   compilePattern,

@@ -136,6 +136,9 @@ export function decideIdentity({ policies }: IdentityRules, login: PrincipalLogi
   const keys = keysOf(login);
   if (denying.length > 0) return { outcome: "deny", deciding: denying };
   if (applying.length === 0 || keys === "none") return { outcome: "deny", deciding: applying };
+  // If the keys are not known, a login that needs a re-authentication needs a confirmation in every case.
+  const isSure = keys === "unknown" && principal.kind === "user" && applying.some((one) => one.requireReauth);
+  if (isSure) return { outcome: "reauthentication", deciding: applying };
   if (keys !== "live") return { outcome: keys, deciding: applying };
   if (principal.kind === "service account") return { outcome: "allow", deciding: applying };
   // Without a key, each re-authentication counts as outdated.

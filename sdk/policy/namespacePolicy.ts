@@ -1,0 +1,35 @@
+import type { AccessKey, LegacyPolicy } from "./decisions.ts";
+import type { IdentityRules, Principal } from "./identity.ts";
+
+/** The objects of a namespace that decide access. */
+export interface NamespacePolicy extends LegacyPolicy {
+  /**
+   * The access policies and the principals of a namespace in identity mode, in which public keys and firewall rules have
+   * no effect. Undefined if public keys and firewall rules decide.
+   */
+  readonly identity?: IdentityRules | undefined;
+}
+
+/** The subject of access: a public key, or a principal in identity mode. */
+export type AccessSubject = AccessKey | Principal;
+
+/** The identity of a subject. */
+export interface SubjectFacts {
+  /** The fingerprint of a public key, or the id of a principal. */
+  readonly id: string;
+  readonly name: string;
+  readonly kind: "key" | Principal["kind"];
+}
+
+/** Returns true for a user or service account. */
+export const isPrincipal = (subject: AccessSubject): subject is Principal => "kind" in subject;
+
+/** Returns the identity of a subject. */
+export const subjectFacts = (subject: AccessSubject): SubjectFacts =>
+  isPrincipal(subject)
+    ? { id: subject.id, name: subject.name, kind: subject.kind }
+    : { id: subject.fingerprint, name: subject.name, kind: "key" };
+
+/** Returns the subjects whose access a policy decides. */
+export const subjectsOf = ({ keys, identity }: NamespacePolicy): readonly AccessSubject[] =>
+  identity?.principals ?? keys;
