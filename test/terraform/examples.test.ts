@@ -1,9 +1,11 @@
 import { cpSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { typeNameOf } from "../../provider/terraform/types.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { testFolder } from "../support/folder.ts";
+import { NEWER } from "../support/ownDefinitions.ts";
 import {
   type AttachedProvider,
   hasTerraform,
@@ -13,6 +15,8 @@ import {
 } from "./support/terraform.ts";
 
 const EXAMPLES = join(import.meta.dirname, "..", "..", "examples", "terraform");
+/** The names of the examples that need a server of version 0.27 or later. */
+const NEWER_FILES = NEWER.map((name) => `${typeNameOf({ name }).replace("gatehouse_", "")}.tf`);
 const KINDS = ["provider", "resources", "data-sources", "functions"] as const;
 
 describe.runIf(hasTerraform)(`the examples of the reference under ${LABEL}`, () => {
@@ -41,11 +45,12 @@ describe.runIf(hasTerraform)(`the examples of the reference under ${LABEL}`, () 
     await fleet.stop();
   });
 
-  /** Writes all example files to one root module, with values for the variables of the examples. */
-  function moduleOf(kinds: readonly string[]): RootModule {
+  /** Writes example files to one root module, with values for the variables of the examples. */
+  function moduleOf(kinds: readonly string[], isNewer = false): RootModule {
     const root = new RootModule(testFolder(), { ...provider.env, ...fleet.env });
     for (const kind of kinds) {
       for (const file of readdirSync(join(EXAMPLES, kind))) {
+        if (kind !== "provider" && NEWER_FILES.includes(file) !== isNewer) continue;
         cpSync(join(EXAMPLES, kind, file), join(root.folder, `${kind}-${file}`));
       }
     }
@@ -64,6 +69,15 @@ describe.runIf(hasTerraform)(`the examples of the reference under ${LABEL}`, () 
     expect(await root.changes()).toEqual([]);
     await root.must("destroy", "-auto-approve");
     expect(await fleet.client.getPublicKeys()).toHaveLength(1);
+  });
+
+  it("are valid if they need a newer server, and their plan reports what the server lacks", async () => {
+    const root = moduleOf(["provider", "resources"], true);
+    expect(await root.must("validate")).toContain("The configuration is valid");
+    const { code, output } = await root.run("plan");
+    expect(code).toBe(1);
+    for (const lack of ["access policies", "service accounts", "install keys"])
+      expect(output.replaceAll(/[│\s]+/g, " ")).toContain(`has no ${lack}; use version 0.27 or later`);
   });
 
   it("provide a session token as an ephemeral value", async () => {
