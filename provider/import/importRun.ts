@@ -36,8 +36,8 @@ export interface ImportRun {
 export interface Imported {
   readonly preview: Plan;
   /**
-   * The state in the format of `pulumi stack import`. The state contains no secrets, since the service does not return
-   * secrets.
+   * The state in the format of `pulumi stack import`, in which each secret is an empty text. Undefined if the backend
+   * stores the state.
    */
   readonly deployment: unknown;
 }
@@ -84,7 +84,7 @@ export async function importState(run: ImportRun): Promise<Imported> {
     requireAll(run.resources, await importing.up({ skipPreview: true }));
     const later = await opened(run, join(temporary, "later"), folder, place);
     const preview = await later.preview({ create: false });
-    return { preview, deployment: await deploymentOf(later) };
+    return { preview, deployment: run.backend === undefined ? await deploymentOf(later) : undefined };
   } finally {
     await rm(entry, { force: true });
     await rm(temporary, { recursive: true, force: true });
@@ -163,28 +163,20 @@ async function opened(
 }
 
 async function deploymentOf(stack: Stack): Promise<unknown> {
-  const resources = await plain(await stack.resources(), (text) => stack.decrypt(text));
+  const resources = withoutSecrets(await stack.resources());
   const manifest = { time: new Date().toISOString(), magic: "", version: "" };
   return { version: 3, deployment: { manifest, resources } };
 }
 
 /**
- * Replaces the secrets of imported objects by plain values. The secrets are empty texts, since the service does not
- * return secrets. The state contains no secrets provider, so the Pulumi CLI could not decrypt secrets in the state.
- * @throws Error if a secret is not empty
+ * Replaces the secrets of imported objects by empty texts. The service returns the secrets of install keys only. The
+ * state contains no secrets provider, so the Pulumi CLI could not decrypt secrets in the state.
  */
-async function plain(value: unknown, decrypt: (text: string) => Promise<string>): Promise<unknown> {
-  if (Array.isArray(value)) return Promise.all(value.map((item) => plain(item, decrypt)));
+function withoutSecrets(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutSecrets);
   if (typeof value !== "object" || value === null) return value;
-  const { [SIGNATURE]: signature, ciphertext } = value as Readonly<Record<string, unknown>>;
-  if (signature === SECRET && typeof ciphertext === "string") {
-    if ((await decrypt(ciphertext)) === '""') return "";
-    throw new Error("an imported object has a secret");
-  }
-  const entries = Object.entries(value).map(
-    async ([key, item]) => [key, await plain(item, decrypt)] as const,
-  );
-  return Object.fromEntries(await Promise.all(entries));
+  if ((value as Readonly<Record<string, unknown>>)[SIGNATURE] === SECRET) return "";
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutSecrets(item)]));
 }
 
 /** Returns true if the packages that a program imports are installed. @param folder directory of the program */
