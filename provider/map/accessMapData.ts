@@ -1,7 +1,7 @@
 import { type Access, type EvaluatedLogins, subjectFacts } from "@gatehouse-access/sdk/policy";
 import { byText, byTexts } from "../words.ts";
 import type { AccessMapData, MapDevice, MapGroup, MapKey, MapSubtitle } from "./data.ts";
-import { addressInWords, edgesOf, loginInWords } from "./edges.ts";
+import { addressInWords, CONDITION_WORDS, edgesOf, loginInWords } from "./edges.ts";
 
 export interface AccessMapMeta extends Omit<MapSubtitle, "evaluated"> {
   readonly title: string;
@@ -37,6 +37,8 @@ export function accessMapData(before: Access, after: Access, meta: AccessMapMeta
   return {
     title,
     subtitle: { ...subtitle, evaluated: evaluatedInWords(after.evaluated) },
+    subject: [before, after].some(({ policy }) => policy.identity) ? "user" : "key",
+    conditions: CONDITION_WORDS,
     keys: keys.items,
     devices: devices.items,
     people: keys.groups,

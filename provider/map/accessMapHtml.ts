@@ -42,7 +42,7 @@ export function accessMapHtml(data: AccessMapData): string {
 <title>Access map</title>
 <style>${style}</style>
 </head>
-${pageBody()}
+${pageBody(data)}
 <script id="data" type="application/json">${inert(data)}</script>
 <script>${script}</script>
 </html>
@@ -112,8 +112,8 @@ const card = (change: keyof typeof SIGNS) =>
   `<div class="card ${change}"><span class="sign" aria-hidden="true">${SIGNS[change]}</span>` +
   `<div><strong id="card-${change}"></strong><span id="card-${change}-on"></span></div></div>`;
 
-const typed = (id: string, label: string, list: string) =>
-  `<label><span>${label}</span><input id="filter-${id}" list="${list}" autocomplete="off" placeholder="any">` +
+const typed = (id: string, label: string, list: string, more = "") =>
+  `<label${more}><span>${label}</span><input id="filter-${id}" list="${list}" autocomplete="off" placeholder="any">` +
   `</label><datalist id="${list}"></datalist>`;
 
 const choice = (value: string, label: string, checked = "") =>
@@ -130,14 +130,19 @@ const column = (
 <p class="none" id="${id}-none" hidden>${hint}</p>
 </section>`;
 
-const legendLine = (change: string, path: string, text: string) =>
-  `<li><svg class="sample" viewBox="0 0 48 16" aria-hidden="true"><path class="link ${change} plain" d="M0,8H48"/>${path}</svg>${text}</li>`;
+const legendLine = (change: string, path: string, text: string, more = "") =>
+  `<li${more}><svg class="sample" viewBox="0 0 48 16" aria-hidden="true"><path class="link ${change} plain" d="M0,8H48"/>${path}</svg>${text}</li>`;
 
 const mark = (change: string, path: string) =>
   `<g class="mark ${change}" transform="translate(24,8)"><circle r="7"/><path d="${path}"/></g>`;
 
 /** Returns the body of the page without data. The page's script inserts the data. */
-const pageBody = (): string => `<body>
+function pageBody({ subject }: AccessMapData): string {
+  const isUser = subject === "user";
+  // A user of a namespace in identity mode is the person. Public keys have no conditions.
+  const [ofKeys, ofUsers] = [isUser ? " hidden" : "", isUser ? "" : " hidden"];
+  const Subject = isUser ? "User" : "Key";
+  return `<body>
 <a class="skip" href="#map">Skip to the map</a>
 <svg class="defs" aria-hidden="true">${icons()}</svg>
 <header>
@@ -151,12 +156,13 @@ const pageBody = (): string => `<body>
 <main>
 <section class="cards" aria-label="Summary">${card("gained")}${card("lost")}${card("kept")}</section>
 <form id="filters" role="search" aria-label="Filters" autocomplete="off">
-<label class="wide"><span>Search</span><input id="filter-text" type="search" autocomplete="off" placeholder="Key, person, device or tag"></label>
-${typed("person", "Person", "people")}
-${typed("key", "Key", "key-names")}
+<label class="wide"><span>Search</span><input id="filter-text" type="search" autocomplete="off" placeholder="${isUser ? "User" : "Key, person"}, device or tag"></label>
+${typed("person", "Person", "people", ofKeys)}
+${typed("key", Subject, "key-names")}
 ${typed("device", "Device", "device-names")}
 ${typed("tag", "Tag", "tags")}
 <label><span>Login</span><select id="filter-login"><option value="">any</option></select></label>
+<label${ofUsers}><span>Condition</span><select id="filter-condition"><option value="">any</option></select></label>
 <fieldset><legend>Access</legend>${choice("all", "All", " checked")}${choice("changed", "Changed")}${choice("gained", "+ Gained")}${choice("lost", "− Lost")}${choice("kept", "= Kept")}</fieldset>
 <button type="reset">Clear</button>
 </form>
@@ -165,12 +171,13 @@ ${typed("tag", "Tag", "tags")}
 ${legendLine("gained", mark("gained", "M-3.5,0H3.5M0,-3.5V3.5"), "gained")}
 ${legendLine("lost", mark("lost", "M-3.5,0H3.5"), "lost")}
 ${legendLine("kept", "", "kept")}
+${legendLine("kept conditional", "", "with a condition", ofUsers)}
 </ul></div>
 <div class="stage" id="stage">
 <div class="map" id="map" tabindex="-1">
-${column("keys", "Keys and people", "+ − devices", "No key matches the filters.")}
+${column("keys", isUser ? "Users and service accounts" : "Keys and people", "+ − devices", `No ${subject} matches the filters.`)}
 <div class="middle" aria-hidden="true"><svg id="links"><g id="paths"></g><g id="marks"></g></svg></div>
-${column("devices", "Devices by tag", "+ − keys", "No device matches the filters.")}
+${column("devices", "Devices by tag", `+ − ${subject}s`, "No device matches the filters.")}
 </div>
 <aside class="details" id="details" aria-labelledby="details-title">
 <div class="details-head"><h2><bdi id="details-title"></bdi></h2><button type="button" id="details-close" hidden>Close</button></div>
@@ -178,7 +185,7 @@ ${column("devices", "Devices by tag", "+ − keys", "No device matches the filte
 </aside>
 </div>
 <p class="help" id="keys-help">Press Tab to switch lists, and Up or Down to move within a list. Press Right to open a
-group or to go to the first device of a key, and Left to go back. Press Enter to select, and Escape to clear the
+group or to go to the first device of a ${subject}, and Left to go back. Press Enter to select, and Escape to clear the
 selection.</p>
 <section class="list" aria-labelledby="list-head">
 <h2 id="list-head">Table</h2>
@@ -190,3 +197,4 @@ selection.</p>
 <footer><p>An open group shows up to 200 members, and a list shows up to 400 groups. The others are hidden in one line;
 use a filter to find them. This file makes no requests. It includes d3-selection and d3-shape with their licenses.</p></footer>
 `;
+}

@@ -55,8 +55,11 @@ export interface MapEdge {
   /** Index in `texts` of the reason why the access is gained or lost, or of its condition before the change. */
   readonly cause?: number;
   /** The condition of the access; omitted for access without a condition. */
-  readonly condition?: "reauthentication" | "approval" | "unknown";
+  readonly condition?: MapCondition;
 }
+
+/** A condition of access: the login waits, or it is not known whether the user has an SSH key. */
+export type MapCondition = "reauthentication" | "approval" | "unknown";
 
 /** A sentence about a rule or a cause. */
 export interface MapText {
@@ -77,6 +80,10 @@ export interface MapSubtitle {
 export interface AccessMapData {
   readonly title: string;
   readonly subtitle: MapSubtitle;
+  /** The word for an item of `keys`. */
+  readonly subject: "key" | "user";
+  /** Words for each condition. */
+  readonly conditions: Readonly<Record<MapCondition, string>>;
   readonly keys: readonly MapKey[];
   readonly devices: readonly MapDevice[];
   /** All keys, grouped by owner. */

@@ -17,10 +17,10 @@ import { conditionsOf } from "./conditions.ts";
 import type { AccessMapData, MapChange, MapDevice, MapEdge, MapKey, MapText } from "./data.ts";
 
 export const addressInWords = (address: string): string =>
-  address === ANY_ADDRESS ? "any address that no rule mentions" : address;
+  address === ANY_ADDRESS ? "any address that the policy does not mention" : address;
 
 export const loginInWords = (login: string): string =>
-  login === ANY_LOGIN ? "any login that no pattern mentions" : login;
+  login === ANY_LOGIN ? "any login that the policy does not mention" : login;
 
 /** Returns the edges of a map, with the device sets and texts that they refer to. */
 export function edgesOf(
@@ -200,7 +200,8 @@ function* kept(
     const altered = devices.new_intersection(old.devices);
     if (altered.isEmpty()) continue;
     same.difference(altered);
-    const cause = { text: `before the change: ${CONDITION_WORDS[old.outcome]}`, patterns: [] };
+    const condition = old.outcome === "allow" ? "without a condition" : CONDITION_WORDS[old.outcome];
+    const cause = { text: `before the change: ${condition}`, patterns: [] };
     yield { change: "kept", rule: allowedBy(reason), outcome, cause, places: altered.array() };
   }
   if (same.isEmpty()) return;
@@ -208,8 +209,7 @@ function* kept(
 }
 
 /** The condition of an allowed login, as a phrase. */
-const CONDITION_WORDS: Readonly<Record<Reached["outcome"], string>> = {
-  allow: "without a confirmation",
+export const CONDITION_WORDS: AccessMapData["conditions"] = {
   reauthentication: "after a re-authentication",
   approval: "after the approval of an SSH key",
   unknown: "with an SSH key",
@@ -218,15 +218,11 @@ const CONDITION_WORDS: Readonly<Record<Reached["outcome"], string>> = {
 const CAUSES = {
   gained: {
     rule: "denied it",
-    key: "the key is new",
-    principal: "the user is new",
-    device: "the device is new",
+    object: "is new",
   },
   lost: {
     rule: "denies it",
-    key: "the key is removed",
-    principal: "the user is removed",
-    device: "the device is removed",
+    object: "is removed",
   },
 } as const;
 
@@ -261,17 +257,17 @@ function causeOf(
   words: (typeof CAUSES)[keyof typeof CAUSES],
 ): AccessRule | AccessPolicy | string {
   const { subject, admitted, present, shares } = refusing;
-  const isUser = allowing.subject !== undefined && isPrincipal(allowing.subject);
-  if (!subject) return isUser ? words.principal : words.key;
-  if (!present.has(place)) return words.device;
+  const kind = allowing.subject ? subjectFacts(allowing.subject).kind : "key";
+  if (!subject) return `the ${kind} ${words.object}`;
+  if (!present.has(place)) return `the device ${words.object}`;
   if (!admitted?.has(place)) {
-    if (isUser) return "the SSH keys or the role of the user change";
+    if (kind !== "key") return `the SSH keys or the role of the ${kind} change`;
     return sameKey(subject, allowing.subject)
       ? "the device's name or tags change"
       : "the key's logins or devices change";
   }
   const { policy, rule } = shares.find(({ devices }) => devices.has(place))?.reason ?? {};
-  return policy ?? rule ?? (isUser ? "no access policy allows it" : words.rule);
+  return policy ?? rule ?? (kind === "key" ? words.rule : "no access policy allows it");
 }
 
 const sameKey = (left: AccessSubject, right: AccessSubject | undefined): boolean =>

@@ -28,7 +28,7 @@ describe("the page", { tags: ["long"] }, () => {
       "fleet-access",
       "prod",
       "https://access.example.org",
-      "3 logins (root, any login that no pattern mentions, deploy)",
+      "3 logins (root, any login that the policy does not mention, deploy)",
     ])
       expect(head).toContain(text);
     const cards = await page.locator(".card").allInnerTexts();

@@ -63,8 +63,10 @@ function loginsOf({ keys, devices, deviceSets, edges }: AccessMapData): string[]
   });
 }
 
-const shownLogin = (login: string) => (login === ANY_LOGIN ? "any login that no pattern mentions" : login);
-const shown = (address: string) => (address === ANY_ADDRESS ? "any address that no rule mentions" : address);
+const shownLogin = (login: string) =>
+  login === ANY_LOGIN ? "any login that the policy does not mention" : login;
+const shown = (address: string) =>
+  address === ANY_ADDRESS ? "any address that the policy does not mention" : address;
 
 /** Returns the same lines as the map, computed by the functions of the policy. */
 function expected(before: Access, after: Access): string[] {

@@ -34,7 +34,7 @@ function drawLinks(state: Shown): void {
       for (const change of DRAWN) {
         if (!(bits & BIT[change])) continue;
         const [start, end] = [from.y + APART[change], to.y + APART[change]];
-        const kind = `${change} ${weight}`;
+        const kind = `${change} ${weight}${bits & PLAIN_BIT[change] ? "" : " conditional"}`;
         const path = curve({ source: [0, start], target: [width, end] }) ?? "";
         paths.set(kind, (paths.get(kind) ?? new Set()).add(path));
         if (change === "kept" || weight === "faint") continue;
@@ -73,7 +73,7 @@ interface Mark {
 
 function put(paths: ReadonlyMap<string, ReadonlySet<string>>, marks: readonly Mark[]): void {
   const kinds = (["faint", "plain", "strong"] as const).flatMap((weight) =>
-    DRAWN.map((change) => `${change} ${weight}`),
+    DRAWN.flatMap((change) => [`${change} ${weight}`, `${change} ${weight} conditional`]),
   );
   d3.select(picture)
     .select("#paths")

@@ -25,8 +25,8 @@ function drawCard(change: Change): void {
   const sets = [...new Set(own.map(devicesOf))];
   const devices = new Set(sets.flat()).size;
   const [one, many] = VERBS[change];
-  const text = `${plural(keys, "key")} ${keys === 1 ? one : many} access`;
-  byId(`card-${change}`).textContent = keys === 0 ? `No key ${one} access` : text;
+  const text = `${plural(keys, data.subject)} ${keys === 1 ? one : many} access`;
+  byId(`card-${change}`).textContent = keys === 0 ? `No ${data.subject} ${one} access` : text;
   byId(`card-${change}-on`).textContent = keys === 0 ? "" : `on ${plural(devices, "device")}`;
 }
 
@@ -42,6 +42,7 @@ function drawChoices(): void {
     byId("filter-login"),
     data.edges.flatMap(({ logins }) => logins),
   );
+  addOptions(byId("filter-condition"), data.edges.map(conditionOf));
 }
 
 function addOptions(list: HTMLElement, texts: readonly string[]): void {
@@ -101,7 +102,7 @@ function drawStatus(view: View): void {
     (side) => bitsOfAll(view, side).filter((bits) => bits !== 0).length,
   );
   byId("status").textContent =
-    `Shown: ${keys} of ${plural(data.keys.length, "key")}, with access to ${devices?.toLocaleString("en")} of ${plural(data.devices.length, "device")}`;
+    `Shown: ${keys} of ${plural(data.keys.length, data.subject)}, with access to ${devices?.toLocaleString("en")} of ${plural(data.devices.length, "device")}`;
 }
 
 function toggle({ id, kind }: Row): void {

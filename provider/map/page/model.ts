@@ -9,6 +9,8 @@ declare const d3: typeof import("d3-selection") & typeof import("d3-shape");
 
 /** The bit flag of each kind of change. One number can combine several changes. */
 const BIT = { gained: 1, lost: 2, kept: 4 } as const;
+/** The bit flag of each kind of change of access without a condition. */
+const PLAIN_BIT = { gained: 8, lost: 16, kept: 32 } as const;
 const CHANGES = ["gained", "lost", "kept"] as const;
 const SIGN: Readonly<Record<Change, string>> = { gained: "+", lost: "−", kept: "=" };
 
@@ -45,6 +47,16 @@ const collator = new Intl.Collator("en", { numeric: true });
 const plural = (count: number, one: string) =>
   `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`;
 
+/** The word for an item of `data.keys` at the beginning of a text. */
+const Subject = data.subject === "user" ? "User" : "Key";
+
+/** Returns the condition of access as text. */
+const conditionOf = ({ condition }: MapEdge): string =>
+  condition === undefined ? "without a condition" : data.conditions[condition];
+
+/** True if the change also changes the condition of access that remains. */
+const isAltered = ({ change, cause }: MapEdge): boolean => change === "kept" && cause !== undefined;
+
 const keyName = (index: number) => shown(data.keys[index]?.name ?? "");
 const deviceName = (index: number) => shown(data.devices[index]?.name ?? "");
 
@@ -56,7 +68,7 @@ function keyTitle(index: number): string {
 /** Returns the beginning of a fingerprint, which is usually enough to distinguish keys. */
 const shortFingerprint = (text: string) => (text.length > 20 ? `${shown(text.slice(0, 19))}…` : shown(text));
 
-const FILTERS = ["text", "person", "key", "tag", "device", "login"] as const;
+const FILTERS = ["text", "person", "key", "tag", "device", "login", "condition"] as const;
 
 /** The selected filters. Empty texts match everything. */
 type Filters = Readonly<Record<(typeof FILTERS)[number], string>> & {
@@ -95,8 +107,10 @@ const keyHasText = (index: number, text: string) =>
 const deviceHasText = (index: number, text: string) =>
   deviceMatches(index, { tag: text, device: "" }) || deviceMatches(index, { tag: "", device: text });
 
-const changeMatches = (change: Change, wanted: Filters["change"]) =>
-  wanted === "all" || change === wanted || (wanted === "changed" && change !== "kept");
+const changeMatches = (edge: MapEdge, wanted: Filters["change"]) =>
+  wanted === "all" ||
+  edge.change === wanted ||
+  (wanted === "changed" && (edge.change !== "kept" || isAltered(edge)));
 
 /** Applies the filters. The search text can match the key or the device of an access. */
 function viewOf(raw: Filters): View {
@@ -109,15 +123,17 @@ function viewOf(raw: Filters): View {
   const devicesWithText = data.devices.map((_, index) => deviceHasText(index, filters.text));
   const edges: VisibleEdge[] = [];
   for (const edge of data.edges) {
-    if (!keys[edge.key] || !changeMatches(edge.change, filters.change)) continue;
+    if (!keys[edge.key] || !changeMatches(edge, filters.change)) continue;
     if (filters.login !== "" && !edge.logins.includes(raw.login)) continue;
+    if (filters.condition !== "" && conditionOf(edge) !== raw.condition) continue;
     const whole = keysWithText[edge.key];
     const left = devicesOf(edge).filter((device) => devices[device] && (whole || devicesWithText[device]));
     if (left.length === 0) continue;
     edges.push({ edge, devices: left });
     for (const device of left) {
       const place = edge.key * width + device;
-      pairs[place] = (pairs[place] ?? 0) | BIT[edge.change];
+      const plain = edge.condition === undefined ? PLAIN_BIT[edge.change] : 0;
+      pairs[place] = (pairs[place] ?? 0) | BIT[edge.change] | plain;
     }
   }
   const filtered =

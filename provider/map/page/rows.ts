@@ -85,7 +85,7 @@ function groupRows(view: View, side: Side, group: LiveGroup, open: boolean): Row
   const { id, name, members } = group;
   const [first] = members;
   if (members.length === 1 && first !== undefined) return [itemRow(view, side, first, 1)];
-  const detail = plural(members.length, side === "keys" ? "key" : "device");
+  const detail = plural(members.length, side === "keys" ? data.subject : "device");
   const head: Row = {
     ...{ id, side, kind: "group", level: 1, open, name: shown(name), detail, state: undefined, members },
     counts: countsOf(view, side, members),
@@ -101,7 +101,7 @@ function itemRow(view: View, side: Side, index: number, level: 1 | 2): Row {
   const owner = data.keys[index]?.owner;
   const alone = level === 1 && owner !== undefined;
   const name = side === "devices" ? deviceName(index) : alone ? shown(owner) : keyName(index);
-  const fingerprint = shortFingerprint(data.keys[index]?.fingerprint ?? "");
+  const fingerprint = data.keys[index]?.kind ?? shortFingerprint(data.keys[index]?.fingerprint ?? "");
   const ofKey = alone ? `${keyName(index)} · ${fingerprint}` : fingerprint;
   const tags = data.devices[index]?.tags.map(shown).join(", ");
   return {
@@ -114,7 +114,7 @@ function itemRow(view: View, side: Side, index: number, level: 1 | 2): Row {
 function restRow(view: View, side: Side, id: string, members: readonly number[], level: 1 | 2): Row {
   return {
     ...{ id, side, kind: "rest", level, open: false, state: undefined, members },
-    name: plural(members.length, side === "keys" ? "more key" : "more device"),
+    name: plural(members.length, side === "keys" ? `more ${data.subject}` : "more device"),
     detail: "hidden; use a filter to find hidden items",
     counts: countsOf(view, side, members),
   };
@@ -155,7 +155,7 @@ function changesInWords({ side, counts }: Row): string {
   const [other, verbs] =
     side === "keys"
       ? ["device", { gained: "gains", lost: "loses", kept: "keeps" }]
-      : ["key", { gained: "gained by", lost: "lost by", kept: "kept by" }];
+      : [data.subject, { gained: "gained by", lost: "lost by", kept: "kept by" }];
   const phrases = CHANGES.filter((change) => counts[change] > 0).map(
     (change) => `${verbs[change]} ${plural(counts[change], other)}`,
   );

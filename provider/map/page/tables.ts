@@ -19,7 +19,7 @@ function newElement<K extends keyof HTMLElementTagNameMap>(
 
 /**
  * The columns of a table of edges. `Key` contains the key and its owner, `Name` only the key. Both columns have the
- * header "Key".
+ * header "Key", or "User" for users.
  */
 const COLUMNS = {
   Change: ({ edge }) => ({ text: `${SIGN[edge.change]} ${edge.change}`, change: edge.change }),
@@ -29,6 +29,7 @@ const COLUMNS = {
   },
   Key: ({ edge }) => ({ text: keyTitle(edge.key) }),
   Name: ({ edge }) => ({ text: keyName(edge.key) }),
+  Condition: ({ edge }) => ({ text: edge.condition ? conditionOf(edge) : "none" }),
   Login: ({ edge }) => ({ text: listed(edge.logins) }),
   Devices: ({ devices }) => ({ text: devicesInWords(devices) }),
   From: ({ edge }) => ({ text: addressesOf(edge) }),
@@ -37,19 +38,25 @@ const COLUMNS = {
 
 type Column = keyof typeof COLUMNS;
 
+/** The columns that only maps with users have, and the columns that only maps with public keys have. */
+const COLUMNS_OF_USERS: readonly Column[] = ["Condition"];
+const COLUMNS_OF_KEYS: readonly Column[] = ["Person"];
+
 /**
  * Creates a table of edges in a box that scrolls and that the keyboard can focus.
  * @param reasons true to add a row with the reason below the row of each edge, over the width of the table
  */
 function tableOf(
   caption: string,
-  columns: readonly Column[],
+  every: readonly Column[],
   edges: readonly VisibleEdge[],
   reasons: boolean,
 ): HTMLElement {
+  const others = data.subject === "user" ? COLUMNS_OF_KEYS : COLUMNS_OF_USERS;
+  const columns = every.filter((column) => !others.includes(column));
   const table = newElement("table", {}, newElement("caption", { text: caption }));
   const head = table.createTHead().insertRow();
-  const headers = columns.map((column) => (column === "Name" ? "Key" : column));
+  const headers = columns.map((column) => (column === "Name" || column === "Key" ? Subject : column));
   for (const text of headers) {
     const cell = newElement("th", { text });
     cell.scope = "col";
@@ -111,7 +118,7 @@ function reasonOf({ change, rule, cause }: MapEdge): Cell {
   const patterns = [...new Set([because, by].flatMap((text) => text?.patterns ?? []))];
   const allowed = shown(by?.text ?? "");
   if (!because) return { text: allowed, patterns };
-  return { text: `${shown(because.text)}; ${change === "gained" ? "now" : "before"} ${allowed}`, patterns };
+  return { text: `${shown(because.text)}; ${change === "lost" ? "before" : "now"} ${allowed}`, patterns };
 }
 
 const listed = (texts: readonly string[]) => texts.map(shown).join(", ");
@@ -143,15 +150,20 @@ function drawDetails(state: Shown): void {
 
 function drawOverview({ view }: Shown): void {
   byId("details-title").textContent = "Changes";
-  const changed = inOrder(view.edges.filter(({ edge }) => edge.change !== "kept"));
+  const changed = inOrder(view.edges.filter(({ edge }) => edge.change !== "kept" || isAltered(edge)));
   if (changed.length === 0) {
-    panel.replaceChildren(newElement("p", { text: "No key gains or loses access in this view." }));
+    panel.replaceChildren(
+      newElement("p", { text: `No ${data.subject} gains or loses access in this view.` }),
+    );
     return;
   }
-  const hint = newElement("p", { className: "hint", text: "Select a key or a device to see its details." });
+  const hint = newElement("p", {
+    className: "hint",
+    text: `Select a ${data.subject} or a device to see its details.`,
+  });
   panel.replaceChildren(
     hint,
-    ...limited("Gained and lost", ["Change", "Key", "Login", "Devices"], changed, false),
+    ...limited("Changes of access", ["Change", "Key", "Login", "Devices", "Condition"], changed, false),
   );
 }
 
@@ -169,15 +181,16 @@ type Fact = readonly [name: string, value: string];
 
 function factsOfKeys({ members, counts }: Row): Fact[] {
   const reach: Fact = ["Reach", countsInWords(counts, "device")];
-  if (members.length > 1) return [["Keys", members.map(keyName).join(", ")], reach];
+  if (members.length > 1) return [[`${Subject}s`, members.map(keyName).join(", ")], reach];
   const [index = 0] = members;
-  const { fingerprint = "", owner } = data.keys[index] ?? {};
+  const { fingerprint = "", owner, kind } = data.keys[index] ?? {};
+  if (kind) return [["Name", keyName(index)], ["Kind", kind], ["Id", shown(fingerprint)], reach];
   const person = owner === undefined ? "unknown" : shown(owner);
   return [["Key", keyName(index)], ["Fingerprint", shown(fingerprint)], ["Person", person], reach];
 }
 
 function factsOfDevices({ members, counts }: Row): Fact[] {
-  const reached: Fact = ["Reached by", countsInWords(counts, "key")];
+  const reached: Fact = ["Reached by", countsInWords(counts, data.subject)];
   if (members.length > 1) return [["Devices", devicesInWords(members)], reached];
   const [index = 0] = members;
   const { uid = "", tags = [] } = data.devices[index] ?? {};
@@ -199,7 +212,7 @@ function tableOfKeys({ edges }: View, members: ReadonlySet<number>): HTMLElement
   const key: readonly Column[] = members.size > 1 ? ["Name"] : [];
   return limited(
     "Reachable devices, with reasons",
-    ["Change", ...key, "Login", "Devices", "From"],
+    ["Change", ...key, "Login", "Devices", "From", "Condition"],
     own,
     true,
   );
@@ -211,8 +224,8 @@ function tableOfDevices({ edges }: View, members: ReadonlySet<number>): HTMLElem
     .filter(({ devices }) => devices.length > 0);
   const some: readonly Column[] = members.size > 1 ? ["Devices"] : [];
   return limited(
-    "Keys with access, with reasons",
-    ["Change", "Key", "Login", ...some, "From"],
+    `${Subject}s with access, with reasons`,
+    ["Change", "Key", "Login", ...some, "From", "Condition"],
     inOrder(own),
     true,
   );
@@ -235,7 +248,16 @@ function limited(
 const PAGE = 100;
 
 let listedLines = PAGE;
-const LISTED = ["Change", "Person", "Name", "Login", "Devices", "From", "Rule and reason"] as const;
+const LISTED = [
+  "Change",
+  "Person",
+  "Name",
+  "Login",
+  "Devices",
+  "From",
+  "Condition",
+  "Rule and reason",
+] as const;
 
 /**
  * Shows the access that matches the filters as a table, for screen readers and for printing. The table has the same
