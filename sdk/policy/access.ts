@@ -68,7 +68,6 @@ export class Access {
   readonly #reasons = new Map<AccessRule | null, Reason>();
   readonly #identity: IdentityDecisions | undefined;
   readonly #at: Date;
-  #all: DeviceSet | undefined;
 
   /**
    * Prepares the decisions of a policy about the evaluated login names and addresses.
@@ -112,12 +111,6 @@ export class Access {
    */
   outcomeOf(outcome: Reason["outcome"], subject: AccessSubject): Outcome {
     return isPrincipal(subject) ? outcomeFor(outcome, subject, keyStateOf(subject, this.#at)) : outcome;
-  }
-
-  /** All devices of both policies that the caller compares. */
-  get allDevices(): DeviceSet {
-    this.#all ??= new TypedFastBitSet(this.uids.keys());
-    return this.#all;
   }
 
   /**

@@ -93,9 +93,12 @@ export function* accessChanges(before: Access, after: Access): Generator<AccessC
         if (sameDevices && !changed.intersects(admittedAfter)) continue;
         const reachBefore = reachOf(before, was, admittedBefore, verdictBefore);
         const reachAfter = reachOf(after, is, admittedAfter, verdictAfter);
-        for (const [from, old] of reachBefore) {
-          for (const [to, now] of reachAfter) {
-            if (from !== to) groups.add(`${from} ${to}`, old.new_intersection(now), addresses);
+        for (const [to, devices] of reachAfter.parts)
+          groups.add(`deny ${to}`, without(devices, reachBefore.all), addresses);
+        for (const [from, devices] of reachBefore.parts) {
+          groups.add(`${from} deny`, without(devices, reachAfter.all), addresses);
+          for (const [to, others] of reachAfter.parts) {
+            if (from !== to) groups.add(`${from} ${to}`, devices.new_intersection(others), addresses);
           }
         }
       }
@@ -150,21 +153,30 @@ function alikeToBoth(before: Access, after: Access) {
   }
 }
 
-/** Returns the devices for each outcome of a subject's logins. Together, the sets contain all devices. */
+/** The devices on which the logins of a subject are allowed, in total and for each outcome. */
+interface Reach {
+  readonly all: DeviceSet | undefined;
+  readonly parts: readonly (readonly [Outcome, DeviceSet])[];
+}
+
+const NOTHING: Reach = { all: undefined, parts: [] };
+
 function reachOf(
   access: Access,
   subject: AccessSubject | undefined,
   admitted: DeviceSet | undefined,
   { open, held }: Verdict,
-): readonly (readonly [Outcome, DeviceSet])[] {
-  if (!subject || !admitted) return [["deny", access.allDevices]];
-  const reached = admitted.new_intersection(open);
-  const denied = ["deny", access.allDevices.new_difference(reached)] as const;
+): Reach {
+  if (!subject || !admitted) return NOTHING;
+  const all = admitted.new_intersection(open);
   const [direct, after] = [access.outcomeOf("allow", subject), access.outcomeOf("reauthentication", subject)];
-  if (direct === after) return [denied, [direct, reached]];
-  const waiting = reached.new_intersection(held);
-  return [denied, [direct, reached.new_difference(waiting)], [after, waiting]];
+  if (!isPrincipal(subject) || direct === after) return { all, parts: [[direct, all]] };
+  const parts = [[direct, all.new_difference(held)] as const, [after, all.new_intersection(held)] as const];
+  return { all, parts };
 }
+
+const without = (devices: DeviceSet, others: DeviceSet | undefined): DeviceSet =>
+  others ? devices.new_difference(others) : devices;
 
 interface Group<Label> {
   readonly label: Label;
