@@ -233,12 +233,18 @@ test("keeps the field names of 400 and 409, in both response formats", async () 
   expect(invalid).toMatchObject({ fields: ["name"], serverMessage: "invalid entity" });
 });
 
-test("reports that an operation requires a user's credential if an API key gets a 403", async () => {
-  const { server, client } = await start();
-  server.script({ status: 403 });
-  const error = await failure(client.createApiKey({ body: { name: "abc", expiresAt: 30 } }), PermissionError);
-  expect(error.message).toContain("user's credential");
-});
+test.each([401, 403])(
+  "reports that an operation requires a user's credential if an API key gets a %d",
+  async (status) => {
+    const { server, client } = await start();
+    server.script({ status });
+    const error = await failure(
+      client.createApiKey({ body: { name: "abc", expiresAt: 30 } }),
+      PermissionError,
+    );
+    expect(error.message).toContain("user's credential");
+  },
+);
 
 test("removes control characters and HTML pages from a server's message", async () => {
   const { server, client } = await start();

@@ -72,7 +72,9 @@ export function errorDiagnostic(
  */
 function atInput({ inputs }: ResourceDefinition, error: unknown): string[] {
   const [name, ...inside] = error instanceof RequestError ? (error.field ?? []) : [];
-  const known = Object.keys(inputs).map(terraformName);
+  const known = Object.keys(inputs)
+    .filter((input) => !inputs[input]?.secret)
+    .map(terraformName);
   return inside.length === 0 && known.includes(String(name)) ? [String(name)] : [];
 }
 
@@ -87,7 +89,7 @@ function written({ inputs, outputs }: ResourceDefinition, error: ResourceError) 
   const input = String(first);
   // The Terraform schema of this provider contains sets instead of lists, and the items of a set have no path.
   const member = inside.slice(0, 1).filter((step) => typeof step === "string");
-  const isSecret = outputs[input]?.choice !== undefined;
+  const isSecret = outputs[input]?.choice !== undefined || inputs[input]?.secret === true;
   // An error about a secret contains the attribute's name, but no path. With a path, Terraform would print the source
   // line, which may contain the secret.
   const path = input in inputs && !isSecret ? [input, ...member].map(terraformName) : [];
