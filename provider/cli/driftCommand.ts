@@ -225,7 +225,7 @@ async function notifierOf(
 async function repair(
   { io, stack, prompt, preflight, progress }: Running,
   connection: Connection,
-  { report, unmanaged }: FoundDrift,
+  { report, meanings, unmanaged }: FoundDrift,
   flags: Flags,
 ): Promise<boolean> {
   const { removable, removeObjects, restorable } = await import("../drift/repair.ts");
@@ -235,8 +235,10 @@ async function repair(
   progress.write(`${await textOf(io, report)}\n`);
   const objects = flags.unmanaged === "fail" ? unmanaged : [];
   const { project, stack: name } = report;
+  const closed = meanings.filter(({ before }) => before.policy.identity?.policies.length === 0);
   const repairer = {
     ...{ project, stack: name, adoptFrom: flags.adoptFrom },
+    closed: new Set(closed.map(({ namespace }) => namespace.tenant)),
     identity: await connection.client.identity(),
   };
   const { done: removed, left } = removable(objects, repairer);

@@ -22,20 +22,25 @@ export interface Repairer {
   readonly stack: string;
   /** Stacks whose objects the repair may change, as `stack` of the same project or `project/stack`. */
   readonly adoptFrom: readonly string[];
+  /** The namespaces that would deny every login without their unmanaged access policies, by id. */
+  readonly closed: ReadonlySet<string>;
 }
 
 /**
  * Returns the unmanaged objects that a repair deletes. A repair skips API keys that the run may use, the user who runs
- * the command, and objects of other stacks.
+ * the command, the last access policies, and objects of other stacks.
  */
 export function removable(objects: readonly LiveObject[], repairer: Repairer): Repair<LiveObject> {
   const { kind, userId } = repairer.identity;
+  const isLast = ({ id }: LiveObject) => repairer.closed.has(id.split("/", 1)[0] ?? "");
   return sorted(objects, (object) => {
     const { name } = object.definition;
     if (name === "ApiKey" && kind === "apiKey")
       return "this run may use this API key; repair with a user's credential, or revoke the key manually";
     if (name === "Member" && userId !== undefined && idWithin(object) === userId)
       return "this user runs the command";
+    if (name === "AccessPolicy" && isLast(object))
+      return "no declared access policy remains, so the namespace would deny every login; declare a policy first";
     return foreign(object.declaredBy, repairer);
   });
 }

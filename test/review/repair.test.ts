@@ -22,8 +22,12 @@ const OBJECTS = [
  * Returns the ids of the unmanaged objects that a repair with this credential removes. For each object that the repair
  * keeps, returns the reason.
  */
-function sortedFor(identity: Repairer["identity"], objects: readonly LiveObject[] = OBJECTS) {
-  const repairer = { identity, project: "fleet", stack: "prod", adoptFrom: [] };
+function sortedFor(
+  identity: Repairer["identity"],
+  objects: readonly LiveObject[] = OBJECTS,
+  closed: readonly string[] = [],
+) {
+  const repairer = { identity, project: "fleet", stack: "prod", adoptFrom: [], closed: new Set(closed) };
   const { done, left } = removable(objects, repairer);
   return {
     removed: done.map(({ name }) => name),
@@ -51,5 +55,14 @@ describe("a repair", () => {
     const own = [object("Member", USER, declaredBy), object("ApiKey", "deploy", declaredBy)];
     expect(sortedFor({ kind: "token", userId: USER }, own).removed).toEqual(["deploy"]);
     expect(sortedFor({ kind: "apiKey" }, own).removed).toEqual([USER]);
+  });
+
+  it("keeps access policies if the namespace would deny every login without them", () => {
+    const policies = [object("AccessPolicy", "owner"), object("PublicKey", "aa:bb")];
+    expect(sortedFor({ kind: "token", userId: USER }, policies, [TENANT])).toEqual({
+      removed: ["aa:bb"],
+      left: { owner: expect.stringMatching(/^no declared access policy remains/) },
+    });
+    expect(sortedFor({ kind: "token", userId: USER }, policies, [OTHER]).removed).toEqual(["owner", "aa:bb"]);
   });
 });
