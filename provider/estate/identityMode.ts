@@ -50,7 +50,8 @@ export async function readIdentityState(
     optional("the service accounts", serviceAccounts.all()),
     optional("the SSH keys of users", sshIdentities.all()),
   ]);
-  if (!policies || !accounts) return { state: undefined, problem: unreadable.join("; "), notEvaluated: [] };
+  if (!policies || !accounts)
+    return { state: undefined, problem: unreadable.sort().join("; "), notEvaluated: [] };
   const strange = policies.find((policy) => accessPolicyOf(policy) === undefined);
   if (strange) {
     const problem = `the access policy ${strange.name} has a subject, an action or a re-authentication period that this version cannot evaluate`;

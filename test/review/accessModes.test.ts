@@ -5,30 +5,34 @@ import { gatehouse, spawnGatehouse } from "../support/gatehouse.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { labelsOf, type RecordedService, startRecordedService } from "../support/recordedService.ts";
 
-// Recorded responses of a server of version 0.27: a namespace in the mode legacy and one in the mode identity. The owner
-// and an API key of the role administrator read each namespace.
+// Recorded responses of a server of version 0.27: a namespace in the mode identity and one in the mode legacy. The owner
+// and an API key of the role administrator read each namespace, and an operator reads the one in the mode identity.
 
 const TENANTS = {
-  identity: "a464f5dc-8996-4003-844c-80b27ffc82cf",
-  legacy: "edb832fa-c57a-4c12-ab05-b97d83e31ef8",
+  identity: "7eddd4ed-4d6a-4f75-a1fa-ff9937536358",
+  legacy: "dda5c5f8-0c86-4d60-b4cf-fd7a4b1be3a8",
 };
 type Mode = keyof typeof TENANTS;
 const CREDENTIALS = {
-  user: { GATEHOUSE_USERNAME: "owner", GATEHOUSE_PASSWORD: "Owner-pass-1" },
+  user: { GATEHOUSE_USERNAME: "owner", GATEHOUSE_PASSWORD: "secret-Pw1" },
   key: { GATEHOUSE_API_KEY: "00000000-0000-4000-8000-000000000000" },
+  operator: { GATEHOUSE_USERNAME: "alice", GATEHOUSE_PASSWORD: "Alice-pass-1" },
 };
 type Credential = keyof typeof CREDENTIALS;
 
-const NOT_KNOWN = "the access in the namespace dev is not known: this namespace decides by access policies";
+const NOT_KNOWN = "the access in the namespace dev is not known: ";
+const UNREAD_POLICIES = `${NOT_KNOWN}the access policies could not be read`;
+const UNREAD_SSH_KEYS = "the SSH keys of users could not be read";
 const NOT_LISTED = ["API keys could not be read", "invitations could not be read"];
 const NOT_INVENTORIED = ["of the kind ApiKey could not be read", "of the kind Member could not be read"];
+const NO_POLICIES = "of the kind AccessPolicy could not be read";
 
 let service: RecordedService | undefined;
 let program: PolicyProgram;
 beforeEach(() => {
   program = new PolicyProgram();
   // Sets the clock to the time of the recording, so that the recorded invitations and API keys have not expired.
-  vi.useFakeTimers({ now: new Date("2026-11-28T07:00:00Z"), toFake: ["Date"] });
+  vi.useFakeTimers({ now: new Date("2026-11-28T11:00:00Z"), toFake: ["Date"] });
 });
 afterEach(async () => {
   vi.useRealTimers();
@@ -47,7 +51,7 @@ async function start(mode: Mode, credential: Credential, changed: Readonly<Recor
   );
   return {
     ...CREDENTIALS[credential],
-    ...(credential === "user" && { GATEHOUSE_TENANT: TENANTS[mode] }),
+    ...(credential !== "key" && { GATEHOUSE_TENANT: TENANTS[mode] }),
     GATEHOUSE_URL: service.url,
     GATEHOUSE_RETRY_TIMEOUT: "0",
   };
@@ -56,58 +60,101 @@ async function start(mode: Mode, credential: Credential, changed: Readonly<Recor
 /** The expected exit code, and texts of the output. */
 type Expected = readonly [code: number, ...texts: string[]];
 
-const EXPLAIN = ["access", "--key", "ana", "--login", "root", "--device", "web1", "--explain"];
+const EXPLAIN = ["access", "--user", "alice@example.com", "--login", "root", "--device", "web1", "--explain"];
+const EXPLAIN_KEY = ["access", "--key", "ana", "--login", "root", "--device", "web1", "--explain"];
 
-/** The expected results, by command and by credential. */
-const IDENTITY: readonly (readonly [args: readonly string[], user: Expected, key: Expected])[] = [
-  [["access"], [2, `UNKNOWN: ${NOT_KNOWN}`], [2, `UNKNOWN: ${NOT_KNOWN}`]],
+const OF_ALICE = "user alice@example.com gains login root on web1";
+
+/** The expected results in a mode, by command and by credential. */
+type Rows = readonly (readonly [
+  args: readonly string[],
+  user: Expected,
+  key: Expected,
+  operator?: Expected,
+])[];
+
+const IDENTITY: Rows = [
+  [
+    ["access"],
+    [0, "Operators after the approval of an SSH key", "service account backup", "Owner access"],
+    [2, "Operators after a re-authentication", "service account backup", UNREAD_SSH_KEYS],
+    [2, `UNKNOWN: ${UNREAD_POLICIES}`],
+  ],
   [
     ["access", "--allow-incomplete"],
-    [2, NOT_KNOWN],
-    [2, NOT_KNOWN],
+    [0, "Operators"],
+    [0, "Operators", UNREAD_SSH_KEYS],
+    [2, UNREAD_POLICIES],
   ],
   [
     ["access", "--csv"],
-    [2, NOT_KNOWN],
-    [2, NOT_KNOWN],
+    [0, ",Operators,approval", ",Backup,allow", ",Owner access,allow"],
+    [2, ",Operators,reauthentication", ",Backup,allow", ",Owner access,unknown", UNREAD_SSH_KEYS],
+    [2, UNREAD_POLICIES],
   ],
   [
     ["access", "--json"],
-    [2, NOT_KNOWN, '"grants": null'],
-    [2, NOT_KNOWN, '"grants": null'],
+    [0, '"outcome":"approval"', '"notEvaluated": []'],
+    [2, '"outcome":"unknown"', UNREAD_SSH_KEYS],
+    [2, UNREAD_POLICIES, '"grants": null'],
   ],
-  [EXPLAIN, [2, `UNKNOWN: ${NOT_KNOWN}`], [2, `UNKNOWN: ${NOT_KNOWN}`]],
+  [
+    EXPLAIN,
+    [
+      0,
+      "ALLOWED AFTER THE APPROVAL OF AN SSH KEY",
+      "No root on databases (deny) does not apply: device differs",
+    ],
+    [2, "ALLOWED AFTER A RE-AUTHENTICATION", "SSH keys not known", UNREAD_SSH_KEYS],
+    [2, `UNKNOWN: ${UNREAD_POLICIES}`],
+  ],
   [
     [...EXPLAIN, "--json"],
-    [2, NOT_KNOWN, '"allowed": null'],
-    [2, NOT_KNOWN, '"allowed": null'],
+    [0, '"outcome": "approval"'],
+    [2, '"outcome": "reauthentication"', UNREAD_SSH_KEYS],
+    [2, UNREAD_POLICIES, '"allowed": null'],
   ],
-  [["coverage"], [0, NOT_KNOWN], [0, NOT_KNOWN, ...NOT_INVENTORIED]],
+  [
+    ["coverage"],
+    [0, "AccessPolicy              0 of      4    0 %", "ServiceAccount            0 of      1    0 %"],
+    [0, "AccessPolicy              0 of      4    0 %", ...NOT_INVENTORIED],
+    [0, "AccessPolicy              0 of      0  not known", NO_POLICIES],
+  ],
   [
     ["coverage", "--fail-on-unmanaged"],
-    [2, NOT_KNOWN],
-    [2, NOT_KNOWN],
+    [2, "AccessPolicy Operators"],
+    [2, ...NOT_INVENTORIED],
+    [2, NO_POLICIES],
   ],
   [
     ["review"],
-    [2, NOT_KNOWN, "Access changes are not known", "Access was not evaluated"],
-    [2, NOT_KNOWN, "Access changes are not known", ...NOT_LISTED],
+    [2, "No access changes", `AccessPolicy Operators: ${OF_ALICE}`, "4 blocking findings"],
+    [2, "No access changes", UNREAD_SSH_KEYS, ...NOT_LISTED, "7 blocking findings"],
+    [2, UNREAD_POLICIES, "Access changes are not known", "Access was not evaluated"],
+  ],
+  [
+    ["review", "--allow-unmanaged"],
+    [0, "No blocking findings"],
+    [2, UNREAD_SSH_KEYS, "3 blocking findings"],
+    [2, UNREAD_POLICIES, "2 blocking findings"],
   ],
   [
     ["drift"],
-    [2, NOT_KNOWN, "is unmanaged; the effect on access is not known"],
-    [2, NOT_KNOWN, ...NOT_INVENTORIED],
+    [2, `is unmanaged; ${OF_ALICE}`, "PublicKey ana", "gives no access at present"],
+    [2, `is unmanaged; ${OF_ALICE} after a re-authentication`, UNREAD_SSH_KEYS, ...NOT_INVENTORIED],
+    [2, UNREAD_POLICIES, NO_POLICIES, "is unmanaged; the effect on access is not known"],
   ],
-  [["import"], [0, NOT_KNOWN, "1 Member, 1 PublicKey"], [0, NOT_KNOWN, ...NOT_INVENTORIED]],
+  [["import"], [0, "4 AccessPolicy"], [0, "4 AccessPolicy", ...NOT_INVENTORIED], [0, NO_POLICIES]],
   [
     ["ssh-config", "--login", "root"],
     [0, "User root@dev.web1"],
     [0, "User root@dev.web1"],
+    [0, "User root@dev.web1"],
   ],
 ];
-const LEGACY: typeof IDENTITY = [
+const LEGACY: Rows = [
   [["access"], [0, "ana", "web1"], [0, "ana", "web1", ...NOT_LISTED]],
-  [EXPLAIN, [0, "ALLOWED"], [0, "ALLOWED", ...NOT_LISTED]],
+  [EXPLAIN_KEY, [0, "ALLOWED"], [0, "ALLOWED", ...NOT_LISTED]],
   [["coverage"], [0, "Member alice@example.com"], [0, ...NOT_INVENTORIED]],
   [["coverage", "--fail-on-unmanaged"], [2], [2]],
   [
@@ -138,7 +185,10 @@ const WITH_STACK = ["coverage", "review", "drift"];
 async function run([command = "", ...flags]: readonly string[], env: Record<string, string>) {
   if (command === "import") {
     const out = ["--out", join(program.folder, "imported"), "--state", "none"];
-    return gatehouse([command, ...out, "--only", "Member", "PublicKey", "ApiKey", ...flags], env);
+    return gatehouse(
+      [command, ...out, "--only", "Member", "PublicKey", "ApiKey", "AccessPolicy", ...flags],
+      env,
+    );
   }
   if (!WITH_STACK.includes(command)) return gatehouse([command, ...flags], env);
   const stack = program.stack({ env });
@@ -146,57 +196,111 @@ async function run([command = "", ...flags]: readonly string[], env: Record<stri
   return stack.run([command, ...flags]);
 }
 
-describe.each(["user", "key"] as const)("with the credential %s", (credential) => {
-  describe.each([
-    ["identity", IDENTITY],
-    ["legacy", LEGACY],
-  ] as const)("in the mode %s", (mode, rows) => {
-    it.each(
-      rows.map(([args, user, key]) => [args.join(" "), args, credential === "user" ? user : key] as const),
-    )("%s", async (_title, args, [code, ...texts]) => {
+const POLICY_TESTS = {
+  identity: `
+policyTest("mallory", ({ access }) => expect(access).not.toAllow({ user: "mallory" }));
+policyTest("operators", ({ access }) => expect(access).toAllow({ user: "alice@*", login: "root" }));
+policyTest("approval", ({ access }) => expect(access).toRequireApproval({ user: "alice@*" }));
+policyTest("no approval", ({ access }) => expect(access).not.toRequireApproval({ user: "owner@*" }));`,
+  legacy: `
+policyTest("mallory", ({ access }) => expect(access).not.toAllow({ key: "mallory" }));
+policyTest("ana", ({ access }) => expect(access).toAllow({ key: "ana", login: "root" }));`,
+};
+
+const MODES = [
+  ["identity", "user", IDENTITY.map(([args, user]) => [args, user] as const)],
+  ["identity", "key", IDENTITY.map(([args, , key]) => [args, key] as const)],
+  ["identity", "operator", IDENTITY.map(([args, , , operator]) => [args, operator] as const)],
+  ["legacy", "user", LEGACY.map(([args, user]) => [args, user] as const)],
+  ["legacy", "key", LEGACY.map(([args, , key]) => [args, key] as const)],
+] as const;
+
+describe.each(MODES)("in the mode %s, with the credential %s", (mode, credential, rows) => {
+  it.each(rows.map(([args, expected]) => [args.join(" "), args, expected] as const))(
+    "%s",
+    async (_title, args, expected) => {
+      const [code, ...texts] = expected ?? [];
       const { stdout, stderr, code: ended } = await run(args, await start(mode, credential));
       const output = stdout + stderr;
       for (const text of texts) expect(output).toContain(text);
       expect(ended, output).toBe(code);
       // A service account is no member.
       expect(output).not.toContain("service.local");
-      if (mode === "identity")
-        expect(output).not.toMatch(
-          /ALLOWED|DENIED|No (other )?access changes|No key reaches|key_fingerprint/,
-        );
-    });
+      if (credential === "operator")
+        expect(output).not.toMatch(/ALLOWED|DENIED|No (other )?access changes|No key reaches|principal_id/);
+    },
+  );
 
-    it("test", async () => {
-      program.write(
-        "access.policy.mjs",
-        `import { expect, policyTest } from "@gatehouse-access/provider/policy";
-policyTest("no access", ({ access }) => expect(access).not.toAllow({ key: "mallory" }));
-policyTest("no keys", ({ policy }) => expect(policy.keys.filter(() => false)).toSatisfy(() => true, "x"));
+  it("test", async () => {
+    program.write(
+      "access.policy.mjs",
+      `import { expect, policyTest } from "@gatehouse-access/provider/policy";
+${POLICY_TESTS[mode]}
+policyTest("keys", ({ policy }) => expect(policy.keys.filter(() => false)).toSatisfy(() => true, "x"));
 policyTest("one owner", ({ members }) => expect(members).exactlyOneOwner());`,
-      );
-      const { stdout, code } = await spawnGatehouse(["test", program.folder], await start(mode, credential));
-      const passes = (name: string) => new RegExp(`ok +${name}`).test(stdout);
-      expect([passes("no access"), passes("no keys")]).toEqual(Array(2).fill(mode === "legacy"));
-      // The list of members is incomplete without the invitations.
-      expect(passes("one owner")).toBe(credential === "user");
-      expect(stdout.includes(NOT_KNOWN)).toBe(mode === "identity");
-      expect(code).toBe(mode === "legacy" && credential === "user" ? 0 : 2);
-    });
+    );
+    const { stdout, code } = await spawnGatehouse(["test", program.folder], await start(mode, credential));
+    const passed = [...stdout.matchAll(/ok +([a-z ]+?) \(/g)].map(([, name]) => name);
+    // The list of members is incomplete without the invitations.
+    const all = {
+      "identity user": ["mallory", "operators", "approval", "no approval", "keys", "one owner"],
+      "identity key": ["mallory", "operators", "approval", "keys"],
+      "identity operator": [],
+      "legacy user": ["mallory", "ana", "keys", "one owner"],
+      "legacy key": ["mallory", "ana", "keys"],
+    };
+    expect(passed).toEqual(all[`${mode} ${credential}`]);
+    expect(stdout.includes(NOT_KNOWN)).toBe(credential === "operator");
+    expect(code).toBe(credential === "user" ? 0 : 2);
   });
 });
 
-it("reports a mode that the client does not know as not known", async () => {
-  const { stdout, code } = await gatehouse(
+describe.each([
+  ["a mode of a later version", "an access mode that this version does not know"],
+  [
+    "a subject of a later version",
+    "has a subject, an action or a re-authentication period that this version cannot evaluate",
+  ],
+  [
+    "an action of a later version",
+    "has a subject, an action or a re-authentication period that this version cannot evaluate",
+  ],
+  ["access policies are not shown", "the access policies could not be read"],
+])("%s", (label, reason) => {
+  const path = label.includes("mode") ? "/api/namespaces/{tenant}" : "/api/access-policies";
+  const settings = () => start("identity", "user", { [`GET ${path}`]: label });
+
+  const commands = [
+    ["access"],
+    ["access", "--allow-incomplete"],
     EXPLAIN,
-    await start("legacy", "user", { "GET /api/namespaces/{tenant}": "a mode of a later version" }),
+    ["review", "--allow-unmanaged"],
+    ["drift"],
+  ];
+  it.each(commands.map((args) => [args.join(" "), args] as const))(
+    "is reported by %s",
+    async (_title, args) => {
+      const { stdout, code } = await run(args, await settings());
+      expect([stdout, code]).toEqual([expect.stringMatching(`${NOT_KNOWN}.*${reason}`), 2]);
+      expect(stdout).not.toMatch(/ALLOWED|DENIED|No (other )?access changes/);
+    },
   );
-  expect([stdout, code]).toEqual([expect.stringContaining(`UNKNOWN: ${NOT_KNOWN}`), 2]);
+
+  it("fails policy tests", async () => {
+    program.write(
+      "access.policy.mjs",
+      `import { expect, policyTest } from "@gatehouse-access/provider/policy";
+policyTest("mallory", ({ access }) => expect(access).not.toAllow({ user: "mallory" }));`,
+    );
+    const { stdout, code } = await spawnGatehouse(["test", program.folder], await settings());
+    expect([stdout, code]).toEqual([expect.stringMatching(`FAIL.*mallory[^]*${reason}`), 2]);
+  });
 });
 
 it("reports members as unread if the server omits their e-mail addresses", async () => {
   const { stdout, code } = await run(
     ["review", "--allow-unmanaged"],
-    await start("legacy", "user", { "GET /api/namespaces/{tenant}": "members without addresses" }),
+    await start("legacy", "user", { "GET /api/namespaces/{tenant}/members": "members without addresses" }),
   );
   expect([stdout, code]).toEqual([
     expect.stringContaining("members could not be read; lockouts cannot be detected"),
@@ -205,7 +309,7 @@ it("reports members as unread if the server omits their e-mail addresses", async
 });
 
 it("writes the reason into the map, and the title of the Markdown report", async () => {
-  const stack = program.stack({ env: await start("identity", "user") });
+  const stack = program.stack({ env: await start("identity", "operator") });
   const [html, markdown] = ["map.html", "review.md"].map((name) => join(program.folder, name)) as [
     string,
     string,
@@ -228,7 +332,7 @@ describe("the namespace of an API key", () => {
     const unset = await gatehouse(["access"], env);
     expect([unset.stderr, unset.code]).toEqual([expect.stringContaining("set GATEHOUSE_TENANT"), 1]);
     const set = await gatehouse(["access"], { ...env, GATEHOUSE_TENANT: TENANTS.identity });
-    expect([set.stdout, set.code]).toEqual([expect.stringContaining(NOT_KNOWN), 2]);
+    expect([set.stdout, set.code]).toEqual([expect.stringContaining(UNREAD_SSH_KEYS), 2]);
   });
 
   it("is found by its name", async () => {

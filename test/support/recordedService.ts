@@ -46,15 +46,18 @@ const derived: Readonly<Record<string, () => Exchange>> = {
     response: { status: 404, headers: {}, body: { message: "Not Found" } },
   }),
   "a mode of a later version": () =>
-    answering("legacy user: GET /api/namespaces/{tenant}", 200, (namespace) => {
+    answering("identity user: GET /api/namespaces/{tenant}", 200, (namespace) => {
       const { settings, ...rest } = namespace as { settings: object };
       return { ...rest, settings: { ...settings, ssh_access_mode: "later" } };
     }),
+  "a subject of a later version": () => laterPolicies({ subject: { type: "group", value: "crew" } }),
+  "an action of a later version": () => laterPolicies({ action: "audit" }),
+  "access policies are not shown": () =>
+    answering("identity user: GET /api/access-policies", 403, () => ({ message: "forbidden" })),
   "members without addresses": () =>
-    answering("legacy user: GET /api/namespaces/{tenant}", 200, (namespace) => {
-      const { members, ...rest } = namespace as { members: object[] };
-      return { ...rest, members: members.map((member) => ({ ...member, email: "" })) };
-    }),
+    answering("legacy user: GET /api/namespaces/{tenant}/members", 200, (members) =>
+      (members as object[]).map((member) => ({ ...member, email: "" })),
+    ),
   "no public keys": () => answering("identity key: GET /api/sshkeys/public-keys", 200, () => []),
   "no devices": () => answering("identity key: GET /api/devices", 200, () => []),
   "invitations are not shown": () => answering("list invitations", 404, () => ""),
@@ -84,6 +87,14 @@ function membersIn({ label, request, response }: Exchange): Exchange {
     request: { method: "GET", path: `${pathOf(request.path)}/members` },
     response: response.status === 200 ? { status: 200, headers, body } : response,
   };
+}
+
+/** Returns the list of access policies, with a change of the last one. */
+function laterPolicies(change: object): Exchange {
+  return answering("identity user: GET /api/access-policies", 200, (policies) => {
+    const [last, ...others] = (policies as object[]).toReversed();
+    return [...others, { ...last, ...change }];
+  });
 }
 
 function answering(label: string, status: number, change: (body: unknown) => unknown): Exchange {
