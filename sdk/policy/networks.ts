@@ -89,7 +89,6 @@ function newNetwork(text: string, base: Address, prefix: number): Network {
   const last = versionOf(base).version.broadcastAddressFromCIDR(`${first}/${prefix}`);
   const list = new BlockList();
   list.addSubnet(first, prefix, family(first));
-  const edges = [base, last, neighborOf(base, -1), neighborOf(last, 1)];
   return {
     text,
     first,
@@ -99,7 +98,10 @@ function newNetwork(text: string, base: Address, prefix: number): Network {
       // A BlockList compares an IPv4 address with an IPv6 network in its mapped form.
       return isIP(address) !== 0 && family(address) === family(first) && list.check(address, family(first));
     },
-    probes: [...new Set([...edges.flatMap((edge) => edge?.toString() ?? []), ...lookalikes(first, prefix)])],
+    get probes() {
+      const edges = [base, last, neighborOf(base, -1), neighborOf(last, 1)];
+      return [...new Set([...edges.flatMap((edge) => edge?.toString() ?? []), ...lookalikes(first, prefix)])];
+    },
   };
 }
 

@@ -25,14 +25,13 @@ const NETWORKS = [
 /** The time of the logins of a test, and times before and after it. */
 export const NOW = new Date("2026-03-01T12:00:00Z");
 const around = (seconds: number) => new Date(NOW.getTime() + seconds * 1000).toISOString();
-const time = (...seconds: readonly number[]) => fc.constantFrom(null, null, null, ...seconds.map(around));
 
 const keyOf = (fingerprint: string): fc.Arbitrary<SshIdentity> =>
   fc.record({
     fingerprint: fc.constant(fingerprint),
-    expiresAt: time(-1, 0, 60),
+    expiresAt: fc.constantFrom(null, null, null, ...[-1, 0, 60].map(around)),
     consumedAt: fc.constantFrom(null, null, null, null, around(-5)),
-    lastReauthAt: time(-3600, -60, -59, -1, 0),
+    lastReauthAt: fc.constantFrom(null, ...[-3600, -60, -59, -1, 0].map(around)),
   });
 
 const principalOf = (id: string): fc.Arbitrary<Principal> =>
@@ -56,14 +55,14 @@ export const accessPolicy = (id: string): fc.Arbitrary<AccessPolicy> =>
       fc.record({ type: fc.constant("role" as const), value: fc.constantFrom(...ROLES, "Operator", "") }),
       fc.record({ type: fc.constant("all-members" as const), value: fc.constantFrom("", "ignored") }),
     ),
-    filter: fc.oneof(filter, fc.constant({})),
+    filter: fc.oneof({ weight: 2, arbitrary: filter }, { weight: 3, arbitrary: fc.constant({}) }),
     logins: fc.oneof(fc.constant(["*"]), fc.subarray(LOGINS, { minLength: 1 })),
     sourceIps: fc.oneof(
       { weight: 3, arbitrary: fc.constant([]) },
       { weight: 3, arbitrary: fc.subarray(NETWORKS, { minLength: 1, maxLength: 3 }) },
       { weight: 1, arbitrary: fc.shuffledSubarray([...NETWORKS, ...UNREAD], { minLength: 1, maxLength: 3 }) },
     ),
-    action: fc.constantFrom("allow", "allow", "allow", "deny"),
+    action: fc.constantFrom("allow", "allow", "allow", "allow", "deny"),
     requireReauth: fc.boolean(),
     reauthPeriod: fc.constantFrom(null, 60, 3600, 3600),
   });
