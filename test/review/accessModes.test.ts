@@ -249,7 +249,7 @@ policyTest("one owner", ({ members }) => expect(members).exactlyOneOwner());`,
       "legacy user": ["mallory", "ana", "keys", "one owner"],
       "legacy key": ["mallory", "ana", "keys"],
     };
-    expect(passed).toEqual(all[`${mode} ${credential}`]);
+    expect(passed).toEqual(all[`${mode} ${credential}` as keyof typeof all]);
     expect(stdout.includes(NOT_KNOWN)).toBe(credential === "operator");
     expect(code).toBe(credential === "user" ? 0 : 2);
   });

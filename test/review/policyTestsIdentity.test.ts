@@ -97,7 +97,7 @@ describe("in identity mode", () => {
 
   test("toRequireApproval and its negation fail if it is not known whether a user has a key", async () => {
     const unread = factsOf(identityPolicy(user("ana", "owner", undefined)));
-    const query = '{ login: "root", device: { tag: "prod" } }';
+    const query = '{ device: { tag: "edge" }, from: "10.0.0.0/8" }';
     const results = await runBodies(
       [`expect(access).toRequireApproval(${query});`, `expect(access).not.toRequireApproval(${query});`],
       unread,
