@@ -52,7 +52,7 @@ const named = (name: string, id: string): string =>
 export const CONDITIONS: Readonly<Record<Outcome, string>> = {
   allow: "",
   deny: "",
-  unknown: "",
+  unknown: " if the user has an SSH key",
   reauthentication: " after a re-authentication",
   approval: " after the approval of an SSH key",
 };

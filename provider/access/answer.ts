@@ -4,13 +4,13 @@ import {
   type AccessPolicy,
   type AccessRule,
   type AccessSubject,
-  ANY_ADDRESS,
   ANY_LOGIN,
   type EvaluatedLogins,
   type Grant,
   grantsOf,
   isPrincipal,
   type Outcome,
+  otherAddressOf,
   type Principal,
   subjectFacts,
 } from "@gatehouse-access/sdk/policy";
@@ -153,7 +153,7 @@ function addressText(addresses: readonly string[], { inquiry, evaluated }: Acces
   if (inquiry.addresses.length > 0) return listText(addresses);
   if (addresses.length === evaluated.addresses.length) return "any";
   const others = evaluated.addresses.filter((address) => !addresses.includes(address));
-  return addresses.includes(ANY_ADDRESS) && others.length <= EXCEPTIONS_MAX
+  return addresses.includes(otherAddressOf(evaluated)) && others.length <= EXCEPTIONS_MAX
     ? `any except ${others.join(", ")}`
     : listText(addresses);
 }
@@ -269,7 +269,7 @@ interface AccessAnswered {
 /** The access in a namespace, as `gatehouse access --json` prints it. */
 export interface AccessReport extends AccessAnswered {
   /** The login names and addresses that were evaluated. */
-  readonly evaluated: EvaluatedLogins & {
+  readonly evaluated: Omit<EvaluatedLogins, "otherAddress"> & {
     /** The address that represents all addresses that no rule mentions. */
     readonly anyAddress: string;
     /** The login name that represents all login names that no pattern mentions. */
@@ -311,7 +311,10 @@ function* accessJson(view: AccessView): Generator<string> {
   const { identity, rules } = estate.policy;
   const head: Omit<AccessReport, "grants"> = {
     namespace: estate.tenant,
-    evaluated: { ...evaluated, anyAddress: ANY_ADDRESS, anyLogin: ANY_LOGIN },
+    evaluated: {
+      ...{ logins: evaluated.logins, addresses: evaluated.addresses },
+      ...{ anyAddress: otherAddressOf(evaluated), anyLogin: ANY_LOGIN },
+    },
     sessions: estate.seen.sessions,
     notEvaluated: estate.notEvaluated,
     unknown: estate.unknown,

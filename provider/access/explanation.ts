@@ -11,6 +11,7 @@ import {
   isPrincipal,
   keyAdmits,
   type Mismatch,
+  otherAddressOf,
   patternOf,
 } from "@gatehouse-access/sdk/policy";
 import { listText, printable, ruleText, subjectText } from "../words.ts";
@@ -74,10 +75,10 @@ export function accessExplanation(view: AccessView): AccessExplanation {
  * Returns the login that an inquiry explains, with default values for omitted parameters.
  * @throws AccessInquiryError unless the inquiry matches exactly one device
  */
-export function explainedLogin({ inquiry, devices }: AccessView) {
+export function explainedLogin({ inquiry, devices, evaluated }: AccessView) {
   const device = only("device", devices, ({ name }: AccessDevice) => name);
   const [login = DEFAULT_LOGIN] = inquiry.logins;
-  const [address = ANY_ADDRESS] = inquiry.addresses;
+  const [address = otherAddressOf(evaluated) || ANY_ADDRESS] = inquiry.addresses;
   const assumed: AccessExplanation["assumed"] = [
     ...(inquiry.logins.length === 0 ? (["login"] as const) : []),
     ...(inquiry.addresses.length === 0 ? (["address"] as const) : []),

@@ -9,7 +9,7 @@ import {
 } from "@gatehouse-access/sdk/policy";
 import { CONDITIONS, counted, printable, subjectText } from "../words.ts";
 import { type AccessExplanation, assumedLines, explainedLogin, filterText, only } from "./explanation.ts";
-import { type AccessView, unknownLines } from "./inquiry.ts";
+import { type AccessView, keysMatching, unknownLines } from "./inquiry.ts";
 
 /** The reasons for the decision about one login in identity mode. */
 export interface ExplainedIdentity
@@ -29,8 +29,8 @@ export function explainedIdentity(view: AccessView): ExplainedIdentity {
   const { policy } = estate;
   const principal = only("user", subjects.filter(isPrincipal), subjectText);
   const { device, login, address, assumed } = explainedLogin(view);
-  const [selector = ""] = inquiry.keys;
-  const key = principal.keys?.find(({ fingerprint }) => fingerprint === selector);
+  const selected = inquiry.keys.flatMap((selector) => keysMatching(principal, selector));
+  const key = inquiry.keys.length === 0 ? undefined : only("key", selected, ({ fingerprint }) => fingerprint);
   const identity = policy.identity ?? { policies: [], principals: [] };
   const at = new Date();
   const question = { subject: key?.fingerprint ?? principal.id, login, address, uid: device.uid, at };

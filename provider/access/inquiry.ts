@@ -5,12 +5,13 @@ import {
   type AccessDevice,
   type AccessKey,
   type AccessSubject,
-  ANY_ADDRESS,
   ANY_LOGIN,
   type EvaluatedLogins,
   type NamespacePolicy,
+  otherAddressOf,
   type Principal,
   readAddress,
+  type SshIdentity,
   subjectsOf,
 } from "@gatehouse-access/sdk/policy";
 import { type Estate, evaluatedFor, inOrder } from "../estate/namespaceState.ts";
@@ -167,14 +168,23 @@ function selectSubjects(policy: NamespacePolicy, { keys, users }: AccessInquiry)
     );
   });
   return select(named.items, keys, (selector) => {
-    const items = named.items.filter((principal) => hasKey(principal, selector));
+    const items = named.items.filter((principal) => keysMatching(principal, selector).length > 0);
     if (items.length > 0) return { items, notes: [] };
-    throw unknown("key", selector, all, selector, []);
+    if (named.items.every((principal) => principal.keys !== undefined))
+      throw unknown("key", selector, all, selector, []);
+    const remedy = "use --user, or the credential of an owner or administrator";
+    throw new AccessInquiryError("key", "the SSH keys of users could not be read", remedy);
   });
 }
 
-const hasKey = ({ keys = [] }: Principal, selector: string): boolean =>
-  keys.some(({ fingerprint }) => globFits(selector, fingerprint));
+/** Returns the SSH keys of a principal that a selector matches: a fingerprint, its beginning, or `*` and `?`. */
+export const keysMatching = ({ keys = [] }: Principal, selector: string): readonly SshIdentity[] =>
+  keys.filter(
+    ({ fingerprint }) =>
+      globFits(selector, fingerprint) || (selector.length >= SHA256_MIN && fingerprint.startsWith(selector)),
+  );
+
+const SHA256_MIN = "SHA256:".length + FINGERPRINT_MIN;
 
 function selectKeys(keys: readonly AccessKey[], selectors: readonly string[]): Selected<AccessKey> {
   return select(keys, selectors, (selector) => {
@@ -283,6 +293,7 @@ export function accessView(estate: Estate, inquiry: AccessInquiry): AccessView {
   const subjects = selectSubjects(policy, inquiry);
   const all = evaluatedFor(estate, [policy]);
   const evaluated = {
+    ...all,
     logins: inquiry.logins.length > 0 ? inquiry.logins.toSorted(byText) : all.logins,
     addresses: inquiry.addresses.length > 0 ? inquiry.addresses.toSorted(byText) : all.addresses,
   };
@@ -310,12 +321,13 @@ export function evaluatedLines({
   notes,
 }: AccessView): string[] {
   const { logins, addresses } = evaluated;
+  const other = otherAddressOf(evaluated);
   const { policy } = estate;
   const sources = `from ${policy.identity ? "policies" : "patterns"} and ${counted(estate.seen.sessions, "recent session")}`;
   const loginSource = inquiry.logins.length > 0 ? "as given" : sources;
   const addressSource = inquiry.addresses.length > 0 ? "as given" : sources;
-  const anyAddress = addresses.includes(ANY_ADDRESS)
-    ? `; ${ANY_ADDRESS} represents all addresses that no rule mentions`
+  const anyAddress = addresses.includes(other)
+    ? `; ${other} represents all addresses that no ${policy.identity ? "policy" : "rule"} mentions`
     : "";
   const anyLogin = logins.includes(ANY_LOGIN)
     ? `; ${OTHER_LOGINS} represents all login names that no pattern mentions`

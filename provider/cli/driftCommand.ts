@@ -235,7 +235,10 @@ async function repair(
   progress.write(`${await textOf(io, report)}\n`);
   const objects = flags.unmanaged === "fail" ? unmanaged : [];
   const { project, stack: name } = report;
-  const closed = meanings.filter(({ before }) => before.policy.identity?.policies.length === 0);
+  const closed = meanings.filter(
+    ({ before, accessUnknown }) =>
+      accessUnknown !== undefined || before.policy.identity?.policies.length === 0,
+  );
   const repairer = {
     ...{ project, stack: name, adoptFrom: flags.adoptFrom },
     closed: new Set(closed.map(({ namespace }) => namespace.tenant)),

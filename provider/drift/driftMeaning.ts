@@ -59,14 +59,16 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
   const isKnown = estate.accessUnknown === undefined;
   const access = isKnown ? accessLines(before, after) : null;
   const byKey = sentencesByKey(access ?? []);
-  const ofPart = (part: NamespaceState) => {
+  const reachOfPart = (part: NamespaceState) => {
+    if (!isKnown) return [EFFECT_UNKNOWN];
     const compared = accesses(part.policy, live.policy, estate);
+    return firstSentences(
+      accessLines(compared.before, compared.after).map((line) => accessSentence(line, PLAIN)),
+    );
+  };
+  const ofPart = (part: NamespaceState) => {
     return [
-      ...(isKnown
-        ? firstSentences(
-            accessLines(compared.before, compared.after).map((line) => accessSentence(line, PLAIN)),
-          )
-        : [EFFECT_UNKNOWN]),
+      ...reachOfPart(part),
       ...memberChanges(part.members ?? [], live.members ?? []).map((change) => memberSentence(change, PLAIN)),
     ];
   };
@@ -85,6 +87,9 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
       isKey && isKnown ? (byKey.get(idWithin({ id })) ?? []) : each(() => ofPart(without([resource], []))),
     ] as const;
   });
+  // A member has access to devices only by access policies.
+  const memberAccess = (object: LiveObject) =>
+    live.policy.identity ? each(() => reachOfPart(withoutObjects(live, [object]))) : [];
   const ofObjects = unmanaged.map((object) => {
     switch (object.definition.name) {
       case "PublicKey":
@@ -99,6 +104,8 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
         return [object, each(() => ofPart(withoutObjects(live, [object])))] as const;
       case "InstallKey":
         return [object, ["enrolls devices in the namespace"]] as const;
+      case "Member":
+        return [object, [permissionsOf(object), ...memberAccess(object)]] as const;
       default:
         return [object, [permissionsOf(object)]] as const;
     }

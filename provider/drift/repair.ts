@@ -22,7 +22,7 @@ export interface Repairer {
   readonly stack: string;
   /** Stacks whose objects the repair may change, as `stack` of the same project or `project/stack`. */
   readonly adoptFrom: readonly string[];
-  /** The namespaces that would deny every login without their unmanaged access policies, by id. */
+  /** The namespaces that may deny every login without their unmanaged access policies, by id. */
   readonly closed: ReadonlySet<string>;
 }
 
@@ -40,7 +40,7 @@ export function removable(objects: readonly LiveObject[], repairer: Repairer): R
     if (name === "Member" && userId !== undefined && idWithin(object) === userId)
       return "this user runs the command";
     if (name === "AccessPolicy" && isLast(object))
-      return "no declared access policy remains, so the namespace would deny every login; declare a policy first";
+      return "the namespace may deny every login without this policy; declare a policy first";
     return foreign(object.declaredBy, repairer);
   });
 }

@@ -53,6 +53,8 @@ export interface ResourceValues {
    * Omitted if there are none, and by engines that do not report references.
    */
   readonly references?: Readonly<Record<string, readonly string[]>>;
+  /** The URNs of the resources that must exist before. Omitted like {@link references}. */
+  readonly dependsOn?: readonly string[];
   /**
    * The inputs of the resource's provider instance. Omitted if the engine does not report provider instances. A secret
    * input is a credential that the program sets only for this instance.

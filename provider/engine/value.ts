@@ -129,9 +129,10 @@ export function shownValues(
   state: Known & {
     readonly retainOnDelete?: boolean;
     readonly propertyDependencies?: Readonly<Record<string, readonly string[]>>;
+    readonly dependencies?: readonly string[];
   },
 ): ResourceValues {
-  const { inputs = {}, outputs = {}, retainOnDelete, propertyDependencies = {} } = state;
+  const { inputs = {}, outputs = {}, retainOnDelete, propertyDependencies = {}, dependencies = [] } = state;
   const values = { inputs: shownProps(inputs), outputs: shownProps(outputs) };
   const references = Object.entries(propertyDependencies).filter(
     ([name, urns]) => urns.length > 0 && holds(values.inputs[name], "[unknown]"),
@@ -140,6 +141,7 @@ export function shownValues(
     ...values,
     ...(retainOnDelete && { retained: true as const }),
     ...(references.length > 0 && { references: Object.fromEntries(references) }),
+    ...(dependencies.length > 0 && { dependsOn: dependencies }),
   };
 }
 

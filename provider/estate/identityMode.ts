@@ -15,6 +15,8 @@ export interface IdentityState {
   readonly serviceAccounts: readonly Principal[];
   /** The SSH keys of users, by user id. Undefined if the credential may not read them. */
   readonly userKeys: ReadonlyMap<string, readonly SshIdentity[]> | undefined;
+  /** Lists that could not be read, although outcomes in identity mode depend on them, as sentences. */
+  readonly notEvaluated: readonly string[];
 }
 
 /** The result of {@link readIdentityState}. */
@@ -23,8 +25,6 @@ export interface IdentityReading {
   readonly state: IdentityState | undefined;
   /** The reason why access policies cannot be evaluated, as part of a sentence. */
   readonly problem?: string;
-  /** Lists that could not be read, although outcomes depend on them, as sentences. */
-  readonly notEvaluated: readonly string[];
 }
 
 /**
@@ -50,12 +50,11 @@ export async function readIdentityState(
     optional("the service accounts", serviceAccounts.all()),
     optional("the SSH keys of users", sshIdentities.all()),
   ]);
-  if (!policies || !accounts)
-    return { state: undefined, problem: unreadable.sort().join("; "), notEvaluated: [] };
+  if (!policies || !accounts) return { state: undefined, problem: unreadable.sort().join("; ") };
   const strange = policies.find((policy) => accessPolicyOf(policy) === undefined);
   if (strange) {
     const problem = `the access policy ${strange.name} has a subject, an action or a re-authentication period that this version cannot evaluate`;
-    return { state: undefined, problem, notEvaluated: [] };
+    return { state: undefined, problem };
   }
   const roles = new Map(members.filter(isServiceAccount).map(({ id, role }) => [id, role]));
   const state: IdentityState = {
@@ -65,12 +64,23 @@ export async function readIdentityState(
       ...{ id, name, kind: "service account", role: roles.get(id) ?? "service" },
       keys: (identities ?? []).map(sshKeyOf),
     })),
-    userKeys: keys && Map.groupBy(keys, ({ principalId }) => principalId),
+    userKeys: keys && keysByUser(keys),
+    notEvaluated: unreadable.map(
+      (sentence) => `${sentence}; policies are evaluated as if each user had a key`,
+    ),
   };
-  const notEvaluated = unreadable.map(
-    (sentence) => `${sentence}; policies are evaluated as if each user had a key`,
-  );
-  return { state, notEvaluated };
+  return { state };
+}
+
+/** Returns SSH keys by the id of their user, and by the e-mail address, which a plan knows before the id. */
+function keysByUser(keys: readonly WireSshIdentity[]): Map<string, SshIdentity[]> {
+  const byUser = new Map<string, SshIdentity[]>();
+  for (const key of keys) {
+    for (const user of [key.principalId, key.principalEmail.toLowerCase()]) {
+      byUser.set(user, [...(byUser.get(user) ?? []), sshKeyOf(key)]);
+    }
+  }
+  return byUser;
 }
 
 /** The maximum period with which servers of version 0.27 do not fail when a login needs a re-authentication. */
@@ -96,13 +106,13 @@ const sshKeyOf = ({ fingerprint, expiresAt, consumedAt, lastReauthAt }: WireSshI
   ...{ fingerprint, expiresAt, consumedAt, lastReauthAt },
 });
 
-/** Returns the rules that decide about logins in identity mode. Invited users count as members without an SSH key. */
+/** Returns the rules that decide about logins in identity mode. Invited users count as members. */
 export function identityRules(
   { policies, serviceAccounts, userKeys }: IdentityState,
-  members: Iterable<Pick<Member, "id" | "email" | "role" | "status">>,
+  members: Iterable<Pick<Member, "id" | "email" | "role">>,
 ): IdentityRules {
-  const users = Array.from(members, ({ id, email, role, status }): Principal => {
-    const keys = status === "accepted" ? userKeys && (userKeys.get(id) ?? []) : [];
+  const users = Array.from(members, ({ id, email, role }): Principal => {
+    const keys = userKeys && (userKeys.get(id) ?? userKeys.get(email.toLowerCase()) ?? []);
     return { id: id === "" ? email : id, name: email, kind: "user", role, keys };
   });
   return { policies, principals: [...users, ...serviceAccounts] };

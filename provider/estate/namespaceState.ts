@@ -110,7 +110,7 @@ export async function readEstate(connection: Connection, named?: string): Promis
   const identity = reading?.state;
   const accessUnknown = (await accessUnknownIn(client, tenant, namespace)) ?? reading?.accessUnknown;
   if (accessUnknown !== undefined) notEvaluated.push(accessUnknown);
-  notEvaluated.push(...(reading?.notEvaluated ?? []));
+  if (identity?.decides) notEvaluated.push(...identity.notEvaluated);
   return {
     tenant,
     name: namespace?.name ?? tenant,
@@ -164,13 +164,14 @@ async function readIdentity(
   const mode = namespace && sshAccessModeOf(namespace);
   if (!namespace || mode === undefined || mode === "unknown") return undefined;
   const decides = mode === "identity";
-  const { state, problem, notEvaluated } = await readIdentityState(opened, namespace.members, decides);
-  if (!decides) return { state, notEvaluated: [] };
+  const { state, problem } = await readIdentityState(opened, namespace.members, decides);
   const reason = problem ?? (members ? undefined : "the members could not be read");
+  const isKnown = !decides || reason === undefined;
   return {
     state,
-    notEvaluated,
-    accessUnknown: reason && `the access in the namespace ${namespace.name} is not known: ${reason}`,
+    accessUnknown: isKnown
+      ? undefined
+      : `the access in the namespace ${namespace.name} is not known: ${reason}`,
   };
 }
 
@@ -314,7 +315,11 @@ export function evaluatedFor(
     logins: [...seen.logins, ...logins],
     addresses: [...seen.addresses, ...addresses],
   });
-  return { logins: evaluated.logins.toSorted(byText), addresses: evaluated.addresses.toSorted(byText) };
+  return {
+    ...evaluated,
+    logins: evaluated.logins.toSorted(byText),
+    addresses: evaluated.addresses.toSorted(byText),
+  };
 }
 
 /** Returns the state of a namespace without some of its objects. */

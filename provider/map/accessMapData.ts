@@ -45,7 +45,7 @@ export function accessMapData(before: Access, after: Access, meta: AccessMapMeta
     groups: devices.groups,
     ...edgesOf(before, after, keys.items, devices.items),
     logins: after.evaluated.logins.map(loginInWords),
-    addresses: after.evaluated.addresses.map(addressInWords),
+    addresses: after.evaluated.addresses.map((address) => addressInWords(address, after.evaluated)),
     notes,
   };
 }
@@ -123,8 +123,9 @@ function joined<T>(lists: readonly NamedList<T>[]): Grouped<T> {
   return { items: lists.flatMap(({ items }) => items), groups };
 }
 
-function evaluatedInWords({ logins, addresses }: EvaluatedLogins): string {
-  const from = addresses.map(addressInWords);
+function evaluatedInWords(evaluated: EvaluatedLogins): string {
+  const { logins, addresses } = evaluated;
+  const from = addresses.map((address) => addressInWords(address, evaluated));
   return `Evaluated: ${counted(logins.map(loginInWords), "login")}, from ${counted(from, "address", "addresses")}.`;
 }
 

@@ -3,11 +3,12 @@ import {
   type AccessPolicy,
   type AccessRule,
   type AccessSubject,
-  ANY_ADDRESS,
   ANY_LOGIN,
   type DeviceSet,
+  type EvaluatedLogins,
   isPrincipal,
   type Outcome,
+  otherAddressOf,
   type Reason,
   type Share,
   subjectFacts,
@@ -16,8 +17,8 @@ import { conditionsOfPolicy } from "../access/identityExplanation.ts";
 import { conditionsOf } from "./conditions.ts";
 import type { AccessMapData, MapChange, MapDevice, MapEdge, MapKey, MapText } from "./data.ts";
 
-export const addressInWords = (address: string): string =>
-  address === ANY_ADDRESS ? "any address that the policy does not mention" : address;
+export const addressInWords = (address: string, evaluated: EvaluatedLogins): string =>
+  address === otherAddressOf(evaluated) ? "any address that the policy does not mention" : address;
 
 export const loginInWords = (login: string): string =>
   login === ANY_LOGIN ? "any login that the policy does not mention" : login;
@@ -48,11 +49,13 @@ export function edgesOf(
         }
       }
     }
-    return merged(parts).map(({ found: { change, rule, cause, devices, outcome }, ...edge }): MapEdge => {
-      const because = cause === undefined ? {} : { cause: texts.placeOf(cause) };
-      const condition = outcome === "allow" ? {} : { condition: outcome };
-      return { key, devices, ...edge, change, rule: texts.placeOf(rule), ...because, ...condition };
-    });
+    return merged(parts, after.evaluated).map(
+      ({ found: { change, rule, cause, devices, outcome }, ...edge }): MapEdge => {
+        const because = cause === undefined ? {} : { cause: texts.placeOf(cause) };
+        const condition = outcome === "allow" ? {} : { condition: outcome };
+        return { key, devices, ...edge, change, rule: texts.placeOf(rule), ...because, ...condition };
+      },
+    );
   });
   return { edges, deviceSets: deviceSets.items, texts: texts.items };
 }
@@ -65,10 +68,12 @@ interface EdgePart {
 }
 
 /** Merges edge parts that differ only in login name or address into edges. */
-function merged(parts: readonly EdgePart[]) {
+function merged(parts: readonly EdgePart[], evaluated: EvaluatedLogins) {
   const ofLogins = Map.groupBy(parts, ({ found, login }) => JSON.stringify([found, login]));
   const withAddresses = [...ofLogins.values()].flatMap(([first, ...more]) =>
-    first ? [{ ...first, addresses: [first, ...more].map(({ address }) => addressInWords(address)) }] : [],
+    first
+      ? [{ ...first, addresses: [first, ...more].map(({ address }) => addressInWords(address, evaluated)) }]
+      : [],
   );
   const alike = Map.groupBy(withAddresses, ({ found, addresses }) => JSON.stringify([found, addresses]));
   return [...alike.values()].flatMap(([first, ...more]) => {

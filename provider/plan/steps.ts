@@ -49,11 +49,12 @@ export function stepsOf(plan: Plan, tenant: string, home: string) {
   const steps: PlannedStep[] = [];
   const inNewNamespaces: PlannedStep[] = [];
   const notEvaluated: string[] = [];
-  const createsNamespace = plan.steps.some(
-    (step) =>
-      definitionOf(step)?.name === "Namespace" &&
-      (step.op === "replace" || (step.op === "create" && step.id === undefined)),
-  );
+  const namespaces = plan.steps.filter((step) => definitionOf(step)?.name === "Namespace");
+  const isAdoption = ({ op, id }: Step) => op === "create" && id !== undefined;
+  // With an adopted namespace, an unknown namespace may be the adopted one.
+  const createsNamespace =
+    namespaces.some(({ op, id }) => op === "replace" || (op === "create" && id === undefined)) &&
+    !namespaces.some(isAdoption);
   for (const step of plan.steps) {
     const definition = definitionOf(step);
     if (!definition) continue;

@@ -67,7 +67,11 @@ function toAllow(subject: unknown, [query, ...more]: readonly unknown[], negated
   const queried = queriedAccess(accessOf("toAllow", subject), readQuery("toAllow", query));
   const { count, examples } = allowedCases(queried);
   const missing = missingOf(queried);
-  if (count > 0) return { ...found(queried, count), holds: true, counterexamples: examples };
+  if (count > 0) {
+    if (!negated && allowedCases(queried, "unknown").count === count)
+      throw new Error("toAllow(): it is not known whether the users have an SSH key");
+    return { ...found(queried, count), holds: true, counterexamples: examples };
+  }
   return {
     ...found(queried, 0),
     holds: false,

@@ -69,7 +69,9 @@ export function accessLines(before: Access, after: Access): ReviewedAccess[] {
     const anyLogin = logins.length === after.evaluated.logins.length;
     const anyAddress = addresses.length === after.evaluated.addresses.length;
     const where = groups.of(devices);
-    return [{ change, keys, ...identity, logins, anyLogin, addresses, anyAddress, devices, where }];
+    const { otherAddress } = after.evaluated;
+    const other = otherAddress !== undefined && { otherAddress };
+    return [{ change, keys, ...identity, logins, anyLogin, addresses, anyAddress, ...other, devices, where }];
   });
   return lines.sort(
     (left, right) =>

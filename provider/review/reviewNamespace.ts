@@ -1,5 +1,6 @@
 import {
   type Access,
+  type AccessPolicy,
   type AccessRule,
   type EvaluationOptions,
   expiryOf,
@@ -8,14 +9,21 @@ import {
   lint,
 } from "@gatehouse-access/sdk/policy";
 import type { Plan } from "../engine/index.ts";
-import { type Exception, type ManagedObjects, share, shownObject, unmanagedOf } from "../estate/coverage.ts";
+import {
+  type Exception,
+  type ManagedObjects,
+  share,
+  shownObject,
+  type Unmanaged,
+  unmanagedOf,
+} from "../estate/coverage.ts";
 import { definitionNamed, type LiveObject } from "../estate/liveObjects.ts";
 import { type Estate, inOrder, type NamespaceState, withoutObjects } from "../estate/namespaceState.ts";
 import { type PlannedEstate, plannedEstate } from "../plan/planned/plannedEstate.ts";
 import { runPolicyTests } from "../policyTests/runPolicyTests.ts";
 import { idWithin } from "../resources/values.ts";
 import type { Member } from "../service/newerListings.ts";
-import { byText, byTexts } from "../words.ts";
+import { byText, byTexts, counted } from "../words.ts";
 import { accesses, accessLines, firstSentences, sentencesByKey } from "./accessLines.ts";
 import { deviceLockouts, memberLockouts, type ProtectedGroup, policyLockouts } from "./guards/lockouts.ts";
 import { type Actor, missingPermissions } from "./guards/planProblems.ts";
@@ -75,10 +83,12 @@ export async function reviewNamespace(
   const by = { ...(home !== undefined && { home }), now: new Date(), creatorRole: actor.role };
   const planned = inOrder(plannedEstate(estate, plan, by));
   const was = inOrder(base ? plannedEstate(estate, base, by) : { ...estate, notEvaluated: [], unknown: [] });
-  const { before, after } = accesses(was.policy, planned.policy, estate, options);
-  const access = estate.accessUnknown === undefined ? accessLines(before, after) : null;
+  const { accessUnknown } = planned;
+  const { before, after } = accesses(was.policy, planned.policy, { ...estate, accessUnknown }, options);
+  const access = accessUnknown === undefined ? accessLines(before, after) : null;
   const findings = (evaluated: Access, state: NamespaceState) =>
     lint(evaluated, expiring(state, options.expiresWithin));
+  const unmanaged = unmanagedAccess(estate, planned, options.elsewhere);
   const review: NamespaceReview = {
     tenant: estate.tenant,
     name: estate.name,
@@ -102,7 +112,7 @@ export async function reviewNamespace(
     ],
     missingPermissions: missingPermissions(actor, planned.steps, isHome ? planned.inNewNamespaces : []),
     lint: comparedFindings(findings(before, was), findings(after, planned)),
-    coverage: unmanagedAccess(estate, planned, options.elsewhere),
+    coverage: unmanaged.coverage,
     tests:
       folder === undefined
         ? []
@@ -115,6 +125,8 @@ export async function reviewNamespace(
         : []),
       ...(estate.apiKeys ? [] : ["API keys could not be read; unmanaged API keys cannot be detected"]),
       ...planned.notEvaluated.toSorted(byText),
+      // Unmanaged objects are the same in two revisions.
+      ...(base ? [] : unmanaged.notEvaluated),
     ],
     unknown: [
       ...estate.unknown,
@@ -126,7 +138,7 @@ export async function reviewNamespace(
       ...undistinguished(before, after, access ?? []),
     ],
   };
-  return { review, before, after, planned, accessUnknown: estate.accessUnknown };
+  return { review, before, after, planned, accessUnknown };
 }
 
 type Roled = Pick<Member, "email" | "role">;
@@ -180,11 +192,16 @@ function undistinguished(
 ): string[] {
   if (after.policy.identity) {
     const oldPolicies = new Map(before.policy.identity?.policies.map((policy) => [policy.id, policy]));
-    return changes.length > 0
-      ? []
-      : after.policy.identity.policies.flatMap((policy) =>
-          differences(`access policy ${policy.name}`, oldPolicies.get(policy.id), policy),
-        );
+    return after.policy.identity.policies.flatMap((policy) => {
+      const title = `access policy ${policy.name}`;
+      const old = oldPolicies.get(policy.id);
+      // Access changes show only whether a login needs a re-authentication, not how long the last one counts.
+      const [was, is] = [reauthText(old ?? policy), reauthText(policy)];
+      return [
+        ...(changes.length > 0 ? [] : differences(title, old, policy)),
+        ...(was === is ? [] : [`${title}: re-authentication ${is} (before: ${was})`]),
+      ];
+    });
   }
   const seen = new Set(changes.flatMap(({ keys }) => keys.map(({ fingerprint }) => fingerprint)));
   const oldKeys = new Map(before.policy.keys.map((key) => [key.fingerprint, key]));
@@ -199,6 +216,11 @@ function undistinguished(
     differences(`rule ${rule.id}`, oldRules.get(rule.id), rule),
   );
   return [...keys, ...rules];
+}
+
+function reauthText({ action, requireReauth, reauthPeriod }: AccessPolicy): string {
+  if (action === "deny" || !requireReauth) return "not needed";
+  return reauthPeriod === null ? "needed at every login" : `counts for ${counted(reauthPeriod, "second")}`;
 }
 
 type Patterned = Pick<AccessRule, "filter"> & Partial<Pick<AccessRule, "username" | "sourceIp">>;
@@ -231,7 +253,7 @@ interface Elsewhere {
  * Computes the coverage of a namespace, and the access that unmanaged objects give.
  * @param planned the namespace after the change
  */
-function unmanagedAccess(estate: Estate, planned: PlannedEstate, elsewhere: Elsewhere | undefined): Coverage {
+function unmanagedAccess(estate: Estate, planned: PlannedEstate, elsewhere: Elsewhere | undefined) {
   const urns = new Map(planned.managed.map(({ kind, id, urn }) => [`${kind} ${id}`, urn]));
   const managed = {
     ownerOf: (object: LiveObject) =>
@@ -239,9 +261,8 @@ function unmanagedAccess(estate: Estate, planned: PlannedEstate, elsewhere: Else
   };
   const objects = declarableObjects(estate);
   const unmanaged = unmanagedOf(objects, managed, elsewhere?.exceptions ?? []);
-  const unowned = unmanaged.map(({ object }) => object);
-  const widening = wideningOf(estate, planned, unowned);
-  return {
+  const { widening, notEvaluated } = wideningOf(estate, planned, unmanaged);
+  const coverage: Coverage = {
     ...share(objects, unmanaged),
     unmanaged: unmanaged.map((one): UndeclaredObject => {
       const { kind, id, name, ...excepted } = shownObject(one);
@@ -249,6 +270,7 @@ function unmanagedAccess(estate: Estate, planned: PlannedEstate, elsewhere: Else
       return { kind: kind as EstateObject["kind"], id, name, widens, ...excepted };
     }),
   };
+  return { coverage, notEvaluated };
 }
 
 /** The objects of a namespace that count for the coverage, by kind. The owner does not count. */
@@ -282,11 +304,8 @@ function declarableObjects({ tenant, policy, identity, members = [], apiKeys = [
 const OTHERS_MAX = 20;
 
 /** Returns the access that each unmanaged key, rule, access policy and service account adds, as sentences. */
-function wideningOf(
-  estate: Estate,
-  planned: PlannedEstate,
-  objects: readonly LiveObject[],
-): ReadonlyMap<LiveObject, readonly string[]> {
+function wideningOf(estate: Estate, planned: PlannedEstate, unmanaged: readonly Unmanaged[]) {
+  const objects = unmanaged.map(({ object }) => object);
   const gainedBy = (some: readonly LiveObject[]) => {
     const { before, after } = accesses(withoutObjects(planned, some).policy, planned.policy, estate);
     return accessLines(before, after).filter(({ change }) => change === "gained");
@@ -296,10 +315,18 @@ function wideningOf(
   const byKey = sentencesByKey(keys.length === 0 ? [] : gainedBy(keys));
   const widening = new Map<LiveObject, readonly string[]>();
   for (const key of keys) widening.set(key, firstSentences(byKey.get(idWithin(key)) ?? []));
-  const others = ["FirewallRule", "AccessPolicy", "ServiceAccount"].flatMap(ofKind);
+  const deciding = planned.policy.identity ? ["AccessPolicy", "ServiceAccount", "Member"] : ["FirewallRule"];
+  const isExcepted = new Set(unmanaged.filter(({ exception }) => exception).map(({ object }) => object));
+  const others = deciding
+    .flatMap(ofKind)
+    .sort((left, right) => Number(isExcepted.has(left)) - Number(isExcepted.has(right)));
   for (const object of others.slice(0, OTHERS_MAX)) {
     const sentences = gainedBy([object]).map((line) => accessSentence(line, PLAIN));
     widening.set(object, firstSentences(sentences));
   }
-  return widening;
+  const skipped = others.slice(OTHERS_MAX).filter((object) => !isExcepted.has(object)).length;
+  const objectsText = counted(skipped, "further unmanaged object");
+  const notEvaluated =
+    skipped === 0 ? [] : [`the access of ${objectsText} was not evaluated: the limit is ${OTHERS_MAX}`];
+  return { widening, notEvaluated };
 }

@@ -77,7 +77,7 @@ export async function plannedNamespace(
   const before = await readEstate(connection, main);
   const { role: creatorRole } = actorOf(await connection.client.identity(), before);
   const planned = plannedEstate(before, adopting, { creatorRole });
-  const { policy, members, apiKeys } = planned;
+  const { policy, accessUnknown, members, apiKeys } = planned;
   const notEvaluated = [
     ...before.notEvaluated,
     ...local.notEvaluated,
@@ -89,5 +89,5 @@ export async function plannedNamespace(
     ...planned.unknown.toSorted(byText),
     ...planned.notes,
   ];
-  return { before, after: { ...before, policy, members, apiKeys, notEvaluated, unknown } };
+  return { before, after: { ...before, policy, accessUnknown, members, apiKeys, notEvaluated, unknown } };
 }

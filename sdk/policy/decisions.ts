@@ -36,6 +36,11 @@ export interface EvaluatedLogins {
   readonly logins: readonly string[];
   /** The evaluated client addresses. IPv4 addresses are in dotted form. */
   readonly addresses: readonly string[];
+  /**
+   * The address that represents all addresses that no rule and no policy contains; an empty text if there are none.
+   * @default ANY_ADDRESS
+   */
+  readonly otherAddress?: string;
 }
 
 /** A login to evaluate: the key, the login name, the client address and the uid of the device. */

@@ -68,15 +68,22 @@ export function loginsToEvaluate(
       if (address !== undefined) addresses.add(address);
     }
   }
-  for (const address of addressesOfNetworks(sources)) addresses.add(address);
-  return { logins: [...logins], addresses: [...addresses] };
+  const { inside, outside } = addressesOfNetworks(sources);
+  for (const address of [...inside, outside]) if (address !== "") addresses.add(address);
+  return {
+    ...{ logins: [...logins], addresses: [...addresses] },
+    ...(outside !== ANY_ADDRESS && { otherAddress: outside }),
+  };
 }
+
+/** Returns the address that represents all addresses that no rule and no policy contains. */
+export const otherAddressOf = ({ otherAddress = ANY_ADDRESS }: EvaluatedLogins): string => otherAddress;
 
 /**
  * Returns one address for each part of the address space that the networks distinguish: a part begins where a network
- * begins or ends. All addresses outside of the networks are one part.
+ * begins or ends. All addresses outside of the networks are one part; `outside` is empty if there are none.
  */
-function addressesOfNetworks(texts: readonly string[]): string[] {
+function addressesOfNetworks(texts: readonly string[]) {
   const networks = [...new Set(texts)]
     .flatMap((text) => networkOf(text) ?? [])
     // A network of IPv4-mapped addresses contains no client.
@@ -84,7 +91,8 @@ function addressesOfNetworks(texts: readonly string[]): string[] {
   const isInside = (address: string) => networks.some((network) => network.contains(address));
   const ends = networks.flatMap(({ next }) => next ?? []);
   const outside = [ANY_ADDRESS, ANY_IPV6_ADDRESS, ...ends, "0.0.0.0", "::"].find((one) => !isInside(one));
-  return [...networks.map(({ first }) => first), ...ends.filter(isInside), ...(outside ? [outside] : [])];
+  const inside = [...networks.map(({ first }) => first), ...ends.filter(isInside)];
+  return { inside, outside: outside ?? "" };
 }
 
 /**

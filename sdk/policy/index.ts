@@ -29,6 +29,7 @@ export {
   DEFAULT_LOGIN,
   type EvaluationOptions,
   loginsToEvaluate,
+  otherAddressOf,
   samplesOf,
 } from "./evaluatedLogins.ts";
 export { type AccessChange, accessChanges, type Grant, grantsOf } from "./grants.ts";

@@ -74,7 +74,7 @@ function partsOf(text: string, read: (address: string) => Address) {
   const base = read(address);
   const { bits } = versionOf(base);
   const prefix = length === undefined ? bits : Number(length);
-  if (length !== undefined && (!/^[0-9]{1,3}$/.test(length) || prefix > bits))
+  if (length !== undefined && (!/^(?:0|[1-9][0-9]{0,2})$/.test(length) || prefix > bits))
     throw new TypeError(notANetwork(text));
   return { base, prefix };
 }
@@ -94,6 +94,8 @@ function newNetwork(text: string, base: Address, prefix: number): Network {
     first,
     next: neighborOf(last, 1)?.toString(),
     contains(other) {
+      // No network contains an address with a zone.
+      if (other.includes("%")) return false;
       const address = other.startsWith("::ffff:") ? readAddress(other).toString() : other;
       // A BlockList compares an IPv4 address with an IPv6 network in its mapped form.
       return isIP(address) !== 0 && family(address) === family(first) && list.check(address, family(first));

@@ -70,7 +70,7 @@ export class Draft {
     this.policies = identity && new Map(identity.policies.map((one) => [one.id, one]));
     this.serviceAccounts = identity && new Map(identity.serviceAccounts.map((one) => [one.id, one]));
     this.accessPoliciesDecide = identity?.decides ?? false;
-    this.members = members && new Map(members.map((member) => [member.id, member]));
+    this.members = members && new Map(members.map((member) => [member.id || member.email, member]));
     this.apiKeys = apiKeys && new Map(apiKeys.map((key) => [apiKeyIdentity(key), key]));
     this.#live = devicesByKey(devices);
   }

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { parseSshPublicKey, sha256Fingerprint } from "@gatehouse-access/sdk/contract";
 import type { AccessPolicy, AccessRule, DeviceFilter, PolicySubject } from "@gatehouse-access/sdk/policy";
-import type { ResourceValues, Shown } from "../../engine/index.ts";
+import { ownTypeName, type ResourceValues, type Shown, urnType } from "../../engine/index.ts";
 import { accessPolicy, isDeclaredBy } from "../../resources/accessPolicy.ts";
 import { apiKey } from "../../resources/apiKey.ts";
 import type { InputValues, ResourceDefinition } from "../../resources/definition.ts";
@@ -10,7 +10,6 @@ import { claimOfTag, deviceTagAttachment } from "../../resources/deviceTagAttach
 import { deviceTags } from "../../resources/deviceTags.ts";
 import { firewallRule } from "../../resources/firewallRule.ts";
 import { member } from "../../resources/member.ts";
-import { namespace } from "../../resources/namespace.ts";
 import { publicKey } from "../../resources/publicKey.ts";
 import { serviceAccount } from "../../resources/serviceAccount.ts";
 import { tag } from "../../resources/tag.ts";
@@ -31,7 +30,7 @@ export interface Kind {
    * Returns the id of the object that a new resource will have, without the namespace. Undefined if the service has not
    * assigned the id yet.
    */
-  idOf?(draft: Draft, after: ResourceValues): string | undefined;
+  idOf?(draft: Draft, after: ResourceValues, step: PlannedStep): string | undefined;
   /** True if an object with this id exists on the service. */
   isLive?(draft: Draft, id: string): boolean;
   /**
@@ -233,13 +232,17 @@ const ruleKind: Kind = {
  * resource from which the program takes the id.
  */
 function subjectOf({ newPrincipals }: Draft, after: ResourceValues): PolicySubject {
-  const { user, role } = inputsOf(accessPolicy, after).subject;
-  if (role !== undefined) return { type: "role", value: role };
-  if (user === undefined) return { type: "all-members", value: "" };
-  if (!isHidden(user)) return { type: "user", value: user };
+  const { subject } = inputsOf(accessPolicy, after);
+  if (!isHidden(after.inputs.subject)) {
+    if (subject.role !== undefined) return { type: "role", value: subject.role };
+    return subject.user === undefined
+      ? { type: "all-members", value: "" }
+      : { type: "user", value: subject.user };
+  }
   // With further references, the id can belong to another principal.
   const [urn = "", ...others] = after.references?.subject ?? [];
-  const value = others.length === 0 ? newPrincipals.get(urn) : undefined;
+  const isUser = typeof subject === "object" && Object.keys(subject).join() === "user";
+  const value = isUser && others.length === 0 ? newPrincipals.get(urn) : undefined;
   if (value === undefined) throw new UnpredictableError("its subject is secret or unknown before the apply");
   return { type: "user", value };
 }
@@ -278,9 +281,9 @@ const policyKind: Kind = {
   },
 };
 
-/** Returns the id of the live account with the same key, which a resource adopts. */
-function adoptedAccount({ estate }: Draft, after: ResourceValues): string | undefined {
-  if (!after.inputs.adopt) return undefined;
+/** Returns the id of the live account with the same key, which a new resource adopts. A replacement deletes it first. */
+function adoptedAccount({ estate }: Draft, after: ResourceValues, { step }: PlannedStep): string | undefined {
+  if (!after.inputs.adopt || step.op !== "create") return undefined;
   const fingerprint = sha256Fingerprint(parseSshPublicKey(inputsOf(serviceAccount, after).data));
   return estate.identity?.serviceAccounts.find(({ keys }) =>
     keys?.some((key) => key.fingerprint === fingerprint),
@@ -293,9 +296,10 @@ const accountKind: Kind = {
   idOf: adoptedAccount,
   isLive: ({ estate }, id) => estate.identity?.serviceAccounts.some((account) => account.id === id) ?? false,
   remove: (draft, _step, before) => draft.serviceAccounts?.delete(outputOf(before, "accountId")),
-  createOrAdopt(draft, { step }, after) {
+  createOrAdopt(draft, planned, after) {
     const { serviceAccounts, newPrincipals, now } = draft;
-    const live = adoptedAccount(draft, after);
+    const { step } = planned;
+    const live = adoptedAccount(draft, after, planned);
     if (live !== undefined) {
       newPrincipals.set(step.urn, live);
       return;
@@ -308,7 +312,7 @@ const accountKind: Kind = {
     };
     // Drift of a deleted account restores the account with its id, to which access policies refer.
     const known = outputOf(after, "accountId");
-    const id = known === "" || isHidden(known) ? step.urn : known;
+    const id = known === "" || isHidden(known) ? `${step.urn} ${key.fingerprint}` : known;
     newPrincipals.set(step.urn, id);
     const kind = "service account";
     serviceAccounts?.set(id, {
@@ -332,17 +336,28 @@ const namespaceKind: Kind = {
 };
 
 function changeAccessMode(draft: Draft, after: ResourceValues): void {
-  const { settings } = inputsOf(namespace, after);
-  const mode = settings?.sshAccessMode;
-  if (mode === undefined || isHidden(mode)) return;
-  if (!draft.policies) {
+  const { estate, policies } = draft;
+  const { settings } = after.inputs;
+  const { sshAccessMode: mode } =
+    typeof settings === "object" && settings !== null && !Array.isArray(settings)
+      ? settings
+      : { sshAccessMode: isHidden(settings) ? settings : undefined };
+  const hasModes = estate.identity !== undefined || estate.accessUnknown !== undefined;
+  if (isHidden(mode) && hasModes)
+    throw new UnpredictableError("its access mode is secret or unknown before the apply");
+  if (mode !== "legacy" && mode !== "identity") return;
+  if (!policies) {
     if (mode === "legacy") return;
     throw new UnpredictableError("the access policies could not be read");
   }
-  const owner = draft.estate.members?.find(({ role }) => role === "owner");
-  if (mode === "identity" && !draft.accessPoliciesDecide && draft.policies.size === 0 && owner) {
+  const owner = estate.members?.find(({ role }) => role === "owner");
+  const isSwitch = mode === "identity" && !draft.accessPoliciesDecide;
+  // The service creates the policy of the owner if no policy exists at the time of the change. Only dependencies show
+  // that the plan creates another policy before.
+  const isAfterPolicy = after.dependsOn?.some((urn) => ownTypeName(urnType(urn)) === "AccessPolicy") ?? false;
+  if (isSwitch && estate.identity?.policies.length === 0 && !(isAfterPolicy && policies.size > 0) && owner) {
     const policy = ownerPolicy(owner.id);
-    draft.policies.set(policy.id, policy);
+    policies.set(policy.id, policy);
   }
   draft.accessPoliciesDecide = mode === "identity";
 }

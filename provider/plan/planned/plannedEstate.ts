@@ -69,9 +69,10 @@ export function plannedEstate(
   const done = carryOut(draft, steps);
   const apiKeys = draft.apiKeys && [...draft.apiKeys.values()];
   const opposed = contradictions(draft);
+  const modeChange = unreadAfterModeChange(draft);
   return {
     policy: draft.policy(),
-    accessUnknown: estate.accessUnknown,
+    accessUnknown: estate.accessUnknown ?? modeChange.accessUnknown,
     members: draft.members && [...draft.members.values()],
     apiKeys: apiKeys?.filter(hasRole),
     managed: managedBy(draft, steps, done.declared),
@@ -79,6 +80,7 @@ export function plannedEstate(
     notEvaluated: [
       ...notEvaluated,
       ...done.notEvaluated,
+      ...modeChange.notEvaluated,
       ...opposed.filter(({ isUndecided }) => isUndecided).map(({ text }) => text),
     ],
     unknown: [
@@ -92,6 +94,20 @@ export function plannedEstate(
     notes: inNewNamespaces.map(newNamespaceNote),
     steps,
     inNewNamespaces,
+  };
+}
+
+/** Reports lists that could not be read, and that have an effect only after the plan changes the namespace's mode. */
+function unreadAfterModeChange({ estate, accessPoliciesDecide, members }: Draft) {
+  if (!accessPoliciesDecide || !estate.identity || estate.identity.decides) {
+    return { accessUnknown: undefined, notEvaluated: [] };
+  }
+  const accessUnknown = members
+    ? undefined
+    : `the access in the namespace ${estate.name} after the plan is not known: the members could not be read`;
+  return {
+    accessUnknown,
+    notEvaluated: [...estate.identity.notEvaluated, ...(accessUnknown ? [accessUnknown] : [])],
   };
 }
 
@@ -250,7 +266,7 @@ function idOf(draft: Draft, planned: PlannedStep): string | undefined {
     );
   }
   if (!createsObject(planned)) return step.id;
-  const id = kind.idOf?.(draft, after);
+  const id = kind.idOf?.(draft, after, planned);
   return id === undefined ? undefined : `${draft.estate.tenant}/${id}`;
 }
 

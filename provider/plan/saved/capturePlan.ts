@@ -71,7 +71,11 @@ function stepOf(step: Step, device: string | undefined): ReviewedStep {
 
 const namespaceOf = (estate: Estate) => ({
   name: estate.name,
-  unread: [...(estate.members ? [] : ["members"]), ...(estate.apiKeys ? [] : ["API keys"])],
+  unread: [
+    ...(estate.members ? [] : ["members"]),
+    ...(estate.apiKeys ? [] : ["API keys"]),
+    ...(estate.accessUnknown === undefined ? [] : ["access policies"]),
+  ],
   objects: objectsOf(estate),
   devices: devicesOf(estate),
 });

@@ -46,6 +46,7 @@ const configuredResource = z.looseObject({
   type: z.string().default(""),
   provider_config_key: z.string().optional(),
   expressions: values.default({}),
+  depends_on: z.array(z.string()).optional(),
 });
 
 /** A resource block of the configuration. */

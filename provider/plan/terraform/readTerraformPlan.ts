@@ -173,25 +173,39 @@ class PlanReader {
         replaceKeys: change.replace_paths.map(([name]) => propertyOf(type, String(name))),
       }),
       ...(before && { before: this.#shown(address, before, isForgotten) }),
-      ...(after && { after: this.#shown(address, after, false, this.#references(address, type)) }),
+      ...(after && { after: this.#shownAfter(address, type, after) }),
     };
   }
 
   /** The URNs of the resources to which the arguments of a resource refer, by property. */
+  /**
+   * The URNs of the resources to which the arguments of a resource refer, by property. Omits arguments that may refer to
+   * other objects too.
+   */
   #references(address: string, type: string): Readonly<Record<string, readonly string[]>> {
     const { expressions = {} } = this.#configured.get(withoutKeys(address)) ?? {};
-    const module = /^(?:module\.[^.]+\.)*/.exec(address)?.[0] ?? "";
     const entries = Object.entries(expressions).map(([name, given]) => {
-      const addresses = referencesIn(given).flatMap((reference) => {
-        const [, referenced, own] =
-          /^((\w+)\.[\w-]+(?:\[(?:\d+|"[^"\\]*")\])?)(?:\.|$)/.exec(reference) ?? [];
-        return referenced !== undefined && own !== undefined && kinds.has(own)
-          ? [this.#named(module + referenced, own).urn]
-          : [];
-      });
-      return [propertyOf(type, name), [...new Set(addresses)]] as const;
+      const urns = referencesIn(given).map((reference) => this.#referenced(reference, address));
+      const known = [...new Set(urns.filter((urn) => urn !== undefined))];
+      // Terraform lists a resource with a key also without its key.
+      const exact = known.filter((urn) => !known.some((other) => other.startsWith(`${urn}[`)));
+      return [propertyOf(type, name), urns.includes(undefined) ? [] : exact] as const;
     });
     return Object.fromEntries(entries);
+  }
+
+  /** The URNs of the resources in `depends_on`. */
+  #dependencies(address: string): string[] {
+    const { depends_on: list = [] } = this.#configured.get(withoutKeys(address)) ?? {};
+    return list.flatMap((reference) => this.#referenced(reference, address) ?? []);
+  }
+
+  /** The URN of the resource of this provider to which a reference in the resource with this address refers. */
+  #referenced(reference: string, address: string): string | undefined {
+    const module = /^(?:module\.[^.]+\.)*/.exec(address)?.[0] ?? "";
+    const [, referenced, own] = /^((\w+)\.[\w-]+(?:\[(?:\d+|"[^"\\]*")\])?)(?:\.|$)/.exec(reference) ?? [];
+    const isOwnKind = referenced !== undefined && own !== undefined && kinds.has(own);
+    return isOwnKind ? this.#named(module + referenced, own).urn : undefined;
   }
 
   /** The drift of a resource; an empty list if the inputs and outputs do not differ. */
@@ -263,14 +277,20 @@ class PlanReader {
     return { inputs: of("input"), outputs: of("output") };
   }
 
-  #shown(
-    address: string,
-    values: RowValues,
-    retainOnDelete = false,
-    propertyDependencies: Readonly<Record<string, readonly string[]>> = {},
-  ) {
+  #shown(address: string, values: RowValues, retainOnDelete = false) {
     const provider = this.blocks.settingsOf(this.#configured.get(withoutKeys(address)));
-    return { ...shownValues({ ...propsOf(values), retainOnDelete, propertyDependencies }), provider };
+    return { ...shownValues({ ...propsOf(values), retainOnDelete }), provider };
+  }
+
+  #shownAfter(address: string, type: string, values: RowValues) {
+    const propertyDependencies = this.#references(address, type);
+    const dependencies = this.#dependencies(address);
+    const { references, dependsOn } = shownValues({ ...propsOf(values), propertyDependencies, dependencies });
+    return {
+      ...this.#shown(address, values),
+      ...(references && { references }),
+      ...(dependsOn && { dependsOn }),
+    };
   }
 }
 

@@ -27,6 +27,8 @@ export interface ReviewedAccess {
   readonly addresses: readonly string[];
   /** True if `addresses` contains all evaluated addresses. */
   readonly anyAddress: boolean;
+  /** The address that represents all other addresses. Default: 192.0.2.1. An empty text if there are none. */
+  readonly otherAddress?: string;
   /** Uids of the devices. */
   readonly devices: readonly string[];
   /** Description of the devices: "14 devices tagged prod". */
@@ -98,6 +100,8 @@ export interface NamespaceReview {
     readonly sessions: number;
     readonly logins: readonly string[];
     readonly addresses: readonly string[];
+    /** The address that represents all other addresses. Default: 192.0.2.1. An empty text if there are none. */
+    readonly otherAddress?: string;
   };
   /** Access changes, losses first; null if the access is not known. `notEvaluated` then contains the reason. */
   readonly access: readonly ReviewedAccess[] | null;

@@ -1,4 +1,4 @@
-import { ANY_ADDRESS, ANY_LOGIN, type FindingObject, type Outcome } from "@gatehouse-access/sdk/policy";
+import { ANY_LOGIN, type FindingObject, type Outcome, otherAddressOf } from "@gatehouse-access/sdk/policy";
 import { retainedObjects, typeName } from "../../engine/index.ts";
 import type { PolicyTestResult } from "../../policyTests/results.ts";
 import { CONDITIONS, counted, OTHER_LOGINS, printable } from "../../words.ts";
@@ -243,7 +243,7 @@ const NEEDED: Readonly<Record<Outcome, string>> = {
 
 /** The logins, addresses and devices of an access change: `login root on 14 devices tagged prod`. */
 export function reachPhrase(
-  line: Pick<ReviewedAccess, "anyLogin" | "logins" | "anyAddress" | "addresses" | "where">,
+  line: Pick<ReviewedAccess, "anyLogin" | "logins" | "anyAddress" | "addresses" | "otherAddress" | "where">,
   style: Style,
 ): string {
   const logins = line.anyLogin
@@ -251,7 +251,7 @@ export function reachPhrase(
     : `${line.logins.length > 1 ? "logins" : "login"} ${withOthers(line.logins, ANY_LOGIN, OTHER_LOGINS, style)}`;
   const from = line.anyAddress
     ? ""
-    : ` from ${withOthers(line.addresses, ANY_ADDRESS, "<any other address>", style)}`;
+    : ` from ${withOthers(line.addresses, otherAddressOf(line), "<any other address>", style)}`;
   return `${logins}${from} on ${style.text(line.where)}`;
 }
 
@@ -272,8 +272,9 @@ export function evaluatedSentence({ access, evaluated }: NamespaceReview, style:
       : `${counted(principals ?? 0, "user or service account", "users and service accounts")} and ${counted(policies, "access policy", "access policies")}`;
   const counts = `${counted(devices, "device")}, ${deciding}`;
   const names = withOthers(logins, ANY_LOGIN, OTHER_LOGINS, style);
-  const places = addresses.some((address) => address !== ANY_ADDRESS)
-    ? `addresses ${withOthers(addresses, ANY_ADDRESS, "<any other address>", style)}`
+  const other = otherAddressOf(evaluated);
+  const places = addresses.some((address) => address !== other)
+    ? `addresses ${withOthers(addresses, other, "<any other address>", style)}`
     : "any address";
   const seen =
     sessions > 0 ? `, including logins and addresses of the latest ${counted(sessions, "session")}` : "";

@@ -58,8 +58,12 @@ function policyFindings(access: Access, { policies, principals }: IdentityRules)
     const found = { severity: "warning", object: policyObject(policy) } as const;
     const name = policyName(policy);
     if (!principals.some((principal) => isSubject(policy, principal))) {
-      const who = subject.type === "user" ? "user or service account has the id" : "member has the role";
-      const message = `${name} never applies: no ${who} ${quoted(subject.value)}.`;
+      const missing = {
+        user: `user or service account has the id ${quoted(subject.value)}`,
+        role: `member has the role ${quoted(subject.value)}`,
+        "all-members": "user is a member",
+      };
+      const message = `${name} never applies: no ${missing[subject.type]}.`;
       const suggestion = "Correct the subject, or remove the policy.";
       return [{ ...found, rule: "never-matches", message, field: "subject", suggestion }];
     }
