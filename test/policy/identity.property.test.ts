@@ -222,8 +222,16 @@ describe("the evaluation of sets agrees with the oracle", () => {
         const was = new Access(before, evaluated, uids, NOW);
         const is = new Access(after, evaluated, uids, NOW);
         const found = new Map<string, readonly [Outcome, Outcome]>();
+        const groups = new Set<string>();
         for (const change of accessChanges(was, is)) {
           expect(change.change).toBe(changeOf(change.before, change.after));
+          // All devices with the same outcomes for a login are in one change.
+          for (const address of change.addresses) {
+            const outcomes = [change.before, change.after];
+            const group = JSON.stringify([change.subject, change.login, address, outcomes]);
+            expect(groups.has(group), group).toBe(false);
+            groups.add(group);
+          }
           for (const name of namesOf(change)) {
             expect(found.has(name), name).toBe(false);
             found.set(name, [change.before, change.after]);

@@ -55,7 +55,11 @@ export const accessPolicy = (id: string): fc.Arbitrary<AccessPolicy> =>
       fc.record({ type: fc.constant("role" as const), value: fc.constantFrom(...ROLES, "Operator", "") }),
       fc.record({ type: fc.constant("all-members" as const), value: fc.constantFrom("", "ignored") }),
     ),
-    filter: fc.oneof({ weight: 2, arbitrary: filter }, { weight: 3, arbitrary: fc.constant({}) }),
+    filter: fc.oneof(
+      { weight: 2, arbitrary: filter },
+      { weight: 3, arbitrary: fc.constant({}) },
+      { weight: 1, arbitrary: fc.constant({ hostname: "(" }) },
+    ),
     logins: fc.oneof(fc.constant(["*"]), fc.subarray(LOGINS, { minLength: 1 })),
     sourceIps: fc.oneof(
       { weight: 3, arbitrary: fc.constant([]) },
