@@ -242,7 +242,7 @@ policyTest("one owner", ({ members }) => expect(members).exactlyOneOwner());`,
     const { stdout, code } = await spawnGatehouse(["test", program.folder], await start(mode, credential));
     const passed = [...stdout.matchAll(/ok +([a-z ]+?) \(/g)].map(([, name]) => name);
     // The list of members is incomplete without the invitations.
-    const all = {
+    const all: Readonly<Record<string, readonly string[]>> = {
       "identity user": ["mallory", "operators", "approval", "no approval", "keys", "one owner"],
       "identity key": ["mallory", "operators", "approval", "keys"],
       "identity operator": [],

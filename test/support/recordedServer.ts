@@ -84,12 +84,24 @@ function requestText(method: string, target: string, hasKey: boolean, body: stri
     .replace(/-[0-9a-f]{8}(?="|$)/, "-<random>");
 }
 
-/** Starts a server with the answers of a recording. A request that was not recorded is answered with 599. */
-export async function replayServer(file: URL): Promise<RecordedServer> {
+/**
+ * Starts a server with the answers of a recording. A request that was not recorded is answered with 599.
+ * @param order `recorded` if the client writes in the recorded order. For `any`, a request that its section does not
+ * contain is answered from the nearest section, because commands send the requests of independent resources in any order
+ */
+export async function replayServer(
+  file: URL,
+  order: "recorded" | "any" = "recorded",
+): Promise<RecordedServer> {
   const recording = JSON.parse(readFileSync(file, "utf8")) as Recording;
   return serve(recording.facts, async (name, section, request) => {
-    const ofSection = recording.cases[name]?.[section] ?? [];
-    const exchange = [...recording.logins, ...ofSection].find((recorded) => recorded.request === request);
+    const sections = recording.cases[name] ?? [];
+    const distance = (index: number) => Math.abs(index - section);
+    const nearest = sections.map((exchanges, index) => ({ exchanges, index }));
+    nearest.sort((left, right) => distance(left.index) - distance(right.index) || left.index - right.index);
+    const usable = order === "any" ? nearest : nearest.filter(({ index }) => index === section);
+    const candidates = [...recording.logins, ...usable.flatMap(({ exchanges }) => exchanges)];
+    const exchange = candidates.find((recorded) => recorded.request === request);
     if (!exchange) return undefined;
     const { status, total, etag, body } = exchange;
     return { status, total, etag, text: recording.bodies[body] ?? "" };
