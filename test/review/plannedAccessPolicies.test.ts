@@ -1,0 +1,118 @@
+import { describe, expect, test } from "vitest";
+import type { Shown } from "../../provider/engine/index.ts";
+import { withAdoptedNamespaces } from "../../provider/plan/adoptedNamespaces.ts";
+import { plannedEstate } from "../../provider/plan/planned/plannedEstate.ts";
+import type { Connection } from "../../provider/service/connection.ts";
+import { parseSshPublicKey, sha256Fingerprint } from "../../sdk/contract/index.ts";
+import type { AccessPolicy } from "../../sdk/policy/index.ts";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { estate, lineC, planOf, step, TENANT, urnOf } from "./support/planned.ts";
+
+const policy: AccessPolicy = {
+  ...{ id: "p1", name: "Owner access", subject: { type: "user", value: "user-owner" } },
+  ...{ filter: { tags: [] }, logins: ["*"], sourceIps: [], action: "allow" },
+  ...{ requireReauth: false, reauthPeriod: null },
+};
+const fingerprint = sha256Fingerprint(parseSshPublicKey(lineC));
+const account = {
+  ...{ id: "s1", name: "deploy", kind: "service account" as const, role: "service" },
+  keys: [{ fingerprint, expiresAt: null, consumedAt: null, lastReauthAt: null }],
+};
+const identity = { decides: true, policies: [policy], serviceAccounts: [account], userKeys: new Map() };
+const inputs = { name: "Owner access", filter: { hostname: ".*" }, logins: ["*"] };
+const owner = { ...inputs, subject: { user: "user-owner" } };
+
+type Steps = Parameters<typeof planOf>;
+const planned = (...steps: Steps) =>
+  plannedEstate({ ...estate, identity }, planOf(...steps), { creatorRole: "administrator" });
+
+/** Returns the creation of a policy whose subject is unknown. @param referenced the resources in the subject */
+function withUnknownUser(...referenced: string[]) {
+  const created = step("create", "AccessPolicy", "it", {
+    after: { ...inputs, subject: { user: "[unknown]" } },
+  });
+  const { after } = created;
+  if (!after) throw new Error("the step creates no policy");
+  return { ...created, after: { ...after, references: { subject: referenced } } };
+}
+
+describe("AccessPolicy", () => {
+  test("the adoption of an equal policy creates no policy, and manages the policy", () => {
+    const { policy, managed } = planned(
+      step("create", "AccessPolicy", "owner", { after: { ...owner, adopt: true } }),
+    );
+    expect(policy.identity?.policies.map(({ id }) => id)).toEqual(["p1"]);
+    expect(managed).toEqual([{ kind: "AccessPolicy", id: "p1", urn: urnOf("AccessPolicy", "owner") }]);
+  });
+
+  test.each<[string, Record<string, Shown>]>([
+    ["without adopt", owner],
+    ["of a different policy", { ...owner, logins: ["root"], adopt: true }],
+  ])("a create %s adds a policy", (_, after) => {
+    const { policy } = planned(step("create", "AccessPolicy", "owner", { after }));
+    expect(policy.identity?.policies.map(({ id }) => id)).toEqual(["p1", "owner (new)"]);
+  });
+
+  const newAccount = step("create", "ServiceAccount", "ci", {
+    after: { name: "ci", data: sshKeyLine("ci"), validDays: 30 },
+  });
+  const urn = urnOf("ServiceAccount", "ci");
+
+  test("an unknown subject is the new account to which alone it refers", () => {
+    const { policy, notEvaluated } = planned(newAccount, withUnknownUser(urn));
+    expect(notEvaluated).toEqual([]);
+    expect(policy.identity?.policies.at(-1)?.subject).toEqual({ type: "user", value: urn });
+  });
+
+  test.each<[string, string[]]>([
+    ["without references", []],
+    ["with a reference to another resource", [urnOf("Namespace", "dev")]],
+    ["with a further reference", [urn, urnOf("Namespace", "dev")]],
+  ])("an unknown subject %s is not evaluated", (_, referenced) => {
+    const { policy, notEvaluated } = planned(newAccount, withUnknownUser(...referenced));
+    expect(notEvaluated).toEqual([expect.stringContaining("its subject is secret or unknown")]);
+    expect(policy.identity?.policies).toHaveLength(1);
+  });
+});
+
+test("the adoption of a ServiceAccount manages the account with the same key", () => {
+  const after = { name: "deploy", data: lineC, validDays: -1, adopt: true };
+  const { policy, managed } = planned(step("create", "ServiceAccount", "deploy", { after }));
+  expect(policy.identity?.principals.filter(({ kind }) => kind === "service account")).toEqual([account]);
+  expect(managed).toMatchObject([{ kind: "ServiceAccount", id: "s1" }]);
+});
+
+describe("the adoption of a Namespace", () => {
+  const adopting = (sshAccessMode: string) =>
+    step("create", "Namespace", "fleet", {
+      after: { name: "fleet", settings: { sshAccessMode }, adopt: "overwrite" },
+    });
+  /** A connection to a service with the namespace of these tests. */
+  const connection = {
+    client: {
+      async *iterate() {
+        yield { name: "fleet", tenantId: TENANT, members: [{}] };
+      },
+    },
+  } as unknown as Connection;
+  const legacy = { ...estate, identity: { ...identity, decides: false } };
+
+  test("evaluates the change of the access mode", async () => {
+    const plan = await withAdoptedNamespaces(connection, planOf(adopting("identity")));
+    const { policy, notes, managed } = plannedEstate(legacy, plan);
+    expect(policy.identity?.policies.map(({ id }) => id)).toEqual(["p1"]);
+    expect([notes, managed]).toMatchObject([[], [{ kind: "Namespace", id: TENANT }]]);
+  });
+
+  test("evaluates the resources in the namespace", async () => {
+    const created = step("create", "AccessPolicy", "root", {
+      after: { ...owner, logins: ["root"], tenant: "[unknown]" },
+    });
+    const references = { tenant: [urnOf("Namespace", "fleet")] };
+    const inside = { ...created, ...(created.after && { after: { ...created.after, references } }) };
+    const plan = await withAdoptedNamespaces(connection, planOf(adopting("identity"), inside));
+    const { policy, notes } = plannedEstate(legacy, plan);
+    expect(policy.identity?.policies.map(({ logins }) => logins)).toEqual([["*"], ["root"]]);
+    expect(notes).toEqual([]);
+  });
+});
