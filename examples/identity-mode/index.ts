@@ -85,4 +85,10 @@ new AccessPolicy("frozen", {
 // Devices that enroll with this key are accepted, and get the tag.
 new InstallKey("web-servers", { name: "web-servers", tags: [web.name], validDays: 30, usageLimit: 10 });
 
-new ApiKey("monitoring", { name: "monitoring", role: "observer", validDays: 90, rotateBefore: 14, overlap: 3 });
+new ApiKey("monitoring", {
+  name: "monitoring",
+  role: "observer",
+  validDays: 90,
+  rotateBefore: 14,
+  overlap: 3,
+});
