@@ -128,8 +128,14 @@ const IDENTITY: Rows = [
   ],
   [
     ["review"],
-    [2, "No access changes", `AccessPolicy Operators: ${OF_ALICE}`, "4 blocking findings"],
-    [2, "No access changes", UNREAD_SSH_KEYS, ...NOT_LISTED, "7 blocking findings"],
+    [
+      2,
+      "No access changes",
+      `AccessPolicy Operators: ${OF_ALICE}`,
+      "Member alice@example.com: user alice",
+      "5 blocking findings",
+    ],
+    [2, "No access changes", UNREAD_SSH_KEYS, ...NOT_LISTED, "8 blocking findings"],
     [2, UNREAD_POLICIES, "Access changes are not known", "Access was not evaluated"],
   ],
   [

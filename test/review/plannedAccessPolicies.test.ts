@@ -18,7 +18,10 @@ const account = {
   ...{ id: "s1", name: "deploy", kind: "service account" as const, role: "service" },
   keys: [{ fingerprint, expiresAt: null, consumedAt: null, lastReauthAt: null }],
 };
-const identity = { decides: true, policies: [policy], serviceAccounts: [account], userKeys: new Map() };
+const identity = {
+  ...{ decides: true, policies: [policy], serviceAccounts: [account], userKeys: new Map() },
+  notEvaluated: [] as string[],
+};
 const inputs = { name: "Owner access", filter: { hostname: ".*" }, logins: ["*"] };
 const owner = { ...inputs, subject: { user: "user-owner" } };
 
@@ -61,7 +64,10 @@ describe("AccessPolicy", () => {
   test("an unknown subject is the new account to which alone it refers", () => {
     const { policy, notEvaluated } = planned(newAccount, withUnknownUser(urn));
     expect(notEvaluated).toEqual([]);
-    expect(policy.identity?.policies.at(-1)?.subject).toEqual({ type: "user", value: urn });
+    const created = policy.identity?.principals.find(({ name }) => name === "ci");
+    expect(created?.id).toContain(urn);
+    expect(policy.identity?.policies.at(-1)?.subject).toEqual({ type: "user", value: created?.id });
+  });
   });
 
   test.each<[string, string[]]>([
@@ -72,6 +78,77 @@ describe("AccessPolicy", () => {
     const { policy, notEvaluated } = planned(newAccount, withUnknownUser(...referenced));
     expect(notEvaluated).toEqual([expect.stringContaining("its subject is secret or unknown")]);
     expect(policy.identity?.policies).toHaveLength(1);
+  });
+
+  test.each<[string, Shown]>([
+    ["the whole subject", "[unknown]"],
+    ["the role", { role: "[unknown]" }],
+    ["allMembers", { allMembers: "[unknown]" }],
+    ["a secret user", { user: "[secret]" }],
+  ])("%s, if unknown or secret, is not evaluated", (_, subject) => {
+    const created = step("create", "AccessPolicy", "it", { after: { ...inputs, subject } });
+    const references = { subject: [urn] };
+    const referring = { ...created, ...(created.after && { after: { ...created.after, references } }) };
+    for (const one of [created, ...(subject === "[unknown]" ? [referring] : [])]) {
+      const { policy, notEvaluated } = planned(newAccount, one);
+      expect(notEvaluated).toEqual([expect.stringContaining("its subject is secret or unknown")]);
+      expect(policy.identity?.policies).toHaveLength(1);
+    }
+  });
+});
+
+test("the replacement of a ServiceAccount with adopt creates another account", () => {
+  const after = { name: "deploy", data: lineC, validDays: -1, adopt: true };
+  const { policy } = planned(
+    step("replace", "ServiceAccount", "deploy", {
+      ...{ id: `${TENANT}/s1`, after },
+      before: { inputs: after, outputs: { ...after, tenant: TENANT, accountId: "s1" } },
+    }),
+  );
+  const accounts = policy.identity?.principals.filter(({ kind }) => kind === "service account") ?? [];
+  expect(accounts.map(({ id, name }) => [id === "s1", name])).toEqual([[false, "deploy"]]);
+});
+
+describe("a change to identity mode", () => {
+  const legacyState = { ...identity, decides: false, policies: [] };
+  const change = (settings: Shown) =>
+    step("update", "Namespace", "fleet", {
+      ...{ id: TENANT, after: { name: "fleet", settings } },
+      before: { inputs: { name: "fleet" }, outputs: { name: "fleet", tenant: TENANT } },
+    });
+  const toIdentity = change({ sshAccessMode: "identity" });
+  const created = step("create", "AccessPolicy", "root", { after: { ...owner, logins: ["root"] } });
+  const policiesAfter = (...steps: Steps) =>
+    plannedEstate({ ...estate, identity: legacyState }, planOf(...steps)).policy.identity?.policies.map(
+      ({ name, logins }) => [name, logins],
+    );
+
+  test("creates the policy of the owner, unless it depends on another policy", () => {
+    expect(policiesAfter(toIdentity)).toEqual([["Owner access", ["*"]]]);
+    expect(policiesAfter(created, toIdentity)).toHaveLength(2);
+    const { after } = toIdentity;
+    const depending = { ...toIdentity, after: after && { ...after, dependsOn: [created.urn] } };
+    expect(policiesAfter(created, depending as Steps[number])).toEqual([["Owner access", ["root"]]]);
+  });
+
+  test.each<[string, Shown]>([
+    ["an unknown mode", { sshAccessMode: "[unknown]" }],
+    ["unknown settings", "[unknown]"],
+  ])("is not evaluated with %s", (_, settings) => {
+    const { notEvaluated } = plannedEstate({ ...estate, identity: legacyState }, planOf(change(settings)));
+    expect(notEvaluated).toEqual([expect.stringContaining("its access mode is secret or unknown")]);
+  });
+
+  test("reports lists that could not be read, and members without which no access is known", () => {
+    const unread = { ...legacyState, notEvaluated: ["the SSH keys of users could not be read"] };
+    const { notEvaluated, accessUnknown } = plannedEstate(
+      { ...estate, identity: unread },
+      planOf(toIdentity),
+    );
+    expect([notEvaluated, accessUnknown]).toEqual([unread.notEvaluated, undefined]);
+    const blind = plannedEstate({ ...estate, members: undefined, identity: unread }, planOf(toIdentity));
+    expect(blind.accessUnknown).toContain("the members could not be read");
+    expect(blind.notEvaluated).toContain(blind.accessUnknown);
   });
 });
 

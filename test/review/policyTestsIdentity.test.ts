@@ -95,7 +95,7 @@ describe("in identity mode", () => {
     ]);
   });
 
-  test("toRequireApproval and its negation fail if it is not known whether a user has a key", async () => {
+  test("toAllow, toRequireApproval and their negations fail if it is not known whether a user has a key", async () => {
     const unread = factsOf(identityPolicy(user("ana", "owner", undefined)));
     const query = '{ device: { tag: "edge" }, from: "10.0.0.0/8" }';
     const results = await runBodies(
@@ -104,7 +104,9 @@ describe("in identity mode", () => {
     );
     for (const { failures } of results)
       expect(failures).toMatchObject([{ message: expect.stringContaining("not known"), line: 3 }]);
-    expect(await runBody(`expect(access).toAllow(${query});`, unread)).toMatchObject({ ok: true });
+    const { failures } = await runBody(`expect(access).toAllow(${query});`, unread);
+    expect(failures).toMatchObject([{ message: expect.stringContaining("not known") }]);
+    expect(await runBody(`expect(access).not.toAllow(${query});`, unread)).toMatchObject({ ok: false });
   });
 
   test("where receives the principal, the access policy and the outcome, and fails for the key", async () => {
