@@ -68,7 +68,6 @@ describe("AccessPolicy", () => {
     expect(created?.id).toContain(urn);
     expect(policy.identity?.policies.at(-1)?.subject).toEqual({ type: "user", value: created?.id });
   });
-  });
 
   test.each<[string, string[]]>([
     ["without references", []],
