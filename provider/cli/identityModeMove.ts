@@ -51,6 +51,12 @@ export async function readMove(
       `The namespace ${name} is already in identity mode. Omit --to-identity-mode.`,
     );
   }
+  if (mode !== "legacy") {
+    throw new EngineError(
+      "import",
+      `The namespace ${name} has an access mode that this version of gatehouse does not know, so nothing was written. Update gatehouse.`,
+    );
+  }
   const policies = await existingPolicies(connection, tenant);
   const rules = accessRulesOf(await connection.firewallRules(tenant));
   const { enrolled, isComplete } = await enrolledKeys(connection, tenant);

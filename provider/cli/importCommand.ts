@@ -13,7 +13,7 @@ import {
   stackFilePath,
   typeName,
 } from "../engine/index.ts";
-import type { Inventory, Undeclarable } from "../estate/liveObjects.ts";
+import type { Declarable, Inventory, Undeclarable } from "../estate/liveObjects.ts";
 import { FORMATS, type Format, type Program, type ProgramFile } from "../import/model.ts";
 import type { Connection } from "../service/connection.ts";
 import type { Namespace } from "../service/listings.ts";
@@ -150,6 +150,10 @@ async function importing(io: Io, flags: Flags): Promise<Outcome> {
   const stack = flags.stack ?? plainName(namespace);
   const options = { project, namespace, tenant, service, format, plugin, adopt };
   const program = writeProgram(objects, options);
+  if (live.move) {
+    const declared = objects.filter((object) => !program.leftOut.includes(object));
+    requireNamespace(declared, [...inventory.unknown, ...undeclarable.map(reasonText)]);
+  }
   const settings = {
     path: stackFilePath({ configFolder: "" }, stack),
     text: yamlText({ config: { "gatehouse:url": service, "gatehouse:tenant": tenant } }),
@@ -179,6 +183,21 @@ The move to identity mode is in ${changed.map(({ path }) => path).join(", ")}. I
 and then changes the mode. The notes above list access that changes. Then:
   ${commands.join("\n  ")}`,
   };
+}
+
+/**
+ * Checks that a program declares the namespace, whose declaration contains the mode.
+ * @param declared the objects that the program declares
+ * @param notes the objects that the program omits, as sentences
+ * @throws EngineError (`import`) if the namespace is missing
+ */
+function requireNamespace(declared: readonly Declarable[], notes: readonly string[]): void {
+  if (declared.some(({ definition }) => definition.name === "Namespace")) return;
+  const reasons = notes.map((note) => `\n  ${note}`).join("");
+  throw new EngineError(
+    "import",
+    `The program cannot declare the namespace, so it cannot change the mode, and nothing was written. Use a credential that can read the namespace, or omit --to-identity-mode.${reasons}`,
+  );
 }
 
 /** Returns the commands that review and apply the move to identity mode. */

@@ -1,9 +1,17 @@
 import { createHash } from "node:crypto";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from "vitest";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { createClient, createServiceAccount, passwordCredential } from "../../sdk/index.ts";
 import { agentCall, startFleet } from "../support/fleet.ts";
 import { gatehouse } from "../support/gatehouse.ts";
@@ -176,6 +184,39 @@ it("typescript: the program creates the policies, and then changes the mode", as
 it("rejects a namespace in identity mode", async () => {
   const { stderr } = await run(["import", "--to-identity-mode", "--out", out("second")], 1);
   expect(stderr).toContain("error: The namespace dev is already in identity mode. Omit --to-identity-mode.");
+});
+
+describe.skipIf(RECORD)("a namespace that differs from the recorded one", () => {
+  /** Runs the import of the case `yaml` with other text in the recorded answers. */
+  async function importOf(recorded: string, other: string) {
+    const file = join(folder, "other.jsonl");
+    const escaped = (json: string) => JSON.stringify(json).slice(1, -1);
+    const recording = readFileSync(FILE, "utf8");
+    expect(recording).toContain(escaped(recorded));
+    writeFileSync(file, recording.replaceAll(escaped(recorded), escaped(other)));
+    const changed = await replayServer(pathToFileURL(file));
+    changed.begin("yaml: the namespace depends on the new policies");
+    const options = ["import", "--to-identity-mode", "--format", "yaml", "--stack", "yaml"];
+    const result = await gatehouse([...options, "--out", out("other")], {
+      ...settings,
+      GATEHOUSE_URL: changed.url,
+    });
+    await changed.stop();
+    expect([result.code, changed.unknown, existsSync(out("other"))]).toEqual([1, [], false]);
+    return result.stderr;
+  }
+
+  it("is rejected if its access mode is unknown", async () => {
+    expect(await importOf('"ssh_access_mode":"legacy"', '"ssh_access_mode":"later"')).toContain(
+      "error: The namespace dev has an access mode that this version of gatehouse does not know, so nothing was written. Update gatehouse.",
+    );
+  });
+
+  it("is rejected if no program can declare it", async () => {
+    expect(await importOf('"name":"dev"', '"name":"d e v"')).toMatch(
+      /error: The program cannot declare the namespace, so it cannot change the mode, and nothing was written\. .*\n {2}Namespace d e v \(.*\) is omitted: /,
+    );
+  });
 });
 
 it("rejects a server without access modes, and options that omit keys", async () => {
