@@ -301,7 +301,6 @@ export const updateInstallKey = defineOperation({
   summary: "Change the sent fields of an install key",
   method: "PATCH",
   body: installKeyInput.extend({ revoked: z.boolean(), disabled: z.boolean() }).partial(),
-  repeatable: true,
 });
 
 /** Returns the key of an install key that a user created. */

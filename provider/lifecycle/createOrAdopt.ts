@@ -1,4 +1,4 @@
-import { ConflictError, RequestError } from "@gatehouse-access/sdk";
+import { ConflictError } from "@gatehouse-access/sdk";
 import { ResourceError, said } from "../resourceError.ts";
 import {
   type Adopt,
@@ -8,6 +8,7 @@ import {
   UnfinishedError,
 } from "../resources/definition.ts";
 import type { Connection } from "../service/connection.ts";
+import { isUnclear } from "../service/listings.ts";
 import { diff, type InputChange } from "./diff.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -48,15 +49,14 @@ export async function createOrAdopt(creation: Creation): Promise<Existing<Values
   try {
     return await create(creation);
   } catch (error) {
-    const unclear = error instanceof RequestError && error.outcome !== "none";
-    if (!unclear) throw await withConflict(creation, error);
+    if (!isUnclear(error)) throw await withConflict(creation, error);
   }
   await connection.forget();
   // The first request may have created the object. With idempotency keys, the repeated create returns this object.
   // Without them, only a search can find the object, but the search may also find an equal object of another resource.
   if (!(await connection.knowsIdempotencyKeys(inputs.tenant as string | undefined))) {
     const existing = await definition.find?.(connection, inputs, origin.isOthers);
-    if (existing) return adoptExisting(creation, existing, true);
+    if (existing) return adoptExisting(creation, existing, true, definition.setAfterCreate);
   }
   try {
     return await create(creation);
@@ -82,8 +82,25 @@ async function withConflict(creation: Creation, error: unknown): Promise<unknown
   await connection.forget();
   const existing = await definition.find?.(connection, inputs);
   if (!existing) return error;
-  return existsAlready(creation, existing.id, diff(definition, existing.state, inputs));
+  const changes = diff(definition, existing.state, inputs);
+  return existsAlready(creation, existing.id, conflicting(definition, changes));
 }
+
+/**
+ * Returns the changes that an adoption may not make without consent. The service does not return secrets, so their
+ * values cannot be compared.
+ * @param setAfterCreate inputs that may still have their defaults, because a create sets them with a second request
+ */
+const conflicting = (
+  { inputs }: ResourceDefinition,
+  changes: readonly InputChange[],
+  setAfterCreate: readonly string[] = [],
+): readonly InputChange[] =>
+  changes.filter(({ field, before }) => {
+    const input = inputs[field];
+    const isPending = setAfterCreate.includes(field) && before === input?.default;
+    return !input?.secret && !isPending;
+  });
 
 /**
  * Creates the object. The service may return an object that an earlier attempt created under the same idempotency key.
@@ -105,16 +122,22 @@ async function adoptExisting(
   creation: Creation,
   existing: Existing<Values>,
   adopt: Adopt,
+  setAfterCreate: readonly string[] = [],
 ): Promise<Existing<Values>> {
-  const { definition, inputs, origin, adopted } = creation;
+  const { definition, connection, inputs, origin, adopted } = creation;
   // Concurrent creates of equal objects can find the same existing object. If another resource has claimed this object,
   // the search is repeated.
   if (!definition.identity && origin.isOthers(existing.id)) return createOrAdopt(creation);
   const changes = diff(definition, existing.state, inputs);
-  if (changes.length > 0 && adopt !== "overwrite") throw existsAlready(creation, existing.id, changes);
+  const conflicts = conflicting(definition, changes, setAfterCreate);
+  if (conflicts.length > 0 && adopt !== "overwrite") throw existsAlready(creation, existing.id, conflicts);
   origin.claim(existing.id);
   adopted(existing.id);
-  return changes.length === 0 ? existing : updated(creation, existing, true);
+  if (changes.length > 0) return updated(creation, existing, true);
+  const { id, state } = existing;
+  const hasSecrets = Object.values(definition.outputs).some(({ secret }) => secret);
+  // A search does not request secret outputs.
+  return hasSecrets ? ((await definition.read(connection, id, state)) ?? createOrAdopt(creation)) : existing;
 }
 
 async function updated(

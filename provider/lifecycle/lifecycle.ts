@@ -319,8 +319,6 @@ export class ResourceLifecycle {
       };
       return undefinedIfDeleted(service, state.tenant, step, exists);
     });
-    const warning = await definition.warningAfterDelete?.(this.#runtime.connection(), id);
-    if (warning !== undefined) this.#runtime.tell({ text: `${definition.name}: ${warning}` }, resource);
   }
 
   // Diffs skip omitted inputs. An omitted namespace is filled in, so that a change of the default namespace is

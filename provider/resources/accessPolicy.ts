@@ -207,15 +207,6 @@ export const accessPolicy = defineResource({
     await client.request(deleteAccessPolicy, { params: { id: policyId } });
     accessPolicies.forget();
   },
-
-  async warningAfterDelete(connection, id) {
-    const { tenant } = ids.split(id);
-    const { accessPolicies } = await connection.tenant(tenant);
-    accessPolicies.forget();
-    if ((await accessPolicies.all()).length > 0) return undefined;
-    if ((await connection.server(tenant)).accessMode !== "identity") return undefined;
-    return `the namespace ${tenant} has no access policy left, so it denies every SSH login`;
-  },
 });
 
 /** Returns true for the form of the service's ids. The service fails with 500 for other ids, such as a name. */

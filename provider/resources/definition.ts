@@ -240,6 +240,8 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
    * for objects whose effect does not depend on the mode.
    */
   readonly actsIn?: SshAccessMode;
+  /** The inputs that a create sets with a second request. Until then, they have their defaults. */
+  readonly setAfterCreate?: readonly (keyof I & string)[];
   /** True if a replacement must delete the old object first, because both objects cannot exist at the same time. */
   readonly deletesFirst?: boolean;
   /**
@@ -284,8 +286,6 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   ): Promise<State<I, O>>;
   /** Returns a warning to the user about a created object, as a sentence. */
   warning?(state: Readonly<State<I, O>>): string | undefined;
-  /** Returns a warning to the user about a namespace from which an object was deleted, as a sentence. */
-  warningAfterDelete?(connection: Connection, id: string): Promise<string | undefined>;
   /** Deletes the object, except the parts that other resources of the program claim. */
   delete(
     connection: Connection,

@@ -1,8 +1,16 @@
-import { ConflictError, createInstallKey, revealInstallKey, updateInstallKey } from "@gatehouse-access/sdk";
+import { createHash } from "node:crypto";
+import {
+  ConflictError,
+  createInstallKey,
+  type RequestParts,
+  revealInstallKey,
+  updateInstallKey,
+} from "@gatehouse-access/sdk";
 import { apiKeys, tag } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { TenantClient } from "../service/connection.ts";
+import { isUnclear } from "../service/listings.ts";
 import { type InstallKey, installKeyNamed } from "../service/newerListings.ts";
 import {
   defineResource,
@@ -18,12 +26,16 @@ import {
   tenantInput,
   UnfinishedError,
 } from "./definition.ts";
-import { daysOf, daysOnWire, daysSchema, NEVER, timeText } from "./validity.ts";
+import { daysOf, daysOnWire, daysSchema, hasPassed, NEVER, timeText } from "./validity.ts";
+import { canonicalInputs } from "./values.ts";
 
 const MODES = ["automatic", "manual", "allowlist", "webhook"] as const;
 const WEBHOOK_TIMEOUT = 5;
 const WEBHOOK_CALLBACK_TTL = 3600;
 const EPHEMERAL_TIMEOUT = 10;
+const HINT_LENGTH = 8;
+/** The names of the keys that the service creates in each namespace. */
+const SYSTEM_KEYS = ["legacy", "pairing"];
 
 const mac = z
   .string()
@@ -66,7 +78,7 @@ const inputs = {
   }),
   validDays: optional(daysSchema, {
     description:
-      "The number of days until the key expires. Must be from 1 to 36500. If `-1`, the key never expires. A change counts from the day of the change.",
+      "The number of days until the key expires. Must be from 1 to 36500. If `-1`, the key never expires. A change counts from the day of the change. After the expiration, the next run makes the key valid for this number of days again.",
     default: NEVER,
   }),
   usageLimit: optional(z.int().min(0), {
@@ -127,6 +139,7 @@ export const installKey = defineResource({
   inputs,
   outputs,
   needs: (_inputs, state) => (state ? [] : [{ capability: "install keys" }]),
+  setAfterCreate: ["disabled"],
   identity: {
     fields: ["tenant", "name"],
     ofInputs: ({ tenant, name }) => [{ key: `install key ${tenant ?? ""} ${name}`, property: "name" }],
@@ -151,10 +164,13 @@ export const installKey = defineResource({
     ];
   },
 
+  stale: ({ expiresAt }, _inputs, now) =>
+    hasPassed(expiresAt, now) ? [{ field: "validDays", replaces: false }] : [],
+
   async find(connection, { tenant, name }) {
     const opened = await connection.tenant(tenant);
     const found = await installKeyNamed(opened.installKeys, name);
-    return found && !found.revoked ? revealed(opened, found) : undefined;
+    return found && !found.revoked ? existing(opened, found, {}) : undefined;
   },
 
   async list(connection, tenant) {
@@ -168,14 +184,16 @@ export const installKey = defineResource({
     const opened = await connection.tenant(values.tenant);
     const { client } = opened;
     const body = { ...bodyOf(values), expiresIn: daysOnWire(values.validDays ?? NEVER) };
-    const response = await unlessTaken(opened, values.name, client.request(createInstallKey, { body }));
-    const { key } = response.body;
-    const created = existing(opened, await listedAgain(opened, values.name), { ...values, key });
-    if (!values.disabled) return created;
+    const { body: response } = await unlessTaken(opened, values.name, () =>
+      client.request(createInstallKey, { body }),
+    );
+    let key = created(opened.tenant, values, response);
     try {
-      return { ...created, state: await change(opened, created, values) };
+      const found = await listedAgain(opened, values.name);
+      key = existing(opened, found, { ...values, key: response.key });
+      return values.disabled ? { ...key, state: await change(opened, key, values) } : key;
     } catch (error) {
-      throw new UnfinishedError(created.id, created.state, error);
+      throw new UnfinishedError(key.id, key.state, error);
     }
   },
 
@@ -184,7 +202,10 @@ export const installKey = defineResource({
     const opened = await connection.tenant(tenant);
     const found = await opened.installKeys.find(installKeyId);
     if (!found || found.revoked) return undefined;
-    return state.installKeyId === undefined ? revealed(opened, found) : existing(opened, found, state);
+    // An import reads the key. States without secrets, such as those of Terraform, have no property `key`.
+    const isImport = state.installKeyId === undefined;
+    const kept = isImport || state.key === "" ? { ...state, key: await keyOf(opened, found) } : state;
+    return existing(opened, found, kept);
   },
 
   async update(connection, id, state, values) {
@@ -194,11 +215,9 @@ export const installKey = defineResource({
 
   async delete(connection, id) {
     const { tenant, installKeyId } = ids.split(id);
-    const { client, installKeys } = await connection.tenant(tenant);
-    const found = await installKeys.find(installKeyId);
-    if (!found || found.revoked) return;
-    await client.request(updateInstallKey, { params: { name: found.name }, body: { revoked: true } });
-    installKeys.forget();
+    const opened = await connection.tenant(tenant);
+    const found = await opened.installKeys.find(installKeyId);
+    if (found && !found.revoked) await write(opened, found, { revoked: true });
   },
 });
 
@@ -238,27 +257,52 @@ function bodyOf(values: Inputs) {
 
 /** Updates a key and returns its new state. */
 async function change(opened: TenantClient, { id, state }: Existing<KeyState>, values: Inputs) {
-  const { client, installKeys } = opened;
+  const { installKeys } = opened;
   const { installKeyId } = ids.split(id);
-  const found = await installKeys.find(installKeyId);
-  if (!found || found.revoked) {
-    throw new ResourceError("InstallKey", {
-      code: "object_deleted",
-      detail: said`"${state.name}" no longer exists: it was revoked after the state was written`,
-      remedy: said`${{ phrase: "refresh" }}, and choose another name`,
-    });
-  }
+  const found = usableKey(await installKeys.find(installKeyId), state.name);
   const { validDays = NEVER, disabled = false, name } = values;
-  const expiry = validDays === state.validDays ? {} : { expiresIn: daysOnWire(validDays) ?? null };
-  const body = { ...bodyOf(values), disabled, ...expiry };
-  const params = { name: found.name };
-  await unlessTaken(opened, name, client.request(updateInstallKey, { params, body }));
-  const changed = await listedAgain(opened, name);
+  const isExpired = hasPassed(timeText(found.expiresAt), new Date());
+  const isSame = validDays === state.validDays && !isExpired;
+  const expiry = isSame ? {} : { expiresIn: daysOnWire(validDays) ?? null };
+  await unlessTaken(opened, name, () => write(opened, found, { ...bodyOf(values), disabled, ...expiry }));
+  const changed = usableKey(await installKeys.find(installKeyId), name);
+  const key = state.key === "" ? await keyOf(opened, changed) : state.key;
   const { expiresAt } = changed;
-  return toState(opened.tenant, changed, { ...state, ...values, expiresAt: timeText(expiresAt) });
+  return toState(opened.tenant, changed, { ...state, ...values, key, expiresAt: timeText(expiresAt) });
 }
 
-/** Requests the list of keys again and returns the key with this name, which was just written. */
+/** Returns the key. @throws ResourceError if the key is missing or revoked */
+function usableKey(found: InstallKey | undefined, name: string): InstallKey {
+  if (found && !found.revoked) return found;
+  throw new ResourceError("InstallKey", {
+    code: "object_deleted",
+    detail: said`"${name}" no longer exists: it was revoked after the state was written`,
+    remedy: said`${{ phrase: "refresh" }}, and choose another name`,
+  });
+}
+
+/**
+ * Changes a key. If the response was lost, the key is listed again: the change may have renamed the key, and a revoked
+ * key accepts no change. Otherwise, the request is repeated once.
+ */
+async function write(
+  { client, installKeys }: TenantClient,
+  { id, name }: InstallKey,
+  body: RequestParts["body"],
+): Promise<void> {
+  const send = (current: string) => client.request(updateInstallKey, { params: { name: current }, body });
+  try {
+    await send(name);
+  } catch (error) {
+    if (!isUnclear(error)) throw error;
+    installKeys.forget();
+    const found = await installKeys.find(id);
+    if (found && !found.revoked) await send(found.name);
+  }
+  installKeys.forget();
+}
+
+/** Requests the list of keys again and returns the key with this name, which was just created. */
 async function listedAgain({ installKeys }: TenantClient, name: string): Promise<InstallKey> {
   installKeys.forget();
   const found = await installKeyNamed(installKeys, name);
@@ -274,29 +318,50 @@ async function listedAgain({ installKeys }: TenantClient, name: string): Promise
  * Returns the answer to a write of a key with this name.
  * @throws ResourceError if the name is taken by a key that no create can adopt
  */
-async function unlessTaken<T>({ installKeys }: TenantClient, name: string, answer: Promise<T>): Promise<T> {
-  const cause = await answer.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-  if (!(cause instanceof ConflictError)) return answer;
-  installKeys.forget();
-  const found = await installKeyNamed(installKeys, name);
-  if (found && !found.revoked) throw cause;
-  const owner = found ? said`a revoked install key` : said`a system key of the service`;
-  const fault: ResourceFault = {
-    code: "already_exists",
-    field: ["name"],
-    detail: said`the name ${name} is taken by ${owner}`,
-    remedy: said`use another name`,
-  };
-  throw new ResourceError("InstallKey", fault, { cause });
+async function unlessTaken<T>(
+  { installKeys }: TenantClient,
+  name: string,
+  send: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await send();
+  } catch (cause) {
+    if (!(cause instanceof ConflictError)) throw cause;
+    installKeys.forget();
+    const found = await installKeyNamed(installKeys, name);
+    if (found ? !found.revoked : !SYSTEM_KEYS.includes(name)) throw cause;
+    const owner = found ? said`a revoked install key` : said`a system key of the service`;
+    const fault: ResourceFault = {
+      code: "already_exists",
+      field: ["name"],
+      detail: said`the name ${name} is taken by ${owner}`,
+      remedy: said`use another name`,
+    };
+    throw new ResourceError("InstallKey", fault, { cause });
+  }
 }
 
-/** Returns a key that no state contains, with the key itself, which needs a further request. */
-async function revealed(opened: TenantClient, found: InstallKey) {
-  const { body } = await opened.client.request(revealInstallKey, { params: { name: found.name } });
-  return existing(opened, found, { key: body.key });
+/** Requests the key itself. */
+async function keyOf({ client }: TenantClient, { name }: InstallKey): Promise<string> {
+  return (await client.request(revealInstallKey, { params: { name } })).body.key;
+}
+
+/**
+ * Returns a new key that the service has not listed yet, so that a failed run keeps the key itself. A create does not
+ * disable the key.
+ */
+function created(
+  tenant: string,
+  values: Inputs,
+  { key, createdAt }: { readonly key: string; readonly createdAt: string },
+): Existing<KeyState> {
+  const installKeyId = createHash("sha256").update(key).digest("hex");
+  const state = {
+    ...(canonicalInputs(inputs, values) as KeyState),
+    ...{ tenant, disabled: false, key, keyHint: key.slice(0, HINT_LENGTH), installKeyId },
+    ...{ expiresAt: "", usedTimes: 0, createdAt: timeText(createdAt) },
+  };
+  return { id: `${tenant}/${installKeyId}`, state };
 }
 
 function existing({ tenant }: TenantClient, found: InstallKey, kept: Kept) {
@@ -332,6 +397,6 @@ function toState(tenant: string, found: InstallKey, kept: Kept): KeyState {
     installKeyId: found.id,
     expiresAt,
     usedTimes: found.usedTimes,
-    createdAt: found.createdAt,
+    createdAt: timeText(found.createdAt),
   };
 }

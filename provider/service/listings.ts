@@ -452,6 +452,10 @@ export async function undefinedIfMissing<T>(
   }
 }
 
+/** Returns true if a request failed, but may have taken effect. */
+export const isUnclear = (error: unknown): boolean =>
+  error instanceof RequestError && error.outcome !== "none";
+
 /** The lists that require a user, with the status that services answer to API keys instead of 403. */
 const STATUS_WITHOUT_USER: ReadonlyMap<string, number> = new Map([
   ["listInvitations", 400],

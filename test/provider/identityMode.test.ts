@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { coverageOf, ManagedObjects } from "../../provider/estate/coverage.ts";
 import { inventoryOf, WATCHED_KINDS } from "../../provider/estate/liveObjects.ts";
@@ -15,6 +15,8 @@ import {
   defineOperation,
   deleteAccessPolicy,
   listAccessPolicies,
+  listInstallKeys,
+  listServiceAccounts,
   passwordCredential,
 } from "../../sdk/index.ts";
 import { type RecordedServer, recordServer, replayServer } from "../support/recordedServer.ts";
@@ -44,10 +46,7 @@ beforeEach(({ task }) => {
   vi.spyOn(console, "log").mockImplementation((text: string) => printed.push(text));
   vi.useFakeTimers({ now: new Date(server.facts.time), toFake: ["Date"] });
   server.begin(task.name);
-  harness = new Harness({
-    ...{ GATEHOUSE_URL: server.url, GATEHOUSE_USERNAME: server.facts.username },
-    ...{ GATEHOUSE_PASSWORD: password, GATEHOUSE_TENANT: server.facts.tenant },
-  });
+  harness = new Harness(environment());
   const credential = passwordCredential({ username: server.facts.username, password });
   client = createClient({ url: server.url, credential });
 });
@@ -61,6 +60,11 @@ afterEach(async () => {
 afterAll(async () => {
   server.save();
   await server.stop();
+});
+
+const environment = () => ({
+  ...{ GATEHOUSE_URL: server.url, GATEHOUSE_USERNAME: server.facts.username },
+  ...{ GATEHOUSE_PASSWORD: password, GATEHOUSE_TENANT: server.facts.tenant },
 });
 
 /** Returns a public key that is the same in each run. */
@@ -86,7 +90,9 @@ const policy = (args: object = {}): Program => ({
 const account = (args: object): Program => ({
   it: { type: "ServiceAccount", args: { name: "ci", ...args } },
 });
-const installKey = (name: string): Program => ({ it: { type: "InstallKey", args: { name } } });
+const installKey = (name: string, args: object = {}): Program => ({
+  it: { type: "InstallKey", args: { name, ...args } },
+});
 const writes = () => server.requests.filter((request) => !/^GET /.test(request));
 
 /** A policy on the wire that matches every device. */
@@ -239,7 +245,7 @@ it("the inventory has the objects of users, without the system's install keys an
   const connection = new Connection(client, { defaultTenant: server.facts.tenant });
   const inventory = await inventoryOf(connection, server.facts.tenant, WATCHED_KINDS);
   const named = inventory.objects.map(({ definition, name }) => `${definition.name} ${name}`);
-  expect(named).toEqual(["ApiKey admin-key", "AccessPolicy Owner access", "ServiceAccount ci"]);
+  expect(named).toEqual(["AccessPolicy Owner access", "ServiceAccount ci", "ApiKey admin-key"]);
   const where = { service: server.url, tenant: server.facts.tenant };
   const coverage = coverageOf(inventory, where, new ManagedObjects([]), []);
   expect(coverage).toMatchObject({ percent: 0, total: 3, unknown: [] });
@@ -248,11 +254,129 @@ it("the inventory has the objects of users, without the system's install keys an
   await ci?.definition.delete(connection, ci.id, {}, () => false);
 });
 
-it("the deletion of the last policy is followed by a warning", async () => {
-  await harness.up(policy());
-  for (const { id, name } of (await client.request(listAccessPolicies, {})).body) {
-    if (name !== "all") await client.request(deleteAccessPolicy, { params: { id } });
-  }
+const WEBHOOK = { mode: "webhook", webhookUrl: "https://hooks.example.com/", webhookSecret: "correct" };
+
+describe("if the response of a write is lost", () => {
+  /** Returns programs, and changed ones. @param phase part of the names, because names of revoked keys stay taken */
+  const objects = (
+    phase: string,
+  ): Record<string, { readonly program: Program; readonly changed?: Program }> => ({
+    "a policy": { program: policy(), changed: policy({ logins: ["deploy"] }) },
+    "a service account": { program: account({ name: `${phase}-account`, data: keyOf(phase) }) },
+    "an install key": { program: installKey(`${phase}`), changed: installKey(`${phase}`, { usageLimit: 5 }) },
+    "a renamed install key": {
+      program: installKey(`${phase}-name`),
+      changed: installKey(`${phase}-name-2`),
+    },
+    "a webhook's install key": {
+      program: installKey(`${phase}-webhook`, WEBHOOK),
+      changed: installKey(`${phase}-webhook`, { ...WEBHOOK, webhookSecret: "changed" }),
+    },
+    "a disabled install key": {
+      program: installKey(`${phase}-disabled`, { disabled: true }),
+      changed: installKey(`${phase}-disabled`, { disabled: false }),
+    },
+  });
+  const cases = (phase: string) =>
+    Object.entries(objects(phase)).map(([name, programs]) => ({ name, ...programs }));
+  const names = async () => {
+    const bodies = await Promise.all([
+      client.request(listAccessPolicies, {}),
+      client.request(listServiceAccounts, {}),
+      client.request(listInstallKeys, { query: { perPage: 100 } }),
+    ]);
+    return bodies.flatMap(({ body }) =>
+      body.map((object) => ("revoked" in object && object.revoked ? "" : object.name)),
+    );
+  };
+
+  it.each(cases("lost"))("$name: the creation makes one object, with all inputs", async ({ program }) => {
+    server.loseNextAnswer();
+    expect(await harness.up(program)).toEqual(["create it"]);
+    expect(await harness.refresh()).toEqual([]);
+    expect(await harness.preview(program)).toEqual([]);
+    const { type, id = "", outputs = {} } = harness.state.get("it") ?? {};
+    if (type === "InstallKey") {
+      expect(id.split("/")[1]).toBe(createHash("sha256").update(String(outputs.key)).digest("hex"));
+    }
+    expect((await names()).filter((name) => name === outputs.name)).toHaveLength(1);
+    await harness.up({});
+  });
+
+  it.each(cases("new").filter(({ changed }) => changed))(
+    "$name: the update succeeds",
+    async ({ program, changed = {} }) => {
+      await harness.up(program);
+      server.loseNextAnswer();
+      await harness.up(changed);
+      expect(await harness.refresh()).toEqual([]);
+      expect(await harness.preview(changed)).toEqual([]);
+      await harness.up({});
+    },
+  );
+
+  it.each(cases("gone"))("$name: the deletion succeeds", async ({ program }) => {
+    await harness.up(program);
+    const { outputs } = harness.state.get("it") ?? {};
+    server.loseNextAnswer();
+    expect(await harness.up({})).toEqual(["delete it"]);
+    expect(await names()).not.toContain(outputs?.name);
+  });
+});
+it("a created install key that cannot be listed stays in the state, with its secret", async () => {
+  const noRetry = new Harness({ ...environment(), GATEHOUSE_RETRY_TIMEOUT: "0" });
+  const program = installKey("unlisted", { disabled: true, validDays: 30 });
+  const readable = server.loseReadsAfterWrite();
+  await expect(noRetry.up(program)).rejects.toThrow();
+  readable();
+  const { id = "", outputs } = noRetry.state.get("it") ?? {};
+  expect(id).toBe(
+    `${server.facts.tenant}/${createHash("sha256").update(String(outputs?.key)).digest("hex")}`,
+  );
+  expect(await noRetry.up(program)).toEqual(["update it"]);
+  expect(noRetry.state.get("it")).toMatchObject({ id, outputs: { key: outputs?.key, disabled: true } });
+  await noRetry.refresh();
+  expect(await noRetry.preview(program)).toEqual([]);
+  await noRetry.up({});
+  await noRetry.close();
+});
+
+it("an existing install key is adopted with the declared secrets, and revealed only then", async () => {
+  await harness.up(installKey("adopted", WEBHOOK));
+  const { outputs } = harness.state.get("it") ?? {};
+  harness.state.clear();
+  const isReveal = (request: string) => request.endsWith("/reveal");
+  await expect(harness.up(installKey("adopted", WEBHOOK))).rejects.toThrow(
+    /already exists .* and equals the declaration; set adopt/,
+  );
+  expect(server.requests.filter(isReveal)).toEqual([]);
+  const program = installKey("adopted", { ...WEBHOOK, adopt: true });
+  expect(await harness.up(program)).toEqual(["create it"]);
+  expect(server.requests.filter(isReveal)).toHaveLength(1);
+  expect(harness.state.get("it")?.outputs).toMatchObject({ key: outputs?.key, webhookSecret: "correct" });
+  expect(writes().at(-1)).toContain('"webhook_secret":"correct"');
+  expect(await harness.preview(program)).toEqual([]);
   await harness.up({});
-  expect(printed.join()).toContain("has no access policy left, so it denies every SSH login");
+});
+
+it("a refresh reads the key that an imported state lacks", async () => {
+  await harness.up(installKey("imported"));
+  const entry = harness.state.get("it");
+  if (!entry) throw new Error("the state has no install key");
+  harness.state.set("it", { ...entry, outputs: { ...entry.outputs, key: "" } });
+  expect(await harness.refresh()).toEqual(["update it"]);
+  expect(harness.state.get("it")?.outputs.key).toBe(entry.outputs.key);
+  await harness.up({});
+});
+
+it("an expired install key becomes valid again", async () => {
+  const program = installKey("expired", { validDays: 1 });
+  await harness.up(program);
+  vi.setSystemTime(Date.parse(server.facts.time) + 2 * 86_400_000);
+  expect(await harness.preview(program)).toEqual(["update it"]);
+  expect(await harness.up(program)).toEqual(["update it"]);
+  expect(writes().at(-1)).toContain('"expires_in":1');
+  vi.setSystemTime(Date.parse(server.facts.time));
+  expect(await harness.preview(program)).toEqual([]);
+  await harness.up({});
 });

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { type Listening, listening } from "./listening.ts";
@@ -46,6 +47,8 @@ export interface RecordedServer extends Listening {
   begin(name: string): void;
   /** Loses the answer to the next write. The server still performs the write. */
   loseNextAnswer(): void;
+  /** Loses the answers to all reads after the next write, until the returned function is called. */
+  loseReadsAfterWrite(): () => void;
   /** Requests since {@link begin}, without logins. */
   readonly requests: readonly string[];
   /** Requests that the recording does not contain. */
@@ -54,6 +57,7 @@ export interface RecordedServer extends Listening {
   save(): void;
 }
 
+const digestOf = (text: string) => createHash("sha256").update(text).digest("hex");
 const isLogin = (path: string) => /^\/api\/(login|auth)/.test(path);
 const isRead = (method: string, path: string) => method === "GET" || isLogin(path);
 
@@ -65,7 +69,7 @@ const masked = (text: string): string =>
   text
     .replace(/("connection_announcement":")\\n\*[^"]*"/g, '$1Welcome."')
     .replace(/("token":"[^".]+\.[^".]+\.)[^"]+"/g, '$1signature"')
-    .replace(/("key":")[0-9a-f-]{36}"/g, '$111111111-2222-4333-8444-555555555555"')
+    .replace(/("key":")(?!1{8}-)[0-9a-f-]{36}"/g, '$111111111-2222-4333-8444-555555555555"')
     .replace(/("key_hint":")[0-9a-f]+"/g, '$111111111"')
     .replace(
       /("id":")[0-9a-f-]{36}(","name":"[^"]*","user_id")/g,
@@ -115,13 +119,23 @@ export async function replayServer(
  */
 export async function recordServer(target: string, facts: ServerFacts, file?: URL): Promise<RecordedServer> {
   const recording: Recording = { facts, bodies: [], logins: [], cases: {} };
+  /** The mask of each install key, and of the digest of the key, which is its id. */
+  const masks = new Map<string, string>();
+  const maskedInstallKeys = (text: string) => {
+    for (const [, key = ""] of text.matchAll(/"key":"([0-9a-f-]{36})"/g)) {
+      if (masks.has(key)) continue;
+      const mask = `11111111-2222-4333-8444-${String(masks.size).padStart(12, "0")}`;
+      masks.set(key, mask).set(digestOf(key), digestOf(mask));
+    }
+    return text.replace(/[0-9a-f]{64}|[0-9a-f-]{36}/g, (id) => masks.get(id) ?? id);
+  };
   const server = await serve(facts, async (name, section, request, { method, path, headers, body }) => {
     const answer = await fetch(target + path, { method, headers, ...(body !== "" && { body }) });
     const raw = await answer.text();
     const { status } = answer;
     const total = answer.headers.get("x-total-count") ?? undefined;
     const etag = answer.headers.get("etag") ?? undefined;
-    const text = masked(raw);
+    const text = masked(path.includes("/install-key") ? maskedInstallKeys(raw) : raw);
     if (!recording.bodies.includes(text)) recording.bodies.push(text);
     recording.cases[name] ??= [];
     const sections = recording.cases[name];
@@ -173,6 +187,7 @@ async function serve(facts: ServerFacts, respond: Respond): Promise<RecordedServ
   let current = "";
   let section = 0;
   let isLost = false;
+  let lossOfReads: "none" | "after the next write" | "now" = "none";
   const server = createServer(async (incoming, outgoing) => {
     const { method = "GET", url: path = "/" } = incoming;
     const chunks: Buffer[] = [];
@@ -188,11 +203,12 @@ async function serve(facts: ServerFacts, respond: Respond): Promise<RecordedServ
     if (isWrite) section += 1;
     const answer = await respond(current, own, request, { method, path, headers, body });
     if (!answer) unknown.push(`${current} ${own}: ${request}`);
-    if (isWrite && isLost) {
+    if ((isWrite && isLost) || (method === "GET" && lossOfReads === "now")) {
       isLost = false;
       incoming.socket.destroy();
       return;
     }
+    if (isWrite && lossOfReads === "after the next write") lossOfReads = "now";
     const { status, total, etag, text } = answer ?? { status: 599, text: "not recorded" };
     outgoing.writeHead(status, {
       "content-type": "application/json",
@@ -210,10 +226,17 @@ async function serve(facts: ServerFacts, respond: Respond): Promise<RecordedServ
       current = name;
       section = 0;
       isLost = false;
+      lossOfReads = "none";
       requests.length = 0;
     },
     loseNextAnswer: () => {
       isLost = true;
+    },
+    loseReadsAfterWrite() {
+      lossOfReads = "after the next write";
+      return () => {
+        lossOfReads = "none";
+      };
     },
     save() {},
   };

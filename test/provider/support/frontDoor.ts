@@ -12,7 +12,7 @@ import { Connection } from "../../../provider/service/connection.ts";
 import { opens } from "../../../provider/service/newConnection.ts";
 import { createClient, passwordCredential } from "../../../sdk/index.ts";
 import { type Message, PluginClient } from "../../support/pluginClient.ts";
-import type { DoorOptions, FrontDoor, ResourceName } from "./door.ts";
+import { type DoorOptions, type FrontDoor, type ResourceName, StateChangedError } from "./door.ts";
 import { terraformDoor } from "./terraformDoor.ts";
 
 type Values = Record<string, unknown>;
@@ -69,8 +69,14 @@ async function dynamicDoor({ env, stack, stateId, replace }: DoorOptions): Promi
       return changes ? { replaces, deletesFirst: deleteBeforeReplace === true } : undefined;
     },
     async create(resource, inputs) {
-      const { id, outs } = await of(resource).create(inputs);
-      return { id, outputs: plain(outs) };
+      try {
+        const { id, outs } = await of(resource).create(inputs);
+        return { id, outputs: plain(outs) };
+      } catch (error) {
+        const { id, properties } = error as { id?: string; properties?: object };
+        if (id === undefined || properties === undefined) throw error;
+        throw new StateChangedError(String(error), { id, outputs: plain(properties) });
+      }
     },
     async update(resource, id, outputs, inputs) {
       return plain((await of(resource).update(id, outputs, inputs)).outs);
