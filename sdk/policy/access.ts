@@ -227,64 +227,66 @@ function unionOf(sets: readonly (DeviceSet | undefined)[]): DeviceSet {
   return union;
 }
 
+/** An access policy, prepared for many decisions. */
+interface PreparedPolicy {
+  readonly policy: AccessPolicy;
+  readonly hasSource: (address: string) => boolean;
+  /** The reason for a login that this policy decides. */
+  readonly reason: Reason;
+  /** The reason for a login that this policy allows after a re-authentication. */
+  readonly strict: Reason;
+}
+
 /** The decisions of access policies. Each policy is represented by its index in a sorted list. */
 class IdentityDecisions {
   readonly #sets: DeviceSets;
-  readonly #policies: readonly AccessPolicy[];
-  readonly #sources: readonly ((address: string) => boolean)[];
-  readonly #reasons: readonly Reason[];
-  readonly #matching = new Map<string, PolicySet>();
-  readonly #groups = new Map<string, PolicySet>();
+  readonly #policies: readonly PreparedPolicy[];
+  readonly #byKey = new Map<string, PolicySet>();
+  readonly #byPolicies = new Map<string, PolicySet>();
   readonly #verdicts = new Map<string, Verdict>();
 
   constructor(policies: readonly AccessPolicy[], sets: DeviceSets) {
     this.#sets = sets;
-    this.#policies = inPolicyOrder(policies);
-    this.#sources = this.#policies.map(sourceTest);
-    this.#reasons = this.#policies.map((policy) => ({
-      ...{ rule: null, policy },
-      outcome: policy.action === "deny" ? "deny" : "allow",
+    this.#policies = inPolicyOrder(policies).map((policy) => ({
+      policy,
+      hasSource: sourceTest(policy),
+      reason: { outcome: policy.action, rule: null, policy },
+      strict: { outcome: "reauthentication", rule: null, policy },
     }));
   }
 
   /** Returns the policies whose subject includes the principal: the same object for principals of the same policies. */
   groupOf(principal: Principal): PolicySet {
-    const name = `${principal.id}\0${principal.role}`;
-    return this.#interned(`subject ${name}`, (policy) => isSubject(policy, principal));
+    const key = `subject ${principal.id} ${principal.role}`;
+    return this.#select(key, ({ policy }) => isSubject(policy, principal));
   }
 
   verdict(principal: Principal, login: string, address: string): Verdict {
-    const group = this.groupOf(principal);
-    const named = this.#interned(`login ${login}`, (policy) => hasLogin(policy, login));
-    const placed = this.#interned(
-      `address ${address}`,
-      (_, place) => this.#sources[place]?.(address) ?? false,
-    );
-    const matching = group.new_intersection(named);
-    matching.intersection(placed);
+    const matching = this.groupOf(principal).clone();
+    matching.intersection(this.#select(`login ${login}`, ({ policy }) => hasLogin(policy, login)));
+    matching.intersection(this.#select(`address ${address}`, ({ hasSource }) => hasSource(address)));
     const name = matching.toString();
     const verdict = this.#verdicts.get(name) ?? this.#judge(matching);
     this.#verdicts.set(name, verdict);
     return verdict;
   }
 
-  /** Returns the policies that pass a test, from the cache. Equal sets are the same object. */
-  #interned(key: string, test: (policy: AccessPolicy, place: number) => boolean): PolicySet {
-    const known = this.#matching.get(key);
+  /** Returns the policies that pass a test, from the cache if the key is known. Equal sets are the same object. */
+  #select(key: string, test: (policy: PreparedPolicy) => boolean): PolicySet {
+    const known = this.#byKey.get(key);
     if (known) return known;
     const found = new TypedFastBitSet();
-    for (const [place, policy] of this.#policies.entries()) if (test(policy, place)) found.add(place);
-    const set = this.#groups.get(found.toString()) ?? found;
-    this.#groups.set(found.toString(), set);
-    this.#matching.set(key, set);
+    for (const [place, policy] of this.#policies.entries()) if (test(policy)) found.add(place);
+    const name = found.toString();
+    const set = this.#byPolicies.get(name) ?? found;
+    this.#byPolicies.set(name, set);
+    this.#byKey.set(key, set);
     return set;
   }
 
   #judge(matching: PolicySet): Verdict {
-    const applying = [...matching].flatMap((place) => {
-      const [policy, reason] = [this.#policies[place], this.#reasons[place]];
-      return policy && reason ? [{ policy, reason }] : [];
-    });
+    const applying = this.#policies.filter((_, place) => matching.has(place));
+    // One allowing policy that demands a re-authentication demands it for the login, whichever policy allows it.
     const strict = unionOf(
       applying
         .filter(({ policy }) => policy.action === "allow" && policy.requireReauth)
@@ -293,33 +295,17 @@ class IdentityDecisions {
     const left = this.#sets.all.clone();
     const open: DeviceSet = new TypedFastBitSet();
     const shares: Share[] = [];
-    const share = (reason: Reason, devices: DeviceSet) => {
-      if (devices.isEmpty()) return;
-      shares.push({ reason, devices });
+    for (const { policy, reason, strict: strictReason } of applying) {
+      const isDeny = policy.action === "deny";
+      const devices = this.#sets.of(policy.filter, isDeny).new_intersection(left);
+      const held = isDeny ? NO_DEVICES : devices.new_intersection(strict);
+      const direct = devices.new_difference(held);
+      if (!direct.isEmpty()) shares.push({ reason, devices: direct });
+      if (!held.isEmpty()) shares.push({ reason: strictReason, devices: held });
+      if (!isDeny) open.union(devices);
       left.difference(devices);
-      if (reason.outcome !== "deny") open.union(devices);
-    };
-    for (const { policy, reason } of applying) {
-      const devices = this.#sets.of(policy.filter, policy.action === "deny").new_intersection(left);
-      if (policy.action === "deny") {
-        share(reason, devices);
-        continue;
-      }
-      // One allowing policy that demands a re-authentication demands it for the login, whichever policy allows it.
-      share(reason, devices.new_difference(strict));
-      share(this.#strictOf(reason), devices.new_intersection(strict));
     }
     return { shares, open, held: open.new_intersection(strict) };
-  }
-
-  readonly #strict = new Map<Reason, Reason>();
-
-  #strictOf(reason: Reason): Reason {
-    const known = this.#strict.get(reason);
-    if (known) return known;
-    const strict: Reason = { ...reason, outcome: "reauthentication" };
-    this.#strict.set(reason, strict);
-    return strict;
   }
 }
 
