@@ -114,7 +114,7 @@ const VERDICTS = {
  * The subjects, logins, addresses and devices of a policy, as part of a sentence.
  * @param principals the principals whose names replace their ids
  */
-export function conditionsOfPolicy(policy: AccessPolicy, principals: readonly Principal[] = []): string {
+export function conditionsOfPolicy(policy: AccessPolicy, principals: readonly Principal[]): string {
   const { subject, logins, sourceIps, filter, action, requireReauth } = policy;
   const { type, value } = subject;
   const principal = type === "user" ? principals.find(({ id }) => id === value) : undefined;

@@ -145,6 +145,10 @@ function comparisonOf(accessBefore: Access, accessAfter: Access): Comparison {
   const present = ({ policy }: Access) =>
     new Set(policy.devices.map(({ uid }) => placeOf.get(uid)).filter((place) => place !== undefined));
   const [presentBefore, presentAfter] = [present(accessBefore), present(accessAfter)];
+  for (const { policy } of [accessBefore, accessAfter]) {
+    const { policies = [], principals = [] } = policy.identity ?? {};
+    for (const one of policies) policyConditions.set(one, conditionsOfPolicy(one, principals));
+  }
   return function* compare(was, is, login, address) {
     const before = side(accessBefore, was, presentBefore, login, address);
     const after = side(accessAfter, is, presentAfter, login, address);
@@ -288,8 +292,11 @@ function allowedBy({ rule, policy }: Reason): MapText {
   return { text: "allowed, since no rule matches", patterns: [] };
 }
 
+/** The conditions of the access policies of a map. The names of principals replace their ids. */
+const policyConditions = new WeakMap<AccessPolicy, string>();
+
 const policyInWords = (policy: AccessPolicy, before: string, after: string): MapText => ({
-  text: `${before}access policy ${policy.name} (${conditionsOfPolicy(policy)}) ${after}`.trim(),
+  text: `${before}access policy ${policy.name} (${policyConditions.get(policy)}) ${after}`.trim(),
   patterns: [],
 });
 
