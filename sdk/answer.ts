@@ -47,6 +47,8 @@ export interface AnswerContext {
   readonly unclear: boolean;
   readonly now: number;
   readonly token?: string;
+  /** True if the service has accepted the client's API key. */
+  readonly isKeyAccepted: boolean;
   readonly maxResponseSize: number;
   /** Secret values. If the server's message contains them, the error masks them. */
   readonly secrets: readonly string[];
@@ -135,14 +137,18 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
           })
         : new ValidationError(`the server rejected the request as invalid (${status})`, details, fields);
     case 401:
-      // Some servers answer 401 instead of 403 to an API key if an operation requires a user.
-      return remedyFor403(context) === undefined
-        ? authenticationError(context, answer, details)
-        : new PermissionError("permission denied (401)", { ...details, remedy: remedyFor403(context) });
+      // Some servers answer 401 instead of 403 to an API key if an operation requires a user. Only for a valid API key,
+      // this answer shows a missing permission.
+      return context.isKeyAccepted && requiresUser(context)
+        ? new PermissionError("permission denied (401)", { ...details, remedy: USE_USER })
+        : authenticationError(context, answer, details);
     case 402:
       return new PermissionError("a limit or the billing forbids the request (402)", details);
     case 403:
-      return new PermissionError("permission denied (403)", { ...details, remedy: remedyFor403(context) });
+      return new PermissionError("permission denied (403)", {
+        ...details,
+        remedy: requiresUser(context) ? USE_USER : undefined,
+      });
     case 404:
       // A NotFoundError makes callers treat the object as deleted. A proxy's error page must not have that effect.
       return answer.text.trim() === "" || body.message !== undefined
@@ -208,14 +214,19 @@ function authenticationError(context: AnswerContext, answer: RawAnswer, details:
       { expiredAt: end },
     );
   }
+  if (requiresUser(context)) {
+    const detail = "the API key is not valid, or the request requires a user (401)";
+    return new AuthenticationError(detail, { ...details, remedy: USE_USER });
+  }
   const kind = context.token === undefined ? "API key" : "token";
   return new AuthenticationError(`the ${kind} is not valid or no longer valid (401)`, details);
 }
 
-function remedyFor403({ operation, token }: AnswerContext): string | undefined {
-  const userOnly = token === undefined && operation.scope !== "public" && !operation.auth.includes("apikey");
-  return userOnly ? "use a user's credential, not an API key" : undefined;
-}
+const USE_USER = "use a user's credential, not an API key";
+
+/** Returns true for a request with an API key to an operation that only users may call. */
+const requiresUser = ({ operation, token }: AnswerContext): boolean =>
+  token === undefined && operation.scope !== "public" && !operation.auth.includes("apikey");
 
 function lockoutError(headers: ResponseHeaders, details: RequestErrorDetails): LockoutError {
   const seconds = Number(headers["x-account-lockout"]);

@@ -113,6 +113,8 @@ export class Transport {
   readonly #agent: Dispatcher;
   /** True after the first contact with the service, or with a proxy in front of the service. */
   #isReached = false;
+  /** True after a successful request with an API key. All requests of a client use the same API key. */
+  #isKeyAccepted = false;
 
   constructor(options: TransportOptions) {
     this.address = serviceAddress(options.url);
@@ -196,6 +198,7 @@ export class Transport {
       attempts: state.attempt,
       unclear: state.unclear,
       now: this.timing.now(),
+      isKeyAccepted: this.#isKeyAccepted,
       maxResponseSize: this.#options.maxResponseSize,
       secrets: [...options.secrets, ...request.secrets],
       ...(options.token !== undefined && { token: options.token }),
@@ -211,6 +214,7 @@ export class Transport {
       });
       this.#isReached = true;
       if (raw.status < 200 || raw.status > 299) throw errorOf(context, raw);
+      this.#isKeyAccepted ||= options.token === undefined && operation.auth.includes("apikey");
       return { status: raw.status, headers: raw.headers, body: bodyOf(context, raw) };
     } catch (error) {
       if (error instanceof RequestError || error instanceof ConfigurationError) throw error;

@@ -44,7 +44,7 @@ function* sampleErrors(): Generator<GatehouseError> {
       for (const token of [undefined, "x", EXPIRED]) {
         const context: AnswerContext = {
           ...{ operation, address, path: "/", attempts: 2, unclear: true, now: 2_000_000_000_000 },
-          ...{ maxResponseSize: 1, secrets: [], ...(token !== undefined && { token }) },
+          ...{ isKeyAccepted: true, maxResponseSize: 1, secrets: [], ...(token !== undefined && { token }) },
         };
         for (const status of STATUSES) {
           for (const headers of HEADERS) {

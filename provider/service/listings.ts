@@ -456,16 +456,11 @@ export async function undefinedIfMissing<T>(
 export const isUnclear = (error: unknown): boolean =>
   error instanceof RequestError && error.outcome !== "none";
 
-/** The lists that require a user, with the status that services answer to API keys instead of 403. */
-const STATUS_WITHOUT_USER: ReadonlyMap<string, number> = new Map([
-  ["listInvitations", 400],
-  ["listSshIdentities", 401],
-]);
-
-/** Returns true if the credential lacks the permission to read an object, or the service does not have the object. */
+/**
+ * Returns true if the credential lacks the permission to read an object, or the service does not have the object. Some
+ * services answer 400 instead of 403 if a list requires a user and the credential is an API key.
+ */
 export const isUnreadable = (error: unknown): error is RequestError =>
   error instanceof PermissionError ||
   error instanceof NotFoundError ||
-  (error instanceof RequestError &&
-    error.status !== undefined &&
-    error.status === STATUS_WITHOUT_USER.get(error.operation));
+  (error instanceof RequestError && error.status === 400 && error.operation === "listInvitations");

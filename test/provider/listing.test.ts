@@ -1,8 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { listed } from "../../provider/resources/heldKeys.ts";
 import type { TenantClient } from "../../provider/service/connection.ts";
-import { apiKeyListing, Listing } from "../../provider/service/listings.ts";
-import { type Client, NotFoundError } from "../../sdk/index.ts";
+import { apiKeyListing, isUnreadable, Listing } from "../../provider/service/listings.ts";
+import {
+  AuthenticationError,
+  type Client,
+  NotFoundError,
+  PermissionError,
+  type RequestErrorDetails,
+} from "../../sdk/index.ts";
 import { iteratePages } from "../../sdk/pages.ts";
 
 type Item = { readonly id: string };
@@ -22,6 +28,15 @@ const notFound = (serverMessage?: string) =>
     ...{ operation: "getDevice", method: "GET", path: "/api/devices/1", outcome: "none", attempts: 1 },
     ...(serverMessage !== undefined && { serverMessage }),
   });
+
+it("a list is unreadable without the permission, but not with an expired token", () => {
+  const details: RequestErrorDetails = {
+    ...{ operation: "listSshIdentities", method: "GET", path: "/api/ssh-identities", attempts: 1 },
+    ...{ outcome: "none", status: 401 },
+  };
+  expect(isUnreadable(new PermissionError("permission denied (401)", details))).toBe(true);
+  expect(isUnreadable(new AuthenticationError("the token expired (401)", details))).toBe(false);
+});
 
 describe("a list of objects", () => {
   it("resolves lookups that started before and after forget()", async () => {

@@ -1,6 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
+  AuthenticationError,
+  type Client,
   ConfigurationError,
   ConflictError,
   createClient,
@@ -223,6 +225,9 @@ test.each([
   expect(isNotFound(error)).toBe(kind === NotFoundError);
 });
 
+/** Sends a request that requires a user. */
+const createApiKey = (client: Client) => client.createApiKey({ body: { name: "abc", expiresAt: 30 } });
+
 test("keeps the field names of 400 and 409, in both response formats", async () => {
   const { server, client } = await start();
   server.script({ status: 409, body: ["email", "username"] });
@@ -233,18 +238,25 @@ test("keeps the field names of 400 and 409, in both response formats", async () 
   expect(invalid).toMatchObject({ fields: ["name"], serverMessage: "invalid entity" });
 });
 
-test.each([401, 403])(
-  "reports that an operation requires a user's credential if an API key gets a %d",
-  async (status) => {
-    const { server, client } = await start();
-    server.script({ status });
-    const error = await failure(
-      client.createApiKey({ body: { name: "abc", expiresAt: 30 } }),
-      PermissionError,
-    );
-    expect(error.message).toContain("user's credential");
-  },
-);
+test("reports that an operation requires a user's credential if an API key gets a 403", async () => {
+  const { server, client } = await start();
+  server.script({ status: 403 });
+  const error = await failure(createApiKey(client), PermissionError);
+  expect(error.message).toContain("user's credential");
+});
+
+test("a 401 to an API key is a missing permission only if the server has accepted this key", async () => {
+  const { server, client } = await start();
+  server.script({ status: 401 });
+  const unknown = await failure(createApiKey(client), AuthenticationError);
+  expect(unknown.message).toContain(
+    "the API key is not valid, or the request requires a user (401); use a user's credential, not an API key",
+  );
+  server.script({ body: [] }, { status: 401 }, { status: 401 });
+  await client.getTags();
+  expect((await failure(createApiKey(client), PermissionError)).message).toContain("user's credential");
+  await failure(client.getTags(), AuthenticationError);
+});
 
 test("removes control characters and HTML pages from a server's message", async () => {
   const { server, client } = await start();
