@@ -1,6 +1,11 @@
 import { createAccessPolicy, deleteAccessPolicy, updateAccessPolicy } from "@gatehouse-access/sdk";
 import { dateTime } from "@gatehouse-access/sdk/contract";
-import { type AccessPolicy as EvaluatedPolicy, networkText, notANetwork } from "@gatehouse-access/sdk/policy";
+import {
+  type AccessPolicy as EvaluatedPolicy,
+  networkOf,
+  networkText,
+  notANetwork,
+} from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
 import { said } from "../resourceError.ts";
 import type { AccessPolicy } from "../service/newerListings.ts";
@@ -23,8 +28,8 @@ import { declares } from "./values.ts";
 const EVERY_LOGIN = "*";
 const EVERY_DEVICE = ".*";
 
-/** Matches a text with a character that only patterns contain. */
-const PATTERN = /[*?^$|()[\]{}+\\]/;
+/** Matches a pattern. Login names can contain `\`, `$` and `+`, such as `CORP\alice` and `host$`. */
+const PATTERN = /[*?^|()[\]{}]|\.\+/;
 
 const login = z
   .string()
@@ -35,10 +40,13 @@ const login = z
   );
 
 const network = z.string().superRefine((text, context) => {
-  if (networkText(text) === undefined) context.addIssue({ code: "custom", message: notANetwork(text) });
+  if (networkOf(text) === undefined) context.addIssue({ code: "custom", message: notANetwork(text) });
 });
 
-/** Returns networks in canonical form. A text of a newer service that is no network stays as it is. */
+/**
+ * Returns networks in canonical form. A network of IPv4-mapped addresses, which contains no client, stays as it is, like
+ * a text of a newer service that is no network.
+ */
 const canonicalNetworks = (texts: readonly string[]): string[] =>
   [...new Set(texts.map((text) => networkText(text) ?? text))].sort();
 

@@ -177,7 +177,7 @@ export const installKey = defineResource({
     const { installKeys } = await connection.tenant(tenant);
     return (await installKeys.all())
       .filter(({ revoked }) => !revoked)
-      .map((key) => listed(`${tenant}/${key.id}`, key.name, () => toState(tenant, key, {})));
+      .map((key) => listed(`${tenant}/${key.id}`, key.name, () => declarableState(tenant, key)));
   },
 
   async create(connection, values) {
@@ -366,6 +366,14 @@ function created(
 
 function existing({ tenant }: TenantClient, found: InstallKey, kept: Kept) {
   return { id: `${tenant}/${found.id}`, state: toState(tenant, found, kept) };
+}
+
+/** Returns the state of a listed key. @throws Error if no program can declare the key without a secret */
+function declarableState(tenant: string, found: InstallKey): KeyState {
+  if (found.mode !== "webhook") return toState(tenant, found, {});
+  throw new Error(
+    'the service does not return webhookSecret; declare the key with its secret and adopt: "overwrite"',
+  );
 }
 
 function toState(tenant: string, found: InstallKey, kept: Kept): KeyState {

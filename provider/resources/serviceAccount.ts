@@ -77,7 +77,7 @@ const ids = new IdForm("ServiceAccount", "tenant", "accountId");
 export const serviceAccount = defineResource({
   name: "ServiceAccount",
   description:
-    "A service account with one SSH key, for logins of programs in a namespace with the access mode `identity`. The account gets access from an `AccessPolicy`. Requires a server of version 0.27 or later. Every change replaces the account: the old account is deleted first, because two accounts cannot have the same key.",
+    "A service account with one SSH key, for logins of programs in a namespace with the access mode `identity`. The account gets access from an `AccessPolicy`. Requires a server of version 0.27 or later. Every change replaces the account: the old account is deleted first, because two accounts cannot have the same key. If the creation of the new account fails, the account stays deleted until the next run creates it.",
   id: ids,
   inputs,
   outputs,

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { coverageOf, ManagedObjects } from "../../provider/estate/coverage.ts";
-import { inventoryOf, WATCHED_KINDS } from "../../provider/estate/liveObjects.ts";
+import { declarable, inventoryOf, WATCHED_KINDS } from "../../provider/estate/liveObjects.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import { isUnreadable } from "../../provider/service/listings.ts";
@@ -87,6 +87,7 @@ const policy = (args: object = {}): Program => ({
     },
   },
 });
+const WEBHOOK = { mode: "webhook", webhookUrl: "https://hooks.example.com/", webhookSecret: "correct" };
 const account = (args: object): Program => ({
   it: { type: "ServiceAccount", args: { name: "ci", ...args } },
 });
@@ -133,6 +134,30 @@ it("addresses and networks are compared in canonical form, as the service keeps 
   for (const { id, name } of [...policies, body]) {
     if (name === "all") await client.request(deleteAccessPolicy, { params: { id } });
   }
+});
+
+it("logins with special characters and networks of IPv4-mapped addresses stay as they are", async () => {
+  const literal = { logins: ["CORP\\alice", "a+b", "host$"], sourceIps: ["::ffff:10.0.0.0/104"] };
+  await harness.up(policy(literal));
+  expect(await harness.refresh()).toEqual([]);
+  expect(await harness.preview(policy(literal))).toEqual([]);
+  await harness.import("it", "AccessPolicy", harness.state.get("it")?.id ?? "");
+  expect(await harness.preview(policy(literal))).toEqual([]);
+  for (const pattern of ["^root$", ".*", "ro*", "(a|b)", "[a-z]", ".+"]) {
+    await expect(harness.preview(policy({ logins: [pattern] }))).rejects.toThrow("must be a login name");
+  }
+  await harness.up({});
+});
+
+it("the inventory has the reason why no program can declare a webhook's install key", async () => {
+  await harness.up(installKey("inventory", WEBHOOK));
+  const connection = new Connection(client, { defaultTenant: server.facts.tenant });
+  const { objects } = await inventoryOf(connection, server.facts.tenant, ["InstallKey"]);
+  expect(declarable(objects)).toMatchObject({
+    declarable: [],
+    undeclarable: [{ reason: expect.stringContaining("does not return webhookSecret; declare the key") }],
+  });
+  await harness.up({});
 });
 
 it("an update of a policy replaces all fields and never sends an id", async () => {
@@ -253,8 +278,6 @@ it("the inventory has the objects of users, without the system's install keys an
   expect(ci?.reason).toBe("the service does not return the public key of a service account");
   await ci?.definition.delete(connection, ci.id, {}, () => false);
 });
-
-const WEBHOOK = { mode: "webhook", webhookUrl: "https://hooks.example.com/", webhookSecret: "correct" };
 
 describe("if the response of a write is lost", () => {
   /** Returns programs, and changed ones. @param phase part of the names, because names of revoked keys stay taken */
