@@ -33,6 +33,7 @@ type Applied = Omit<PolicyInputs, "subject"> & {
  */
 function allowedInIdentityMode(
   { principal, isServiceAccount }: EnrolledKey,
+  accountRole: string,
   policies: readonly Applied[],
   device: AccessDevice,
   login: string,
@@ -43,7 +44,7 @@ function allowedInIdentityMode(
       "allMembers" in subject
         ? !isServiceAccount
         : "role" in subject
-          ? subject.role === "service" && isServiceAccount
+          ? isServiceAccount && subject.role === (principal === ROBOT ? accountRole : "service")
           : subject.user === principal;
     const isDevice = filter.hostname
       ? new RegExp(filter.hostname).test(device.name)
@@ -66,11 +67,14 @@ function contains(range: string, address: string): boolean {
   return bits(network).slice(0, Number(length)) === bits(address).slice(0, Number(length));
 }
 
+/** The service account that exists before the conversion. */
+const ROBOT = "robot";
+
 /** Number of keys that some principals have besides the public keys of the namespace. */
 const OTHERS = 3;
 
 const enrolment = fc.option(
-  fc.record({ principal: fc.constantFrom("ana", "ben", "robot"), isLimited: fc.nat(9).map((n) => n === 0) }),
+  fc.record({ principal: fc.constantFrom("ana", "ben", ROBOT), isLimited: fc.nat(9).map((n) => n === 0) }),
 );
 /** Rules with logins, addresses and devices that policies can express, besides those of any policy. */
 const rule = fc.record({
@@ -90,6 +94,8 @@ const rule = fc.record({
 interface Case {
   readonly namespace: LegacyNamespace;
   readonly devices: readonly AccessDevice[];
+  /** The role of the existing service account. */
+  readonly accountRole: string;
 }
 
 const cases: fc.Arbitrary<Case> = fc
@@ -101,8 +107,13 @@ const cases: fc.Arbitrary<Case> = fc
       ...{ minLength: 6, maxLength: 6 },
     }),
     enrolments: fc.array(enrolment, { minLength: 12, maxLength: 12 }),
+    accountRole: fc.constantFrom("service", "operator"),
+    /** The policies of an earlier conversion that exist already. With a re-authentication, the conversion adds another. */
+    existing: fc.array(fc.constantFrom("missing", "plain", "with a re-authentication"), {
+      ...{ minLength: 6, maxLength: 6 },
+    }),
   })
-  .map(({ policy, rules, usernames, enrolments }) => {
+  .map(({ policy, rules, usernames, enrolments, accountRole, existing }) => {
     const keys = policy.keys.map(
       (key, number): LegacyKey => ({
         ...{ ...key, name: `key-${number}`, data: keyLine(number) },
@@ -118,7 +129,7 @@ const cases: fc.Arbitrary<Case> = fc
       const found = enrolments[number];
       if (!found) return [];
       const { principal, isLimited } = found;
-      const isServiceAccount = principal === "robot";
+      const isServiceAccount = principal === ROBOT;
       // A service account has one key.
       if (isServiceAccount && taken.has(principal)) return [];
       taken.add(principal);
@@ -133,14 +144,16 @@ const cases: fc.Arbitrary<Case> = fc
       ];
     });
     const namespace = { keys, rules: rules ?? policy.rules, enrolled, policies: new Map() };
-    return { namespace, devices: policy.devices };
+    const policies = accessPoliciesFor(namespace).policies.flatMap(({ subject, ...others }, number) => {
+      const kind = existing[number] ?? "missing";
+      if (kind === "missing" || "account" in subject) return [];
+      return [[`old-${number}`, { ...others, subject, requireReauth: kind !== "plain" }] as const];
+    });
+    return { namespace: { ...namespace, policies: new Map(policies) }, devices: policy.devices, accountRole };
   });
 
 /** Returns the namespace after the first policies of a conversion were created, with their service accounts. */
-function applied(
-  namespace: LegacyNamespace,
-  policies: readonly PolicyInputs[],
-): LegacyNamespace & { created: Applied[] } {
+function applied(namespace: LegacyNamespace, policies: readonly PolicyInputs[]): LegacyNamespace {
   const enrolled = [...namespace.enrolled];
   const created = policies.map(({ subject, ...policy }): Applied => {
     if (!("account" in subject)) return { ...policy, subject, requireReauth: false };
@@ -153,15 +166,16 @@ function applied(
     return { ...policy, subject: { user: principal }, requireReauth: false };
   });
   const existing = created.map((policy, number) => [`id-${number}`, policy] as const);
-  return { ...namespace, enrolled, policies: new Map([...namespace.policies, ...existing]), created };
+  return { ...namespace, enrolled, policies: new Map([...namespace.policies, ...existing]) };
 }
 
 test("no key gets more access, and each key that is not reported keeps its access", () => {
   const counts = { kept: 0, lost: 0, denied: 0, shared: 0 };
   fc.assert(
-    fc.property(cases, arbitrary.evaluated, ({ namespace, devices }, { logins, addresses }) => {
+    fc.property(cases, arbitrary.evaluated, ({ namespace, devices, accountRole }, { logins, addresses }) => {
       const { policies, inexpressible } = accessPoliciesFor(namespace);
       const after = applied(namespace, policies);
+      const inForce = [...after.policies.values()] as Applied[];
       const lost = new Set(inexpressible.flatMap(({ key }) => (key ? [fingerprintOf(key.data)] : [])));
       const legacy = {
         devices,
@@ -178,7 +192,7 @@ test("no key gets more access, and each key that is not reported keeps its acces
               const enrolled = after.enrolled.find((key) => key.fingerprint === fingerprint);
               const now =
                 enrolled !== undefined &&
-                allowedInIdentityMode(enrolled, after.created, device, login, address);
+                allowedInIdentityMode(enrolled, accountRole, inForce, device, login, address);
               if (now) expect(before.allowed).toBe(true);
               // A limited key may stop to work at any time.
               if (!lost.has(fingerprint)) expect(now && !enrolled?.isLimited).toBe(before.allowed);
@@ -195,20 +209,32 @@ test("no key gets more access, and each key that is not reported keeps its acces
 
 test("a conversion after a part of the policies was created adds the rest", () => {
   let repeated = 0;
+  let denied = 0;
   fc.assert(
-    fc.property(cases, fc.nat(2), ({ namespace }, count) => {
-      const first = accessPoliciesFor({ ...namespace, rules: [] });
-      const part = applied({ ...namespace, rules: [] }, first.policies.slice(0, count));
+    fc.property(cases, fc.nat(4), ({ namespace }, count) => {
+      const first = accessPoliciesFor(namespace);
+      const part = applied(namespace, first.policies.slice(0, count));
       const second = accessPoliciesFor(part);
-      expect(second.policies).toEqual(first.policies.slice(count));
+      // The created service accounts exist now, so each rule also denies them by their ids.
+      const accounts = part.enrolled.slice(namespace.enrolled.length).map(({ principal }) => principal);
+      const isDenied = ({ action, subject }: PolicyInputs) =>
+        action === "deny" && "user" in subject && accounts.includes(subject.user);
+      expect(second.policies.filter((policy) => !isDenied(policy))).toEqual(first.policies.slice(count));
+      const denials = second.policies.filter(isDenied);
+      denied += denials.length;
+      const rules = first.policies.filter(
+        ({ action, subject }) => action === "deny" && "allMembers" in subject,
+      );
+      if (namespace.policies.size === 0) expect(denials).toHaveLength(rules.length * accounts.length);
       expect(second.inexpressible.map(({ text }) => text)).toEqual(
         first.inexpressible.map(({ text }) => text),
       );
       repeated += Number(second.policies.length > 0 && count > 0);
     }),
-    { numRuns: 200 },
+    { numRuns: 800 },
   );
   expect(repeated).toBeGreaterThan(20);
+  expect(denied).toBeGreaterThan(20);
 });
 
 const KEY = { name: "ana", data: keyLine(1), username: "^root$", filter: { hostname: "^web-1$" } };
