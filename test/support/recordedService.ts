@@ -46,10 +46,9 @@ const derived: Readonly<Record<string, () => Exchange>> = {
     response: { status: 404, headers: {}, body: { message: "Not Found" } },
   }),
   "a mode of a later version": () =>
-    answering("identity user: GET /api/namespaces/{tenant}", 200, (namespace) => {
-      const { settings, ...rest } = namespace as { settings: object };
-      return { ...rest, settings: { ...settings, ssh_access_mode: "later" } };
-    }),
+    answering("identity user: GET /api/namespaces/{tenant}", 200, inLaterMode),
+  "get namespace in a mode of a later version": () =>
+    answering("get namespace with its members", 200, inLaterMode),
   "a subject of a later version": () => laterPolicies({ subject: { type: "group", value: "crew" } }),
   "an action of a later version": () => laterPolicies({ action: "audit" }),
   "access policies are not shown": () =>
@@ -64,6 +63,11 @@ const derived: Readonly<Record<string, () => Exchange>> = {
   "members before anybody accepted": () => membersIn(exchangeOf("get namespace before anybody accepted")),
   "members of the namespace": () => membersIn(exchangeOf("get namespace with its members")),
 };
+
+function inLaterMode(namespace: unknown): object {
+  const { settings, ...rest } = namespace as { settings: object };
+  return { ...rest, settings: { ...settings, ssh_access_mode: "later" } };
+}
 
 interface RecordedMember {
   readonly id: string;
