@@ -107,7 +107,7 @@ export function supportedVersionsPage(note: string): string {
     ],
     [
       "Servers",
-      "`gatehouse-server`, and servers of version 0.19 to 0.27 in access mode legacy",
+      "`gatehouse-server`, and servers of version 0.19 to 0.27 (0.27 in both access modes)",
       `\`gatehouse-server\`; recordings of community servers of ${servers} (0.19 and 0.20 with a substitute for their database); 0.21.7 (without members) and 0.25.1 manually`,
       "`gatehouse`, the resources, the SDK; a newer server is used like 0.27. Enterprise and cloud servers, and 0.21.3 to 0.21.6, were read from source, not run. 0.21.0 to 0.21.2 are not supported",
     ],
