@@ -100,7 +100,9 @@ function policyLine(
   { policy, role, mismatches }: ConsideredPolicy,
   principals: readonly Principal[],
 ): string {
-  const verdict = role === "no match" ? `does not apply: ${mismatches.join(", ")} differs` : VERDICTS[role];
+  const differs = mismatches.length > 1 ? "differ" : "differs";
+  const verdict =
+    role === "no match" ? `does not apply: ${mismatches.join(", ")} ${differs}` : VERDICTS[role];
   return `  ${policy.name} (${policy.action}) ${verdict}. Conditions: ${conditionsOfPolicy(policy, principals)}`;
 }
 
