@@ -10,14 +10,14 @@ import {
   type PolicyInputs,
   type RefusalOf,
 } from "../import/accessPolicies.ts";
-import type { NewPolicy } from "../import/model.ts";
 import type { Connection } from "../service/connection.ts";
 import { isUnreadable, type Namespace } from "../service/listings.ts";
 import type { SshIdentity } from "../service/newerListings.ts";
 
 /** The declarations that move a namespace to identity mode. */
 export interface Move {
-  readonly newPolicies: readonly NewPolicy[];
+  /** New access policies and service accounts. */
+  readonly newObjects: readonly Declarable[];
   /** The access that changes with the mode, as sentences. */
   readonly inexpressible: readonly string[];
 }
@@ -75,7 +75,7 @@ export async function readMove(
     .filter(({ state }) => !state)
     .map((key) => `PublicKey ${key.name}: ${key.reason}; the key gets no access policy`);
   return {
-    newPolicies: converted.policies.map(newPolicy),
+    newObjects: converted.policies.flatMap(newObjects),
     inexpressible: [
       ...converted.inexpressible.map(({ text }) => text),
       ...unread,
@@ -119,15 +119,12 @@ const enrolledKey = (key: SshIdentity): EnrolledKey => ({
   isLimited: key.expiresAt !== null || key.singleUse || key.consumedAt !== null,
 });
 
-/** Splits the only object, which does not exist yet, like {@link declarable}. @param index a number for the object */
-const split = (kind: string, index: number, state: Readonly<Record<string, unknown>>) =>
-  declarable([{ definition: definitionNamed(kind), id: String(index), name: String(state.name), state }]);
-
-/** A subject for checks. The program refers to the new service account instead. */
-const NEW_ACCOUNT = { user: "new account" };
+/** Splits the only object, which does not exist yet, like {@link declarable}. */
+const split = (kind: string, id: string, state: Readonly<Record<string, unknown>>) =>
+  declarable([{ definition: definitionNamed(kind), id, name: String(state.name), state }]);
 
 const refusalOf: RefusalOf = (policy) =>
-  split("AccessPolicy", 0, { ...policy, subject: NEW_ACCOUNT }).undeclarable[0]?.reason;
+  split("AccessPolicy", "", { ...policy, subject: { user: "new account" } }).undeclarable[0]?.reason;
 
 function declaration(...object: Parameters<typeof split>): Declarable {
   const { declarable: possible, undeclarable } = split(...object);
@@ -135,10 +132,12 @@ function declaration(...object: Parameters<typeof split>): Declarable {
   return possible[0];
 }
 
-function newPolicy({ subject, ...policy }: PolicyInputs, index: number): NewPolicy {
-  const account = "account" in subject ? subject.account : undefined;
-  return {
-    policy: declaration("AccessPolicy", index, { ...policy, subject: account ? NEW_ACCOUNT : subject }),
-    account: account && declaration("ServiceAccount", index, { ...account }),
-  };
+/** Declares a policy, and the service account that is its subject if the account is new. */
+function newObjects({ subject, ...policy }: PolicyInputs, index: number): Declarable[] {
+  const id = `new ${index}`;
+  if (!("account" in subject)) return [declaration("AccessPolicy", id, { ...policy, subject })];
+  return [
+    declaration("ServiceAccount", id, { ...subject.account }),
+    declaration("AccessPolicy", id, { ...policy, subject: { user: id } }),
+  ];
 }

@@ -165,21 +165,18 @@ async function importing(io: Io, flags: Flags): Promise<Outcome> {
   printWritten(io, out, program, [...unknown, ...undeclarable.map(reasonText), ...left]);
   const next = await nextSteps(io, { ...flags, plugin, project, stack, tenant }, program);
   if (!move) return { text: () => next };
-  const newPolicies = move.newPolicies.map(({ policy, account }) => ({
-    policy: withSubjectName(policy, live.names),
-    account,
-  }));
-  const moved = writeProgram(objects, { ...options, newPolicies });
+  const newObjects = move.newObjects.map((object) => withSubjectName(object, live.names));
+  const moved = writeProgram(objects, { ...options, newObjects });
   const written = new Map(program.files.map(({ path, text }) => [path, text]));
   const changed = moved.files.filter(({ path, text }) => written.get(path) !== text);
   for (const { path, text } of changed) await writeOutput(join(out, path), text);
   printNotes(io, move.inexpressible);
-  const accounts = move.newPolicies.filter(({ account }) => account).length;
+  const accounts = newObjects.filter(({ definition }) => definition.name === "ServiceAccount").length;
   const commands = await moveCommands(io, flags, stack);
   return {
     text: () => `${next}
 
-The move to identity mode is in ${changed.map(({ path }) => path).join(", ")}. It creates ${move.newPolicies.length} AccessPolicy, ${accounts} ServiceAccount,
+The move to identity mode is in ${changed.map(({ path }) => path).join(", ")}. It creates ${newObjects.length - accounts} AccessPolicy, ${accounts} ServiceAccount,
 and then changes the mode. The notes above list access that changes. Then:
   ${commands.join("\n  ")}`,
   };

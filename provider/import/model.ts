@@ -21,16 +21,11 @@ export interface ProgramOptions {
    */
   readonly adopt: boolean;
   /**
-   * New access policies. The program then also changes the namespace to identity mode, after it created the policies.
+   * New access policies and service accounts. The subject of a policy can be the id of a new account. The program then
+   * also changes the namespace to identity mode, after it created the policies.
    * @default the program declares only existing objects
    */
-  readonly newPolicies?: readonly NewPolicy[];
-}
-
-/** A new access policy, and the new service account that is its subject. Without an account, the subject exists. */
-export interface NewPolicy<T = Declarable> {
-  readonly policy: T;
-  readonly account: T | undefined;
+  readonly newObjects?: readonly Declarable[];
 }
 
 export interface ProgramFile {
@@ -109,29 +104,15 @@ export const namedByKind = (
     named(some, { taken: takenOf(kind) }),
   );
 
-/** Assigns names to new policies and their accounts, like {@link named}. @param kinds the other resources */
-export function namedPolicies(
-  policies: readonly NewPolicy[],
-  kinds: readonly KindOfProgram[],
-): NewPolicy<NamedObject>[] {
-  const takenBy = (name: string) =>
-    kinds.flatMap(({ kind, objects }) => (kind === name ? objects.map(({ resource }) => resource) : []));
-  const accounts = policies.flatMap(({ account }) => account ?? []);
-  const namedAccounts = new Map(
-    named(accounts, { taken: takenBy("ServiceAccount") }).map((account) => [account.id, account]),
-  );
-  const byId = new Map(policies.map(({ policy, account }) => [policy.id, account?.id]));
-  return named(
-    policies.map(({ policy }) => policy),
-    { taken: takenBy("AccessPolicy") },
-  ).map((policy) => ({ policy, account: namedAccounts.get(byId.get(policy.id) ?? "") }));
+/**
+ * Returns an object that refers to its subject by source code if the subject is a new service account.
+ * @param accountIds the source code of the ids of new accounts, by the ids in {@link ProgramOptions.newObjects}
+ */
+export function withSubject<T extends Declarable>(object: T, accountIds: ReadonlyMap<string, Code>): T {
+  const { user = "" } = (object.inputs.subject ?? {}) as { readonly user?: string };
+  const reference = accountIds.get(user);
+  return reference ? { ...object, inputs: { ...object.inputs, subject: { user: reference } } } : object;
 }
-
-/** Returns a policy's inputs, with the account as subject. @param reference the account's id, as source code */
-export const withSubject = (
-  { inputs }: Pick<NamedObject, "inputs">,
-  reference: Code | undefined,
-): NamedObject["inputs"] => (reference ? { ...inputs, subject: { user: reference } } : inputs);
 
 /** Makes the namespace depend on other resources. @param dependsOn source code; undefined if there are none */
 export const withNamespaceLast = (

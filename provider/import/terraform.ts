@@ -16,7 +16,6 @@ import { type Block, blockText, Code, FUNCTIONS, hclComment, helperCall } from "
 import {
   type KindOfProgram,
   type NamedObject,
-  type NewPolicy,
   named,
   type ProgramFile,
   type ProgramOptions,
@@ -46,11 +45,13 @@ interface Part {
  */
 export function terraformFiles(
   kinds: readonly KindOfProgram[],
-  policies: readonly NewPolicy<NamedObject>[],
+  newKinds: readonly KindOfProgram[],
   options: ProgramOptions,
 ): ProgramFile[] {
-  const added = policies.length > 0 ? policiesFile(policies, kinds) : undefined;
-  const own = withNamespaceLast(kinds, added?.addresses).map(inTerraform);
+  const accountIds = new Map<string, Code>();
+  const added = newKinds.map((kind) => newResources(inTerraform(kind), kinds, accountIds));
+  const texts = added.map(({ file }) => file.text);
+  const own = withNamespaceLast(kinds, added.at(-1)?.addresses).map(inTerraform);
   const { declared, shared } = declarationsOf(own);
   const parts = own.map((kind) => {
     const declarations = declared.get(kind);
@@ -60,7 +61,7 @@ export function terraformFiles(
     providerFile(options),
     importsFile(parts.flatMap(({ imports }) => imports)),
     ...(shared.size > 0 ? [sharedFile(shared)] : []),
-    ...(added ? [added.file] : []),
+    ...(added.length > 0 ? [{ path: "identity_mode.tf", text: texts.join("\n") }] : []),
     ...parts.flatMap(({ file, data }) => (data ? [file, data] : [file])),
   ];
   const hasTables = parts.some(({ data }) => data !== undefined);
@@ -68,47 +69,19 @@ export function terraformFiles(
   return [versionsFile(hasCalls ? "1.8" : hasTables ? "1.7" : "1.5"), ...files];
 }
 
-/** Returns the file of new access policies and their service accounts, and the addresses of the policies. */
-function policiesFile(policies: readonly NewPolicy<NamedObject>[], kinds: readonly KindOfProgram[]) {
-  const partOf = (kind: string, objects: readonly NamedObject[]) => {
-    const own = inTerraform({ kind, file: kind, objects });
-    const others = kinds.find((other) => other.kind === kind);
-    const taken = others ? [terraformName(others.file), ...labelsOf(others, others.objects, [])] : [];
-    return { own, labels: labelsOf(own, own.objects, taken) };
-  };
-  const accounts = partOf(
-    "ServiceAccount",
-    policies.flatMap(({ account }) => account ?? []),
-  );
-  const idOf = new Map(
-    accounts.own.objects.map(({ id }, index) => [
-      id,
-      new Code(`${typeOf(accounts.own)}.${accounts.labels[index]}.account_id`),
-    ]),
-  );
-  const { own, labels } = partOf(
-    "AccessPolicy",
-    policies.map(({ policy }) => policy),
-  );
-  const objects = own.objects.map((object, index) => {
-    const { account } = policies[index] as NewPolicy<NamedObject>;
-    return { ...object, inputs: withSubject(object, account && idOf.get(account.id)) };
-  });
-  const blocksOf = (kind: KindOfProgram, names: readonly string[]) =>
-    kind.objects.flatMap((object, index) => {
-      const { args, comment } = declarationOf(object);
-      const attributes = Object.entries(args).map(([name, value]) => [terraformName(name), value]);
-      const block = resourceBlock(kind, names[index] ?? "", [Object.fromEntries(attributes)]);
-      return [...commentsOf(comment), block];
-    });
-  return {
-    file: fileOf(
-      "identity_mode",
-      ...blocksOf(accounts.own, accounts.labels),
-      ...blocksOf({ ...own, objects }, labels),
-    ),
-    addresses: labels.map((label) => new Code(`${typeOf(own)}.${label}`)),
-  };
+/**
+ * Declares the new objects of a kind.
+ * @param kinds the existing objects
+ * @param accountIds see {@link withSubject}; receives the ids of new service accounts
+ */
+function newResources(kind: KindOfProgram, kinds: readonly KindOfProgram[], accountIds: Map<string, Code>) {
+  const others = kinds.find((other) => other.kind === kind.kind);
+  const taken = others ? [terraformName(others.file), ...labelsOf(others, others.objects, [])] : [];
+  const declarations = kind.objects.map((object) => declarationOf(withSubject(object, accountIds)));
+  const part = declaredFile(kind, declarations, new Map(), taken);
+  for (const [index, { id }] of kind.objects.entries())
+    accountIds.set(id, new Code(`${part.addresses[index]?.text}.account_id`));
+  return part;
 }
 
 /**
@@ -217,7 +190,7 @@ function declaredFile(
   declarations: readonly Declaration[],
   shared: SharedValues,
   taken: readonly string[] = [],
-): Part {
+): Part & { readonly addresses: readonly Code[] } {
   const labels = labelsOf(kind, declarations, taken);
   const resources = declarations.flatMap(({ args, comment }, index) => {
     const values = withShared(args, shared, ({ name }) => new Code(`local.${terraformName(name)}`));
@@ -227,11 +200,13 @@ function declaredFile(
       resourceBlock(kind, labels[index] ?? "", [Object.fromEntries(attributes)]),
     ];
   });
+  const addresses = labels.map((label) => new Code(`${typeOf(kind)}.${label}`));
   return {
     file: fileOf(kind.file, ...notesOf(kind), ...resources),
+    addresses,
     imports: declarations.map(({ id }, index) => ({
       head: "import",
-      groups: [{ to: new Code(`${typeOf(kind)}.${labels[index]}`), id }],
+      groups: [{ to: addresses[index], id }],
     })),
   };
 }

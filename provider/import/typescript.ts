@@ -3,6 +3,7 @@ import { packageManifest } from "../packageFile.ts";
 import { printable } from "../words.ts";
 import {
   type Declaration,
+  declarationOf,
   declarationsOf,
   identifierOf,
   type SharedValues,
@@ -14,8 +15,6 @@ import {
 import { Code, construction, HelperCall, jsonText, literal } from "./literal.ts";
 import {
   type KindOfProgram,
-  type NamedObject,
-  type NewPolicy,
   namedByKind,
   type ProgramFile,
   type ProgramOptions,
@@ -31,17 +30,17 @@ const SDK = "@gatehouse-access/pulumi";
 /** Returns the files of a TypeScript program: a file for each kind of object, and data files for long lists. */
 export function typescriptFiles(
   existing: readonly KindOfProgram[],
-  policies: readonly NewPolicy<NamedObject>[],
+  added: readonly KindOfProgram[],
   options: ProgramOptions,
   leftOut: readonly Declarable[],
 ): ProgramFile[] {
-  const kinds = withNamespaceLast(existing, policies.length > 0 ? new Code(POLICIES) : undefined);
+  const kinds = withNamespaceLast(existing, added.length > 0 ? new Code(POLICIES) : undefined);
   const { declared, shared } = declarationsOf(kinds);
   return [
     ...projectFiles(options),
     { path: "index.ts", text: indexText(kinds, options, leftOut) },
     ...(shared.size > 0 ? [sharedFile(shared)] : []),
-    ...(policies.length > 0 ? [policiesFile(policies, options)] : []),
+    ...(added.length > 0 ? [addedFile(added, options)] : []),
     ...kinds.flatMap((kind) => {
       const declarations = declared.get(kind);
       if (declarations) return [declaredFile(kind, declarations, shared, options)];
@@ -119,10 +118,7 @@ function declaredFile(
     return { args: { ...short, ...(adopt && { adopt }) }, resource, comment };
   });
   const helpers = helpersIn(statements.map(({ args }) => args));
-  const texts = statements.map(
-    ({ resource, args, comment }) =>
-      commentLine(comment) + construction(kind.kind, resource, args, kind.options),
-  );
+  const texts = statements.map((statement) => statementText(kind, statement));
   const imports = [
     ...importsOf([kind.kind], plugin, helpers),
     ...importLines("./identityMode", kind.options?.dependsOn ? [POLICIES] : []),
@@ -131,32 +127,35 @@ function declaredFile(
   return { path: `${kind.file}.ts`, text: `${[...imports, "", ...texts].join("\n")}\n` };
 }
 
-const commentLine = (comment: string | undefined): string =>
-  comment === undefined ? "" : `// ${printable(comment)}\n`;
+const statementText = (
+  { kind, options }: KindOfProgram,
+  { resource, args, comment }: Pick<Declaration, "resource" | "args" | "comment">,
+) =>
+  (comment === undefined ? "" : `// ${printable(comment)}\n`) + construction(kind, resource, args, options);
 
 /** The variable with all new access policies. */
 const POLICIES = "accessPolicies";
 
-function policiesFile(policies: readonly NewPolicy<NamedObject>[], { plugin }: ProgramOptions): ProgramFile {
+function addedFile(kinds: readonly KindOfProgram[], { plugin }: ProgramOptions): ProgramFile {
   const unique = uniqueNames({ taken: [POLICIES], joiner: "_" });
-  const accounts: string[] = [];
-  const items = policies.map(({ policy, account }) => {
-    const { resource, comment } = policy;
-    if (!account) return { resource, comment, args: withHelpers(policy.inputs) };
-    const name = unique(identifierOf("account", account.resource, "account"));
-    accounts.push(`const ${name} = ${construction("ServiceAccount", account.resource, account.inputs)}`);
-    const inputs = withSubject(policy, new Code(`${name}.accountId`));
-    return { resource, comment, args: withHelpers(inputs) };
+  const accountIds = new Map<string, Code>();
+  const args: object[] = [];
+  const sections = kinds.map((kind) => {
+    const isPolicy = kind.kind === "AccessPolicy";
+    const texts = kind.objects.map((object) => {
+      const declaration = declarationOf(withSubject(object, accountIds));
+      args.push(declaration.args);
+      const text = statementText(kind, declaration);
+      if (isPolicy) return text.replace(/;$/, ",").replaceAll(/^/gm, "  ");
+      const name = unique(identifierOf("account", object.resource, "account"));
+      accountIds.set(object.id, new Code(`${name}.accountId`));
+      return `const ${name} = ${text}`;
+    });
+    return isPolicy ? [`export const ${POLICIES} = [`, ...texts, "];"] : texts;
   });
-  const texts = items.map(({ resource, comment, args }) => {
-    const text = commentLine(comment) + construction("AccessPolicy", resource, args);
-    return text.replace(/;$/, ",").replaceAll(/^/gm, "  ");
-  });
-  const classes = ["AccessPolicy", ...(accounts.length > 0 ? ["ServiceAccount"] : [])];
-  const imports = importsOf(classes, plugin, helpersIn(items.map(({ args }) => args)));
-  const lines = [...accounts, ...(accounts.length > 0 ? [""] : [])];
-  const text = [...imports, "", ...lines, `export const ${POLICIES} = [`, ...texts, "];", ""].join("\n");
-  return { path: "identityMode.ts", text };
+  const classes = kinds.map(({ kind }) => kind);
+  const parts = [importsOf(classes, plugin, helpersIn(args)), ...sections];
+  return { path: "identityMode.ts", text: `${parts.map((lines) => lines.join("\n")).join("\n\n")}\n` };
 }
 
 function sharedFile(shared: SharedValues): ProgramFile {

@@ -1,14 +1,7 @@
 import { OWN_DYNAMIC, OWN_PLUGIN } from "../engine/index.ts";
 import type { Declarable } from "../estate/liveObjects.ts";
 import { typeNameOf } from "../terraform/types.ts";
-import {
-  type KindOfFile,
-  type KindOfProgram,
-  named,
-  namedPolicies,
-  type Program,
-  type ProgramOptions,
-} from "./model.ts";
+import { type KindOfFile, type KindOfProgram, named, type Program, type ProgramOptions } from "./model.ts";
 import { terraformFiles } from "./terraform.ts";
 import { typescriptFiles } from "./typescript.ts";
 import { yamlFiles } from "./yaml.ts";
@@ -31,7 +24,7 @@ const KINDS: readonly KindOfFile[] = [
 
 /** Writes a readable program that declares existing objects. */
 export function writeProgram(objects: readonly Declarable[], options: ProgramOptions): Program {
-  const { format, newPolicies } = options;
+  const { format, newObjects } = options;
   const canBe = ({ definition, id }: Declarable) =>
     (!options.adopt || definition.inputs.adopt !== undefined) &&
     // Terraform normalizes Unicode. If an object's id changes under this normalization, Terraform would read a
@@ -39,14 +32,20 @@ export function writeProgram(objects: readonly Declarable[], options: ProgramOpt
     (format !== "terraform" || id === id.normalize());
   const kinds = KINDS.map((kind): KindOfProgram => {
     const own = objects.filter((object) => object.definition.name === kind.kind && canBe(object));
-    return { ...kind, objects: named(newPolicies ? own.map(inIdentityMode) : own, kind) };
+    return { ...kind, objects: named(newObjects ? own.map(inIdentityMode) : own, kind) };
   }).filter((kind) => kind.objects.length > 0);
   const leftOut = objects.filter((object) => !canBe(object));
-  const policies = namedPolicies(newPolicies ?? [], kinds);
+  const added = ["ServiceAccount", "AccessPolicy"]
+    .map((kind): KindOfProgram => {
+      const own = newObjects?.filter(({ definition }) => definition.name === kind) ?? [];
+      const taken = kinds.find((other) => other.kind === kind)?.objects.map(({ resource }) => resource);
+      return { kind, file: "identityMode", objects: named(own, { taken: taken ?? [] }) };
+    })
+    .filter(({ objects: own }) => own.length > 0);
   const files = {
-    typescript: () => typescriptFiles(kinds, policies, options, leftOut),
-    yaml: () => yamlFiles(kinds, policies, options),
-    terraform: () => terraformFiles(kinds, policies, options),
+    typescript: () => typescriptFiles(kinds, added, options, leftOut),
+    yaml: () => yamlFiles(kinds, added, options),
+    terraform: () => terraformFiles(kinds, added, options),
   };
   return {
     files: files[format](),

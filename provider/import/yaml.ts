@@ -5,8 +5,6 @@ import { sharedValues, withShared } from "./declarations.ts";
 import { Code, characterEscape } from "./literal.ts";
 import {
   type KindOfProgram,
-  type NamedObject,
-  type NewPolicy,
   namedByKind,
   type ProgramFile,
   type ProgramOptions,
@@ -21,7 +19,7 @@ import {
  */
 export function yamlFiles(
   kinds: readonly KindOfProgram[],
-  policies: readonly NewPolicy<NamedObject>[],
+  added: readonly KindOfProgram[],
   { project, namespace, service, adopt }: ProgramOptions,
 ): ProgramFile[] {
   const objects = kinds.flatMap((kind) => kind.objects.map((object) => ({ ...object, kind })));
@@ -32,27 +30,28 @@ export function yamlFiles(
     const properties = withShared(inputs, shared, ({ name }) => new Code(`\${${name}}`));
     return entryOf(kind.kind, resource, { ...properties, ...(adopt && { adopt }) }, uniqueKey);
   });
-  const reference = (key: string, property = "") => new Code(`\${${key}${property}}`);
-  const added = policies.map(({ policy, account }) => {
-    const keyWith = (suffix: string) => (key: string) => uniqueKey(`${key}-${suffix}`);
-    const own = account && entryOf("ServiceAccount", account.resource, account.inputs, keyWith("account"));
-    const inputs = withSubject(policy, own && reference(own[0], ".accountId"));
-    return { own, entry: entryOf("AccessPolicy", policy.resource, inputs, keyWith("policy")) };
-  });
-  const dependsOn = added.length > 0 ? added.map(({ entry: [key] }) => reference(key).text) : undefined;
-  const optionsOf = new Map(withNamespaceLast(kinds, dependsOn).map(({ kind, options }) => [kind, options]));
-  const declared = resources.map(([key, entry], index) => {
-    const options = optionsOf.get(objects[index]?.kind.kind ?? "");
-    return [key, { ...entry, ...(options && { options }) }];
-  });
-  const created = added.flatMap(({ own, entry }) => (own ? [own, entry] : [entry]));
+  const accountIds = new Map<string, Code>();
+  const created = added.map(({ kind, objects: own }) =>
+    own.map((object) => {
+      const keyWith = (key: string) => uniqueKey(`${key}-${kind === "AccessPolicy" ? "policy" : "account"}`);
+      const entry = entryOf(kind, object.resource, withSubject(object, accountIds).inputs, keyWith);
+      accountIds.set(object.id, new Code(`\${${entry[0]}.accountId}`));
+      return entry;
+    }),
+  );
+  const dependsOn = created.at(-1)?.map(([key]) => `\${${key}}`);
+  const options = withNamespaceLast(kinds, dependsOn).flatMap((kind) => kind.objects.map(() => kind.options));
+  const declared = resources.map(([key, entry], index) => [
+    key,
+    { ...entry, ...(options[index] && { options: options[index] }) },
+  ]);
   const variables = [...shared.values()].map(({ name, value }) => [name, literalText(value)]);
   const program = {
     name: project,
     description: `Device access in ${printable(namespace)} on ${printable(service)}`,
     runtime: "yaml",
     ...(variables.length > 0 && { variables: Object.fromEntries(variables) }),
-    resources: Object.fromEntries([...declared, ...created]),
+    resources: Object.fromEntries([...declared, ...created.flat()]),
   };
   return [{ path: "Pulumi.yaml", text: yamlText(program) }];
 }

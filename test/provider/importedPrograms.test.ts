@@ -210,19 +210,17 @@ describe("the program for existing objects", () => {
         fc.array(fc.tuple(nasty, fc.boolean()), { minLength: 1 }),
         fc.boolean(),
         (names, plugin) => {
-          const newPolicies = names.map(([name, isNew], index) => ({
-            policy: {
-              ...{ definition: definitionNamed("AccessPolicy"), id: `${index}`, name, comment: name },
-              inputs: { name, subject: { user: "ana" }, logins },
-            },
-            account: isNew
-              ? {
-                  ...{ definition: definitionNamed("ServiceAccount"), id: `${index}`, name },
-                  inputs: { name, data: `key ${index}` },
-                }
-              : undefined,
-          }));
-          const options = { ...OPTIONS, plugin, newPolicies };
+          const newObjects = names.flatMap(([name, isNew], index): Declarable[] => {
+            const id = `new ${index}`;
+            const policy = {
+              ...{ definition: definitionNamed("AccessPolicy"), id, name, comment: name },
+              inputs: { name, subject: { user: isNew ? id : "ana" }, logins },
+            };
+            if (!isNew) return [policy];
+            const inputs = { name, data: `key ${index}` };
+            return [policy, { definition: definitionNamed("ServiceAccount"), id, name, inputs }];
+          });
+          const options = { ...OPTIONS, plugin, newObjects };
           const program = writeProgram([namespace], options);
           expectVisible(program);
           const registered = run(program, plugin ? "@gatehouse-access/pulumi" : undefined);
@@ -237,7 +235,10 @@ describe("the program for existing objects", () => {
             const { user } = args.subject as { user: object | string };
             return [args.name, accounts.get(user as object) ?? user];
           });
-          const expected = newPolicies.map(({ policy, account }) => [policy.name, account?.inputs ?? "ana"]);
+          const expected = names.map(([name, isNew], index) => [
+            name,
+            isNew ? { name, data: `key ${index}` } : "ana",
+          ]);
           const sorted = (list: unknown[]) => list.map((one) => JSON.stringify(one)).sort();
           expect(sorted(declared)).toEqual(sorted(expected));
           for (const kind of ["AccessPolicy", "ServiceAccount"])
