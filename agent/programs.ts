@@ -242,7 +242,8 @@ export function runInTerminal(
   return {
     kill: (signal) => group.kill(signal),
     resize(width, height) {
-      if (isTerminalOpen) run.resize(width, height);
+      // After a read error, the descriptor is closed before the event "close". `resize` would then throw.
+      if (isTerminalOpen && !inside._socket.destroyed) run.resize(width, height);
     },
     hangUp() {
       if (!isRunning) return;
