@@ -261,7 +261,7 @@ function refusedPrincipal(
 }
 
 function example(
-  { subject, login, rule, policy, outcome }: Omit<Grant, "addresses" | "devices">,
+  { subject, login, rule, policy, outcome }: Omit<Grant, "addresses" | "devices" | "until">,
   address: string,
   device: AccessDevice,
 ): PolicyCounterexample {

@@ -19,7 +19,16 @@ export interface PolicyCounterexample {
    * The cause of a refusal: the key's login names, the key's devices, or the rule; in identity mode the SSH key, the
    * policy, or that no policy allows the login. Omitted if the login is allowed.
    */
-  readonly deniedBy?: "login" | "device" | "rule" | "key" | "policy" | "policies" | "default";
+  readonly deniedBy?:
+    | "login"
+    | "device"
+    | "rule"
+    | "key"
+    | "expired"
+    | "owner"
+    | "policy"
+    | "policies"
+    | "default";
 }
 
 /**

@@ -1,10 +1,12 @@
 import { z } from "zod";
 import { declaredBy, defineOperation } from "./operation.ts";
 import {
+  accessEnd,
   filter,
   model,
   paging,
   pattern,
+  requestedEnd,
   revision,
   TOTAL_COUNT,
   tag,
@@ -42,6 +44,7 @@ export const firewallRule = model(
     priority: z.int(),
     source_ip: z.string(),
     username: z.string(),
+    expires_at: accessEnd.describe("The time when the rule expires; missing: the rule does not expire"),
     revision,
     declared_by: declaredBy,
   }),
@@ -58,11 +61,14 @@ const settings = z.object({
     .describe("Of the rules that match a login, the rule with the highest priority decides"),
   source_ip: pattern.describe("Pattern on the client's address"),
   username: pattern.describe("Pattern on the login name"),
+  expires_at: requestedEnd.describe(
+    "Time when the rule expires, with an offset. The firewall skips expired rules. Must be in the future when the rule is created",
+  ),
 });
 
 const INVALID =
-  "field missing, invalid regular expression, negative priority, or not exactly one of filter.hostname " +
-  "and filter.tags";
+  "field missing, invalid regular expression, negative priority, not exactly one of filter.hostname " +
+  "and filter.tags, or expires_at is not in the future";
 
 const common = {
   part,

@@ -2,11 +2,13 @@ import { z } from "zod";
 import { namespaceBilling } from "./billing.ts";
 import { declaredBy, defineOperation, MALFORMED } from "./operation.ts";
 import {
+  accessEnd,
   dateTime,
   email,
   filtering,
   model,
   pattern,
+  requestedEnd,
   revision,
   role,
   TOTAL_COUNT,
@@ -46,9 +48,17 @@ export const member = model(
     type: z.enum(["personal", "team"]).describe("The type of the namespace"),
     status: z.enum(["accepted", "pending"]).describe("The status of the membership"),
     email: z.string().describe("The e-mail address of the user's account"),
+    // Clients read `expires_at` as the end of an invitation, which differs from the end of the membership.
+    access_expires_at: accessEnd.describe(
+      "The time when the membership ends; missing: the membership does not end",
+    ),
     revision,
     declared_by: declaredBy,
   }),
+);
+
+const membershipEnd = requestedEnd.describe(
+  "Time when the membership ends, with an offset. Must be in the future when the member is added",
 );
 
 const announcement = z.string().max(4096);
@@ -264,11 +274,11 @@ export const inviteMember = defineOperation({
   path: "/api/namespaces/{tenant}/members",
   creates: true,
   params: { tenant: tenantId },
-  body: z.object({ email, role }),
+  body: z.object({ email, role, access_expires_at: membershipEnd }),
   idempotencyKey: true,
   success: { body: namespace },
   errors: {
-    400: "email or role missing or invalid",
+    400: "email or role missing or invalid, or access_expires_at is not in the future",
     403: "role below administrator, the requested role is owner or higher than the caller's role, (cloud) 100 invitations are open, or called with an API key",
     404: "namespace unknown, caller not a member, or (community/enterprise) no user with that e-mail address",
     409: "already a member, or (cloud) a pending invitation is still valid",
@@ -278,13 +288,13 @@ export const inviteMember = defineOperation({
 export const updateMember = defineOperation({
   ...changeMember,
   id: "updateMember",
-  summary: "Change a member's role",
+  summary: "Change a member's role, or the end of the membership",
   method: "PATCH",
   path: "/api/namespaces/{tenant}/members/{uid}",
   params: { tenant: tenantId, uid: userId },
-  body: z.object({ role: role.optional() }),
+  body: z.object({ role: role.optional(), access_expires_at: membershipEnd }),
   errors: {
-    400: "role unknown",
+    400: "role unknown, or access_expires_at is not a time",
     403: "role below administrator, the requested role is owner or higher than the caller's role, the member is the owner, or called with an API key",
     404: "namespace or member unknown",
   },

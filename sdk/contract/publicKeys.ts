@@ -1,17 +1,20 @@
 import { z } from "zod";
 import { declaredBy, defineOperation } from "./operation.ts";
 import {
+  accessEnd,
   dateTime,
   filter,
   filtering,
   fingerprint,
   model,
   pattern,
+  requestedEnd,
   revision,
   TOTAL_COUNT,
   tag,
   tags,
   tenantId,
+  userId,
   wireFilter,
 } from "./schemas.ts";
 
@@ -33,6 +36,12 @@ export const publicKey = model(
     name: z.string(),
     username: z.string(),
     filter: wireFilter,
+    expires_at: accessEnd,
+    owner: userId
+      .optional()
+      .describe(
+        "The ID of the user to whom the key belongs. The key admits logins only while the user is a member",
+      ),
     revision,
     declared_by: declaredBy,
   }),
@@ -42,6 +51,11 @@ const settings = {
   name: z.string().min(1).max(255),
   username: pattern.describe("Pattern on the login name"),
   filter,
+  expires_at: requestedEnd,
+  owner: userId
+    .nullable()
+    .optional()
+    .describe("ID of a member. An update without the field keeps the owner; null removes the owner"),
 };
 
 export const getPublicKeys = defineOperation({
@@ -70,7 +84,7 @@ export const createPublicKey = defineOperation({
   idempotencyKey: true,
   success: { body: publicKey },
   errors: {
-    400: "field missing, invalid regular expression, not exactly one of filter.hostname and filter.tags, or data is not an OpenSSH public key",
+    400: "field missing, invalid regular expression, not exactly one of filter.hostname and filter.tags, data is not an OpenSSH public key, expires_at is not in the future, or owner is not a member",
     403: NOT_ADMINISTRATOR,
     404: "a filter tag does not exist in the namespace",
     409: "a key with the same fingerprint already exists in the namespace",
@@ -80,14 +94,14 @@ export const createPublicKey = defineOperation({
 export const updatePublicKey = defineOperation({
   ...write,
   id: "updatePublicKey",
-  summary: "Replace the name, the login pattern and the filter of a key",
+  summary: "Replace the settings of a key",
   method: "PUT",
   path: "/api/sshkeys/public-keys/{fingerprint}",
   params: { fingerprint },
   body: z.object(settings),
   success: { body: publicKey },
   errors: {
-    400: "field missing, invalid regular expression, or not exactly one of filter.hostname and filter.tags",
+    400: "field missing, invalid regular expression, not exactly one of filter.hostname and filter.tags, or owner is not a member",
     403: NOT_ADMINISTRATOR,
     404: "no such key in the namespace, or a filter tag does not exist",
   },

@@ -15,6 +15,25 @@ export function model<T extends z.ZodType>(id: string, description: string, sche
 /** A time in RFC 3339 format, in UTC. */
 export const dateTime = z.iso.datetime({ offset: false });
 
+/**
+ * The time from which an object gives no access. Servers of 0.19 do not have this field. In responses, the field is
+ * missing if the access does not end.
+ */
+export const accessEnd = dateTime
+  .optional()
+  .describe("The time when the access ends; missing: the access does not end");
+
+/**
+ * The time from which an object gives no access, in a request. An update without the field keeps the time, because a
+ * client that does not know the field must not prolong the access; null removes the time.
+ */
+export const requestedEnd = z.iso
+  .datetime({ offset: true })
+  .refine((time) => !Number.isNaN(Date.parse(time)), "must be a time in RFC 3339 format, with an offset")
+  .nullable()
+  .optional()
+  .describe("Time when the access ends, with an offset. Must be in the future when the object is created");
+
 /** The time that represents "no date" in requests and responses (models section 0). */
 export const ZERO_DATE = "0001-01-01T00:00:00Z";
 

@@ -1,15 +1,19 @@
 import { TypedFastBitSet } from "typedfastbitset";
 import {
   type AccessDevice,
+  type AccessKey,
   type AccessRule,
   type DeviceFilter,
   type EvaluatedLogins,
+  isInForce,
   strongestFirst,
 } from "./decisions.ts";
+import { earlier, hasExpired, keyLapse, latest, type PolicyMember } from "./expiry.ts";
 import {
   type AccessPolicy,
   hasLogin,
   inPolicyOrder,
+  isLive,
   isSubject,
   keyStateOf,
   type Outcome,
@@ -27,6 +31,11 @@ export interface Reason {
   readonly rule: AccessRule | null;
   /** The access policy that decides the login in identity mode: the first one of those that apply. */
   readonly policy: AccessPolicy | null;
+  /**
+   * The time from which other rules deny the login, because a rule that allows it expires then. Undefined if no expiry of
+   * a rule ends the login.
+   */
+  readonly until?: string | undefined;
 }
 
 /** A group of devices on which logins with one login name from one address have the same reason. */
@@ -46,6 +55,8 @@ export interface Verdict {
   readonly open: DeviceSet;
   /** The devices on which the logins are allowed after a re-authentication. */
   readonly held: DeviceSet;
+  /** The devices on which an expiry of a rule ends the logins, by the time. */
+  readonly endings: readonly (readonly [until: string, devices: DeviceSet])[];
 }
 
 /**
@@ -58,22 +69,24 @@ export class Access {
   readonly evaluated: EvaluatedLogins;
   /** Uids of the devices. A {@link DeviceSet} contains indexes of this list. */
   readonly uids: readonly string[];
-  /** The active rules, strongest first. A {@link RuleSet} contains indexes of this list. */
+  /** The rules in force, strongest first. A {@link RuleSet} contains indexes of this list. */
   readonly rules: readonly AccessRule[];
   readonly #sets: DeviceSets;
   readonly #byLogin: RuleSets;
   readonly #byAddress: RuleSets;
   readonly #byBoth = new Map<RuleSet, Map<RuleSet, Verdict>>();
   readonly #verdicts = new Map<string, Verdict>();
-  readonly #reasons = new Map<AccessRule | null, Reason>();
+  readonly #reasons = new Map<AccessRule | null, Reason[]>();
   readonly #identity: IdentityDecisions | undefined;
-  readonly #at: Date;
+  /** The time of the logins. */
+  readonly at: Date;
+  #members: ReadonlyMap<string, PolicyMember> | undefined;
 
   /**
    * Prepares the decisions of a policy about the evaluated login names and addresses.
    * @param uids uids of devices; default: the devices of the policy. To compare two policies, pass the same list for
    * both
-   * @param at the time of the logins, at which SSH keys of principals may have expired
+   * @param at the time of the logins, at which keys, rules and memberships may have expired
    */
   constructor(
     policy: NamespacePolicy,
@@ -82,11 +95,11 @@ export class Access {
     at: Date = new Date(),
   ) {
     this.policy = policy;
-    this.#at = at;
+    this.at = at;
     this.evaluated = evaluated;
     this.uids = uids;
     this.#sets = new DeviceSets(policy.devices, new Map(uids.map((uid, place) => [uid, place])));
-    this.rules = strongestFirst(policy.rules.filter(({ active }) => active));
+    this.rules = strongestFirst(policy.rules.filter((rule) => isInForce(rule, at)));
     this.#byLogin = new RuleSets(this.rules, ({ username }) => username);
     this.#byAddress = new RuleSets(this.rules, ({ sourceIp }) => sourceIp);
     this.#identity = policy.identity && new IdentityDecisions(policy.identity.policies, this.#sets);
@@ -110,7 +123,29 @@ export class Access {
    * @param outcome the decision of the rules or policies
    */
   outcomeOf(outcome: Reason["outcome"], subject: AccessSubject): Outcome {
-    return isPrincipal(subject) ? outcomeFor(outcome, subject, keyStateOf(subject, this.#at)) : outcome;
+    return isPrincipal(subject) ? outcomeFor(outcome, subject, keyStateOf(subject, this.at)) : outcome;
+  }
+
+  /**
+   * Returns the time from which a subject has no access, regardless of the rules: the end of the key or of its owner's
+   * membership, or the end of the last SSH key of a principal. Undefined if no time is known.
+   */
+  endOf(subject: AccessSubject): string | undefined {
+    if (!isPrincipal(subject)) return earlier(subject.expiresAt, this.#ownerOf(subject)?.expiresAt);
+    const ends = subject.keys?.filter((key) => isLive(key, this.at)).map(({ expiresAt }) => expiresAt) ?? [];
+    return ends.includes(null) ? undefined : latest(ends.filter((end) => end !== null));
+  }
+
+  #ownerOf({ owner }: AccessKey): PolicyMember | undefined {
+    if (owner === undefined) return undefined;
+    this.#members ??= new Map(this.policy.members?.map((member) => [member.id, member]));
+    return this.#members.get(owner);
+  }
+
+  #isLapsed(key: AccessKey): boolean {
+    // Keys with an owner are evaluated as if their owners were members if the members are not known.
+    if (this.policy.members === undefined) return hasExpired(key, this.at);
+    return keyLapse(key, this.#ownerOf(key), this.at) !== undefined;
   }
 
   /**
@@ -123,11 +158,12 @@ export class Access {
 
   /**
    * Returns the devices on which a key admits a login name, regardless of the firewall. Returns undefined if the key
-   * does not admit the login name. A principal is admitted to every device, unless the principal has no SSH key and
+   * does not admit the login name, has expired, or belongs to a user who is not a member. A principal is admitted to every device, unless the principal has no SSH key and
    * cannot confirm one.
    */
   admitted(subject: AccessSubject, login: string): DeviceSet | undefined {
-    if (isPrincipal(subject)) return keyStateOf(subject, this.#at) === "none" ? undefined : this.#sets.all;
+    if (isPrincipal(subject)) return keyStateOf(subject, this.at) === "none" ? undefined : this.#sets.all;
+    if (this.#isLapsed(subject)) return undefined;
     if (!patternFound(subject.username, login, false)) return undefined;
     return this.#sets.of(subject.filter, false);
   }
@@ -174,23 +210,59 @@ export class Access {
     const left = this.#sets.all.clone();
     const open = this.#sets.all.clone();
     const shares: Share[] = [];
-    for (const [place, rule] of this.rules.entries()) {
-      if (!matching.has(place)) continue;
+    const endings = new Map<string, DeviceSet>();
+    const rules = this.rules.filter((_, place) => matching.has(place));
+    for (const [place, rule] of rules.entries()) {
       const devices = this.#sets.of(rule.filter, rule.action === "deny").new_intersection(left);
       if (devices.isEmpty()) continue;
-      shares.push({ reason: this.#reasonOf(rule), devices });
       left.difference(devices);
       if (rule.action === "deny") open.difference(devices);
+      for (const [until, some] of this.#byEnd(rules, place, devices)) {
+        shares.push({ reason: this.#reasonOf(rule, until), devices: some });
+        if (until !== undefined) endings.set(until, unionOf([endings.get(until), some]));
+      }
     }
-    if (!left.isEmpty()) shares.push({ reason: this.#reasonOf(null), devices: left });
-    return { shares, open, held: NO_DEVICES };
+    if (!left.isEmpty()) shares.push({ reason: this.#reasonOf(null, undefined), devices: left });
+    return { shares, open, held: NO_DEVICES, endings: [...endings] };
   }
 
-  #reasonOf(rule: AccessRule | null): Reason {
-    const known = this.#reasons.get(rule);
+  /**
+   * Groups the devices that a rule decides by the time when the logins end. After the expiry of a rule that allows, the
+   * weaker rules decide.
+   * @param rules the rules that match the login, strongest first
+   * @param place the index of the rule that decides
+   */
+  #byEnd(
+    rules: readonly AccessRule[],
+    place: number,
+    devices: DeviceSet,
+  ): (readonly [until: string | undefined, devices: DeviceSet])[] {
+    const { action, expiresAt: until } = rules[place] as AccessRule;
+    if (action === "deny" || until === undefined) return [[undefined, devices]];
+    const end = new Date(until);
+    const left = devices.clone();
+    const groups = new Map<string | undefined, DeviceSet>();
+    const add = (time: string | undefined, some: DeviceSet) =>
+      groups.set(time, unionOf([groups.get(time), some]));
+    for (let weaker = place + 1; weaker < rules.length && !left.isEmpty(); weaker += 1) {
+      const rule = rules[weaker] as AccessRule;
+      if (hasExpired(rule, end)) continue;
+      const decided = this.#sets.of(rule.filter, rule.action === "deny").new_intersection(left);
+      if (decided.isEmpty()) continue;
+      left.difference(decided);
+      if (rule.action === "deny") add(until, decided);
+      else for (const [later, some] of this.#byEnd(rules, weaker, decided)) add(later, some);
+    }
+    if (!left.isEmpty()) add(undefined, left);
+    return [...groups];
+  }
+
+  #reasonOf(rule: AccessRule | null, until: string | undefined): Reason {
+    const reasons = this.#reasons.get(rule) ?? [];
+    const known = reasons.find((reason) => reason.until === until);
     if (known) return known;
-    const reason = { rule, policy: null, outcome: rule?.action ?? "allow" };
-    this.#reasons.set(rule, reason);
+    const reason = { rule, policy: null, outcome: rule?.action ?? "allow", until };
+    this.#reasons.set(rule, [...reasons, reason]);
     return reason;
   }
 
@@ -305,7 +377,7 @@ class IdentityDecisions {
       if (!isDeny) open.union(devices);
       left.difference(devices);
     }
-    return { shares, open, held: open.new_intersection(strict) };
+    return { shares, open, held: open.new_intersection(strict), endings: [] };
   }
 }
 

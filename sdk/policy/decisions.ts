@@ -1,3 +1,4 @@
+import { hasExpired, type KeyLapse, keyLapse, type PolicyMember } from "./expiry.ts";
 import { patternFound } from "./pattern.ts";
 
 /** The fields of a device that a policy evaluates. */
@@ -12,6 +13,10 @@ export interface AccessKey extends KeyRule {
   readonly fingerprint: string;
   /** Name of the key. Other keys may have the same name. */
   readonly name: string;
+  /** The time when the key expires, in RFC 3339. Undefined if it does not expire. */
+  readonly expiresAt?: string | undefined;
+  /** The id of the user to whom the key belongs. The key admits logins only while the user is a member. */
+  readonly owner?: string | undefined;
 }
 
 /** The fields of a firewall rule that a policy evaluates. */
@@ -28,6 +33,11 @@ export interface LegacyPolicy {
   readonly keys: readonly AccessKey[];
   /** The firewall rules, oldest first. Community instances have no firewall rules. */
   readonly rules: readonly AccessRule[];
+  /**
+   * The members of the namespace, for keys with an owner. Undefined if they could not be read; such keys are then
+   * evaluated as if their owners were members.
+   */
+  readonly members?: readonly PolicyMember[] | undefined;
 }
 
 /** The login names and client addresses for which a policy is evaluated. */
@@ -49,6 +59,8 @@ export interface AccessQuestion {
   readonly login: string;
   readonly address: string;
   readonly uid: string;
+  /** The time of the login. @default now */
+  readonly at?: Date;
 }
 
 /** A selection of devices: by name pattern or by tags. An empty filter selects every device. */
@@ -107,6 +119,8 @@ export interface FirewallRuleFacts {
   readonly username: string;
   /** The devices. */
   readonly filter: DeviceFilter;
+  /** The time when the rule expires, in RFC 3339. Undefined if it does not expire. An expired rule is skipped. */
+  readonly expiresAt?: string | undefined;
 }
 
 /** A login to a device. */
@@ -118,6 +132,8 @@ export interface LoginAttempt {
    * Address of the client. An IPv4 address is in dotted form, even if the connection used the IPv4-mapped IPv6 address.
    */
   readonly sourceIp: string;
+  /** The time of the login. */
+  readonly at: Date;
 }
 
 /** The firewall's decision about a login. */
@@ -128,7 +144,7 @@ export interface FirewallDecision<R> {
 }
 
 /**
- * Decides a login by the firewall rules of the device's namespace (rules section 14). Of the active rules that match
+ * Decides a login by the firewall rules of the device's namespace (rules section 14). Of the active, unexpired rules that match
  * the login, the address and the device, the rule with the highest priority decides. Of several rules with that
  * priority, the rule that was created last decides. If no rule matches, the login is allowed. Empty patterns match
  * everything. A pattern that does not compile matches in a rule that denies, and does not match in a rule that
@@ -142,10 +158,14 @@ export function firewallDecides<R extends FirewallRuleFacts>(
   let decisive: R | null = null;
   for (const rule of rules) {
     if (decisive !== null && rule.priority < decisive.priority) continue;
-    if (rule.active && matches(rule, attempt)) decisive = rule;
+    if (isInForce(rule, attempt.at) && matches(rule, attempt)) decisive = rule;
   }
   return { allowed: decisive?.action !== "deny", rule: decisive };
 }
+
+/** Returns true if a rule is active and has not expired. */
+export const isInForce = (rule: Pick<FirewallRuleFacts, "active" | "expiresAt">, at: Date): boolean =>
+  rule.active && !hasExpired(rule, at);
 
 /** Sorts the rules of a namespace, strongest first. The order of `rules` must be as for {@link firewallDecides}. */
 export function strongestFirst<R extends FirewallRuleFacts>(rules: readonly R[]): R[] {
@@ -164,8 +184,8 @@ function matches(rule: FirewallRuleFacts, attempt: LoginAttempt): boolean {
   );
 }
 
-/** The part of a rule that does not match a login; `inactive` for a rule that is not active. */
-export type Mismatch = "inactive" | "login" | "address" | "device";
+/** The part of a rule that does not match a login; `inactive` and `expired` for a rule that is not in force. */
+export type Mismatch = "inactive" | "expired" | "login" | "address" | "device";
 
 /** A rule, and its role in the decision about one login. */
 export interface ConsideredRule {
@@ -187,11 +207,13 @@ export interface Explanation {
   /**
    * The part of the policy that denies the login; undefined if the login is allowed.
    * - `key`: the namespace does not have the public key;
+   * - `expired`: the key has expired;
+   * - `owner`: the owner of the key is not a member;
    * - `login`: the key does not admit the login name;
    * - `device`: the key does not admit logins to the device;
    * - `rule`: the firewall denies the login.
    */
-  readonly deniedBy: "key" | "login" | "device" | "rule" | undefined;
+  readonly deniedBy: "key" | KeyLapse | "login" | "device" | "rule" | undefined;
   readonly key: AccessKey | undefined;
   readonly device: AccessDevice;
   /**
@@ -208,35 +230,56 @@ export interface Explanation {
  * @throws RangeError when the policy has no device with the question's uid
  */
 export function explain(policy: LegacyPolicy, question: AccessQuestion): Explanation {
-  const { login, address } = question;
+  const { login, address, at = new Date() } = question;
   const device = policy.devices.find(({ uid }) => uid === question.uid);
   if (!device) throw new RangeError(`no device has the uid ${question.uid}`);
   const key = policy.keys.find(({ fingerprint }) => fingerprint === question.fingerprint);
-  const attempt = { deviceName: device.name, deviceTags: device.tags, login, sourceIp: address };
+  const attempt = { deviceName: device.name, deviceTags: device.tags, login, sourceIp: address, at };
   const { allowed, rule } = firewallDecides(policy.rules, attempt);
-  const deniedBy = keyRefusal(key, device, login) ?? (allowed ? undefined : "rule");
+  const deniedBy = keyRefusal(policy, key, device, login, at) ?? (allowed ? undefined : "rule");
   const considered = strongestFirst(policy.rules).map((candidate): ConsideredRule => {
-    const mismatches = mismatchesOf(candidate, device, question);
+    const mismatches = mismatchesOf(candidate, device, question, at);
     if (mismatches.length > 0) return { rule: candidate, role: "no match", mismatches };
     return { rule: candidate, role: candidate === rule ? "decides" : "would decide", mismatches };
   });
   return { allowed: deniedBy === undefined, deniedBy, key, device, rule, considered };
 }
 
-function keyRefusal(key: AccessKey | undefined, device: AccessDevice, login: string) {
+function keyRefusal(
+  policy: LegacyPolicy,
+  key: AccessKey | undefined,
+  device: AccessDevice,
+  login: string,
+  at: Date,
+) {
   if (!key) return "key";
+  const lapse = lapseIn(policy, key, at);
+  if (lapse) return lapse;
   if (!patternFound(key.username, login, false)) return "login";
   return filterMatches(key.filter, device) ? undefined : "device";
+}
+
+/** Returns the reason why a key of a policy admits no login at a time; undefined if it may admit logins. */
+export function lapseIn(
+  { members }: Pick<LegacyPolicy, "members">,
+  key: AccessKey,
+  at: Date,
+): KeyLapse | undefined {
+  if (members === undefined) return hasExpired(key, at) ? "expired" : undefined;
+  const owner = key.owner === undefined ? undefined : members.find(({ id }) => id === key.owner);
+  return keyLapse(key, owner, at);
 }
 
 function mismatchesOf(
   rule: AccessRule,
   device: AccessDevice,
   { login, address }: AccessQuestion,
+  at: Date,
 ): Mismatch[] {
   const broken = rule.action === "deny";
   return [
     ...(rule.active ? [] : (["inactive"] as const)),
+    ...(hasExpired(rule, at) ? (["expired"] as const) : []),
     ...(patternFound(rule.username, login, broken) ? [] : (["login"] as const)),
     ...(patternFound(rule.sourceIp, address, broken) ? [] : (["address"] as const)),
     ...(filterMatches(rule.filter, device, broken) ? [] : (["device"] as const)),

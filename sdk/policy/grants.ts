@@ -1,5 +1,6 @@
 import type { Access, DeviceSet, Reason, Verdict } from "./access.ts";
 import type { EvaluatedLogins } from "./decisions.ts";
+import { earlier } from "./expiry.ts";
 import type { Outcome } from "./identity.ts";
 import { type AccessSubject, isPrincipal, subjectFacts } from "./namespacePolicy.ts";
 
@@ -11,6 +12,8 @@ export interface Grant extends Pick<Reason, "rule" | "policy"> {
   readonly addresses: readonly string[];
   /** The outcome of the logins: never `deny`. */
   readonly outcome: Outcome;
+  /** The time when the access ends, in RFC 3339. Undefined if it does not end. */
+  readonly until: string | undefined;
   /** Uids of the devices, in the order of {@link Access.uids}. */
   readonly devices: readonly string[];
 }
@@ -28,6 +31,7 @@ export function* grantsOf(access: Access, subjects = access.subjects): Generator
     const allowed =
       byGroup.get(group) ?? logins.map((login) => [login, allowedTo(access, login, subject)] as const);
     byGroup.set(group, allowed);
+    const end = access.endOf(subject);
     for (const [login, shares] of allowed) {
       const admitted = access.admitted(subject, login);
       if (!admitted || admitted.isEmpty()) continue;
@@ -38,7 +42,8 @@ export function* grantsOf(access: Access, subjects = access.subjects): Generator
       for (const { label: reason, devices, addresses } of groups.in(access.evaluated)) {
         const { rule, policy } = reason;
         const outcome = access.outcomeOf(reason.outcome, subject);
-        yield { subject, login, addresses, rule, policy, outcome, devices: access.uidsOf(devices) };
+        const until = earlier(end, reason.until);
+        yield { subject, login, addresses, rule, policy, outcome, until, devices: access.uidsOf(devices) };
       }
     }
   }
@@ -61,12 +66,16 @@ export interface AccessChange {
   readonly subject: AccessSubject;
   readonly login: string;
   readonly addresses: readonly string[];
-  /** `altered`: the logins are allowed before and after the change, but with another outcome. */
+  /** `altered`: the logins are allowed before and after the change, but with another outcome or end. */
   readonly change: "gained" | "lost" | "altered";
   /** The outcome of the logins before the change; `deny` for a gain. */
   readonly before: Outcome;
   /** The outcome of the logins after the change; `deny` for a loss. */
   readonly after: Outcome;
+  /** The time when the access ended before the change. Undefined if it did not end, and for a gain. */
+  readonly untilBefore: string | undefined;
+  /** The time when the access ends after the change. Undefined if it does not end, and for a loss. */
+  readonly until: string | undefined;
   /** Uids of the devices, in the order of {@link Access.uids}. */
   readonly devices: readonly string[];
 }
@@ -87,25 +96,30 @@ export function* accessChanges(before: Access, after: Access): Generator<AccessC
       const admittedBefore = was && before.admitted(was, login);
       const admittedAfter = is && after.admitted(is, login);
       if (!admittedBefore && !admittedAfter) continue;
-      const groups = new Groups<`${Outcome} ${Outcome}`>();
+      const groups = new Groups<`${Label} ${Label}`>();
       const sameDevices = !isPrincipal(subject) && admittedAfter && admittedBefore?.equals(admittedAfter);
+      const sameEnd = was && is && before.endOf(was) === after.endOf(is);
       for (const { verdictBefore, verdictAfter, changed, addresses } of places) {
-        if (sameDevices && !changed.intersects(admittedAfter)) continue;
+        const isSame = sameDevices && sameEnd && !endsByRule(verdictBefore) && !endsByRule(verdictAfter);
+        if (isSame && !changed.intersects(admittedAfter)) continue;
         const reachBefore = reachOf(before, was, admittedBefore, verdictBefore);
         const reachAfter = reachOf(after, is, admittedAfter, verdictAfter);
         for (const [to, devices] of reachAfter.parts)
-          groups.add(`deny ${to}`, without(devices, reachBefore.all), addresses);
+          groups.add(`${DENIED} ${to}`, without(devices, reachBefore.all), addresses);
         for (const [from, devices] of reachBefore.parts) {
-          groups.add(`${from} deny`, without(devices, reachAfter.all), addresses);
+          groups.add(`${from} ${DENIED}`, without(devices, reachAfter.all), addresses);
           for (const [to, others] of reachAfter.parts) {
             if (from !== to) groups.add(`${from} ${to}`, devices.new_intersection(others), addresses);
           }
         }
       }
       for (const { label, devices, addresses } of groups.in(after.evaluated)) {
-        const [from, to] = label.split(" ") as [Outcome, Outcome];
+        const [from, untilBefore, to, until] = label
+          .split(" ")
+          .map((part) => (part === NO_END ? undefined : part)) as [Outcome, string, Outcome, string];
         const change = from === "deny" ? "gained" : to === "deny" ? "lost" : "altered";
-        yield { subject, login, addresses, change, before: from, after: to, devices: after.uidsOf(devices) };
+        const outcomes = { before: from, after: to, untilBefore, until };
+        yield { subject, login, addresses, change, ...outcomes, devices: after.uidsOf(devices) };
       }
     }
   }
@@ -153,10 +167,21 @@ function alikeToBoth(before: Access, after: Access) {
   }
 }
 
-/** The devices on which the logins of a subject are allowed, in total and for each outcome. */
+const NO_END = "never";
+
+/** An outcome and the time when the access ends, or {@link NO_END}. */
+type Label = `${Outcome} ${string}`;
+
+const labelOf = (outcome: Outcome, until: string | undefined): Label => `${outcome} ${until ?? NO_END}`;
+
+const DENIED = labelOf("deny", undefined);
+
+const endsByRule = ({ endings }: Verdict): boolean => endings.length > 0;
+
+/** The devices on which the logins of a subject are allowed, in total and for each outcome and end. */
 interface Reach {
   readonly all: DeviceSet | undefined;
-  readonly parts: readonly (readonly [Outcome, DeviceSet])[];
+  readonly parts: readonly (readonly [Label, DeviceSet])[];
 }
 
 const NOTHING: Reach = { all: undefined, parts: [] };
@@ -165,14 +190,22 @@ function reachOf(
   access: Access,
   subject: AccessSubject | undefined,
   admitted: DeviceSet | undefined,
-  { open, held }: Verdict,
+  { open, held, endings }: Verdict,
 ): Reach {
   if (!subject || !admitted) return NOTHING;
   const all = admitted.new_intersection(open);
+  const end = access.endOf(subject);
+  if (!isPrincipal(subject)) {
+    const parts = endings.map(
+      ([until, devices]) => [labelOf("allow", earlier(end, until)), all.new_intersection(devices)] as const,
+    );
+    const lasting = endings.reduce((left, [, devices]) => left.new_difference(devices), all);
+    return { all, parts: [...parts, [labelOf("allow", end), lasting]] };
+  }
   const [direct, after] = [access.outcomeOf("allow", subject), access.outcomeOf("reauthentication", subject)];
-  if (!isPrincipal(subject) || direct === after) return { all, parts: [[direct, all]] };
-  const parts = [[direct, all.new_difference(held)] as const, [after, all.new_intersection(held)] as const];
-  return { all, parts };
+  if (direct === after) return { all, parts: [[labelOf(direct, end), all]] };
+  const free = [labelOf(direct, end), all.new_difference(held)] as const;
+  return { all, parts: [free, [labelOf(after, end), all.new_intersection(held)]] };
 }
 
 const without = (devices: DeviceSet, others: DeviceSet | undefined): DeviceSet =>

@@ -14,6 +14,7 @@ export {
   type FirewallRuleFacts,
   filterMatches,
   firewallDecides,
+  isInForce,
   type KeyRule,
   keyAdmits,
   type LegacyPolicy,
@@ -32,6 +33,7 @@ export {
   otherAddressOf,
   samplesOf,
 } from "./evaluatedLogins.ts";
+export { earlier, hasExpired, hasPassed, type KeyLapse, keyLapse, type PolicyMember } from "./expiry.ts";
 export { type AccessChange, accessChanges, type Grant, grantsOf } from "./grants.ts";
 export {
   type AccessPolicy,

@@ -96,6 +96,7 @@ function decide({ keys, rules }: Policy, attempt: LoginAttempt): Outcome {
     deviceTags: tags,
     login: attempt.login,
     sourceIp: attempt.address,
+    at: new Date(),
   });
   return allowed ? "in" : "refused by rule";
 }

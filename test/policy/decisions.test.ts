@@ -281,6 +281,7 @@ describe.each(CASES)("%s", (_, rules, rows) => {
         deviceTags: device.tags,
         login,
         sourceIp: address,
+        at: new Date(),
       });
       expect(decision).toEqual({ allowed: rule?.action !== "deny", rule });
 

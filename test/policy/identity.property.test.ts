@@ -224,10 +224,14 @@ describe("the evaluation of sets agrees with the oracle", () => {
         const found = new Map<string, readonly [Outcome, Outcome]>();
         const groups = new Set<string>();
         for (const change of accessChanges(was, is)) {
+          if (change.before === change.after) {
+            expect(change.until).not.toBe(change.untilBefore);
+            continue;
+          }
           expect(change.change).toBe(changeOf(change.before, change.after));
-          // All devices with the same outcomes for a login are in one change.
+          // All devices with the same outcomes and ends for a login are in one change.
           for (const address of change.addresses) {
-            const outcomes = [change.before, change.after];
+            const outcomes = [change.before, change.after, change.untilBefore, change.until];
             const group = JSON.stringify([change.subject, change.login, address, outcomes]);
             expect(groups.has(group), group).toBe(false);
             groups.add(group);

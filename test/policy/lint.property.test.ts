@@ -90,7 +90,13 @@ const loginsOf = ({ devices }: NamespacePolicy, { logins, addresses }: Evaluated
   );
 
 const decide = ({ rules }: Pick<NamespacePolicy, "rules">, { login, address, device }: Login) =>
-  firewallDecides(rules, { login, sourceIp: address, deviceName: device.name, deviceTags: device.tags });
+  firewallDecides(rules, {
+    login,
+    sourceIp: address,
+    deviceName: device.name,
+    deviceTags: device.tags,
+    at: new Date(),
+  });
 
 /** Returns the codes of all findings about a rule or key. */
 function codesOf(findings: readonly Finding[], kind: Finding["object"]["kind"], id: string): LintCode[] {

@@ -49,7 +49,8 @@ test("the grants of a policy with 2,000 devices, 200 keys and 50 rules agree wit
     for (let draws = count % 2 === 0 ? 20 : 0; draws > 0 && !keyAdmits(key, device, login); draws -= 1) {
       key = one(policy.keys);
     }
-    const attempt = { deviceName: device.name, deviceTags: device.tags, login, sourceIp: address };
+    const place = { deviceName: device.name, deviceTags: device.tags };
+    const attempt = { ...place, login, sourceIp: address, at: new Date() };
     const admitted = keyAdmits(key, device, login);
     const { allowed, rule } = firewallDecides(policy.rules, attempt);
     counts.admitted += Number(admitted);

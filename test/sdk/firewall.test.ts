@@ -7,6 +7,7 @@ const attempt: LoginAttempt = {
   deviceTags: ["prod", "edge"],
   login: "root",
   sourceIp: "10.0.0.7",
+  at: new Date(),
 };
 const rule = (more: Partial<FirewallRuleFacts> = {}): FirewallRuleFacts => ({
   action: "deny",
@@ -105,6 +106,7 @@ test("makes the same decisions as the algorithm of the specification", () => {
     deviceTags: tags,
     login: fc.constantFrom("root", "admin", "bob", "eve"),
     sourceIp: fc.constantFrom("10.0.0.7", "192.168.1.1", "fd00::1"),
+    at: fc.constant(new Date()),
   });
   const decisions = new Set<string>();
   fc.assert(

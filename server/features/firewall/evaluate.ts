@@ -79,6 +79,7 @@ export const evaluateFirewall: Handler<InternalOperations["evaluateFirewall"]> =
     login: query.username,
     // The address is normalized: otherwise an attacker could evade a deny rule with another spelling of the address.
     sourceIp: normalAddress(query.ip_address) ?? query.ip_address,
+    at: services.now(),
   });
   if (!allowed) throw new ForbiddenError(`denied by firewall rule ${rule?.id}`);
   return undefined;

@@ -31,7 +31,7 @@ export async function admit(services: Services, question: LoginQuestion): Promis
   });
   if (policy === null) return NO_DEVICE;
   const { device } = policy;
-  const refusal = await refusalOf(policy, question);
+  const refusal = await refusalOf(policy, question, services.now());
   if (refusal !== undefined) return refusal;
   const { connectionAnnouncement, sessionRecord, sessionRecordMode, sessionIdleMinutes } = device.namespace;
   const announcement = connectionAnnouncement.trimEnd().replaceAll(/\r?\n/g, "\r\n");
@@ -84,6 +84,7 @@ interface Policy {
 export async function refusalOf(
   { device, stored, rules }: Policy,
   { login, address, key }: Pick<LoginQuestion, "login" | "address" | "key">,
+  at: Date,
 ): Promise<RefusedLogin | undefined> {
   const tags = tagNames(device.tags);
   if (key !== undefined) {
@@ -104,6 +105,7 @@ export async function refusalOf(
     deviceTags: tags,
     login,
     sourceIp: address,
+    at,
   });
   return allowed ? undefined : { refused: "firewall", reason: `denied by firewall rule ${rule?.id}` };
 }

@@ -62,7 +62,7 @@ export async function refusedLogins(
         ? NO_DEVICE
         : userId !== undefined && !memberIds.has(userId)
           ? ({ refused: "member", reason: "the user is no longer a member of the namespace" } as const)
-          : await refusalOf({ device, stored, rules }, { login, address, key });
+          : await refusalOf({ device, stored, rules }, { login, address, key }, services.now());
     if (refusal !== undefined) refused.set(session, refusal);
   }
   return refused;

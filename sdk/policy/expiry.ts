@@ -1,0 +1,50 @@
+import type { AccessKey } from "./decisions.ts";
+
+/** A member of a namespace, as far as the access by the member's keys depends on the membership. */
+export interface PolicyMember {
+  /** The id of the user. */
+  readonly id: string;
+  /** The e-mail address of the user's account. */
+  readonly email: string;
+  /** False while the user has not accepted the invitation. */
+  readonly isAccepted: boolean;
+  /** The time when the membership ends, in RFC 3339. Undefined if it does not end. */
+  readonly expiresAt?: string | undefined;
+}
+
+/** Returns true if a time in RFC 3339 has passed. Text that is not a time has passed. */
+export const hasPassed = (time: string, at: Date): boolean => !(Date.parse(time) > at.getTime());
+
+/** Returns true if an object with an optional end gives no access at a time. */
+export const hasExpired = ({ expiresAt }: { readonly expiresAt?: string | undefined }, at: Date): boolean =>
+  expiresAt !== undefined && hasPassed(expiresAt, at);
+
+/**
+ * The reason why a public key admits no login: `expired` if its end has passed, `owner` if its owner is not a member, has
+ * not accepted the invitation, or is a member whose membership has ended.
+ */
+export type KeyLapse = "expired" | "owner";
+
+/**
+ * Returns the reason why a public key admits no login at a time; undefined if it may admit logins.
+ * @param owner the membership of the key's owner; undefined if the owner is not a member
+ */
+export function keyLapse(
+  key: Pick<AccessKey, "expiresAt" | "owner">,
+  owner: Pick<PolicyMember, "isAccepted" | "expiresAt"> | undefined,
+  at: Date,
+): KeyLapse | undefined {
+  if (hasExpired(key, at)) return "expired";
+  if (key.owner === undefined) return undefined;
+  return owner?.isAccepted && !hasExpired(owner, at) ? undefined : "owner";
+}
+
+/** Returns the earlier of two optional times in RFC 3339. */
+export function earlier(left: string | undefined, right: string | undefined): string | undefined {
+  if (left === undefined || right === undefined) return left ?? right;
+  return Date.parse(left) <= Date.parse(right) ? left : right;
+}
+
+/** Returns the latest of several times in RFC 3339; undefined without a time. */
+export const latest = (times: readonly string[]): string | undefined =>
+  times.toSorted((left, right) => Date.parse(left) - Date.parse(right)).at(-1);
