@@ -69,6 +69,8 @@ export class Access {
   readonly evaluated: EvaluatedLogins;
   /** Uids of the devices. A {@link DeviceSet} contains indexes of this list. */
   readonly uids: readonly string[];
+  /** The public keys that have neither expired nor lost their owner. */
+  readonly keys: readonly AccessKey[];
   /** The rules in force, strongest first. A {@link RuleSet} contains indexes of this list. */
   readonly rules: readonly AccessRule[];
   readonly #sets: DeviceSets;
@@ -99,6 +101,7 @@ export class Access {
     this.evaluated = evaluated;
     this.uids = uids;
     this.#sets = new DeviceSets(policy.devices, new Map(uids.map((uid, place) => [uid, place])));
+    this.keys = policy.keys.filter((key) => !this.#isLapsed(key));
     this.rules = strongestFirst(policy.rules.filter((rule) => isInForce(rule, at)));
     this.#byLogin = new RuleSets(this.rules, ({ username }) => username);
     this.#byAddress = new RuleSets(this.rules, ({ sourceIp }) => sourceIp);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { expiryOf } from "../../sdk/policy/index.ts";
-import { linted, short } from "./lintSubjects.ts";
+import { clean, key, linted, rule, short } from "./lintSubjects.ts";
 
 const now = new Date("2026-01-01T00:00:00Z");
 const inDays = (days: number) => new Date(now.getTime() + days * 86_400_000);
@@ -49,4 +49,46 @@ test("reads the service's representations of no expiry", () => {
   expect(expiryOf(1_767_225_600)).toEqual(now);
   expect(expiryOf("2026-01-01T00:00:00Z")).toEqual(now);
   expect(() => expiryOf("never")).toThrow(RangeError);
+});
+
+const text = (days: number) => inDays(days).toISOString();
+
+test("reports expired keys, rules and memberships, and no other problems of expired objects", () => {
+  const policy = {
+    ...clean,
+    keys: [
+      key({ name: "old", username: "root", filter: { hostname: "^nowhere$" }, expiresAt: text(0) }),
+      key({ name: "new", expiresAt: text(366) }),
+    ],
+    rules: [...clean.rules, rule("temporary", { username: "ro", expiresAt: text(-3) })],
+    members: [{ id: "a", email: "ana@example.com", isAccepted: true, expiresAt: text(-1) }],
+  };
+  expect(linted(policy, { now })).toMatchObject([
+    {
+      rule: "expired",
+      severity: "info",
+      object: { kind: "key", name: "old" },
+      message: 'Key "old" expired at 2026-01-01T00:00:00.000Z.',
+      suggestion: "Delete the lines that declare it.",
+    },
+    { rule: "expired", object: { kind: "rule", id: "temporary" } },
+    { rule: "expired", object: { kind: "member", id: "ana@example.com" } },
+  ]);
+});
+
+test("reports ends more than a year ahead", () => {
+  const keys = [key({ name: "year", expiresAt: text(366) }), key({ name: "late", expiresAt: text(367) })];
+  expect(linted({ keys }, { now })).toMatchObject([
+    { rule: "expires-late", severity: "warning", object: { name: "late" } },
+  ]);
+});
+
+test("reports keys without an owner once a key has one, and keys whose owner is not a member", () => {
+  const members = [{ id: "a", email: "ana@example.com", isAccepted: true }];
+  const keys = [key({ name: "shared" }), key({ name: "ana", owner: "a" }), key({ name: "bob", owner: "b" })];
+  expect(linted({ keys, members }, { now })).toMatchObject([
+    { rule: "key-without-owner", severity: "info", object: { name: "shared" } },
+    { rule: "key-without-owner", severity: "warning", object: { name: "bob" } },
+  ]);
+  expect(linted({ keys: [key({ name: "shared" })], members }, { now })).toEqual([]);
 });

@@ -63,7 +63,10 @@ export function linted(
   options: LintOptions & { readonly evaluated?: EvaluationOptions } = {},
 ): Finding[] {
   const whole = { ...clean, ...policy };
-  return lint(new Access(whole, loginsToEvaluate([whole], options.evaluated)), options);
+  return lint(
+    new Access(whole, loginsToEvaluate([whole], options.evaluated), undefined, options.now),
+    options,
+  );
 }
 
 /** Returns the findings with one code. */

@@ -1,11 +1,11 @@
 import type { AccessKey, AccessRule, DeviceFilter } from "../decisions.ts";
 import type { AccessPolicy } from "../identity.ts";
 
-/** The key, rule, access policy, API key or invitation to which a finding refers. */
+/** The object to which a finding refers. */
 export interface FindingObject {
-  readonly kind: "key" | "rule" | "accessPolicy" | "apiKey" | "invitation" | "policy";
+  readonly kind: "key" | "rule" | "accessPolicy" | "apiKey" | "invitation" | "member" | "policy";
   /**
-   * Identifier of the object: a key's fingerprint, the id of a rule or access policy, an API key's name, or an invited user's e-mail address.
+   * Identifier of the object: a key's fingerprint, the id of a rule or access policy, an API key's name, or the e-mail address of a member or an invited user.
    */
   readonly id: string;
   /** The display name of the object. The display name of a rule is its id. */
@@ -53,7 +53,8 @@ export type Field =
   | "filter.tags"
   | "priority"
   | "subject"
-  | "expiresAt";
+  | "expiresAt"
+  | "owner";
 
 /**
  * The severity of a finding:
@@ -178,6 +179,30 @@ export const lintRules = {
       "An API key (`warning`) or a pending invitation (`info`) expires within 14 days, or within the requested number of days. Expired objects are not reported.",
     matters: "Clients of an expired API key stop working. A user cannot accept an expired invitation.",
     mend: "Replace the API key, or invite the user again.",
+  },
+  expired: {
+    title: "A key, rule or membership has expired",
+    severities: ["info"],
+    means:
+      "The time `expiresAt` of a public key, a firewall rule or a member has passed. The object gives no access and no longer decides. Servers without expiry do not return this time.",
+    matters: "The declaration has no effect, but makes the policy harder to read.",
+    mend: "Delete the lines that declare the object. Choose a later time if the access is still needed.",
+  },
+  "expires-late": {
+    title: "An access expires more than a year ahead",
+    severities: ["warning"],
+    means: "The time `expiresAt` of a public key, a firewall rule or a member is more than 366 days ahead.",
+    matters: "Temporary access that lasts for years is not reviewed again.",
+    mend: "Choose an earlier time, and prolong the access in a review when it is still needed.",
+  },
+  "key-without-owner": {
+    title: "A key has no owner, or its owner is not a member",
+    severities: ["warning", "info"],
+    means:
+      "`info`: a public key has no owner, although other keys of the namespace have one. `warning`: the owner of a key is not a member, so the key admits no login.",
+    matters:
+      "The removal of a member ends the access by the keys of this member, but not by keys without an owner.",
+    mend: "Declare the owner of the key. Remove keys of users who are no longer members.",
   },
 } as const satisfies Record<string, LintRule>;
 

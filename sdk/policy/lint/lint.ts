@@ -1,5 +1,6 @@
 import type { Access } from "../access.ts";
 import type { AccessRule, DeviceFilter } from "../decisions.ts";
+import { hasPassed } from "../expiry.ts";
 import { type IdentityRules, isSubject } from "../identity.ts";
 import {
   type Field,
@@ -29,7 +30,7 @@ import { ruleFindings } from "./rules.ts";
 
 /**
  * Finds problems in a policy; `lintRules` describes each kind of finding. The function evaluates the effects of rules
- * and keys for the login names and addresses in `access.evaluated`. It skips inactive rules.
+ * and keys for the login names and addresses in `access.evaluated`. It skips inactive and expired rules, and expired keys.
  */
 export function lint(access: Access, options: LintOptions = {}): Finding[] {
   const uses = patternUses(access);
@@ -47,6 +48,7 @@ export function lint(access: Access, options: LintOptions = {}): Finding[] {
       : [...ruleFindings(access, idle), ...keyFilters(access, idle)]),
     ...tagsNowhere(access),
     ...defaultDeny(access),
+    ...endFindings(access),
     ...expiryFindings(options),
   ];
 }
@@ -89,8 +91,8 @@ const placeOf = (object: FindingObject, field: Field | undefined) => `${objectId
  * nothing
  */
 function keyFilters(access: Access, explained: ReadonlySet<string>): Finding[] {
-  const { keys, devices } = access.policy;
-  return keys.flatMap((key): Finding[] => {
+  const { devices } = access.policy;
+  return access.keys.flatMap((key): Finding[] => {
     const object = keyObject(key);
     if (isEverything(key.username, "login", false) && isEveryDevice(key.filter, false)) {
       return [
@@ -123,7 +125,7 @@ function keyFilters(access: Access, explained: ReadonlySet<string>): Finding[] {
  * Returns findings for filters in which some tags, but not all, belong to no device. A filter whose tags all belong to
  * no device gets the finding `never-matches` instead.
  */
-function tagsNowhere({ policy, rules }: Access): Finding[] {
+function tagsNowhere({ policy, keys, rules }: Access): Finding[] {
   const known = new Set(policy.devices.flatMap(({ tags }) => tags));
   const check = (
     objectName: string,
@@ -148,14 +150,14 @@ function tagsNowhere({ policy, rules }: Access): Finding[] {
     return policy.identity.policies.flatMap((one) => check(policyName(one), policyObject(one), one.filter));
   }
   return [
-    ...policy.keys.flatMap((key) => check(keyName(key), keyObject(key), key.filter)),
+    ...keys.flatMap((key) => check(keyName(key), keyObject(key), key.filter)),
     ...rules.flatMap((rule) => check(ruleName(rule), ruleObject(rule), rule.filter)),
   ];
 }
 
-function defaultDeny({ policy, rules }: Access): Finding[] {
+function defaultDeny({ policy, keys, rules }: Access): Finding[] {
   // Access policies deny by default.
-  if (policy.identity || policy.keys.length === 0 || rules.some(deniesEverything)) return [];
+  if (policy.identity || keys.length === 0 || rules.some(deniesEverything)) return [];
   const none = rules.length === 0;
   return [
     {
@@ -177,6 +179,55 @@ const deniesEverything = ({ action, username, sourceIp, filter }: AccessRule): b
   isEverything(username, "login", true) &&
   isEverything(sourceIp, "address", true) &&
   isEveryDevice(filter, true);
+
+/** The period in days beyond which the end of an access is reported as late. */
+const LATE_DAYS = 366;
+
+/** Returns findings for the ends of keys, rules and memberships, and for the owners of keys. */
+function endFindings({ policy: { keys, rules, members = [] }, at }: Access): Finding[] {
+  const late = at.getTime() + LATE_DAYS * DAY;
+  const ofEnd = (name: string, object: FindingObject, expiresAt: string | undefined): Finding[] => {
+    if (expiresAt === undefined) return [];
+    const found = { object, field: "expiresAt", evidence: { expiresAt } } as const;
+    if (hasPassed(expiresAt, at)) {
+      const message = `${name} expired at ${expiresAt}.`;
+      return [
+        {
+          ...found,
+          rule: "expired",
+          severity: "info",
+          message,
+          suggestion: "Delete the lines that declare it.",
+        },
+      ];
+    }
+    if (Date.parse(expiresAt) <= late) return [];
+    const message = `${name} expires at ${expiresAt}, more than a year ahead.`;
+    const suggestion = "Choose an earlier time, and prolong the access in a review.";
+    return [{ ...found, rule: "expires-late", severity: "warning", message, suggestion }];
+  };
+  const roster = new Map(members.map((one) => [one.id, one]));
+  const usesOwners = keys.some(({ owner }) => owner !== undefined);
+  return [
+    ...keys.flatMap((key) => ofEnd(keyName(key), keyObject(key), key.expiresAt)),
+    ...rules.flatMap((rule) => ofEnd(ruleName(rule), ruleObject(rule), rule.expiresAt)),
+    ...members.flatMap(({ email, expiresAt }) =>
+      ofEnd(`The membership of ${quoted(email)}`, { kind: "member", id: email, name: email }, expiresAt),
+    ),
+    ...keys.flatMap((key): Finding[] => {
+      const found = { rule: "key-without-owner", object: keyObject(key), field: "owner" } as const;
+      if (key.owner === undefined) {
+        if (!usesOwners) return [];
+        const message = `${keyName(key)} has no owner, so no removal of a member ends its access.`;
+        return [{ ...found, severity: "info", message, suggestion: "Declare the owner of the key." }];
+      }
+      const owner = roster.get(key.owner);
+      if (members.length === 0 || owner) return [];
+      const message = `${keyName(key)} admits no login: its owner is not a member.`;
+      return [{ ...found, severity: "warning", message, suggestion: "Remove the key, or change its owner." }];
+    }),
+  ];
+}
 
 /** The fields of an API key that lint checks. */
 export interface LintedApiKey {

@@ -33,13 +33,13 @@ interface PatternUse {
  * Returns the patterns of the objects that decide: of all keys and active rules, or of all access policies. Omits empty
  * patterns, which match everything.
  */
-export function patternUses({ policy, rules }: Access): PatternUse[] {
+export function patternUses({ policy, keys, rules }: Access): PatternUse[] {
   const policies = policy.identity?.policies.map((one): PatternUse => {
     const use = { object: policyObject(one), objectName: policyName(one), noun: "policy" } as const;
     return { ...use, effect: one.action, ...device(one.filter) };
   });
   const uses: readonly PatternUse[] = policies ?? [
-    ...policy.keys.flatMap((key) => {
+    ...keys.flatMap((key) => {
       const use = { object: keyObject(key), objectName: keyName(key), noun: "key", effect: "admit" } as const;
       return [
         { ...use, ...login(key.username) },
