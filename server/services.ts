@@ -18,6 +18,10 @@ export interface Services {
   readonly mailer: Mailer;
   /** Returns the current time. Tests replace it to advance the time. */
   readonly now: () => Date;
+  /**
+   * Returns the time that decides whether an access has ended: the same time on all instances, which never goes back.
+   */
+  readonly accessTime: () => Date;
   /** Collects device reports that wait to be written to the database. */
   readonly heartbeats: { beat(uid: string, time: Date): void; flush(): Promise<void> };
   readonly enrollments: Enrollments;

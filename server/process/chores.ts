@@ -8,6 +8,7 @@ import { removeExpiredTunnels } from "../features/tunnels/expiry.ts";
 import { forgetAccounts } from "../features/users/account/registerUser.ts";
 import type { DatabaseSigningKeys } from "../secrets/signingKeys.ts";
 import type { Services } from "../services.ts";
+import type { AccessClock } from "./accessClock.ts";
 
 /** A task that a process repeats while it runs. */
 interface Chore {
@@ -21,11 +22,18 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-function choresOf(services: Services, keys: DatabaseSigningKeys, log: FastifyBaseLogger): Chore[] {
+/** Objects of the process that chores keep current. */
+interface Kept {
+  readonly keys: DatabaseSigningKeys;
+  readonly clock: AccessClock;
+}
+
+function choresOf(services: Services, { keys, clock }: Kept, log: FastifyBaseLogger): Chore[] {
   return [
     // After another instance has rotated the signing key, this instance signs with the new key after at most this
     // interval.
     { name: "signing keys", every: 5 * SECOND, run: () => keys.refresh() },
+    { name: "access clock", every: 5 * SECOND, run: () => clock.measure() },
     { name: "billing", every: 10 * MINUTE, run: () => refreshBilling(services) },
     { name: "removed devices", every: HOUR, run: () => forgetRemovedDevices(services) },
     // This chore combines the counter rows of the device counts. Each database connection writes its own rows, and each
@@ -44,13 +52,9 @@ function choresOf(services: Services, keys: DatabaseSigningKeys, log: FastifyBas
  * and the chore runs again at its next interval.
  * @returns a function that stops the chores, and waits for running chores
  */
-export function startChores(
-  services: Services,
-  keys: DatabaseSigningKeys,
-  log: FastifyBaseLogger,
-): () => Promise<void> {
+export function startChores(services: Services, kept: Kept, log: FastifyBaseLogger): () => Promise<void> {
   const running = new Set<Promise<void>>();
-  const timers = choresOf(services, keys, log).map(({ name, every, run }) => {
+  const timers = choresOf(services, kept, log).map(({ name, every, run }) => {
     let busy = false;
     return setInterval(() => {
       if (busy) return;

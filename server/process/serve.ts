@@ -20,6 +20,7 @@ import { sealerOf } from "../secrets/sealer.ts";
 import { DatabaseSigningKeys } from "../secrets/signingKeys.ts";
 import type { Services } from "../services.ts";
 import type { Config, TlsFiles } from "../settings/readConfig.ts";
+import { AccessClock } from "./accessClock.ts";
 import { startChores } from "./chores.ts";
 import { healthPlugin } from "./health.ts";
 import { listen, serveInternal, serveMetrics, serveSsh } from "./listeners.ts";
@@ -81,12 +82,16 @@ export async function serve(config: Config): Promise<RunningService> {
     undo.push(() => database.close());
     const socket = await prepareSocketPath(dataDir);
     undo.push(() => removeSocket(dataDir));
+    const now = () => new Date();
+    const clock = new AccessClock({ db: database.client, now });
+    await clock.measure();
     const base = {
       db: database.client,
       sealer: sealerOf(instanceSecret(dataDir, config.secret)),
       mailer: mailerOf(config.mail, dataDir, () => app.log),
       metrics: makeMetrics(),
-      now: () => new Date(),
+      now,
+      accessTime: clock.time,
       heartbeats: new Heartbeats(database.client, (error) => {
         app.log.error({ err: error }, "cannot write device reports; retrying later");
       }),
@@ -122,7 +127,7 @@ export async function serve(config: Config): Promise<RunningService> {
     });
     await gateway.start();
     undo.push(() => gateway.stop());
-    undo.push(startChores(services, keys, app.log));
+    undo.push(startChores(services, { keys, clock }, app.log));
     const running = [app, admin];
     undo.push(() => closeInTime(running, settings.shutdownTimeout * 1000));
     await admin.listen({ path: socket, listenTextResolver: () => "administration socket open" });

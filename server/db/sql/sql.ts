@@ -181,3 +181,6 @@ export const sql: SqlTag = Object.assign(tag, {
   true: Prisma.sql`1 = 1`,
   false: Prisma.sql`1 = 0`,
 });
+
+/** SQL for the present time according to PostgreSQL, in the format of the time columns. */
+export const databaseTime: Sql = sql`timezone('utc', clock_timestamp())`;

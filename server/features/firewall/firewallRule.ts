@@ -3,6 +3,7 @@ import type { z } from "zod";
 import { type Declared, declaredIn, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import { updateRow } from "../../db/sql/rows.ts";
 import { NotFoundError } from "../../errors.ts";
+import { presentEnd } from "../accessEnd.ts";
 import { declaredFilter, presentFilter } from "../filters/filter.ts";
 import { type FilteredRow, filteredRows } from "../filters/filteredRows.ts";
 
@@ -34,6 +35,7 @@ export const declaredFirewallRule = (row: StoredRule): Declared => ({
   source_ip: row.sourceIp,
   username: row.username,
   filter: declaredFilter(row),
+  ...presentEnd("expires_at", row.expiresAt),
 });
 
 export const firewallRuleObject: ManagedObject<StoredRule> = {
@@ -58,6 +60,7 @@ export function presentFirewallRule(row: StoredRule): WireRule {
     priority: row.priority,
     source_ip: row.sourceIp,
     username: row.username,
+    ...presentEnd("expires_at", row.expiresAt),
     revision: revisionOf(declaredFirewallRule(row)),
     declared_by: declaredIn(row.declaredBy),
   };

@@ -7,6 +7,7 @@ import { leaveToCommit, readRows, sql } from "../../db/sql/sql.ts";
 import type { Context, Handler, ObjectWrite } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";
 import type { SqlServices } from "../../services.ts";
+import { newEnd, updatedEnd } from "../accessEnd.ts";
 import { checkFilter, filterColumn } from "../filters/filter.ts";
 import { requireQuota } from "../requireQuota.ts";
 import { tagRows, withTags } from "../tags/tagList.ts";
@@ -82,6 +83,7 @@ export const createFirewallRule: ObjectWrite<PublicOperations["createFirewallRul
       const created = {
         tenantId,
         ...columnsOf(body),
+        expiresAt: newEnd(services, "expires_at", body.expires_at),
         creationKey,
         declaredBy: declaredColumn(declaration, services.now()),
       };
@@ -109,7 +111,8 @@ export const updateFirewallRule: ObjectWrite<PublicOperations["updateFirewallRul
   if (found === null) throw noSuchRule();
   const { tenantId, id } = found;
   await checkFilter(db, tenantId, body.filter);
-  const changes = columnsOf(body);
+  const expiresAt = updatedEnd("expires_at", body.expires_at, found.expiresAt);
+  const changes = { ...columnsOf(body), expiresAt };
   await leaveToCommit(db, updateRow(db, "FirewallRule", { tenantId, id }, changes));
   const { tags = [] } = body.filter;
   await firewallRuleRows.replaceTags(db, found, tags);

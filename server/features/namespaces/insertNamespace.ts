@@ -38,6 +38,7 @@ export async function insertNamespace({ db, now, settings }: SqlServices, namesp
     status: "accepted",
     addedAt: createdAt,
     expiresAt: null,
+    accessExpiresAt: null,
     invitation: null,
     invitationMailed: false,
     creationKey: null,

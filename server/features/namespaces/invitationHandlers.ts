@@ -3,6 +3,7 @@ import { declaredColumn } from "../../changes/managedObject.ts";
 import { findRow } from "../../db/sql/rows.ts";
 import { inTransaction, within } from "../../db/sql/transaction.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
+import { hasMembershipEnded, isMember } from "../../http/access/membership.ts";
 import type { Handler, Handlers, ObjectWrite } from "../../http/handler.ts";
 import { digestOf, isSameSecret } from "../../secrets/digest.ts";
 import { invitationLink } from "./invitationLink.ts";
@@ -22,8 +23,12 @@ const generateInvitationLink: ObjectWrite<PublicOperations["generateInvitationLi
   const { origin } = request.origin;
   const email = body.email.toLowerCase();
   const user = await findRow(services.db, "User", { email });
+  const known = user && (await findRow(services.db, "Member", { tenantId, userId: user.id }));
   const membership = {
     role: body.role,
+    // The link does not prolong the membership that an open invitation offers.
+    accessExpiresAt:
+      known && !hasMembershipEnded(known, services.accessTime()) ? known.accessExpiresAt : null,
     creationKey: null,
     declaredBy: declaredColumn(declaration, services.now()),
   };
@@ -31,10 +36,8 @@ const generateInvitationLink: ObjectWrite<PublicOperations["generateInvitationLi
     const input = { ...membership, tenantId, email, mailed: false };
     return { link: invitationLink(origin, await createInvitation(services, input), email) };
   }
-  const key = { tenantId, userId: user.id };
-  const known = await findRow(services.db, "Member", key);
-  if (known?.status === "accepted") throw new ConflictError("email: is already a member");
-  await putMember(services, key, membership);
+  if (known && isMember(known, services.accessTime())) throw new ConflictError("email: is already a member");
+  await putMember(services, { tenantId, userId: user.id }, membership);
   return { link: new URL("/login", origin).href };
 };
 
@@ -47,7 +50,7 @@ const lookupUserStatus: Handler<PublicOperations["lookupUserStatus"]> = async ({
     where: { tenantId_userId: { tenantId: params.tenant, userId: params.id } },
     include: { user: { select: { status: true } } },
   });
-  if (!member?.invitation || !isOpen(member, services.now())) {
+  if (!member?.invitation || !isOpen(member, services)) {
     throw new NotFoundError("the user has no open invitation to this namespace");
   }
   if (!isSameSecret(member.invitation, digestOf(query.sig))) throw new ForbiddenError("sig: is wrong");
@@ -65,7 +68,7 @@ const acceptInvite: Handler<PublicOperations["acceptInvite"]> = async (context) 
       throw new ForbiddenError("sig: belongs to another user's invitation");
     }
     const member = await tx.member.findUnique({ where: { tenantId_userId: { tenantId, userId } } });
-    if (!member || !isOpen(member, services.now())) {
+    if (!member || !isOpen(member, services)) {
       throw new NotFoundError("the caller has no open invitation to this namespace");
     }
     if (addressed?.tenantId !== tenantId) throw new ForbiddenError("sig: is wrong");

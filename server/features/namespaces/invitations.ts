@@ -6,9 +6,11 @@ import { countRows, findRow, putRow } from "../../db/sql/rows.ts";
 import { sql } from "../../db/sql/sql.ts";
 import { ConflictError, ForbiddenError } from "../../errors.ts";
 import type { UserCaller } from "../../http/access/identity.ts";
+import { hasMembershipEnded, isMember } from "../../http/access/membership.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import type { Services, SqlServices } from "../../services.ts";
 import { insertInvited } from "../users/account/createUser.ts";
+import { declaredMember } from "./objects.ts";
 
 /** Lifetime of an invitation, in milliseconds (rules section 5.10). */
 const INVITATION_LIFE = 7 * 24 * 60 * 60_000;
@@ -31,6 +33,7 @@ interface NewInvitation {
    * that the sender can read the mails of the address.
    */
   readonly mailed: boolean;
+  readonly accessExpiresAt: Date | null;
   readonly creationKey: string | null;
   readonly declaredBy: string | null;
 }
@@ -41,19 +44,25 @@ export interface CreatedInvitation {
   readonly sig: string;
 }
 
-/** Returns whether a membership is pending and the user can still accept it. */
-export const isOpen = ({ status, expiresAt, invitation }: Member, now: Date): boolean =>
-  status === "pending" && invitation !== null && expiresAt !== null && expiresAt > now;
+/** The clocks of invitations and memberships. */
+type Clocks = Pick<Services, "now" | "accessTime">;
 
-/** Returns whether an invitation has expired. A new invitation can replace an expired invitation. */
+/** Returns whether a membership is pending and the user can still accept it. */
+export function isOpen(member: Member, { now, accessTime }: Clocks): boolean {
+  const { status, expiresAt, invitation } = member;
+  if (status !== "pending" || invitation === null || expiresAt === null) return false;
+  return expiresAt > now() && !hasMembershipEnded(member, accessTime());
+}
+
+/** Returns whether an invitation has expired. */
 export const isExpired = (
-  { status, expiresAt }: Pick<Member, "expiresAt"> & { readonly status: string | null },
-  now: Date,
-): boolean => status === "pending" && expiresAt !== null && expiresAt <= now;
+  { status, expiresAt }: Pick<Member, "expiresAt" | "status">,
+  { now }: Pick<Clocks, "now">,
+): boolean => status === "pending" && expiresAt !== null && expiresAt <= now();
 
 /**
  * Creates a pending membership. Creates a new `invited` user if no user has the address. Replaces an earlier pending
- * membership and its sig. Call it in a transaction.
+ * membership and its sig, and an ended membership. Call it in a transaction.
  * @throws ConflictError the user is already a member
  * @throws ForbiddenError the namespace has too many open invitations
  */
@@ -61,13 +70,13 @@ export async function createInvitation(
   services: SqlServices,
   input: NewInvitation,
 ): Promise<CreatedInvitation> {
-  const { tenantId, email, role, mailed, creationKey, declaredBy } = input;
+  const { tenantId, email, role, mailed, accessExpiresAt, creationKey, declaredBy } = input;
   const { db } = services;
   const now = services.now();
   const userId = (await findRow(db, "User", { email }))?.id ?? (await insertInvited(services, email));
   const key = { tenantId, userId };
   const known = await findRow(db, "Member", key);
-  if (known?.status === "accepted") throw new ConflictError("email: is already a member");
+  if (known && isMember(known, services.accessTime())) throw new ConflictError("email: is already a member");
   if ((await countOpen(services, key)) >= OPEN_INVITATIONS) {
     throw new ForbiddenError(
       `invitations: the namespace has the maximum of ${OPEN_INVITATIONS} open invitations`,
@@ -81,6 +90,7 @@ export async function createInvitation(
     expiresAt: new Date(now.getTime() + INVITATION_LIFE),
     invitation: digestOf(sig),
     invitationMailed: mailed,
+    accessExpiresAt,
     creationKey,
     declaredBy,
   };
@@ -105,17 +115,17 @@ export async function openInvitation(
     where: { invitation: digestOf(sig) },
     include: { user: true },
   });
-  return member && isOpen(member, services.now()) ? member : null;
+  return member && isOpen(member, services) ? member : null;
 }
 
 /**
- * Adds a user as a member without the user's consent, and replaces an open invitation. Call it in the transaction that
+ * Adds a user as a member without the user's consent, and replaces an open invitation or an ended membership. Call it in the transaction that
  * has read the current membership.
  */
 export async function putMember(
   { db, now }: SqlServices,
   key: MemberKey,
-  membership: Pick<Member, "role" | "creationKey" | "declaredBy">,
+  membership: Pick<Member, "role" | "accessExpiresAt" | "creationKey" | "declaredBy">,
 ): Promise<Member> {
   const data = {
     ...membership,
@@ -140,22 +150,23 @@ export interface Acceptance {
 /** Accepts a pending membership and invalidates its sig. Call it in a transaction. */
 export async function acceptMembership(
   services: Services,
-  { tenantId, userId, role }: Member,
+  member: Member,
   { caller, request, operation }: Acceptance,
 ): Promise<void> {
+  const { tenantId, userId } = member;
+  const declared = declaredMember(member);
   await services.db.member.update({
     where: { tenantId_userId: { tenantId, userId } },
     data: { status: "accepted", expiresAt: null, invitation: null },
   });
-  // The acceptance does not change the role, which is the only declared field of a membership. The audit entry is
-  // therefore recorded here.
+  // The acceptance changes no declared field of the membership. The audit entry is therefore recorded here.
   await recordChange(services, {
     tenantId,
     caller,
     request,
     operation,
     object: { kind: "member", id: userId },
-    before: { role, status: "pending" },
-    after: { role, status: "accepted" },
+    before: { ...declared, status: "pending" },
+    after: { ...declared, status: "accepted" },
   });
 }

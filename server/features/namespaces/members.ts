@@ -3,10 +3,12 @@ import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/managedObject.ts";
 import type { Member as Membership } from "../../db/generated/sqlite/client.ts";
 import { deleteRows, findRow, updateRow } from "../../db/sql/rows.ts";
-import { leaveToCommit, readRows, type SqlClient, sql } from "../../db/sql/sql.ts";
+import { leaveToCommit, readRows, sql } from "../../db/sql/sql.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
+import { membershipLasts } from "../../http/access/membership.ts";
 import type { ObjectWrite } from "../../http/handler.ts";
 import type { SqlServices } from "../../services.ts";
+import { newEnd, updatedEnd } from "../accessEnd.ts";
 import { queueMail } from "../outbox/outbox.ts";
 import { callingUser } from "../users/callingUser.ts";
 import { homeOf, sessionOf } from "../users/session.ts";
@@ -27,6 +29,10 @@ export function checkAuthority(own: Role, over: Role): void {
 
 const noSuchMember = () => new NotFoundError("no such member");
 
+type NewMembership = Pick<Membership, "accessExpiresAt" | "creationKey" | "declaredBy"> & {
+  readonly role: Role;
+};
+
 /**
  * Adds the user with the e-mail address as a member immediately.
  * @throws NotFoundError no user has registered with the address
@@ -36,9 +42,9 @@ async function addMember(
   services: SqlServices,
   tenantId: string,
   email: string,
-  membership: Pick<Membership, "role" | "creationKey" | "declaredBy">,
+  membership: NewMembership,
 ): Promise<Membership> {
-  const known = await findAddressee(services.db, tenantId, email);
+  const known = await findAddressee(services, tenantId, email);
   if (!known || known.userStatus === "invited") throw new NotFoundError("email: no user has this address");
   checkAbsent(services, known);
   return putMember(services, { tenantId, userId: known.userId }, membership);
@@ -52,15 +58,18 @@ async function mailInvitation(
   services: SqlServices,
   tenantId: string,
   email: string,
-  membership: Pick<Membership, "creationKey" | "declaredBy"> & { readonly role: Role },
+  membership: NewMembership,
 ): Promise<Membership> {
-  checkAbsent(services, await findAddressee(services.db, tenantId, email));
+  checkAbsent(services, await findAddressee(services, tenantId, email));
   const invitation = await createInvitation(services, { ...membership, tenantId, email, mailed: true });
   await queueMail(services, await invitationMail(services, invitation, email));
   return invitation.member;
 }
 
-/** The user with an e-mail address. `status` is the status of the membership; null if the user has no membership. */
+/**
+ * The user with an e-mail address. `status` is the status of the membership; null if the user has no membership, or if
+ * the membership has ended.
+ */
 interface Addressee {
   readonly userId: string;
   readonly userStatus: string;
@@ -69,11 +78,16 @@ interface Addressee {
 }
 
 /** Returns the user with the e-mail address, or undefined if no user has this address. */
-async function findAddressee(db: SqlClient, tenantId: string, email: string): Promise<Addressee | undefined> {
+async function findAddressee(
+  { db, accessTime }: SqlServices,
+  tenantId: string,
+  email: string,
+): Promise<Addressee | undefined> {
   const [row] = await readRows<Addressee>(
     db,
     sql`SELECT "User"."id" AS "userId", "User"."status" AS "userStatus", "Member"."status", "Member"."expiresAt"
       FROM "User" LEFT JOIN "Member" ON "Member"."userId" = "User"."id" AND "Member"."tenantId" = ${tenantId}
+        AND ${membershipLasts(accessTime())}
       WHERE "User"."email" = ${email}`,
   );
   return row;
@@ -84,13 +98,14 @@ async function findAddressee(db: SqlClient, tenantId: string, email: string): Pr
  * @throws ConflictError the user is already a member, or has an open invitation
  */
 function checkAbsent(services: SqlServices, known: Addressee | undefined): void {
-  if (known && known.status !== null && !isExpired(known, services.now()))
+  const { status = null, expiresAt = null } = known ?? {};
+  if (status !== null && !isExpired({ status, expiresAt }, services))
     throw new ConflictError("email: is already a member, or has an open invitation");
 }
 
 /**
  * Adds a user as a member. On a cloud instance, the membership is pending until the user accepts the mailed invitation.
- * A new invitation replaces an expired invitation (rules sections 5.9 and 5.10).
+ * A new invitation replaces an expired invitation (rules sections 5.9 and 5.10) or an ended membership.
  */
 export const inviteMember: ObjectWrite<PublicOperations["inviteMember"]> = async (context) => {
   const { services, identity, body, creationKey, declaration } = context;
@@ -111,9 +126,12 @@ export const inviteMember: ObjectWrite<PublicOperations["inviteMember"]> = async
         throw new ConflictError(
           `Idempotency-Key: was already used to create the membership of the user ${known.userId}`,
         );
-      return isExpired(known, services.now()) ? null : known;
+      return isExpired(known, services) ? null : known;
     },
-    create: () => add(services, tenantId, email, { role: body.role, creationKey, declaredBy }),
+    create: async () => {
+      const accessExpiresAt = newEnd(services, "access_expires_at", body.access_expires_at);
+      return add(services, tenantId, email, { role: body.role, accessExpiresAt, creationKey, declaredBy });
+    },
   });
   context.became(declaredMember(member), member.userId);
   return readNamespace(services, tenantId);
@@ -128,11 +146,15 @@ export const updateMember: ObjectWrite<PublicOperations["updateMember"], Members
 }) => {
   if (found === null) throw noSuchMember();
   const { tenantId, userId, role } = found;
-  if (role === "owner") throw new ForbiddenError("the owner's role cannot be changed");
-  if (body.role === undefined) return undefined;
-  checkAuthority(identity.role, body.role);
-  await leaveToCommit(db, updateRow(db, "Member", { tenantId, userId }, { role: body.role }));
-  became(declaredMember({ role: body.role }));
+  if (role === "owner") throw new ForbiddenError("the owner's membership cannot be changed");
+  if (body.role === undefined && body.access_expires_at === undefined) return undefined;
+  if (body.role !== undefined) checkAuthority(identity.role, body.role);
+  const changes = {
+    role: body.role ?? role,
+    accessExpiresAt: updatedEnd("access_expires_at", body.access_expires_at, found.accessExpiresAt),
+  };
+  await leaveToCommit(db, updateRow(db, "Member", { tenantId, userId }, changes));
+  became(declaredMember(changes));
   return undefined;
 };
 

@@ -5,6 +5,7 @@ import type { Namespace } from "../../db/generated/sqlite/client.ts";
 import { countRows, deleteRows, findRow, hasKey, insertRows, updateRow } from "../../db/sql/rows.ts";
 import { readRows, sql } from "../../db/sql/sql.ts";
 import { ConflictError, ForbiddenError, isTaken, NotFoundError } from "../../errors.ts";
+import { membershipLasts } from "../../http/access/membership.ts";
 import type { Handler, ObjectWrite } from "../../http/handler.ts";
 import { listColumns } from "../../lists/listRows.ts";
 import type { SqlServices } from "../../services.ts";
@@ -49,7 +50,8 @@ export const getNamespaces: Handler<PublicOperations["getNamespaces"]> = async (
     identity.kind === "apikey"
       ? sql`"Namespace"."tenantId" = ${identity.tenant}`
       : sql`"Namespace"."tenantId" IN (SELECT "tenantId" FROM "Member"
-          WHERE "userId" = ${identity.userId} AND "status" = 'accepted')`;
+          WHERE "userId" = ${identity.userId} AND "status" = 'accepted'
+            AND ${membershipLasts(services.accessTime())})`;
   const { rows, total } = await listColumns<CountedNamespace>(services, namespaceTable, namespaceColumns, {
     where: visible,
     filter: query.filter,

@@ -3,6 +3,7 @@ import type { z } from "zod";
 import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
 import type { Member, Namespace } from "../../db/generated/sqlite/client.ts";
 import { findRow, updateRow } from "../../db/sql/rows.ts";
+import { presentEnd } from "../accessEnd.ts";
 
 type SettingsRow = Pick<
   Namespace,
@@ -48,7 +49,10 @@ export const declaredNamespace = (row: Pick<Namespace, "name"> & SettingsRow): D
 });
 
 /** Returns the declared fields of a membership. */
-export const declaredMember = (row: Pick<Member, "role">): Declared => ({ role: row.role });
+export const declaredMember = (row: Pick<Member, "role" | "accessExpiresAt">): Declared => ({
+  role: row.role,
+  ...presentEnd("access_expires_at", row.accessExpiresAt),
+});
 
 export const namespaceObject: ManagedObject<Namespace> = {
   id: (_, { tenantId, result }) => String(result?.tenant_id ?? tenantId),

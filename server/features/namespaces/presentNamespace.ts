@@ -4,6 +4,7 @@ import { declaredIn, revisionOf } from "../../changes/managedObject.ts";
 import type { Billing, Member, Namespace } from "../../db/generated/sqlite/client.ts";
 import { readRows, type Sql, sql } from "../../db/sql/sql.ts";
 import type { SqlServices } from "../../services.ts";
+import { presentEnd } from "../accessEnd.ts";
 import { presentBilling } from "../billing/record.ts";
 import { deviceCount } from "../devices/deviceCounts.ts";
 import { wireDate } from "../wireDate.ts";
@@ -43,6 +44,7 @@ export function presentNamespace(
       status: member.status as WireMember["status"],
       // The name of the owner is empty in the response to a create request (models section 4).
       email: member.user?.email ?? "",
+      ...presentEnd("access_expires_at", member.accessExpiresAt),
       revision: revisionOf(declaredMember(member)),
       declared_by: declaredIn(member.declaredBy),
     })),

@@ -7,11 +7,12 @@ import {
 import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/managedObject.ts";
 import type { PublicKey } from "../../db/generated/sqlite/client.ts";
-import { deleteRows, insertRows, updateRow } from "../../db/sql/rows.ts";
-import { leaveToCommit, sql } from "../../db/sql/sql.ts";
+import { deleteRows, findRow, insertRows, updateRow } from "../../db/sql/rows.ts";
+import { leaveToCommit, type SqlClient, sql } from "../../db/sql/sql.ts";
 import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers, ObjectWrite } from "../../http/handler.ts";
 import { listColumns } from "../../lists/listRows.ts";
+import { newEnd, updatedEnd } from "../accessEnd.ts";
 import { checkFilter, filterColumn } from "../filters/filter.ts";
 import { tagRows } from "../tags/tagList.ts";
 import {
@@ -40,6 +41,16 @@ function readKey(data: string): { readonly fingerprint: string; readonly data: s
       `data: ${error instanceof Error ? error.message : "must be an OpenSSH public key"}`,
     );
   }
+}
+
+/**
+ * Checks that a user may own keys of the namespace. A user who has not accepted the invitation yet may own keys, so that
+ * a program can declare the membership and the keys together.
+ * @throws InvalidError the user is not a member
+ */
+async function checkOwner(db: SqlClient, tenantId: string, userId: string): Promise<void> {
+  if ((await findRow(db, "Member", { tenantId, userId })) === null)
+    throw new InvalidError("owner: is not a member of the namespace");
 }
 
 const noSuchKey = () => new NotFoundError("no such key");
@@ -84,12 +95,15 @@ const createPublicKey: ObjectWrite<PublicOperations["createPublicKey"]> = async 
     },
     create: async (tx) => {
       await checkFilter(tx, tenantId, body.filter);
+      if (body.owner) await checkOwner(tx, tenantId, body.owner);
       const created = {
         tenantId,
         ...key,
         name: body.name,
         username: body.username,
         ...filterColumn(body.filter),
+        expiresAt: newEnd(services, "expires_at", body.expires_at),
+        ownerId: body.owner ?? null,
         createdAt: services.now(),
         creationKey,
         declaredBy: declaredColumn(declaration, services.now()),
@@ -114,7 +128,16 @@ const updatePublicKey: ObjectWrite<PublicOperations["updatePublicKey"], FoundKey
   const { tenantId, fingerprint } = found;
   const key = { tenantId, fingerprint };
   await checkFilter(db, tenantId, body.filter);
-  const changes = { name: body.name, username: body.username, ...filterColumn(body.filter) };
+  const { owner: ownerId = found.ownerId } = body;
+  // An owner whose membership has ended stays the owner of the key, so only another owner is checked.
+  if (ownerId !== null && ownerId !== found.ownerId) await checkOwner(db, tenantId, ownerId);
+  const changes = {
+    name: body.name,
+    username: body.username,
+    ...filterColumn(body.filter),
+    expiresAt: updatedEnd("expires_at", body.expires_at, found.expiresAt),
+    ownerId,
+  };
   await leaveToCommit(db, updateRow(db, "PublicKey", key, changes));
   const { tags = [] } = body.filter;
   await publicKeyRows.replaceTags(db, found, tags);

@@ -5,15 +5,28 @@ import type { PublicKey } from "../../db/generated/sqlite/client.ts";
 import { updateRow } from "../../db/sql/rows.ts";
 import { sql } from "../../db/sql/sql.ts";
 import { column, largeText, listOf, type Table } from "../../lists/table.ts";
+import { presentEnd } from "../accessEnd.ts";
 import { declaredFilter, presentFilter, type StoredFilter } from "../filters/filter.ts";
 import { type FilteredRow, filteredRows } from "../filters/filteredRows.ts";
 import { wireDate } from "../wireDate.ts";
 
 /** Returns the declared fields of a public key. They do not contain the key data, which never changes. */
-export const declaredPublicKey = (row: Pick<PublicKey, "name" | "username"> & StoredFilter): Declared => ({
+export const declaredPublicKey = (
+  row: Pick<PublicKey, "name" | "username" | "expiresAt" | "ownerId"> & StoredFilter,
+): Declared => ({
   name: row.name,
   username: row.username,
   filter: declaredFilter(row),
+  ...presentLimits(row),
+});
+
+/**
+ * Returns the end and the owner of a key in wire format. Both are absent if the key does not have them, so that the key
+ * has the same wire format and revision as in version 0.19.
+ */
+const presentLimits = ({ expiresAt, ownerId }: Pick<PublicKey, "expiresAt" | "ownerId">) => ({
+  ...presentEnd("expires_at", expiresAt),
+  ...(ownerId !== null && { owner: ownerId }),
 });
 
 /** A public key with the tags of its filter. */
@@ -40,6 +53,7 @@ export function presentPublicKey(row: FoundKey): z.output<typeof publicKeys.publ
     name: row.name,
     username: row.username,
     filter: presentFilter(row),
+    ...presentLimits(row),
     revision: revisionOf(declaredPublicKey(row)),
     declared_by: declaredIn(row.declaredBy),
   };
@@ -58,6 +72,8 @@ export const publicKeyTable: Table = {
     tenant_id: text("tenantId"),
     name: text("name"),
     username: text("username"),
+    expires_at: column("date", "PublicKey", "expiresAt"),
+    owner: text("ownerId"),
     "filter.hostname": text("hostname"),
     "filter.tags": listOf(sql`"PublicKeyTag"`, publicKeyRows.owner, sql`"PublicKeyTag"."tag"`),
   },

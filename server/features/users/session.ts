@@ -10,6 +10,7 @@ import { readRows, sql } from "../../db/sql/sql.ts";
 import { ForbiddenError, NotFoundError } from "../../errors.ts";
 import { roleIn } from "../../http/access/authenticate.ts";
 import type { UserToken } from "../../http/access/identity.ts";
+import { membershipLasts } from "../../http/access/membership.ts";
 import { signUserToken } from "../../http/access/tokens.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { SqlServices } from "../../services.ts";
@@ -25,13 +26,16 @@ export interface NamespaceRole {
 
 /**
  * Returns the namespace of a new token: the preferred namespace, or else the first namespace that the user joined.
- * Returns null if the user has no namespace, or has not accepted the invitation to this namespace yet (rules section
+ * Namespaces in which the membership has ended do not count. Returns null if the user has no namespace, or has not accepted the invitation to this namespace yet (rules section
  * 5.14).
  */
-export async function homeOf({ db }: Pick<SqlServices, "db">, user: User): Promise<NamespaceRole | null> {
+export async function homeOf(
+  { db, accessTime }: Pick<SqlServices, "db" | "accessTime">,
+  user: User,
+): Promise<NamespaceRole | null> {
   const [member] = await readRows<Member>(
     db,
-    sql`SELECT * FROM "Member" WHERE "userId" = ${user.id}
+    sql`SELECT * FROM "Member" WHERE "userId" = ${user.id} AND ${membershipLasts(accessTime())}
       ORDER BY "tenantId" = ${user.preferredTenantId ?? ""} DESC, "addedAt" ASC, "tenantId" ASC LIMIT 1`,
   );
   return member?.status === "accepted" ? { tenant: member.tenantId, role: member.role as Role } : null;

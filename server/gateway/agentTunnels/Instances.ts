@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import { internal, liveConnections } from "@gatehouse-access/sdk/contract";
 import type { FastifyBaseLogger } from "fastify";
 import { WebSocket } from "ws";
-import { providerOf, readRows, sql } from "../../db/sql/sql.ts";
+import { databaseTime, providerOf, readRows, sql } from "../../db/sql/sql.ts";
 import { retryConflicts } from "../../db/sql/transaction.ts";
 import type { Services } from "../../services.ts";
 import { NotConnectedError, UnreachableError } from "../protocol.ts";
@@ -22,9 +22,6 @@ const LONGEST_INTERVAL = 3 * HEARTBEAT_INTERVAL;
  * the device's agent to pick up the connection.
  */
 const PEER_TIMEOUT = 15_000;
-
-/** SQL for the present time according to PostgreSQL, in the format of the time columns. */
-const DATABASE_TIME = sql`timezone('utc', clock_timestamp())`;
 
 /** The URL at which other instances reach this instance, and the token that all instances share. */
 export interface PeerAccess {
@@ -150,7 +147,7 @@ export class Instances {
     const { db } = this.#services;
     // Only one process at a time can use a SQLite file, so all other instances have ended.
     const alone = providerOf(db) === "sqlite";
-    const now = alone ? sql`${this.#services.now()}` : DATABASE_TIME;
+    const now = alone ? sql`${this.#services.now()}` : databaseTime;
     const peerUrl = this.#access?.url ?? null;
     await db.$executeRaw(
       sql`INSERT INTO "Instance" ("id", "peerUrl", "lastSeen") VALUES (${this.id}, ${peerUrl}, ${now})

@@ -8,6 +8,7 @@ import { hasEnded } from "../../hasEnded.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import type { Services, SqlServices } from "../../services.ts";
 import type { Caller, DeviceCaller, KeyCaller, UserCaller } from "./identity.ts";
+import { membershipLasts } from "./membership.ts";
 import { KEPT_LIFE, type TokenClaims, verifyToken } from "./tokens.ts";
 
 type UserClaims = TokenClaims & { readonly claims: "user" };
@@ -111,6 +112,7 @@ async function presentUser(
     sql`SELECT "User"."tokenVersion" AS "tokenVersion", "User"."keptToken" AS "keptToken",
       "User"."keptUntil" AS "keptUntil", "User"."status" AS "userStatus", "Member"."role", "Member"."status"
     FROM "User" LEFT JOIN "Member" ON "Member"."userId" = "User"."id" AND "Member"."tenantId" = ${token.tenant}
+      AND ${membershipLasts(services.accessTime())}
     WHERE "User"."id" = ${token.id}`,
   );
   if (row?.userStatus !== "confirmed") return undefined;
@@ -129,11 +131,15 @@ function keptUntil({ keptToken, keptUntil: end }: CallerRow, jti: string, now: D
   return hasEnded(end.getTime(), now.getTime(), KEPT_LIFE) ? undefined : end;
 }
 
-/** Returns the user's role in a namespace; null for a non-member and for a pending member (rules Q6). */
+/**
+ * Returns the user's role in a namespace; null for a non-member, for a pending member (rules Q6), and after the end of
+ * the membership.
+ */
 export async function roleIn(services: SqlServices, tenantId: string, userId: string): Promise<Role | null> {
   const [member] = await readRows<Pick<Membership, "role" | "status">>(
     services.db,
-    sql`SELECT "role", "status" FROM "Member" WHERE "tenantId" = ${tenantId} AND "userId" = ${userId}`,
+    sql`SELECT "role", "status" FROM "Member" WHERE "tenantId" = ${tenantId} AND "userId" = ${userId}
+      AND ${membershipLasts(services.accessTime())}`,
   );
   return member?.status === "accepted" ? (member.role as Role) : null;
 }

@@ -23,6 +23,7 @@ import { Enrollments } from "../../../server/http/limits/Enrollments.ts";
 import type { Mail } from "../../../server/mail/mail.ts";
 import { makeMetrics } from "../../../server/metrics.ts";
 import { openPaymentGateway } from "../../../server/payments/openPaymentGateway.ts";
+import { AccessClock } from "../../../server/process/accessClock.ts";
 import { UNKNOWN_POSITION } from "../../../server/process/positions.ts";
 import { sealerOf } from "../../../server/secrets/sealer.ts";
 import type { SigningKeys } from "../../../server/secrets/signingKeys.ts";
@@ -142,10 +143,13 @@ export async function startApp(
   let ahead = 0;
   let stoppedAt: number | undefined;
   const mails: Mail[] = [];
+  const now = () => new Date((stoppedAt ?? Date.now()) + ahead);
   const base = {
     db: database.client,
     settings: { ...SETTINGS, ...(settings.edition === "cloud" && { publicUrl: PUBLIC_URL }), ...settings },
-    now: () => new Date((stoppedAt ?? Date.now()) + ahead),
+    now,
+    // The clock uses the adjustable time, because it has measured no time of the database.
+    accessTime: new AccessClock({ db: database.client, now }).time,
   };
   const sealer = sealerOf("a secret of the tests");
   const services: Services = {

@@ -1,0 +1,46 @@
+import { databaseTime, providerOf, readRows, sql } from "../db/sql/sql.ts";
+import type { Services } from "../services.ts";
+
+/** Maximum duration of a measurement, in milliseconds. A slower measurement does not replace an earlier one. */
+const LONGEST_MEASUREMENT = 1000;
+
+/**
+ * The clock that decides whether an access has ended. On PostgreSQL, all instances use the time of the database: the
+ * clock measures that time, and between two measurements counts with the process's monotonic clock. On SQLite, only one
+ * process uses the database, and the clock uses the time of the host.
+ *
+ * The time never goes back, so that an ended access does not begin again when the clock of a host is set back. A restart
+ * of the service discards a wrong time in the future.
+ */
+export class AccessClock {
+  readonly #services: Pick<Services, "db" | "now">;
+  /** The last measured time of the database, and the time from `performance.now()` of the measurement. */
+  #measured: { readonly time: number; readonly at: number } | undefined;
+  #highest = Number.NEGATIVE_INFINITY;
+
+  constructor(services: Pick<Services, "db" | "now">) {
+    this.#services = services;
+  }
+
+  /** Returns the present time. */
+  readonly time = (): Date => {
+    const measured = this.#measured;
+    const present = measured
+      ? measured.time + performance.now() - measured.at
+      : this.#services.now().getTime();
+    this.#highest = Math.max(this.#highest, present);
+    return new Date(this.#highest);
+  };
+
+  /** Measures the time of a PostgreSQL database. Has no effect on SQLite. */
+  async measure(): Promise<void> {
+    const { db } = this.#services;
+    if (providerOf(db) === "sqlite") return;
+    // The time counts from the request, so that the clock is never behind the database.
+    const at = performance.now();
+    const [row] = await readRows<{ readonly time: Date }>(db, sql`SELECT ${databaseTime} AS "time"`);
+    if (row === undefined) throw new Error("the database returned no time");
+    if (this.#measured && performance.now() - at > LONGEST_MEASUREMENT) return;
+    this.#measured = { time: row.time.getTime(), at };
+  }
+}
