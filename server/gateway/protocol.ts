@@ -59,6 +59,8 @@ export type Refusal =
   | "address"
   | "device"
   | "key"
+  | "expired"
+  | "owner"
   | "filter"
   | "firewall"
   | "member"

@@ -2,6 +2,7 @@ import type { FastifyBaseLogger } from "fastify";
 import { trimAuditTrail } from "../features/audit/handlers.ts";
 import { forgetRemovedDevices, refreshBilling } from "../features/billing/upkeep.ts";
 import { foldDeviceCounts } from "../features/devices/deviceCounts.ts";
+import { removeExpiredObjects } from "../features/expiredObjects.ts";
 import { deliverMails } from "../features/outbox/deliverMails.ts";
 import { trimSessions } from "../features/sessions/retention.ts";
 import { removeExpiredTunnels } from "../features/tunnels/expiry.ts";
@@ -40,6 +41,7 @@ function choresOf(services: Services, { keys, clock }: Kept, log: FastifyBaseLog
     // query of a device count adds up all rows.
     { name: "device counts", every: MINUTE, run: () => foldDeviceCounts(services) },
     { name: "audit trail", every: HOUR, run: () => trimAuditTrail(services) },
+    { name: "expired objects", every: HOUR, run: () => removeExpiredObjects(services) },
     { name: "mails", every: 2 * SECOND, run: () => deliverMails(services, log) },
     { name: "accounts", every: HOUR, run: () => forgetAccounts(services) },
     { name: "sessions", every: 10 * MINUTE, run: () => trimSessions(services) },

@@ -498,6 +498,14 @@ export const settings = named({
     fallback: "365",
     ...whole({ min: 0, max: 36_500, unit: "days" }),
   }),
+  expiredObjectRetention: row({
+    value: "days",
+    about:
+      "Retention of expired public keys, firewall rules and memberships that no program declares, in days after their " +
+      "end. 0 = forever",
+    fallback: "30",
+    ...whole({ min: 0, max: 36_500, unit: "days" }),
+  }),
   recordingRetention: row({
     value: "days",
     about:

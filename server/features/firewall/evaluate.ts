@@ -23,11 +23,12 @@ const factsOf = (row: FirewallRule & StoredFilter) => ({
   sourceIp: row.sourceIp,
   username: row.username,
   filter: presentFilter(row),
+  expiresAt: row.expiresAt?.toISOString(),
 });
 
 type Facts = ReturnType<typeof factsOf>;
 
-/** Reads the active rules of a namespace. */
+/** Reads the active rules of a namespace, including expired rules. */
 export async function activeRules(tx: Transaction, tenantId: string): Promise<Facts[]> {
   const rules: Facts[] = [];
   for (let last = 0; ; last = rules.at(-1)?.id ?? 0) {
@@ -79,7 +80,7 @@ export const evaluateFirewall: Handler<InternalOperations["evaluateFirewall"]> =
     login: query.username,
     // The address is normalized: otherwise an attacker could evade a deny rule with another spelling of the address.
     sourceIp: normalAddress(query.ip_address) ?? query.ip_address,
-    at: services.now(),
+    at: services.accessTime(),
   });
   if (!allowed) throw new ForbiddenError(`denied by firewall rule ${rule?.id}`);
   return undefined;

@@ -3,15 +3,17 @@ import { keyAdmits } from "@gatehouse-access/sdk/policy";
 import { NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
 import { presentFilter } from "../filters/filter.ts";
-import { presentPublicKey, publicKeyRows } from "./publicKey.ts";
+import { findOwnedKey, lapseOf, presentPublicKey } from "./publicKey.ts";
 
+/**
+ * Returns a key for a trusted service. A key that admits no login counts as missing, because trusted services of version
+ * 0.19 do not know ends and owners.
+ */
 export const lookupPublicKey: Handler<InternalOperations["lookupPublicKey"]> = async (context) => {
   const { services, params } = context;
-  const row = await publicKeyRows.find(services.db, {
-    tenantId: params.tenant,
-    fingerprint: params.fingerprint,
-  });
-  if (!row) throw new NotFoundError("no such key");
+  const { tenant: tenantId, fingerprint } = params;
+  const row = await findOwnedKey(services.db, { tenantId, fingerprint });
+  if (!row || lapseOf(row, services.accessTime())) throw new NotFoundError("no such key");
   return presentPublicKey(row);
 };
 
@@ -19,8 +21,8 @@ export const lookupPublicKey: Handler<InternalOperations["lookupPublicKey"]> = a
 export const evaluatePublicKey: Handler<InternalOperations["evaluatePublicKey"]> = async (context) => {
   const { services, params, body } = context;
   const key = { tenantId: body.tenant_id, fingerprint: params.fingerprint };
-  const row = await publicKeyRows.find(services.db, key);
-  if (!row) return false;
+  const row = await findOwnedKey(services.db, key);
+  if (!row || lapseOf(row, services.accessTime())) return false;
   const rule = { username: row.username, filter: presentFilter(row) };
   return keyAdmits(rule, { name: body.name, tags: body.tags ?? [] }, params.username);
 };

@@ -1,9 +1,11 @@
 import type { publicKeys } from "@gatehouse-access/sdk/contract";
+import { type KeyLapse, keyLapse } from "@gatehouse-access/sdk/policy";
 import type { z } from "zod";
 import { type Declared, declaredIn, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import type { PublicKey } from "../../db/generated/sqlite/client.ts";
-import { updateRow } from "../../db/sql/rows.ts";
-import { sql } from "../../db/sql/sql.ts";
+import { findRow, updateRow } from "../../db/sql/rows.ts";
+import { type SqlClient, sql } from "../../db/sql/sql.ts";
+import { type MembershipState, policyMember } from "../../http/access/membership.ts";
 import { column, largeText, listOf, type Table } from "../../lists/table.ts";
 import { presentEnd } from "../accessEnd.ts";
 import { declaredFilter, presentFilter, type StoredFilter } from "../filters/filter.ts";
@@ -31,6 +33,28 @@ const presentLimits = ({ expiresAt, ownerId }: Pick<PublicKey, "expiresAt" | "ow
 
 /** A public key with the tags of its filter. */
 export type FoundKey = FilteredRow<"PublicKey">;
+
+/** A public key with the membership of its owner; null without an owner, and if the owner is not a member. */
+export type OwnedKey = FoundKey & { readonly owner: MembershipState | null };
+
+/** Returns a namespace's key with the membership of its owner; null if the namespace has no such key. */
+export async function findOwnedKey(
+  db: SqlClient,
+  key: Pick<PublicKey, "tenantId" | "fingerprint">,
+): Promise<OwnedKey | null> {
+  const found = await publicKeyRows.find(db, key);
+  if (found === null) return null;
+  const { tenantId, ownerId: userId } = found;
+  return { ...found, owner: userId === null ? null : await findRow(db, "Member", { tenantId, userId }) };
+}
+
+/** Returns the reason why a key admits no login at a time; undefined if it may admit logins. */
+export const lapseOf = ({ expiresAt, ownerId, owner }: OwnedKey, at: Date): KeyLapse | undefined =>
+  keyLapse(
+    { expiresAt: expiresAt?.toISOString(), owner: ownerId ?? undefined },
+    owner ? policyMember(owner) : undefined,
+    at,
+  );
 
 /** Reads stored public keys and changes the tags of their filters. */
 export const publicKeyRows = filteredRows("PublicKey", { tenantId: "tenantId", fingerprint: "fingerprint" });

@@ -3,7 +3,7 @@ import type { FastifyBaseLogger } from "fastify";
 import { batchesOf, readRows, sql } from "../../db/sql/sql.ts";
 import { inSqlTransaction } from "../../db/sql/transaction.ts";
 import type { Services } from "../../services.ts";
-import { type LoginFacts, refusedLogins } from "./refusedLogins.ts";
+import { checkLogins, type LoginFacts } from "./checkLogins.ts";
 
 interface LiveLogin extends LoginFacts {
   /**
@@ -11,6 +11,8 @@ interface LiveLogin extends LoginFacts {
    * login.
    */
   policy: string | undefined;
+  /** Time of the next end that can change the decision about the login, in milliseconds since 1970. */
+  nextEnd: number;
   /** Connection to the device; undefined until the device is connected. */
   stream: Duplex | undefined;
 }
@@ -92,7 +94,7 @@ export class LiveLogins {
     // If the uid is missing, the gateway process ended during the write. `endAll` has then closed all sessions except
     // this one, so this session is closed here.
     if (!this.#beginning.delete(uid)) await this.#close([uid]);
-    else this.#live.set(uid, { ...facts, policy: undefined, stream: undefined });
+    else this.#live.set(uid, { ...facts, policy: undefined, nextEnd: Infinity, stream: undefined });
   }
 
   /** Sets the connection to the device of a session. The connection ends with the session. */
@@ -207,14 +209,16 @@ export class LiveLogins {
 
   /**
    * Ends the logins that the policy no longer allows. The audit trail contains every change of the policy, so that one
-   * fast query returns the namespaces whose logins must be checked.
+   * fast query returns the namespaces whose logins must be checked. The audit trail contains no entry when an object
+   * expires, so each login has the time of the next end.
    */
   async #endRefused(): Promise<void> {
     const byTenant = Map.groupBy(this.#live, ([, { tenantId }]) => tenantId);
     const policies = await this.#policies([...byTenant.keys()]);
+    const now = this.#services.accessTime().getTime();
     for (const [tenantId, logins] of byTenant) {
       const policy = policies.get(tenantId);
-      const changed = new Map(logins.filter(([, login]) => login.policy !== policy));
+      const changed = new Map(logins.filter(([, login]) => login.policy !== policy || login.nextEnd <= now));
       if (changed.size === 0) continue;
       try {
         await this.#endRefusedOf(tenantId, changed, policy);
@@ -230,11 +234,11 @@ export class LiveLogins {
     logins: ReadonlyMap<string, LiveLogin>,
     policy: string | undefined,
   ): Promise<void> {
-    const refused = await refusedLogins(this.#services, tenantId, logins);
+    const checks = await checkLogins(this.#services, tenantId, logins);
     for (const [uid, login] of logins) {
-      const refusal = refused.get(uid);
+      const { refusal, nextEnd = Infinity } = checks.get(uid) ?? {};
       // A refused login keeps its old policy state, so that each check ends it again until the client has disconnected.
-      if (refusal === undefined) login.policy = policy;
+      if (refusal === undefined) Object.assign(login, { policy, nextEnd });
       else {
         const facts = { session: uid, device: login.deviceUid, ...refusal };
         this.#log().info(facts, "ending a session: the policy no longer allows its login");

@@ -1,12 +1,12 @@
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
-import { keyAdmits, matchesWhole } from "@gatehouse-access/sdk/policy";
+import { type KeyLapse, keyAdmits, matchesWhole } from "@gatehouse-access/sdk/policy";
 import type { Device, Namespace } from "../../db/generated/sqlite/client.ts";
 import { inTransaction, type Transaction } from "../../db/sql/transaction.ts";
 import { findAddressed, withNamespace } from "../../features/devices/lookup.ts";
 import { presentFilter } from "../../features/filters/filter.ts";
 import { activeRules, decideLogin } from "../../features/firewall/evaluate.ts";
 import { forwardingOf } from "../../features/namespaces/objects.ts";
-import { type FoundKey, publicKeyRows } from "../../features/publicKeys/publicKey.ts";
+import { findOwnedKey, lapseOf, type OwnedKey } from "../../features/publicKeys/publicKey.ts";
 import { tagNames } from "../../features/tags/tagList.ts";
 import type { Services } from "../../services.ts";
 import type { Admission, LoginQuestion, RecordingMode, RefusedLogin } from "../protocol.ts";
@@ -31,7 +31,7 @@ export async function admit(services: Services, question: LoginQuestion): Promis
   });
   if (policy === null) return NO_DEVICE;
   const { device } = policy;
-  const refusal = await refusalOf(policy, question, services.now());
+  const refusal = await refusalOf(policy, question, services.accessTime());
   if (refusal !== undefined) return refusal;
   const { connectionAnnouncement, sessionRecord, sessionRecordMode, sessionIdleMinutes } = device.namespace;
   const announcement = connectionAnnouncement.trimEnd().replaceAll(/\r?\n/g, "\r\n");
@@ -76,9 +76,14 @@ export const NO_DEVICE: RefusedLogin = {
 interface Policy {
   readonly device: Pick<Device, "name"> & { readonly tags: Parameters<typeof tagNames>[0] };
   /** The namespace's key with the fingerprint of the login's key; null if the namespace has no such key. */
-  readonly stored: FoundKey | null | undefined;
+  readonly stored: OwnedKey | null | undefined;
   readonly rules: Awaited<ReturnType<typeof activeRules>>;
 }
+
+const LAPSES: Readonly<Record<KeyLapse, string>> = {
+  expired: "has expired",
+  owner: "belongs to a user who is not a member",
+};
 
 /** Returns the reason why the policy refuses a login; undefined if the policy allows it. */
 export async function refusalOf(
@@ -92,6 +97,8 @@ export async function refusalOf(
     if (!stored || !keyOfStored(stored.data).equals(key)) {
       return { refused: "key", reason: "the namespace has no such key" };
     }
+    const lapse = lapseOf(stored, at);
+    if (lapse) return { refused: lapse, reason: `the key ${stored.name} ${LAPSES[lapse]}` };
     const rule = { username: stored.username, filter: presentFilter(stored) };
     if (!keyAdmits(rule, { name: device.name, tags }, login)) {
       return {
@@ -111,8 +118,8 @@ export async function refusalOf(
 }
 
 /** Returns the namespace's key with the fingerprint of a key; null if the namespace has no such key. */
-export const storedKey = (tx: Transaction, tenantId: string, key: Buffer): Promise<FoundKey | null> =>
-  publicKeyRows.find(tx, { tenantId, fingerprint: fingerprintOf(key) });
+export const storedKey = (tx: Transaction, tenantId: string, key: Buffer): Promise<OwnedKey | null> =>
+  findOwnedKey(tx, { tenantId, fingerprint: fingerprintOf(key) });
 
 /** Decodes a stored key to SSH's wire format. */
 export function keyOfStored(stored: string): Buffer {

@@ -1,8 +1,9 @@
-import { batchesOf } from "../../db/sql/sql.ts";
+import { batchesOf, readRows, sql } from "../../db/sql/sql.ts";
 import { inTransaction } from "../../db/sql/transaction.ts";
 import { activeRules } from "../../features/firewall/evaluate.ts";
-import type { FoundKey } from "../../features/publicKeys/publicKey.ts";
+import type { OwnedKey } from "../../features/publicKeys/publicKey.ts";
 import { withTags } from "../../features/tags/tagList.ts";
+import { type MembershipState, membershipLasts } from "../../http/access/membership.ts";
 import type { Services } from "../../services.ts";
 import type { RefusedLogin } from "../protocol.ts";
 import { NO_DEVICE, refusalOf, storedKey } from "./admit.ts";
@@ -21,49 +22,77 @@ export interface LoginFacts {
   readonly userId: string | undefined;
 }
 
+/** The decision of the policy about an open login. */
+export interface LoginCheck {
+  /** The reason why the policy no longer allows the login; undefined if the policy allows it. */
+  readonly refusal: RefusedLogin | undefined;
+  /**
+   * The time of the next end that can change the decision, in milliseconds since 1970: of the key, of a membership or of
+   * a rule of the namespace. Infinity without an end.
+   */
+  readonly nextEnd: number;
+}
+
 /**
- * Returns the logins that the policy of their namespace no longer allows. Reads the policy in one transaction.
+ * Checks open logins against the present policy of their namespace. Reads the policy in one transaction.
  * @param logins logins of one namespace, by the uids of their sessions
  */
-export async function refusedLogins(
+export async function checkLogins(
   services: Services,
   tenantId: string,
   logins: ReadonlyMap<string, LoginFacts>,
-): Promise<Map<string, RefusedLogin>> {
+): Promise<Map<string, LoginCheck>> {
   const facts = [...logins.values()];
   const uids = [...new Set(facts.map(({ deviceUid }) => deviceUid))];
   const userIds = [...new Set(facts.flatMap(({ userId }) => userId ?? []))];
+  const at = services.accessTime();
   const { devices, keys, members, rules } = await inTransaction(services, async (tx) => {
     const devices = [];
     for (const batch of batchesOf(uids)) {
       const where = { uid: { in: batch }, tenantId, status: "accepted" };
       devices.push(...(await tx.device.findMany({ where, include: withTags })));
     }
-    const keys = new Map<string, FoundKey | null>();
+    const keys = new Map<string, OwnedKey | null>();
     for (const { key } of facts) {
       const name = key?.toString("latin1");
       if (key && name !== undefined && !keys.has(name)) keys.set(name, await storedKey(tx, tenantId, key));
     }
-    const members =
-      userIds.length === 0
-        ? []
-        : await tx.member.findMany({ where: { tenantId, userId: { in: userIds }, status: "accepted" } });
+    const members = new Map<string, MembershipState>();
+    for (const batch of batchesOf(userIds)) {
+      const rows = await readRows<MembershipState & { readonly userId: string }>(
+        tx,
+        sql`SELECT "userId", "status", "accessExpiresAt" FROM "Member" WHERE "tenantId" = ${tenantId}
+          AND "userId" IN (${sql.list(batch)}) AND "status" = 'accepted' AND ${membershipLasts(at)}`,
+      );
+      for (const row of rows) members.set(row.userId, row);
+    }
     const rules = services.settings.edition === "community" ? [] : await activeRules(tx, tenantId);
     return { devices, keys, members, rules };
   });
   const byUid = new Map(devices.map((device) => [device.uid, device]));
-  const memberIds = new Set(members.map(({ userId }) => userId));
-  const refused = new Map<string, RefusedLogin>();
+  const nextRuleEnd = nextOf(
+    rules.map(({ expiresAt }) => expiresAt),
+    at,
+  );
+  const checks = new Map<string, LoginCheck>();
   for (const [session, { deviceUid, username: login, address, key, userId }] of logins) {
     const device = byUid.get(deviceUid);
     const stored = key && keys.get(key.toString("latin1"));
+    const membership = userId === undefined ? undefined : members.get(userId);
     const refusal =
       device === undefined
         ? NO_DEVICE
-        : userId !== undefined && !memberIds.has(userId)
+        : userId !== undefined && membership === undefined
           ? ({ refused: "member", reason: "the user is no longer a member of the namespace" } as const)
-          : await refusalOf({ device, stored, rules }, { login, address, key }, services.now());
-    if (refusal !== undefined) refused.set(session, refusal);
+          : await refusalOf({ device, stored, rules }, { login, address, key }, at);
+    const ends = [stored?.expiresAt, stored?.owner?.accessExpiresAt, membership?.accessExpiresAt];
+    checks.set(session, { refusal, nextEnd: Math.min(nextRuleEnd, nextOf(ends, at)) });
   }
-  return refused;
+  return checks;
+}
+
+/** Returns the earliest end after a time, in milliseconds since 1970; Infinity without such an end. */
+function nextOf(ends: readonly (Date | string | null | undefined)[], at: Date): number {
+  const times = ends.map((end) => (end ? new Date(end).getTime() : Infinity));
+  return times.reduce((next, time) => (time > at.getTime() && time < next ? time : next), Infinity);
 }
