@@ -1,5 +1,3 @@
-import type { AccessKey } from "./decisions.ts";
-
 /** A member of a namespace, as far as the access by the member's keys depends on the membership. */
 export interface PolicyMember {
   /** The id of the user. */
@@ -30,7 +28,7 @@ export type KeyLapse = "expired" | "owner";
  * @param owner the membership of the key's owner; undefined if the owner is not a member
  */
 export function keyLapse(
-  key: Pick<AccessKey, "expiresAt" | "owner">,
+  key: { readonly expiresAt?: string | undefined; readonly owner?: string | undefined },
   owner: Pick<PolicyMember, "isAccepted" | "expiresAt"> | undefined,
   at: Date,
 ): KeyLapse | undefined {

@@ -64,6 +64,12 @@ const OWN_FIELDS: Readonly<Record<string, readonly string[]>> = {
   updateUser: ["code"],
   authDevice: ["proof"],
   recordSession: ["stream"],
+  createPublicKey: ["expires_at", "owner"],
+  updatePublicKey: ["expires_at", "owner"],
+  createFirewallRule: ["expires_at"],
+  updateFirewallRule: ["expires_at"],
+  inviteMember: ["access_expires_at"],
+  updateMember: ["access_expires_at"],
 };
 
 /** Optional query parameters that the operation list does not have, by operation. */

@@ -65,7 +65,9 @@ async function fillAll(client: Database["client"]): Promise<void> {
       creationKey: "",
     },
   });
-  await client.member.create({ data: { tenantId: "t", userId: "bob", role: "observer", addedAt: at } });
+  await client.member.create({
+    data: { tenantId: "t", userId: "bob", role: "observer", addedAt: at, accessExpiresAt: at },
+  });
   await client.device.create({
     data: device("t", "d", at, { name: "pi", latitude: -30.123456789012344, longitude: 0.1, offline: true }),
   });
@@ -77,11 +79,11 @@ async function fillAll(client: Database["client"]): Promise<void> {
   await client.tunnel.create({ data: { ...forward, address: "0", tenantId: "t", deviceUid: "d" } });
   const key = { tenantId: "t", fingerprint: "f" };
   await client.publicKey.create({
-    data: { ...key, name: "k", data: "ssh-…", username: ".*", createdAt: at },
+    data: { ...key, name: "k", data: "ssh-…", username: ".*", createdAt: at, expiresAt: at, ownerId: "bob" },
   });
   await client.publicKeyTag.create({ data: { ...key, tag: "edge", position: 0 } });
   const rule = { tenantId: "t", action: "deny", active: true, priority: 1, sourceIp: ".*", username: ".*" };
-  await client.firewallRule.createMany({ data: [rule, rule, rule] });
+  await client.firewallRule.createMany({ data: [{ ...rule, expiresAt: at }, rule, rule] });
   await client.firewallRuleTag.create({ data: { tenantId: "t", ruleId: 1, tag: "edge", position: 0 } });
   await client.firewallRule.delete({ where: { id: 3 } });
   await client.privateKey.create({
