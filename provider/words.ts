@@ -36,6 +36,16 @@ export const counted = (count: number, what: string, several = `${what}s`): stri
  */
 export const timeText = (at: string): string => `${at.slice(0, 10)} ${at.slice(11, 16)} UTC`;
 
+const [DAY, HOUR, MINUTE] = [86_400_000, 3_600_000, 60_000];
+
+/** Returns the time since an event: `3 days ago`. @param at RFC 3339 */
+export function agoText(at: string, now: Date): string {
+  const passed = now.getTime() - Date.parse(at);
+  if (passed >= DAY) return `${counted(Math.floor(passed / DAY), "day")} ago`;
+  if (passed >= HOUR) return `${counted(Math.floor(passed / HOUR), "hour")} ago`;
+  return `${counted(Math.max(0, Math.floor(passed / MINUTE)), "minute")} ago`;
+}
+
 /**
  * Returns a key's name with the first characters of its fingerprint, since several keys may share a name. Returns the
  * e-mail address of a user, and the name of a service account with the first characters of its id.

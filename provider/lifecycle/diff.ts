@@ -84,15 +84,19 @@ export function plannedUpdate(
   return {
     ...declared(definition, settled(definition, state, inputs), state),
     ...each(Object.keys(definition.outputs), () => UNKNOWN),
-    ...lastingOutputs(definition, state),
+    ...lastingOutputs(definition, state, inputs),
   };
 }
 
-/** Returns the outputs whose values an update never changes. Omits outputs that the service has not returned yet. */
-export function lastingOutputs({ outputs }: ResourceDefinition, state: Values): Record<string, unknown> {
+/** Returns the outputs whose values an update to these inputs does not change. Omits outputs that the service has not returned yet. */
+export function lastingOutputs(
+  { outputs }: ResourceDefinition,
+  state: Values,
+  inputs: Values,
+): Record<string, unknown> {
   const names = Object.entries(outputs).flatMap(([name, { volatile, mutable }]) => {
     const isKnown = state[name] !== undefined && !(volatile && state[name] === "");
-    return isKnown && !mutable?.(state) ? [name] : [];
+    return isKnown && !mutable?.(state, inputs) ? [name] : [];
   });
   return each(names, (name) => state[name]);
 }

@@ -22,7 +22,9 @@ import {
 import { canonical, canonicalInputs, hasUnknown, sameValue } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
 import { isMissingObject, isNoToken, isSilent } from "../service/listings.ts";
-import { hasCapability, lackFault } from "../service/server.ts";
+import { hasCapability, lackFault, lackNotice } from "../service/server.ts";
+import { urnName } from "../urn.ts";
+import { agoText } from "../words.ts";
 import { DuplicateDeclarationError } from "./claims.ts";
 import { createOrAdopt } from "./createOrAdopt.ts";
 import { diff, type InputChange, lastingOutputs, settled } from "./diff.ts";
@@ -153,7 +155,8 @@ export class ResourceLifecycle {
     olds: Values,
     inputs: Values,
   ): Promise<readonly ResourceError[]> {
-    if (this.#isUnchecked) return [];
+    const failures = this.#failuresOfNew(olds, inputs);
+    if (failures.length > 0 || this.#isUnchecked) return failures;
     return this.#lacking(resource, olds, inputs).catch((error: unknown) => {
       if (!(error instanceof RequestError || error instanceof ConfigurationError)) throw error;
       // Further checks would wait for the service again.
@@ -192,12 +195,43 @@ export class ResourceLifecycle {
     });
     if (mayBeIdle && server?.accessMode !== undefined) this.#reportIdle(server.accessMode, resource, tenant);
     if (!server) return [];
-    return needed
-      .filter(({ capability }) => !hasCapability(server, capability))
-      .map(
-        ({ capability, field }) => new ResourceError(definition.name, lackFault(server, capability, field)),
-      );
+    const { run, tell } = this.#runtime;
+    const lacked = needed.filter(({ capability }) => !hasCapability(server, capability));
+    const faults = lacked.flatMap(({ capability, field }) => {
+      const notice = lackNotice(server, capability);
+      if (notice === undefined || this.#runtime.connection().requiresEnforcedExpiry) {
+        return [lackFault(server, capability, field)];
+      }
+      if (run.isFirst(notice)) tell({ text: notice }, resource);
+      return [];
+    });
+    if (lacked.length === 0 && definition.verify && !hasUnknown(known)) {
+      const { verify } = definition;
+      const isClaimed = (key: string) => run.isClaimed(key);
+      faults.push(...(await this.#onService(resource, (service) => verify(service, known, olds, isClaimed))));
+    }
+    return faults.map((fault) => new ResourceError(definition.name, fault));
   }
+
+  #failuresOfNew(olds: Values, inputs: Values): readonly ResourceError[] {
+    const { name, rulesOfNew } = this.definition;
+    const faults = Object.keys(olds).length === 0 ? rulesOfNew?.(inputs, new Date()) : undefined;
+    return (faults ?? []).map((fault) => new ResourceError(name, fault));
+  }
+
+  /** Reports once that the declared access of a resource has ended. */
+  #reportExpired(resource: string | undefined, inputs: Values): void {
+    const { definition } = this;
+    const { run, tell } = this.#runtime;
+    const now = new Date();
+    const end = definition.expiredAt?.(inputs, now);
+    if (end === undefined || !run.isDeclared(resource) || !run.isFirst(`expired ${resource}`)) return;
+    const about = { type: definition.name, name: urnName(resource) };
+    tell({ about, text: `expired ${agoText(end, now)}; delete these lines` }, resource);
+  }
+
+  /** Returns a state in the form of this version. */
+  #current = (state: Values): Values => this.definition.fromEarlier?.(state) ?? state;
 
   /** Reports once for each namespace that objects of this type have no effect there. */
   #reportIdle(mode: SshAccessMode, resource: string | undefined, tenant: string | undefined): void {
@@ -209,7 +243,7 @@ export class ResourceLifecycle {
   }
 
   async #refuseUnsupported(resource: string | undefined, olds: Values, inputs: Values): Promise<void> {
-    const [first] = await this.#lacking(resource, olds, inputs);
+    const [first] = [...this.#failuresOfNew(olds, inputs), ...(await this.#lacking(resource, olds, inputs))];
     if (first) throw first;
   }
 
@@ -221,11 +255,13 @@ export class ResourceLifecycle {
   diff(
     resource: string | undefined,
     id: string,
-    state: Values,
+    given: Values,
     inputs: Values,
     isRequested = false,
   ): Compared {
     const { run, isReplacementRequested } = this.#runtime;
+    const state = this.#current(given);
+    this.#reportExpired(resource, inputs);
     const changes = diff(this.definition, state, inputs);
     const replaces = changes.filter((change) => change.replaces).map((change) => change.field);
     if (isRequested || (resource !== undefined && isReplacementRequested(resource))) replaces.push("id");
@@ -260,13 +296,14 @@ export class ResourceLifecycle {
   }
 
   /** Updates the object and returns its new state, which matches {@link plannedUpdate}. */
-  async update(resource: string | undefined, id: string, state: Values, inputs: Values): Promise<Values> {
+  async update(resource: string | undefined, id: string, given: Values, inputs: Values): Promise<Values> {
     const { definition } = this;
+    const state = this.#current(given);
     await this.#refuseUnsupported(resource, state, inputs);
     try {
       const wanted = settled(definition, state, inputs);
       const after = await this.#writing(resource, (service) => definition.update(service, id, state, wanted));
-      return { ...after, ...lastingOutputs(definition, state) };
+      return { ...after, ...lastingOutputs(definition, state, wanted) };
     } catch (error) {
       throw isMissingObject(error) ? deletedError(definition, id, error) : error;
     }
@@ -285,7 +322,7 @@ export class ResourceLifecycle {
   ): Promise<ReadObject | undefined> {
     const { definition } = this;
     const isImport = !isState(definition, given);
-    const state = isImport ? {} : given;
+    const state = isImport ? {} : this.#current(given);
     const found = await this.#onService(resource, (service) =>
       undefinedIfDeleted(service, state.tenant, () => definition.read(service, id, state)),
     );
@@ -307,8 +344,9 @@ export class ResourceLifecycle {
     return { ...kept, inputs: Object.fromEntries(refreshed.filter(([, value]) => value !== undefined)) };
   }
 
-  async delete(resource: string | undefined, id: string, state: Values): Promise<void> {
+  async delete(resource: string | undefined, id: string, given: Values): Promise<void> {
     const { definition } = this;
+    const state = this.#current(given);
     const { run } = this.#runtime;
     if (run.isHeld(definition, id)) return;
     await this.#writing(resource, (service) => {

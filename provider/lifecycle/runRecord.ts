@@ -32,6 +32,8 @@ export class RunRecord {
    */
   readonly #checked = new Set<string>();
   #creations = 0;
+  /** The notices that the run has reported. */
+  readonly #reported = new Set<string>();
   /**
    * The inputs in the state, by resource. `existing` is the whole object in the state, which engines pass only to a
    * diff.
@@ -55,6 +57,17 @@ export class RunRecord {
     // Before a replacement, engines check a resource again, without passing the inputs in the state.
     if (!before) this.#claims.releaseObject(resource);
     this.#claims.declare(definition, resource, inputs);
+  }
+
+  /** Returns true if the program declares the resource. */
+  isDeclared(resource: string | undefined): resource is string {
+    return resource !== undefined && this.#checked.has(resource);
+  }
+
+  /** Returns true for the first call with this text, so that a run reports each notice once. */
+  isFirst(text: string): boolean {
+    const { size } = this.#reported;
+    return this.#reported.add(text).size > size;
   }
 
   /**

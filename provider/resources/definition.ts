@@ -41,11 +41,14 @@ export interface OutputField<S extends z.ZodType = z.ZodType> {
    */
   readonly volatile: boolean;
   /**
-   * Returns true if an update of the inputs may change the output in this state. A preview then shows the output as
+   * Returns true if an update to these inputs may change the output in this state. A preview then shows the output as
    * unknown.
    * @default returns false: an update keeps the state's value
    */
-  readonly mutable?: (state: Readonly<Record<string, unknown>>) => boolean;
+  readonly mutable?: (
+    state: Readonly<Record<string, unknown>>,
+    inputs: Readonly<Record<string, unknown>>,
+  ) => boolean;
   /**
    * True for the output that equals the resource's id. A preview of an update shows the output with its current value.
    */
@@ -235,6 +238,23 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   withReplaced?(state: Readonly<State<I, O>>, replaced: Readonly<State<I, O>>): State<I, O>;
   /** Returns the errors in combinations of inputs. All inputs are known and in canonical form. */
   rules?(inputs: InputValues<I>): readonly Failure[];
+  /** Returns the errors in inputs that only an existing object may have, such as an end in the past. */
+  rulesOfNew?(inputs: InputValues<I>, now: Date): readonly Failure[];
+  /**
+   * Returns the errors in inputs that refer to other objects on the service. Called if the inputs need a capability that
+   * the server has.
+   * @param before the inputs in the state; empty for a new resource
+   */
+  verify?(
+    connection: Connection,
+    inputs: InputValues<I>,
+    before: Readonly<Partial<InputValues<I>>>,
+    isClaimed: IsClaimed,
+  ): Promise<readonly Failure[]>;
+  /** Returns the time when the declared access ended, in RFC 3339. Undefined if it has not ended. */
+  expiredAt?(inputs: InputValues<I>, now: Date): string | undefined;
+  /** Converts a state of an earlier version. Returns a state of this version unchanged. */
+  fromEarlier?(state: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
   /**
    * The mode of a namespace in which the objects decide about logins. In the other mode, they have no effect. Undefined
    * for objects whose effect does not depend on the mode.

@@ -7,6 +7,7 @@ import { hasStatus, type Invitation, isNotReturned, withdrawInvitation } from ".
 import type { Namespace } from "../service/listings.ts";
 import { type Member, usersOf } from "../service/newerListings.ts";
 import { defineResource, IdForm, listed, output, required, tenantInput } from "./definition.ts";
+import { endBody, endState, expiring, expiryFields } from "./expiry.ts";
 
 const role = z.enum(ROLES).exclude(["owner"]);
 
@@ -16,143 +17,172 @@ const ids = new IdForm("Member", "tenant", "userId");
 
 const isInvitation = ({ status }: Readonly<Record<string, unknown>>): boolean => status !== "accepted";
 
-export const member = defineResource({
-  name: "Member",
-  description:
-    "A user's membership of a namespace. If the service requires an invitation, it sends the invitation to the user. The run does not wait until the user accepts the invitation. The owner is not a `Member`: ownership belongs to the namespace.",
-  id: ids,
-  idNote:
-    "an import also accepts `tenant/email`; if the service omits the user ID of an invited user, the resource ID contains the e-mail address until a refresh finds the user ID",
-  inputs: {
-    tenant: tenantInput,
-    email: required(email, {
-      description:
-        "The e-mail address of the user's account. Must be the user's address when the resource was created, or the user's current address.",
-      replaces: true,
-      canonical: (address) => address.toLowerCase(),
-      // Returns true if the program declares the new e-mail address of a user who has changed the address of the
-      // account. The old and the new address belong to the same user.
-      sameAs: (state, address) => String(state.accountEmail).toLowerCase() === address,
-    }),
-    role: required(role, {
-      description: "The role of the member. Must be `observer`, `operator` or `administrator`.",
-    }),
-  },
-  outputs: {
-    userId: output(z.string(), {
-      description: "The ID of the user. Empty if the service does not return the ID of an invited user.",
-    }),
-    accountEmail: output(z.string(), {
-      description:
-        "The current e-mail address of the user's account. Users can change it without affecting their memberships.",
-    }),
-    status: output(z.enum(STATUSES), {
-      description:
-        "The status of the membership: `invited`, `accepted`, `expired` or `declined`. The status is `accepted` if the service adds members without an invitation. The next run resends an expired invitation. A declined invitation is resent only if the role changes or the resource is replaced.",
-      mutable: isInvitation,
-    }),
-    addedAt: output(dateTime, {
-      description: "The time when the membership was created or the invitation was sent.",
-      mutable: isInvitation,
-    }),
-    expiresAt: output(z.string(), {
-      description:
-        "The time when the invitation expires. Empty if there is no invitation, or if the service does not return the time.",
-      mutable: isInvitation,
-    }),
-  },
+const [expiryInputs, expiryOutputs] = expiryFields(
+  "the membership",
+  "the user is no longer a member, and keys that the user owns admit no login",
+);
 
-  identity: {
-    fields: ["tenant", "email"],
-    ofInputs: ({ tenant, email }) => [{ key: `member ${tenant ?? ""} ${email}`, property: "email" }],
-  },
+export const member = defineResource(
+  expiring({
+    name: "Member",
+    description:
+      "A user's membership of a namespace. If the service requires an invitation, it sends the invitation to the user. The run does not wait until the user accepts the invitation. The owner is not a `Member`: ownership belongs to the namespace.",
+    id: ids,
+    idNote:
+      "an import also accepts `tenant/email`; if the service omits the user ID of an invited user, the resource ID contains the e-mail address until a refresh finds the user ID",
+    inputs: {
+      tenant: tenantInput,
+      email: required(email, {
+        description:
+          "The e-mail address of the user's account. Must be the user's address when the resource was created, or the user's current address.",
+        replaces: true,
+        canonical: (address) => address.toLowerCase(),
+        // Returns true if the program declares the new e-mail address of a user who has changed the address of the
+        // account. The old and the new address belong to the same user.
+        sameAs: (state, address) => String(state.accountEmail).toLowerCase() === address,
+      }),
+      role: required(role, {
+        description: "The role of the member. Must be `observer`, `operator` or `administrator`.",
+      }),
+      ...expiryInputs,
+    },
+    outputs: {
+      userId: output(z.string(), {
+        description: "The ID of the user. Empty if the service does not return the ID of an invited user.",
+      }),
+      accountEmail: output(z.string(), {
+        description:
+          "The current e-mail address of the user's account. Users can change it without affecting their memberships.",
+      }),
+      status: output(z.enum(STATUSES), {
+        description:
+          "The status of the membership: `invited`, `accepted`, `expired` or `declined`. The status is `accepted` if the service adds members without an invitation. The next run resends an expired invitation. A declined invitation is resent only if the role changes or the resource is replaced.",
+        mutable: isInvitation,
+      }),
+      addedAt: output(dateTime, {
+        description: "The time when the membership was created or the invitation was sent.",
+        mutable: isInvitation,
+      }),
+      invitationExpiresAt: output(z.string(), {
+        description:
+          "The time when the invitation expires. Empty if there is no invitation, or if the service does not return the time.",
+        mutable: isInvitation,
+      }),
+      ...expiryOutputs,
+    },
 
-  stale: (state, _inputs, now) => (isExpired(state, now) ? [{ field: "role", replaces: false }] : []),
+    // In states of earlier versions, the output `expiresAt` is the end of the invitation.
+    fromEarlier: (state) =>
+      state.status === undefined || state.invitationExpiresAt !== undefined
+        ? state
+        : { ...state, invitationExpiresAt: state.expiresAt ?? "", expiresAt: "" },
 
-  // Expired and declined invitations do not conflict with a new invitation.
-  async find(connection, inputs) {
-    const { tenant } = await connection.tenant(inputs.tenant);
-    const found = await lookUp(connection, tenant, (person) => hasEmail(person, inputs.email));
-    if (!found || found === "not shown" || !["accepted", "invited"].includes(found.status)) return undefined;
-    return existing(tenant, inputs.email, found);
-  },
+    identity: {
+      fields: ["tenant", "email"],
+      ofInputs: ({ tenant, email }) => [{ key: `member ${tenant ?? ""} ${email}`, property: "email" }],
+    },
 
-  async list(connection, tenant) {
-    const people = await peopleOf(connection, tenant);
-    const invited = (await people?.invited()) ?? [];
-    return [...(people?.members ?? []), ...invited]
-      .filter((person) => person.role !== "owner" && person.status !== "declined")
-      .map((person) =>
-        listed(
-          `${tenant}/${person.id}`,
-          person.email,
-          () => toState(tenant, person.email, person),
-          person.declaredBy,
-        ),
-      );
-  },
+    stale: (state, _inputs, now) => (isExpired(state, now) ? [{ field: "role", replaces: false }] : []),
 
-  async create(connection, inputs, { idempotencyKey }) {
-    const { tenant } = await connection.tenant(inputs.tenant);
-    return invite(connection, tenant, inputs, idempotencyKey);
-  },
+    // Expired and declined invitations do not conflict with a new invitation.
+    async find(connection, inputs) {
+      const { tenant } = await connection.tenant(inputs.tenant);
+      const found = await lookUp(connection, tenant, (person) => hasEmail(person, inputs.email));
+      if (!found || found === "not shown" || !["accepted", "invited"].includes(found.status))
+        return undefined;
+      return existing(tenant, inputs.email, found);
+    },
 
-  async read(connection, id, state) {
-    const { tenant, userId: idOrEmail } = ids.split(id);
-    const found = await lookUp(connection, tenant, ...matchersOf(idOrEmail, state));
-    if (found === "not shown") {
-      const wasMember = state.status === undefined || state.status === "accepted";
-      return wasMember ? undefined : { id, state: state as Required<typeof state> };
-    }
-    return found && existing(tenant, state.email ?? found.email, found);
-  },
+    async list(connection, tenant) {
+      const people = await peopleOf(connection, tenant);
+      const invited = (await people?.invited()) ?? [];
+      return [...(people?.members ?? []), ...invited]
+        .filter((person) => person.role !== "owner" && person.status !== "declined")
+        .map((person) =>
+          listed(
+            `${tenant}/${person.id}`,
+            person.email,
+            () => toState(tenant, person.email, person),
+            person.declaredBy,
+          ),
+        );
+    },
 
-  async update(connection, id, state, inputs) {
-    const { tenant, userId: idOrEmail } = ids.split(id);
-    const { client } = await connection.tenant(tenant);
-    const body = { role: inputs.role };
-    if (state.status === "accepted") {
-      await client.updateMember({ params: { tenant, uid: idOrEmail }, body });
-      return { ...state, ...body };
-    }
-    // The preview showed these outputs as unchanged, so the update keeps their values. The next read updates the
-    // values.
-    const promised = { userId: state.userId, accountEmail: state.accountEmail };
-    const found = await lookUp(connection, tenant, ...matchersOf(idOrEmail, state));
-    if (found && found !== "not shown") {
-      // An expired invitation is sent again. A change of the role alone would leave the invitation expired.
-      if (found.status === "accepted" || (found.status === "invited" && !found.isSeparate)) {
-        await client.updateMember({ params: { tenant, uid: found.id }, body });
-        return { ...toState(tenant, inputs.email, { ...found, ...body }), ...promised };
+    async create(connection, inputs, { idempotencyKey }) {
+      const { tenant } = await connection.tenant(inputs.tenant);
+      return invite(connection, tenant, inputs, idempotencyKey);
+    },
+
+    async read(connection, id, state) {
+      const { tenant, userId: idOrEmail } = ids.split(id);
+      const found = await lookUp(connection, tenant, ...matchersOf(idOrEmail, state));
+      if (found === "not shown") {
+        const wasMember = state.status === undefined || state.status === "accepted";
+        return wasMember ? undefined : { id, state: state as Required<typeof state> };
       }
-      // Services with separate invitations reject a second invitation, and may not support changes of an existing
-      // invitation. The existing invitation is therefore withdrawn first.
-      if (found.isSeparate && found.status !== "declined") await withdrawInvitation(client, tenant, found.id);
-    }
-    return { ...(await invite(connection, tenant, inputs)).state, ...promised };
-  },
+      return found && existing(tenant, state.email ?? found.email, found);
+    },
 
-  async delete(connection, id, state) {
-    const { tenant, userId: idOrEmail } = ids.split(id);
-    const { client } = await connection.tenant(tenant);
-    if (state.status === "accepted") {
-      await client.removeMember({ params: { tenant, uid: idOrEmail } });
-      return;
-    }
-    const found = await lookUp(connection, tenant, ...matchersOf(idOrEmail, state));
-    if (found === "not shown") {
-      throw new ResourceError("Member", {
-        code: "incomplete_response",
-        field: ["email"],
-        detail: said`cannot withdraw the invitation of ${state.email} to the namespace ${tenant}: the service does not return this invitation`,
-        remedy: said`withdraw the invitation in the service's console, and remove the resource from the state`,
-      });
-    }
-    if (!found || (found.isSeparate && found.status === "declined")) return;
-    if (found.isSeparate) await withdrawInvitation(client, tenant, found.id);
-    else await client.removeMember({ params: { tenant, uid: found.id } });
-  },
-});
+    async update(connection, id, state, inputs) {
+      const { tenant, userId: idOrEmail } = ids.split(id);
+      const { client } = await connection.tenant(tenant);
+      const end = endBody("accessExpiresAt", inputs, state);
+      const body = { role: inputs.role };
+      const send = async (uid: string): Promise<EndOfMember> => {
+        await client.updateMember({ params: { tenant, uid }, body: { ...body, ...end } });
+        if (end.accessExpiresAt === undefined) return state;
+        // The response contains no member, so the member is read again.
+        connection.namespaces.forget();
+        const changed = (await usersIn(connection, tenant)).find(({ id }) => id === uid);
+        return endState(changed?.accessExpiresAt);
+      };
+      if (state.status === "accepted") {
+        const { expiresAt, expiryStatus } = await send(idOrEmail);
+        return { ...state, ...body, expiresAt, expiryStatus };
+      }
+      // The preview showed these outputs as unchanged, so the update keeps their values. The next read updates the
+      // values.
+      const promised = { userId: state.userId, accountEmail: state.accountEmail };
+      const found = await lookUp(connection, tenant, ...matchersOf(idOrEmail, state));
+      if (found && found !== "not shown") {
+        // An expired invitation is sent again. A change of the role alone would leave the invitation expired.
+        if (found.status === "accepted" || (found.status === "invited" && !found.isSeparate)) {
+          const { expiresAt, expiryStatus } = await send(found.id);
+          const changed = toState(tenant, inputs.email, { ...found, ...body });
+          return { ...changed, ...promised, expiresAt, expiryStatus };
+        }
+        // Services with separate invitations reject a second invitation, and may not support changes of an existing
+        // invitation. The existing invitation is therefore withdrawn first.
+        if (found.isSeparate && found.status !== "declined")
+          await withdrawInvitation(client, tenant, found.id);
+      }
+      return { ...(await invite(connection, tenant, inputs)).state, ...promised };
+    },
+
+    async delete(connection, id, state) {
+      const { tenant, userId: idOrEmail } = ids.split(id);
+      const { client } = await connection.tenant(tenant);
+      if (state.status === "accepted") {
+        await client.removeMember({ params: { tenant, uid: idOrEmail } });
+        return;
+      }
+      const found = await lookUp(connection, tenant, ...matchersOf(idOrEmail, state));
+      if (found === "not shown") {
+        throw new ResourceError("Member", {
+          code: "incomplete_response",
+          field: ["email"],
+          detail: said`cannot withdraw the invitation of ${state.email} to the namespace ${tenant}: the service does not return this invitation`,
+          remedy: said`withdraw the invitation in the service's console, and remove the resource from the state`,
+        });
+      }
+      if (!found || (found.isSeparate && found.status === "declined")) return;
+      if (found.isSeparate) await withdrawInvitation(client, tenant, found.id);
+      else await client.removeMember({ params: { tenant, uid: found.id } });
+    },
+  }),
+);
+
+type EndOfMember = ReturnType<typeof endState>;
 
 /** A member or an invited user. */
 interface Person {
@@ -161,7 +191,10 @@ interface Person {
   readonly role: string;
   readonly status: (typeof STATUSES)[number];
   readonly addedAt: string;
+  /** The end of the invitation; empty if there is none. */
   readonly expiresAt: string;
+  /** The end of the membership. Undefined if it does not end. */
+  readonly accessExpiresAt?: string | undefined;
   /** True for an invitation that the service lists separately from members. */
   readonly isSeparate: boolean;
   /** The resource that declared the membership or the invitation last, according to the service. */
@@ -184,9 +217,13 @@ interface People {
 const isUnanswered = ({ status }: { readonly status?: string }): boolean =>
   status === "invited" || status === "expired" || status === "pending";
 
-function isExpired(state: { readonly status: string; readonly expiresAt: string }, now: Date): boolean {
+function isExpired(
+  state: { readonly status: string; readonly invitationExpiresAt: string },
+  now: Date,
+): boolean {
   if (!isUnanswered(state)) return false;
-  return state.status === "expired" || (state.expiresAt !== "" && new Date(state.expiresAt) < now);
+  const { invitationExpiresAt: end } = state;
+  return state.status === "expired" || (end !== "" && new Date(end) < now);
 }
 
 /**
@@ -195,11 +232,12 @@ function isExpired(state: { readonly status: string; readonly expiresAt: string 
 async function invite(
   connection: Connection,
   tenant: string,
-  inputs: { readonly email: string; readonly role: z.output<typeof role> },
+  inputs: { readonly email: string; readonly role: z.output<typeof role>; readonly expiresAt?: string },
   idempotencyKey?: string,
 ) {
   const { client, invitations } = await connection.tenant(tenant);
-  const body = { email: inputs.email, role: inputs.role };
+  const person = { email: inputs.email, role: inputs.role };
+  const body = { ...person, ...endBody("accessExpiresAt", inputs) };
   const namespace = await client.inviteMember({ params: { tenant }, body }, { idempotencyKey });
   connection.namespaces.put(namespace);
   const member = namespace.members.find((entry) => hasEmail(entry, inputs.email));
@@ -214,11 +252,12 @@ async function invite(
   const sent = invited?.find((person) => person.status === "invited" && hasEmail(person, inputs.email));
   if (sent) return existing(tenant, inputs.email, sent);
   const addedAt = new Date().toISOString();
-  const person = { ...body, id: "", status: "invited", addedAt, expiresAt: "", isSeparate: true } as const;
-  return { id: `${tenant}/${inputs.email}`, state: toState(tenant, inputs.email, person) };
+  const unread = { ...person, id: "", status: "invited", addedAt, expiresAt: "", isSeparate: true } as const;
+  return { id: `${tenant}/${inputs.email}`, state: toState(tenant, inputs.email, unread) };
 }
 
-const hasEmail = (person: { readonly email: string }, email: string) =>
+/** Returns true if the account of a user has an e-mail address. */
+export const hasEmail = (person: { readonly email: string }, email: string): boolean =>
   person.email.toLowerCase() === email.toLowerCase();
 
 type Matcher = (person: Person) => boolean;
@@ -258,10 +297,18 @@ async function lookUp(
   return invited ? findIn(invited) : "not shown";
 }
 
-async function peopleOf(connection: Connection, tenant: string): Promise<People | undefined> {
+/** Returns the users that are members of a namespace, with its owner. Empty if the namespace does not exist. */
+export const usersIn = async (connection: Connection, tenant: string): Promise<readonly Member[]> =>
+  (await usersIfAny(connection, tenant)) ?? [];
+
+async function usersIfAny(connection: Connection, tenant: string): Promise<readonly Member[] | undefined> {
   const namespace = await withMembers(connection, await connection.namespaces.find(tenant));
-  if (!namespace) return undefined;
-  const members = await usersOf(await connection.tenant(tenant), namespace);
+  return namespace && usersOf(await connection.tenant(tenant), namespace);
+}
+
+async function peopleOf(connection: Connection, tenant: string): Promise<People | undefined> {
+  const members = await usersIfAny(connection, tenant);
+  if (!members) return undefined;
   const isWhole = members.every(hasStatus);
   return {
     members: members.map(fromMember),
@@ -288,10 +335,10 @@ async function invitedTo(connection: Connection, tenant: string): Promise<Person
 const invitedUntil = (expiresAt: string) => (new Date(expiresAt) < new Date() ? "expired" : "invited");
 
 function fromMember(member: Member): Person {
-  const { id, email, role, status, addedAt, expiresAt, declaredBy } = member;
+  const { id, email, role, status, addedAt, expiresAt, accessExpiresAt, declaredBy } = member;
   const isPending = status === "pending";
   return {
-    ...{ id, email, role, addedAt, declaredBy, isSeparate: false },
+    ...{ id, email, role, addedAt, accessExpiresAt, declaredBy, isSeparate: false },
     status: isPending ? invitedUntil(expiresAt) : "accepted",
     expiresAt: isPending ? expiresAt : "",
   };
@@ -339,6 +386,7 @@ function toState(tenant: string, declaredEmail: string, person: Person) {
     accountEmail: person.email,
     status: person.status,
     addedAt: person.addedAt,
-    expiresAt: person.expiresAt,
+    invitationExpiresAt: person.expiresAt,
+    ...endState(person.accessExpiresAt),
   };
 }

@@ -1,5 +1,13 @@
-import { fingerprint, parseSshPublicKey, publicKeys, sshPublicKeyLine } from "@gatehouse-access/sdk/contract";
+import {
+  email,
+  fingerprint,
+  parseSshPublicKey,
+  publicKeys,
+  sshPublicKeyLine,
+} from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
+import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
+import type { Connection } from "../service/connection.ts";
 import type { PublicKey } from "../service/listings.ts";
 import {
   defineResource,
@@ -8,11 +16,14 @@ import {
   IdForm,
   listed,
   needsOfTags,
+  optional,
   output,
   patternOn,
   required,
   tenantInput,
 } from "./definition.ts";
+import { endBody, endState, expiring, expiryFields } from "./expiry.ts";
+import { hasEmail, usersIn } from "./member.ts";
 
 const wire = publicKeys.createPublicKey.body.shape;
 
@@ -30,107 +41,200 @@ export const canonicalSshKey = (line: string): string => sshPublicKeyLine(parseS
 
 const ids = new IdForm("PublicKey", "tenant", "fingerprint");
 
-export const publicKey = defineResource({
-  name: "PublicKey",
-  description: "An SSH public key, with the logins and devices that it gives access to.",
-  id: ids,
-  inputs: {
-    tenant: tenantInput,
-    name: required(wire.name, {
-      description: "The display name of the key. Several keys can have the same name.",
-    }),
-    data: required(sshKeySchema, {
-      description:
-        "The public key, as one line in OpenSSH format. The comment and extra white space are ignored.",
-      replaces: true,
-      canonical: canonicalSshKey,
-    }),
-    username: required(patternOn(wire.username, "login"), {
-      description:
-        "An RE2 pattern that matches the login name. The pattern is not anchored: use `^root$` to allow only `root`.",
-    }),
-    filter: filterInput,
-  },
-  outputs: {
-    fingerprint: output(fingerprint, {
-      description: "The MD5 fingerprint of the key, as 16 hexadecimal pairs separated by colons.",
-    }),
-    createdAt: output(z.string(), {
-      description: "The time when the key was registered. Empty until the service has returned it.",
-      // Servers of version 0.19 omit the time of creation from the response to a create.
-      volatile: true,
-    }),
-  },
+const [expiryInputs, expiryOutputs] = expiryFields("the key", "the key admits no login");
 
-  tags: { needs: "filter" },
-  actsIn: "legacy",
-  needs: ({ filter }) => needsOfTags(filter.tags, ["filter", "tags"]),
-  identity: {
-    fields: ["tenant", "data"],
-    ofInputs: ({ tenant, data }) => [
-      { key: `key ${tenant ?? ""} ${parseSshPublicKey(data).fingerprint}`, property: "data" },
-    ],
-  },
+export const publicKey = defineResource(
+  expiring({
+    name: "PublicKey",
+    description: "An SSH public key, with the logins and devices that it gives access to.",
+    id: ids,
+    inputs: {
+      tenant: tenantInput,
+      name: required(wire.name, {
+        description: "The display name of the key. Several keys can have the same name.",
+      }),
+      data: required(sshKeySchema, {
+        description:
+          "The public key, as one line in OpenSSH format. The comment and extra white space are ignored.",
+        replaces: true,
+        canonical: canonicalSshKey,
+      }),
+      username: required(patternOn(wire.username, "login"), {
+        description:
+          "An RE2 pattern that matches the login name. The pattern is not anchored: use `^root$` to allow only `root`.",
+      }),
+      filter: filterInput,
+      owner: optional(email, {
+        description:
+          "The e-mail address of the user to whom the key belongs. The key admits logins only while this user is a member of the namespace. Use the output `email` of the `Member`, so that the member is created first.",
+        default: "",
+        canonical: (address) => address.toLowerCase(),
+      }),
+      ...expiryInputs,
+    },
+    outputs: {
+      fingerprint: output(fingerprint, {
+        description: "The MD5 fingerprint of the key, as 16 hexadecimal pairs separated by colons.",
+      }),
+      createdAt: output(z.string(), {
+        description: "The time when the key was registered. Empty until the service has returned it.",
+        // Servers of version 0.19 omit the time of creation from the response to a create.
+        volatile: true,
+      }),
+      ownerId: output(z.string(), {
+        description:
+          "The ID of the user to whom the key belongs. It stays the same if the user changes the e-mail address of the account. Empty if the service does not know the owner.",
+        mutable: (state, inputs) => (state.owner ?? "") !== (inputs.owner ?? ""),
+      }),
+      ...expiryOutputs,
+    },
 
-  async find(connection, inputs) {
-    const { tenant, keys } = await connection.tenant(inputs.tenant);
-    const found = await keys.find(parseSshPublicKey(inputs.data).fingerprint);
-    return found && existing(tenant, found);
-  },
+    tags: { needs: "filter" },
+    actsIn: "legacy",
+    needs: ({ filter }) => needsOfTags(filter.tags, ["filter", "tags"]),
+    identity: {
+      fields: ["tenant", "data"],
+      ofInputs: ({ tenant, data }) => [
+        { key: `key ${tenant ?? ""} ${parseSshPublicKey(data).fingerprint}`, property: "data" },
+      ],
+    },
 
-  async list(connection, tenant) {
-    const { keys } = await connection.tenant(tenant);
-    return (await keys.all()).map((key) =>
-      listed(`${tenant}/${key.fingerprint}`, key.name, () => toState(tenant, key), key.declaredBy),
-    );
-  },
+    async verify(connection, { tenant = "", owner = "" }, before, isClaimed) {
+      // A `Member` of the program adds the user before it is used.
+      const isAdded = [tenant, ""].some((place) => isClaimed(`member ${place} ${owner}`));
+      if (owner === "" || owner === before.owner || isAdded) return [];
+      const opened = await connection.tenant(tenant || undefined);
+      return (await ownerIdOf(connection, opened.tenant, owner)) ? [] : [noMember(opened.tenant, owner)];
+    },
 
-  async create(connection, inputs, { idempotencyKey }) {
-    const opened = await connection.tenant(inputs.tenant);
-    const { tenant, client, keys } = opened;
-    const { name, username, filter, data } = inputs;
-    const body = { data: toBase64(data), name, username, filter };
-    const created = await opened.tagWork.needing(filter.tags, "PublicKey", () =>
-      client.createPublicKey({ body }, { idempotencyKey }),
-    );
-    keys.put(created);
-    return existing(tenant, created);
-  },
+    async find(connection, inputs) {
+      const { tenant, keys } = await connection.tenant(inputs.tenant);
+      const found = await keys.find(parseSshPublicKey(inputs.data).fingerprint);
+      return found && existing(tenant, found, await ownerOf(connection, tenant, found));
+    },
 
-  async read(connection, id) {
-    const { tenant, fingerprint } = ids.split(id);
-    const { keys } = await connection.tenant(tenant);
-    const found = await keys.find(fingerprint);
-    return found && existing(tenant, found);
-  },
+    async list(connection, tenant) {
+      const { keys } = await connection.tenant(tenant);
+      const all = await keys.all();
+      const owners = await Promise.all(all.map((key) => ownerOf(connection, tenant, key)));
+      return all.map((key, index) =>
+        listed(
+          `${tenant}/${key.fingerprint}`,
+          key.name,
+          () => toState(tenant, key, owners[index] ?? NO_OWNER),
+          key.declaredBy,
+        ),
+      );
+    },
 
-  async update(connection, id, _state, inputs) {
-    const { tenant, fingerprint } = ids.split(id);
-    const opened = await connection.tenant(tenant);
-    const { client, keys } = opened;
-    const { name, username, filter } = inputs;
-    const changed = await opened.tagWork.needing(filter.tags, "PublicKey", () =>
-      client.updatePublicKey({ params: { fingerprint }, body: { name, username, filter } }),
-    );
-    keys.put(changed);
-    return toState(tenant, changed);
-  },
+    async create(connection, inputs, { idempotencyKey }) {
+      const opened = await connection.tenant(inputs.tenant);
+      const { tenant, client, keys } = opened;
+      const { name, username, filter, data, owner = "" } = inputs;
+      const ownerId = owner && (await requireOwner(connection, tenant, owner));
+      const body = {
+        ...{ data: toBase64(data), name, username, filter },
+        ...(ownerId && { owner: ownerId }),
+        ...endBody("expiresAt", inputs),
+      };
+      const created = await opened.tagWork.needing(filter.tags, "PublicKey", () =>
+        client.createPublicKey({ body }, { idempotencyKey }),
+      );
+      keys.put(created);
+      return existing(tenant, created, await ownerOf(connection, tenant, created, { owner, ownerId }));
+    },
 
-  async delete(connection, id) {
-    const { tenant, fingerprint } = ids.split(id);
-    const { client, keys } = await connection.tenant(tenant);
-    await client.deletePublicKey({ params: { fingerprint } });
-    keys.drop(fingerprint);
-  },
+    async read(connection, id, state) {
+      const { tenant, fingerprint } = ids.split(id);
+      const { keys } = await connection.tenant(tenant);
+      const found = await keys.find(fingerprint);
+      return found && existing(tenant, found, await ownerOf(connection, tenant, found, state));
+    },
+
+    async update(connection, id, state, inputs) {
+      const { tenant, fingerprint } = ids.split(id);
+      const opened = await connection.tenant(tenant);
+      const { client, keys } = opened;
+      const { name, username, filter, owner = "" } = inputs;
+      // A request without the owner keeps the owner. The service rejects an owner who has left the namespace.
+      const isKept = owner === (state.owner ?? "") && (owner === "" || Boolean(state.ownerId));
+      const ownerId = isKept ? state.ownerId : owner && (await requireOwner(connection, tenant, owner));
+      const body = {
+        ...{ name, username, filter },
+        ...(!isKept && { owner: ownerId || null }),
+        ...endBody("expiresAt", inputs, state),
+      };
+      const changed = await opened.tagWork.needing(filter.tags, "PublicKey", () =>
+        client.updatePublicKey({ params: { fingerprint }, body }),
+      );
+      keys.put(changed);
+      return toState(tenant, changed, await ownerOf(connection, tenant, changed, { owner, ownerId }));
+    },
+
+    async delete(connection, id) {
+      const { tenant, fingerprint } = ids.split(id);
+      const { client, keys } = await connection.tenant(tenant);
+      await client.deletePublicKey({ params: { fingerprint } });
+      keys.drop(fingerprint);
+    },
+  }),
+);
+
+/** The owner of a key, in states. */
+interface Owner {
+  readonly owner: string;
+  readonly ownerId: string;
+}
+
+const NO_OWNER: Owner = { owner: "", ownerId: "" };
+
+/**
+ * Returns the owner of a key. If the service has not changed the owner, the state keeps the declared e-mail address, which
+ * the user may have changed since.
+ * @param known the owner in the state or the program
+ */
+async function ownerOf(
+  connection: Connection,
+  tenant: string,
+  { owner: ownerId }: PublicKey,
+  known: Partial<Owner> = {},
+): Promise<Owner> {
+  if (ownerId === undefined) return NO_OWNER;
+  if (known.ownerId === ownerId) return { owner: known.owner ?? "", ownerId };
+  const user = (await usersIn(connection, tenant)).find(({ id }) => id === ownerId);
+  return { owner: user?.email.toLowerCase() ?? "", ownerId };
+}
+
+async function ownerIdOf(connection: Connection, tenant: string, owner: string): Promise<string | undefined> {
+  const find = async () => (await usersIn(connection, tenant)).find((user) => hasEmail(user, owner))?.id;
+  const found = await find();
+  if (found !== undefined) return found;
+  // The responses of concurrent invitations may have been cached in another order.
+  connection.namespaces.forget();
+  return find();
+}
+
+async function requireOwner(connection: Connection, tenant: string, owner: string): Promise<string> {
+  const id = await ownerIdOf(connection, tenant, owner);
+  if (id === undefined) throw new ResourceError("PublicKey", noMember(tenant, owner));
+  return id;
+}
+
+const noMember = (tenant: string, owner: string): ResourceFault => ({
+  code: "invalid_input",
+  field: ["owner"],
+  value: owner,
+  detail: said`${owner} is not the e-mail address of a member of the namespace ${tenant}`,
+  remedy: said`use the current address of a member, or declare a Member and use its output ${{ field: "email" }}`,
 });
 
 const toBase64 = (text: string) => Buffer.from(text).toString("base64");
 
-function existing(tenant: string, key: PublicKey) {
-  return { id: `${tenant}/${key.fingerprint}`, state: toState(tenant, key) };
+function existing(tenant: string, key: PublicKey, owner: Owner) {
+  return { id: `${tenant}/${key.fingerprint}`, state: toState(tenant, key, owner) };
 }
 
-function toState(tenant: string, key: PublicKey) {
+function toState(tenant: string, key: PublicKey, owner: Owner) {
   const data = Buffer.from(key.data, "base64").toString("utf8");
   return {
     tenant,
@@ -140,5 +244,7 @@ function toState(tenant: string, key: PublicKey) {
     filter: filterState(key.filter),
     fingerprint: key.fingerprint,
     createdAt: key.createdAt ?? "",
+    ...owner,
+    ...endState(key.expiresAt),
   };
 }

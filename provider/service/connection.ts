@@ -92,6 +92,11 @@ export interface ConnectionOptions {
    * @default always false
    */
   readonly opens?: (secret: string) => Promise<boolean>;
+  /**
+   * True to reject ends and owners that the server does not enforce.
+   * @default false
+   */
+  readonly requiresEnforcedExpiry?: boolean;
 }
 
 /** The remedy if the user is not a member of any namespace. */
@@ -176,6 +181,11 @@ export class Connection {
   /** The id of the default namespace, if a setting defines it. */
   get defaultTenant(): string | undefined {
     return this.#shared.options.defaultTenant;
+  }
+
+  /** True to reject ends and owners that the server does not enforce. */
+  get requiresEnforcedExpiry(): boolean {
+    return this.#shared.options.requiresEnforcedExpiry ?? false;
   }
 
   /** Returns true if the service accepts this secret as an API key. */

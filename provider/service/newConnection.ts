@@ -22,6 +22,8 @@ export interface Setting {
   readonly credential?: boolean;
   /** True for a secret, which is encrypted in configurations and states and never printed. */
   readonly secret?: boolean;
+  /** True for a setting with the values `true` and `false`. Its variable has no `_FILE` form. */
+  readonly isSwitch?: boolean;
 }
 
 /**
@@ -47,6 +49,12 @@ export const SETTINGS = {
     variable: "GATEHOUSE_RETRY_TIMEOUT",
     description:
       "The number of seconds for which a request is retried while the service is unreachable or rate-limits the request. Set to `0` to disable retries. Defaults to `60`, or `10` before the first contact.",
+  },
+  requireEnforcedExpiry: {
+    variable: "GATEHOUSE_REQUIRE_ENFORCED_EXPIRY",
+    description:
+      "Set to `true` to reject `expiresAt` and `owner` in previews if the server does not enforce them. By default, a notice reports such a server.",
+    isSwitch: true,
   },
   apiKey: {
     variable: "GATEHOUSE_API_KEY",
@@ -80,8 +88,9 @@ export const SETTINGS = {
 } satisfies Readonly<Record<string, Setting>>;
 
 /** Returns the description of a setting, with its environment variables. */
-export function settingText({ description, variable }: Setting): string {
-  const inFile = variable.endsWith("_FILE") ? "" : `, or \`${variable}_FILE\` for a file with the value`;
+export function settingText({ description, variable, isSwitch }: Setting): string {
+  const inFile =
+    isSwitch || variable.endsWith("_FILE") ? "" : `, or \`${variable}_FILE\` for a file with the value`;
   return `${description} Can also be set with the environment variable \`${variable}\`${inFile}.`;
 }
 
@@ -92,6 +101,9 @@ const ofCredentials = all.filter(([, { credential }]) => credential);
 export const CREDENTIALS: readonly string[] = ofCredentials.map(([, { variable }]) => variable);
 
 export const CREDENTIAL_SETTINGS: readonly string[] = ofCredentials.map(([name]) => name);
+
+/** The values that turn a switch off. Each other value turns it on, so that a misspelled value does not disable a guard. */
+const OFF: readonly string[] = ["", "0", "false"];
 
 const USER_AGENT = "gatehouse-provider";
 
@@ -138,7 +150,8 @@ export function newConnection(
   env: NodeJS.ProcessEnv = process.env,
   frontEnd: FrontEnd = "pulumi",
 ): Connection {
-  const { url, ca, credential, retry } = credentialsFromEnvironment(settings(lookup, env));
+  const given = settings(lookup, env);
+  const { url, ca, credential, retry } = credentialsFromEnvironment(given);
   if (!url) {
     throw new ConfigurationError("is not set", {
       field: ["GATEHOUSE_URL"],
@@ -162,6 +175,7 @@ export function newConnection(
   return new Connection(createClient({ ...service, credential }), {
     frontEnd,
     defaultTenant: defaultTenant(lookup, env),
+    requiresEnforcedExpiry: !OFF.includes(given[SETTINGS.requireEnforcedExpiry.variable] ?? ""),
     opens: (secret) => opens(service, secret),
   });
 }

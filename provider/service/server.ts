@@ -57,6 +57,10 @@ const HAS = {
   "audit trail": isOwnOrUnknown,
   /** Create requests that can be repeated without a second object. */
   "idempotency keys": isOwnOrUnknown,
+  /** The service ends the access of keys, rules and members at their ends. */
+  "access expiry": isOwnOrUnknown,
+  /** Public keys that belong to a member, and that admit no login after the membership. */
+  "key owners": isOwnOrUnknown,
   "access policies": hasAccessModes,
   "service accounts": hasAccessModes,
   "install keys": hasAccessModes,
@@ -73,7 +77,15 @@ export const hasCapability = (server: Server, capability: Capability): boolean =
 
 const NEEDS_027 = "use version 0.27 or later";
 
-/** The sentences about a server that lacks what an input needs: the predicate, and a remedy. */
+/** The sentences about a server that lacks what an input needs. */
+interface Lack {
+  /** The predicate of a sentence about the server. */
+  readonly text: string;
+  readonly remedy: string;
+  /** The effect on inputs that are possible without the capability. Undefined if the inputs are then an error. */
+  readonly notice?: string;
+}
+
 const LACKS = {
   "firewall rules": {
     text: "has no firewall rules",
@@ -85,6 +97,16 @@ const LACKS = {
   },
   "more than three tags": { text: "allows at most 3 tags", remedy: "remove tags" },
   "session settings": { text: "does not have this setting", remedy: "remove the setting" },
+  "access expiry": {
+    text: "does not end access by itself",
+    remedy: "remove the end, or do not require enforced expiry",
+    notice: "the first run after the end of an object removes the object",
+  },
+  "key owners": {
+    text: "does not know the owners of keys",
+    remedy: "remove the owner, or do not require enforced expiry",
+    notice: "keys keep working after their owners leave the namespace",
+  },
   "access policies": { text: "has no access policies", remedy: NEEDS_027 },
   "service accounts": { text: "has no service accounts", remedy: NEEDS_027 },
   "install keys": { text: "has no install keys", remedy: NEEDS_027 },
@@ -96,7 +118,7 @@ const LACKS = {
     text: "does not change the namespace to legacy mode, because the namespace was created in identity mode",
     remedy: "use identity, and declare the access as access policies",
   },
-} as const satisfies Partial<Record<Capability, { readonly text: string; readonly remedy: string }>>;
+} as const satisfies Partial<Record<Capability, Lack>>;
 
 /** A capability that an input of a resource can need. */
 export type NeededCapability = keyof typeof LACKS;
@@ -110,6 +132,15 @@ export function lackFault(server: Server, capability: NeededCapability, field?: 
     detail: [...said`this server (${serverText(server)}) `, { own: text }],
     remedy: [{ own: remedy }],
   };
+}
+
+/**
+ * Returns the notice about inputs that are possible although the server lacks the capability. Undefined if such inputs are
+ * an error.
+ */
+export function lackNotice(server: Server, capability: NeededCapability): string | undefined {
+  const { text, notice }: Lack = LACKS[capability];
+  return notice && `this server (${serverText(server)}) ${text}: ${notice}`;
 }
 
 /** Returns the version and the edition of a server as text: `0.27.0-rc.6, community`. */

@@ -229,13 +229,25 @@ export class TerraformResource {
    * Upgrades a state from another provider version: converts its attributes, nested properties and defaults to those of
    * this version.
    */
-  upgraded(state: Row): Row {
+  upgraded(stored: Row): Row {
+    const state = this.#current(stored);
     return this.#each((attribute) => {
       const { role, name, type } = attribute;
       if (role === "instruction") return state[name] ?? NO_INSTRUCTION;
       const value = toTerraform(type, fromTerraform(type, state[name]));
       return role === "input" ? filled(type, value, attribute.field.default) : value;
     });
+  }
+
+  #current(stored: Row): Row {
+    const { fromEarlier } = this.definition;
+    if (!fromEarlier) return stored;
+    const values = this.#valuesOf(stored, "input", "output");
+    const changed = fromEarlier(values);
+    if (changed === values) return stored;
+    return this.#each(({ name, property, type, role }) =>
+      role === "input" || role === "output" ? toTerraform(type, changed[property]) : stored[name],
+    );
   }
 
   /** Returns a row that contains only the id. An import returns such a row, and a read then adds the other values. */
