@@ -22,7 +22,7 @@ import {
 import { canonical, canonicalInputs, hasUnknown, sameValue } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
 import { isMissingObject, isNoToken, isSilent } from "../service/listings.ts";
-import { hasCapability, lackFault, lackNotice } from "../service/server.ts";
+import { hasCapability, lackFault, lackNotice, type NeededCapability } from "../service/server.ts";
 import { urnName } from "../urn.ts";
 import { agoText } from "../words.ts";
 import { DuplicateDeclarationError } from "./claims.ts";
@@ -186,7 +186,9 @@ export class ResourceLifecycle {
     const isNew = Object.keys(olds).length === 0;
     const { tenant } = known as { tenant?: string };
     if (hasUnknown(tenant)) return [];
-    const needed = definition.needs?.(known, isNew ? undefined : olds) ?? [];
+    const needed = (definition.needs?.(known, isNew ? undefined : olds) ?? []).filter(
+      ({ isUnchanged = false }) => !isUnchanged || this.#runtime.connection().requiresEnforcedExpiry,
+    );
     const mayBeIdle = isNew && definition.actsIn !== undefined;
     if (needed.length === 0 && !mayBeIdle) return [];
     const server = await this.#onService(resource, async (service) => {
@@ -195,15 +197,13 @@ export class ResourceLifecycle {
     });
     if (mayBeIdle && server?.accessMode !== undefined) this.#reportIdle(server.accessMode, resource, tenant);
     if (!server) return [];
-    const { run, tell } = this.#runtime;
+    const { run } = this.#runtime;
     const lacked = needed.filter(({ capability }) => !hasCapability(server, capability));
     const faults = lacked.flatMap(({ capability, field }) => {
-      const notice = lackNotice(server, capability);
-      if (notice === undefined || this.#runtime.connection().requiresEnforcedExpiry) {
-        return [lackFault(server, capability, field)];
-      }
-      if (run.isFirst(notice)) tell({ text: notice }, resource);
-      return [];
+      const isPossible =
+        lackNotice(capability) !== undefined && !this.#runtime.connection().requiresEnforcedExpiry;
+      if (isPossible) this.#reportLack(capability, resource);
+      return isPossible ? [] : [lackFault(server, capability, field)];
     });
     if (lacked.length === 0 && definition.verify && !hasUnknown(known)) {
       const { verify } = definition;
@@ -211,6 +211,13 @@ export class ResourceLifecycle {
       faults.push(...(await this.#onService(resource, (service) => verify(service, known, olds, isClaimed))));
     }
     return faults.map((fault) => new ResourceError(definition.name, fault));
+  }
+
+  /** Reports once that the server lacks a capability without which the inputs are possible. */
+  #reportLack(capability: NeededCapability, resource: string | undefined): void {
+    const text = lackNotice(capability);
+    const { run, tell } = this.#runtime;
+    if (text !== undefined && run.isFirst(text)) tell({ text }, resource);
   }
 
   #failuresOfNew(olds: Values, inputs: Values): readonly ResourceError[] {
@@ -262,6 +269,9 @@ export class ResourceLifecycle {
     const { run, isReplacementRequested } = this.#runtime;
     const state = this.#current(given);
     this.#reportExpired(resource, inputs);
+    if (run.isDeclared(resource)) {
+      for (const capability of this.definition.lacked?.(state) ?? []) this.#reportLack(capability, resource);
+    }
     const changes = diff(this.definition, state, inputs);
     const replaces = changes.filter((change) => change.replaces).map((change) => change.field);
     if (isRequested || (resource !== undefined && isReplacementRequested(resource))) replaces.push("id");

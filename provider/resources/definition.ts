@@ -124,6 +124,11 @@ export interface Need {
   readonly capability: NeededCapability;
   /** The input, with the path inside its value. Undefined if the resource itself needs the capability. */
   readonly field?: FieldPath;
+  /**
+   * True if the state already has the value. The server is then not asked, unless a setting requires the capability.
+   * @default false
+   */
+  readonly isUnchanged?: boolean;
 }
 
 /** The data that a create needs in addition to the inputs. */
@@ -251,6 +256,8 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
     before: Readonly<Partial<InputValues<I>>>,
     isClaimed: IsClaimed,
   ): Promise<readonly Failure[]>;
+  /** Returns the capabilities that the inputs need and that the server lacked when the state was written. */
+  lacked?(state: Readonly<State<I, O>>): readonly NeededCapability[];
   /** Returns the time when the declared access ended, in RFC 3339. Undefined if it has not ended. */
   expiredAt?(inputs: InputValues<I>, now: Date): string | undefined;
   /** Converts a state of an earlier version. Returns a state of this version unchanged. */

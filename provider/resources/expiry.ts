@@ -116,7 +116,12 @@ export function expiring<I extends Inputs & ExpiryInputs, O extends Outputs & ty
   return {
     ...definition,
 
-    needs: (inputs, state) => [...(needs?.(inputs, state) ?? []), ...needsOfLocal(inputs)],
+    needs: (inputs, state) => [...(needs?.(inputs, state) ?? []), ...needsOfLocal(inputs, state)],
+
+    lacked({ expiryStatus, owner, ownerId }: Local) {
+      const lacks = { "access expiry": expiryStatus === "by-run", "key owners": owner && !ownerId };
+      return LOCAL.filter(([capability]) => lacks[capability]).map(([capability]) => capability);
+    },
 
     rulesOfNew(inputs, now) {
       const { expiresAt = "" } = inputs as Local;
@@ -191,10 +196,17 @@ export function expiring<I extends Inputs & ExpiryInputs, O extends Outputs & ty
   };
 }
 
-const needsOfLocal = ({ expiresAt, owner }: Local): readonly Need[] => [
-  ...(expiresAt ? [{ capability: "access expiry", field: ["expiresAt"] } as const] : []),
-  ...(owner ? [{ capability: "key owners", field: ["owner"] } as const] : []),
-];
+/** The inputs that servers of others do not have, by the capability that they need. */
+const LOCAL = [
+  ["access expiry", "expiresAt"],
+  ["key owners", "owner"],
+] as const;
+
+const needsOfLocal = (inputs: Local, state: Local | undefined): readonly Need[] =>
+  LOCAL.filter(([, name]) => inputs[name]).map(([capability, name]) => {
+    const isUnchanged = !hasUnknown(inputs[name]) && inputs[name] === state?.[name];
+    return { capability, field: [name], isUnchanged };
+  });
 
 const WITHOUT_LOCAL: Local = { expiresAt: "", expiryStatus: "none", owner: "", ownerId: "" };
 
@@ -219,6 +231,3 @@ function withLocal<S extends object>(state: S, known: Local): S {
     ...(keepsOwner && { owner: known.owner }),
   };
 }
-
-/** Returns true if a value of an input is known and set. */
-export const isSet = (value: string | undefined): value is string => Boolean(value) && !hasUnknown(value);

@@ -138,9 +138,9 @@ export function lackFault(server: Server, capability: NeededCapability, field?: 
  * Returns the notice about inputs that are possible although the server lacks the capability. Undefined if such inputs are
  * an error.
  */
-export function lackNotice(server: Server, capability: NeededCapability): string | undefined {
+export function lackNotice(capability: NeededCapability): string | undefined {
   const { text, notice }: Lack = LACKS[capability];
-  return notice && `this server (${serverText(server)}) ${text}: ${notice}`;
+  return notice && `this server ${text}: ${notice}`;
 }
 
 /** Returns the version and the edition of a server as text: `0.27.0-rc.6, community`. */

@@ -59,12 +59,12 @@ describe("an invited user with an account", () => {
     expect(await harness.up(inviting(ana.email))).toEqual(["create it"]);
     const id = `${owner.tenant}/${ana.id}`;
     expect(stateOf()).toMatchObject({ id, outputs: { status: "invited", userId: ana.id } });
-    expect(stateOf()?.outputs.expiresAt).not.toBe("");
+    expect(stateOf()?.outputs.invitationExpiresAt).not.toBe("");
     expect([await harness.refresh(), await harness.up(inviting(ana.email))]).toEqual([[], []]);
     expect(await mailsTo(ana.email)).toHaveLength(1);
     expect((await accept(ana.token, await sigOf(ana.email))).status).toBe(200);
     expect(await harness.refresh()).toEqual(["update it"]);
-    expect(stateOf()).toMatchObject({ id, outputs: { status: "accepted", expiresAt: "" } });
+    expect(stateOf()).toMatchObject({ id, outputs: { status: "accepted", invitationExpiresAt: "" } });
     expect(await harness.preview(inviting(ana.email))).toEqual([]);
     await harness.up({});
     expect(await app.services.db.member.findUnique({ where: key(ana.id) })).toBeNull();

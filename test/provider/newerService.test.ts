@@ -55,7 +55,7 @@ describe("a Member", () => {
     await harness.up(alice());
     expect(harness.state.get("alice")).toMatchObject({
       id: `${TENANT}/${ALICE}`,
-      outputs: { userId: ALICE, status: "invited", expiresAt: "2026-11-28T00:34:35.172874Z" },
+      outputs: { userId: ALICE, status: "invited", invitationExpiresAt: "2026-11-28T00:34:35.172874Z" },
     });
     expect(await harness.refresh()).toEqual([]);
     expect(await harness.up(alice())).toEqual([]);
@@ -82,7 +82,7 @@ describe("a Member", () => {
     expect(await harness.refresh()).toEqual(["update alice"]);
     expect(harness.state.get("alice")).toMatchObject({
       id,
-      outputs: { status: "accepted", expiresAt: "", role: "observer" },
+      outputs: { status: "accepted", invitationExpiresAt: "", role: "observer" },
     });
     expect(await harness.preview(alice())).toEqual([]);
   });
@@ -138,7 +138,7 @@ describe("a Member", () => {
     await harness.up(alice({ adopt: true }));
     expect(harness.state.get("alice")).toMatchObject({
       id: `${TENANT}/${ALICE}`,
-      outputs: { role: "observer", status: "accepted", expiresAt: "" },
+      outputs: { role: "observer", status: "accepted", invitationExpiresAt: "" },
     });
     expect(await harness.refresh()).toEqual([]);
     expect(await harness.preview(alice())).toEqual([]);
@@ -153,7 +153,7 @@ describe("a Member", () => {
     await harness.up(alice());
     expect(harness.state.get("alice")).toMatchObject({
       id: `${TENANT}/alice@example.com`,
-      outputs: { userId: "", status: "invited", expiresAt: "" },
+      outputs: { userId: "", status: "invited", invitationExpiresAt: "" },
     });
     expect(await harness.refresh()).toEqual([]);
     expect(await harness.refresh()).toEqual(["update alice"]);

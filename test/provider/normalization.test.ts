@@ -178,7 +178,7 @@ describe("equal inputs in different forms", () => {
       email: "a@example.org",
       role: "observer",
       status: "pending",
-      expiresAt: "2026-01-08T00:00:00.000Z",
+      invitationExpiresAt: "2026-01-08T00:00:00.000Z",
     };
     const program = { email: "a@example.org", role: "observer" };
     expect(diff(definition, state, program, new Date("2026-01-07T00:00:00Z"))).toEqual([]);

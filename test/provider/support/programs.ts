@@ -45,6 +45,14 @@ const filter = fc.oneof(
   fc.record({ tags, hostname: fc.constant(undefined) }),
 );
 
+/** Generates ends of access. The second and the third are the same time. */
+const expiresAt = fc.constantFrom(
+  undefined,
+  "2100-01-01T00:00:00Z",
+  "2100-01-01T02:00:00+02:00",
+  "2101-06-30T12:00:00.5Z",
+);
+
 /** Generates a device name, also in uppercase. */
 const device = (names: readonly string[]) =>
   fc
@@ -84,6 +92,7 @@ const byName: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
     tenant,
     email: fc.constantFrom("ana@example.com", "Bob@Example.com"),
     role: fc.constantFrom("observer", "operator", "administrator"),
+    expiresAt,
     adopt,
   }),
   PublicKey: fc.record({
@@ -94,6 +103,9 @@ const byName: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
       .map(([line, end]) => line + end),
     username: pattern,
     filter,
+    // The owner of a namespace is a member of both namespaces.
+    owner: fc.constantFrom("", "admin@example.com", "Admin@Example.com"),
+    expiresAt,
     adopt,
   }),
   FirewallRule: fc.record(
@@ -105,6 +117,7 @@ const byName: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
       username: pattern,
       filter,
       active: fc.boolean(),
+      expiresAt,
       adopt,
     },
     { requiredKeys: ["action", "priority", "sourceIp", "username", "filter"] },
