@@ -36,6 +36,7 @@ export const throughPlugin = [
     "foreignAnswers",
     "requests",
     "newerService",
+    "expiry",
     "invitations",
     "namespaceSettings",
   ].map((name) => `test/provider/${name}.test.ts`),

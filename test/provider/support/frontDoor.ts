@@ -38,6 +38,7 @@ async function dynamicDoor({ env, stack, stateId, replace }: DoorOptions): Promi
   const defaultTenant = env.GATEHOUSE_TENANT;
   const connection = new Connection(client, {
     defaultTenant,
+    requiresEnforcedExpiry: env.GATEHOUSE_REQUIRE_ENFORCED_EXPIRY === "true",
     opens: (secret) => opens({ url: GATEHOUSE_URL }, secret),
   });
   const runtime = {

@@ -1,0 +1,320 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { withApp } from "../server/http/lab.ts";
+import { PASSWORD, type TestUser } from "../server/http/testApp.ts";
+import { type SparseService, startSparseService } from "../support/sparseService.ts";
+import { isTerraform } from "./support/frontDoor.ts";
+import { Harness, type Program } from "./support/harness.ts";
+import { sshKeyLine } from "./support/programs.ts";
+
+const DAY = 24 * 3600_000;
+
+// Each test advances the clock, and the time of the service never goes back.
+const app = withApp();
+let owner: TestUser;
+let ana: TestUser;
+let sparse: SparseService;
+let harness: Harness;
+let printed: string[];
+
+const settings = (url: string) => ({
+  GATEHOUSE_URL: url,
+  GATEHOUSE_USERNAME: owner.username,
+  GATEHOUSE_PASSWORD: PASSWORD,
+  GATEHOUSE_TENANT: owner.tenant,
+});
+const opened: Harness[] = [];
+function open(url: string, more: Readonly<Record<string, string>> = {}): Harness {
+  const harness = new Harness({ ...settings(url), ...more });
+  opened.push(harness);
+  return harness;
+}
+
+beforeEach(async () => {
+  owner = await app.user("owner", "lab");
+  ana = await app.user("ana");
+  sparse = await startSparseService(app.url);
+  printed = [];
+  vi.spyOn(console, "log").mockImplementation((line: string) => void printed.push(line));
+});
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((one) => one.close()));
+  await sparse.stop();
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+/** Advances the clock of the provider and of the service, which both run in this process. */
+function advance(milliseconds: number): void {
+  vi.useFakeTimers({ now: Date.now() + milliseconds, toFake: ["Date"] });
+}
+const inDays = (days: number): string => new Date(Date.now() + days * DAY).toISOString();
+
+const data = sshKeyLine();
+const KEY = { name: "temp", data, username: "^root$", filter: { hostname: "^web" } };
+const RULE = {
+  action: "allow",
+  priority: 3,
+  sourceIp: "^10\\.",
+  username: "^root$",
+  filter: { hostname: ".*" },
+};
+const withEnd = (type: string, expiresAt: string): Program => ({
+  temp: { type, args: { ...argsOf(type), expiresAt } },
+});
+function argsOf(type: string): Record<string, unknown> {
+  if (type === "PublicKey") return KEY;
+  return type === "FirewallRule" ? RULE : { email: ana.email, role: "operator" };
+}
+const outputs = () => harness.state.get("temp")?.outputs;
+
+/** Returns the ends that the service has stored, by its own tables. */
+async function stored(type: string): Promise<readonly (string | undefined)[]> {
+  const { db } = app.services;
+  if (type === "PublicKey") return (await db.publicKey.findMany()).map((row) => row.expiresAt?.toISOString());
+  if (type === "FirewallRule")
+    return (await db.firewallRule.findMany()).map((row) => row.expiresAt?.toISOString());
+  return (await db.member.findMany({ where: { userId: ana.id } })).map((row) =>
+    row.accessExpiresAt?.toISOString(),
+  );
+}
+
+const expiredLine = (type: string, since: string) =>
+  isTerraform
+    ? `expired ${since}; delete these lines`
+    : `${type} "temp": expired ${since}; delete these lines`;
+
+describe.each(["PublicKey", "FirewallRule", "Member"])("a %s with an end", (type) => {
+  describe("on a server that ends access", () => {
+    beforeEach(() => {
+      harness = open(app.url);
+    });
+
+    it("is enforced, changes its end in place, and has no end after the input is removed", async () => {
+      const [first, second] = [inDays(1), inDays(2)];
+      expect(await harness.up(withEnd(type, first))).toEqual(["create temp"]);
+      expect(outputs()).toMatchObject({ expiryStatus: "enforced" });
+      expect(await stored(type)).toEqual([first]);
+      expect([await harness.refresh(), await harness.preview(withEnd(type, first))]).toEqual([[], []]);
+      expect(await harness.up(withEnd(type, second))).toEqual(["update temp"]);
+      expect(await stored(type)).toEqual([second]);
+      expect(outputs()).toMatchObject({ expiryStatus: "enforced" });
+      expect(await harness.up(withEnd(type, ""))).toEqual(["update temp"]);
+      expect(await stored(type)).toEqual([undefined]);
+      expect(outputs()).toMatchObject({ expiresAt: "", expiryStatus: "none" });
+      expect(printed).toEqual([]);
+    });
+
+    it("has no difference if the same time has another offset", async () => {
+      await harness.up(withEnd(type, "2100-01-01T00:00:00Z"));
+      expect(await harness.preview(withEnd(type, "2100-01-01T02:00:00+02:00"))).toEqual([]);
+    });
+
+    it("is an error if the end has passed before the object exists", async () => {
+      const program = withEnd(type, inDays(-1));
+      await expect(harness.preview(program)).rejects.toThrow(/expiresAt|expires_at/);
+      await expect(harness.preview(program)).rejects.toThrow(/must be in the future/);
+      expect(await stored(type)).toEqual([]);
+    });
+
+    it("has no difference after the end, and gives one notice", async () => {
+      const program = withEnd(type, inDays(1));
+      await harness.up(program);
+      advance(4 * DAY + 60_000);
+      expect([await harness.refresh(), await harness.up(program)]).toEqual([[], []]);
+      expect(outputs()).toMatchObject({ expiryStatus: "enforced" });
+      expect(printed).toEqual([expiredLine(type, "3 days ago")]);
+    });
+
+    it("stays in the state if the object was deleted after the end, until its lines are deleted", async () => {
+      const program = withEnd(type, inDays(1));
+      await harness.up(program);
+      await app.services.db.publicKey.deleteMany();
+      await app.services.db.firewallRule.deleteMany();
+      await app.services.db.member.deleteMany({ where: { userId: ana.id } });
+      advance(2 * DAY);
+      expect(await harness.refresh()).toEqual(["update temp"]);
+      expect(outputs()).toMatchObject({ expiryStatus: "removed" });
+      expect([await harness.up(program), await stored(type)]).toEqual([[], []]);
+      expect(await harness.up({})).toEqual(["delete temp"]);
+    });
+
+    it("reports an end that was removed out of band", async () => {
+      const program = withEnd(type, inDays(1));
+      await harness.up(program);
+      await app.services.db.publicKey.updateMany({ data: { expiresAt: null } });
+      await app.services.db.firewallRule.updateMany({ data: { expiresAt: null } });
+      await app.services.db.member.updateMany({ data: { accessExpiresAt: null } });
+      expect(await harness.refresh()).toEqual(["update temp"]);
+      expect(outputs()).toMatchObject({ expiresAt: "", expiryStatus: "none" });
+      expect(await harness.up(program)).toEqual(["update temp"]);
+      expect(await stored(type)).toEqual([program.temp?.args.expiresAt]);
+    });
+  });
+
+  describe("on a server of others", () => {
+    beforeEach(() => {
+      harness = open(sparse.url);
+    });
+    const lack =
+      "this server does not end access by itself: the first run after the end of an object removes the object";
+
+    it("is kept in the state alone, with one notice in each run", async () => {
+      const program = withEnd(type, inDays(1));
+      expect(await harness.preview(program)).toEqual(["create temp"]);
+      expect(printed).toEqual([lack]);
+      await harness.up(program);
+      expect(outputs()).toMatchObject({ ...program.temp?.args, expiryStatus: "by-run" });
+      expect(await stored(type)).toEqual([undefined]);
+      printed = [];
+      expect([await harness.refresh(), await harness.preview(program)]).toEqual([[], []]);
+      expect(printed).toEqual([lack]);
+      expect(await harness.up(withEnd(type, inDays(3)))).toEqual(["update temp"]);
+      expect(outputs()).toMatchObject({ expiryStatus: "by-run" });
+      expect(await harness.up(withEnd(type, ""))).toEqual(["update temp"]);
+      expect(outputs()).toMatchObject({ expiresAt: "", expiryStatus: "none" });
+      expect(await stored(type)).toEqual([undefined]);
+    });
+
+    it("is removed by the first run after the end, and stays in the state without a difference", async () => {
+      const program = withEnd(type, inDays(1));
+      await harness.up(program);
+      advance(2 * DAY);
+      expect(await harness.up(program)).toEqual(["update temp"]);
+      expect(outputs()).toMatchObject({ ...program.temp?.args, expiryStatus: "removed" });
+      expect(await stored(type)).toEqual([]);
+      expect([await harness.refresh(), await harness.up(program)]).toEqual([[], []]);
+      expect(printed).toContain(expiredLine(type, "1 day ago"));
+      expect(await harness.up({})).toEqual(["delete temp"]);
+    });
+
+    it("is removed without an error if it no longer exists", async () => {
+      const program = withEnd(type, inDays(1));
+      await harness.up(program);
+      await app.services.db.publicKey.deleteMany();
+      await app.services.db.firewallRule.deleteMany();
+      await app.services.db.member.deleteMany({ where: { userId: ana.id } });
+      advance(2 * DAY);
+      expect(await harness.up(program)).toEqual(["update temp"]);
+      expect(outputs()).toMatchObject({ expiryStatus: "removed" });
+    });
+
+    it("is created again with a later end, and not deleted by the replacement", async () => {
+      await harness.up(withEnd(type, inDays(1)));
+      advance(2 * DAY);
+      await harness.up(withEnd(type, inDays(-1)));
+      const later = withEnd(type, inDays(5));
+      expect(await harness.up(later)).toEqual(["replace temp expiresAt"]);
+      expect(await stored(type)).toEqual([undefined]);
+      expect(outputs()).toMatchObject({ ...later.temp?.args, expiryStatus: "by-run" });
+      expect(await harness.up(later)).toEqual([]);
+    });
+
+    it("adopts an equal object", async () => {
+      await harness.up({ temp: { type, args: argsOf(type) } });
+      const other = open(sparse.url);
+      const program = withEnd(type, inDays(1));
+      const adopting = { temp: { type, args: { ...program.temp?.args, adopt: true } } };
+      expect(await other.up(adopting)).toEqual(["create temp"]);
+      expect(other.state.get("temp")?.id).toBe(harness.state.get("temp")?.id);
+      expect(other.state.get("temp")?.outputs).toMatchObject({ expiryStatus: "by-run" });
+    });
+  });
+});
+
+describe("a PublicKey with an owner", () => {
+  const owned = (email: string): Program => ({ temp: { type: "PublicKey", args: { ...KEY, owner: email } } });
+  const member = (email: string): Program => ({ ana: { type: "Member", args: { email, role: "observer" } } });
+  const ownerIds = async () => (await app.services.db.publicKey.findMany()).map(({ ownerId }) => ownerId);
+
+  it("belongs to a member that the same run adds", async () => {
+    harness = open(app.url);
+    const program = { ...member(ana.email), ...owned(ana.email.toUpperCase()) };
+    expect(await harness.preview(program)).toEqual(["create ana", "create temp"]);
+    await harness.up(program);
+    expect(outputs()).toMatchObject({ ownerId: ana.id });
+    expect(await ownerIds()).toEqual([ana.id]);
+    expect([await harness.refresh(), await harness.up(program)]).toEqual([[], []]);
+  });
+
+  it("needs no change after the user has changed the address, and after the user has left", async () => {
+    harness = open(app.url);
+    await harness.up({ ...member(ana.email), ...owned(ana.email) });
+    await app.services.db.user.update({ where: { id: ana.id }, data: { email: "new@example.org" } });
+    const program = { ...member(ana.email), ...owned(ana.email) };
+    expect(await harness.refresh()).toEqual(["update ana"]);
+    expect(await harness.up(program)).toEqual([]);
+    const renamed = {
+      ...member(ana.email),
+      temp: { type: "PublicKey", args: { ...KEY, name: "x", owner: ana.email } },
+    };
+    expect(await harness.up(renamed)).toEqual(["update temp"]);
+    expect(await ownerIds()).toEqual([ana.id]);
+    await app.services.db.member.deleteMany({ where: { userId: ana.id } });
+    const { temp } = renamed;
+    expect(await harness.preview({ temp })).toEqual(["delete ana"]);
+    expect(await harness.up({ temp: { ...temp, args: { ...temp.args, owner: "" } } })).toContain(
+      "update temp",
+    );
+    expect(await ownerIds()).toEqual([null]);
+    expect(outputs()).toMatchObject({ owner: "", ownerId: "" });
+  });
+
+  it("is an error in the preview if no user has the address", async () => {
+    harness = open(app.url);
+    await expect(harness.preview(owned("unknown@example.org"))).rejects.toThrow(
+      /owner: unknown@example.org is not the e-mail address of a member/,
+    );
+    expect(await ownerIds()).toEqual([]);
+  });
+
+  it("keeps the owner in the state alone on a server of others", async () => {
+    harness = open(sparse.url);
+    await harness.up(owned(ana.email));
+    expect(outputs()).toMatchObject({ owner: ana.email, ownerId: "" });
+    expect(printed).toEqual([
+      "this server does not know the owners of keys: keys keep working after their owners leave the namespace",
+    ]);
+    expect(await ownerIds()).toEqual([null]);
+    expect([await harness.refresh(), await harness.up(owned(ana.email))]).toEqual([[], []]);
+    expect(await harness.up(owned("ben@example.org"))).toEqual(["update temp"]);
+    expect(outputs()).toMatchObject({ owner: "ben@example.org", ownerId: "" });
+  });
+});
+
+describe("GATEHOUSE_REQUIRE_ENFORCED_EXPIRY", () => {
+  const required = { GATEHOUSE_REQUIRE_ENFORCED_EXPIRY: "true" };
+
+  it("makes an end an error in the preview on a server of others, also for an existing object", async () => {
+    const program = withEnd("PublicKey", inDays(1));
+    harness = open(sparse.url, required);
+    await expect(harness.preview(program)).rejects.toThrow(
+      /does not end access by itself.*unsupported_by_server/s,
+    );
+    const before = open(sparse.url);
+    await before.up(program);
+    for (const [name, entry] of before.state) harness.state.set(name, entry);
+    await expect(harness.preview(program)).rejects.toThrow(/unsupported_by_server/);
+    expect(await stored("PublicKey")).toEqual([undefined]);
+  });
+
+  it("has no effect on a server that ends access", async () => {
+    harness = open(app.url, required);
+    expect(await harness.up(withEnd("PublicKey", inDays(1)))).toEqual(["create temp"]);
+  });
+});
+
+it("a Member in a state of an earlier version has no difference, and keeps the end of the invitation", async () => {
+  harness = open(app.url);
+  const program: Program = { temp: { type: "Member", args: argsOf("Member") } };
+  await harness.up(program);
+  const entry = harness.state.get("temp");
+  const { invitationExpiresAt: _, expiryStatus: __, ...earlier } = entry?.outputs ?? {};
+  if (entry) {
+    harness.state.set("temp", { ...entry, outputs: { ...earlier, expiresAt: "2026-12-01T00:00:00.000Z" } });
+  }
+  expect(await harness.preview(program)).toEqual([]);
+  const changed: Program = { temp: { type: "Member", args: { ...argsOf("Member"), role: "observer" } } };
+  expect(await harness.up(changed)).toEqual(["update temp"]);
+  expect(outputs()).toMatchObject({ expiresAt: "", invitationExpiresAt: "2026-12-01T00:00:00.000Z" });
+  expect(await stored("Member")).toEqual([undefined]);
+});
