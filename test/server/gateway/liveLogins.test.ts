@@ -1,11 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { pino } from "pino";
-import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { beginSession } from "../../../server/features/sessions/entry.ts";
+import type { LoginFacts } from "../../../server/gateway/logins/checkLogins.ts";
 import { LiveLogins } from "../../../server/gateway/logins/LiveLogins.ts";
 import type { Services } from "../../../server/services.ts";
 import { withSharedApp } from "../http/lab.ts";
-import { enroll, type TestUser } from "../http/testApp.ts";
+import { DENY_RULE, ED25519, enroll, PUBLIC_KEY, type TestUser } from "../http/testApp.ts";
 
 const app = withSharedApp();
 let ana: TestUser;
@@ -16,22 +17,33 @@ beforeAll(async () => {
   await ana.call("acceptDevice", { params: { uid: deviceUid } });
 });
 
-/**
- * Starts a login by password that stays open. Returns the uid and a mock function, which receives the reason when the
- * login ends.
- */
-async function liveLogin(settings: Partial<Services["settings"]> = {}) {
+/** Returns open logins, and a mock function, which receives the uid and the reason when a login ends. */
+function openLogins(settings: Partial<Services["settings"]> = {}) {
   const ended = vi.fn();
   const services = { ...app.services, settings: { ...app.services.settings, ...settings } };
   const live = new LiveLogins(services, () => pino({ level: "silent" }), ended);
   onTestFinished(() => live.stop());
+  return { ended, live, services };
+}
+
+/** Starts a login that stays open, by default with a password. Returns the uid of its session. */
+async function begin(
+  { live, services }: ReturnType<typeof openLogins>,
+  by: Partial<Pick<LoginFacts, "key" | "userId">> = {},
+): Promise<string> {
   const uid = randomBytes(32).toString("hex");
   const login = { username: "root", ipAddress: "198.51.100.1", type: "none", term: "none" };
   const facts = { deviceUid, tenantId: ana.tenant, username: "root", address: login.ipAddress };
-  await live.begin(uid, { ...facts, key: undefined, userId: undefined }, () =>
+  await live.begin(uid, { ...facts, key: undefined, userId: undefined, ...by }, () =>
     beginSession(services, { uid, deviceUid, ...login, viaGateway: true }),
   );
-  return { uid, ended };
+  return uid;
+}
+
+/** Starts a login that stays open, with other open logins than the logins of other calls. */
+async function liveLogin(settings: Partial<Services["settings"]> = {}) {
+  const logins = openLogins(settings);
+  return { uid: await begin(logins), ended: logins.ended };
 }
 
 const denyAll = { action: "deny", active: true, priority: 1, source_ip: ".*", username: "root" };
@@ -63,4 +75,79 @@ test("keeps a login that the policy no longer allows if `endRefusedSessions` is 
   await expect.poll(() => ended.mock.calls[0]).toEqual([uid, "access was revoked"]);
   expect(kept.ended).not.toHaveBeenCalled();
   await ana.call("deleteFirewallRule", { params: { id } });
+});
+
+/** Waits until the policy has been checked for all logins that are open when the function is called. */
+async function untilChecked(logins: ReturnType<typeof openLogins>): Promise<void> {
+  // A closed session ends at the start of a check. So when the second one ends, the check that ended the first is over.
+  for (let check = 0; check < 2; check += 1) {
+    const uid = await begin(logins);
+    await ana.call("closeSession", { params: { uid }, body: { device: deviceUid } });
+    await expect.poll(() => logins.ended.mock.calls).toContainEqual([uid, "the session was closed"]);
+    await logins.live.end(uid);
+  }
+}
+
+describe("ends a login at the end of", () => {
+  const key = Buffer.from(ED25519.split(" ")[1] ?? "", "base64");
+  const inAMinute = () => new Date(app.services.now().getTime() + 60_000).toISOString();
+  const createKey = async (more: object) => {
+    const { status, body } = await ana.call("createPublicKey", { body: { ...PUBLIC_KEY, ...more } });
+    expect(status).toBe(200);
+    onTestFinished(async () => {
+      const params = { fingerprint: body.fingerprint };
+      await app.call("deletePublicKey", { token: await app.tokenOf(ana), params });
+    });
+  };
+  const invite = async (name: string) => {
+    const guest = await app.user(name);
+    const body = { email: guest.email, role: "observer", access_expires_at: inAMinute() };
+    const params = { tenant: ana.tenant };
+    expect((await ana.call("inviteMember", { params, body })).status).toBe(200);
+    return guest.id;
+  };
+  const createRule = async (more: object) => {
+    const { status, body } = await ana.call("createFirewallRule", { body: { ...DENY_RULE, ...more } });
+    expect(status).toBe(200);
+    onTestFinished(async () => {
+      await ana.call("deleteFirewallRule", { params: { id: body.id } });
+    });
+  };
+
+  const ENDS: Readonly<Record<string, () => Promise<Parameters<typeof begin>[1]>>> = {
+    "its key": async () => {
+      await createKey({ expires_at: inAMinute() });
+      return { key };
+    },
+    "the membership of the key's owner": async () => {
+      await createKey({ owner: await invite("owner-of-a-key") });
+      return { key };
+    },
+    "the membership of the user of a web terminal": async () => ({ userId: await invite("guest") }),
+    "the rule that allows it": async () => {
+      await createRule({});
+      await createRule({ action: "allow", priority: 2, expires_at: inAMinute() });
+      return {};
+    },
+  };
+
+  test.each(Object.entries(ENDS))("%s, without a change of an object", async (_, prepare) => {
+    const logins = openLogins();
+    const uid = await begin(logins, await prepare());
+    const revoked = [uid, "access was revoked"];
+    await untilChecked(logins);
+    expect(logins.ended.mock.calls).not.toContainEqual(revoked);
+    app.pass(60);
+    await expect.poll(() => logins.ended.mock.calls).toContainEqual(revoked);
+  });
+
+  test("no denying rule", async () => {
+    await createRule({ expires_at: inAMinute(), username: "another" });
+    const logins = openLogins();
+    const uid = await begin(logins);
+    await untilChecked(logins);
+    app.pass(60);
+    await untilChecked(logins);
+    expect(logins.ended.mock.calls.filter(([ended]) => ended === uid)).toEqual([]);
+  });
 });
