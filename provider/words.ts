@@ -47,6 +47,18 @@ export function agoText(at: string, now: Date): string {
 }
 
 /**
+ * Returns a time with its seconds, which are omitted if they are zero: `2026-12-01 18:00 UTC`.
+ * @param at RFC 3339 in UTC
+ */
+export function instantText(at: string): string {
+  const seconds = at.slice(16, 19);
+  return `${at.slice(0, 16).replace("T", " ")}${seconds === ":00" ? "" : seconds} UTC`;
+}
+
+/** Returns the end of access as reports show it: `until 2026-12-01 18:00 UTC`. @param end RFC 3339 in UTC */
+export const untilText = (end: string): string => `until ${instantText(end)}`;
+
+/**
  * Returns a key's name with the first characters of its fingerprint, since several keys may share a name. Returns the
  * e-mail address of a user, and the name of a service account with the first characters of its id.
  */

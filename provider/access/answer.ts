@@ -15,7 +15,16 @@ import {
   subjectFacts,
 } from "@gatehouse-access/sdk/policy";
 import type { Estate } from "../estate/namespaceState.ts";
-import { CONDITIONS, listText, loginWord, printable, ruleText, subjectText, tableLines } from "../words.ts";
+import {
+  CONDITIONS,
+  instantText,
+  listText,
+  loginWord,
+  printable,
+  ruleText,
+  subjectText,
+  tableLines,
+} from "../words.ts";
 import { DeviceGroups } from "./deviceGroups.ts";
 import { type AccessExplanation, accessExplanation, explanationText } from "./explanation.ts";
 import { type ExplainedIdentity, explainedIdentity, identityExplanationText } from "./identityExplanation.ts";
@@ -60,13 +69,15 @@ function unknownAnswer(estate: Estate, inquiry: AccessInquiry): AccessAnswer {
   if (inquiry.format === "csv") return { ...answer, remarks: lines };
   if (inquiry.format === "text") return { ...answer, output: [`${lines.join("\n")}\n`] };
   if (!inquiry.explain) return { ...answer, output: accessJson(accessView(estate, inquiry)) };
-  const report: AccessExplanationReport = { namespace, notEvaluated, unknown, notes: [], allowed: null };
+  const at = (inquiry.at ?? new Date()).toISOString();
+  const report: AccessExplanationReport = { namespace, at, notEvaluated, unknown, notes: [], allowed: null };
   return { ...answer, output: [`${JSON.stringify(report, null, 1)}\n`] };
 }
 
 function explained(view: AccessView): Pick<AccessAnswer, "output" | "refused"> {
   const { tenant: namespace, notEvaluated, unknown, policy } = view.estate;
-  const about = { namespace, notEvaluated, unknown, notes: view.notes };
+  const at = view.access.time.toISOString();
+  const about = { namespace, at, notEvaluated, unknown, notes: view.notes };
   const answer = (allowed: boolean | null, report: AccessExplanationReport, text: string) => ({
     output: [view.inquiry.format === "json" ? `${JSON.stringify(report, null, 1)}\n` : text],
     refused: !allowed,
@@ -90,8 +101,9 @@ function* accessRows({ access, subjects }: AccessView): Generator<AccessRow> {
     const rows: AccessRow[] = [];
     for (const { login, ...grant } of grantsOf(access, [subject])) {
       const same = rows.find(
-        ({ rule, policy, outcome, addresses, devices }) =>
+        ({ rule, policy, outcome, until, addresses, devices }) =>
           rule === grant.rule &&
+          until === grant.until &&
           policy === grant.policy &&
           outcome === grant.outcome &&
           isSame(addresses, grant.addresses) &&
@@ -107,10 +119,11 @@ function* accessRows({ access, subjects }: AccessView): Generator<AccessRow> {
 const isSame = (left: readonly string[], right: readonly string[]): boolean =>
   left.length === right.length && left.every((text, index) => text === right[index]);
 
-const headOf = ({ access: { policy } }: AccessView): readonly string[] =>
+const headOf = ({ access: { policy } }: AccessView): string[] =>
   policy.identity
     ? ["USER", "LOGIN", "FROM", "DEVICES", "BY POLICY"]
     : ["KEY", "LOGIN", "FROM", "DEVICES", "BY RULE"];
+const [UNTIL, NO_END] = ["UNTIL", "no end"];
 /** Maximum number of device uids in the cache of device set descriptions. */
 const HELD_MAX = 1_000_000;
 const EXCEPTIONS_MAX = 3;
@@ -118,7 +131,7 @@ const EXCEPTIONS_MAX = 3;
 function* accessTable(view: AccessView): Generator<string> {
   yield `${evaluatedLines(view).join("\n")}\n\n`;
   const { rows, useful } = tableOf(view);
-  if (rows.length > 0) yield* tableLines([headOf(view), ...rows]);
+  if (rows.length > 0) yield* tableLines(rows);
   const useless = view.subjects.filter((subject) => !useful.has(subject)).map(subjectText);
   const [one, several] = view.access.policy.identity ? ["principal", "Principals"] : ["key", "Keys"];
   if (rows.length === 0)
@@ -132,9 +145,11 @@ function* accessTable(view: AccessView): Generator<string> {
 function tableOf(view: AccessView): { rows: string[][]; useful: ReadonlySet<AccessSubject> } {
   const summary = summaries(view);
   const useful = new Set<AccessSubject>();
+  const ends: string[] = [];
   const rows = Array.from(
     accessRows(view),
-    ({ subject, logins, addresses, devices, rule, policy, outcome }) => {
+    ({ subject, logins, addresses, devices, rule, policy, outcome, until }) => {
+      ends.push(until === undefined ? NO_END : instantText(until));
       useful.add(subject);
       const by = policy ? `${policy.name}${CONDITIONS[outcome]}` : rule ? ruleText(rule) : "none matches";
       return [
@@ -146,6 +161,11 @@ function tableOf(view: AccessView): { rows: string[][]; useful: ReadonlySet<Acce
       ].map(printable);
     },
   );
+  if (rows.length > 0) rows.unshift(headOf(view));
+  // Most namespaces have no access that ends, so only some tables have this column.
+  if (ends.some((end) => end !== NO_END)) {
+    for (const [place, end] of [UNTIL, ...ends].entries()) rows[place]?.push(end);
+  }
   return { rows, useful };
 }
 
@@ -192,19 +212,20 @@ const CSV_HEAD = [
   "rule_id",
   "rule_action",
   "rule_priority",
+  "until",
 ];
 
 /** The head of the CSV in identity mode. */
 const IDENTITY_CSV_HEAD = [
   ...["principal_id", "principal_name", "principal_kind", "login", "addresses", "device_uid", "device_name"],
-  ...["policy_id", "policy_name", "outcome"],
+  ...["policy_id", "policy_name", "outcome", "until"],
 ];
 
 /** Generates CSV (RFC 4180) with one line for each subject, login name, group of addresses and device. */
 function* accessCsv(view: AccessView): Generator<string> {
   const names = new Map(view.devices.map(({ uid, name }) => [uid, name]));
   yield line(view.access.policy.identity ? IDENTITY_CSV_HEAD : CSV_HEAD);
-  for (const { subject, logins, addresses, devices, rule, policy, outcome } of accessRows(view)) {
+  for (const { subject, logins, addresses, devices, rule, policy, outcome, until = "" } of accessRows(view)) {
     const { id, name, kind } = subjectFacts(subject);
     const who = kind === "key" ? [id, name] : [id, name, kind];
     const by = policy
@@ -212,7 +233,7 @@ function* accessCsv(view: AccessView): Generator<string> {
       : [rule?.id ?? "", rule?.action ?? "", String(rule?.priority ?? "")];
     for (const login of logins) {
       const about = [...who, login, addresses.join(" ")];
-      yield devices.map((uid) => line([...about, uid, names.get(uid) ?? "", ...by])).join("");
+      yield devices.map((uid) => line([...about, uid, names.get(uid) ?? "", ...by, until])).join("");
     }
   }
 }
@@ -250,6 +271,8 @@ export interface AccessGrant {
    * key.
    */
   readonly outcome?: Exclude<Outcome, "deny">;
+  /** The time when the access ends, in RFC 3339; null if it does not end. */
+  readonly until: string | null;
   /** Uids of the devices. */
   readonly devices: readonly string[];
 }
@@ -258,6 +281,8 @@ export interface AccessGrant {
 interface AccessAnswered {
   /** Id of the namespace. */
   readonly namespace: string;
+  /** The time of the logins, in RFC 3339: the time of the command, or the time of `--at`. */
+  readonly at: string;
   /** Parts of the namespace that could not be read, as sentences. The report does not cover these parts. */
   readonly notEvaluated: readonly string[];
   /** Other data that could not be read, as sentences. */
@@ -311,6 +336,7 @@ function* accessJson(view: AccessView): Generator<string> {
   const { identity, rules } = estate.policy;
   const head: Omit<AccessReport, "grants"> = {
     namespace: estate.tenant,
+    at: view.access.time.toISOString(),
     evaluated: {
       ...{ logins: evaluated.logins, addresses: evaluated.addresses },
       ...{ anyAddress: otherAddressOf(evaluated), anyLogin: ANY_LOGIN },
@@ -328,12 +354,23 @@ function* accessJson(view: AccessView): Generator<string> {
   if (estate.accessUnknown !== undefined) return yield "null\n}\n";
   yield "[";
   let separator = "\n";
-  for (const { subject, rule, policy, outcome, logins, addresses, devices } of accessRows(view)) {
+  for (const { subject, rule, policy, outcome, until = null, ...row } of accessRows(view)) {
     const { id } = subjectFacts(subject);
+    const { logins, addresses, devices } = row;
     const grant: AccessGrant =
       policy && outcome !== "deny"
-        ? { key: null, principal: id, logins, addresses, rule: null, policy: policy.id, outcome, devices }
-        : { key: id, logins, addresses, rule: rule?.id ?? null, devices };
+        ? {
+            key: null,
+            principal: id,
+            logins,
+            addresses,
+            rule: null,
+            policy: policy.id,
+            outcome,
+            until,
+            devices,
+          }
+        : { key: id, logins, addresses, rule: rule?.id ?? null, until, devices };
     yield `${separator}  ${JSON.stringify(grant)}`;
     separator = ",\n";
   }

@@ -14,7 +14,7 @@ import {
   otherAddressOf,
   patternOf,
 } from "@gatehouse-access/sdk/policy";
-import { listText, printable, ruleText, subjectText } from "../words.ts";
+import { instantText, listText, printable, ruleText, subjectText, untilText } from "../words.ts";
 import { AccessInquiryError, type AccessView, unknownLines } from "./inquiry.ts";
 
 /** A rule, and its effect on one login. */
@@ -52,7 +52,7 @@ export function accessExplanation(view: AccessView): AccessExplanation {
   const keys = subjects.filter((subject): subject is AccessKey => !isPrincipal(subject));
   const key = only("key", keys, subjectText);
   const { device, login, address, assumed } = explainedLogin(view);
-  const question = { fingerprint: key.fingerprint, login, address, uid: device.uid };
+  const question = { fingerprint: key.fingerprint, login, address, uid: device.uid, at: view.access.time };
   const explanation = explain(estate.policy, question);
   const decisive = explanation.considered.findIndex(({ role }) => role === "decides");
   return {
@@ -99,14 +99,16 @@ export function only<T>(flag: string, items: readonly T[], textOf: (item: T) => 
 
 export function explanationText(view: AccessView, explanation: AccessExplanation): string {
   const { allowed, key, login, address, device } = explanation;
+  const end = view.access.endOf(key);
   const lines = [
     `${allowed ? "ALLOWED" : "DENIED"}: key ${key.name} as ${login} from ${address} on ${device.name}`,
-    `Because ${reason(explanation)}.`,
+    `Because ${reason(view, explanation)}.`,
     `Namespace ${view.estate.tenant}`,
+    ...atLines(view),
     ...assumedLines(explanation),
     ...view.notes,
     "",
-    `Key ${key.name}, ${key.fingerprint}`,
+    `Key ${key.name}, ${key.fingerprint}${end === undefined ? "" : `, ${untilText(end)}`}`,
     `  ${mark(explanation.keyAdmitsLogin)} the login name ${login}: the key allows ${loginText(key.username, "no")}`,
     `  ${mark(explanation.keyAdmitsDevice)} the device ${deviceText(device)}: the key allows ${filterText(key.filter, "no")}`,
     "",
@@ -115,6 +117,10 @@ export function explanationText(view: AccessView, explanation: AccessExplanation
   ];
   return `${lines.map(printable).join("\n")}\n`;
 }
+
+/** The line about the time of the login; an empty list for a login at present. */
+export const atLines = ({ inquiry }: AccessView): string[] =>
+  inquiry.at ? [`Time of the login: ${instantText(inquiry.at.toISOString())}`] : [];
 
 /** The lines about parameters that the inquiry omits. */
 export const assumedLines = ({
@@ -128,7 +134,9 @@ export const assumedLines = ({
       : `No --from was given: ${address} is assumed. It represents all addresses that no rule mentions.`,
   );
 
-function reason({ deniedBy, rule, key, device, login }: AccessExplanation): string {
+function reason(view: AccessView, { deniedBy, rule, key, device, login }: AccessExplanation): string {
+  if (deniedBy === "expired") return `the key ${key.name} expired at ${instantText(key.expiresAt ?? "")}`;
+  if (deniedBy === "owner") return `the key ${key.name} belongs to ${ownerText(view, key)}`;
   if (deniedBy === "login") return `the key ${key.name} does not allow the login name ${login}`;
   if (deniedBy === "device") return `the key ${key.name} does not allow the device ${device.name}`;
   if (rule === null)
@@ -137,10 +145,18 @@ function reason({ deniedBy, rule, key, device, login }: AccessExplanation): stri
   return `the firewall rule ${ruleText(rule)} ${verb}`;
 }
 
+/** Returns the owner of a key who is not a member, or whose membership has no effect. */
+function ownerText({ estate }: AccessView, { owner = "" }: AccessKey): string {
+  const member = estate.policy.members?.find(({ id }) => id === owner);
+  if (!member) return `the user ${owner}, who is not a member`;
+  if (!member.isAccepted) return `${member.email}, who has not accepted the invitation`;
+  return `${member.email}, whose membership ended at ${instantText(member.expiresAt ?? "")}`;
+}
+
 function ruleLines({ considered, deniedBy }: AccessExplanation): string[] {
   if (considered.length === 0) return ["The namespace has no firewall rules."];
   const without =
-    deniedBy === "login" || deniedBy === "device" ? " (without effect, since the key refuses the login)" : "";
+    deniedBy === undefined || deniedBy === "rule" ? "" : " (without effect, since the key refuses the login)";
   return [`Firewall rules, strongest first${without}:`, ...considered.map(ruleLine)];
 }
 
@@ -148,10 +164,12 @@ function ruleLine({ rule, role, mismatches, onlyMismatch }: ExplainedRule): stri
   const rest = onlyMismatch ? " (everything else matches)" : "";
   const verdict =
     role === "no match" ? `does not match: ${mismatches.map(mismatchText).join(", ")}${rest}` : role;
-  return `  ${ruleText(rule)} ${verdict}. Conditions: ${aspects(rule)}`;
+  const end = rule.expiresAt === undefined ? "" : `; ${untilText(rule.expiresAt)}`;
+  return `  ${ruleText(rule)} ${verdict}. Conditions: ${aspects(rule)}${end}`;
 }
 
-const mismatchText = (part: Mismatch) => (part === "inactive" ? "inactive" : `${part} differs`);
+const mismatchText = (part: Mismatch) =>
+  part === "inactive" || part === "expired" ? part : `${part} differs`;
 
 function aspects({ action, username, sourceIp, filter }: AccessRule): string {
   const broken = action === "deny" ? "every" : "no";

@@ -8,7 +8,14 @@ import {
   type Principal,
 } from "@gatehouse-access/sdk/policy";
 import { CONDITIONS, counted, printable, subjectText } from "../words.ts";
-import { type AccessExplanation, assumedLines, explainedLogin, filterText, only } from "./explanation.ts";
+import {
+  type AccessExplanation,
+  assumedLines,
+  atLines,
+  explainedLogin,
+  filterText,
+  only,
+} from "./explanation.ts";
 import { type AccessView, keysMatching, unknownLines } from "./inquiry.ts";
 
 /** The reasons for the decision about one login in identity mode. */
@@ -32,7 +39,7 @@ export function explainedIdentity(view: AccessView): ExplainedIdentity {
   const selected = inquiry.keys.flatMap((selector) => keysMatching(principal, selector));
   const key = inquiry.keys.length === 0 ? undefined : only("key", selected, ({ fingerprint }) => fingerprint);
   const identity = policy.identity ?? { policies: [], principals: [] };
-  const at = new Date();
+  const at = view.access.time;
   const question = { subject: key?.fingerprint ?? principal.id, login, address, uid: device.uid, at };
   const explanation = explainIdentity({ devices: policy.devices, identity }, question);
   return { ...explanation, login, address, assumed, at: at.toISOString() };
@@ -53,6 +60,7 @@ export function identityExplanationText(view: AccessView, explanation: Explained
     `${HEADLINES[outcome]}: ${who} as ${login} from ${address} on ${device.name}`,
     `Because ${reason(explanation)}.`,
     `Namespace ${view.estate.tenant}, which decides by access policies`,
+    ...atLines(view),
     ...assumedLines(explanation),
     ...view.notes,
     "",

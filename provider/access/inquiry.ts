@@ -15,8 +15,19 @@ import {
   subjectsOf,
 } from "@gatehouse-access/sdk/policy";
 import { type Estate, evaluatedFor, inOrder } from "../estate/namespaceState.ts";
-import { byText, counted, listText, loginWord, OTHER_LOGINS, printable, subjectText } from "../words.ts";
+import {
+  byText,
+  counted,
+  firstOf,
+  instantText,
+  listText,
+  loginWord,
+  OTHER_LOGINS,
+  printable,
+  subjectText,
+} from "../words.ts";
 import { globFits } from "./matching.ts";
+import { readTime, TIME_FORM } from "./queryTime.ts";
 
 /** The flags of `gatehouse access`. An omitted flag selects all devices, keys, logins or addresses. */
 export interface AccessFlags {
@@ -28,6 +39,10 @@ export interface AccessFlags {
   readonly user?: readonly string[];
   readonly login?: readonly string[];
   readonly from?: readonly string[];
+  /** E-mail address of a user, see `selectSubjects`. */
+  readonly person?: string;
+  /** The time of the logins, see `readTime`. */
+  readonly at?: string;
   readonly explain?: boolean;
 }
 
@@ -41,6 +56,9 @@ export interface AccessInquiry {
   readonly logins: readonly string[];
   /** Client addresses in the form that the service uses. */
   readonly addresses: readonly string[];
+  readonly person: string | undefined;
+  /** The time of the logins. Undefined if the inquiry is about the present. */
+  readonly at: Date | undefined;
   readonly explain: boolean;
   readonly format: AccessFormat;
 }
@@ -58,8 +76,8 @@ export class AccessInquiryError extends GatehouseError {
 
 /** Checks the flags of `gatehouse access`. @throws AccessInquiryError with the invalid flag */
 export function accessInquiry(flags: AccessFlags, format: AccessFormat): AccessInquiry {
-  const { device = [], key = [], user = [], login = [], from = [], explain = false } = flags;
-  for (const [flag, texts] of Object.entries({ device, key, user, login })) {
+  const { device = [], key = [], user = [], login = [], from = [], explain = false, person } = flags;
+  for (const [flag, texts] of Object.entries({ device, key, user, login, person: [person] })) {
     if (texts.includes("")) throw new AccessInquiryError(flag, "must not be empty");
   }
   if (explain && format === "csv")
@@ -67,7 +85,16 @@ export function accessInquiry(flags: AccessFlags, format: AccessFormat): AccessI
   if (explain && login.length > 1) throw new AccessInquiryError("explain", "allows at most one --login");
   if (explain && from.length > 1) throw new AccessInquiryError("explain", "allows at most one --from");
   const addresses = [...new Set(from.map(normalAddress))];
-  return { devices: device, keys: key, users: user, logins: [...new Set(login)], addresses, explain, format };
+  return {
+    ...{ devices: device, keys: key, users: user, person, logins: [...new Set(login)], addresses },
+    ...{ at: flags.at === undefined ? undefined : timeOf(flags.at), explain, format },
+  };
+}
+
+function timeOf(text: string): Date {
+  const time = readTime(text);
+  if (time) return time;
+  throw new AccessInquiryError("at", `${TIME_FORM}, not ${text}`);
 }
 
 /**
@@ -146,15 +173,22 @@ function foundDevices<Device extends AccessDevice>(
  * Returns the subjects that match any of the selectors, or all subjects if there are no selectors. `keys` select public
  * keys by fingerprint, name, the first 4 or more characters of a fingerprint, or name or fingerprint with `*` and `?`. In
  * identity mode, `keys` select the principal of an SSH key by its fingerprint, and `users` select principals by e-mail
- * address, name or id, with `*` and `?`.
+ * address, name or id, with `*` and `?`. `person` selects the public keys of a member, or the member in identity mode.
  * @throws AccessInquiryError with the selector that has no match, and similar names
  */
-function selectSubjects(policy: NamespacePolicy, { keys, users }: AccessInquiry): Selected<AccessSubject> {
+function selectSubjects(
+  { enforcesExpiry, members }: Estate,
+  policy: NamespacePolicy,
+  { keys, users, person }: AccessInquiry,
+): Selected<AccessSubject> {
+  const of = person === undefined ? undefined : personOf(members, person);
   if (!policy.identity) {
-    if (users.length === 0) return selectKeys(policy.keys, keys);
+    if (of && !enforcesExpiry) throw new AccessInquiryError("person", NO_OWNERS, "use --key");
+    const own = of ? policy.keys.filter(({ owner }) => owner === of.id) : policy.keys;
+    if (users.length === 0) return selectKeys(own, keys);
     throw new AccessInquiryError("user", "public keys decide about logins in this namespace", "use --key");
   }
-  const { principals } = policy.identity;
+  const principals = policy.identity.principals.filter(({ id }) => !of || id === of.id);
   const all = counted(principals.length, "user or service account", "users and service accounts");
   const named = select(principals, users, (selector) => {
     const items = principals.filter(({ id, name }) => id === selector || globFits(selector, name));
@@ -176,6 +210,20 @@ function selectSubjects(policy: NamespacePolicy, { keys, users }: AccessInquiry)
     throw new AccessInquiryError("key", "the SSH keys of users could not be read", remedy);
   });
 }
+
+const NO_OWNERS = "the server does not store the owners of public keys";
+
+/** Returns the member with an e-mail address. @throws AccessInquiryError with the known members if there is none */
+function personOf(members: Estate["members"], email: string) {
+  if (!members)
+    throw new AccessInquiryError("person", "the members could not be read", "use --key or --user");
+  const found = members.find((member) => member.email.toLowerCase() === email.toLowerCase());
+  if (found) return { id: found.id || found.email };
+  const known = members.map((member) => member.email).sort(byText);
+  throw new AccessInquiryError("person", `${email} is not a member`, `members: ${firstOf(known, NAMED_MAX)}`);
+}
+
+const NAMED_MAX = 20;
 
 /** Returns the SSH keys of a principal that a selector matches: a fingerprint, its beginning, or `*` and `?`. */
 export const keysMatching = ({ keys = [] }: Principal, selector: string): readonly SshIdentity[] =>
@@ -290,7 +338,7 @@ export interface AccessView {
 export function accessView(estate: Estate, inquiry: AccessInquiry): AccessView {
   const { policy } = inOrder(estate);
   const devices = selectDevices(policy.devices, inquiry.devices);
-  const subjects = selectSubjects(policy, inquiry);
+  const subjects = selectSubjects(estate, policy, inquiry);
   const all = evaluatedFor(estate, [policy]);
   const evaluated = {
     ...all,
@@ -300,7 +348,7 @@ export function accessView(estate: Estate, inquiry: AccessInquiry): AccessView {
   return {
     estate,
     inquiry,
-    access: new Access({ ...policy, devices: devices.items }, evaluated),
+    access: new Access({ ...policy, devices: devices.items }, evaluated, undefined, inquiry.at),
     devices: devices.items,
     subjects: subjects.items,
     evaluated,
@@ -340,6 +388,7 @@ export function evaluatedLines({
           : counted(policy.rules.length, "firewall rule")
       }`,
     `${counted(logins.length, "login name")} (${loginSource}): ${listText(logins.map(loginWord))}${anyLogin}`,
+    ...(inquiry.at ? [`Access at ${instantText(inquiry.at.toISOString())}`] : []),
     `${addresses.length} ${addresses.length === 1 ? "address" : "addresses"} (${addressSource}): ${listText(addresses)}${anyAddress}`,
     ...notes,
   ].map(printable);

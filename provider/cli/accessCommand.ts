@@ -44,6 +44,14 @@ export function addAccessCommand(program: Command, action: ActionOf): void {
       "Select users and service accounts by e-mail address, name or id (* matches any text, ? one character), in a namespace that decides by access policies; repeatable",
       collect,
     )
+    .option(
+      "--person <e-mail>",
+      "Select the public keys that belong to this member, or the member in a namespace that decides by access policies",
+    )
+    .option(
+      "--at <time>",
+      "Show the access at this time, such as 2026-12-01T18:00Z. The time needs an offset from UTC, or Z (default: now)",
+    )
     .option("--login <name>", "Select access with this login name; repeatable", collect)
     .option("--from <address>", "Select access from this source IP address; repeatable", collect)
     .option(
@@ -64,6 +72,7 @@ export function addAccessCommand(program: Command, action: ActionOf): void {
     examples: [
       "gatehouse access --device tag:prod",
       "gatehouse access --key ana --login root --from 203.0.113.7 --device web-01 --explain",
+      "gatehouse access --person ana@example.com --at 2026-12-01T18:00+01:00",
       "gatehouse access --csv > access.csv",
     ],
     page: "docs/guides/access.md",

@@ -7,6 +7,7 @@ import {
   type EvaluationOptions,
   loginsToEvaluate,
   type NamespacePolicy,
+  type PolicyMember,
 } from "@gatehouse-access/sdk/policy";
 import { idWithin } from "../resources/values.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
@@ -17,6 +18,7 @@ import {
   type FirewallRule,
   isUnreadable,
   type Namespace,
+  type PublicKey,
 } from "../service/listings.ts";
 import { type Member, usersOf } from "../service/newerListings.ts";
 import { byText, byTexts } from "../words.ts";
@@ -62,6 +64,11 @@ export interface Estate extends NamespaceState {
    * and if they could not be read.
    */
   readonly identity: IdentityState | undefined;
+  /**
+   * True if the server ends access by itself. Other servers have no ends of keys, rules and memberships and no owners of
+   * keys, so that the policy has none either.
+   */
+  readonly enforcesExpiry: boolean;
   /** The login names and addresses of the most recent sessions, and the number of these sessions. */
   readonly seen: EvaluatedLogins & { readonly sessions: number };
 }
@@ -89,14 +96,15 @@ export async function readEstate(connection: Connection, named?: string): Promis
       if (!isUnreadable(error)) throw error;
       return report(what, error.message, list);
     });
-  const [devices, keys, rules, namespace, apiKeys, seen] = await Promise.all([
+  const [devices, keys, rules, answer, apiKeys, seen] = await Promise.all([
     opened.devices.all(),
     opened.keys.all(),
     rulesOf(connection, tenant, notEvaluated),
-    optional("members", client.getNamespace({ params: { tenant } }), "members"),
+    optional("members", client.call("getNamespace", { params: { tenant } }), "members"),
     optional("API keys", opened.apiKeys.all(), "apiKeys"),
     optional("sessions", seenLogins(client)),
   ]);
+  const namespace = answer?.body;
   if (namespace) connection.namespaces.put(namespace);
   // Services after release 0.19 list invitations separately from members.
   const users = namespace && (await optional("members", usersOf(opened, namespace), "members"));
@@ -111,17 +119,25 @@ export async function readEstate(connection: Connection, named?: string): Promis
   const accessUnknown = (await accessUnknownIn(client, tenant, namespace)) ?? reading?.accessUnknown;
   if (accessUnknown !== undefined) notEvaluated.push(accessUnknown);
   if (identity?.decides) notEvaluated.push(...identity.notEvaluated);
+  const enforcesExpiry = isExpiryServer(answer?.headers.etag, [...keys, ...rules]);
+  if (!members && keys.some(({ owner }) => owner !== undefined)) {
+    notEvaluated.push(
+      "the members could not be read; keys with an owner are evaluated as if their owners were members",
+    );
+  }
   return {
     tenant,
     name: namespace?.name ?? tenant,
     policy: {
       devices: acceptedDevices(devices),
-      keys: keys.map(({ fingerprint, name, username, filter }) => ({ fingerprint, name, username, filter })),
+      keys: keys.map(accessKey),
       rules: accessRulesOf(rules),
+      ...(enforcesExpiry && { members: members?.map(policyMember) }),
       ...(identity?.decides && { identity: identityRules(identity, members ?? []) }),
     },
     accessUnknown,
     identity,
+    enforcesExpiry,
     devices,
     members,
     apiKeys,
@@ -131,6 +147,13 @@ export async function readEstate(connection: Connection, named?: string): Promis
     unreadable,
   };
 }
+
+/**
+ * Returns true if a server ends access by itself: this project's server, which sends the revision of a namespace. If the
+ * namespace could not be read, an object with an end shows this.
+ */
+const isExpiryServer = (etag: string | undefined, objects: readonly { readonly expiresAt?: string }[]) =>
+  etag !== undefined || objects.some(({ expiresAt }) => expiresAt !== undefined);
 
 /**
  * Reads several namespaces, one after the other. `unreadable` contains a sentence for each namespace that the
@@ -261,8 +284,33 @@ export const acceptedDevices = (devices: Iterable<Device>): AccessDevice[] =>
 
 function accessRule(rule: FirewallRule): AccessRule {
   const { id, action, active, priority, sourceIp, username, filter } = rule;
-  return { id, action, active, priority, sourceIp, username, filter };
+  return { id, action, active, priority, sourceIp, username, filter, ...endOf(rule.expiresAt) };
 }
+
+const accessKey = ({ fingerprint, name, username, filter, expiresAt, owner }: PublicKey): AccessKey => ({
+  ...{ fingerprint, name, username, filter },
+  ...endOf(expiresAt),
+  ...(owner !== undefined && { owner }),
+});
+
+/** Returns a member as a policy contains it. A user whose id the service does not return has the e-mail address as id. */
+export const policyMember = ({ id, email, status, accessExpiresAt }: Member): PolicyMember => ({
+  ...{ id: id || email, email, isAccepted: status === "accepted" },
+  ...endOf(accessExpiresAt),
+});
+
+/** Returns the end of an object as a policy contains it. Policies are compared, so each time has only one form. */
+export const endOf = (time: string | undefined): { readonly expiresAt?: string } =>
+  time === undefined ? {} : { expiresAt: new Date(time).toISOString() };
+
+/**
+ * Returns a policy in which invited users count as members, as in identity mode: they can accept at any time, without a
+ * change that a review would show.
+ */
+export const countingInvited = <T extends NamespacePolicy>(policy: T): T =>
+  policy.members
+    ? { ...policy, members: policy.members.map((member) => ({ ...member, isAccepted: true })) }
+    : policy;
 
 /** Sorts devices by name and uid. */
 export const byDevice = byTexts<AccessDevice>(
@@ -343,6 +391,7 @@ export function withoutObjects<T extends Pick<NamespaceState, "policy" | "member
       keys: policy.keys.filter(({ fingerprint }) => !keys.has(fingerprint)),
       rules: policy.rules.filter(({ id }) => !rules.has(id)),
       devices: tags.size === 0 ? policy.devices : policy.devices.map(untagged),
+      ...(policy.members && { members: policy.members.filter(({ id }) => !members.has(id)) }),
       ...(policy.identity && {
         identity: {
           policies: policy.identity.policies.filter(({ id }) => !policies.has(id)),

@@ -8,10 +8,10 @@ import {
   subjectFacts,
 } from "@gatehouse-access/sdk/policy";
 import { DeviceGroups } from "../access/deviceGroups.ts";
-import { byDevice, type Estate, evaluatedFor } from "../estate/namespaceState.ts";
+import { byDevice, countingInvited, type Estate, evaluatedFor } from "../estate/namespaceState.ts";
 import { byText } from "../words.ts";
 import type { ReviewedAccess, ReviewedPrincipal } from "./report/review.ts";
-import { PLAIN, reachPhrase } from "./report/sections.ts";
+import { endPhrase, PLAIN, reachPhrase } from "./report/sections.ts";
 
 /**
  * Evaluates two policies of a namespace for the same logins, addresses and devices, so that they are comparable. If the
@@ -24,11 +24,17 @@ export function accesses(
   options: EvaluationOptions = {},
 ): { readonly before: Access; readonly after: Access } {
   const deciding = (policy: NamespacePolicy): NamespacePolicy =>
-    estate.accessUnknown === undefined ? policy : { devices: policy.devices, keys: [], rules: [] };
+    estate.accessUnknown === undefined
+      ? countingInvited(policy)
+      : { devices: policy.devices, keys: [], rules: [] };
   const [before, after] = [deciding(old), deciding(now)];
   const evaluated = evaluatedFor(estate, [before, after], options);
   const uids = everyDevice(before, after).map(({ uid }) => uid);
-  return { before: new Access(before, evaluated, uids), after: new Access(after, evaluated, uids) };
+  const time = new Date();
+  return {
+    before: new Access(before, evaluated, uids, time),
+    after: new Access(after, evaluated, uids, time),
+  };
 }
 
 /** The devices of both policies. If both policies contain a device, the entry of the second policy is used. */
@@ -46,15 +52,19 @@ const everyDevice = (before: NamespacePolicy, after: NamespacePolicy) =>
 export function accessLines(before: Access, after: Access): ReviewedAccess[] {
   const byLogin = new Map<string, AccessChange & { logins: string[] }>();
   for (const change of accessChanges(before, after)) {
-    const { before: from, after: to, addresses, devices } = change;
-    const id = JSON.stringify([from, to, subjectFacts(change.subject).id, addresses, devices]);
+    const { before: from, after: to, untilBefore, until, addresses, devices } = change;
+    const { id: subject } = subjectFacts(change.subject);
+    const id = JSON.stringify([from, to, untilBefore ?? null, until ?? null, subject, addresses, devices]);
     const same = byLogin.get(id);
     if (same) same.logins.push(change.login);
     else byLogin.set(id, { ...change, logins: [change.login] });
   }
   const groups = new DeviceGroups(everyDevice(before.policy, after.policy));
-  const bySubject = Map.groupBy(byLogin.values(), ({ before, after, subject, logins, addresses, devices }) =>
-    JSON.stringify([before, after, subjectFacts(subject).kind, logins, addresses, devices]),
+  const bySubject = Map.groupBy(byLogin.values(), ({ subject, ...same }) =>
+    JSON.stringify([
+      ...[same.before, same.after, same.untilBefore ?? null, same.until ?? null],
+      ...[subjectFacts(subject).kind, same.logins, same.addresses, same.devices],
+    ]),
   );
   const lines = [...bySubject.values()].flatMap((same): ReviewedAccess[] => {
     const [first] = same;
@@ -71,7 +81,22 @@ export function accessLines(before: Access, after: Access): ReviewedAccess[] {
     const where = groups.of(devices);
     const { otherAddress } = after.evaluated;
     const other = otherAddress !== undefined && { otherAddress };
-    return [{ change, keys, ...identity, logins, anyLogin, addresses, anyAddress, ...other, devices, where }];
+    const ends = { until: first.until ?? null, untilBefore: first.untilBefore ?? null };
+    return [
+      {
+        change,
+        keys,
+        ...identity,
+        ...ends,
+        logins,
+        anyLogin,
+        addresses,
+        anyAddress,
+        ...other,
+        devices,
+        where,
+      },
+    ];
   });
   return lines.sort(
     (left, right) =>
@@ -92,7 +117,7 @@ const isPrincipalFacts = (facts: SubjectFacts): facts is ReviewedPrincipal => fa
 export function sentencesByKey(access: readonly ReviewedAccess[]): ReadonlyMap<string, string[]> {
   const sentences = new Map<string, string[]>();
   for (const line of access) {
-    const sentence = `${line.change === "lost" ? "no longer gives" : "gives"} ${reachPhrase(line, PLAIN)}`;
+    const sentence = `${line.change === "lost" ? "no longer gives" : "gives"} ${reachPhrase(line, PLAIN)}${endPhrase(line)}`;
     for (const { fingerprint } of line.keys)
       sentences.set(fingerprint, [...(sentences.get(fingerprint) ?? []), sentence]);
   }

@@ -1,12 +1,15 @@
 import {
   type Access,
+  type AccessKey,
   type AccessPolicy,
   type AccessRule,
   type EvaluationOptions,
   expiryOf,
   type Finding,
+  hasPassed,
   type LintOptions,
   lint,
+  SOON_DAYS,
 } from "@gatehouse-access/sdk/policy";
 import type { Plan } from "../engine/index.ts";
 import {
@@ -18,8 +21,14 @@ import {
   unmanagedOf,
 } from "../estate/coverage.ts";
 import { definitionNamed, type LiveObject } from "../estate/liveObjects.ts";
-import { type Estate, inOrder, type NamespaceState, withoutObjects } from "../estate/namespaceState.ts";
-import { type PlannedEstate, plannedEstate } from "../plan/planned/plannedEstate.ts";
+import {
+  type Estate,
+  endOf,
+  inOrder,
+  type NamespaceState,
+  withoutObjects,
+} from "../estate/namespaceState.ts";
+import { declaredEnds, type PlannedEstate, plannedEstate } from "../plan/planned/plannedEstate.ts";
 import { runPolicyTests } from "../policyTests/runPolicyTests.ts";
 import { idWithin } from "../resources/values.ts";
 import type { Member } from "../service/newerListings.ts";
@@ -36,7 +45,7 @@ import type {
   ReviewedFinding,
   UndeclaredObject,
 } from "./report/review.ts";
-import { accessSentence, PLAIN } from "./report/sections.ts";
+import { accessSentence, isGain, PLAIN } from "./report/sections.ts";
 
 /** Options of {@link reviewNamespace}. */
 export interface NamespaceReviewOptions extends EvaluationOptions {
@@ -53,7 +62,7 @@ export interface NamespaceReviewOptions extends EvaluationOptions {
   /** Objects that the plan does not have to declare, such as objects of other stacks. */
   readonly elsewhere?: Elsewhere;
   /**
-   * The review reports API keys and invitations that expire within this number of days.
+   * The review reports API keys, invitations and access that end within this number of days.
    * @default the default of the lint
    */
   readonly expiresWithin?: number;
@@ -104,7 +113,8 @@ export async function reviewNamespace(
       ...after.evaluated,
     },
     access,
-    members: memberChanges(was.members ?? [], planned.members ?? []),
+    members: memberChanges(was.members ?? [], planned.members ?? [], planned.policy.keys),
+    ending: endingSoon(planned, by.now, options.expiresWithin),
     lockouts: [
       ...memberLockouts(was.members ?? [], planned.members ?? [], runningUser),
       ...deviceLockouts(before, after, options.protect),
@@ -141,17 +151,49 @@ export async function reviewNamespace(
   return { review, before, after, planned, accessUnknown };
 }
 
-type Roled = Pick<Member, "email" | "role">;
+const DAY_MS = 86_400_000;
 
-/** Members who are added, removed, or get another role. */
-export function memberChanges(before: readonly Roled[], after: readonly Roled[]): MemberChange[] {
-  const was = new Map(before.map(({ email, role }) => [email, role]));
-  const is = new Map(after.map(({ email, role }) => [email, role]));
+/** Returns the declared objects whose access ends within a number of days. Omits objects whose access has ended. */
+function endingSoon(planned: PlannedEstate, now: Date, withinDays = SOON_DAYS): NamespaceReview["ending"] {
+  const limit = new Date(now.getTime() + withinDays * DAY_MS);
+  const objects = declaredEnds(planned, now).filter(
+    ({ until }) => !hasPassed(until, now) && hasPassed(until, limit),
+  );
+  return { withinDays, objects };
+}
+
+type Roled = Pick<Member, "id" | "email" | "role" | "accessExpiresAt">;
+
+/**
+ * Members who are added, removed, or get another role or another end of the membership.
+ * @param keys the public keys after the change, whose owners may lose their membership
+ */
+export function memberChanges(
+  before: readonly Roled[],
+  after: readonly Roled[],
+  keys: readonly AccessKey[] = [],
+): MemberChange[] {
+  const was = new Map(before.map((member) => [member.email, member]));
+  const is = new Map(after.map((member) => [member.email, member]));
+  const now = new Date();
   const changes = [...new Set([...was.keys(), ...is.keys()])].flatMap((email): MemberChange[] => {
-    const [from, to] = [was.get(email), is.get(email)];
-    if (from === to) return [];
-    const change = from === undefined ? "added" : to === undefined ? "removed" : "role";
-    return [{ change, email, ...(from && { from }), ...(to && { to }) }];
+    const [old, member] = [was.get(email), is.get(email)];
+    const [from, to] = [old?.role, member?.role];
+    const [untilBefore = null, until = null] = [old, member].map(
+      (one) => endOf(one?.accessExpiresAt).expiresAt,
+    );
+    const isEndChanged = member !== undefined && until !== untilBefore;
+    if (from === to && !isEndChanged) return [];
+    const change = from === undefined ? "added" : to === undefined ? "removed" : from === to ? "end" : "role";
+    const isEnded = !member || (until !== null && hasPassed(until, now));
+    const owned = keys.filter(({ owner }) => owner !== undefined && [old?.id, email].includes(owner));
+    return [
+      {
+        ...{ change, email, ...(from && { from }), ...(to && { to }) },
+        ...(isEndChanged && { until, untilBefore }),
+        ...(isEnded && owned.length > 0 && { refusedKeys: owned.map(({ name }) => name) }),
+      },
+    ];
   });
   return changes.sort(byTexts(({ email }) => email));
 }
@@ -308,7 +350,7 @@ function wideningOf(estate: Estate, planned: PlannedEstate, unmanaged: readonly 
   const objects = unmanaged.map(({ object }) => object);
   const gainedBy = (some: readonly LiveObject[]) => {
     const { before, after } = accesses(withoutObjects(planned, some).policy, planned.policy, estate);
-    return accessLines(before, after).filter(({ change }) => change === "gained");
+    return accessLines(before, after).filter(isGain);
   };
   const ofKind = (kind: string) => objects.filter(({ definition }) => definition.name === kind);
   const keys = ofKind("PublicKey");

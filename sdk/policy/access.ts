@@ -81,7 +81,7 @@ export class Access {
   readonly #reasons = new Map<AccessRule | null, Reason[]>();
   readonly #identity: IdentityDecisions | undefined;
   /** The time of the logins. */
-  readonly at: Date;
+  readonly time: Date;
   #members: ReadonlyMap<string, PolicyMember> | undefined;
 
   /**
@@ -97,7 +97,7 @@ export class Access {
     at: Date = new Date(),
   ) {
     this.policy = policy;
-    this.at = at;
+    this.time = at;
     this.evaluated = evaluated;
     this.uids = uids;
     this.#sets = new DeviceSets(policy.devices, new Map(uids.map((uid, place) => [uid, place])));
@@ -126,7 +126,7 @@ export class Access {
    * @param outcome the decision of the rules or policies
    */
   outcomeOf(outcome: Reason["outcome"], subject: AccessSubject): Outcome {
-    return isPrincipal(subject) ? outcomeFor(outcome, subject, keyStateOf(subject, this.at)) : outcome;
+    return isPrincipal(subject) ? outcomeFor(outcome, subject, keyStateOf(subject, this.time)) : outcome;
   }
 
   /**
@@ -135,7 +135,8 @@ export class Access {
    */
   endOf(subject: AccessSubject): string | undefined {
     if (!isPrincipal(subject)) return earlier(subject.expiresAt, this.#ownerOf(subject)?.expiresAt);
-    const ends = subject.keys?.filter((key) => isLive(key, this.at)).map(({ expiresAt }) => expiresAt) ?? [];
+    const ends =
+      subject.keys?.filter((key) => isLive(key, this.time)).map(({ expiresAt }) => expiresAt) ?? [];
     return ends.includes(null) ? undefined : latest(ends.filter((end) => end !== null));
   }
 
@@ -147,8 +148,8 @@ export class Access {
 
   #isLapsed(key: AccessKey): boolean {
     // Keys with an owner are evaluated as if their owners were members if the members are not known.
-    if (this.policy.members === undefined) return hasExpired(key, this.at);
-    return keyLapse(key, this.#ownerOf(key), this.at) !== undefined;
+    if (this.policy.members === undefined) return hasExpired(key, this.time);
+    return keyLapse(key, this.#ownerOf(key), this.time) !== undefined;
   }
 
   /**
@@ -161,11 +162,11 @@ export class Access {
 
   /**
    * Returns the devices on which a key admits a login name, regardless of the firewall. Returns undefined if the key
-   * does not admit the login name, has expired, or belongs to a user who is not a member. A principal is admitted to every device, unless the principal has no SSH key and
-   * cannot confirm one.
+   * does not admit the login name, has expired, or belongs to a user who is not a member. A principal is admitted to
+   * every device, unless the principal has no SSH key and cannot confirm one.
    */
   admitted(subject: AccessSubject, login: string): DeviceSet | undefined {
-    if (isPrincipal(subject)) return keyStateOf(subject, this.at) === "none" ? undefined : this.#sets.all;
+    if (isPrincipal(subject)) return keyStateOf(subject, this.time) === "none" ? undefined : this.#sets.all;
     if (this.#isLapsed(subject)) return undefined;
     if (!patternFound(subject.username, login, false)) return undefined;
     return this.#sets.of(subject.filter, false);

@@ -19,6 +19,7 @@ export {
   keyAdmits,
   type LegacyPolicy,
   type LoginAttempt,
+  lapseIn,
   type Mismatch,
   strongestFirst,
 } from "./decisions.ts";

@@ -13,6 +13,7 @@ import { reviewText } from "../../provider/review/report/text.ts";
 const line = (name: string, more: Partial<ReviewedAccess> = {}): ReviewedAccess => ({
   change: "gained",
   keys: [{ fingerprint: name, name }],
+  ...{ until: null, untilBefore: null },
   logins: ["root"],
   anyLogin: false,
   addresses: ["192.0.2.1"],
@@ -26,6 +27,7 @@ const namespace = (more: Partial<NamespaceReview> = {}): NamespaceReview => ({
   ...{ tenant: "1", name: "lab", access: [], members: [], lockouts: [], missingPermissions: [], lint: [] },
   evaluated: { devices: 1, keys: 1, rules: 0, sessions: 0, logins: ["root"], addresses: ["192.0.2.1"] },
   coverage: { managed: 1, total: 1, percent: 100, unmanaged: [] },
+  ending: { withinDays: 14, objects: [] },
   ...{ tests: [], notEvaluated: [], unknown: [], ...more },
 });
 

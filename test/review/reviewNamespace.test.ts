@@ -18,6 +18,7 @@ const estateOf = (tenant: string): Estate => ({
     unreadable: {},
     accessUnknown: undefined,
     identity: undefined,
+    enforcesExpiry: false,
   },
   policy: { devices: [], keys: [], rules: [] },
   seen: { sessions: 0, logins: [], addresses: [] },

@@ -147,6 +147,7 @@ describe("a captured plan", () => {
       unreadable: {},
       accessUnknown: undefined,
       identity: undefined,
+      enforcesExpiry: false,
     },
     policy: { devices: [], keys: [], rules: [] },
     seen: { sessions: 0, logins: [], addresses: [] },

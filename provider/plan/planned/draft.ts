@@ -7,7 +7,7 @@ import type {
   Principal,
 } from "@gatehouse-access/sdk/policy";
 import { identityRules } from "../../estate/identityMode.ts";
-import { acceptedDevices, type Estate } from "../../estate/namespaceState.ts";
+import { acceptedDevices, type Estate, policyMember } from "../../estate/namespaceState.ts";
 import { type ApiKey, apiKeyIdentity, type Device, deviceKey, devicesByKey } from "../../service/listings.ts";
 import type { Member } from "../../service/newerListings.ts";
 
@@ -113,7 +113,7 @@ export class Draft {
   /** The objects that decide about logins. */
   policy(): NamespacePolicy {
     const { policies, serviceAccounts, members } = this;
-    const { identity } = this.estate;
+    const { identity, enforcesExpiry } = this.estate;
     const rules =
       identity && policies && serviceAccounts && this.accessPoliciesDecide
         ? identityRules(
@@ -125,6 +125,7 @@ export class Draft {
       devices: acceptedDevices(this.#devices.values()),
       keys: [...this.keys.values()],
       rules: [...this.rules.values()],
+      ...(enforcesExpiry && { members: members && Array.from(members.values(), policyMember) }),
       ...(rules && { identity: rules }),
     };
   }

@@ -1,7 +1,15 @@
 import { isDeepStrictEqual } from "node:util";
 import { parseSshPublicKey, sha256Fingerprint } from "@gatehouse-access/sdk/contract";
-import type { AccessPolicy, AccessRule, DeviceFilter, PolicySubject } from "@gatehouse-access/sdk/policy";
+import {
+  type AccessKey,
+  type AccessPolicy,
+  type AccessRule,
+  type DeviceFilter,
+  hasPassed,
+  type PolicySubject,
+} from "@gatehouse-access/sdk/policy";
 import { ownTypeName, type ResourceValues, type Shown, urnType } from "../../engine/index.ts";
+import { endOf } from "../../estate/namespaceState.ts";
 import { accessPolicy, isDeclaredBy } from "../../resources/accessPolicy.ts";
 import { apiKey } from "../../resources/apiKey.ts";
 import type { InputValues, ResourceDefinition } from "../../resources/definition.ts";
@@ -41,6 +49,11 @@ export interface Kind {
   remove?(draft: Draft, step: PlannedStep, before: ResourceValues, isClaimed: (key: string) => boolean): void;
   createOrAdopt?(draft: Draft, step: PlannedStep, after: ResourceValues): void;
   update?(draft: Draft, step: PlannedStep, before: ResourceValues, after: ResourceValues): void;
+  /**
+   * Returns the time when the access by the object ends, in RFC 3339. Undefined if it does not end, or if the end is
+   * secret or unknown before the apply.
+   */
+  endOf?(after: ResourceValues, now: Date): string | undefined;
 }
 
 /** The canonical inputs of a resource. The {@link Kind.decisive} inputs must be known. */
@@ -168,39 +181,96 @@ export function renameTags(draft: Draft, renames: readonly PlannedStep[]): void 
   }
 }
 
+/**
+ * Returns the time when the access by an object ends, in the form of a policy. Undefined if it does not end.
+ * @throws UnpredictableError if the time is not valid
+ */
+function declaredEnd({ inputs: { expiresAt } }: ResourceValues): string | undefined {
+  if (typeof expiresAt !== "string" || expiresAt === "") return undefined;
+  if (Number.isNaN(Date.parse(expiresAt))) throw new UnpredictableError("its expiresAt is not a valid time");
+  return new Date(expiresAt).toISOString();
+}
+
+const shownEnd = (after: ResourceValues) =>
+  isHidden(after.inputs.expiresAt) ? undefined : declaredEnd(after);
+
+/** Returns the end of an object for the policy. A server that does not end access by itself does not store the end. */
+const plannedEnd = ({ estate }: Draft, after: ResourceValues) =>
+  endOf(estate.enforcesExpiry ? declaredEnd(after) : undefined);
+
+/**
+ * Returns true if a run removes the object of a resource, because the end of the access has passed on a server that does
+ * not end access by itself.
+ */
+function isRemovedByRun({ estate, now }: Draft, after: ResourceValues): boolean {
+  const end = declaredEnd(after);
+  return !estate.enforcesExpiry && end !== undefined && hasPassed(end, now);
+}
+
+/**
+ * Returns the owner of a planned key: the id of the member with the declared e-mail address. A user who is not a member
+ * has the address as id, so that the key admits no logins.
+ */
+function plannedOwner(
+  draft: Draft,
+  after: ResourceValues,
+  before?: ResourceValues,
+): Pick<AccessKey, "owner"> {
+  const { owner } = after.inputs;
+  if (typeof owner !== "string" || owner === "" || !draft.estate.enforcesExpiry) return {};
+  // Users can change the address of their account. The declared address then still refers to the same user.
+  const known = before?.inputs.owner === owner ? outputOf(before, "ownerId") : "";
+  const email = owner.toLowerCase();
+  return { owner: known || userOf(draft, email) || email };
+}
+
 const fingerprintOf = (after: ResourceValues) =>
   parseSshPublicKey(inputsOf(publicKey, after).data).fingerprint;
 
-function putKey({ keys }: Draft, { step }: PlannedStep, after: ResourceValues, fingerprint: string): void {
+function putKey(
+  draft: Draft,
+  { step, before }: PlannedStep,
+  after: ResourceValues,
+  fingerprint: string,
+): void {
   const { name, username, filter } = inputsOf(publicKey, after);
-  keys.set(fingerprint, { fingerprint, name: isHidden(name) ? step.name : name, username, filter });
+  draft.keys.set(fingerprint, {
+    ...{ fingerprint, name: isHidden(name) ? step.name : name, username, filter },
+    ...{ ...plannedEnd(draft, after), ...plannedOwner(draft, after, before) },
+  });
 }
 
 const keyKind: Kind = {
-  decisive: ["data", "username", "filter"],
+  decisive: ["data", "username", "filter", "expiresAt", "owner"],
   idOf: (_draft, after) => fingerprintOf(after),
   isLive: ({ estate }, id) => estate.policy.keys.some(({ fingerprint }) => fingerprint === id),
   remove: (draft, _step, before) => draft.keys.delete(outputOf(before, "fingerprint")),
   createOrAdopt: (draft, step, after) => putKey(draft, step, after, fingerprintOf(after)),
-  update: (draft, step, before, after) =>
-    putKey(draft, step, after, existing(draft.keys, outputOf(before, "fingerprint")).fingerprint),
+  update(draft, step, before, after) {
+    const fingerprint = outputOf(before, "fingerprint");
+    if (isRemovedByRun(draft, after)) draft.keys.delete(fingerprint);
+    else putKey(draft, step, after, existing(draft.keys, fingerprint).fingerprint);
+  },
+  endOf: shownEnd,
 };
 
-function ruleOf(after: ResourceValues, id: string): AccessRule {
+function ruleOf(draft: Draft, after: ResourceValues, id: string): AccessRule {
   const { action, active = true, priority, sourceIp, username, filter } = inputsOf(firewallRule, after);
-  return { id, action, active, priority, sourceIp, username, filter };
+  return { id, action, active, priority, sourceIp, username, filter, ...plannedEnd(draft, after) };
 }
 
 /** Returns the id of the identical live rule that a resource adopts; undefined if the resource adopts no rule. */
-function adoptedRule({ estate }: Draft, after: ResourceValues): string | undefined {
+function adoptedRule(draft: Draft, after: ResourceValues): string | undefined {
   if (!after.inputs.adopt) return undefined;
   const comparable = (rule: AccessRule) => ({
     ...rule,
     id: "",
+    // An adopted rule gets the declared end.
+    expiresAt: undefined,
     filter: canonical(firewallRule.inputs.filter, rule.filter),
   });
-  const wanted = comparable(ruleOf(after, ""));
-  return estate.policy.rules.find((rule) => isDeepStrictEqual(comparable(rule), wanted))?.id;
+  const wanted = comparable(ruleOf(draft, after, ""));
+  return draft.estate.policy.rules.find((rule) => isDeepStrictEqual(comparable(rule), wanted))?.id;
 }
 
 /**
@@ -213,18 +283,20 @@ function newId(objects: ReadonlyMap<string, unknown>, name: string, count = 1): 
 }
 
 const ruleKind: Kind = {
-  decisive: ["action", "active", "priority", "sourceIp", "username", "filter"],
+  decisive: ["action", "active", "priority", "sourceIp", "username", "filter", "expiresAt"],
   idOf: adoptedRule,
   isLive: ({ estate }, id) => estate.policy.rules.some((rule) => rule.id === id),
   remove: (draft, _step, before) => draft.rules.delete(outputOf(before, "ruleId")),
   createOrAdopt(draft, { step }, after) {
     const id = adoptedRule(draft, after) ?? newId(draft.rules, step.name);
-    draft.rules.set(id, ruleOf(after, id));
+    draft.rules.set(id, ruleOf(draft, after, id));
   },
   update(draft, _step, before, after) {
-    const { id } = existing(draft.rules, outputOf(before, "ruleId"));
-    draft.rules.set(id, ruleOf(after, id));
+    const ruleId = outputOf(before, "ruleId");
+    if (isRemovedByRun(draft, after)) draft.rules.delete(ruleId);
+    else draft.rules.set(ruleId, ruleOf(draft, after, existing(draft.rules, ruleId).id));
   },
+  endOf: shownEnd,
 };
 
 /**
@@ -290,6 +362,9 @@ function adoptedAccount({ estate }: Draft, after: ResourceValues, { step }: Plan
   )?.id;
 }
 
+const endAfter = (days: number, now: Date): string | undefined =>
+  days === NEVER ? undefined : new Date(now.getTime() + days * DAY_MS).toISOString();
+
 /** Service accounts. Each change replaces the account, which gets another id. */
 const accountKind: Kind = {
   decisive: ["data", "validDays"],
@@ -307,7 +382,7 @@ const accountKind: Kind = {
     const { name, data, validDays = NEVER } = inputsOf(serviceAccount, after);
     const key = {
       fingerprint: sha256Fingerprint(parseSshPublicKey(data)),
-      expiresAt: validDays === NEVER ? null : new Date(now.getTime() + validDays * DAY_MS).toISOString(),
+      ...{ expiresAt: endAfter(validDays, now) ?? null },
       ...{ consumedAt: null, lastReauthAt: null },
     };
     // Drift of a deleted account restores the account with its id, to which access policies refer.
@@ -318,6 +393,13 @@ const accountKind: Kind = {
     serviceAccounts?.set(id, {
       ...{ id, name: isHidden(name) ? step.name : name, kind, role: "service", keys: [key] },
     });
+  },
+  endOf(after, now) {
+    const { expiresAt } = after.outputs;
+    if (typeof expiresAt === "string" && !isHidden(expiresAt)) return expiresAt || undefined;
+    return isHidden(after.inputs.validDays)
+      ? undefined
+      : endAfter(inputsOf(serviceAccount, after).validDays ?? NEVER, now);
   },
 };
 
@@ -375,7 +457,7 @@ const userOf = ({ members }: Draft, email: string) =>
  * the service sets keep their live values, and get default values for a new member.
  */
 const memberKind: Kind = {
-  decisive: ["email", "role"],
+  decisive: ["email", "role", "expiresAt"],
   idOf: (draft, after) => userOf(draft, inputsOf(member, after).email),
   isLive: ({ estate }, id) => estate.members?.some((entry) => entry.id === id) ?? false,
   remove: (draft, _step, before) => draft.members?.delete(outputOf(before, "userId")),
@@ -388,14 +470,20 @@ const memberKind: Kind = {
       ...{ id: "", email, status: "pending", type: "team", addedAt: now.toISOString() },
       expiresAt: new Date(now.getTime() + INVITATION_MS).toISOString(),
       ...known,
-      role,
+      ...{ role, accessExpiresAt: plannedEnd(draft, after).expiresAt },
     });
   },
-  update({ members }, _step, before, after) {
-    if (!members) return;
-    const known = existing(members, outputOf(before, "userId"));
-    members.set(known.id, { ...known, role: inputsOf(member, after).role });
+  update(draft, _step, before, after) {
+    const { members } = draft;
+    const userId = outputOf(before, "userId");
+    if (isRemovedByRun(draft, after)) members?.delete(userId);
+    else if (members) {
+      const { role } = inputsOf(member, after);
+      const accessExpiresAt = plannedEnd(draft, after).expiresAt;
+      members.set(userId, { ...existing(members, userId), role, accessExpiresAt });
+    }
   },
+  endOf: shownEnd,
 };
 
 const identityOf = ({ createdAt, createdBy }: ResourceValues["outputs"]) =>
@@ -468,11 +556,11 @@ export const kinds: ReadonlyMap<string, Kind> = new Map([
   ["Device", deviceKind],
   ["DeviceTags", deviceTagsKind],
   ["DeviceTagAttachment", attachmentKind],
+  // Public keys refer to members, and access policies to members and service accounts.
+  ["Member", memberKind],
   ["PublicKey", keyKind],
   ["FirewallRule", ruleKind],
-  ["Member", memberKind],
   ["ServiceAccount", accountKind],
-  // Access policies refer to members and service accounts.
   ["AccessPolicy", policyKind],
   // Install keys enroll devices. They have no effect on the access to accepted devices.
   ["InstallKey", { decisive: [] }],

@@ -5,7 +5,7 @@ import { Claims, DuplicateDeclarationError } from "../../lifecycle/claims.ts";
 import type { ResourceDefinition } from "../../resources/definition.ts";
 import { pendingText } from "../../resources/deviceSelector.ts";
 import type { ApiKey } from "../../service/listings.ts";
-import { byText, firstOf } from "../../words.ts";
+import { byText, byTexts, firstOf } from "../../words.ts";
 import { isHidden, losesObject, type PlannedStep, stepsOf } from "../steps.ts";
 import {
   contradictions,
@@ -96,6 +96,30 @@ export function plannedEstate(
     inNewNamespaces,
   };
 }
+
+/** An object whose access ends, as the program declares it. */
+export interface DeclaredEnd {
+  readonly kind: string;
+  /** Name of the resource. */
+  readonly resource: string;
+  /** The time when the access ends, in RFC 3339. */
+  readonly until: string;
+}
+
+/** Returns the declared ends of access, sorted by time. Omits ends that are secret or unknown before the apply. */
+export const declaredEnds = ({ steps }: Pick<PlannedEstate, "steps">, now: Date): DeclaredEnd[] =>
+  steps
+    .flatMap(({ step, definition, after }) => {
+      const until = after && kindOf(definition).endOf?.(after, now);
+      return until === undefined ? [] : [{ kind: definition.name, resource: step.name, until }];
+    })
+    .sort(
+      byTexts(
+        ({ until }) => until,
+        ({ kind }) => kind,
+        ({ resource }) => resource,
+      ),
+    );
 
 /** Reports lists that could not be read, and that have an effect only after the plan changes the namespace's mode. */
 function unreadAfterModeChange({ estate, accessPoliciesDecide, members }: Draft) {

@@ -4,6 +4,7 @@ import type { NamespaceReview, Review } from "./review.ts";
 import {
   type Allowed,
   evaluatedSentence,
+  isGain,
   namespaceSections,
   objections,
   planSections,
@@ -88,10 +89,14 @@ function titleOf(review: Review, blocking: number): string {
   return `## ${result}: access review of ${code(`${project}/${stack}`)} (${counts.join(", ")})`;
 }
 
-/** Returns the number of keys with a change. A key in two namespaces counts twice. */
+/** Returns the number of keys with a change; prolonged access counts as gained. A key in two namespaces counts twice. */
 const keysWith = (namespaces: readonly NamespaceReview[], change: "gained" | "lost"): number =>
   namespaces
-    .map(({ access }) => (access ?? []).filter((one) => one.change === change).flatMap(({ keys }) => keys))
+    .map(({ access }) =>
+      (access ?? [])
+        .filter((line) => (change === "gained" ? isGain(line) : line.change === change))
+        .flatMap(({ keys }) => keys),
+    )
     .reduce((sum, keys) => sum + new Set(keys.map(({ fingerprint }) => fingerprint)).size, 0);
 
 /** Folds the sections of a namespace in which no key and no member gains access. */

@@ -2,6 +2,7 @@ import type { Role } from "@gatehouse-access/sdk/contract";
 import type { AccessChange, Finding, Outcome, Principal } from "@gatehouse-access/sdk/policy";
 import type { Runner, ShownStep, Summary } from "../../engine/index.ts";
 import type { DuplicateDeclarations } from "../../plan/planned/conflicts.ts";
+import type { DeclaredEnd } from "../../plan/planned/plannedEstate.ts";
 import type { PolicyTestResult } from "../../policyTests/results.ts";
 import type { Lockout } from "../guards/lockouts.ts";
 import type { MissingPermission } from "../guards/planProblems.ts";
@@ -9,9 +10,9 @@ import type { MissingPermission } from "../guards/planProblems.ts";
 /** A user or service account in a report. */
 export type ReviewedPrincipal = Pick<Principal, "id" | "name" | "kind">;
 
-/** Access that one or more keys or principals gain or lose, or whose condition changes. */
+/** Access that one or more keys or principals gain or lose, or whose condition or end changes. */
 export interface ReviewedAccess {
-  /** `altered`: the access remains, but its condition changes, such as a re-authentication. Only in identity mode. */
+  /** `altered`: the access remains, but its end changes, or its condition, such as a re-authentication. */
   readonly change: AccessChange["change"];
   /** The public keys; empty in identity mode. */
   readonly keys: readonly { readonly fingerprint: string; readonly name: string }[];
@@ -21,6 +22,10 @@ export interface ReviewedAccess {
   readonly before?: Outcome;
   /** The outcome of the logins after the change; only in identity mode. */
   readonly after?: Outcome;
+  /** The time when the access ends after the change, in RFC 3339; null if it does not end, and for a loss. */
+  readonly until: string | null;
+  /** The time when the access ended before the change; null if it did not end, and for a gain. */
+  readonly untilBefore: string | null;
   readonly logins: readonly string[];
   /** True if `logins` contains all evaluated login names. */
   readonly anyLogin: boolean;
@@ -35,14 +40,23 @@ export interface ReviewedAccess {
   readonly where: string;
 }
 
-/** A member who is added, is removed, or gets another role. */
+/** A member who is added, is removed, or gets another role or another end of the membership. */
 export interface MemberChange {
-  readonly change: "added" | "removed" | "role";
+  readonly change: "added" | "removed" | "role" | "end";
   readonly email: string;
   /** Role before the change; omitted for a new member. Servers since 0.27 also have the role `service`. */
   readonly from?: Role | "service";
   /** Role after the change; omitted for a removed member. */
   readonly to?: Role | "service";
+  /** The time when the membership ends after the change; null if it does not end. Omitted if the end does not change. */
+  readonly until?: string | null;
+  /** The time when the membership ended before the change; null if it did not end. Omitted as `until`. */
+  readonly untilBefore?: string | null;
+  /**
+   * Names of the public keys that belong to the member, and that the service refuses when the membership ends. Omitted
+   * if there are none, and if the membership does not end by the change.
+   */
+  readonly refusedKeys?: readonly string[];
 }
 
 /** An object of a namespace. */
@@ -106,6 +120,8 @@ export interface NamespaceReview {
   /** Access changes, losses first; null if the access is not known. `notEvaluated` then contains the reason. */
   readonly access: readonly ReviewedAccess[] | null;
   readonly members: readonly MemberChange[];
+  /** Declared objects whose access ends within `--expires-within` days, sorted by end. */
+  readonly ending: { readonly withinDays: number; readonly objects: readonly DeclaredEnd[] };
   readonly lockouts: readonly Lockout[];
   /** Missing permissions of the credential, each operation once. */
   readonly missingPermissions: readonly MissingPermission[];

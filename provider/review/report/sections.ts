@@ -1,7 +1,7 @@
 import { ANY_LOGIN, type FindingObject, type Outcome, otherAddressOf } from "@gatehouse-access/sdk/policy";
 import { retainedObjects, typeName } from "../../engine/index.ts";
 import type { PolicyTestResult } from "../../policyTests/results.ts";
-import { CONDITIONS, counted, OTHER_LOGINS, printable } from "../../words.ts";
+import { CONDITIONS, counted, OTHER_LOGINS, printable, untilText } from "../../words.ts";
 import type {
   MemberChange,
   NamespaceReview,
@@ -47,7 +47,7 @@ export interface Section {
  * @param whereIfSeveral suffix of other titles; an empty string if there is only one namespace
  */
 export function namespaceSections(
-  { access, members, tests, lint, coverage, notEvaluated, unknown }: NamespaceReview,
+  { access, members, ending, tests, lint, coverage, notEvaluated, unknown }: NamespaceReview,
   style: ReportStyle,
   where: string,
   whereIfSeveral: string,
@@ -71,6 +71,12 @@ export function namespaceSections(
     {
       title: `Member changes${whereIfSeveral}`,
       items: members.map((change) => memberSentence(change, style)),
+    },
+    {
+      title: `Access that ends within ${counted(ending.withinDays, "day")}${whereIfSeveral}`,
+      items: ending.objects.map(
+        ({ kind, resource, until }) => `${kind} ${style.name(resource)}: ${untilText(until)}`,
+      ),
     },
     {
       title: `Policy tests${whereIfSeveral}: ${passing} of ${tests.length} pass`,
@@ -158,7 +164,7 @@ const unless = (isAllowed: boolean, flag: string, sentences: readonly string[]):
 
 /** The new lint findings that block: errors, and unanchored patterns of keys and rules that give access. */
 export function blockingFindings({ lint, access }: NamespaceReview): ReviewedFinding[] {
-  const gained = (access ?? []).filter(({ change }) => change === "gained");
+  const gained = (access ?? []).filter(isGain);
   const widens = ({ kind, id }: FindingObject) =>
     kind === "key"
       ? gained.some(({ keys }) => keys.some(({ fingerprint }) => fingerprint === id))
@@ -169,6 +175,13 @@ export function blockingFindings({ lint, access }: NamespaceReview): ReviewedFin
       (severity === "error" || (rule === "unanchored-pattern" && severity === "warning" && widens(object))),
   );
 }
+
+/** Returns true if a line gives access, or prolongs it. */
+export const isGain = ({ change, until, untilBefore }: ReviewedAccess): boolean =>
+  change === "gained" ||
+  (change === "altered" &&
+    untilBefore !== null &&
+    (until === null || Date.parse(until) > Date.parse(untilBefore)));
 
 const UNMANAGED_MAX = 10;
 
@@ -224,13 +237,27 @@ export function accessSentence(line: ReviewedAccess, style: Style): string {
   const reach = reachPhrase(line, style);
   switch (change) {
     case "gained":
-      return `${who} ${many ? "gain" : "gains"} ${reach}${CONDITIONS[after]}`;
+      return `${who} ${many ? "gain" : "gains"} ${reach}${endPhrase(line)}${CONDITIONS[after]}`;
     case "lost":
       return `${who} ${many ? "lose" : "loses"} ${reach}${CONDITIONS[before]}`;
-    case "altered":
-      return `${who} ${many ? "need" : "needs"} ${NEEDED[after]} for ${reach} (before: ${NEEDED[before]})`;
+    case "altered": {
+      const ends = line.until === line.untilBefore ? undefined : changedEnd(line);
+      if (ends && before === after) return `${who}: ${reach} ${ends}`;
+      const need = `${who} ${many ? "need" : "needs"} ${NEEDED[after]} for ${reach}`;
+      return `${need} (before: ${NEEDED[before]})${ends ? `, ${ends}` : ""}`;
+    }
   }
 }
+
+/** The end of access after a change, at the end of a phrase: ` until 2026-12-01 18:00 UTC`. Empty without an end. */
+export const endPhrase = ({ until }: Pick<ReviewedAccess, "until">): string =>
+  until === null ? "" : ` ${untilText(until)}`;
+
+const endText = (end: string | null) => (end === null ? "without an end" : untilText(end));
+
+/** The ends of access after and before a change. */
+const changedEnd = ({ until, untilBefore }: Pick<ReviewedAccess, "until" | "untilBefore">): string =>
+  `${endText(until)} (before: ${endText(untilBefore)})`;
 
 /** The condition of a login, as the object of a sentence. */
 const NEEDED: Readonly<Record<Outcome, string>> = {
@@ -256,10 +283,24 @@ export function reachPhrase(
 }
 
 /** A sentence about a changed member: `carla@example.com becomes observer (was administrator)`. */
-export function memberSentence({ change, email, from, to }: MemberChange, style: Style): string {
-  if (change === "added") return `${style.name(email)} is added as ${to}`;
-  if (change === "removed") return `${style.name(email)} is removed (was ${from})`;
-  return `${style.name(email)} becomes ${to} (was ${from})`;
+export function memberSentence(change: MemberChange, style: Style): string {
+  const { email, from, to, until, untilBefore = null, refusedKeys: keys = [] } = change;
+  const end = until === undefined ? "" : `, membership ${changedEnd({ until, untilBefore })}`;
+  const refused =
+    keys.length === 0
+      ? ""
+      : `. The service refuses ${keys.length === 1 ? "the member's key" : `the member's ${keys.length} keys`} ` +
+        `${listed(keys, style)} and ends ${keys.length === 1 ? "its" : "their"} sessions`;
+  switch (change.change) {
+    case "added":
+      return `${style.name(email)} is added as ${to}${until ? ` ${untilText(until)}` : ""}`;
+    case "removed":
+      return `${style.name(email)} is removed (was ${from})${refused}`;
+    case "role":
+      return `${style.name(email)} becomes ${to} (was ${from})${end}`;
+    case "end":
+      return `${style.name(email)} (${to})${end}${refused}`;
+  }
 }
 
 /** The devices, keys, rules, logins and addresses for which access was evaluated, as a sentence. */

@@ -94,6 +94,7 @@ export const estate: Estate = {
   unreadable: {},
   accessUnknown: undefined,
   identity: undefined,
+  enforcesExpiry: false,
 };
 
 interface Sides {
