@@ -11,7 +11,16 @@ import type {
 } from "../policyTests/results.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { FrontEnd } from "../service/connection.ts";
-import { CONDITIONS, counted, firstOf, loginWord, printable, printableLines, ruleText } from "../words.ts";
+import {
+  CONDITIONS,
+  counted,
+  firstOf,
+  loginWord,
+  printable,
+  printableLines,
+  ruleText,
+  untilText,
+} from "../words.ts";
 import {
   addConfigurationFlags,
   addTerraformFlag,
@@ -168,6 +177,7 @@ function exampleNote({ cases, counterexamples }: PolicyFailure): string {
 
 function exampleText(example: PolicyCounterexample): string {
   const { login, address, device, key, principal, rule, policy, outcome = "allow", deniedBy } = example;
+  const end = example.until ? `, ${untilText(example.until)}` : "";
   const way = key
     ? `with the key ${JSON.stringify(key.name)} (${key.fingerprint})`
     : `by the ${principal?.kind} ${principal?.name}`;
@@ -177,6 +187,10 @@ function exampleText(example: PolicyCounterexample): string {
       return `${who}: refused, the key does not allow this login`;
     case "device":
       return `${who}: refused, the key does not allow this device`;
+    case "expired":
+      return `${who}: refused, the key has expired`;
+    case "owner":
+      return `${who}: refused, the owner of the key is not a member`;
     case "key":
       return `${who}: refused, since no SSH key is valid`;
     case "policies":
@@ -186,7 +200,7 @@ function exampleText(example: PolicyCounterexample): string {
       const rules = rule ? `rule ${ruleText(rule)}` : "no rule";
       const decides = principal ? `the access policy ${policy?.name}` : rules;
       return deniedBy === undefined
-        ? `${who}, by ${decides}${CONDITIONS[outcome]}`
+        ? `${who}, by ${decides}${CONDITIONS[outcome]}${end}`
         : `${who}: refused by ${decides}`;
     }
   }

@@ -137,7 +137,7 @@ const mark = (change: string, path: string) =>
   `<g class="mark ${change}" transform="translate(24,8)"><circle r="7"/><path d="${path}"/></g>`;
 
 /** Returns the body of the page without data. The page's script inserts the data. */
-function pageBody({ subject }: AccessMapData): string {
+function pageBody({ subject, times }: AccessMapData): string {
   const isUser = subject === "user";
   // A user of a namespace in identity mode is the person. Public keys have no conditions.
   const [ofKeys, ofUsers] = [isUser ? " hidden" : "", isUser ? "" : " hidden"];
@@ -162,6 +162,7 @@ ${typed("key", Subject, "key-names")}
 ${typed("device", "Device", "device-names")}
 ${typed("tag", "Tag", "tags")}
 <label><span>Login</span><select id="filter-login"><option value="">any</option></select></label>
+<label${times.length > 1 ? "" : " hidden"}><span>Time</span><select id="filter-time"><option value="" id="filter-time-first"></option></select></label>
 <label${ofUsers}><span>Condition</span><select id="filter-condition"><option value="">any</option></select></label>
 <fieldset><legend>Access</legend>${choice("all", "All", " checked")}${choice("changed", "Changed")}${choice("gained", "+ Gained")}${choice("lost", "− Lost")}${choice("kept", "= Kept")}</fieldset>
 <button type="reset">Clear</button>

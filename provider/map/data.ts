@@ -56,6 +56,10 @@ export interface MapEdge {
   readonly cause?: number;
   /** The condition of the access; omitted for access without a condition. */
   readonly condition?: MapCondition;
+  /** The time when the access ends, as text; omitted for access without an end. */
+  readonly until?: string;
+  /** Indexes in {@link AccessMapData.times} of the times with this access; omitted if the access exists at all times. */
+  readonly times?: readonly number[];
 }
 
 /** A condition of access: the login waits, or it is not known whether the user has an SSH key. */
@@ -102,6 +106,11 @@ export interface AccessMapData {
   /** The evaluated addresses. An edge that lists all of these addresses applies to any address. */
   readonly addresses: readonly string[];
   readonly edges: readonly MapEdge[];
+  /**
+   * The times for which the map shows the access, as text: the time of the map, and each later time at which a key, a
+   * rule or a membership ends. The access stays the same until the next time.
+   */
+  readonly times: readonly string[];
   /** Additional remarks for the reader, as sentences. */
   readonly notes: readonly string[];
 }

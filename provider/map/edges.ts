@@ -6,7 +6,9 @@ import {
   ANY_LOGIN,
   type DeviceSet,
   type EvaluatedLogins,
+  earlier,
   isPrincipal,
+  lapseIn,
   type Outcome,
   otherAddressOf,
   type Reason,
@@ -14,6 +16,7 @@ import {
   subjectFacts,
 } from "@gatehouse-access/sdk/policy";
 import { conditionsOfPolicy } from "../access/identityExplanation.ts";
+import { instantText, untilText } from "../words.ts";
 import { conditionsOf } from "./conditions.ts";
 import type { AccessMapData, MapChange, MapDevice, MapEdge, MapKey, MapText } from "./data.ts";
 
@@ -23,21 +26,48 @@ export const addressInWords = (address: string, evaluated: EvaluatedLogins): str
 export const loginInWords = (login: string): string =>
   login === ANY_LOGIN ? "any login that the policy does not mention" : login;
 
-/** Returns the edges of a map, with the device sets and texts that they refer to. */
+/**
+ * Returns the edges of a map, with the device sets and texts that they refer to.
+ * @param times the access before and after the change at each time of the map
+ */
 export function edgesOf(
-  before: Access,
-  after: Access,
+  times: readonly (readonly [before: Access, after: Access])[],
   keys: readonly MapKey[],
   devices: readonly MapDevice[],
 ): Pick<AccessMapData, "edges" | "deviceSets" | "texts"> {
   const [deviceSets, texts] = [new Interned<readonly number[]>(), new Interned<MapText>()];
+  const found = new Map<string, { readonly edge: MapEdge; readonly times: number[] }>();
+  for (const [time, [before, after]] of times.entries()) {
+    for (const edge of edgesAt(before, after, keys, devices, deviceSets, texts)) {
+      const name = JSON.stringify(edge);
+      const known = found.get(name);
+      if (known) known.times.push(time);
+      else found.set(name, { edge, times: [time] });
+    }
+  }
+  const edges = Array.from(
+    found.values(),
+    (one): MapEdge => (one.times.length === times.length ? one.edge : { ...one.edge, times: one.times }),
+  );
+  return { edges, deviceSets: deviceSets.items, texts: texts.items };
+}
+
+/** Returns the edges at one time. Adds their device sets and texts to the lists. */
+function edgesAt(
+  before: Access,
+  after: Access,
+  keys: readonly MapKey[],
+  devices: readonly MapDevice[],
+  deviceSets: Interned<readonly number[]>,
+  texts: Interned<MapText>,
+): MapEdge[] {
   const indexOf = new Map(devices.map(({ uid }, index) => [uid, index]));
   const indexes = after.uids.map((uid) => indexOf.get(uid) ?? -1);
   const compare = comparisonOf(before, after);
   const byId = ({ subjects }: Access) => new Map(subjects.map((one) => [subjectFacts(one).id, one]));
   const [old, now] = [byId(before), byId(after)];
   const { logins, addresses } = after.evaluated;
-  const edges = keys.flatMap(({ fingerprint }, key) => {
+  return keys.flatMap(({ fingerprint }, key) => {
     const [was, is] = [old.get(fingerprint), now.get(fingerprint)];
     const parts: EdgePart[] = [];
     for (const login of logins) {
@@ -50,14 +80,14 @@ export function edgesOf(
       }
     }
     return merged(parts, after.evaluated).map(
-      ({ found: { change, rule, cause, devices, outcome }, ...edge }): MapEdge => {
+      ({ found: { change, rule, cause, devices, outcome, until }, ...edge }): MapEdge => {
         const because = cause === undefined ? {} : { cause: texts.placeOf(cause) };
         const condition = outcome === "allow" ? {} : { condition: outcome };
-        return { key, devices, ...edge, change, rule: texts.placeOf(rule), ...because, ...condition };
+        const end = until === undefined ? {} : { until: instantText(until) };
+        return { key, devices, ...edge, change, rule: texts.placeOf(rule), ...because, ...condition, ...end };
       },
     );
   });
-  return { edges, deviceSets: deviceSets.items, texts: texts.items };
 }
 
 /** The access of a key with one login name from one address that a change gives, removes or keeps. */
@@ -114,6 +144,8 @@ interface ComparedDevices {
   readonly cause: MapText | undefined;
   /** The outcome of the login after the change. For a lost login: the outcome before the change. */
   readonly outcome: Exclude<Outcome, "deny">;
+  /** The time when the access ends after the change. For a lost login: the time when it ended before the change. */
+  readonly until: string | undefined;
   /** Indexes of the devices in the list of uids of both accesses, in ascending order. */
   readonly places: readonly number[];
 }
@@ -152,15 +184,16 @@ function comparisonOf(accessBefore: Access, accessAfter: Access): Comparison {
   return function* compare(was, is, login, address) {
     const before = side(accessBefore, was, presentBefore, login, address);
     const after = side(accessAfter, is, presentAfter, login, address);
-    for (const { reason, outcome, devices } of reached(after)) {
+    for (const part of reached(after)) {
+      const { devices } = part;
       const old = before.reach && devices.new_intersection(before.reach);
-      if (old && !old.isEmpty()) yield* kept(before, reason, outcome, old);
-      yield* changed("gained", reason, outcome, without(devices, before.reach), (place) =>
+      if (old && !old.isEmpty()) yield* kept(before, { ...part, devices: old });
+      yield* changed("gained", { ...part, devices: without(devices, before.reach) }, (place) =>
         causeOf(place, before, after, CAUSES.gained),
       );
     }
-    for (const { reason, outcome, devices } of reached(before)) {
-      yield* changed("lost", reason, outcome, without(devices, after.reach), (place) =>
+    for (const part of reached(before)) {
+      yield* changed("lost", { ...part, devices: without(part.devices, after.reach) }, (place) =>
         causeOf(place, after, before, CAUSES.lost),
       );
     }
@@ -185,36 +218,40 @@ function side(
 interface Reached {
   readonly reason: Reason;
   readonly outcome: ComparedDevices["outcome"];
+  readonly until: string | undefined;
   readonly devices: DeviceSet;
 }
 
 function* reached({ access, subject, admitted, shares }: Side): Generator<Reached> {
   if (!admitted || !subject) return;
+  const end = access.endOf(subject);
   for (const { reason, devices } of shares) {
     const outcome = access.outcomeOf(reason.outcome, subject);
-    if (outcome !== "deny") yield { reason, outcome, devices: devices.new_intersection(admitted) };
+    const until = earlier(end, reason.until);
+    if (outcome !== "deny") yield { reason, outcome, until, devices: devices.new_intersection(admitted) };
   }
 }
 
-/** Yields access that remains, with a cause for the devices on which its condition changes. */
-function* kept(
-  before: Side,
-  reason: Reason,
-  outcome: Reached["outcome"],
-  devices: DeviceSet,
-): Generator<ComparedDevices> {
+/** Yields access that remains, with a cause for the devices on which its condition or its end changes. */
+function* kept(before: Side, { reason, outcome, until, devices }: Reached): Generator<ComparedDevices> {
   const same = devices.clone();
+  const about = { change: "kept", rule: allowedBy(reason), outcome, until } as const;
   for (const old of reached(before)) {
-    if (old.outcome === outcome) continue;
+    if (old.outcome === outcome && old.until === until) continue;
     const altered = devices.new_intersection(old.devices);
     if (altered.isEmpty()) continue;
     same.difference(altered);
     const condition = old.outcome === "allow" ? "without a condition" : CONDITION_WORDS[old.outcome];
-    const cause = { text: `before the change: ${condition}`, patterns: [] };
-    yield { change: "kept", rule: allowedBy(reason), outcome, cause, places: altered.array() };
+    const end = old.until === undefined ? "without an end" : untilText(old.until);
+    const differences = [
+      ...(old.outcome === outcome ? [] : [condition]),
+      ...(old.until === until ? [] : [end]),
+    ];
+    const cause = { text: `before the change: ${differences.join(", ")}`, patterns: [] };
+    yield { ...about, cause, places: altered.array() };
   }
   if (same.isEmpty()) return;
-  yield { change: "kept", rule: allowedBy(reason), outcome, cause: undefined, places: same.array() };
+  yield { ...about, cause: undefined, places: same.array() };
 }
 
 /** The condition of an allowed login, as a phrase. */
@@ -228,25 +265,27 @@ const CAUSES = {
   gained: {
     rule: "denied it",
     object: "is new",
+    expired: "the key had expired",
+    owner: "the owner of the key was not a member",
   },
   lost: {
     rule: "denies it",
     object: "is removed",
+    expired: "the key has expired",
+    owner: "the owner of the key is not a member",
   },
 } as const;
 
 function* changed(
   change: keyof typeof CAUSES,
-  reason: Reason,
-  outcome: Reached["outcome"],
-  devices: DeviceSet,
+  { reason, outcome, until, devices }: Reached,
   causeOf: (place: number) => AccessRule | AccessPolicy | string,
 ): Generator<ComparedDevices> {
   for (const [found, places] of Map.groupBy(devices.array(), causeOf)) {
     yield {
       change,
       rule: allowedBy(reason),
-      outcome,
+      ...{ outcome, until },
       cause: causeInWords(found, CAUSES[change].rule),
       places,
     };
@@ -270,6 +309,9 @@ function causeOf(
   if (!subject) return `the ${kind} ${words.object}`;
   if (!present.has(place)) return `the device ${words.object}`;
   if (!admitted?.has(place)) {
+    const { policy, time } = refusing.access;
+    const lapse = isPrincipal(subject) ? undefined : lapseIn(policy, subject, time);
+    if (lapse) return words[lapse];
     if (kind !== "key") return `the SSH keys or the role of the ${kind} change`;
     return sameKey(subject, allowing.subject)
       ? "the device's name or tags change"

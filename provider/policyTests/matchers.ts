@@ -21,6 +21,7 @@ import { z } from "zod";
 import { counted, firstOf } from "../words.ts";
 import { type QueriedAccess, queriedAccess, readNetworks, readQuery, within } from "./queriedAccess.ts";
 import type { EvaluatedCases, PolicyCounterexample } from "./results.ts";
+import { durationOf } from "./timedAccess.ts";
 import type { MatcherName } from "./written/running.ts";
 import type { Decision } from "./written/types.ts";
 
@@ -45,6 +46,7 @@ export const matchers: Readonly<Record<MatcherName, Judge>> = {
   toAllow,
   toRequireApproval,
   onlyFrom,
+  toExpireWithin,
   exactlyOneOwner,
   everyKeyExpires,
   toSatisfy,
@@ -68,7 +70,7 @@ function toAllow(subject: unknown, [query, ...more]: readonly unknown[], negated
   const { count, examples } = allowedCases(queried);
   const missing = missingOf(queried);
   if (count > 0) {
-    if (!negated && allowedCases(queried, "unknown").count === count)
+    if (!negated && allowedCases(queried, hasOutcome("unknown")).count === count)
       throw new Error("toAllow(): it is not known whether the users have an SSH key");
     return { ...found(queried, count), holds: true, counterexamples: examples };
   }
@@ -94,11 +96,11 @@ function toRequireApproval(subject: unknown, [query, ...more]: readonly unknown[
     const message = `no matching login is allowed${missing === undefined ? "" : `: the query ${missing}`}`;
     return { ...found(queried, 0), holds: false, message, vacuous: message };
   }
-  const unknown = allowedCases(queried, "unknown");
+  const unknown = allowedCases(queried, hasOutcome("unknown"));
   if (unknown.count > 0) {
     throw new Error("toRequireApproval(): it is not known whether the users have an SSH key");
   }
-  const { count, examples } = allowedCases(queried, "allow");
+  const { count, examples } = allowedCases(queried, hasOutcome("allow"));
   if (count > 0) {
     const message = `${count} of ${counted(allowed.count, "allowed case")} need no approval`;
     return { ...found(queried, count), message, holds: false, counterexamples: examples };
@@ -128,6 +130,28 @@ function onlyFrom(subject: unknown, [given, query = {}, ...more]: readonly unkno
   return { ...found(outside, 0), holds: true, message: "no case is allowed from other addresses", vacuous };
 }
 
+function toExpireWithin(subject: unknown, [duration, query = {}, ...more]: readonly unknown[]): Judgment {
+  if (more.length > 0) throw new TypeError("toExpireWithin(): takes a duration and a query");
+  const access = accessOf("toExpireWithin", subject);
+  const limit = access.time.getTime() + durationOf("toExpireWithin", duration);
+  const queried = queriedAccess(access, readQuery("toExpireWithin", query));
+  const allowed = allowedCases(queried).count;
+  const lasts = ({ until }: Grant) => until === undefined || Date.parse(until) > limit;
+  const { count, examples } = allowedCases(queried, lasts);
+  if (count > 0) {
+    const message = `${count} of ${counted(allowed, "allowed case")} ${count === 1 ? "does" : "do"} not end within ${duration}`;
+    return { ...found(queried, count), holds: false, message, counterexamples: examples };
+  }
+  const missing = missingOf(queried);
+  const reason = missing === undefined ? "" : `: the query ${missing}`;
+  return {
+    ...found(queried, 0),
+    holds: true,
+    message: `all allowed cases end within ${duration}`,
+    vacuous: allowed > 0 ? undefined : `no matching login is allowed${reason}`,
+  };
+}
+
 function found({ access }: QueriedAccess, cases: number) {
   const { policy, evaluated } = access;
   return {
@@ -148,26 +172,28 @@ const missingOf = ({ missing }: QueriedAccess): string | undefined =>
  * Checks that the fields exist, and does not use `instanceof`, since a policy file may import another copy of the class
  * `Access`.
  */
-function accessOf(matcher: string, subject: unknown): Pick<Access, "policy" | "evaluated"> {
-  const { policy, evaluated } = (subject ?? {}) as Partial<Access>;
+function accessOf(matcher: string, subject: unknown): Pick<Access, "policy" | "evaluated" | "time"> {
+  const { policy, evaluated, time = new Date() } = (subject ?? {}) as Partial<Access>;
   if (!policy || !evaluated)
     throw new TypeError(`${matcher}(): needs the access that the policy test receives`);
-  return { policy, evaluated };
+  return { policy, evaluated, time };
 }
 
 const SHOWN_MAX = 5;
 
+const hasOutcome = (wanted: Outcome) => (grant: Grant) => grant.outcome === wanted;
+
 /**
  * Counts the logins that a query matches and the policy allows, and returns examples. Examples that differ in key,
  * login name or rule come before examples that differ only in the device.
- * @param outcome default: all outcomes of allowed logins
+ * @param isCounted default: all grants
  */
-function allowedCases(queried: QueriedAccess, outcome?: Outcome) {
+function allowedCases(queried: QueriedAccess, isCounted: (grant: Grant) => boolean = () => true) {
   const devices = new Map(queried.access.policy.devices.map((device) => [device.uid, device]));
   const [first, more]: [PolicyCounterexample[], PolicyCounterexample[]] = [[], []];
   let count = 0;
   for (const grant of grantsOf(queried.access)) {
-    if (outcome !== undefined && grant.outcome !== outcome) continue;
+    if (!isCounted(grant)) continue;
     let known = first;
     for (const uid of grant.devices) {
       const device = devices.get(uid);
@@ -196,9 +222,14 @@ class WrittenDecision implements Decision {
   readonly rule: Decision["rule"];
   readonly policy: Decision["policy"];
   readonly outcome: Decision["outcome"];
+  readonly until: Decision["until"];
   readonly #subject: AccessSubject;
 
-  constructor({ subject, login, rule, policy, outcome }: Grant, address: string, device: AccessDevice) {
+  constructor(
+    { subject, login, rule, policy, outcome, until }: Grant,
+    address: string,
+    device: AccessDevice,
+  ) {
     this.#subject = subject;
     this.login = login;
     this.address = address;
@@ -206,6 +237,7 @@ class WrittenDecision implements Decision {
     this.rule = rule;
     this.policy = policy;
     this.outcome = outcome;
+    this.until = until ?? null;
   }
 
   get key(): AccessKey {
@@ -224,23 +256,24 @@ class WrittenDecision implements Decision {
  * Returns examples of refused logins for the first few subjects, with the reason. For each key, prefers a login name and
  * a device that the key allows.
  */
-function refusedExamples({ access: { policy, evaluated } }: QueriedAccess): PolicyCounterexample[] {
+function refusedExamples({ access: { policy, evaluated, time: at } }: QueriedAccess): PolicyCounterexample[] {
   const [address] = evaluated.addresses;
   return subjectsOf(policy)
     .slice(0, SHOWN_MAX)
     .flatMap((subject): PolicyCounterexample[] => {
       if (address === undefined) return [];
-      if (isPrincipal(subject)) return refusedPrincipal(policy, subject, evaluated.logins[0] ?? "", address);
+      if (isPrincipal(subject))
+        return refusedPrincipal(policy, subject, evaluated.logins[0] ?? "", address, at);
       const device =
         policy.devices.find((candidate) => filterMatches(subject.filter, candidate)) ?? policy.devices[0];
       if (!device) return [];
       const admits = (name: string) => keyAdmits({ username: subject.username, filter: {} }, device, name);
       const login = evaluated.logins.find(admits) ?? evaluated.logins[0] ?? "";
       const { fingerprint } = subject;
-      const { deniedBy, rule } = explain(policy, { fingerprint, login, address, uid: device.uid });
+      const { deniedBy, rule } = explain(policy, { fingerprint, login, address, uid: device.uid, at });
       // `deniedBy` is undefined if the login is allowed but does not meet the condition `where` of the query.
       if (deniedBy === undefined || deniedBy === "key") return [];
-      const grant = { subject, login, rule, policy: null, outcome: "deny" } as const;
+      const grant = { subject, login, rule, policy: null, outcome: "deny", until: undefined } as const;
       return [{ ...example(grant, address, device), deniedBy }];
     });
 }
@@ -250,18 +283,24 @@ function refusedPrincipal(
   subject: Principal,
   login: string,
   address: string,
+  at: Date,
 ): PolicyCounterexample[] {
   const [device] = devices;
   if (!device || !identity) return [];
-  const question = { subject: subject.id, login, address, uid: device.uid, at: new Date() };
+  const question = { subject: subject.id, login, address, uid: device.uid, at };
   const { deniedBy, considered } = explainIdentity({ devices, identity }, question);
   if (deniedBy === undefined) return [];
   const policy = considered.find(({ role }) => role === "denies")?.policy ?? null;
-  return [{ ...example({ subject, login, rule: null, policy, outcome: "deny" }, address, device), deniedBy }];
+  return [
+    {
+      ...example({ subject, login, rule: null, policy, outcome: "deny", until: undefined }, address, device),
+      deniedBy,
+    },
+  ];
 }
 
 function example(
-  { subject, login, rule, policy, outcome }: Omit<Grant, "addresses" | "devices" | "until">,
+  { subject, login, rule, policy, outcome, until }: Omit<Grant, "addresses" | "devices">,
   address: string,
   device: AccessDevice,
 ): PolicyCounterexample {
@@ -274,6 +313,7 @@ function example(
     rule: rule && { id: rule.id, action: rule.action, priority: rule.priority },
     ...(policy && { policy: { id: policy.id, name: policy.name, action: policy.action } }),
     ...(kind !== "key" && outcome !== "deny" && { outcome }),
+    ...(outcome !== "deny" && { until: until ?? null }),
   };
 }
 

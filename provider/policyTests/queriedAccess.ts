@@ -78,7 +78,7 @@ export interface QueriedAccess {
  * @param fits returns true if an address matches the query
  */
 export function queriedAccess(
-  { policy, evaluated }: Pick<Access, "policy" | "evaluated">,
+  { policy, evaluated, time }: Pick<Access, "policy" | "evaluated" | "time">,
   query: ReadQuery,
   networks: readonly Network[] = query.from ?? [],
   fits: (address: string) => boolean = (address) => within(query.from, address),
@@ -96,6 +96,7 @@ export function queriedAccess(
     ),
     devices: policy.devices.filter((candidate) => deviceFits(device, candidate)),
     rules: policy.rules,
+    members: policy.members,
     identity: policy.identity && {
       policies: policy.identity.policies,
       principals: policy.identity.principals.filter(
@@ -112,7 +113,7 @@ export function queriedAccess(
     ...(selected.devices.length === 0 ? ["device"] : []),
     ...(addresses.length === 0 ? ["address"] : []),
   ];
-  return { access: new Access(selected, { logins, addresses }), where, missing };
+  return { access: new Access(selected, { logins, addresses }, undefined, time), where, missing };
 }
 
 /** True if one of the networks contains the address, or if `networks` is undefined. */

@@ -1,13 +1,14 @@
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { inspect } from "node:util";
-import { Access, type EvaluatedLogins } from "@gatehouse-access/sdk/policy";
-import type { NamespaceState } from "../estate/namespaceState.ts";
+import type { EvaluatedLogins } from "@gatehouse-access/sdk/policy";
+import { countingInvited, type NamespaceState } from "../estate/namespaceState.ts";
 import { matchers } from "./matchers.ts";
 import { endedWithin, loadPolicyFile, policyTestFiles, TimeLimitError } from "./policyFiles.ts";
 import type { PolicyFailure, PolicyTestReport, PolicyTestResult, PolicyWarning } from "./results.ts";
+import { timedAccess } from "./timedAccess.ts";
 import { type CalledMatcher, type DeclaredTest, type MatcherName, running } from "./written/running.ts";
-import type { PolicySubjects } from "./written/types.ts";
+import type { PolicySubjects, TimedAccess } from "./written/types.ts";
 
 /** The namespace that policy tests check, live or after a plan. */
 export interface PolicyTestFacts extends NamespaceState {
@@ -46,7 +47,7 @@ export async function runPolicyTests(folder: string, facts: PolicyTestFacts): Pr
 
 function subjectsOf(facts: PolicyTestFacts): PolicySubjects {
   const { evaluated, members, apiKeys, unreadable, accessUnknown } = facts;
-  let access: Access | undefined;
+  let access: TimedAccess | undefined;
   return {
     get policy() {
       if (accessUnknown !== undefined) throw new Error(accessUnknown);
@@ -54,7 +55,7 @@ function subjectsOf(facts: PolicyTestFacts): PolicySubjects {
     },
     evaluated,
     get access() {
-      access ??= new Access(this.policy, evaluated);
+      access ??= timedAccess(countingInvited(this.policy), evaluated, new Date());
       return access;
     },
     get members() {
@@ -133,6 +134,7 @@ const SUBJECTS: Record<MatcherName, string> = {
   toAllow: "access",
   toRequireApproval: "access",
   onlyFrom: "access",
+  toExpireWithin: "access",
   exactlyOneOwner: "members",
   everyKeyExpires: "apiKeys",
   toSatisfy: "…",

@@ -20,7 +20,7 @@ const VERBS: Readonly<Record<Change, readonly [one: string, many: string]>> = {
 };
 
 function drawCard(change: Change): void {
-  const own = data.edges.filter((edge) => edge.change === change);
+  const own = data.edges.filter((edge) => edge.change === change && existsAt(edge, 0));
   const keys = new Set(own.map(({ key }) => key)).size;
   const sets = [...new Set(own.map(devicesOf))];
   const devices = new Set(sets.flat()).size;
@@ -43,6 +43,13 @@ function drawChoices(): void {
     data.edges.flatMap(({ logins }) => logins),
   );
   addOptions(byId("filter-condition"), data.edges.map(conditionOf));
+  const [now = "", ...ends] = data.times;
+  byId("filter-time-first").textContent = now;
+  for (const [index, end] of ends.entries()) {
+    const option = newElement("option", { text: `from ${end}` });
+    option.value = String(index + 1);
+    byId("filter-time").append(option);
+  }
 }
 
 function addOptions(list: HTMLElement, texts: readonly string[]): void {

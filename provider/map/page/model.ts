@@ -54,7 +54,10 @@ const Subject = data.subject === "user" ? "User" : "Key";
 const conditionOf = ({ condition }: MapEdge): string =>
   condition === undefined ? "without a condition" : data.conditions[condition];
 
-/** True if the change also changes the condition of access that remains. */
+/** True if the access exists at a time: an index in `data.times`. */
+const existsAt = ({ times }: MapEdge, time: number): boolean => times?.includes(time) ?? true;
+
+/** True if the change also changes the condition or the end of access that remains. */
 const isAltered = ({ change, cause }: MapEdge): boolean => change === "kept" && cause !== undefined;
 
 const keyName = (index: number) => shown(data.keys[index]?.name ?? "");
@@ -68,7 +71,7 @@ function keyTitle(index: number): string {
 /** Returns the beginning of a fingerprint, which is usually enough to distinguish keys. */
 const shortFingerprint = (text: string) => (text.length > 20 ? `${shown(text.slice(0, 19))}…` : shown(text));
 
-const FILTERS = ["text", "person", "key", "tag", "device", "login", "condition"] as const;
+const FILTERS = ["text", "person", "key", "tag", "device", "login", "condition", "time"] as const;
 
 /** The selected filters. Empty texts match everything. */
 type Filters = Readonly<Record<(typeof FILTERS)[number], string>> & {
@@ -124,6 +127,8 @@ function viewOf(raw: Filters): View {
   const edges: VisibleEdge[] = [];
   for (const edge of data.edges) {
     if (!keys[edge.key] || !changeMatches(edge, filters.change)) continue;
+    // An empty text is the time of the map, which has the index 0.
+    if (!existsAt(edge, Number(filters.time))) continue;
     if (filters.login !== "" && !edge.logins.includes(raw.login)) continue;
     if (filters.condition !== "" && conditionOf(edge) !== raw.condition) continue;
     const whole = keysWithText[edge.key];

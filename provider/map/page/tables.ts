@@ -30,6 +30,7 @@ const COLUMNS = {
   Key: ({ edge }) => ({ text: keyTitle(edge.key) }),
   Name: ({ edge }) => ({ text: keyName(edge.key) }),
   Condition: ({ edge }) => ({ text: edge.condition ? conditionOf(edge) : "none" }),
+  Until: ({ edge }) => ({ text: edge.until ?? "no end" }),
   Login: ({ edge }) => ({ text: listed(edge.logins) }),
   Devices: ({ devices }) => ({ text: devicesInWords(devices) }),
   From: ({ edge }) => ({ text: addressesOf(edge) }),
@@ -41,6 +42,9 @@ type Column = keyof typeof COLUMNS;
 /** The columns that only maps with users have, and the columns that only maps with public keys have. */
 const COLUMNS_OF_USERS: readonly Column[] = ["Condition"];
 const COLUMNS_OF_KEYS: readonly Column[] = ["Person"];
+/** The columns that maps without ends of access omit. */
+const COLUMNS_OF_ENDS: readonly Column[] = ["Until"];
+const hasEnds = data.edges.some(({ until }) => until !== undefined);
 
 /**
  * Creates a table of edges in a box that scrolls and that the keyboard can focus.
@@ -53,7 +57,8 @@ function tableOf(
   reasons: boolean,
 ): HTMLElement {
   const others = data.subject === "user" ? COLUMNS_OF_KEYS : COLUMNS_OF_USERS;
-  const columns = every.filter((column) => !others.includes(column));
+  const omitted = hasEnds ? others : [...others, ...COLUMNS_OF_ENDS];
+  const columns = every.filter((column) => !omitted.includes(column));
   const table = newElement("table", {}, newElement("caption", { text: caption }));
   const head = table.createTHead().insertRow();
   const headers = columns.map((column) => (column === "Name" || column === "Key" ? Subject : column));
@@ -163,7 +168,12 @@ function drawOverview({ view }: Shown): void {
   });
   panel.replaceChildren(
     hint,
-    ...limited("Changes of access", ["Change", "Key", "Login", "Devices", "Condition"], changed, false),
+    ...limited(
+      "Changes of access",
+      ["Change", "Key", "Login", "Devices", "Condition", "Until"],
+      changed,
+      false,
+    ),
   );
 }
 
@@ -212,7 +222,7 @@ function tableOfKeys({ edges }: View, members: ReadonlySet<number>): HTMLElement
   const key: readonly Column[] = members.size > 1 ? ["Name"] : [];
   return limited(
     "Reachable devices, with reasons",
-    ["Change", ...key, "Login", "Devices", "From", "Condition"],
+    ["Change", ...key, "Login", "Devices", "From", "Condition", "Until"],
     own,
     true,
   );
@@ -225,7 +235,7 @@ function tableOfDevices({ edges }: View, members: ReadonlySet<number>): HTMLElem
   const some: readonly Column[] = members.size > 1 ? ["Devices"] : [];
   return limited(
     `${Subject}s with access, with reasons`,
-    ["Change", "Key", "Login", ...some, "From", "Condition"],
+    ["Change", "Key", "Login", ...some, "From", "Condition", "Until"],
     inOrder(own),
     true,
   );
@@ -256,6 +266,7 @@ const LISTED = [
   "Devices",
   "From",
   "Condition",
+  "Until",
   "Rule and reason",
 ] as const;
 

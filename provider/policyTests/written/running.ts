@@ -5,6 +5,7 @@ export const MATCHERS = [
   "toAllow",
   "toRequireApproval",
   "onlyFrom",
+  "toExpireWithin",
   "exactlyOneOwner",
   "everyKeyExpires",
   "toSatisfy",

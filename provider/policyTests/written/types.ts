@@ -19,8 +19,8 @@ export type PolicyApiKey = ApiKey;
 
 /** The subjects of a policy test: a namespace in its current state, or after a planned change. */
 export interface PolicySubjects {
-  /** The allowed logins, for `expect(access)`. */
-  readonly access: Access;
+  /** The allowed logins at present, for `expect(access)`. For another time: `expect(access.at("2026-12-01T18:00Z"))`. */
+  readonly access: TimedAccess;
   /** The accepted devices, the public keys and the firewall rules, for your own predicates. */
   readonly policy: NamespacePolicy;
   /**
@@ -37,6 +37,17 @@ export interface PolicySubjects {
    * query.
    */
   readonly evaluated: EvaluatedLogins;
+}
+
+/** The allowed logins at one time. Users who have not accepted their invitation count as members. */
+export interface TimedAccess extends Access {
+  /**
+   * Returns the access at another time, at which keys, rules and memberships may have ended.
+   * @param time RFC 3339 with an offset from UTC or Z, such as `2026-12-01T18:00Z`, or a `Date`
+   * @example expect(access.at("2026-12-01T18:00Z")).not.toAllow({ key: "contractor-*" });
+   * @throws TypeError for a date alone, or a time without an offset
+   */
+  at(time: string | Date): TimedAccess;
 }
 
 /** The function of a test. If the function returns a promise, the test ends when the promise settles. */
@@ -60,6 +71,8 @@ export interface Decision {
   readonly policy: AccessPolicy | null;
   /** The condition of the login: `allow` for none, `reauthentication`, `approval`, or `unknown`. */
   readonly outcome: Outcome;
+  /** The time when the access ends, in RFC 3339; null if it does not end. */
+  readonly until: string | null;
 }
 
 /** A query for devices. A device must match all given fields. */
@@ -156,6 +169,14 @@ export interface AccessMatchers extends ValueMatchers<Access> {
    * @example expect(access).onlyFrom(["10.0.0.0/8", "2001:db8::/32"]);
    */
   onlyFrom(networks: string | readonly string[], query?: Omit<AccessQuery, "from">): void;
+  /**
+   * Asserts that every allowed login that matches the query ends within a duration after the time of the access. The
+   * assertion passes with a warning if no matching login is allowed.
+   * @param duration minutes, hours or days: `30m`, `24h`, `14d`
+   * @param query the logins; default: all logins
+   * @example expect(access).toExpireWithin("24h", { login: "root", device: { tag: "prod" } });
+   */
+  toExpireWithin(duration: string, query?: AccessQuery): void;
 }
 
 /** Matchers for `members`. */
