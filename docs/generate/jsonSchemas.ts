@@ -43,6 +43,12 @@ export const jsonDocuments: readonly JsonDocument[] = [
     command: "gatehouse drift --notify json",
   },
   {
+    file: "expire.schema.json",
+    type: "ExpireReport",
+    module: "drift/expire",
+    command: "gatehouse expire --json",
+  },
+  {
     file: "coverage.schema.json",
     type: "NamespaceCoverage",
     module: "estate/coverage",
@@ -59,6 +65,12 @@ export const jsonDocuments: readonly JsonDocument[] = [
     type: "AccessReport",
     module: "access/answer",
     command: "gatehouse access --json",
+  },
+  {
+    file: "access-evidence.schema.json",
+    type: "AccessEvidence",
+    module: "access/evidence",
+    command: "gatehouse access --report <file>.json",
   },
   {
     file: "access-explanation.schema.json",

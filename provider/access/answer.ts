@@ -93,10 +93,10 @@ function explained(view: AccessView): Pick<AccessAnswer, "output" | "refused"> {
 }
 
 /** The access that one rule or policy gives one subject. Every combination of a listed login, address and device is allowed. */
-type AccessRow = Omit<Grant, "login"> & { readonly logins: string[] };
+export type AccessRow = Omit<Grant, "login"> & { readonly logins: string[] };
 
 /** Generates the rows of the access report. Keeps only the rows of one subject in memory. */
-function* accessRows({ access, subjects }: AccessView): Generator<AccessRow> {
+export function* accessRows({ access, subjects }: AccessView): Generator<AccessRow> {
   for (const subject of subjects) {
     const rows: AccessRow[] = [];
     for (const { login, ...grant } of grantsOf(access, [subject])) {
@@ -238,7 +238,8 @@ function* accessCsv(view: AccessView): Generator<string> {
   }
 }
 
-const line = (cells: readonly string[]): string => `${cells.map(cell).join(",")}\r\n`;
+/** Returns a line of CSV (RFC 4180). Spreadsheet programs treat all cells as text. */
+export const line = (cells: readonly string[]): string => `${cells.map(cell).join(",")}\r\n`;
 
 /** Characters that begin a formula in spreadsheet programs, including their full-width forms. */
 const FORMULA = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;

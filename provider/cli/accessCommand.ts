@@ -1,25 +1,31 @@
+import { extname } from "node:path";
 import { type Command, Option } from "commander";
-import type { AccessFlags } from "../access/inquiry.ts";
+import type { ProgramRevision } from "../access/evidence.ts";
+import type { AccessFlags, AccessInquiry } from "../access/inquiry.ts";
+import { EngineError, fileError, openStack, writeDurably } from "../engine/index.ts";
 import type { Connection } from "../service/connection.ts";
+import { printable } from "../words.ts";
 import {
   addConfigurationFlags,
   addTerraformFlag,
   allowIncompleteOption,
   type ConfigurationFlags,
   collect,
+  configurationOf,
   FOLDER,
   type TerraformFlags,
 } from "./flags.ts";
 import { addHelp } from "./help.ts";
 import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
 import { planOrConfiguration } from "./planFiles.ts";
-import { withConnection } from "./service.ts";
+import { resourcesOf, withConnection } from "./service.ts";
 
 interface Flags extends AccessFlags, ConfigurationFlags, TerraformFlags {
   readonly folder: string;
   readonly allowIncomplete: boolean;
   readonly json?: boolean;
   readonly csv?: boolean;
+  readonly report?: string;
 }
 
 const NOTES = `
@@ -61,6 +67,12 @@ export function addAccessCommand(program: Command, action: ActionOf): void {
     .addOption(new Option("--json", "Print the complete result as JSON").conflicts("csv"))
     .addOption(allowIncompleteOption())
     .option("--csv", "Print a CSV line for each key or user, login, group of addresses and device");
+  command.addOption(
+    new Option(
+      "--report <file>",
+      "Write dated evidence for an access review to this file, in the format of its extension: .md, .csv or .json",
+    ).conflicts(["explain", "json", "csv", "terraform"]),
+  );
   addTerraformFlag(command, "Show the access after this plan of Terraform or OpenTofu");
   addConfigurationFlags(command)
     .option("--folder <folder>", `${FOLDER}, for --stack`, ".")
@@ -74,6 +86,7 @@ export function addAccessCommand(program: Command, action: ActionOf): void {
       "gatehouse access --key ana --login root --from 203.0.113.7 --device web-01 --explain",
       "gatehouse access --person ana@example.com --at 2026-12-01T18:00+01:00",
       "gatehouse access --csv > access.csv",
+      "gatehouse access --stack prod --folder policy --report access-2026-12.md",
     ],
     page: "docs/guides/access.md",
   });
@@ -84,6 +97,7 @@ async function access(io: Io, { json, csv, ...flags }: Flags): Promise<Outcome> 
   const { accessInquiry } = await import("../access/inquiry.ts");
   const { readEstate } = await import("../estate/namespaceState.ts");
   const inquiry = accessInquiry(flags, json ? "json" : csv ? "csv" : "text");
+  if (flags.report !== undefined) return report(io, flags, flags.report, inquiry);
   const { terraform, configuration } = await planOrConfiguration(io, flags.folder, flags);
   const answer = async (connection: Connection) => {
     if (!terraform) return accessAnswer(await readEstate(connection), inquiry);
@@ -102,4 +116,50 @@ async function access(io: Io, { json, csv, ...flags }: Flags): Promise<Outcome> 
   );
   for (const remark of remarks) io.stderr.write(`${remark}\n`);
   return { parts: output, exitCode: refused || (notEvaluated && !flags.allowIncomplete) ? BLOCKED : 0 };
+}
+
+/** Writes the evidence of the live access to a file. */
+async function report(
+  io: Io,
+  { folder, stack: name, engine, allowIncomplete }: Omit<Flags, "json" | "csv">,
+  file: string,
+  inquiry: AccessInquiry,
+): Promise<Outcome> {
+  const { accessEvidence } = await import("../access/evidence.ts");
+  const { EVIDENCE_FORMATS } = await import("../access/evidenceReport.ts");
+  const { readExceptions } = await import("../estate/coverage.ts");
+  const render = EVIDENCE_FORMATS[extname(file).toLowerCase()];
+  if (!render) {
+    const extensions = Object.keys(EVIDENCE_FORMATS).join(", ");
+    throw new EngineError("usage", `--report: the extension of ${file} must be one of ${extensions}.`);
+  }
+  const configuration = await configurationOf(io, folder, { stack: name, engine });
+  const evidence = await withConnection(io, configuration, async (connection) => {
+    const exceptions = await readExceptions(folder);
+    if (name === undefined) return accessEvidence({ connection, inquiry, exceptions, program: undefined });
+    const stack = await openStack({ folder, stack: name, env: io.env, engine });
+    const own = await resourcesOf(stack, connection);
+    const revision = await revisionOf(io, folder);
+    const program = { stack: `${stack.project}/${stack.stack}`, own, revision };
+    return accessEvidence({ connection, inquiry, exceptions, program });
+  });
+  await writeDurably(file, render(evidence)).catch(fileError("output", "write", file));
+  const { notEvaluated, access } = evidence;
+  for (const sentence of notEvaluated) io.stderr.write(`${printable(`Not known: ${sentence}`)}\n`);
+  const isIncomplete = access === null || (notEvaluated.length > 0 && !allowIncomplete);
+  return { text: () => `Wrote ${file}.`, exitCode: isIncomplete ? BLOCKED : 0 };
+}
+
+/** Returns the revision of the program; null outside of a git repository. */
+async function revisionOf(io: Io, folder: string): Promise<ProgramRevision | null> {
+  const { headOf, openRepository } = await import("../revisions/repository.ts");
+  try {
+    return headOf(openRepository(folder, io.env));
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    io.stderr.write(
+      `${printable(`The evidence does not contain the commit of the program: ${error.message}`)}\n`,
+    );
+    return null;
+  }
 }

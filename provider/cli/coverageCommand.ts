@@ -104,12 +104,17 @@ function missingNamespace(resources: readonly OwnResource[]): EngineError {
 
 async function textOf({ stdout, env }: Io, coverage: NamespaceCoverage): Promise<string> {
   const { sectionLines } = await import("../review/report/text.ts");
+  const { expiredSentence } = await import("../estate/expired.ts");
   const c = colors(stdout, env);
-  const { managed, total, percent, kinds, unmanaged, unknown } = coverage;
+  const { managed, total, percent, kinds, unmanaged, expired, unknown } = coverage;
   return [
     ...kinds.map((kind) => `${kind.kind.padEnd(20)} ${share(kind)}`),
     `${c.bold("all".padEnd(20))} ${share({ managed, total, percent })}`,
     ...sectionLines(c, { title: "Unmanaged", items: unmanaged.map((object) => printable(lineOf(object))) }),
+    ...sectionLines(c, {
+      title: "Expired",
+      items: expired.map((object) => printable(expiredSentence(object, JSON.stringify(object.name)))),
+    }),
     ...unknown.map((sentence) => c.yellow(`unknown: ${printable(sentence)}`)),
   ].join("\n");
 }

@@ -186,6 +186,7 @@ const LOADERS: ReadonlyMap<string, () => Promise<AddCommands>> = new Map([
   ["access", async () => (await import("./accessCommand.ts")).addAccessCommand],
   ["coverage", async () => (await import("./coverageCommand.ts")).addCoverageCommand],
   ["drift", async () => (await import("./driftCommand.ts")).addDriftCommand],
+  ["expire", async () => (await import("./expireCommand.ts")).addExpireCommand],
   ["ssh-config", async () => (await import("./sshConfigCommand.ts")).addSshConfigCommand],
   ["device", async () => (await import("./deviceCommands.ts")).addDeviceCommands],
   ["import", async () => (await import("./importCommand.ts")).addImportCommand],

@@ -1,5 +1,6 @@
 import type { FieldChange, Result, ShownStep } from "../engine/index.ts";
 import type { UnmanagedObject } from "../estate/coverage.ts";
+import type { ExpiredObject } from "../estate/expired.ts";
 import type { Format } from "../import/model.ts";
 import type { MemberChange, ReviewedAccess } from "../review/report/review.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
@@ -83,6 +84,8 @@ export interface DriftReport extends Result {
   readonly namespaces: readonly DriftedNamespace[];
   /** API keys that have expired or expire soon. */
   readonly expiring: readonly ExpiringKey[];
+  /** Objects whose end has passed, declared and unmanaged. They are no findings. */
+  readonly expired: readonly ExpiredObject[];
   /** Changes that accept the drift. */
   readonly acceptance: Acceptance;
   /** Namespaces, lists and resources that could not be evaluated and may have drifted, as sentences. */

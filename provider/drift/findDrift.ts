@@ -11,6 +11,7 @@ import {
 import {
   EXCEPTIONS_FILE,
   type Exception,
+  endedObjects,
   exceptionFor,
   hasEnded,
   ManagedObjects,
@@ -20,6 +21,7 @@ import {
   type Unmanaged,
   unmanagedOf,
 } from "../estate/coverage.ts";
+import { type ExpiredObject, shownResource, stateExpiry } from "../estate/expired.ts";
 import {
   definitionNamed,
   definitionOf,
@@ -95,7 +97,15 @@ export async function stateDrift(
     .filter(isDrifted)
     .map((step) => ({ ...shownStep(step), op: step.op, effects: [] }));
   const acceptance = await acceptanceIfAny(drifted, [], { language, steps: result.steps });
-  const lists = { unmanaged: [], notApplied: [], namespaces: [], expiring: [], notEvaluated: [], notes: [] };
+  const lists = {
+    unmanaged: [],
+    notApplied: [],
+    namespaces: [],
+    expiring: [],
+    expired: [],
+    notEvaluated: [],
+    notes: [],
+  };
   const report: DriftReport = {
     ...{ ...result, version: 1, drifted, ...lists, acceptance },
     unmanagedMode: "ignore",
@@ -116,7 +126,8 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
   const { plan, ...elsewhere } = onService(preview, connection.client.url);
   const ignored = new Map(own.map(({ urn, ignoreChanges = [] }) => [urn, ignoreChanges]));
   const steps = result.steps.map((step) => withoutIgnored(step, ignored.get(step.urn) ?? []));
-  const candidates = steps.filter(isDrifted);
+  const { expired, isExpected, ...expiry } = expiredOf(own, steps);
+  const candidates = steps.filter(isDrifted).filter((step) => !isExpected(step));
   // A run with --target does not search for unmanaged objects.
   const isWhole = mode !== "ignore" && isWholeRun(search);
   const managed = new ManagedObjects([...own, ...search.others]);
@@ -133,7 +144,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     (step) => !isOnlyDevice(step) || knownOf(namespaces, step, seen).effects.length > 0,
   );
   const changedByService = steps.filter(
-    (step) => isServiceChange(step) || (isDrifted(step) && !drifted.includes(step)),
+    (step) => !isExpected(step) && (isServiceChange(step) || (isDrifted(step) && !drifted.includes(step))),
   );
   const notes = [
     ...elsewhere.notEvaluated,
@@ -165,9 +176,11 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     notApplied: changedSteps(plan.steps.filter((step) => !urns.has(step.urn) && !isRoot(step))),
     namespaces: namespaces.map(({ meaning }) => meaning.namespace),
     expiring: namespaces.flatMap(({ expiring }) => expiring),
+    expired: [...expired, ...namespaces.flatMap(({ ended }) => ended)],
     acceptance: await acceptanceIfAny(changed, open, { ...search, steps: preview.steps }),
     notEvaluated: [
       ...(search.notEvaluated ?? []),
+      ...expiry.notEvaluated,
       ...unreadable.values(),
       ...namespaces.flatMap((namespace) => namespace.notEvaluated),
     ],
@@ -179,6 +192,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     unmanaged: open,
     notEvaluated: [
       ...(search.notEvaluated ?? []),
+      ...expiry.notEvaluated,
       ...[...unreadable.keys()].map((tenant) => `the namespace ${tenant}`),
       ...namespaces.flatMap((namespace) => namespace.notRead),
     ],
@@ -213,6 +227,30 @@ const isServiceChange = (step: Step): boolean =>
   step.fields.length > 0 &&
   definitionOf(step) !== undefined &&
   changedFields(step).length === 0;
+
+/**
+ * Returns the expired resources of the stack. `isExpected` is true for a step of an expired resource that follows from
+ * the end: the object was removed, or only its status changed. Other changes of the object are drift. If the live object
+ * has another end, the resource does not count as expired.
+ */
+function expiredOf(own: readonly OwnResource[], steps: readonly Step[]) {
+  const now = new Date();
+  const { expired, notEvaluated } = stateExpiry(own, now);
+  const stepOf = new Map(steps.map((step) => [step.urn, step]));
+  const changed = (urn: string, field: string) => stepOf.get(urn)?.fields.find(({ path }) => path === field);
+  const isRemoved = (urn: string) => stepOf.get(urn)?.op === "delete";
+  const ended = expired.filter(({ urn }) => isRemoved(urn) || !changed(urn, "expiresAt"));
+  const urns = new Set(ended.map(({ urn }) => urn));
+  return {
+    expired: ended.map((resource): ExpiredObject => {
+      const { urn } = resource;
+      const status = isRemoved(urn) ? "removed" : changed(urn, "expiryStatus")?.new;
+      return shownResource(resource, now, typeof status === "string" ? status : undefined);
+    }),
+    isExpected: (step: Step) => urns.has(step.urn) && (step.op === "delete" || isServiceChange(step)),
+    notEvaluated,
+  };
+}
 
 function serviceChangeNote({ type, name, fields }: Step): string {
   const changes = fields.map(({ path, new: now }) => `${path} is ${valueText(now)} now`).join(", ");
@@ -257,6 +295,7 @@ async function searchNamespace(search: NamespaceSearch, tenant: string) {
   const managing = [...search.own, ...search.others];
   return {
     ...{ tenant, meaning, unmanaged, owners },
+    ended: endedObjects(inventory.objects, managed, new Date()),
     /** Kind and id of each drifted or unmanaged object. */
     names,
     /** The last change of each drifted or unmanaged object; undefined without an audit trail. */

@@ -77,20 +77,29 @@ function foreign(
   return `${owner.resource} of ${whole} declared this object last; allow the change with --adopt-from ${whole}`;
 }
 
+/** The options of {@link removeObjects}. */
+interface Removal {
+  /** The objects in errors, such as `unmanaged object`. */
+  readonly what: string;
+  /** Called right before each deletion. The object stays if the function returns false. */
+  readonly isDue?: (object: LiveObject) => Promise<boolean>;
+  readonly onRemoved: (object: LiveObject) => void;
+}
+
 /**
- * Deletes unmanaged objects. A failure does not stop the deletion of the other objects.
- * @param onRemoved called after each deleted object
+ * Deletes objects. A failure does not stop the deletion of the other objects.
  * @throws EngineError (`repair`) with all failures, after the last object
  */
 export async function removeObjects(
   connection: Connection,
   objects: readonly LiveObject[],
-  onRemoved: (object: LiveObject) => void,
+  { what, isDue = async () => true, onRemoved }: Removal,
 ): Promise<void> {
   const failures: { readonly text: string; readonly cause: unknown }[] = [];
   for (const object of objects) {
     const { definition, id, state = {} } = object;
     try {
+      if (!(await isDue(object))) continue;
       await undefinedIfMissing(
         definition.delete(connection, id, state, () => false),
         async () => true,
@@ -104,7 +113,7 @@ export async function removeObjects(
   if (failures.length > 0) {
     throw new EngineError(
       "repair",
-      `Cannot delete ${counted(failures.length, "unmanaged object")}: ${failures.map(({ text }) => text).join("; ")}`,
+      `Cannot delete ${counted(failures.length, what)}: ${failures.map(({ text }) => text).join("; ")}`,
       { cause: new AggregateError(failures.map(({ cause }) => cause)) },
     );
   }

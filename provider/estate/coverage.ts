@@ -6,6 +6,7 @@ import { claimsOfId } from "../lifecycle/claims.ts";
 import type { ResourceDefinition } from "../resources/definition.ts";
 import { idWithin } from "../resources/values.ts";
 import { isSameService } from "../service/connection.ts";
+import { type ExpiredObject, hasEndedOnService, shownLiveObject } from "./expired.ts";
 import { definitionOf, type Inventory, type LiveObject, WATCHED_KINDS } from "./liveObjects.ts";
 
 /** A Gatehouse resource in a state. */
@@ -100,6 +101,8 @@ export interface NamespaceCoverage extends Omit<KindCoverage, "kind"> {
   readonly tenant: string;
   readonly kinds: readonly KindCoverage[];
   readonly unmanaged: readonly UnmanagedObject[];
+  /** Objects that no stack manages, and whose access has ended. They count neither as managed nor as unmanaged. */
+  readonly expired: readonly ExpiredObject[];
   /** Sentences about lists that could not be read. */
   readonly unknown: readonly string[];
 }
@@ -111,7 +114,8 @@ export interface Unmanaged {
 }
 
 /**
- * Returns the objects that no resource manages, including objects with an exception.
+ * Returns the objects that no resource manages, including objects with an exception. Omits objects whose access has ended
+ * on the service, because they give no access.
  * @param managed the managed objects of states, of a plan, or of both
  */
 export function unmanagedOf(
@@ -121,9 +125,19 @@ export function unmanagedOf(
 ): Unmanaged[] {
   const now = new Date();
   return objects
-    .filter((object) => managed.ownerOf(object) === undefined)
+    .filter((object) => !hasEndedOnService(object, now) && managed.ownerOf(object) === undefined)
     .map((object) => ({ object, exception: exceptionFor(exceptions, object, now) }));
 }
+
+/** Returns the objects that no resource manages, and whose access has ended on the service, in the format of reports. */
+export const endedObjects = (
+  objects: readonly LiveObject[],
+  managed: Pick<ManagedObjects, "ownerOf">,
+  now: Date,
+): ExpiredObject[] =>
+  objects
+    .filter((object) => hasEndedOnService(object, now) && managed.ownerOf(object) === undefined)
+    .map((object) => shownLiveObject(object, now));
 
 /** Returns an unmanaged object in the format of reports. */
 export const shownObject = ({ object, exception }: Unmanaged): UnmanagedObject => ({
@@ -135,11 +149,13 @@ export const shownObject = ({ object, exception }: Unmanaged): UnmanagedObject =
 
 /** Computes the coverage of a namespace, in total and for each kind. */
 export function coverageOf(
-  { objects, unknown, unread }: Inventory,
+  { objects: all, unknown, unread }: Inventory,
   where: Pick<NamespaceCoverage, "service" | "tenant">,
   managed: ManagedObjects,
   exceptions: readonly Exception[],
 ): NamespaceCoverage {
+  const now = new Date();
+  const objects = all.filter((object) => !hasEndedOnService(object, now) || managed.ownerOf(object));
   const unmanaged = unmanagedOf(objects, managed, exceptions);
   const kinds = WATCHED_KINDS.map((kind) => {
     const isOfKind = ({ definition }: LiveObject) => definition.name === kind;
@@ -155,6 +171,7 @@ export function coverageOf(
     percent: unread.length > 0 ? null : total.percent,
     kinds,
     unmanaged: unmanaged.map(shownObject),
+    expired: endedObjects(all, managed, now),
     unknown,
   };
 }

@@ -53,6 +53,13 @@ export function commitOf({ root, env }: Repository, name: string, flag: string):
   }
 }
 
+/** Returns the checked out commit, and whether the files in the program's directory differ from the commit. */
+export function headOf({ root, program, env }: Repository) {
+  const [commit = "", committedAt = ""] = git(root, ["log", "-1", "--format=%H %cI"], env).split(" ");
+  const status = ["--no-optional-locks", ...PLAIN, "status", "--porcelain", "-uall", "--"];
+  return { commit, committedAt, hasUncommittedChanges: git(root, [...status, program || "."], env) !== "" };
+}
+
 /**
  * Variables that git sets for its hooks. With these variables git would use another repository, or the index of an
  * unfinished commit.

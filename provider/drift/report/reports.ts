@@ -1,4 +1,5 @@
 import { type FieldChange, typeName } from "../../engine/index.ts";
+import { expiredSentence } from "../../estate/expired.ts";
 import type { Format } from "../../import/model.ts";
 import { COMMENT_MAX, code, fittedSections, MARKDOWN } from "../../review/report/markdown.ts";
 import {
@@ -91,7 +92,7 @@ function codeBlock(text: string, language: Format): string {
 
 /** A summary of the findings: `2 changed out of band, 1 deleted out of band, 3 unmanaged; 12 resources as declared.` */
 export function summaryText(report: DriftReport): string {
-  const { drifted, expiring, notEvaluated, summary } = report;
+  const { drifted, expiring, expired, notEvaluated, summary } = report;
   const changed = drifted.filter(({ op }) => op === "update").length;
   const deleted = drifted.length - changed;
   const open = openObjects(report).length;
@@ -102,7 +103,8 @@ export function summaryText(report: DriftReport): string {
     ...(expiring.length > 0 ? [`${counted(expiring.length, "API key")} expired or expiring soon`] : []),
     ...(notEvaluated.length > 0 ? [`${notEvaluated.length} not evaluated`] : []),
   ];
-  const rest = `${counted(summary.same, "resource")} as declared`;
+  const ended = expired.length > 0 ? `, ${counted(expired.length, "expired object")}` : "";
+  const rest = `${counted(summary.same, "resource")} as declared${ended}`;
   return findings.length === 0 ? `No drift: ${rest}.` : `${findings.join(", ")}; ${rest}.`;
 }
 
@@ -112,7 +114,7 @@ const FIELDS_MAX = 4;
 export const SENTENCES: ReportStyle = { ...PLAIN, change: (_change, sentence) => sentence, test: () => [] };
 
 function driftSections(report: DriftReport, style: ReportStyle): Section[] {
-  const { drifted, unmanaged, notApplied, namespaces, expiring, notEvaluated, notes } = report;
+  const { drifted, unmanaged, notApplied, namespaces, expiring, expired, notEvaluated, notes } = report;
   const changed = drifted.filter(({ op }) => op === "update");
   const deleted = drifted.filter(({ op }) => op === "delete");
   const open = openObjects(report);
@@ -135,6 +137,10 @@ function driftSections(report: DriftReport, style: ReportStyle): Section[] {
     {
       title: `API keys expired or expiring soon: ${expiring.length}`,
       items: expiring.map(({ message }) => style.text(message)),
+    },
+    {
+      title: `Expired: ${expired.length}`,
+      items: expired.map((object) => expiredSentence(object, style.name(object.name))),
     },
     { title: `Not evaluated: ${notEvaluated.length}`, items: notEvaluated.map(style.text) },
     ...namespaces.flatMap(({ name, access, members }) => {

@@ -1,0 +1,156 @@
+import type { Command } from "commander";
+import type { ExpireReport, ExpireSearch, FoundExpired } from "../drift/expire.ts";
+import { EngineError, type Stack } from "../engine/index.ts";
+import type { Connection } from "../service/connection.ts";
+import { counted, printable } from "../words.ts";
+import {
+  addStackFlags,
+  addTerraformFlag,
+  allowIncompleteOption,
+  JSON_RESULT,
+  type StackFlags,
+  type TerraformFlags,
+} from "./flags.ts";
+import { addHelp } from "./help.ts";
+import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
+import { readTerraform } from "./planFiles.ts";
+import { ask, canPrompt } from "./prompt.ts";
+import { colors } from "./render.ts";
+import {
+  addWithStackFlag,
+  openOnService,
+  otherResources,
+  readerOptions,
+  requireService,
+  type WithStackFlags,
+  withConnection,
+  withReleaseNote,
+} from "./service.ts";
+
+interface Flags extends StackFlags, WithStackFlags, TerraformFlags {
+  readonly yes: boolean;
+  readonly json: boolean;
+  readonly allowIncomplete: boolean;
+}
+
+const NOTES = `
+The command removes only objects that are as the state declares them. It does
+not change the state: the next refresh or up marks the resources as removed.
+
+Exit codes: 0 = no expired object gives access; 1 = error; ${BLOCKED} = expired objects
+remain, or a part could not be checked`;
+
+export function addExpireCommand(program: Command, action: ActionOf): void {
+  const command = addWithStackFlag(addStackFlags(program.command("expire")))
+    .option("-y, --yes", "Remove the objects without a confirmation", false)
+    .addOption(allowIncompleteOption())
+    .option("--json", JSON_RESULT, false);
+  addTerraformFlag(command, "Use the resources in this plan of Terraform or OpenTofu instead of a stack", [
+    "stack",
+    "engine",
+  ]);
+  addHelp(command.action(action(expire)), {
+    group: "Operate a fleet:",
+    summary: "Remove expired keys, rules and members from servers that do not end access themselves.",
+    notes: NOTES,
+    examples: ["gatehouse expire policy --stack prod", "gatehouse expire policy --stack prod --yes"],
+    page: "docs/guides/drift.md",
+  });
+}
+
+async function expire(io: Io, folder: string, flags: Flags): Promise<Outcome> {
+  if (flags.terraform !== undefined) {
+    const { plan, resources, settings, notEvaluated } = await readTerraform(io, folder, flags.terraform);
+    const run = (connection: Connection) =>
+      expireOn(io, folder, flags, { plan, resources, notEvaluated }, connection);
+    return withConnection(io, settings, run, "terraform");
+  }
+  const { stack, io: onService, ...opened } = await openOnService(io, readerOptions(io, folder, flags));
+  const { connection, text } = requireService(opened.service);
+  try {
+    io.stderr.write(`Namespace: ${text}\n`);
+    const resources = await stack.resources();
+    if (resources.length === 0) {
+      throw new EngineError(
+        "usage",
+        `The stack ${stack.selector} does not exist or has no resources. Check --stack and the address of the states.`,
+      );
+    }
+    const state = { plan: stack, resources, notEvaluated: [] };
+    return await withReleaseNote(io, connection, () => expireOn(onService, folder, flags, state, connection));
+  } finally {
+    await connection.client.close();
+  }
+}
+
+interface StateToExpire extends Pick<ExpireSearch, "resources">, Pick<FoundExpired, "notEvaluated"> {
+  readonly plan: Pick<Stack, "project" | "stack">;
+}
+
+async function expireOn(
+  io: Io,
+  folder: string,
+  flags: Flags,
+  { plan: { project, stack }, resources, notEvaluated }: StateToExpire,
+  connection: Connection,
+): Promise<Outcome<ExpireReport>> {
+  const { findExpired, removeExpired } = await import("../drift/expire.ts");
+  const { ownResources } = await import("../estate/coverage.ts");
+  const { objectText } = await import("../estate/liveObjects.ts");
+  const service = connection.client.url;
+  const own = ownResources(resources, service);
+  const others = await otherResources(io, folder, flags, connection);
+  const search = { connection, resources, own, others };
+  const report = (found: FoundExpired): ExpireReport => ({
+    ...{ version: 1, project, stack, service },
+    objects: found.objects,
+    notEvaluated: [...notEvaluated, ...found.notEvaluated],
+  });
+  let found = await findExpired(search);
+  if (found.due.size > 0 && (flags.yes || (await isConfirmed(io, flags, report(found), found.due.size)))) {
+    const progress = flags.json ? io.stderr : io.stdout;
+    found = await removeExpired(search, found, (object) =>
+      progress.write(` -  ${printable(objectText(object))} deleted\n`),
+    );
+  }
+  const result = report(found);
+  const isOpen = remaining(result).length > 0;
+  const isIncomplete = result.notEvaluated.length > 0 && !flags.allowIncomplete;
+  return { result, text: () => textOf(io, result), exitCode: isOpen || isIncomplete ? BLOCKED : 0 };
+}
+
+const remaining = ({ objects }: ExpireReport) =>
+  objects.filter(({ status }) => status === "by-run" || status === "changed");
+
+async function isConfirmed(io: Io, { json }: Flags, report: ExpireReport, count: number): Promise<boolean> {
+  if (json || !canPrompt(io)) return false;
+  io.stdout.write(`${await textOf(io, report)}\n`);
+  return ask(io, `Remove ${counted(count, "object")}?`);
+}
+
+async function textOf({ stdout, env }: Io, report: ExpireReport): Promise<string> {
+  const { sectionLines } = await import("../review/report/text.ts");
+  const { expiredSentence } = await import("../estate/expired.ts");
+  const c = colors(stdout, env);
+  const { objects, notEvaluated } = report;
+  const section = (title: string, ...statuses: readonly ExpireReport["objects"][number]["status"][]) =>
+    sectionLines(c, {
+      title,
+      items: objects
+        .filter(({ status }) => statuses.includes(status))
+        .map((object) => printable(expiredSentence(object, object.name))),
+    });
+  const left = remaining(report).length;
+  const summary =
+    left > 0
+      ? `${counted(left, "expired object")} still ${left === 1 ? "gives" : "give"} access. Add --yes to remove the objects that were not changed out of band.`
+      : "No expired object gives access.";
+  return [
+    ...section("Expired, and ended by the service", "enforced"),
+    ...section("Expired, and still on the service", "by-run"),
+    ...section("Expired, and changed out of band", "changed"),
+    ...section("Removed", "removed"),
+    ...sectionLines(c, { title: "Not evaluated", items: notEvaluated.map(printable) }),
+    left > 0 ? c.red(summary) : c.green(summary),
+  ].join("\n");
+}
