@@ -1,5 +1,5 @@
 // `npm run demo`: previews and applies a policy in TypeScript, changes it out of band, reports the drift, reviews it,
-// and repairs it.
+// and repairs it. A key expires while its session is open.
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -11,7 +11,7 @@ import { parseArgs } from "node:util";
 import { type Client, createClient, passwordCredential } from "@gatehouse-access/sdk";
 import picocolors from "picocolors";
 import { changeOutOfBand } from "./demo/changes.ts";
-import { copyProgram, logIn, startAgent, withoutSsh } from "./demo/logins.ts";
+import { copyProgram, holdSession, logIn, setEnd, startAgent, withoutSsh } from "./demo/logins.ts";
 import { createUser, enroll, type Login, macOf, type Service, setUp, startService } from "./demo/service.ts";
 
 const GATEHOUSE = fileURLToPath(new URL("../provider/bin/gatehouse.js", import.meta.url));
@@ -171,6 +171,33 @@ async function logInThreeTimes(env: NodeJS.ProcessEnv, service: Service, folder:
   }
 }
 
+/**
+ * Adds an end to the contractor's key, opens a session, and waits until the service ends the session. The next run
+ * changes nothing and names the expired key.
+ * @param time the time, in milliseconds, that a run needs
+ */
+async function letKeyExpire(
+  env: NodeJS.ProcessEnv,
+  service: Service,
+  folder: string,
+  time: number,
+): Promise<void> {
+  const end = new Date(Date.now() + 2 * time + 10_000);
+  setEnd(program, end);
+  await gatehouse(env, 0, "up", "--yes");
+  if (withoutSsh) {
+    console.log(`Skipped the session: ${withoutSsh}.`);
+    return;
+  }
+  const target = `support@ana.${SERVED}`;
+  console.log(pc.dim(`$ ssh -p ${service.sshPort} -i contractor ${target}@127.0.0.1`));
+  const message = await holdSession(folder, service, target, () => console.log("The session is open."));
+  const late = ((Date.now() - end.getTime()) / 1000).toFixed(1);
+  console.log(`${message}\nThe session ended ${late} s after the end of the key. Another login:`);
+  console.log(logIn(folder, service, target));
+  await gatehouse(env, 0, "up", "--yes");
+}
+
 /** Makes changes out of band. Bob and Carla use their own logins and their roles from the policy. */
 async function changeManually(
   ana: Client,
@@ -242,7 +269,9 @@ async function story(service: Service, folder: string): Promise<void> {
     heading("Apply the policy");
     await gatehouse(env, 0, "up", "--yes");
     heading("Apply the policy again: no changes");
+    const begun = Date.now();
     await gatehouse(env, 0, "up", "--yes");
+    const timeOfRun = Date.now() - begun;
     heading("Three users make six changes manually, through the API");
     await changeManually(client, fleet, service);
     heading("Drift: changed objects, unmanaged objects, and the users who changed them");
@@ -257,6 +286,8 @@ async function story(service: Service, folder: string): Promise<void> {
     await gatehouse(env, 0, "test");
     heading("Log in to three devices by SSH, and explain the policy's decisions");
     await logInThreeTimes({ ...env, GATEHOUSE_TENANT: fleet.tenant }, service, folder);
+    heading("Let the contractor's key expire while its session is open");
+    await letKeyExpire(env, service, folder, timeOfRun);
     console.log(`\nThe access map of the drift: ${MAP}`);
     if (options.destroy) {
       heading("Destroy the policy's objects");

@@ -1,6 +1,7 @@
 // The logins at the end of the demo, with the OpenSSH client, the service, and the agent of a device.
-import { execFileSync, spawnSync } from "node:child_process";
-import { cpSync, symlinkSync } from "node:fs";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Service } from "./service.ts";
@@ -35,25 +36,49 @@ export function copyProgram(folder: string): string {
   return program;
 }
 
-/** Logs in with the contractor's key. Returns the output of the login or the error. */
-export function logIn(folder: string, { sshPort }: Service, target: string): string {
+/** Returns the arguments of the OpenSSH client for a login with the contractor's key. */
+function loginFlags(folder: string, { sshPort }: Service, target: string): string[] {
   const options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "IdentitiesOnly=yes"];
   const quiet = ["LogLevel=ERROR", "BatchMode=yes", "IdentityAgent=none"];
   const flags = [...options, ...quiet].flatMap((option) => ["-o", option]);
-  const args = [
-    "-F",
-    "none",
-    ...flags,
-    "-p",
-    sshPort,
-    "-i",
-    join(folder, "contractor"),
-    `${target}@127.0.0.1`,
-  ];
-  const { stdout, stderr } = spawnSync("ssh", [...args, "echo logged in on $GATEHOUSE_HOST"], {
-    encoding: "utf8",
-  });
+  return ["-F", "none", ...flags, "-p", sshPort, "-i", join(folder, "contractor"), `${target}@127.0.0.1`];
+}
+
+/** Logs in with the contractor's key. Returns the output of the login or the error. */
+export function logIn(folder: string, service: Service, target: string): string {
+  const args = [...loginFlags(folder, service, target), "echo logged in on $GATEHOUSE_HOST"];
+  const { stdout, stderr } = spawnSync("ssh", args, { encoding: "utf8" });
   return (stdout || stderr).trim();
+}
+
+/**
+ * Logs in with the contractor's key, and waits until the session ends.
+ * @param onOpen called when the session is open
+ * @returns the last message of the session
+ */
+export async function holdSession(
+  folder: string,
+  service: Service,
+  target: string,
+  onOpen: () => void,
+): Promise<string> {
+  const args = [...loginFlags(folder, service, target), "echo open; exec cat"];
+  const child = spawn("ssh", args, { stdio: ["pipe", "pipe", "pipe"] });
+  child.stdout.once("data", onOpen);
+  let message = "";
+  child.stderr.on("data", (text) => {
+    message += text;
+  });
+  await once(child, "close");
+  return message.trim();
+}
+
+/** Adds an end to the contractor's key in the copied program. */
+export function setEnd(program: string, end: Date): void {
+  const file = join(program, "index.ts");
+  const line = '    username: "^support$",\n';
+  const text = readFileSync(file, "utf8").replace(line, `${line}    expiresAt: "${end.toISOString()}",\n`);
+  writeFileSync(file, text);
 }
 
 /** Runs the agent of a device. @throws ChildError with the agent's last lines if it opens no tunnel */

@@ -92,18 +92,19 @@ export function* accessChanges(before: Access, after: Access): Generator<AccessC
     const [was, is] = [old.get(id), now.get(id)];
     const subject = is ?? was;
     if (!subject) continue;
+    const [sideBefore, sideAfter] = [was && sideOf(before, was), is && sideOf(after, is)];
     for (const [login, places] of alikeTo(was, is)) {
       const admittedBefore = was && before.admitted(was, login);
       const admittedAfter = is && after.admitted(is, login);
       if (!admittedBefore && !admittedAfter) continue;
       const groups = new Groups<`${Label} ${Label}`>();
       const sameDevices = !isPrincipal(subject) && admittedAfter && admittedBefore?.equals(admittedAfter);
-      const sameEnd = was && is && before.endOf(was) === after.endOf(is);
+      const sameEnd = sideBefore?.end === sideAfter?.end;
       for (const { verdictBefore, verdictAfter, changed, addresses } of places) {
         const isSame = sameDevices && sameEnd && !endsByRule(verdictBefore) && !endsByRule(verdictAfter);
         if (isSame && !changed.intersects(admittedAfter)) continue;
-        const reachBefore = reachOf(before, was, admittedBefore, verdictBefore);
-        const reachAfter = reachOf(after, is, admittedAfter, verdictAfter);
+        const reachBefore = reachOf(sideBefore, admittedBefore, verdictBefore);
+        const reachAfter = reachOf(sideAfter, admittedAfter, verdictAfter);
         for (const [to, devices] of reachAfter.parts)
           groups.add(`${DENIED} ${to}`, without(devices, reachBefore.all), addresses);
         for (const [from, devices] of reachBefore.parts) {
@@ -167,7 +168,7 @@ function alikeToBoth(before: Access, after: Access) {
   }
 }
 
-const NO_END = "never";
+const NO_END = "";
 
 /** An outcome and the time when the access ends, or {@link NO_END}. */
 type Label = `${Outcome} ${string}`;
@@ -186,26 +187,41 @@ interface Reach {
 
 const NOTHING: Reach = { all: undefined, parts: [] };
 
+/** A subject before or after a change, with the labels of its logins on which no expiry of a rule has an effect. */
+interface Side {
+  readonly end: string | undefined;
+  /** The label of logins that the rules or policies allow. */
+  readonly direct: Label;
+  /** The label of logins that the policies allow after a re-authentication. Undefined if it is the same label. */
+  readonly held: Label | undefined;
+}
+
+function sideOf(access: Access, subject: AccessSubject): Side {
+  const end = access.endOf(subject);
+  const direct = labelOf(access.outcomeOf("allow", subject), end);
+  if (!isPrincipal(subject)) return { end, direct, held: undefined };
+  const held = labelOf(access.outcomeOf("reauthentication", subject), end);
+  return { end, direct, held: held === direct ? undefined : held };
+}
+
 function reachOf(
-  access: Access,
-  subject: AccessSubject | undefined,
+  side: Side | undefined,
   admitted: DeviceSet | undefined,
   { open, held, endings }: Verdict,
 ): Reach {
-  if (!subject || !admitted) return NOTHING;
+  if (!side || !admitted) return NOTHING;
   const all = admitted.new_intersection(open);
-  const end = access.endOf(subject);
-  if (!isPrincipal(subject)) {
-    const parts = endings.map(
-      ([until, devices]) => [labelOf("allow", earlier(end, until)), all.new_intersection(devices)] as const,
-    );
-    const lasting = endings.reduce((left, [, devices]) => left.new_difference(devices), all);
-    return { all, parts: [...parts, [labelOf("allow", end), lasting]] };
+  if (side.held) {
+    const free = [side.direct, all.new_difference(held)] as const;
+    return { all, parts: [free, [side.held, all.new_intersection(held)]] };
   }
-  const [direct, after] = [access.outcomeOf("allow", subject), access.outcomeOf("reauthentication", subject)];
-  if (direct === after) return { all, parts: [[labelOf(direct, end), all]] };
-  const free = [labelOf(direct, end), all.new_difference(held)] as const;
-  return { all, parts: [free, [labelOf(after, end), all.new_intersection(held)]] };
+  if (endings.length === 0) return { all, parts: [[side.direct, all]] };
+  const parts = endings.map(
+    ([until, devices]) =>
+      [labelOf("allow", earlier(side.end, until)), all.new_intersection(devices)] as const,
+  );
+  const lasting = endings.reduce((left, [, devices]) => left.new_difference(devices), all);
+  return { all, parts: [...parts, [side.direct, lasting]] };
 }
 
 const without = (devices: DeviceSet, others: DeviceSet | undefined): DeviceSet =>

@@ -20,13 +20,16 @@ export interface Instances {
  * @param address address of a PostgreSQL server
  * @param more additional environment variables. A function receives the index of each instance and returns its
  * variables.
+ * @param prepare runs with the address of the new database before the instances start
  */
 export async function startInstances(
   address: string,
   count: number,
   more: Environment | ((index: number) => Environment) = {},
+  prepare?: (databaseUrl: string) => Promise<unknown>,
 ): Promise<Instances> {
   const database = await emptyPostgresql(address);
+  await prepare?.(database.url);
   const settings = typeof more === "function" ? more : () => more;
   const env = {
     GATEHOUSE_DATABASE_URL: database.url,
@@ -58,6 +61,7 @@ export async function startPeers(
   address: string,
   count: number,
   more: Environment | ((index: number) => Environment),
+  prepare?: (databaseUrl: string) => Promise<unknown>,
 ): Promise<Instances> {
   const relays: Relay[] = [];
   let instances: Instances | undefined;
@@ -71,13 +75,14 @@ export async function startPeers(
         ?.address;
     relays.push(await startRelay(() => Number(new URL(String(internal())).port)));
   }
-  instances = await startInstances(address, count, (index) => ({
+  const env = (index: number) => ({
     GATEHOUSE_INTERNAL_PORT: "0",
     GATEHOUSE_INTERNAL_TOKEN: "internal-token-of-the-instances-of-a-test",
     GATEHOUSE_PEER_URL: relays[index]?.url ?? "",
     GATEHOUSE_SSH_PORT: "0",
     ...(typeof more === "function" ? more(index) : more),
-  })).catch(async (error: unknown) => {
+  });
+  instances = await startInstances(address, count, env, prepare).catch(async (error: unknown) => {
     await stop();
     throw error;
   });

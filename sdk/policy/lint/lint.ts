@@ -184,7 +184,7 @@ const deniesEverything = ({ action, username, sourceIp, filter }: AccessRule): b
 const LATE_DAYS = 366;
 
 /** Returns findings for the ends of keys, rules and memberships, and for the owners of keys. */
-function endFindings({ policy: { keys, rules, members = [] }, at }: Access): Finding[] {
+function endFindings({ policy: { keys, rules, members = [] }, time: at }: Access): Finding[] {
   const late = at.getTime() + LATE_DAYS * DAY;
   const ofEnd = (name: string, object: FindingObject, expiresAt: string | undefined): Finding[] => {
     if (expiresAt === undefined) return [];
