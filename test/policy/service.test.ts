@@ -14,6 +14,7 @@ let app: TestApp;
 let internal: TestInternalApp;
 beforeEach(async () => {
   app = await startApp();
+  app.stopClock();
   internal = await startInternalApp(app);
 });
 afterEach(async () => {
@@ -30,6 +31,7 @@ const ADDRESSES: Record<string, string> = {
   "2001:db8::1": "2001:DB8:0:0::0001",
 };
 
+const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
 /** Patterns that the service accepts: they compile, and are not empty. */
 const accepted = (texts: readonly string[]) =>
   patternOn(texts).filter((pattern) => pattern !== "" && compiles(pattern));
@@ -38,11 +40,33 @@ const filter: fc.Arbitrary<DeviceFilter> = fc.oneof(
   fc.record({ hostname: accepted(NAMES) }),
   fc.record({ tags }),
 );
+/** Ends of objects, in seconds from the creation; undefined for no end. */
+const end = fc.constantFrom(undefined, undefined, 60, 120);
+/** The times of the compared logins, in seconds from the creation. An object ends exactly at its end. */
+const TIMES = [0, 60];
+/** The members who own keys: a member whose membership does not end, one whose membership ends, and a removed one. */
+const OWNERS = ["lasting", "ending", "removed"] as const;
 const objectSets = fc.record({
   devices: fc.tuple(...NAMES.map((name) => fc.record({ name: fc.constant(name), tags }))),
   keys: fc
-    .array(fc.record({ username: accepted(LOGINS), filter }), { minLength: 1, maxLength: 2 })
-    .map((keys) => [...keys, { username: ".*", filter: { hostname: ".*" } }]),
+    .array(
+      fc.record({
+        username: accepted(LOGINS),
+        filter,
+        end,
+        owner: fc.constantFrom(undefined, ...OWNERS),
+      }),
+      { minLength: 1, maxLength: 2 },
+    )
+    .map((keys) => [
+      ...keys,
+      ...[undefined, "ending" as const, "removed" as const].map((owner) => ({
+        ...EVERYTHING,
+        end: undefined,
+        owner,
+      })),
+      { ...EVERYTHING, end: 60, owner: undefined },
+    ]),
   rules: fc.array(
     fc.record({
       action: fc.constantFrom("allow", "deny"),
@@ -51,6 +75,7 @@ const objectSets = fc.record({
       source_ip: accepted(Object.keys(ADDRESSES)),
       username: accepted(LOGINS),
       filter,
+      end,
     }),
     { minLength: 3, maxLength: 6 },
   ),
@@ -75,17 +100,44 @@ async function create({ token, tenant }: TestUser, { devices, keys, rules }: Obj
     await call("acceptDevice", { params: { uid } });
     if (tags.length > 0) await call("updateDeviceTags", { params: { uid }, body: { tags } });
   }
-  for (const [index, key] of keys.entries()) {
-    const data = Buffer.from(sshKeyLine()).toString("base64");
-    await call("createPublicKey", { body: { name: `key-${index}`, data, ...key } });
+  const timeAfter = (seconds: number | undefined) =>
+    seconds && new Date(app.services.now().getTime() + seconds * 1000).toISOString();
+  const ids = new Map<string, string>();
+  for (const owner of OWNERS) {
+    const { id, email } = await app.user(`${owner}-${tenant.slice(0, 8)}`);
+    const access_expires_at = timeAfter(owner === "ending" ? 60 : undefined);
+    await call("inviteMember", { params: { tenant }, body: { email, role: "observer", access_expires_at } });
+    ids.set(owner, id);
   }
-  for (const rule of rules) await call("createFirewallRule", { body: rule });
+  for (const [index, { end, owner = "", ...key }] of keys.entries()) {
+    const data = Buffer.from(sshKeyLine()).toString("base64");
+    const limits = { expires_at: timeAfter(end), owner: ids.get(owner) };
+    await call("createPublicKey", { body: { name: `key-${index}`, data, ...key, ...limits } });
+  }
+  for (const { end, ...rule } of rules)
+    await call("createFirewallRule", { body: { ...rule, expires_at: timeAfter(end) } });
+  await call("removeMember", { params: { tenant, uid: ids.get("removed") ?? "" } });
 }
 
-/** Reads the policy of a namespace in the same way as a review. */
+/** Reads the policy of a namespace in the same way as a review, with the ends and owners from the public API. */
 async function read({ token, tenant }: TestUser): Promise<NamespacePolicy> {
-  const connection = new Connection(createClient({ url: app.url, credential: tokenCredential(token) }));
-  return (await readEstate(connection, tenant)).policy;
+  const client = createClient({ url: app.url, credential: tokenCredential(token) });
+  const { policy } = await readEstate(new Connection(client), tenant);
+  const keys = new Map((await client.getPublicKeys({})).map((key) => [key.fingerprint, key]));
+  const rules = new Map((await client.getFirewallRules({})).map((rule) => [rule.id, rule]));
+  const { members } = await client.getNamespace({ params: { tenant } });
+  return {
+    ...policy,
+    keys: policy.keys.map((key) => {
+      const { expiresAt, owner } = keys.get(key.fingerprint) ?? {};
+      return { ...key, expiresAt, owner };
+    }),
+    rules: policy.rules.map((rule) => ({ ...rule, expiresAt: rules.get(rule.id)?.expiresAt })),
+    members: members.map(({ id, email, status, accessExpiresAt: expiresAt }) => ({
+      ...{ id, email, expiresAt },
+      isAccepted: status === "accepted",
+    })),
+  };
 }
 
 /** Returns the service's answer for each key: whether the key admits the login to the device. */
@@ -111,8 +163,35 @@ async function firewall(domain: string, name: string, username: string, address:
 
 const UNKNOWN = Array.from({ length: 16 }, () => "00").join(":");
 
+/** Compares the decisions of the service about the logins of a namespace with `explain()`, at the present time. */
+async function compare(policy: NamespacePolicy, domain: string, fingerprints: string[]): Promise<void> {
+  const at = app.services.now();
+  for (const { uid, name } of policy.devices) {
+    const { body: device } = await internal.call("lookupDevice", { query: { domain, name } });
+    for (const login of ["root", "ana", "notroot", "Root"]) {
+      const admitted = await admissions(fingerprints, login, device);
+      for (const address of Object.keys(ADDRESSES)) {
+        const { status, body } = await firewall(domain, name, login, address);
+        for (const [index, fingerprint] of fingerprints.entries()) {
+          const explained = explain(policy, { fingerprint, login, address, uid, at });
+          const label = JSON.stringify({ fingerprint, login, address, name, at });
+          const denies = explained.rule?.action === "deny";
+          expect(admitted[index], label).toBe([undefined, "rule"].includes(explained.deniedBy));
+          expect(status, label).toBe(denies ? 403 : 200);
+          if (denies) expect(body.message).toBe(`denied by firewall rule ${explained.rule?.id}`);
+          expect(admitted[index] && status === 200, label).toBe(explained.allowed);
+          outcomes.push(explained.deniedBy ?? "allowed");
+        }
+      }
+    }
+  }
+}
+
+let outcomes: string[] = [];
+
 test("explain() on the policy from the public API makes the same decisions as the service's internal API", async () => {
-  let [questions, allowed, round] = [0, 0, 0];
+  let round = 0;
+  outcomes = [];
   await fc.assert(
     fc.asyncProperty(objectSets, async (objects) => {
       const domain = `lab${round++}`;
@@ -122,31 +201,24 @@ test("explain() on the policy from the public API makes the same decisions as th
       expect(policy.devices).toHaveLength(NAMES.length + 3);
       expect(policy.rules).toHaveLength(objects.rules.length);
       const fingerprints = [...policy.keys.map(({ fingerprint }) => fingerprint), UNKNOWN];
-      for (const { uid, name } of policy.devices) {
-        const { body: device } = await internal.call("lookupDevice", { query: { domain, name } });
-        for (const login of ["root", "ana", "notroot", "Root"]) {
-          const admitted = await admissions(fingerprints, login, device);
-          for (const address of Object.keys(ADDRESSES)) {
-            const { status, body } = await firewall(domain, name, login, address);
-            for (const [index, fingerprint] of fingerprints.entries()) {
-              const explained = explain(policy, { fingerprint, login, address, uid });
-              const label = JSON.stringify({ fingerprint, login, address, name });
-              const denies = explained.rule?.action === "deny";
-              expect(admitted[index], label).toBe([undefined, "rule"].includes(explained.deniedBy));
-              expect(status, label).toBe(denies ? 403 : 200);
-              if (denies) expect(body.message).toBe(`denied by firewall rule ${explained.rule?.id}`);
-              expect(admitted[index] && status === 200, label).toBe(explained.allowed);
-              questions += 1;
-              if (explained.allowed) allowed += 1;
-            }
-          }
-        }
+      const begun = app.services.now().getTime();
+      for (const seconds of TIMES) {
+        app.pass((begun - app.services.now().getTime()) / 1000 + seconds);
+        await compare(policy, domain, fingerprints);
       }
     }),
     // The test does not shrink a failing case. Each policy needs its own namespace, and shrinking would create hundreds
     // of namespaces.
     { numRuns: 3, endOnFailure: true },
   );
-  console.info(`${questions} questions, ${allowed} allowed`);
-  expect(questions).toBeGreaterThan(500);
+  const counts = Object.fromEntries(
+    [...Map.groupBy(outcomes, (outcome) => outcome)].map(([outcome, all]) => [outcome, all.length]),
+  );
+  console.info(counts);
+  expect(counts).toMatchObject({
+    allowed: expect.any(Number),
+    expired: expect.any(Number),
+    owner: expect.any(Number),
+  });
+  expect(outcomes.length).toBeGreaterThan(1500);
 }, 180_000);
