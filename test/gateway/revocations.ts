@@ -6,8 +6,13 @@ import { WebSocket } from "ws";
 import type { TestService } from "../support/service.ts";
 import { newKey, publicHalf, spawnSsh } from "../support/sshFleet.ts";
 
-/** Objects whose change or deletion revokes the access of an open login. */
-export const REVOCATIONS = ["key", "rule", "member", "tag", "device"] as const;
+/**
+ * Objects whose change or deletion revokes the access of an open login, and ends of objects: of the key, and of the
+ * membership of the key's owner.
+ */
+export const REVOCATIONS = ["key", "rule", "member", "tag", "key's end", "owner's end", "device"] as const;
+/** Time from the request that sets an end to this end, in milliseconds. */
+const UNTIL_END = 2000;
 export type Revocation = (typeof REVOCATIONS)[number];
 
 /** The service and the device of open logins, and the client with which tests revoke access. */
@@ -34,25 +39,29 @@ interface OpenLogin {
 
 /**
  * Opens a login, revokes its access in the given way, and waits until the login has ended.
- * @returns the time from the response to the change until the end, in milliseconds, and the client's output
+ * @returns the time from the revocation until the end of the login, in milliseconds, and the client's output
  */
 export async function revoke(lab: RevocationLab, how: Revocation): Promise<{ ms: number; shown: string }> {
   const { client, device, tenant } = lab;
-  const key = newKey(lab.folder, `revoked-by-${how}`);
+  const key = newKey(lab.folder, `revoked-by-${how.replace(/\W/g, "-")}`);
   const filter = how === "tag" ? { tags: ["reachable"] } : { hostname: ".*" };
   if (how === "tag")
     await client.updateDeviceTags({ params: { uid: device.uid }, body: { tags: ["reachable", "other"] } });
-  const { fingerprint } = await client.createPublicKey({
-    body: { name: how, data: publicHalf(key), username: ".*", filter },
-  });
   let userId = "";
-  let openLogin: OpenLogin;
-  if (how === "member") {
-    const user = { username: "guest", password: "guest of the lab", email: "guest@example.org" };
+  const name = how === "member" ? "guest" : "owner";
+  const user = { username: name, password: "guest of the lab", email: `${name}@example.org` };
+  if (how === "member" || how === "owner's end") {
     userId = (await lab.service.createUser(user)).id;
     await client.inviteMember({ params: { tenant }, body: { email: user.email, role: "observer" } });
-    openLogin = await openTerminal(lab, key, fingerprint, user);
-  } else openLogin = await openSshLogin(lab, key);
+  }
+  const settings = { name: how, username: ".*", filter };
+  const { fingerprint } = await client.createPublicKey({
+    body: { ...settings, data: publicHalf(key), ...(how === "owner's end" && { owner: userId }) },
+  });
+  const openLogin: OpenLogin =
+    how === "member" ? await openTerminal(lab, key, fingerprint, user) : await openSshLogin(lab, key);
+  const end = Date.now() + UNTIL_END;
+  const expiresAt = new Date(end).toISOString();
   switch (how) {
     case "key":
       await client.deletePublicKey({ params: { fingerprint } });
@@ -71,13 +80,22 @@ export async function revoke(lab: RevocationLab, how: Revocation): Promise<{ ms:
     case "tag":
       await client.updateDeviceTags({ params: { uid: device.uid }, body: { tags: ["other"] } });
       break;
+    case "key's end":
+      await client.updatePublicKey({ params: { fingerprint }, body: { ...settings, expiresAt } });
+      break;
+    case "owner's end":
+      await client.updateMember({
+        params: { tenant, uid: userId },
+        body: { accessExpiresAt: expiresAt },
+      });
+      break;
     case "device":
       await client.deleteDevice({ params: { uid: device.uid } });
       break;
   }
-  const changed = performance.now();
+  const revoked = how.endsWith(" end") ? end : Date.now();
   await openLogin.ended;
-  const ms = performance.now() - changed;
+  const ms = Date.now() - revoked;
   if (how === "rule") {
     const [rule] = await client.getFirewallRules({});
     await client.deleteFirewallRule({ params: { id: rule?.id ?? "" } });
