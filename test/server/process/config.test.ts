@@ -67,6 +67,7 @@ const SETTINGS: readonly (readonly [string, unknown, string, unknown])[] = [
   ["shutdownTimeout", 10, "3", 3],
   ["auditRetention", 365, "30", 30],
   ["sessionRetention", 365, "20", 20],
+  ["expiredObjectRetention", 30, "0", 0],
   ["recordingRetention", 90, "0", 0],
   ["maximumRecording", 64, "1024", 1024],
   ["smtpTls", "required", "offered", "offered"],
