@@ -5,6 +5,7 @@ import type { Connection } from "../service/connection.ts";
 import { isMissingObject } from "../service/listings.ts";
 import { hasCapability } from "../service/server.ts";
 import {
+  type InputField,
   type Inputs,
   type IsClaimed,
   type Need,
@@ -15,7 +16,7 @@ import {
   type State,
 } from "./definition.ts";
 import { hasPassed, timeText } from "./validity.ts";
-import { hasUnknown } from "./values.ts";
+import { sameValue } from "./values.ts";
 
 const wireEnd = publicKeys.createPublicKey.body.shape.expires_at.unwrap().unwrap();
 
@@ -116,7 +117,10 @@ export function expiring<I extends Inputs & ExpiryInputs, O extends Outputs & ty
   return {
     ...definition,
 
-    needs: (inputs, state) => [...(needs?.(inputs, state) ?? []), ...needsOfLocal(inputs, state)],
+    needs: (inputs, state) => [
+      ...(needs?.(inputs, state) ?? []),
+      ...needsOfLocal(definition.inputs, inputs, state),
+    ],
 
     lacked({ expiryStatus, owner, ownerId }: Local) {
       const lacks = { "access expiry": expiryStatus === "by-run", "key owners": owner && !ownerId };
@@ -183,7 +187,7 @@ export function expiring<I extends Inputs & ExpiryInputs, O extends Outputs & ty
         await remove(connection, id, state);
         return removed;
       }
-      const before = isLocal ? { ...state, ...WITHOUT_LOCAL } : state;
+      const before = isLocal ? withoutLocal(state) : state;
       return withLocal(await update(connection, id, before, sentInputs), used);
     },
 
@@ -202,22 +206,27 @@ const LOCAL = [
   ["key owners", "owner"],
 ] as const;
 
-const needsOfLocal = (inputs: Local, state: Local | undefined): readonly Need[] =>
+const needsOfLocal = (fields: Inputs, inputs: Local, state: Local | undefined): readonly Need[] =>
   LOCAL.filter(([, name]) => inputs[name]).map(([capability, name]) => {
-    const isUnchanged = !hasUnknown(inputs[name]) && inputs[name] === state?.[name];
+    const isUnchanged = sameValue(fields[name] as InputField, inputs[name], state?.[name]);
     return { capability, field: [name], isUnchanged };
   });
 
-const WITHOUT_LOCAL: Local = { expiresAt: "", expiryStatus: "none", owner: "", ownerId: "" };
+const NO_LOCAL: Local = { expiresAt: "", expiryStatus: "none", owner: "", ownerId: "" };
+
+const withoutLocal = <V extends object>(values: V): V => ({
+  ...values,
+  ...Object.fromEntries(Object.entries(NO_LOCAL).filter(([name]) => name in values)),
+});
 
 /**
  * Returns the inputs that the server supports. Sends requests only if a value is set that some servers lack.
  * @param values the inputs, and the values in the state that an update may have to remove
  */
-async function sent<V>(connection: Connection, inputs: V, values: Local): Promise<V> {
+async function sent<V extends object>(connection: Connection, inputs: V, values: Local): Promise<V> {
   if (!values.expiresAt && !values.owner) return inputs;
   const isSupported = hasCapability(await connection.server(values.tenant), "access expiry");
-  return isSupported ? inputs : { ...inputs, expiresAt: "", owner: "" };
+  return isSupported ? inputs : withoutLocal(inputs);
 }
 
 /** Returns the state of an object on the service, with the values that only the state before or the program contains. */

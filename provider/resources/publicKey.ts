@@ -102,7 +102,7 @@ export const publicKey = defineResource(
     async verify(connection, { tenant = "", owner = "" }, before, isClaimed) {
       // A `Member` of the program adds the user before it is used.
       const isAdded = [tenant, ""].some((place) => isClaimed(`member ${place} ${owner}`));
-      if (owner === "" || owner === before.owner || isAdded) return [];
+      if (owner === "" || owner === before.owner?.toLowerCase() || isAdded) return [];
       const opened = await connection.tenant(tenant || undefined);
       return (await ownerIdOf(connection, opened.tenant, owner)) ? [] : [noMember(opened.tenant, owner)];
     },

@@ -18,7 +18,8 @@ const world = sharedWorld();
 const FIXED = ["tenant", "email", "data", "device", "tag", "validDays", "keepers", "rotateBefore", "overlap"];
 /** The name of a Tag identifies the tag, so it cannot change either. */
 const NAMES: Record<string, readonly string[]> = { Tag: ["name"] };
-const LOCAL = ["forceDestroy", "onDestroy", "adopt", "status"];
+// Servers of others do not have ends and owners. The tests of expiry change owners.
+const LOCAL = ["forceDestroy", "onDestroy", "adopt", "status", "owner", ...(isSparse ? ["expiresAt"] : [])];
 
 /** Returns the declarations that the service stores for objects in the namespace. */
 async function declarations(client: Client, tenant: string) {

@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { TerraformResource } from "../../provider/providers/terraform/resource.ts";
+import { member } from "../../provider/resources/member.ts";
 import { withApp } from "../server/http/lab.ts";
 import { PASSWORD, type TestUser } from "../server/http/testApp.ts";
 import { type SparseService, startSparseService } from "../support/sparseService.ts";
@@ -67,6 +69,9 @@ function argsOf(type: string): Record<string, unknown> {
 }
 const outputs = () => harness.state.get("temp")?.outputs;
 
+/** Returns the notices of the runs. Terraform prints the notices of a plan and of its apply. */
+const notices = () => (isTerraform ? [...new Set(printed)] : printed);
+
 /** Returns the ends that the service has stored, by its own tables. */
 async function stored(type: string): Promise<readonly (string | undefined)[]> {
   const { db } = app.services;
@@ -101,7 +106,7 @@ describe.each(["PublicKey", "FirewallRule", "Member"])("a %s with an end", (type
       expect(await harness.up(withEnd(type, ""))).toEqual(["update temp"]);
       expect(await stored(type)).toEqual([undefined]);
       expect(outputs()).toMatchObject({ expiresAt: "", expiryStatus: "none" });
-      expect(printed).toEqual([]);
+      expect(notices()).toEqual([]);
     });
 
     it("has no difference if the same time has another offset", async () => {
@@ -122,7 +127,7 @@ describe.each(["PublicKey", "FirewallRule", "Member"])("a %s with an end", (type
       advance(4 * DAY + 60_000);
       expect([await harness.refresh(), await harness.up(program)]).toEqual([[], []]);
       expect(outputs()).toMatchObject({ expiryStatus: "enforced" });
-      expect(printed).toEqual([expiredLine(type, "3 days ago")]);
+      expect(notices()).toEqual([expiredLine(type, "3 days ago")]);
     });
 
     it("stays in the state if the object was deleted after the end, until its lines are deleted", async () => {
@@ -161,13 +166,13 @@ describe.each(["PublicKey", "FirewallRule", "Member"])("a %s with an end", (type
     it("is kept in the state alone, with one notice in each run", async () => {
       const program = withEnd(type, inDays(1));
       expect(await harness.preview(program)).toEqual(["create temp"]);
-      expect(printed).toEqual([lack]);
+      expect(notices()).toEqual([lack]);
       await harness.up(program);
       expect(outputs()).toMatchObject({ ...program.temp?.args, expiryStatus: "by-run" });
       expect(await stored(type)).toEqual([undefined]);
       printed = [];
       expect([await harness.refresh(), await harness.preview(program)]).toEqual([[], []]);
-      expect(printed).toEqual([lack]);
+      expect(notices()).toEqual([lack]);
       expect(await harness.up(withEnd(type, inDays(3)))).toEqual(["update temp"]);
       expect(outputs()).toMatchObject({ expiryStatus: "by-run" });
       expect(await harness.up(withEnd(type, ""))).toEqual(["update temp"]);
@@ -223,12 +228,14 @@ describe.each(["PublicKey", "FirewallRule", "Member"])("a %s with an end", (type
 
 describe("a PublicKey with an owner", () => {
   const owned = (email: string): Program => ({ temp: { type: "PublicKey", args: { ...KEY, owner: email } } });
-  const member = (email: string): Program => ({ ana: { type: "Member", args: { email, role: "observer" } } });
+  const membership = (email: string): Program => ({
+    ana: { type: "Member", args: { email, role: "observer" } },
+  });
   const ownerIds = async () => (await app.services.db.publicKey.findMany()).map(({ ownerId }) => ownerId);
 
   it("belongs to a member that the same run adds", async () => {
     harness = open(app.url);
-    const program = { ...member(ana.email), ...owned(ana.email.toUpperCase()) };
+    const program = { ...membership(ana.email), ...owned(ana.email.toUpperCase()) };
     expect(await harness.preview(program)).toEqual(["create ana", "create temp"]);
     await harness.up(program);
     expect(outputs()).toMatchObject({ ownerId: ana.id });
@@ -238,13 +245,13 @@ describe("a PublicKey with an owner", () => {
 
   it("needs no change after the user has changed the address, and after the user has left", async () => {
     harness = open(app.url);
-    await harness.up({ ...member(ana.email), ...owned(ana.email) });
+    await harness.up({ ...membership(ana.email), ...owned(ana.email) });
     await app.services.db.user.update({ where: { id: ana.id }, data: { email: "new@example.org" } });
-    const program = { ...member(ana.email), ...owned(ana.email) };
+    const program = { ...membership(ana.email), ...owned(ana.email) };
     expect(await harness.refresh()).toEqual(["update ana"]);
     expect(await harness.up(program)).toEqual([]);
     const renamed = {
-      ...member(ana.email),
+      ...membership(ana.email),
       temp: { type: "PublicKey", args: { ...KEY, name: "x", owner: ana.email } },
     };
     expect(await harness.up(renamed)).toEqual(["update temp"]);
@@ -271,7 +278,7 @@ describe("a PublicKey with an owner", () => {
     harness = open(sparse.url);
     await harness.up(owned(ana.email));
     expect(outputs()).toMatchObject({ owner: ana.email, ownerId: "" });
-    expect(printed).toEqual([
+    expect(notices()).toEqual([
       "this server does not know the owners of keys: keys keep working after their owners leave the namespace",
     ]);
     expect(await ownerIds()).toEqual([null]);
@@ -303,18 +310,27 @@ describe("GATEHOUSE_REQUIRE_ENFORCED_EXPIRY", () => {
   });
 });
 
-it("a Member in a state of an earlier version has no difference, and keeps the end of the invitation", async () => {
+const EARLIER_END = "2026-12-01T00:00:00.000Z";
+
+// The harness does not allow that an upgrade of a Terraform state changes a value.
+it.skipIf(isTerraform)("a Member in a state of an earlier version has no difference", async () => {
   harness = open(app.url);
   const program: Program = { temp: { type: "Member", args: argsOf("Member") } };
   await harness.up(program);
   const entry = harness.state.get("temp");
   const { invitationExpiresAt: _, expiryStatus: __, ...earlier } = entry?.outputs ?? {};
-  if (entry) {
-    harness.state.set("temp", { ...entry, outputs: { ...earlier, expiresAt: "2026-12-01T00:00:00.000Z" } });
-  }
+  if (entry) harness.state.set("temp", { ...entry, outputs: { ...earlier, expiresAt: EARLIER_END } });
   expect(await harness.preview(program)).toEqual([]);
   const changed: Program = { temp: { type: "Member", args: { ...argsOf("Member"), role: "observer" } } };
   expect(await harness.up(changed)).toEqual(["update temp"]);
-  expect(outputs()).toMatchObject({ expiresAt: "", invitationExpiresAt: "2026-12-01T00:00:00.000Z" });
+  expect(outputs()).toMatchObject({ expiresAt: "", invitationExpiresAt: EARLIER_END });
   expect(await stored("Member")).toEqual([undefined]);
+});
+
+it("Terraform upgrades a gatehouse_member of an earlier version, and keeps one of this version", () => {
+  const resource = new TerraformResource(member);
+  const upgraded = resource.upgraded({ id: "a/b", status: "invited", expires_at: EARLIER_END });
+  expect(upgraded).toMatchObject({ expires_at: "", invitation_expires_at: EARLIER_END, status: "invited" });
+  const current = { status: "invited", expires_at: EARLIER_END, invitation_expires_at: "" };
+  expect(resource.upgraded(current)).toMatchObject(current);
 });

@@ -8,6 +8,10 @@ import {
   updateAccessPolicy,
   updateInstallKey,
 } from "../../../sdk/index.ts";
+import { isSparse } from "../../projects.ts";
+
+/** The end of an access after an out-of-band change. */
+const END = "2200-01-01T00:00:00.000Z";
 
 type Values = Readonly<Record<string, unknown>>;
 type Change = (client: Client, outputs: Values) => Promise<unknown>;
@@ -35,7 +39,7 @@ const keyOf = async (client: Client, { fingerprint }: Values) =>
   (await client.getPublicKeys({ query: { perPage: 100 } })).find((key) => key.fingerprint === fingerprint);
 
 const changeKey =
-  (change: Values): Change =>
+  (change: Values, more: { expiresAt?: string } = {}): Change =>
   async (client, outputs) => {
     const key = await keyOf(client, outputs);
     if (!key) throw new Error("no such key");
@@ -44,7 +48,7 @@ const changeKey =
     const filter = wanted.hostname ? { hostname: wanted.hostname } : wanted;
     await client.updatePublicKey({
       params: { fingerprint: key.fingerprint },
-      body: { name, username, filter },
+      body: { name, username, filter, ...more },
     });
   };
 
@@ -121,11 +125,19 @@ export const outOfBandChanges: Readonly<Record<string, OutOfBandChanges>> = {
           params: { tenant: text(tenant), uid: text(userId) },
           body: { role: role === "observer" ? "operator" : "observer" },
         }),
+      ...(!isSparse && {
+        expiresAt: async (client: Client, { tenant, userId }: Values) =>
+          client.updateMember({
+            params: { tenant: text(tenant), uid: text(userId) },
+            body: { accessExpiresAt: END },
+          }),
+      }),
     },
     remove: (client, { tenant, userId }) =>
       client.removeMember({ params: { tenant: text(tenant), uid: text(userId) } }),
     async read(client, outputs) {
-      return (await membersOf(client, outputs)).find((member) => member.id === outputs.userId);
+      const member = (await membersOf(client, outputs)).find(({ id }) => id === outputs.userId);
+      return member && { ...member, expiresAt: member.accessExpiresAt ?? "" };
     },
   },
   PublicKey: {
@@ -133,6 +145,7 @@ export const outOfBandChanges: Readonly<Record<string, OutOfBandChanges>> = {
       name: changeKey({ name: "out of band" }),
       username: changeKey({ username: "^out-of-band$" }),
       filter: changeKey({ filter: { hostname: "^out-of-band$" } }),
+      ...(!isSparse && { expiresAt: changeKey({}, { expiresAt: END }) }),
     },
     remove: (client, { fingerprint }) =>
       client.deletePublicKey({ params: { fingerprint: text(fingerprint) } }),
@@ -147,6 +160,7 @@ export const outOfBandChanges: Readonly<Record<string, OutOfBandChanges>> = {
       username: changeRule({ username: "^out-of-band$" }),
       filter: changeRule({ filter: { hostname: "^out-of-band$" } }),
       active: (client, outputs) => changeRule({ active: !outputs.active })(client, outputs),
+      ...(!isSparse && { expiresAt: changeRule({ expiresAt: END }) }),
     },
     remove: (client, { ruleId }) => client.deleteFirewallRule({ params: { id: text(ruleId) } }),
     read: ruleOf,
