@@ -15,6 +15,21 @@ export interface ConfigurationFlags {
   readonly engine?: EngineName;
 }
 
+/** The flag of commands that preview a program. */
+export interface ExpiryFlags {
+  readonly requireEnforcedExpiry?: boolean;
+}
+
+export const requireEnforcedExpiryOption = (): Option =>
+  new Option(
+    "--require-enforced-expiry",
+    "Fail if the server does not enforce expiresAt and owner (default: GATEHOUSE_REQUIRE_ENFORCED_EXPIRY)",
+  );
+
+/** Returns the streams and the environment of a command with its flag {@link ExpiryFlags}. */
+export const withExpiryFlag = (io: Io, { requireEnforcedExpiry }: ExpiryFlags): Io =>
+  requireEnforcedExpiry ? { ...io, env: { ...io.env, GATEHOUSE_REQUIRE_ENFORCED_EXPIRY: "true" } } : io;
+
 /** The flags of every command that works on a stack. */
 export interface StackFlags extends ConfigurationFlags {
   readonly parallel: number;

@@ -283,7 +283,13 @@ async function readNamespace(
   const service = connection.client.url;
   stderr.write(`Reading ${printable(name)} (${id}) on ${service}\n`);
   const accessUnknown = await accessUnknownIn(connection.client, id, namespace);
-  const inventory = await inventoryOf(connection, id, only ?? KINDS);
+  const read = await inventoryOf(connection, id, only ?? KINDS);
+  const now = new Date();
+  const { expired = [], active: objects = [] } = Object.groupBy(read.objects, ({ definition, state = {} }) =>
+    definition.expiredAt?.(state, now) === undefined ? "active" : "expired",
+  );
+  const notes = expired.map((object) => reasonText({ object, reason: "it has expired" }));
+  const inventory = { ...read, objects, unknown: [...read.unknown, ...notes] };
   const { readMove } = await import("./identityModeMove.ts");
   const move = toIdentityMode ? await readMove(connection, namespace, inventory.objects) : undefined;
   return { tenant: id, name, service, accessUnknown, inventory, move, names: namesOf(namespace, inventory) };

@@ -9,9 +9,12 @@ import {
   allowIncompleteOption,
   collect,
   createOption,
+  type ExpiryFlags,
   positive,
+  requireEnforcedExpiryOption,
   type StackFlags,
   type TerraformFlags,
+  withExpiryFlag,
 } from "./flags.ts";
 import { addHelp } from "./help.ts";
 import { type ActionOf, BLOCKED, type Io, type Outcome, type Output } from "./outcome.ts";
@@ -27,7 +30,7 @@ import {
 } from "./service.ts";
 import { writeOutput } from "./writeOutput.ts";
 
-interface Flags extends StackFlags, WithStackFlags, TerraformFlags, Allowed {
+interface Flags extends StackFlags, WithStackFlags, TerraformFlags, ExpiryFlags, Allowed {
   readonly create: boolean;
   readonly refresh: boolean;
   readonly base?: string;
@@ -77,6 +80,7 @@ export function addReviewCommand(program: Command, action: ActionOf): void {
     )
     .option("--allow-findings", "Do not block on new lint findings", false)
     .addOption(allowIncompleteOption())
+    .addOption(requireEnforcedExpiryOption().conflicts("terraform"))
     .option(
       "--expires-within <n>",
       "Report API keys and invitations that expire within this number of days (default: 14)",
@@ -115,7 +119,8 @@ export function addReviewCommand(program: Command, action: ActionOf): void {
   });
 }
 
-async function review(io: Io, folder: string, flags: Flags): Promise<Outcome> {
+async function review(given: Io, folder: string, flags: Flags): Promise<Outcome> {
+  const io = withExpiryFlag(given, flags);
   if (flags.sameAs !== undefined && flags.terraform === undefined) {
     throw new EngineError("usage", "--same-as needs --terraform. For a Pulumi program, use up --plan.");
   }

@@ -6,9 +6,12 @@ import {
   addTargetFlags,
   allowIncompleteOption,
   createOption,
+  type ExpiryFlags,
   JSON_RESULT,
+  requireEnforcedExpiryOption,
   type TargetFlags,
   targetsOf,
+  withExpiryFlag,
   YES,
 } from "./flags.ts";
 import { addHelp } from "./help.ts";
@@ -17,7 +20,7 @@ import { upAsReviewed } from "./planFiles.ts";
 import { addNoTestsFlag, hasPolicyTests, runPolicyTests, TESTING } from "./policyTests.ts";
 import { type RunFlags, withStack } from "./withStack.ts";
 
-interface Flags extends TargetFlags, RunFlags {
+interface Flags extends TargetFlags, RunFlags, ExpiryFlags {
   readonly create?: boolean;
   readonly replace?: string[];
   readonly plan?: string;
@@ -41,7 +44,8 @@ export function addRunCommands(program: Command, action: ActionOf): void {
     .option("--refresh", REFRESH)
     .option("--offline", "Do not contact the service; skip the preflight checks and the policy tests")
     .addOption(createOption())
-    .addOption(allowIncompleteOption());
+    .addOption(allowIncompleteOption())
+    .addOption(requireEnforcedExpiryOption());
   addNoTestsFlag(previewCommand).action(action(preview));
   const upCommand = command(program, "up", {
     summary: "Apply the program. Creates the stack if it does not exist.",
@@ -54,6 +58,7 @@ export function addRunCommands(program: Command, action: ActionOf): void {
   });
   addReplaceFlag(upCommand)
     .option("--refresh", `${REFRESH}, and revert drift`)
+    .addOption(requireEnforcedExpiryOption())
     .option("-y, --yes", YES)
     .addOption(
       new Option(
@@ -109,7 +114,7 @@ const updateOptions = (flags: Flags): PreviewOptions => ({
 });
 
 function preview(io: Io, folder: string, flags: Flags): Promise<Outcome> {
-  return withStack(io, folder, flags, async ({ io: onService, stack, preflight }) => {
+  return withStack(withExpiryFlag(io, flags), folder, flags, async ({ io: onService, stack, preflight }) => {
     const hasTests = await hasPolicyTests(folder, flags);
     const { create = false } = flags;
     const plan = await stack.preview({ ...updateOptions(flags), values: true, create });
@@ -122,7 +127,7 @@ function preview(io: Io, folder: string, flags: Flags): Promise<Outcome> {
 function up(io: Io, folder: string, flags: Flags): Promise<Outcome> {
   const { plan: planFile, skipPreview = false } = flags;
   const isWriting = planFile === undefined;
-  return withStack(io, folder, { ...flags, isWriting }, async (running) => {
+  return withStack(withExpiryFlag(io, flags), folder, { ...flags, isWriting }, async (running) => {
     const { stack, service, preflight, prompt, progress } = running;
     if (planFile !== undefined) return runOutcome(io, await upAsReviewed(running.io, planFile, stack));
     let isConfirmed = skipPreview;
