@@ -1,6 +1,10 @@
 import { z } from "zod";
 
-const rfc3339 = z.iso.datetime({ offset: true });
+const rfc3339 = z.union([
+  z.iso.datetime({ offset: true }),
+  // Without seconds.
+  z.iso.datetime({ offset: true, precision: -1 }),
+]);
 
 /** The form of a time in a query, as the end of an error. */
 export const TIME_FORM =

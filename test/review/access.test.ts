@@ -32,6 +32,13 @@ const uid = (name: string) => world.uids[name];
 
 const FORMULA = '=cmd(), "x"\u001b[2J';
 
+test("the server of this project ends access by itself, so the members decide about keys with an owner", () => {
+  expect(estate.enforcesExpiry).toBe(true);
+  expect(estate.policy.members).toEqual(
+    estate.members?.map(({ id, email }) => ({ id, email, isAccepted: true })),
+  );
+});
+
 describe("the table", () => {
   test("lists each access with its rule, and the evaluated logins and addresses", async () => {
     const { code, stdout, stderr } = await spawnGatehouse(["access"], world.fleet.env);
@@ -138,10 +145,10 @@ test("--csv prints a line for each device, and no cell that a spreadsheet would 
   expect(code).toBe(0);
   const about = `${world.fingerprints[FORMULA]},"'=cmd(), ""x""\u001b[2J",deploy`;
   expect(stdout.split("\r\n")).toEqual([
-    "key_fingerprint,key_name,login,addresses,device_uid,device_name,rule_id,rule_action,rule_priority",
-    `${about},192.0.2.1 198.51.100.4,${uid("db-1")},db-1,,,`,
-    `${about},192.0.2.1 198.51.100.4,${uid("gate")},gate,,,`,
-    `${about},203.0.113.1,${uid("gate")},gate,,,`,
+    "key_fingerprint,key_name,login,addresses,device_uid,device_name,rule_id,rule_action,rule_priority,until",
+    `${about},192.0.2.1 198.51.100.4,${uid("db-1")},db-1,,,,`,
+    `${about},192.0.2.1 198.51.100.4,${uid("gate")},gate,,,,`,
+    `${about},203.0.113.1,${uid("gate")},gate,,,,`,
     "",
   ]);
   expect(stderr).toContain("1 of 3 keys, 2 of 9 accepted devices");
@@ -272,6 +279,14 @@ test("a fingerprint prefix of several keys matches all of them, and the output r
 
 /** Returns a pattern for an error message of one line, without a stack trace. */
 const oneError = (text: string) => expect.stringMatching(new RegExp(`^error: ${text}[^\n]*\n$`));
+
+test("rejects a date without a time for --at", async () => {
+  const { code, stderr } = await access("--at", "2026-12-01");
+  expect(code).toBe(1);
+  expect(stderr).toEqual(
+    oneError("--at: must be a time with an offset, such as 2026-12-01T18:00Z .*, not 2026-12-01"),
+  );
+});
 
 test("reports a device that is not in the namespace as a one-line error", async () => {
   const message =

@@ -139,6 +139,33 @@ describe("filters", { tags: ["long"] }, () => {
   });
 });
 
+describe("the time", { tags: ["long"] }, () => {
+  it("selects the access at a later time, and the list has the end of each access", async () => {
+    const device = { uid: "1", name: "web-1", tags: [] };
+    const key = (name: string) => ({ fingerprint: name, name, username: "^root$", filter: {} });
+    const policy = {
+      devices: [device],
+      keys: [{ ...key("temp"), expiresAt: "2126-12-01T18:00:00.000Z" }, key("ana")],
+      rules: [],
+    };
+    const ending = accessesOf(policy, policy);
+    const page = await shown(accessMapData(ending.before, ending.after, meta));
+    await expect.poll(() => status(page).textContent(), PATIENCE).toContain("Shown: 2 of 2 keys");
+    const list = page.locator("#list-body");
+    expect(await list.innerText()).toContain("2126-12-01 18:00 UTC");
+    await page.getByLabel("Time").selectOption("from 2126-12-01 18:00 UTC");
+    await expect.poll(() => status(page).textContent(), PATIENCE).toContain("Shown: 1 of 2 keys");
+    await page.getByRole("button", { name: "Clear" }).click();
+    await expect.poll(() => status(page).textContent(), PATIENCE).toContain("Shown: 2 of 2 keys");
+  });
+
+  it("is hidden in a map without ends of access", async () => {
+    const page = await shown(data);
+    expect(await page.getByLabel("Time").isVisible()).toBe(false);
+    expect(await page.locator("#list-body").innerText()).not.toContain("no end");
+  });
+});
+
 describe("the details", { tags: ["long"] }, () => {
   it("show the logins, devices, addresses and rules of a chosen key, and hide the links of other keys", async () => {
     const page = await shown(data);

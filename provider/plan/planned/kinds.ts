@@ -199,12 +199,12 @@ const plannedEnd = ({ estate }: Draft, after: ResourceValues) =>
   endOf(estate.enforcesExpiry ? declaredEnd(after) : undefined);
 
 /**
- * Returns true if a run removes the object of a resource, because the end of the access has passed on a server that does
- * not end access by itself.
+ * Returns true if an update leaves no object, because the end of the access has passed: the object no longer exists, or
+ * the server does not end access by itself, so that the run removes the object.
  */
-function isRemovedByRun({ estate, now }: Draft, after: ResourceValues): boolean {
+function leavesNoObject({ estate, now }: Draft, after: ResourceValues, exists: boolean): boolean {
   const end = declaredEnd(after);
-  return !estate.enforcesExpiry && end !== undefined && hasPassed(end, now);
+  return end !== undefined && hasPassed(end, now) && !(estate.enforcesExpiry && exists);
 }
 
 /**
@@ -248,7 +248,7 @@ const keyKind: Kind = {
   createOrAdopt: (draft, step, after) => putKey(draft, step, after, fingerprintOf(after)),
   update(draft, step, before, after) {
     const fingerprint = outputOf(before, "fingerprint");
-    if (isRemovedByRun(draft, after)) draft.keys.delete(fingerprint);
+    if (leavesNoObject(draft, after, draft.keys.has(fingerprint))) draft.keys.delete(fingerprint);
     else putKey(draft, step, after, existing(draft.keys, fingerprint).fingerprint);
   },
   endOf: shownEnd,
@@ -293,7 +293,7 @@ const ruleKind: Kind = {
   },
   update(draft, _step, before, after) {
     const ruleId = outputOf(before, "ruleId");
-    if (isRemovedByRun(draft, after)) draft.rules.delete(ruleId);
+    if (leavesNoObject(draft, after, draft.rules.has(ruleId))) draft.rules.delete(ruleId);
     else draft.rules.set(ruleId, ruleOf(draft, after, existing(draft.rules, ruleId).id));
   },
   endOf: shownEnd,
@@ -475,9 +475,10 @@ const memberKind: Kind = {
   },
   update(draft, _step, before, after) {
     const { members } = draft;
+    if (!members) return;
     const userId = outputOf(before, "userId");
-    if (isRemovedByRun(draft, after)) members?.delete(userId);
-    else if (members) {
+    if (leavesNoObject(draft, after, members.has(userId))) members.delete(userId);
+    else {
       const { role } = inputsOf(member, after);
       const accessExpiresAt = plannedEnd(draft, after).expiresAt;
       members.set(userId, { ...existing(members, userId), role, accessExpiresAt });
