@@ -6,6 +6,7 @@ import {
   type EvaluationOptions,
   expiryOf,
   type Finding,
+  hasExpired,
   hasPassed,
   type LintOptions,
   lint,
@@ -116,7 +117,7 @@ export async function reviewNamespace(
     members: memberChanges(was.members ?? [], planned.members ?? [], planned.policy.keys),
     ending: endingSoon(planned, by.now, options.expiresWithin),
     lockouts: [
-      ...memberLockouts(was.members ?? [], planned.members ?? [], runningUser),
+      ...memberLockouts(unended(was, by.now), unended(planned, by.now), runningUser),
       ...deviceLockouts(before, after, options.protect),
       ...policyLockouts(before, after),
     ],
@@ -150,6 +151,10 @@ export async function reviewNamespace(
   };
   return { review, before, after, planned, accessUnknown };
 }
+
+/** Returns the members whose membership has not ended. */
+const unended = ({ members = [] }: Pick<NamespaceState, "members">, now: Date): Member[] =>
+  members.filter((member) => !hasExpired(endOf(member.accessExpiresAt), now));
 
 const DAY_MS = 86_400_000;
 

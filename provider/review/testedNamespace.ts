@@ -1,6 +1,6 @@
 import { ConfigurationError } from "@gatehouse-access/sdk";
 import type { Plan } from "../engine/index.ts";
-import { type Estate, evaluatedFor, inOrder, readEstate } from "../estate/namespaceState.ts";
+import { countingInvited, type Estate, evaluatedFor, inOrder, readEstate } from "../estate/namespaceState.ts";
 import { withAdoptedNamespaces } from "../plan/adoptedNamespaces.ts";
 import { plannedEstate } from "../plan/planned/plannedEstate.ts";
 import { namespacesOf, onService } from "../plan/steps.ts";
@@ -77,7 +77,8 @@ export async function plannedNamespace(
   const before = await readEstate(connection, main);
   const { role: creatorRole } = actorOf(await connection.client.identity(), before);
   const planned = plannedEstate(before, adopting, { creatorRole });
-  const { policy, accessUnknown, members, apiKeys } = planned;
+  const { accessUnknown, members, apiKeys } = planned;
+  const policy = countingInvited(planned.policy);
   const notEvaluated = [
     ...before.notEvaluated,
     ...local.notEvaluated,

@@ -102,8 +102,11 @@ describe("the data", () => {
 it("the page of users has the filter of conditions, and the page of keys the filter of persons", () => {
   const hidden = (html: string) =>
     [...html.matchAll(/<label hidden><span>([^<]+)/g)].map(([, label]) => label);
-  expect(hidden(accessMapHtml(data))).toEqual(["Person"]);
-  expect(hidden(accessMapHtml(accessMapData(example.before, example.after, meta)))).toEqual(["Condition"]);
+  expect(hidden(accessMapHtml(data))).toEqual(["Person", "Time"]);
+  expect(hidden(accessMapHtml(accessMapData(example.before, example.after, meta)))).toEqual([
+    "Time",
+    "Condition",
+  ]);
 });
 
 describe("the page", { tags: ["long"] }, () => {

@@ -117,6 +117,16 @@ describe("a planned namespace", () => {
     expect(plannedIn(enforcing, update).policy.keys[0]).not.toHaveProperty("expiresAt");
   });
 
+  test("is not evaluated for an owner if the members could not be read", () => {
+    const after = { ...keyInputs, data: lineC, owner: bob.email };
+    const namespace = { ...enforcing, members: undefined };
+    const planned = plannedIn(namespace, step("create", "PublicKey", "c", { after }));
+    expect(planned.policy.keys).toEqual(enforcing.policy.keys);
+    expect(planned.notEvaluated).toEqual([
+      'PublicKey "c": its owner cannot be found, because the members could not be read; access is evaluated without this resource',
+    ]);
+  });
+
   test("is not evaluated for an end that is unknown before the apply", () => {
     const after = { ...keyInputs, expiresAt: "[unknown]" };
     const planned = plannedIn(enforcing, step("update", "PublicKey", "a", { ...keyState, after }));
@@ -271,6 +281,17 @@ describe("a review", () => {
       `bob@example.com (observer), membership until ${textOf(LATER)} (before: without an end)`,
     ]);
     expect(sentences(limited)).toMatch(/^key b: every login on .* \(before: without an end\)$/);
+  });
+
+  test("reports the end of the last administrator's membership as a lockout", async () => {
+    const members = enforcing.members?.map((one) =>
+      one.id === bob.id ? { ...one, role: "administrator" as const } : one,
+    );
+    const inputs = { role: "administrator", expiresAt: PAST };
+    const { lockouts } = await reviewOf({ ...enforcing, members }, memberStep(inputs));
+    expect(lockouts).toMatchObject([{ code: "last-administrator" }]);
+    const later = await reviewOf({ ...enforcing, members }, memberStep({ ...inputs, expiresAt: LATER }));
+    expect(later.lockouts).toEqual([]);
   });
 
   test("counts the keys of invited users as keys that give access", async () => {

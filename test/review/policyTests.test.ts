@@ -75,6 +75,7 @@ describe("toAllow", () => {
       device: { uid: "uid-0", name: "web-0" },
       key: { fingerprint: "aa:01", name: "Ana, production" },
       rule: { id: "1", action: "allow", priority: 10 },
+      until: null,
     });
   });
 

@@ -77,6 +77,7 @@ describe("in identity mode", () => {
       ...{ login: "root", address: "10.0.0.0", device: { uid: "uid-edge", name: "edge-01" } },
       ...{ principal: { id: "id-ana", name: ana.name, kind: "user" }, rule: null, outcome: "allow" },
       policy: { id: "id-edge", name: "edge", action: "allow" },
+      until: null,
     });
   });
 

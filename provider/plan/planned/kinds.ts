@@ -210,6 +210,7 @@ function leavesNoObject({ estate, now }: Draft, after: ResourceValues, exists: b
 /**
  * Returns the owner of a planned key: the id of the member with the declared e-mail address. A user who is not a member
  * has the address as id, so that the key admits no logins.
+ * @throws UnpredictableError if the members could not be read
  */
 function plannedOwner(
   draft: Draft,
@@ -220,6 +221,8 @@ function plannedOwner(
   if (typeof owner !== "string" || owner === "" || !draft.estate.enforcesExpiry) return {};
   // Users can change the address of their account. The declared address then still refers to the same user.
   const known = before?.inputs.owner === owner ? outputOf(before, "ownerId") : "";
+  if (known === "" && !draft.members)
+    throw new UnpredictableError("its owner cannot be found, because the members could not be read");
   const email = owner.toLowerCase();
   return { owner: known || userOf(draft, email) || email };
 }
