@@ -15,7 +15,7 @@ const CSV_HEAD = [
   ...["by_kind", "by_id", "by_name", "by_declared_by", "condition", "until", "detail"],
 ];
 
-/** The evidence as CSV. The column `record` contains the section: about, access, end, unmanaged, expired, not evaluated. */
+/** The evidence as CSV. The column `record` contains the section: `access` or `unmanaged`. */
 function evidenceCsv(evidence: AccessEvidence): string {
   const names = new Map(evidence.devices.map(({ uid, name }) => [uid, name]));
   const row = (record: string, cells: Readonly<Record<string, string | null | undefined>>) =>
@@ -23,13 +23,14 @@ function evidenceCsv(evidence: AccessEvidence): string {
   return [
     csvLine(CSV_HEAD),
     ...aboutOf(evidence).map(([name, detail]) => row("about", { name, detail })),
+    ...evidence.evaluated.map((detail) => row("evaluated", { detail })),
     ...(evidence.access ?? []).map(({ subject, by, logins, addresses, devices, outcome, until }) =>
       row("access", {
         ...{ kind: subject.kind, id: subject.id, name: subject.name, owner: subject.owner },
         declared_by: subject.declaredBy,
-        logins: logins.join(" "),
-        addresses: addresses.join(" "),
-        devices: devices.map((uid) => names.get(uid) ?? uid).join(" "),
+        logins: logins.map(loginWord).join("; "),
+        addresses: addresses.join("; "),
+        devices: devices.map((uid) => names.get(uid) ?? uid).join("; "),
         ...{ by_kind: by?.kind, by_id: by?.id, by_name: by?.name, by_declared_by: by?.declaredBy },
         ...{ condition: CONDITIONS[outcome].trim(), until },
       }),

@@ -3,12 +3,15 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { DriftReport } from "../../provider/drift/driftReport.ts";
 import type { ExpireReport } from "../../provider/drift/expire.ts";
-import { spawnGatehouse } from "../support/gatehouse.ts";
+import { environmentWithout } from "../support/command.ts";
+import { createKey } from "../support/fleet.ts";
+import { COMMAND } from "../support/gatehouse.ts";
 import { firewallRule, policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { schemaFaults } from "../support/schemas.ts";
 import { shared, sharedFleet } from "../support/shared.ts";
 import { startSparseService } from "../support/sparseService.ts";
+import { openTerminal } from "../support/terminal.ts";
 
 const DAY = 24 * 60 * 60_000;
 const ENDED = new Date(Date.now() - 3 * DAY - DAY / 2).toISOString();
@@ -28,6 +31,19 @@ const ending = (expiresAt: string) =>
   });
 const POLICY = ending(ENDED);
 
+/** Applies the program with ends in the future, and then moves these ends in the state, as if time had passed. */
+async function expiredStack(program: PolicyProgram, env: Record<string, string>, name: string) {
+  const stack = program.stack({ env, name });
+  const soon = new Date(Date.now() + DAY / 2).toISOString();
+  await stack.result(["up", "--yes", "--skip-preview"], ending(soon));
+  const path = stateFile(program, name);
+  writeFileSync(path, readFileSync(path, "utf8").replaceAll(soon, ENDED));
+  return stack;
+}
+
+const stateFile = ({ states }: PolicyProgram, name: string) =>
+  join(states, ".pulumi", "stacks", "commonjs-program", `${name}.json`);
+
 describe("expired objects on a server that does not end access", { timeout: 120_000 }, () => {
   const fleet = sharedFleet(["carla"]);
   const sparse = shared(() => startSparseService(fleet.service.url));
@@ -40,14 +56,20 @@ describe("expired objects on a server that does not end access", { timeout: 120_
   });
   afterAll(() => program?.remove());
 
-  /** Applies the program with ends in the future, and then moves these ends in the state, as if time had passed. */
-  async function expiredStack(name: string) {
-    const stack = program.stack({ env, name });
-    const soon = new Date(Date.now() + DAY / 2).toISOString();
-    await stack.result(["up", "--yes", "--skip-preview"], ending(soon));
-    const path = join(program.states, ".pulumi", "stacks", "commonjs-program", `${name}.json`);
-    writeFileSync(path, readFileSync(path, "utf8").replaceAll(soon, ENDED));
-    return stack;
+  const runEnv = () => ({
+    ...environmentWithout("GATEHOUSE_", "PULUMI_"),
+    ...env,
+    PULUMI_BACKEND_URL: `file://${program.states}`,
+    PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
+  });
+  const words = (name: string) => ["expire", program.folder, "--stack", name, "--engine", "embedded"];
+
+  /** Runs the command in a terminal, and answers its question. Returns the exit code and the output. */
+  async function answered(name: string, answer: string) {
+    const terminal = openTerminal(process.execPath, [COMMAND, ...words(name)], { env: runEnv() });
+    await terminal.untilShown("Remove 3 objects? [y/N]");
+    terminal.type(answer);
+    return { code: await terminal.code, shown: terminal.shown() };
   }
 
   const namesOf = async () => {
@@ -62,7 +84,7 @@ describe("expired objects on a server that does not end access", { timeout: 120_
   };
 
   it("are listed, removed after a confirmation, and are no drift", async () => {
-    const stack = await expiredStack("first");
+    const stack = await expiredStack(program, env, "first");
     const keys = await fleet.client.getPublicKeys({ query: { perPage: 100 } });
     const fingerprint = keys.find(({ name }) => name === "altered")?.fingerprint ?? "";
     await fleet.client.updatePublicKey({
@@ -94,18 +116,18 @@ describe("expired objects on a server that does not end access", { timeout: 120_
     expect(drift.drifted.map(({ name }) => name)).toEqual(["altered"]);
     expect(drift.expired.map(({ name }) => name).sort()).toEqual(["altered", "carla", "guests", "temp"]);
 
-    expect(await expire(["--yes"], 2)).toEqual({
-      temp: "removed",
-      altered: "changed",
-      guests: "removed",
-      carla: "removed",
-    });
+    expect((await answered("first", "n")).code).toBe(2);
+    expect(await namesOf()).toEqual(before);
+    const confirmed = await answered("first", "y");
+    expect(confirmed.code).toBe(2);
+    expect(confirmed.shown).toContain("PublicKey temp: expired 3 days ago; delete these lines\r\n");
+    expect(confirmed.shown).toContain("1 expired object still gives access");
     const gone = ["temp", "rule deny", "carla@example.com"];
     expect(await namesOf()).toEqual(before.filter((name) => !gone.includes(name)));
     expect(stack.stateText("commonjs-program")).toBe(state);
 
     await fleet.client.deletePublicKey({ params: { fingerprint } });
-    expect(await expire([], 0)).toEqual({});
+    expect(await expire(["--yes"], 0)).toEqual({});
     const left = await stack.run(["drift", "--markdown", join(program.folder, "drift.md")], POLICY);
     expect(left.stdout).toContain("No drift");
     expect(left.stdout).toContain("PublicKey temp: expired 3 days ago; delete these lines\n");
@@ -117,46 +139,106 @@ describe("expired objects on a server that does not end access", { timeout: 120_
     expect(await namesOf()).not.toContain("temp");
   });
 
-  it("stay if another resource declares the object without an end, and if the end in the state is not readable", async () => {
+  it("are removed with --yes only if no other resource declares the object, and if the state contains the end", async () => {
     const policy = policyEnv({ renewed: publicKey("renewed") });
     const stack = program.stack({ env, name: "second" });
     await stack.result(["up", "--yes", "--skip-preview"], policy);
-    const path = join(program.states, ".pulumi", "stacks", "commonjs-program", "second.json");
+    const path = stateFile(program, "second");
     const state = JSON.parse(readFileSync(path, "utf8"));
     const { resources } = state.checkpoint.latest;
     const key = resources.find(({ urn }: { urn: string }) => urn.endsWith("::renewed"));
     const end = { expiresAt: ENDED, expiryStatus: "by-run" };
     const former = { ...key, urn: `${key.urn}-former`, outputs: { ...key.outputs, ...end } };
-    const put = (...more: readonly object[]) =>
-      writeFileSync(
-        path,
-        JSON.stringify({
-          ...state,
-          checkpoint: {
-            ...state.checkpoint,
-            latest: { ...state.checkpoint.latest, resources: [...resources, ...more] },
-          },
-        }),
-      );
-    put(former);
+    const { checkpoint } = state;
+    const put = (...all: readonly object[]) => {
+      const latest = { ...checkpoint.latest, resources: all };
+      writeFileSync(path, JSON.stringify({ ...state, checkpoint: { ...checkpoint, latest } }));
+    };
+    put(...resources, former);
     const report = (await stack.result(["expire", "--yes"], policy)) as unknown as ExpireReport;
     expect(report.objects).toEqual([]);
     expect(await namesOf()).toContain("renewed");
 
-    put({ ...former, outputs: { ...former.outputs, expiresAt: { secret: "…" } } });
+    put(...resources, { ...former, outputs: { ...former.outputs, expiresAt: { secret: "…" } } });
     const unreadable = await stack.run(["expire", "--yes"], policy);
     expect(unreadable.code).toBe(2);
     expect(unreadable.stdout).toContain(
       "PublicKey renewed-former: the state does not contain its end in plaintext",
     );
+
+    put(...resources.filter((resource: object) => resource !== key), former);
+    const removed = (await stack.result(["expire", "--yes"], policy)) as unknown as ExpireReport;
+    expect(removed.objects).toMatchObject([{ name: "renewed-former", status: "removed" }]);
+    expect(await namesOf()).not.toContain("renewed");
   });
 
-  it("are an error if the stack does not exist", async () => {
-    const { code, stderr } = await spawnGatehouse(
-      ["expire", program.folder, "--stack", "missing", "--engine", "embedded"],
-      { ...env, PULUMI_BACKEND_URL: `file://${program.states}`, PULUMI_CONFIG_PASSPHRASE: "x" },
-    );
+  it("are an error if the stack does not exist, or if the service fails", async () => {
+    const { code, stderr } = await program.stack({ env, name: "missing" }).run(["expire"]);
     expect(code).toBe(1);
     expect(stderr).toContain("The stack missing does not exist or has no resources");
+    const broken = { GATEHOUSE_API_KEY: "4d6e1d2c-0000-4000-8000-000000000000", GATEHOUSE_USERNAME: "" };
+    const failed = await program.stack({ env, name: "first" }).run(["expire", "--yes"], broken);
+    expect(failed.code).toBe(1);
+  });
+});
+
+describe("expired objects on this project's server", { timeout: 120_000 }, () => {
+  const fleet = sharedFleet(["carla"]);
+  let program: PolicyProgram;
+  beforeAll(() => {
+    program = new PolicyProgram();
+  });
+  afterAll(() => program?.remove());
+
+  it("need no removal, are no drift and count as neither managed nor unmanaged", async () => {
+    const stack = await expiredStack(program, fleet.env, "own");
+    await createKey(fleet.client, "left");
+    const body = { username: "^root$", filter: all, expiresAt: ENDED };
+    for (const { name, fingerprint } of await fleet.client.getPublicKeys({ query: { perPage: 100 } })) {
+      if (name === "ana" || name === "later") continue;
+      await fleet.client.updatePublicKey({ params: { fingerprint }, body: { name, ...body } });
+    }
+    const [rule] = await fleet.client.getFirewallRules({ query: { perPage: 100 } });
+    if (!rule) throw new Error("the program declares a rule");
+    const { id, tenantId: _, revision: _revision, declaredBy: _declaredBy, ...declared } = rule;
+    await fleet.client.updateFirewallRule({ params: { id }, body: { ...declared, expiresAt: ENDED } });
+    const { members } = await fleet.client.getNamespace({ params: { tenant: fleet.tenant } });
+    const uid = members.find(({ email }) => email === "carla@example.com")?.id ?? "";
+    await fleet.client.updateMember({
+      params: { tenant: fleet.tenant, uid },
+      body: { accessExpiresAt: ENDED },
+    });
+
+    const report = (await stack.result(["expire", "--yes"], POLICY)) as unknown as ExpireReport;
+    expect(Object.fromEntries(report.objects.map(({ name, status }) => [name, status]))).toEqual({
+      ...{ temp: "enforced", altered: "enforced", guests: "enforced", carla: "enforced" },
+    });
+    const drift = await stack.run(["drift", "--junit", join(program.folder, "drift.xml")], POLICY);
+    expect(drift.stdout).toContain(
+      "PublicKey left: expired 3 days ago; no resource declares this object; delete the object manually",
+    );
+    expect(drift.stdout).toContain("PublicKey temp: expired 3 days ago; delete these lines\n");
+    expect(drift).toMatchObject({ code: 0, stdout: expect.stringContaining("5 expired objects") });
+    const junit = readFileSync(join(program.folder, "drift.xml"), "utf8");
+    expect(junit).toContain('failures="0"');
+    expect(junit).toContain("PublicKey left: expired 3 days ago");
+    const coverage = await stack.run(["coverage", "--fail-on-unmanaged"], POLICY);
+    expect(coverage).toMatchObject({ code: 0, stdout: expect.stringContaining('PublicKey "left": expired') });
+
+    // The end was removed out of band, so the key gives access again.
+    const [temp] = (await fleet.client.getPublicKeys({ query: { perPage: 100 } })).filter(
+      ({ name }) => name === "temp",
+    );
+    await fleet.client.updatePublicKey({
+      params: { fingerprint: temp?.fingerprint ?? "" },
+      body: { name: "temp", ...body, expiresAt: null },
+    });
+    const reopened = await stack.run(["expire", "--yes"], POLICY);
+    expect(reopened.code).toBe(2);
+    expect(reopened.stdout).toMatch(/PublicKey temp: .*; expiresAt changed out of band/);
+    const drifted = (await stack.result(["drift"], POLICY, 2)) as DriftReport;
+    expect(drifted.drifted.map(({ name, fields }) => [name, fields[0]?.path])).toEqual([
+      ["temp", "expiresAt"],
+    ]);
   });
 });

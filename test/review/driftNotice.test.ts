@@ -22,7 +22,7 @@ const report = (unmanaged: readonly ReportedObject[]): DriftReport => ({
   ...{ ok: true, planned: true, createdStack: false, steps: [], diagnostics: [], durationMs: 1, outputs: {} },
   summary: { create: 0, update: 0, replace: 0, delete: 0, same: 3, read: 0, import: 0 } as never,
   ...{ drifted: [], unmanaged, unmanagedMode: "fail", notApplied: [], namespaces: [], notes: [] },
-  ...{ expired: [], expiring: [], notEvaluated: [] },
+  ...{ expiring: [], expired: [], notEvaluated: [] },
   acceptance: { program: "", changes: [], exceptions: [] } as never,
 });
 

@@ -1,10 +1,11 @@
 #!/bin/sh
 # Checks for drift with the latest main branch in a clone of the policy's repository. The script is for a timer, such as
-# cron: it prints output only if the run fails, and sends findings to the webhook.
+# cron: it prints output only if the run fails, and sends findings to the webhook. With COMMAND=expire, the script removes
+# expired objects instead, and also prints output if expired objects remain.
 #
-#   gatehouse-drift.sh [<settings file>]
+#   [COMMAND=expire] gatehouse-drift.sh [<settings file>]
 #
-# Exit codes, the same as those of gatehouse drift: 0 = no drift, 2 = drift found, 1 = error.
+# Exit codes, the same as those of the command: 0 = no findings, 2 = drift found, or expired objects remain, 1 = error.
 set -eu
 if [ $# -gt 0 ]; then
   set -a
@@ -15,8 +16,15 @@ fi
 : "${POLICY:?is not set. Set it to the directory of the clone}"
 [ -n "${TERRAFORM:-}" ] || : "${STACK:?is not set. Set it to the name of the stack}"
 
+command=${COMMAND:-drift}
+case $command in
+  drift) folder=credentials ;;
+  expire) folder=expire-credentials ;;
+  *) echo "COMMAND must be drift or expire, not $command" >&2; exit 1 ;;
+esac
+
 # systemd sets CREDENTIALS_DIRECTORY; cron does not set this variable.
-secrets=${CREDENTIALS_DIRECTORY:-/etc/gatehouse-drift/credentials}
+secrets=${CREDENTIALS_DIRECTORY:-/etc/gatehouse-drift/$folder}
 
 umask 077
 temporary=$(mktemp -d)
@@ -29,7 +37,7 @@ with_secrets() {
     PULUMI_CONFIG_PASSPHRASE_FILE="$secrets/passphrase" "$@"
 }
 
-drift() {
+run() {
   cd "$POLICY"
   # Reverts files in the repository that Terraform, OpenTofu or gatehouse changed in an earlier run, since they would
   # block a pull.
@@ -40,25 +48,29 @@ drift() {
     "$TERRAFORM" init -input=false -no-color
     with_secrets "$TERRAFORM" plan -input=false -no-color -lock=false -out="$temporary/plan"
     "$TERRAFORM" show -json "$temporary/plan" >"$temporary/plan.json"
-    set -- gatehouse drift . --terraform "$temporary/plan.json"
+    set -- gatehouse "$command" . --terraform "$temporary/plan.json"
   else
     npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
-    set -- npx --no-install gatehouse drift . --stack "$STACK"
+    set -- npx --no-install gatehouse "$command" . --stack "$STACK"
   fi
+  case $command in
+    drift) set -- "$@" --notify "${NOTIFY:-slack}" ;;
+    expire) set -- "$@" --yes ;;
+  esac
   # FLAGS is not quoted, since it contains several words.
   # shellcheck disable=SC2086
-  with_secrets "$@" --notify "${NOTIFY:-slack}" ${FLAGS:-}
+  with_secrets "$@" ${FLAGS:-}
 }
 
 code=0
 # The function runs in a subshell, so that set -e is effective. In a function before ||, the shell ignores set -e.
-(set -eu; drift) >"$log" 2>&1 &
+(set -eu; run) >"$log" 2>&1 &
 child=$!
 # On a signal, starts no further step and deletes the plan.
 trap 'kill "$child" 2>/dev/null; exit 143' HUP INT TERM
 wait "$child" || code=$?
-case $code in
-  0 | 2) ;;
+case $command$code in
+  drift0 | drift2 | expire0) ;;
   *) cat "$log" >&2 ;;
 esac
 exit "$code"
