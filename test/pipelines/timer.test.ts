@@ -19,6 +19,7 @@ import { createKey } from "../support/fleet.ts";
 import { pulumiOnPath, Stack } from "../support/gatehouse.ts";
 import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
 import { sharedFleet } from "../support/shared.ts";
+import { startSparseService } from "../support/sparseService.ts";
 import { expectHardened, expectUnderstood, withoutSystemd } from "../support/systemd.ts";
 import { startWebhook, type TestWebhook } from "../support/webhook.ts";
 
@@ -64,7 +65,8 @@ describe.skipIf(!gitOnPath)(`nightly drift detection, with ${gitLabel}`, { timeo
       "package.json": JSON.stringify(manifest),
       "package-lock.json": JSON.stringify(lock),
       ".gitignore": "node_modules\naccess.notified.*\n",
-      "access.ignore": "ApiKey nightly until 2999-01-31: detects drift\n",
+      "access.ignore":
+        "ApiKey nightly until 2999-01-31: detects drift\nApiKey hourly until 2999-01-31: removes access\n",
       "index.js": `const { PublicKey, sshKeyFile } = require("@gatehouse-access/provider");
 new PublicKey("ana", { name: "ana", data: sshKeyFile("keys/ana.pub"), username: "^root$", filter: { hostname: ".*" } });
 `,
@@ -92,13 +94,19 @@ new PublicKey("ana", { name: "ana", data: sshKeyFile("keys/ana.pub"), username: 
       passphrase: "correct horse battery staple",
       webhook: hook.url,
     };
+    const remover = await fleet.client.createApiKey({
+      body: { name: "hourly", role: "administrator", expiresAt: 30 },
+    });
     mkdirSync(join(folder, "credentials"));
     for (const [name, secret] of Object.entries(secrets))
       writeFileSync(join(folder, "credentials", name), secret);
+    cpSync(join(folder, "credentials"), join(folder, "expire-credentials"), { recursive: true });
+    writeFileSync(join(folder, "expire-credentials", "api-key"), remover.id);
     const settings: Record<string, string> = {
       PATH: `${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`,
       NOTIFY: "json",
       FLAGS: pulumiOnPath ? '""' : '"--engine embedded"',
+      EXPIRE_FLAGS: pulumiOnPath ? '""' : '"--engine embedded"',
       GATEHOUSE_URL: fleet.env.GATEHOUSE_URL ?? "",
     };
     for (const name of readdirSync(RECIPE)) {
@@ -128,9 +136,9 @@ new PublicKey("ana", { name: "ana", data: sshKeyFile("keys/ana.pub"), username: 
       );
     });
 
-  const byCron = () => {
-    const line =
-      readFileSync(join(folder, "gatehouse-drift.cron"), "utf8").trimEnd().split("\n").at(-1) ?? "";
+  const byCron = (job: "nightly" | "hourly" = "nightly") => {
+    const lines = readFileSync(join(folder, "gatehouse-drift.cron"), "utf8").trimEnd().split("\n");
+    const line = lines.at(job === "hourly" ? -2 : -1) ?? "";
     const [, command = ""] = /^(?:\S+\s+){5}gatehouse-drift\s+(.*)$/.exec(line) ?? [];
     return scheduled(command);
   };
@@ -175,6 +183,44 @@ new PublicKey("ana", { name: "ana", data: sshKeyFile("keys/ana.pub"), username: 
     expect(failed.code).toBe(1);
     expect(failed.stderr).toMatch(/error: .*credential|error: .*API key/i);
   });
+
+  it("removes expired objects from a server that does not end access, and prints output if objects remain", {
+    tags: ["long"],
+  }, async () => {
+    const sparse = await startSparseService(fleet.service.url);
+    const settings = join(folder, "drift.env");
+    const before = readFileSync(settings, "utf8");
+    const state = join(folder, "states", ".pulumi", "stacks", "policy", "prod.json");
+    const update = (body: { name: string; username: string }) =>
+      fleet.client.updatePublicKey({
+        params: { fingerprint: ana?.fingerprint ?? "" },
+        body: { ...body, filter: { hostname: ".*" } },
+      });
+    const keys = async () => fleet.client.getPublicKeys({ query: { perPage: 100 } });
+    const ana = (await keys()).find(({ name }) => name === "ana");
+    try {
+      writeFileSync(settings, before.replaceAll(/^GATEHOUSE_URL=.*$/gm, `GATEHOUSE_URL=${sparse.url}`));
+      const checkpoint = JSON.parse(readFileSync(state, "utf8"));
+      for (const { urn, outputs } of checkpoint.checkpoint.latest.resources) {
+        const end = { expiresAt: "2026-01-01T00:00:00.000Z", expiryStatus: "by-run" };
+        if (urn.endsWith("::ana")) Object.assign(outputs, end);
+      }
+      writeFileSync(state, JSON.stringify(checkpoint));
+
+      await update({ name: "ana", username: ".*" });
+      const kept = await byCron("hourly");
+      expect(kept.code).toBe(2);
+      expect(kept.stderr).toContain("PublicKey ana: expired");
+      expect((await keys()).map(({ name }) => name)).toContain("ana");
+
+      await update({ name: "ana", username: "^root$" });
+      expect(await byCron("hourly")).toEqual({ code: 0, stdout: "", stderr: "" });
+      expect((await keys()).map(({ name }) => name)).not.toContain("ana");
+    } finally {
+      writeFileSync(settings, before);
+      await sparse.stop();
+    }
+  });
 });
 
 const reason = withoutSystemd && ` (${withoutSystemd})`;
@@ -187,8 +233,16 @@ describe.skipIf(reason)(`the units${reason ?? ""}`, () => {
     // without quotes.
     const recipe = join(folder, "recipe");
     symlinkSync(RECIPE, recipe);
-    for (const name of ["gatehouse-drift.service", "gatehouse-drift.timer"]) {
-      const text = readFileSync(join(RECIPE, name), "utf8").replaceAll(
+    mkdirSync(join(folder, "gatehouse-expire.service.d"));
+    const units = {
+      "gatehouse-drift.service": "gatehouse-drift.service",
+      "gatehouse-drift.timer": "gatehouse-drift.timer",
+      "gatehouse-expire.service": "gatehouse-drift.service",
+      "gatehouse-expire.service.d/expire.conf": "expire.conf",
+      "gatehouse-expire.timer": "gatehouse-expire.timer",
+    };
+    for (const [name, source] of Object.entries(units)) {
+      const text = readFileSync(join(RECIPE, source), "utf8").replaceAll(
         /\/usr\/local\/lib\/gatehouse-drift/g,
         recipe,
       );
@@ -201,5 +255,8 @@ describe.skipIf(reason)(`the units${reason ?? ""}`, () => {
     const service = join(folder, "gatehouse-drift.service");
     expectUnderstood(service, join(folder, "gatehouse-drift.timer"));
     expectHardened(service, 20);
+    const expiring = join(folder, "gatehouse-expire.service");
+    expectUnderstood(expiring, join(folder, "gatehouse-expire.timer"));
+    expectHardened(expiring, 20);
   });
 });

@@ -39,27 +39,32 @@ with_secrets() {
 
 run() {
   cd "$POLICY"
-  # Reverts files in the repository that Terraform, OpenTofu or gatehouse changed in an earlier run, since they would
-  # block a pull.
-  git reset --quiet --hard
-  git clean --quiet --force -- .terraform.lock.hcl
-  git pull --quiet --ff-only
+  # The removal of expired objects needs only the state. It works even if git or npm's registry cannot be reached.
+  if [ "$command" = drift ]; then
+    # Reverts files in the repository that Terraform, OpenTofu or gatehouse changed in an earlier run, since they would
+    # block a pull.
+    git reset --quiet --hard
+    git clean --quiet --force -- .terraform.lock.hcl
+    git pull --quiet --ff-only
+  fi
   if [ -n "${TERRAFORM:-}" ]; then
     "$TERRAFORM" init -input=false -no-color
     with_secrets "$TERRAFORM" plan -input=false -no-color -lock=false -out="$temporary/plan"
     "$TERRAFORM" show -json "$temporary/plan" >"$temporary/plan.json"
     set -- gatehouse "$command" . --terraform "$temporary/plan.json"
   else
-    npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+    if [ "$command" = drift ] || [ ! -d node_modules ]; then
+      npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+    fi
     set -- npx --no-install gatehouse "$command" . --stack "$STACK"
   fi
-  case $command in
-    drift) set -- "$@" --notify "${NOTIFY:-slack}" ;;
-    expire) set -- "$@" --yes ;;
-  esac
-  # FLAGS is not quoted, since it contains several words.
+  # The flags are not quoted, since they contain several words.
   # shellcheck disable=SC2086
-  with_secrets "$@" ${FLAGS:-}
+  case $command in
+    drift) set -- "$@" --notify "${NOTIFY:-slack}" ${FLAGS:-} ;;
+    expire) set -- "$@" --yes ${EXPIRE_FLAGS:-} ;;
+  esac
+  with_secrets "$@"
 }
 
 code=0
