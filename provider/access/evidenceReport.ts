@@ -1,4 +1,4 @@
-import { CONDITIONS, loginWord, printable, instantText } from "../words.ts";
+import { CONDITIONS, instantText, loginWord, printable } from "../words.ts";
 import { line as csvLine } from "./answer.ts";
 import { DeviceGroups } from "./deviceGroups.ts";
 import type { AccessEvidence, EvidenceGrant, EvidenceObject } from "./evidence.ts";

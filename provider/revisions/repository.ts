@@ -56,7 +56,15 @@ export function commitOf({ root, env }: Repository, name: string, flag: string):
 /** Returns the checked out commit, and whether the files in the program's directory differ from the commit. */
 export function headOf({ root, program, env }: Repository) {
   const [commit = "", committedAt = ""] = git(root, ["log", "-1", "--format=%H %cI"], env).split(" ");
-  const status = ["--no-optional-locks", ...PLAIN, "status", "--porcelain", "-uall", "--"];
+  const status = [
+    "--no-optional-locks",
+    "--literal-pathspecs",
+    ...PLAIN,
+    "status",
+    "--porcelain",
+    "--untracked-files=all",
+    "--",
+  ];
   return { commit, committedAt, hasUncommittedChanges: git(root, [...status, program || "."], env) !== "" };
 }
 
