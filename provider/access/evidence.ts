@@ -9,11 +9,9 @@ import {
   unmanagedOf,
 } from "../estate/coverage.ts";
 import { type ExpiredObject, endOfObject } from "../estate/expired.ts";
-import { inventoryOf, type LiveObject, WATCHED_KINDS } from "../estate/liveObjects.ts";
-import { readEstate } from "../estate/namespaceState.ts";
+import type { Inventory, LiveObject } from "../estate/liveObjects.ts";
+import type { Estate } from "../estate/namespaceState.ts";
 import { packageVersion } from "../packageFile.ts";
-import { idWithin } from "../resources/values.ts";
-import type { Connection } from "../service/connection.ts";
 import { urnName, urnScope } from "../urn.ts";
 import { accessRows } from "./answer.ts";
 import { type AccessInquiry, accessView, evaluatedLines } from "./inquiry.ts";
@@ -101,9 +99,16 @@ export interface AccessEvidence {
 }
 
 /** The input of {@link accessEvidence}. */
-export interface EvidenceSearch {
-  readonly connection: Connection;
-  readonly inquiry: AccessInquiry;
+export interface EvidenceSource {
+  readonly estate: Estate;
+  readonly inventory: Inventory;
+  readonly readAt: Date;
+  readonly service: string;
+  readonly server: {
+    readonly version: string | undefined;
+    /** True if the server returns the last declaration of an object. */
+    readonly isOwn: boolean | undefined;
+  };
   /** The stack, and its resources on the service; undefined without a stack. */
   readonly program:
     | {
@@ -115,19 +120,18 @@ export interface EvidenceSearch {
   readonly exceptions: readonly Exception[];
 }
 
-/** Reads a namespace, and returns who has access, with the declaration and the end of each access. */
-export async function accessEvidence(search: EvidenceSearch): Promise<AccessEvidence> {
-  const { connection, inquiry, program, exceptions } = search;
-  const now = new Date();
-  const estate = await readEstate(connection);
+/** Returns who has access in a namespace, with the declaration and the end of each access. */
+export function accessEvidence(source: EvidenceSource, inquiry: AccessInquiry): AccessEvidence {
+  const { estate, inventory, readAt, service, server, program, exceptions } = source;
   const { tenant, members } = estate;
-  const inventory = await inventoryOf(connection, tenant, WATCHED_KINDS);
-  const server = await connection.server(tenant);
   const resources = new Map(program?.own.map((resource) => [resource.urn, resource]));
   const states = new ManagedObjects(program?.own ?? []);
   const managed = program ? states : { ownerOf: declarationOf };
   const objects = new Map(
-    inventory.objects.map((object) => [`${object.definition.name} ${idWithin(object)}`, object]),
+    inventory.objects.map((object) => {
+      const { kind, id } = plainObject(object);
+      return [`${kind} ${id}`, object];
+    }),
   );
   const declaredBy = (kind: string, id: string): string | null => {
     const object = objects.get(`${kind} ${id}`);
@@ -169,9 +173,9 @@ export async function accessEvidence(search: EvidenceSearch): Promise<AccessEvid
   };
   return {
     version: 1,
-    readAt: now.toISOString(),
+    readAt: readAt.toISOString(),
     toolVersion: packageVersion(),
-    service: connection.client.url,
+    service,
     serverVersion: server.version ?? null,
     namespace: { id: tenant, name: estate.name },
     stack: program?.stack ?? null,
@@ -181,7 +185,7 @@ export async function accessEvidence(search: EvidenceSearch): Promise<AccessEvid
     access: estate.accessUnknown === undefined ? rowsOf(view).map(grant) : null,
     ends: inventory.objects.flatMap((object) => endsOf(object, resources.get(states.ownerOf(object) ?? ""))),
     unmanaged: unmanagedOf(inventory.objects, managed, exceptions).map(shownObject),
-    expired: endedObjects(inventory.objects, managed, now),
+    expired: endedObjects(inventory.objects, managed, readAt),
     notEvaluated: [
       ...estate.notEvaluated,
       ...inventory.unknown,
@@ -195,6 +199,8 @@ export async function accessEvidence(search: EvidenceSearch): Promise<AccessEvid
   };
 }
 
+const plainObject = (object: LiveObject) => shownObject({ object, exception: undefined });
+
 const rowsOf = (view: Parameters<typeof accessRows>[0]) => [...accessRows(view)];
 
 const urnText = (urn: string): string => {
@@ -207,6 +213,5 @@ const declarationOf = ({ declaredBy }: LiveObject): string | undefined =>
 
 function endsOf(object: LiveObject, resource: OwnResource | undefined): EvidenceEnd[] {
   const end = endOfObject(object, resource?.outputs);
-  const { definition, name } = object;
-  return end ? [{ kind: definition.name, id: idWithin(object), name, ...end }] : [];
+  return end ? [{ ...plainObject(object), ...end }] : [];
 }

@@ -128,6 +128,8 @@ async function report(
   const { accessEvidence } = await import("../access/evidence.ts");
   const { EVIDENCE_FORMATS } = await import("../access/evidenceReport.ts");
   const { readExceptions } = await import("../estate/coverage.ts");
+  const { inventoryOf, WATCHED_KINDS } = await import("../estate/liveObjects.ts");
+  const { readEstate } = await import("../estate/namespaceState.ts");
   const render = EVIDENCE_FORMATS[extname(file).toLowerCase()];
   if (!render) {
     const extensions = Object.keys(EVIDENCE_FORMATS).join(", ");
@@ -135,19 +137,33 @@ async function report(
   }
   const configuration = await configurationOf(io, folder, { stack: name, engine });
   const evidence = await withConnection(io, configuration, async (connection) => {
+    const readAt = new Date();
     const exceptions = await readExceptions(folder);
-    if (name === undefined) return accessEvidence({ connection, inquiry, exceptions, program: undefined });
-    const stack = await openStack({ folder, stack: name, env: io.env, engine });
-    const own = await resourcesOf(stack, connection);
-    const revision = await revisionOf(io, folder);
-    const program = { stack: `${stack.project}/${stack.stack}`, own, revision };
-    return accessEvidence({ connection, inquiry, exceptions, program });
+    const program =
+      name === undefined ? undefined : await programOf(io, folder, { stack: name, engine }, connection);
+    const estate = await readEstate(connection);
+    const inventory = await inventoryOf(connection, estate.tenant, WATCHED_KINDS);
+    const server = await connection.server(estate.tenant);
+    const service = connection.client.url;
+    return accessEvidence({ estate, inventory, readAt, service, server, program, exceptions }, inquiry);
   });
   await writeDurably(file, render(evidence)).catch(fileError("output", "write", file));
   const { notEvaluated, access } = evidence;
   for (const sentence of notEvaluated) io.stderr.write(`${printable(`Not known: ${sentence}`)}\n`);
   const isIncomplete = access === null || (notEvaluated.length > 0 && !allowIncomplete);
   return { text: () => `Wrote ${file}.`, exitCode: isIncomplete ? BLOCKED : 0 };
+}
+
+/** Opens a stack. Returns its resources on the service, and the revision of its program. */
+async function programOf(
+  io: Io,
+  folder: string,
+  { stack: name, engine }: ConfigurationFlags,
+  connection: Connection,
+) {
+  const stack = await openStack({ folder, stack: name, env: io.env, engine });
+  const own = await resourcesOf(stack, connection);
+  return { stack: `${stack.project}/${stack.stack}`, own, revision: await revisionOf(io, folder) };
 }
 
 /** Returns the revision of the program; null outside of a git repository. */
