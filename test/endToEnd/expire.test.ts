@@ -5,8 +5,8 @@ import type { DriftReport } from "../../provider/drift/driftReport.ts";
 import type { ExpireReport } from "../../provider/drift/expire.ts";
 import { environmentWithout } from "../support/command.ts";
 import { createKey } from "../support/fleet.ts";
-import { COMMAND } from "../support/gatehouse.ts";
-import { firewallRule, policyEnv, publicKey } from "../support/policy.ts";
+import { COMMAND, gatehouse } from "../support/gatehouse.ts";
+import { firewallRule, keyData, policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { schemaFaults } from "../support/schemas.ts";
 import { shared, sharedFleet } from "../support/shared.ts";
@@ -170,6 +170,49 @@ describe("expired objects on a server that does not end access", { timeout: 120_
     const removed = (await stack.result(["expire", "--yes"], policy)) as unknown as ExpireReport;
     expect(removed.objects).toMatchObject([{ name: "renewed-former", status: "removed" }]);
     expect(await namesOf()).not.toContain("renewed");
+  });
+
+  it("of a Terraform plan are removed if they are as declared", async () => {
+    const fingerprint = await createKey(fleet.client, "ci", "^root$");
+    const altered = await createKey(fleet.client, "moved", "^other$");
+    const row = (name: string, print: string) => ({
+      ...{
+        id: `${fleet.tenant}/${print}`,
+        tenant: fleet.tenant,
+        name,
+        data: keyData(name),
+        username: "^root$",
+      },
+      ...{
+        filter: { hostname: ".*", tags: null },
+        fingerprint: print,
+        created_at: "",
+        owner: "",
+        owner_id: "",
+      },
+      ...{ expires_at: ENDED, expiry_status: "by-run" },
+    });
+    const resources = { ci: row("ci", fingerprint), moved: row("moved", altered) };
+    const plan = {
+      ...{ format_version: "1.2", planned_values: {}, configuration: { root_module: {} } },
+      resource_changes: Object.entries(resources).map(([name, values]) => ({
+        ...{ address: `gatehouse_public_key.${name}`, mode: "managed", type: "gatehouse_public_key", name },
+        change: { actions: ["no-op"], before: values, after: values, after_unknown: {} },
+      })),
+    };
+    program.write("plan.json", JSON.stringify(plan));
+    const words = ["expire", program.folder, "--terraform", join(program.folder, "plan.json"), "--yes"];
+    const { code, stdout } = await gatehouse([...words, "--json"], env);
+    const { objects } = JSON.parse(stdout) as ExpireReport;
+    expect([code, objects.map(({ name, status }) => [name, status])]).toEqual([
+      2,
+      [
+        ["gatehouse_public_key.ci", "removed"],
+        ["gatehouse_public_key.moved", "changed"],
+      ],
+    ]);
+    expect(await namesOf()).toContain("moved");
+    expect(await namesOf()).not.toContain("ci");
   });
 
   it("are an error if the stack does not exist, or if the service fails", async () => {

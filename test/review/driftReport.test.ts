@@ -134,7 +134,7 @@ describe("the JUnit report", () => {
         unmanagedMode: "fail",
         notEvaluated: [],
       },
-      ...{ durationMs: 1500, expiring: [{ tenant: "", name, expiresAt: "", message }] },
+      ...{ durationMs: 1500, expired: [], expiring: [{ tenant: "", name, expiresAt: "", message }] },
     } as unknown as DriftReport;
     const xml = driftJunit(report, undefined, false);
     expect(isXmlText(xml)).toBe(true);
