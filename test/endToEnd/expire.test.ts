@@ -2,7 +2,10 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { DriftReport } from "../../provider/drift/driftReport.ts";
-import type { ExpireReport } from "../../provider/drift/expire.ts";
+import { type ExpireReport, findExpired, removeExpired } from "../../provider/drift/expire.ts";
+import { definitionNamed } from "../../provider/estate/liveObjects.ts";
+import { Connection } from "../../provider/service/connection.ts";
+import { createClient, passwordCredential } from "../../sdk/index.ts";
 import { environmentWithout } from "../support/command.ts";
 import { createKey } from "../support/fleet.ts";
 import { COMMAND, gatehouse } from "../support/gatehouse.ts";
@@ -213,6 +216,35 @@ describe("expired objects on a server that does not end access", { timeout: 120_
     ]);
     expect(await namesOf()).toContain("moved");
     expect(await namesOf()).not.toContain("ci");
+  });
+
+  it("stay if they change between the list and the deletion", async () => {
+    const credential = passwordCredential({
+      username: fleet.env.GATEHOUSE_USERNAME ?? "",
+      password: fleet.env.GATEHOUSE_PASSWORD ?? "",
+    });
+    const client = createClient({ url: sparse.url, credential });
+    const connection = new Connection(client, { defaultTenant: fleet.tenant });
+    const definition = definitionNamed("PublicKey");
+    const fingerprint = await createKey(fleet.client, "raced", "^root$");
+    const id = `${fleet.tenant}/${fingerprint}`;
+    const live = await definition.read(connection, id, {});
+    const end = { expiresAt: ENDED, expiryStatus: "by-run" };
+    const resource = { urn: "urn:pulumi:s::p::t::raced", id, type: "t", outputs: { ...live?.state, ...end } };
+    const search = { connection, resources: [], own: [{ ...resource, definition }], others: [] };
+    try {
+      const found = await findExpired(search);
+      expect(found.objects).toMatchObject([{ name: "raced", status: "by-run" }]);
+      await fleet.client.updatePublicKey({
+        params: { fingerprint },
+        body: { name: "raced", username: ".*", filter: { hostname: ".*" } },
+      });
+      const after = await removeExpired(search, found, () => expect.unreachable());
+      expect(after.objects).toMatchObject([{ name: "raced", status: "changed" }]);
+      expect(await namesOf()).toContain("raced");
+    } finally {
+      await client.close();
+    }
   });
 
   it("are an error if the stack does not exist, or if the service fails", async () => {
