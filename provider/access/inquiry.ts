@@ -387,8 +387,8 @@ export function evaluatedLines({
           ? counted(policy.identity.policies.length, "access policy", "access policies")
           : counted(policy.rules.length, "firewall rule")
       }`,
-    `${counted(logins.length, "login name")} (${loginSource}): ${listText(logins.map(loginWord))}${anyLogin}`,
     ...(inquiry.at ? [`Access at ${instantText(inquiry.at.toISOString())}`] : []),
+    `${counted(logins.length, "login name")} (${loginSource}): ${listText(logins.map(loginWord))}${anyLogin}`,
     `${addresses.length} ${addresses.length === 1 ? "address" : "addresses"} (${addressSource}): ${listText(addresses)}${anyAddress}`,
     ...notes,
   ].map(printable);
