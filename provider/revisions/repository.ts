@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, realpathSync } from "node:fs";
 import { devNull } from "node:os";
-import { dirname, isAbsolute, relative, sep } from "node:path";
+import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { EngineError } from "../engine/index.ts";
 
 export interface Repository {
@@ -58,14 +58,14 @@ export function headOf({ root, program, env }: Repository) {
   const [commit = "", committedAt = ""] = git(root, ["log", "-1", "--format=%H %cI"], env).split(" ");
   const status = [
     "--no-optional-locks",
-    "--literal-pathspecs",
     ...PLAIN,
     "status",
     "--porcelain",
     "--untracked-files=all",
     "--",
+    ".",
   ];
-  return { commit, committedAt, hasUncommittedChanges: git(root, [...status, program || "."], env) !== "" };
+  return { commit, committedAt, hasUncommittedChanges: git(join(root, program), status, env) !== "" };
 }
 
 /**
