@@ -50,12 +50,6 @@ export const SETTINGS = {
     description:
       "The number of seconds for which a request is retried while the service is unreachable or rate-limits the request. Set to `0` to disable retries. Defaults to `60`, or `10` before the first contact.",
   },
-  requireEnforcedExpiry: {
-    variable: "GATEHOUSE_REQUIRE_ENFORCED_EXPIRY",
-    description:
-      "Set to `true` to reject `expiresAt` and `owner` in previews if the server does not enforce them. By default, a notice reports such a server.",
-    isSwitch: true,
-  },
   apiKey: {
     variable: "GATEHOUSE_API_KEY",
     description: "An API key. It belongs to one namespace and lacks the permissions that require a user.",
@@ -84,6 +78,12 @@ export const SETTINGS = {
     description: "The base32 TOTP secret of the user, if the user has two-factor authentication.",
     credential: true,
     secret: true,
+  },
+  requireEnforcedExpiry: {
+    variable: "GATEHOUSE_REQUIRE_ENFORCED_EXPIRY",
+    description:
+      "Set to `true` to reject `expiresAt` and `owner` in previews if the server does not enforce them. By default, a notice reports such a server.",
+    isSwitch: true,
   },
 } satisfies Readonly<Record<string, Setting>>;
 
