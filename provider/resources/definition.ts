@@ -125,7 +125,7 @@ export interface Need {
   /** The input, with the path inside its value. Undefined if the resource itself needs the capability. */
   readonly field?: FieldPath;
   /**
-   * True if the state already has the value. The server is then not asked, unless a setting requires the capability.
+   * True if the state already has the value. Checks then skip the capability, unless a setting requires it.
    * @default false
    */
   readonly isUnchanged?: boolean;

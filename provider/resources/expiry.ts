@@ -43,10 +43,9 @@ interface Local extends Partial<End> {
   readonly ownerId?: string | undefined;
 }
 
-/** Returns the input `expiresAt`. @param subject the subject of the description, such as `the key` */
-const expiryInputs = (subject: string, access: string) => ({
+const expiryInputs = (subject: string, effect: string) => ({
   expiresAt: optional(endSchema, {
-    description: `The time from which ${access}, in RFC 3339 format with an offset. Omit the input if ${subject} does not expire. Must be in the future when ${subject} is created. An expired object stays in the state until you delete its declaration.`,
+    description: `The time from which ${effect}, in RFC 3339 format with an offset. Omit the input if ${subject} does not expire. Must be in the future when ${subject} is created. An expired object stays in the state until you delete its declaration.`,
     default: "",
     canonical: (time) => (time === "" ? "" : timeText(time)),
   }),
@@ -61,9 +60,13 @@ const expiryOutputs = {
   }),
 };
 
-/** Returns the inputs and outputs of objects whose access can end. */
-export const expiryFields = (subject: string, access: string) =>
-  [expiryInputs(subject, access), expiryOutputs] as const;
+/**
+ * Returns the inputs and the outputs of objects whose access can end.
+ * @param subject the object in the description, such as `the key`
+ * @param effect the effect of the end, as a sentence without a period
+ */
+export const expiryFields = (subject: string, effect: string) =>
+  [expiryInputs(subject, effect), expiryOutputs] as const;
 
 /** Returns the end of an object's access for its state. @param end the end in the response, if it has one */
 export const endState = (end: string | undefined): End =>
