@@ -5,6 +5,7 @@ import type { Connection } from "../service/connection.ts";
 import { isMissingObject } from "../service/listings.ts";
 import { hasCapability } from "../service/server.ts";
 import {
+  type Existing,
   type InputField,
   type Inputs,
   type IsClaimed,
@@ -153,19 +154,22 @@ export function expiring<I extends Inputs & ExpiryInputs, O extends Outputs & ty
 
     ...(find && {
       async find(connection, inputs, isOthers) {
-        const found = await find(connection, await sent(connection, inputs, inputs), isOthers);
-        return found && { ...found, state: withLocal(found.state, inputs) };
+        const sentInputs = await sent(connection, inputs);
+        const found = await find(connection, sentInputs, isOthers);
+        return found && (sentInputs === inputs ? found : withLocalState(found, inputs));
       },
     }),
 
+    // The service may return an object that existed before. If the server supports the inputs, an update then adds them.
     async create(connection, inputs, origin) {
-      const created = await create(connection, await sent(connection, inputs, inputs), origin);
-      return { ...created, state: withLocal(created.state, inputs) };
+      const sentInputs = await sent(connection, inputs);
+      const created = await create(connection, sentInputs, origin);
+      return sentInputs === inputs ? created : withLocalState(created, inputs);
     },
 
     async read(connection, id, state) {
       const found = await read(connection, id, state);
-      if (found) return { ...found, state: withLocal(found.state, state) };
+      if (found) return withLocalState(found, state);
       if (!hasPassed((state as Local).expiresAt ?? "", new Date())) return undefined;
       return { id, state: { ...(state as Known), expiryStatus: "removed" } };
     },
@@ -181,7 +185,7 @@ export function expiring<I extends Inputs & ExpiryInputs, O extends Outputs & ty
       const removed = { ...state, ...kept, expiryStatus: "removed" } as Known;
       if ((state as Local).expiryStatus === "removed") return removed;
       const used = { ...(state as Local), ...wanted };
-      const sentInputs = await sent(connection, inputs, used);
+      const sentInputs = await sent(connection, inputs, state);
       const isLocal = sentInputs !== inputs;
       if (
         hasPassed(used.expiresAt ?? "", new Date()) &&
@@ -224,13 +228,18 @@ const withoutLocal = <V extends object>(values: V): V => ({
 
 /**
  * Returns the inputs that the server supports. Sends requests only if a value is set that some servers lack.
- * @param values the inputs, and the values in the state that an update may have to remove
+ * @param state the state before an update, which may have to remove values
  */
-async function sent<V extends object>(connection: Connection, inputs: V, values: Local): Promise<V> {
-  if (!values.expiresAt && !values.owner) return inputs;
-  const isSupported = hasCapability(await connection.server(values.tenant), "access expiry");
+async function sent<V extends Local>(connection: Connection, inputs: V, state: Local = {}): Promise<V> {
+  if (![inputs, state].some(({ expiresAt, owner }) => expiresAt || owner)) return inputs;
+  const isSupported = hasCapability(await connection.server(inputs.tenant || state.tenant), "access expiry");
   return isSupported ? inputs : withoutLocal(inputs);
 }
+
+const withLocalState = <S extends object>(found: Existing<S>, known: Local): Existing<S> => ({
+  ...found,
+  state: withLocal(found.state, known),
+});
 
 /** Returns the state of an object on the service, with the values that only the state before or the program contains. */
 function withLocal<S extends object>(state: S, known: Local): S {
