@@ -244,7 +244,9 @@ const withLocalState = <S extends object>(found: Existing<S>, known: Local): Exi
 /** Returns the state of an object on the service, with the values that only the state before or the program contains. */
 function withLocal<S extends object>(state: S, known: Local): S {
   const { expiresAt, owner } = state as Local;
-  const keepsEnd = !expiresAt && known.expiresAt && known.expiryStatus !== "enforced";
+  const { expiryStatus = "by-run" } = known;
+  // If the service has ended the access, or a run has removed the object, an object without an end is a change.
+  const keepsEnd = !expiresAt && known.expiresAt && !["enforced", "removed"].includes(expiryStatus);
   const keepsOwner = owner === "" && known.owner && !known.ownerId;
   return {
     ...state,
