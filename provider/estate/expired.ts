@@ -124,15 +124,16 @@ const partsOf = (id: string) => ({ id: idWithin({ id }), tenant: id.split("/", 1
 
 /**
  * Returns the end of a live object, and whether the service ends the access (`enforced`) or a run removes the object
- * (`by-run`). Undefined if the object does not end.
+ * (`by-run`). Undefined if the object does not end, also if the declared end was removed out of band.
  * @param declared the outputs of the resource that declares the object
  */
 export function endOfObject({ definition, state = {} }: LiveObject, declared: Values = {}) {
   // The service ends every API key, so API keys have no status.
   const { expiryStatus = definition.name === "ApiKey" ? "enforced" : "none" } = state;
-  const [{ expiresAt }, ends] =
-    expiryStatus === "none" ? [declared, declared.expiryStatus] : [state, expiryStatus];
+  // Only the state contains the ends that a server does not know.
+  const isLocal = expiryStatus === "none" && declared.expiryStatus === "by-run";
+  const [{ expiresAt }, ends] = isLocal ? [declared, "by-run"] : [state, expiryStatus];
   const isKnown =
     typeof expiresAt === "string" && expiresAt !== "" && typeof ends === "string" && ends !== "none";
-  return isKnown ? { until: expiresAt, ends: ends === "removed" ? "by-run" : ends } : undefined;
+  return isKnown ? { until: expiresAt, ends } : undefined;
 }

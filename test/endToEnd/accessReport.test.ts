@@ -99,6 +99,22 @@ describe.skipIf(!gitOnPath)(`evidence of access, with ${gitLabel}`, { timeout: 1
     expect(markdown).toContain("\\[a\\](http:\\//evil) \\<b\\>");
   });
 
+  it("does not contain a declared end that the live key no longer has", async () => {
+    const keys = await fleet.client.getPublicKeys({ query: { perPage: 100 } });
+    const { fingerprint = "" } = keys.find(({ name }) => name === "ana") ?? {};
+    const body = { name: "ana", username: "^root$", filter: { hostname: ".*" } };
+    await fleet.client.updatePublicKey({ params: { fingerprint }, body: { ...body, expiresAt: null } });
+    try {
+      expect((await gatehouse(words("access.json"), env)).code).toBe(0);
+      const evidence = JSON.parse(readFileSync(file("access.json"), "utf8")) as AccessEvidence;
+      expect(evidence.ends).toEqual([]);
+      const ana = evidence.access?.find(({ subject }) => subject.name === "ana");
+      expect(ana).toMatchObject({ until: null });
+    } finally {
+      await fleet.client.updatePublicKey({ params: { fingerprint }, body: { ...body, expiresAt: END } });
+    }
+  });
+
   it("is incomplete without a stack on a server that does not return declarations", async () => {
     const sparse = await startSparseService(fleet.service.url);
     try {
