@@ -48,7 +48,8 @@ const expiryInputs = (subject: string, effect: string) => ({
   expiresAt: optional(endSchema, {
     description: `The time from which ${effect}, in RFC 3339 format with an offset. Omit the input if ${subject} does not expire. Must be in the future when ${subject} is created. An expired object stays in the state until you delete its declaration.`,
     default: "",
-    canonical: (time) => (time === "" ? "" : timeText(time)),
+    // Plans contain marks instead of times that are secret or unknown.
+    canonical: (time) => (Number.isNaN(Date.parse(time)) ? time : timeText(time)),
   }),
 });
 

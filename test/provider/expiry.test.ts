@@ -1,6 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { TerraformResource } from "../../provider/providers/terraform/resource.ts";
 import { member } from "../../provider/resources/member.ts";
+import { planProblems } from "../../provider/review/guards/planProblems.ts";
+import { Connection } from "../../provider/service/connection.ts";
+import { createClient, passwordCredential } from "../../sdk/index.ts";
+import { planOf, step } from "../review/support/planned.ts";
 import { withApp } from "../server/http/lab.ts";
 import { PASSWORD, type TestUser } from "../server/http/testApp.ts";
 import { type SparseService, startSparseService } from "../support/sparseService.ts";
@@ -172,7 +176,7 @@ describe.each(["PublicKey", "FirewallRule", "Member"])("a %s with an end", (type
 
     it("is not adopted without the end, unless the adoption sets the end", async () => {
       await harness.up({ temp: { type, args: argsOf(type) } });
-      const { args } = withEnd(type, inDays(1)).temp ?? { args: {} };
+      const args = { ...argsOf(type), expiresAt: inDays(1) };
       const adopting = (adopt: true | "overwrite"): Program => ({ temp: { type, args: { ...args, adopt } } });
       const other = open(app.url);
       // Firewall rules have no identity. A create adopts only an equal rule.
@@ -379,6 +383,26 @@ describe("GATEHOUSE_REQUIRE_ENFORCED_EXPIRY", () => {
     harness = open(app.url, required);
     expect(await harness.up(withEnd("PublicKey", inDays(1)))).toEqual(["create temp"]);
   });
+});
+
+it.each(["[unknown]", "[secret]"])("the preflight checks accept an end that is %s", async (expiresAt) => {
+  const credential = passwordCredential({ username: owner.username, password: PASSWORD });
+  const connection = new Connection(createClient({ url: app.url, credential }), {
+    defaultTenant: owner.tenant,
+  });
+  try {
+    await open(app.url).up({ temp: { type: "PublicKey", args: KEY } });
+    const steps = ["PublicKey", "Member"].map((type) =>
+      step("create", type, "temp", { after: { ...argsOf(type), expiresAt } as Record<string, string> }),
+    );
+    const home = { tenant: owner.tenant, unsettled: undefined };
+    const problems = await planProblems(connection, planOf(...steps), home);
+    expect(problems.map(({ about, text }) => [about, text.split(":")[0]])).toEqual([
+      ["existing", 'PublicKey "temp"'],
+    ]);
+  } finally {
+    await connection.client.close();
+  }
 });
 
 const EARLIER_END = "2026-12-01T00:00:00.000Z";
