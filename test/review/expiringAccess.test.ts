@@ -117,6 +117,21 @@ describe("a planned namespace", () => {
     expect(plannedIn(enforcing, update).policy.keys[0]).not.toHaveProperty("expiresAt");
   });
 
+  test("adopts a rule only if the rule has the declared end", () => {
+    const adopting = { ...ruleInputs, adopt: true, expiresAt: LATER };
+    const rulesIn = (live: AccessRule) => {
+      const namespace = { ...enforcing, policy: { ...enforcing.policy, rules: [live] } };
+      const { rules } = plannedIn(namespace, step("create", "FirewallRule", "x", { after: adopting })).policy;
+      return rules.map(({ id, expiresAt }) => [id, expiresAt]);
+    };
+    const live = rule("7", ruleInputs as Partial<AccessRule>);
+    expect(rulesIn(live)).toEqual([
+      ["7", undefined],
+      ["x (new)", LATER],
+    ]);
+    expect(rulesIn({ ...live, expiresAt: LATER })).toEqual([["7", LATER]]);
+  });
+
   test("is not evaluated for an owner if the members could not be read", () => {
     const after = { ...keyInputs, data: lineC, owner: bob.email };
     const namespace = { ...enforcing, members: undefined };
@@ -260,6 +275,16 @@ describe("a review", () => {
         `### Access that ends within 14 days\n\n- FirewallRule \`window\`: until `,
       );
     }
+  });
+
+  test("lists the end of a service account whose key is unknown before the apply", async () => {
+    const after = { name: "ci", data: "[unknown]", validDays: 5 };
+    const { ending, notEvaluated } = await reviewOf(
+      enforcing,
+      step("create", "ServiceAccount", "ci", { after }),
+    );
+    expect(ending.objects).toMatchObject([{ kind: "ServiceAccount", resource: "ci" }]);
+    expect(notEvaluated.join()).toContain("its data is secret or unknown before the apply");
   });
 
   test("shows the loss of the keys of a removed member, and the keys that the service refuses", async () => {

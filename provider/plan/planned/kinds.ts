@@ -268,8 +268,6 @@ function adoptedRule(draft: Draft, after: ResourceValues): string | undefined {
   const comparable = (rule: AccessRule) => ({
     ...rule,
     id: "",
-    // An adopted rule gets the declared end.
-    expiresAt: undefined,
     filter: canonical(firewallRule.inputs.filter, rule.filter),
   });
   const wanted = comparable(ruleOf(draft, after, ""));
@@ -400,9 +398,8 @@ const accountKind: Kind = {
   endOf(after, now) {
     const { expiresAt } = after.outputs;
     if (typeof expiresAt === "string" && !isHidden(expiresAt)) return expiresAt || undefined;
-    return isHidden(after.inputs.validDays)
-      ? undefined
-      : endAfter(inputsOf(serviceAccount, after).validDays ?? NEVER, now);
+    const { validDays = NEVER } = after.inputs;
+    return typeof validDays === "number" ? endAfter(validDays, now) : undefined;
   },
 };
 
