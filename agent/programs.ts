@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
-import { readSync } from "node:fs";
+import { readSync, writeSync } from "node:fs";
 import { constants } from "node:os";
 import { basename } from "node:path";
-import type { Duplex, Readable, Writable } from "node:stream";
+import { type Duplex, type Readable, Writable } from "node:stream";
 import pty from "@lydell/node-pty";
 import type { ServerChannel } from "ssh2";
 
@@ -50,6 +50,9 @@ export interface Program {
 const HANG_UP = 2_000;
 /** Interval between checks whether a program with paused output still runs, in milliseconds. */
 const CHECK_INTERVAL = 50;
+
+/** Interval between attempts to write input to a terminal whose buffer is full, in milliseconds. */
+const WRITE_INTERVAL = 10;
 
 /** Exit status if the shell or the home folder does not exist. */
 const NOT_FOUND = 127;
@@ -177,6 +180,28 @@ function* remainingOutput(fd: number): Generator<Buffer> {
 }
 
 /**
+ * Returns a stream that writes a client's input to a terminal. The terminal's own stream blocks the whole agent while the
+ * terminal's buffer is full, which lasts until the program reads. After the end of the terminal, input is dropped.
+ */
+const terminalInput = ({ fd, _socket }: TerminalInside, isOpen: () => boolean): Writable =>
+  new Writable({
+    write(input: Buffer, _encoding, done) {
+      const writeRest = (rest: Buffer) => {
+        let written = rest.length;
+        try {
+          if (isOpen() && !_socket.destroyed) written = writeSync(fd, rest);
+        } catch (error) {
+          // After any other error, the program has closed the terminal.
+          if ((error as NodeJS.ErrnoException).code === "EAGAIN") written = 0;
+        }
+        if (written === rest.length) done();
+        else setTimeout(writeRest, WRITE_INTERVAL, rest.subarray(written));
+      };
+      writeRest(input);
+    },
+  });
+
+/**
  * Runs a program in a terminal.
  * @param ended called when the program has ended. Its argument `passed` resolves when all output is passed to the
  * client. If the client does not read the output, `passed` never resolves.
@@ -230,7 +255,10 @@ export function runInTerminal(
     closeTerminal();
   });
   inside._socket.on("close", closeTerminal);
-  channel.pipe(inside._socket, { end: false });
+  channel.pipe(
+    terminalInput(inside, () => isTerminalOpen),
+    { end: false },
+  );
   run.onExit(({ exitCode, signal }) => {
     isRunning = false;
     group.end();

@@ -12,6 +12,9 @@ const privateKey = newRsaKey();
 const modesOf = (entries: readonly (readonly [opcode: number, value: number])[]): Buffer =>
   Buffer.from([...entries.flatMap(([opcode, value]) => [opcode, 0, 0, 0, value]), 0]);
 
+/** Input that is larger than the buffers of a terminal, in 50,000 lines. */
+const LARGE_INPUT = "input\n".repeat(50_000);
+
 const PTY = { term: "vt100", cols: 80, rows: 24, width: 0, height: 0 };
 
 let pair: Pair;
@@ -165,6 +168,22 @@ it("accepts input and sizes for a terminal after the program has closed it", asy
   }, 5);
   onTestFinished(() => clearInterval(more));
   expect(await ended).toMatchObject({ code: 0 });
+});
+
+it("serves other channels while a program leaves the input of its terminal unread", async () => {
+  const channel = await run(client, "stty -echo; echo $$ re''ady; exec sleep 600", { pty: PTY });
+  const [pid] = /\d+/.exec(await written(channel, /ready/)) ?? [];
+  const ended = endOf(channel);
+  channel.write(LARGE_INPUT);
+  expect(await ranCommand(client, `kill -TERM ${pid}`)).toMatchObject({ code: 0 });
+  expect(await ended).toMatchObject({ signal: "SIGTERM" });
+});
+
+it("passes on input that exceeds the buffers of a terminal completely", async () => {
+  const channel = await run(client, "stty -echo; echo re''ady; head -n 50000 | wc -c", { pty: PTY });
+  await written(channel, /ready/);
+  channel.write(LARGE_INPUT);
+  expect((await endOf(channel)).stdout.toString()).toContain(String(LARGE_INPUT.length));
 });
 
 it("accepts a change of the terminal's size before the program starts", async () => {
