@@ -215,12 +215,12 @@ function reachOf(
     const free = [side.direct, all.new_difference(held)] as const;
     return { all, parts: [free, [side.held, all.new_intersection(held)]] };
   }
-  if (endings.length === 0) return { all, parts: [[side.direct, all]] };
-  const parts = endings.map(
-    ([until, devices]) =>
-      [labelOf("allow", earlier(side.end, until)), all.new_intersection(devices)] as const,
+  // An expiry of a rule has no effect on logins that end before it.
+  const byRule = endings.filter(([until]) => earlier(side.end, until) !== side.end);
+  const parts = byRule.map(
+    ([until, devices]) => [labelOf("allow", until), all.new_intersection(devices)] as const,
   );
-  const lasting = endings.reduce((left, [, devices]) => left.new_difference(devices), all);
+  const lasting = byRule.reduce((left, [, devices]) => left.new_difference(devices), all);
   return { all, parts: [...parts, [side.direct, lasting]] };
 }
 

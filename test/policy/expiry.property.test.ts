@@ -214,6 +214,25 @@ describe("policies with ends agree with a brute-force oracle", () => {
   }
 });
 
+test("a change has one group of devices if the key ends before the rules that allow its logins", () => {
+  const devices = ["a", "b"].map((tag) => ({ uid: tag, name: tag, tags: [tag] }));
+  const [first, ...later] = TIMES.slice(1, 4).map((time) => time.toISOString());
+  const key = { fingerprint: "k", name: "k", username: "", filter: {}, expiresAt: first };
+  const deny = { id: "0", action: "deny", active: true, priority: 1, sourceIp: "", username: "" } as const;
+  const allow = { ...deny, action: "allow", priority: 2 } as const;
+  const rules = devices.map(({ tags }, index) => ({
+    ...{ ...allow, id: `${index + 1}`, filter: { tags } },
+    expiresAt: later[index],
+  }));
+  const [before, after] = [[], rules].map((allowing) => {
+    const policy = { devices, keys: [key], rules: [{ ...deny, filter: {} }, ...allowing] };
+    return new Access(policy, { logins: ["root"], addresses: ["10.0.0.1"] }, undefined, START);
+  }) as [Access, Access];
+  expect([...accessChanges(before, after)]).toMatchObject([
+    { change: "gained", until: first, devices: ["a", "b"] },
+  ]);
+});
+
 test("a text that is not a time has passed", () => {
   const key = { fingerprint: "a", name: "a", username: "", filter: {}, expiresAt: "tomorrow" };
   const policy = { devices: [{ uid: "d", name: "d", tags: [] }], keys: [key], rules: [] };
