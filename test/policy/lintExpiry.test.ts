@@ -83,6 +83,28 @@ test("reports ends more than a year ahead", () => {
   ]);
 });
 
+test("reports rules that deny logins until their end, and no other rules", () => {
+  const expiresAt = text(1);
+  const denying = { action: "deny" } as const;
+  const rules = [
+    ...clean.rules,
+    rule("frozen", { ...denying, username: "ro", expiresAt }),
+    rule("expired", { ...denying, username: "ro1", expiresAt: text(0) }),
+    rule("lasting", { ...denying, username: "ro2" }),
+    rule("inactive", { ...denying, username: "ro3", expiresAt, active: false }),
+    rule("allowing", { username: "ro4", expiresAt }),
+  ];
+  const found = linted({ rules }, { now }).filter(({ rule: code }) => code === "expiring-deny");
+  expect(found).toMatchObject([
+    {
+      rule: "expiring-deny",
+      severity: "warning",
+      object: { id: "frozen" },
+      message: expect.stringMatching(/^Rule .*frozen.* denies logins only until 2026-01-02T00:00:00.000Z.$/),
+    },
+  ]);
+});
+
 test("reports keys without an owner once a key has one, and keys whose owner is not a member", () => {
   const members = [{ id: "a", email: "ana@example.com", isAccepted: true }];
   const keys = [key({ name: "shared" }), key({ name: "ana", owner: "a" }), key({ name: "bob", owner: "b" })];

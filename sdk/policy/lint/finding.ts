@@ -195,6 +195,15 @@ export const lintRules = {
     matters: "Temporary access that lasts for years is not reviewed again.",
     mend: "Choose an earlier time, and prolong the access in a review when it is still needed.",
   },
+  "expiring-deny": {
+    title: "A rule that denies logins expires",
+    severities: ["warning"],
+    means:
+      "A firewall rule that denies logins has a time `expiresAt`. From this time, the other rules decide about its logins.",
+    matters:
+      "The rule may then no longer deny logins. A review compares the access at the present time, so it does not show this access.",
+    mend: "Remove the end, and delete the rule in a reviewed change. List the later access with `gatehouse access --at`.",
+  },
   "key-without-owner": {
     title: "A key has no owner, or its owner is not a member",
     severities: ["warning", "info"],

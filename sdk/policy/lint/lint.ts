@@ -1,5 +1,5 @@
 import type { Access } from "../access.ts";
-import type { AccessRule, DeviceFilter } from "../decisions.ts";
+import { type AccessRule, type DeviceFilter, isInForce } from "../decisions.ts";
 import { hasPassed } from "../expiry.ts";
 import { type IdentityRules, isSubject } from "../identity.ts";
 import {
@@ -211,6 +211,14 @@ function endFindings({ policy: { keys, rules, members = [] }, time: at }: Access
   return [
     ...keys.flatMap((key) => ofEnd(keyName(key), keyObject(key), key.expiresAt)),
     ...rules.flatMap((rule) => ofEnd(ruleName(rule), ruleObject(rule), rule.expiresAt)),
+    ...rules.flatMap((rule): Finding[] => {
+      const { action, expiresAt } = rule;
+      if (action === "allow" || expiresAt === undefined || !isInForce(rule, at)) return [];
+      const found = { object: ruleObject(rule), field: "expiresAt", evidence: { expiresAt } } as const;
+      const message = `${ruleName(rule)} denies logins only until ${expiresAt}.`;
+      const suggestion = "Remove the end, and delete the rule in a reviewed change.";
+      return [{ ...found, rule: "expiring-deny", severity: "warning", message, suggestion }];
+    }),
     ...members.flatMap(({ email, expiresAt }) =>
       ofEnd(`The membership of ${quoted(email)}`, { kind: "member", id: email, name: email }, expiresAt),
     ),
