@@ -1,6 +1,7 @@
 import type { FieldChange, ShownStep } from "../engine/index.ts";
 import { definitionOf } from "../estate/liveObjects.ts";
 import { topOf } from "../plan/steps.ts";
+import { sameValue } from "../resources/values.ts";
 
 /**
  * The fields of a resource that count as drift: all fields that a program can declare, and the name and status of its
@@ -38,3 +39,23 @@ const DEVICE_FIELDS: ReadonlySet<string> = new Set(["deviceName", "deviceStatus"
 
 // States from earlier versions do not contain the device status. The first read of this status is therefore not drift.
 const isOfDevice = ({ path, old }: FieldChange): boolean => DEVICE_FIELDS.has(path) && old !== undefined;
+
+/**
+ * Returns a step without the changes that only convert a state of an earlier version: inputs with the same value in
+ * another form, and outputs that the state lacks.
+ * @param outputs the outputs in the state
+ */
+export function withoutConversions<S extends Pick<ShownStep, "type" | "fields">>(
+  step: S,
+  outputs: Readonly<Record<string, unknown>> = {},
+): S {
+  const definition = definitionOf(step);
+  if (!definition) return step;
+  const before = definition.fromEarlier?.(outputs) ?? outputs;
+  const isConversion = ({ path, new: now }: FieldChange) => {
+    const field = definition.inputs[path];
+    if (field) return sameValue(field, before[path], now);
+    return path in definition.outputs && before[path] === undefined;
+  };
+  return { ...step, fields: step.fields.filter((field) => !isConversion(field)) };
+}

@@ -38,7 +38,7 @@ import type { Connection, Home } from "../service/connection.ts";
 import { apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
 import { timeText } from "../words.ts";
 import type { AcceptingProgram } from "./acceptance.ts";
-import { changedFields, isOnlyDevice, withoutIgnored } from "./changedFields.ts";
+import { changedFields, isOnlyDevice, withoutConversions, withoutIgnored } from "./changedFields.ts";
 import { type Drifted, type DriftMeaning, driftMeaning } from "./driftMeaning.ts";
 import {
   type Acceptance,
@@ -124,8 +124,12 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
   const result = await stack.drift(targets);
   const preview = await stack.preview({ ...targets, values: true, create: false });
   const { plan, ...elsewhere } = onService(preview, connection.client.url);
-  const ignored = new Map(own.map(({ urn, ignoreChanges = [] }) => [urn, ignoreChanges]));
-  const steps = result.steps.map((step) => withoutIgnored(step, ignored.get(step.urn) ?? []));
+  const stored = new Map(own.map((resource) => [resource.urn, resource]));
+  const steps = result.steps.map((step) => {
+    const { ignoreChanges = [], outputs } = stored.get(step.urn) ?? {};
+    const known = step.op === "update" && outputs ? withoutConversions(step, outputs) : step;
+    return withoutIgnored(known, ignoreChanges);
+  });
   const { expired, isExpected, ...expiry } = expiredOf(own, steps);
   const candidates = steps.filter(isDrifted).filter((step) => !isExpected(step));
   // A run with --target does not search for unmanaged objects.

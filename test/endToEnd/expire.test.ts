@@ -265,6 +265,39 @@ describe("expired objects on this project's server", { timeout: 120_000 }, () =>
   });
   afterAll(() => program?.remove());
 
+  it("a state of an earlier version, without ends and owners, is no drift", async () => {
+    const policy = policyEnv({
+      ana: publicKey("former"),
+      guests: firewallRule("deny", 20),
+      carla: { type: "Member", args: { email: "carla@example.com", role: "operator" } },
+    });
+    const stack = program.stack({ env: fleet.env, name: "earlier" });
+    await stack.result(["up", "--yes", "--skip-preview"], policy);
+    const path = stateFile(program, "earlier");
+    const state = JSON.parse(readFileSync(path, "utf8"));
+    const added = ["expiresAt", "expiryStatus", "owner", "ownerId", "invitationExpiresAt"];
+    for (const { urn, inputs, outputs } of state.checkpoint.latest.resources) {
+      for (const values of [inputs, outputs]) for (const name of added) delete values?.[name];
+      // The end of an invitation that the user has accepted since.
+      if (urn.endsWith("::carla")) outputs.expiresAt = LATER;
+    }
+    writeFileSync(path, JSON.stringify(state));
+    const drift = (await stack.result(["drift", "--unmanaged", "ignore"], policy)) as DriftReport;
+    expect([drift.drifted, drift.expired]).toEqual([[], []]);
+    expect(drift.notes).toEqual([
+      'Member carla was changed by the service: invitationExpiresAt is "" now; refresh to update the state',
+    ]);
+    await fleet.client.updatePublicKey({
+      params: { fingerprint: (await fleet.client.getPublicKeys())[0]?.fingerprint ?? "" },
+      body: { name: "former", username: ".*", filter: all, expiresAt: LATER },
+    });
+    const changed = (await stack.result(["drift", "--unmanaged", "ignore"], policy, 2)) as DriftReport;
+    expect(changed.drifted.map(({ name, fields }) => [name, fields.map(({ path }) => path)])).toEqual([
+      ["ana", expect.arrayContaining(["expiresAt"])],
+    ]);
+    await stack.result(["destroy", "--yes"], policy);
+  });
+
   it("need no removal, are no drift and count as neither managed nor unmanaged", async () => {
     const stack = await expiredStack(program, fleet.env, "own");
     await createKey(fleet.client, "left");
