@@ -173,7 +173,7 @@ async function logInThreeTimes(env: NodeJS.ProcessEnv, service: Service, folder:
 
 /**
  * Adds an end to the contractor's key, opens a session, and waits until the service ends the session. The next run
- * changes nothing and names the expired key.
+ * changes nothing and reports the expired key.
  * @param time the time, in milliseconds, that a run needs
  */
 async function letKeyExpire(

@@ -144,13 +144,15 @@ async function textOf({ stdout, env }: Io, report: ExpireReport): Promise<string
   const summary =
     left > 0
       ? `${counted(left, "expired object")} still ${left === 1 ? "gives" : "give"} access. Add --yes to remove the objects that were not changed out of band.`
-      : "No expired object gives access.";
+      : notEvaluated.length > 0
+        ? `No expired object is known to give access; ${notEvaluated.length} not evaluated.`
+        : "No expired object gives access.";
   return [
     ...section("Expired, and ended by the service", "enforced"),
     ...section("Expired, and still on the service", "by-run"),
     ...section("Expired, and changed out of band", "changed"),
     ...section("Removed", "removed"),
     ...sectionLines(c, { title: "Not evaluated", items: notEvaluated.map(printable) }),
-    left > 0 ? c.red(summary) : c.green(summary),
+    left > 0 || notEvaluated.length > 0 ? c.red(summary) : c.green(summary),
   ].join("\n");
 }

@@ -68,7 +68,11 @@ export async function findExpired({
   const { expired, notEvaluated: unclear } = stateExpiry(own, now);
   const notEvaluated = [...unclear, ...elsewhere(resources, own, now)];
   const urns = new Set(expired.map(({ urn }) => urn));
-  const lasting = new ManagedObjects([...own.filter(({ urn }) => !urns.has(urn)), ...others]);
+  const endedElsewhere = new Set(stateExpiry(others, now).expired.map(({ urn }) => urn));
+  const lasting = new ManagedObjects([
+    ...own.filter(({ urn }) => !urns.has(urn)),
+    ...others.filter(({ urn }) => !endedElsewhere.has(urn)),
+  ]);
   const objects: ReportedExpiry[] = [];
   const due = new Map<LiveObject, ExpiredResource>();
   for (const resource of expired) {

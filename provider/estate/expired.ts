@@ -57,7 +57,10 @@ export function stateExpiry(resources: readonly DeclaredResource[], now: Date): 
       notEvaluated.push(
         `${definition.name} ${urnName(urn)}: the state does not contain its end in plaintext`,
       );
-    else if (hasPassed(expiresAt, now)) expired.push({ ...resource, id, expiresAt, expiryStatus });
+    else if (hasPassed(expiresAt, now)) {
+      // States of Terraform keep the notation of the configuration.
+      expired.push({ ...resource, id, expiresAt: new Date(expiresAt).toISOString(), expiryStatus });
+    }
   }
   return { expired, notEvaluated };
 }

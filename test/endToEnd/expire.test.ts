@@ -168,6 +168,7 @@ describe("expired objects on a server that does not end access", { timeout: 120_
     expect(unreadable.stdout).toContain(
       "PublicKey renewed-former: the state does not contain its end in plaintext",
     );
+    expect(unreadable.stdout).toContain("No expired object is known to give access; 1 not evaluated.");
 
     put(...resources.filter((resource: object) => resource !== key), former);
     const removed = (await stack.result(["expire", "--yes"], policy)) as unknown as ExpireReport;
@@ -231,10 +232,20 @@ describe("expired objects on a server that does not end access", { timeout: 120_
     const live = await definition.read(connection, id, {});
     const end = { expiresAt: ENDED, expiryStatus: "by-run" };
     const resource = { urn: "urn:pulumi:s::p::t::raced", id, type: "t", outputs: { ...live?.state, ...end } };
-    const search = { connection, resources: [], own: [{ ...resource, definition }], others: [] };
+    const own = [{ ...resource, definition }];
+    // Another stack declares the same object. Its end is the same time in another notation.
+    const notation = ENDED.replace("Z", "+00:00");
+    const ofOther = {
+      urn: "urn:pulumi:o::p::t::raced",
+      outputs: { ...resource.outputs, expiresAt: notation },
+    };
+    const others = own.map((resource) => ({ ...resource, ...ofOther }));
+    const search = { connection, resources: [], own, others };
     try {
       const found = await findExpired(search);
       expect(found.objects).toMatchObject([{ name: "raced", status: "by-run" }]);
+      const lasting = others.map((one) => ({ ...one, outputs: { ...one.outputs, expiresAt: LATER } }));
+      expect((await findExpired({ ...search, others: lasting })).objects).toEqual([]);
       await fleet.client.updatePublicKey({
         params: { fingerprint },
         body: { name: "raced", username: ".*", filter: { hostname: ".*" } },
