@@ -23,68 +23,22 @@ export interface JsonDocument {
 }
 
 /** All documented JSON documents. */
-export const jsonDocuments: readonly JsonDocument[] = [
-  {
-    file: "review.schema.json",
-    type: "Review",
-    module: "review/report/review",
-    command: "gatehouse review --json",
-  },
-  {
-    file: "drift.schema.json",
-    type: "PrintedDrift",
-    module: "drift/driftReport",
-    command: "gatehouse drift --json",
-  },
-  {
-    file: "drift-notice.schema.json",
-    type: "DriftNotice",
-    module: "drift/driftNotice",
-    command: "gatehouse drift --notify json",
-  },
-  {
-    file: "expire.schema.json",
-    type: "ExpireReport",
-    module: "drift/expire",
-    command: "gatehouse expire --json",
-  },
-  {
-    file: "coverage.schema.json",
-    type: "NamespaceCoverage",
-    module: "estate/coverage",
-    command: "gatehouse coverage --json",
-  },
-  {
-    file: "policy-tests.schema.json",
-    type: "TestedNamespace",
-    module: "review/testedNamespace",
-    command: "gatehouse test --json",
-  },
-  {
-    file: "access.schema.json",
-    type: "AccessReport",
-    module: "access/answer",
-    command: "gatehouse access --json",
-  },
-  {
-    file: "access-evidence.schema.json",
-    type: "AccessEvidence",
-    module: "access/evidence",
-    command: "gatehouse access --report <file>.json",
-  },
-  {
-    file: "access-explanation.schema.json",
-    type: "AccessExplanationReport",
-    module: "access/answer",
-    command: "gatehouse access --explain --json",
-  },
-  {
-    file: "doctor.schema.json",
-    type: "Diagnosis",
-    module: "cli/doctorReport",
-    command: "gatehouse doctor --json",
-  },
-];
+export const jsonDocuments: readonly JsonDocument[] = (
+  [
+    ["review", "Review", "review/report/review", "review --json"],
+    ["drift", "PrintedDrift", "drift/driftReport", "drift --json"],
+    ["drift-notice", "DriftNotice", "drift/driftNotice", "drift --notify json"],
+    ["expire", "ExpireReport", "drift/expire", "expire --json"],
+    ["coverage", "NamespaceCoverage", "estate/coverage", "coverage --json"],
+    ["policy-tests", "TestedNamespace", "review/testedNamespace", "test --json"],
+    ["access", "AccessReport", "access/answer", "access --json"],
+    ["access-evidence", "AccessEvidence", "access/evidence", "access --report <file>.json"],
+    ["access-explanation", "AccessExplanationReport", "access/answer", "access --explain --json"],
+    ["doctor", "Diagnosis", "cli/doctorReport", "doctor --json"],
+  ] as const
+).map(([name, type, module, command]) => ({
+  ...{ file: `${name}.schema.json`, type, module, command: `gatehouse ${command}` },
+}));
 
 let schemas: ReadonlyMap<string, Schema> | undefined;
 

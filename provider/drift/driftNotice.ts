@@ -1,5 +1,4 @@
 import { createHash, randomUUID } from "node:crypto";
-import { expiredSentence } from "../estate/expired.ts";
 import type { LiveObject } from "../estate/liveObjects.ts";
 import type { ReportStyle } from "../review/report/sections.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
@@ -37,10 +36,6 @@ export interface DriftNotice {
   readonly repaired: readonly string[];
   /** Number of reverted findings that `repaired` omits. */
   readonly moreRepaired: number;
-  /** The first expired objects, as sentences. Expired objects are no findings, and cause no message. */
-  readonly expired: readonly string[];
-  /** Number of expired objects that `expired` omits. */
-  readonly moreExpired: number;
 }
 
 /**
@@ -94,8 +89,6 @@ function noticeOf(run: NotedRun, last: string | undefined, style: ReportStyle): 
     notEvaluated: notEvaluated.map(style.text),
     repaired: first(reverted),
     moreRepaired: Math.max(0, reverted.length - FINDINGS_MAX),
-    expired: first(report.expired.map((object) => expiredSentence(object, style.name(object.name)))),
-    moreExpired: Math.max(0, report.expired.length - FINDINGS_MAX),
   };
 }
 
@@ -112,7 +105,6 @@ export function slackMessage(run: NotedRun, last: string | undefined): { readonl
   if (!notice) return undefined;
   const { event, project, stack, service, summary, findings, more, notEvaluated, repaired, moreRepaired } =
     notice;
-  const { expired, moreExpired } = notice;
   const head = [
     `*${TITLES[event]}: ${slackName(`${project}/${stack}`)}*`,
     `${summary}${service === undefined ? "" : ` (${slackName(service)})`}`,
@@ -123,14 +115,10 @@ export function slackMessage(run: NotedRun, last: string | undefined): { readonl
   // Open findings are listed first. If the run also reverted findings, the list of open findings leaves space for the
   // number of reverted findings.
   const open = bulleted("", findings, more, space - (repaired.length > 0 ? REVERTED.length + REST_MAX : 0));
-  const reverted = bulleted(REVERTED, repaired, moreRepaired, space - open.length);
-  const left = space - open.length - reverted.length;
-  const ended = left > ENDED.length + REST_MAX ? bulleted(ENDED, expired, moreExpired, left) : "";
-  return { text: title + open + reverted + ended };
+  return { text: title + open + bulleted(REVERTED, repaired, moreRepaired, space - open.length) };
 }
 
 const REVERTED = "\nReverted by this run:";
-const ENDED = "\nExpired:";
 
 const restText = (count: number): string => (count > 0 ? `\n… and ${count} more` : "");
 

@@ -1,5 +1,4 @@
 import { typeName } from "../../engine/index.ts";
-import { expiredSentence } from "../../estate/expired.ts";
 import type { TestedNamespace } from "../../review/testedNamespace.ts";
 import { countedObjects, type DriftReport } from "../driftReport.ts";
 import { driftedSentence, SENTENCES, unmanagedSentence } from "./reports.ts";
@@ -13,15 +12,14 @@ interface Case {
 
 /**
  * The report and the policy tests as JUnit XML, which pipelines show as test results. Each finding and each failing
- * test is a failed case. Each kind of finding without findings, each passing test and
- * each expired object is a passing case.
+ * test is a failed case. Each kind of finding without findings and each passing test is a passing case.
  */
 export function driftJunit(
   report: DriftReport,
   tests: TestedNamespace | undefined,
   allowIncomplete: boolean,
 ): string {
-  const { project, stack, drifted, expiring, expired, unmanagedMode, durationMs } = report;
+  const { project, stack, drifted, expiring, unmanagedMode, durationMs } = report;
   const notEvaluated = allowIncomplete ? [] : [...report.notEvaluated, ...(tests?.notEvaluated ?? [])];
   const driftedBy = (op: DriftReport["drifted"][number]["op"]) =>
     drifted
@@ -43,10 +41,6 @@ export function driftJunit(
       name: `ApiKey ${name}`,
       failure: message,
     })),
-    // Expired objects are no findings, so their cases pass.
-    ...(expired.length > 0 && {
-      expired: expired.map((object) => ({ name: expiredSentence(object, object.name) })),
-    }),
     "not evaluated": notEvaluated.map((sentence) => ({ name: sentence, failure: sentence })),
   };
   const suite = `gatehouse drift ${project}/${stack}`;
