@@ -1,6 +1,6 @@
 import { extname } from "node:path";
 import { type Command, Option } from "commander";
-import type { ProgramRevision } from "../access/evidence.ts";
+import type { AccessEvidence } from "../access/evidence.ts";
 import type { AccessFlags, AccessInquiry } from "../access/inquiry.ts";
 import { EngineError, fileError, openStack, writeDurably } from "../engine/index.ts";
 import type { Connection } from "../service/connection.ts";
@@ -121,7 +121,7 @@ async function access(io: Io, { json, csv, ...flags }: Flags): Promise<Outcome> 
 /** Writes the evidence of the live access to a file. */
 async function report(
   io: Io,
-  { folder, stack: name, engine, allowIncomplete }: Omit<Flags, "json" | "csv">,
+  { folder, allowIncomplete, stack: name, engine }: Omit<Flags, "json" | "csv">,
   file: string,
   inquiry: AccessInquiry,
 ): Promise<Outcome> {
@@ -137,15 +137,20 @@ async function report(
   }
   const configuration = await configurationOf(io, folder, { stack: name, engine });
   const evidence = await withConnection(io, configuration, async (connection) => {
-    const readAt = new Date();
+    const readAt = new Date().toISOString();
     const exceptions = await readExceptions(folder);
-    const program =
-      name === undefined ? undefined : await programOf(io, folder, { stack: name, engine }, connection);
+    const stack =
+      name === undefined ? undefined : await openStack({ folder, stack: name, env: io.env, engine });
+    const own = stack && (await resourcesOf(stack, connection));
     const estate = await readEstate(connection);
     const inventory = await inventoryOf(connection, estate.tenant, WATCHED_KINDS);
-    const server = await connection.server(estate.tenant);
-    const service = connection.client.url;
-    return accessEvidence({ estate, inventory, readAt, service, server, program, exceptions }, inquiry);
+    const { version: serverVersion = null } = await connection.server(estate.tenant);
+    const program = {
+      stack: stack ? `${stack.project}/${stack.stack}` : null,
+      revision: stack ? await revisionOf(io, folder) : null,
+    };
+    const source = { readAt, service: connection.client.url, serverVersion, ...program };
+    return accessEvidence(source, { estate, inventory, own, exceptions }, inquiry);
   });
   await writeDurably(file, render(evidence)).catch(fileError("output", "write", file));
   const { notEvaluated, access } = evidence;
@@ -154,28 +159,15 @@ async function report(
   return { text: () => `Wrote ${file}.`, exitCode: isIncomplete ? BLOCKED : 0 };
 }
 
-/** Opens a stack. Returns its resources on the service, and the revision of its program. */
-async function programOf(
-  io: Io,
-  folder: string,
-  { stack: name, engine }: ConfigurationFlags,
-  connection: Connection,
-) {
-  const stack = await openStack({ folder, stack: name, env: io.env, engine });
-  const own = await resourcesOf(stack, connection);
-  return { stack: `${stack.project}/${stack.stack}`, own, revision: await revisionOf(io, folder) };
-}
-
 /** Returns the revision of the program; null outside of a git repository. */
-async function revisionOf(io: Io, folder: string): Promise<ProgramRevision | null> {
+async function revisionOf(io: Io, folder: string): Promise<AccessEvidence["revision"]> {
   const { headOf, openRepository } = await import("../revisions/repository.ts");
   try {
     return headOf(openRepository(folder, io.env));
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
-    io.stderr.write(
-      `${printable(`The evidence does not contain the commit of the program: ${error.message}`)}\n`,
-    );
+    const reason = printable(error.message);
+    io.stderr.write(`The evidence does not contain the commit of the program: ${reason}\n`);
     return null;
   }
 }

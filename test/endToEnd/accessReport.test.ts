@@ -59,10 +59,11 @@ describe.skipIf(!gitOnPath)(`evidence of access, with ${gitLabel}`, { timeout: 1
       namespace: { id: fleet.tenant },
       stack: "commonjs-program/prod",
       revision: { commit, hasUncommittedChanges: false },
-      unmanaged: [{ kind: "PublicKey", name: FORMULA }],
-      ends: [{ kind: "PublicKey", name: "ana", until: END, ends: "enforced" }],
       notEvaluated: [],
     });
+    const object = (name: string) => evidence.objects.find((one) => one.name === name);
+    expect(object(FORMULA)).toMatchObject({ kind: "PublicKey", isManaged: false, until: null });
+    expect(object("ana")).toMatchObject({ isManaged: true, until: END, ends: "enforced" });
     const ana = evidence.access?.filter(({ subject }) => subject.name === "ana") ?? [];
     expect(ana.map(({ subject }) => [subject.owner, subject.declaredBy])).toEqual(
       ana.map(() => ["carla@example.com", "ana of commonjs-program/prod"]),
@@ -73,7 +74,7 @@ describe.skipIf(!gitOnPath)(`evidence of access, with ${gitLabel}`, { timeout: 1
         addresses: ["203.0.113.7"],
         devices: evidence.devices.map(({ uid }) => uid),
         until: END,
-        by: expect.objectContaining({ kind: "rule", declaredBy: "office of commonjs-program/prod" }),
+        by: expect.objectContaining({ kind: "FirewallRule", declaredBy: "office of commonjs-program/prod" }),
       }),
     );
     const unmanaged = evidence.access?.find(({ subject }) => subject.name === FORMULA);
@@ -86,15 +87,15 @@ describe.skipIf(!gitOnPath)(`evidence of access, with ${gitLabel}`, { timeout: 1
     expect((await gatehouse(words("access.csv"), env)).code).toBe(0);
     const csv = readFileSync(file("access.csv"), "utf8");
     expect(csv).toContain(`"'=cmd(), ""x"" | [a](http://evil) <b>"`);
-    expect(csv).toContain(`about,,,Program,,,,,,,,,,,,"commit ${commit} of `);
+    expect(csv).toContain(`about,,,Program,,,,,,,,"commit ${commit} of `);
     expect(csv).toContain("with uncommitted changes");
     expect(csv).toMatch(
-      /^access,key,[0-9a-f:]+,ana,carla@example\.com,ana of commonjs-program\/prod,root,203\.0\.113\.7,web-01,rule,/m,
+      /^access,PublicKey,[0-9a-f:]+,ana,carla@example\.com,ana of commonjs-program\/prod,root,203\.0\.113\.7,web-01,"FirewallRule /m,
     );
 
     expect((await gatehouse(words("access.md"), env)).code).toBe(0);
     const markdown = readFileSync(file("access.md"), "utf8");
-    expect(markdown).toContain("key ana (");
+    expect(markdown).toMatch(/\| PublicKey \| [0-9a-f:]+ \| ana \| carla\\@example\.com \|/);
     expect(markdown).toContain("2999-12-01 18:00 UTC");
     expect(markdown).toContain("\\[a\\](http:\\//evil) \\<b\\>");
   });
@@ -122,7 +123,9 @@ describe.skipIf(!gitOnPath)(`evidence of access, with ${gitLabel}`, { timeout: 1
       const run = await gatehouse(report, { ...fleet.env, GATEHOUSE_URL: sparse.url });
       expect(run.code).toBe(2);
       expect(run.stderr).toContain("unmanaged objects are not known");
-      expect(readFileSync(file("access.md"), "utf8")).toMatch(/## Not evaluated\n\n- unmanaged objects/);
+      expect(readFileSync(file("access.md"), "utf8")).toMatch(
+        /## Not evaluated\n\n.*\n.*\n\| unmanaged objects/,
+      );
     } finally {
       await sparse.stop();
     }
