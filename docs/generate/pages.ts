@@ -101,12 +101,8 @@ const RESOURCE_RULES = `**Requests.** Each create, update and delete takes one r
 Device selectors and refreshes list objects if this takes fewer requests than reading each object. For example, 1,000 keys
 take 10 list requests. 5 devices in a namespace of 100,000 devices take 5 single reads.
 
-**Access that ends.** A PublicKey, a FirewallRule and a Member can have an end (\`expiresAt\`). The end must be in the
-future when the object is created. Times with different offsets are equal if they are the same instant. After the end,
-the resource stays in the state without a difference, and each run prints \`expired 3 days ago; delete these lines\`.
-No run creates an expired object again. A later end restores the access. A PublicKey with an \`owner\` admits logins only
-while this user is a member. Servers of others do not know ends and owners: see
-[Ends on other servers](../guides/other-servers.md#ends-of-access).
+**Access that ends.** A PublicKey, a FirewallRule and a Member can have an end (\`expiresAt\`), and a PublicKey can have
+an owner: see [Access that expires](../guides/expiry.md).
 
 **Safe to repeat.** Each creation has an \`Idempotency-Key\`, which is derived from the project, the stack, the type, the
 name and the fields that identify the object. If the response was lost, the next \`up\` finds the created object. If the
