@@ -113,7 +113,7 @@ async function textOf({ stdout, env }: Io, coverage: NamespaceCoverage): Promise
     ...sectionLines(c, { title: "Unmanaged", items: unmanaged.map((object) => printable(lineOf(object))) }),
     ...sectionLines(c, {
       title: "Expired",
-      items: expired.map((object) => printable(expiredSentence(object, JSON.stringify(object.name)))),
+      items: expired.map((object) => printable(expiredSentence(object, object.name))),
     }),
     ...unknown.map((sentence) => c.yellow(`unknown: ${printable(sentence)}`)),
   ].join("\n");

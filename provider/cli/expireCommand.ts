@@ -18,14 +18,13 @@ import { ask, canPrompt } from "./prompt.ts";
 import { colors } from "./render.ts";
 import {
   addWithStackFlag,
-  openOnService,
   otherResources,
-  readerOptions,
   requireService,
   type WithStackFlags,
   withConnection,
   withReleaseNote,
 } from "./service.ts";
+import { withStack } from "./withStack.ts";
 
 interface Flags extends StackFlags, WithStackFlags, TerraformFlags {
   readonly yes: boolean;
@@ -60,27 +59,23 @@ export function addExpireCommand(program: Command, action: ActionOf): void {
 
 async function expire(io: Io, folder: string, flags: Flags): Promise<Outcome> {
   if (flags.terraform !== undefined) {
-    const { plan, resources, settings, notEvaluated } = await readTerraform(io, folder, flags.terraform);
-    const run = (connection: Connection) =>
-      expireOn(io, folder, flags, { plan, resources, notEvaluated }, connection);
-    return withConnection(io, settings, run, "terraform");
+    const terraform = await readTerraform(io, folder, flags.terraform);
+    const run = (connection: Connection) => expireOn(io, folder, flags, terraform, connection);
+    return withConnection(io, terraform.settings, run, "terraform");
   }
-  const { stack, io: onService, ...opened } = await openOnService(io, readerOptions(io, folder, flags));
-  const { connection, text } = requireService(opened.service);
-  try {
-    io.stderr.write(`Namespace: ${text}\n`);
-    const resources = await stack.resources();
-    if (resources.length === 0) {
-      throw new EngineError(
-        "usage",
-        `The stack ${stack.selector} does not exist or has no resources. Check --stack and the address of the states.`,
-      );
-    }
-    const state = { plan: stack, resources, notEvaluated: [] };
-    return await withReleaseNote(io, connection, () => expireOn(onService, folder, flags, state, connection));
-  } finally {
-    await connection.client.close();
-  }
+  return withStack(io, folder, flags, async ({ io: onService, stack, service }) => {
+    const { connection } = requireService(service);
+    return withReleaseNote(io, connection, async () => {
+      const resources = await stack.resources();
+      if (resources.length === 0) {
+        throw new EngineError(
+          "usage",
+          `The stack ${stack.selector} does not exist or has no resources. Check --stack and the address of the states.`,
+        );
+      }
+      return expireOn(onService, folder, flags, { plan: stack, resources, notEvaluated: [] }, connection);
+    });
+  });
 }
 
 interface StateToExpire extends Pick<ExpireSearch, "resources">, Pick<FoundExpired, "notEvaluated"> {
@@ -95,32 +90,30 @@ async function expireOn(
   connection: Connection,
 ): Promise<Outcome<ExpireReport>> {
   const { findExpired, removeExpired } = await import("../drift/expire.ts");
-  const { ownResources } = await import("../estate/coverage.ts");
   const { objectText } = await import("../estate/liveObjects.ts");
-  const service = connection.client.url;
-  const own = ownResources(resources, service);
-  const others = await otherResources(io, folder, flags, connection);
-  const search = { connection, resources, own, others };
+  const search = { connection, resources, others: await otherResources(io, folder, flags, connection) };
   const report = (found: FoundExpired): ExpireReport => ({
-    ...{ version: 1, project, stack, service },
+    ...{ version: 1, project, stack, service: connection.client.url },
     objects: found.objects,
     notEvaluated: [...notEvaluated, ...found.notEvaluated],
   });
   let found = await findExpired(search);
-  if (found.due.size > 0 && (flags.yes || (await isConfirmed(io, flags, report(found), found.due.size)))) {
+  if (
+    found.due.length > 0 &&
+    (flags.yes || (await isConfirmed(io, flags, report(found), found.due.length)))
+  ) {
     const progress = flags.json ? io.stderr : io.stdout;
     found = await removeExpired(search, found, (object) =>
       progress.write(` -  ${printable(objectText(object))} deleted\n`),
     );
   }
   const result = report(found);
-  const isOpen = remaining(result).length > 0;
   const isIncomplete = result.notEvaluated.length > 0 && !flags.allowIncomplete;
-  return { result, text: () => textOf(io, result), exitCode: isOpen || isIncomplete ? BLOCKED : 0 };
+  const isBlocked = isIncomplete || remaining(result).length > 0;
+  return { result, text: () => textOf(io, result), exitCode: isBlocked ? BLOCKED : 0 };
 }
 
-const remaining = ({ objects }: ExpireReport) =>
-  objects.filter(({ status }) => status === "by-run" || status === "changed");
+const remaining = ({ objects }: ExpireReport) => objects.filter(({ status }) => status !== "removed");
 
 async function isConfirmed(io: Io, { json }: Flags, report: ExpireReport, count: number): Promise<boolean> {
   if (json || !canPrompt(io)) return false;
@@ -128,31 +121,33 @@ async function isConfirmed(io: Io, { json }: Flags, report: ExpireReport, count:
   return ask(io, `Remove ${counted(count, "object")}?`);
 }
 
+const TITLES = {
+  "by-run": "Expired, and still on the service",
+  changed: "Expired, and changed out of band",
+  removed: "Removed",
+};
+
 async function textOf({ stdout, env }: Io, report: ExpireReport): Promise<string> {
   const { sectionLines } = await import("../review/report/text.ts");
   const { expiredSentence } = await import("../estate/expired.ts");
   const c = colors(stdout, env);
-  const { objects, notEvaluated } = report;
-  const section = (title: string, ...statuses: readonly ExpireReport["objects"][number]["status"][]) =>
-    sectionLines(c, {
-      title,
-      items: objects
-        .filter(({ status }) => statuses.includes(status))
-        .map((object) => printable(expiredSentence(object, object.name))),
-    });
   const left = remaining(report).length;
   const summary =
     left > 0
       ? `${counted(left, "expired object")} still ${left === 1 ? "gives" : "give"} access. Add --yes to remove the objects that were not changed out of band.`
-      : notEvaluated.length > 0
-        ? `No expired object is known to give access; ${notEvaluated.length} not evaluated.`
+      : report.notEvaluated.length > 0
+        ? `No expired object is known to give access; ${report.notEvaluated.length} not evaluated.`
         : "No expired object gives access.";
+  const sections = Object.entries(TITLES).map(([status, title]) => ({
+    title,
+    items: report.objects
+      .filter((object) => object.status === status)
+      .map((object) => printable(expiredSentence(object, object.name))),
+  }));
   return [
-    ...section("Expired, and ended by the service", "enforced"),
-    ...section("Expired, and still on the service", "by-run"),
-    ...section("Expired, and changed out of band", "changed"),
-    ...section("Removed", "removed"),
-    ...sectionLines(c, { title: "Not evaluated", items: notEvaluated.map(printable) }),
-    left > 0 || notEvaluated.length > 0 ? c.red(summary) : c.green(summary),
+    ...[...sections, { title: "Not evaluated", items: report.notEvaluated.map(printable) }].flatMap(
+      (section) => sectionLines(c, section),
+    ),
+    left > 0 || report.notEvaluated.length > 0 ? c.red(summary) : c.green(summary),
   ].join("\n");
 }

@@ -21,7 +21,7 @@ import {
   type Unmanaged,
   unmanagedOf,
 } from "../estate/coverage.ts";
-import { type ExpiredObject, shownResource, stateExpiry } from "../estate/expired.ts";
+import { type ExpiredObject, stateExpiry } from "../estate/expired.ts";
 import {
   definitionNamed,
   definitionOf,
@@ -238,19 +238,18 @@ const isServiceChange = (step: Step): boolean =>
  * has another end, the resource does not count as expired.
  */
 function expiredOf(own: readonly OwnResource[], steps: readonly Step[]) {
-  const now = new Date();
-  const { expired, notEvaluated } = stateExpiry(own, now);
+  const { expired, notEvaluated } = stateExpiry(own);
   const stepOf = new Map(steps.map((step) => [step.urn, step]));
-  const changed = (urn: string, field: string) => stepOf.get(urn)?.fields.find(({ path }) => path === field);
-  const isRemoved = (urn: string) => stepOf.get(urn)?.op === "delete";
-  const ended = expired.filter(({ urn }) => isRemoved(urn) || !changed(urn, "expiresAt"));
+  const ended = expired.flatMap(({ urn, shown }): ExpiredObject[] => {
+    const { op, fields = [] } = stepOf.get(urn) ?? {};
+    if (op === "delete") return [{ ...shown, status: "removed" }];
+    if (fields.some(({ path }) => path === "expiresAt")) return [];
+    const status = fields.find(({ path }) => path === "expiryStatus")?.new ?? shown.status;
+    return [{ ...shown, status: status as ExpiredObject["status"] }];
+  });
   const urns = new Set(ended.map(({ urn }) => urn));
   return {
-    expired: ended.map((resource): ExpiredObject => {
-      const { urn } = resource;
-      const status = isRemoved(urn) ? "removed" : changed(urn, "expiryStatus")?.new;
-      return shownResource(resource, now, typeof status === "string" ? status : undefined);
-    }),
+    expired: ended,
     isExpected: (step: Step) => urns.has(step.urn) && (step.op === "delete" || isServiceChange(step)),
     notEvaluated,
   };
@@ -299,7 +298,7 @@ async function searchNamespace(search: NamespaceSearch, tenant: string) {
   const managing = [...search.own, ...search.others];
   return {
     ...{ tenant, meaning, unmanaged, owners },
-    ended: endedObjects(inventory.objects, managed, new Date()),
+    ended: endedObjects(inventory.objects, managed),
     /** Kind and id of each drifted or unmanaged object. */
     names,
     /** The last change of each drifted or unmanaged object; undefined without an audit trail. */

@@ -6,7 +6,7 @@ import { claimsOfId } from "../lifecycle/claims.ts";
 import type { ResourceDefinition } from "../resources/definition.ts";
 import { idWithin } from "../resources/values.ts";
 import { isSameService } from "../service/connection.ts";
-import { type ExpiredObject, hasEndedOnService, shownLiveObject } from "./expired.ts";
+import { type ExpiredObject, expiredObject, hasEndedOnService } from "./expired.ts";
 import { definitionOf, type Inventory, type LiveObject, WATCHED_KINDS } from "./liveObjects.ts";
 
 /** A Gatehouse resource in a state. */
@@ -125,7 +125,7 @@ export function unmanagedOf(
 ): Unmanaged[] {
   const now = new Date();
   return objects
-    .filter((object) => !hasEndedOnService(object, now) && managed.ownerOf(object) === undefined)
+    .filter((object) => !hasEndedOnService(object) && managed.ownerOf(object) === undefined)
     .map((object) => ({ object, exception: exceptionFor(exceptions, object, now) }));
 }
 
@@ -133,11 +133,12 @@ export function unmanagedOf(
 export const endedObjects = (
   objects: readonly LiveObject[],
   managed: Pick<ManagedObjects, "ownerOf">,
-  now: Date,
 ): ExpiredObject[] =>
   objects
-    .filter((object) => hasEndedOnService(object, now) && managed.ownerOf(object) === undefined)
-    .map((object) => shownLiveObject(object, now));
+    .filter((object) => hasEndedOnService(object) && managed.ownerOf(object) === undefined)
+    .map((object) =>
+      expiredObject(object, { expiresAt: String(object.state?.expiresAt), status: "enforced" }),
+    );
 
 /** Returns an unmanaged object in the format of reports. */
 export const shownObject = ({ object, exception }: Unmanaged): UnmanagedObject => ({
@@ -154,8 +155,7 @@ export function coverageOf(
   managed: ManagedObjects,
   exceptions: readonly Exception[],
 ): NamespaceCoverage {
-  const now = new Date();
-  const objects = all.filter((object) => !hasEndedOnService(object, now) || managed.ownerOf(object));
+  const objects = all.filter((object) => !hasEndedOnService(object) || managed.ownerOf(object));
   const unmanaged = unmanagedOf(objects, managed, exceptions);
   const kinds = WATCHED_KINDS.map((kind) => {
     const isOfKind = ({ definition }: LiveObject) => definition.name === kind;
@@ -171,7 +171,7 @@ export function coverageOf(
     percent: unread.length > 0 ? null : total.percent,
     kinds,
     unmanaged: unmanaged.map(shownObject),
-    expired: endedObjects(all, managed, now),
+    expired: endedObjects(all, managed),
     unknown,
   };
 }

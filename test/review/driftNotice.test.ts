@@ -72,7 +72,7 @@ describe("a notice of drift", () => {
   test("counts expired objects in its summary, and is not caused by expired objects", () => {
     const ended = {
       ...{ kind: "PublicKey", id: "x", name: "temp", tenant: "t", expiresAt: "2026-01-01T00:00:00.000Z" },
-      message: "expired 3 days ago; delete these lines",
+      status: "by-run" as const,
     };
     const withEnded = ({ found }: NotedRun): NotedRun => ({
       found: { ...found, report: { ...found.report, expired: [ended] } },
