@@ -46,16 +46,16 @@ export function policyTestApiPage(note: string): string {
   };
   const section = (name: string) => declarationSection(find(name));
   const fields = (name: string) => interfaceSection(find(name), all);
-  const methods = (name: string, more = "") => {
-    const { text, members } = find(name);
-    const sections = members.map((each) => declarationSection(each, "####"));
-    return [`### ${name}`, `${text}${more}`, ...sections].join("\n\n");
-  };
-  const matchers = (name: string) => {
-    const more = find(name).parents.map(
-      (parent) => ` Also has the matchers of [${parent}](#${parent.toLowerCase()}).`,
-    );
-    return methods(name, more.join(""));
+  const methods = (name: string) => {
+    const { text, parents, members } = find(name);
+    const more = parents
+      .filter((parent) => parent.endsWith("Matchers"))
+      .map((parent) => ` Also has the matchers of [${parent}](#${parent.toLowerCase()}).`);
+    return [
+      `### ${name}`,
+      `${text}${more.join("")}`,
+      ...members.map((each) => declarationSection(each, "####")),
+    ].join("\n\n");
   };
   const example = readFileSync(
     new URL("../../examples/fleet-access/access.policy.ts", import.meta.url),
@@ -72,7 +72,7 @@ export function policyTestApiPage(note: string): string {
     ...[fields("PolicyTestOptions"), section("TIME_LIMIT"), section("PolicyTestBody")],
     "## Matchers",
     section("Expectation"),
-    ...["AccessMatchers", "MemberMatchers", "ApiKeyMatchers", "ListMatchers", "ValueMatchers"].map(matchers),
+    ...["AccessMatchers", "MemberMatchers", "ApiKeyMatchers", "ListMatchers", "ValueMatchers"].map(methods),
     "## Queries",
     ...["AccessQuery", "DeviceQuery", "Decision"].map(fields),
     "## Subjects",
