@@ -1,4 +1,4 @@
-import { type AccessDevice, type Outcome, subjectFacts } from "@gatehouse-access/sdk/policy";
+import { type Outcome, subjectFacts } from "@gatehouse-access/sdk/policy";
 import {
   type Exception,
   exceptionFor,
@@ -11,7 +11,7 @@ import type { Inventory, LiveObject } from "../estate/liveObjects.ts";
 import type { Estate } from "../estate/namespaceState.ts";
 import { packageVersion } from "../packageFile.ts";
 import { urnName, urnScope } from "../urn.ts";
-import { type AccessGrant, accessRows } from "./answer.ts";
+import { type AccessGrant, type AccessReport, accessRows } from "./answer.ts";
 import { type AccessInquiry, accessView, evaluatedLines } from "./inquiry.ts";
 
 /** An object that controls access or its administration. */
@@ -45,7 +45,7 @@ export interface EvidenceGrant extends Pick<AccessGrant, "logins" | "addresses" 
 }
 
 /** Evidence for an access review: `gatehouse access --report <file>.json`. */
-export interface AccessEvidence {
+export interface AccessEvidence extends Pick<AccessReport, "devices" | "notEvaluated" | "unknown"> {
   /** Version of this format. A breaking change increases the version (docs/reference/json-output.md). */
   readonly version: 1;
   /** Time when the command started to read the namespace, RFC 3339 in UTC. */
@@ -54,8 +54,6 @@ export interface AccessEvidence {
   readonly toolVersion: string;
   /** Address of the service. */
   readonly service: string;
-  /** Version of the server; null if it is not known. */
-  readonly serverVersion: string | null;
   readonly namespace: { readonly id: string; readonly name: string };
   /** The stack whose state shows which resource declares an object, such as `fleet/prod`; null without `--stack`. */
   readonly stack: string | null;
@@ -69,15 +67,10 @@ export interface AccessEvidence {
   } | null;
   /** The evaluated keys, devices, logins and addresses, as sentences. */
   readonly evaluated: readonly string[];
-  readonly devices: readonly AccessDevice[];
   /** The access; null if it is not known. */
   readonly access: readonly EvidenceGrant[] | null;
   /** All objects that control access or its administration, including expired objects. */
   readonly objects: readonly EvidenceObject[];
-  /** Parts of the namespace that could not be read, as sentences. The evidence does not cover these parts. */
-  readonly notEvaluated: readonly string[];
-  /** Other data that could not be read, as sentences. */
-  readonly unknown: readonly string[];
 }
 
 /** The live namespace, the resources of the stack if there is one, and the exceptions in access.ignore. */
@@ -90,7 +83,7 @@ export interface EvidenceSource {
 
 /** Returns who has access in a namespace, with the declaration and the end of each access. */
 export function accessEvidence(
-  source: Pick<AccessEvidence, "readAt" | "service" | "serverVersion" | "stack" | "revision">,
+  source: Pick<AccessEvidence, "readAt" | "service" | "stack" | "revision">,
   { estate, inventory, own, exceptions }: EvidenceSource,
   inquiry: AccessInquiry,
 ): AccessEvidence {

@@ -25,11 +25,11 @@ interface Texts {
 
 /** Returns the rows of each section. */
 function sectionsOf(evidence: AccessEvidence, texts: Texts): Readonly<Record<string, readonly Row[]>> {
-  const { readAt, service, serverVersion, namespace, stack, revision, access } = evidence;
+  const { readAt, service, namespace, stack, revision, access } = evidence;
   const changes = revision?.hasUncommittedChanges ? ", with uncommitted changes" : "";
   const about = {
     Time: texts.until(readAt.replace(/\.\d+/, "")),
-    Service: `${service}, version ${serverVersion ?? "unknown"}`,
+    Service: service,
     Namespace: `${namespace.name} (${namespace.id})`,
     Stack: stack ?? "not set",
     Program: revision ? `commit ${revision.commit} of ${revision.committedAt}${changes}` : "not known",

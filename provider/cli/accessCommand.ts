@@ -144,12 +144,11 @@ async function report(
     const own = stack && (await resourcesOf(stack, connection));
     const estate = await readEstate(connection);
     const inventory = await inventoryOf(connection, estate.tenant, WATCHED_KINDS);
-    const { version: serverVersion = null } = await connection.server(estate.tenant);
-    const program = {
+    const source = {
+      ...{ readAt, service: connection.client.url },
       stack: stack ? `${stack.project}/${stack.stack}` : null,
       revision: stack ? await revisionOf(io, folder) : null,
     };
-    const source = { readAt, service: connection.client.url, serverVersion, ...program };
     return accessEvidence(source, { estate, inventory, own, exceptions }, inquiry);
   });
   await writeDurably(file, render(evidence)).catch(fileError("output", "write", file));
