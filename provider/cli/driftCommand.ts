@@ -255,10 +255,7 @@ async function repair(
   for (const object of removed) progress.write(c.red(` -  ${title(object)} (unmanaged) will be deleted\n`));
   const { confirm = async () => true } = prompt("Repair?");
   const remove = () =>
-    removeObjects(connection, removed, {
-      what: "unmanaged object",
-      onRemoved: (object) => progress.write(` -  ${title(object)} deleted\n`),
-    });
+    removeObjects(connection, removed, (object) => progress.write(` -  ${title(object)} deleted\n`));
   // Deletions come first: a recreated API key may need the name of a deleted API key.
   const confirmAndRemove = async (plan: Plan) => {
     await preflight(plan);

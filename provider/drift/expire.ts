@@ -99,14 +99,10 @@ export async function removeExpired(
   onRemoved: (object: LiveObject) => void,
 ): Promise<FoundExpired> {
   const { connection } = search;
-  await removeObjects(connection, found.due, {
-    what: "expired object",
-    onRemoved,
-    async isDue(object) {
-      await connection.forget();
-      const open = await openObject(connection, object);
-      return open !== undefined && !open.changed;
-    },
+  await removeObjects(connection, found.due, onRemoved, async (object) => {
+    await connection.forget();
+    const open = await openObject(connection, object);
+    return open !== undefined && !open.changed;
   });
   await connection.forget();
   const left = await findExpired(search);

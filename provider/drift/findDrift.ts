@@ -98,13 +98,8 @@ export async function stateDrift(
     .map((step) => ({ ...shownStep(step), op: step.op, effects: [] }));
   const acceptance = await acceptanceIfAny(drifted, [], { language, steps: result.steps });
   const lists = {
-    unmanaged: [],
-    notApplied: [],
-    namespaces: [],
-    expiring: [],
-    expired: [],
-    notEvaluated: [],
-    notes: [],
+    ...{ unmanaged: [], notApplied: [], namespaces: [], expiring: [], expired: [] },
+    ...{ notEvaluated: [], notes: [] },
   };
   const report: DriftReport = {
     ...{ ...result, version: 1, drifted, ...lists, acceptance },

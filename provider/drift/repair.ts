@@ -77,23 +77,16 @@ function foreign(
   return `${owner.resource} of ${whole} declared this object last; allow the change with --adopt-from ${whole}`;
 }
 
-/** The options of {@link removeObjects}. */
-interface Removal {
-  /** The objects in errors, such as `unmanaged object`. */
-  readonly what: string;
-  /** Called right before each deletion. The object stays if the function returns false. */
-  readonly isDue?: (object: LiveObject) => Promise<boolean>;
-  readonly onRemoved: (object: LiveObject) => void;
-}
-
 /**
  * Deletes objects. A failure does not stop the deletion of the other objects.
+ * @param isDue called right before each deletion; the object stays if the function returns false
  * @throws EngineError (`repair`) with all failures, after the last object
  */
 export async function removeObjects(
   connection: Connection,
   objects: readonly LiveObject[],
-  { what, isDue = async () => true, onRemoved }: Removal,
+  onRemoved: (object: LiveObject) => void,
+  isDue: (object: LiveObject) => Promise<boolean> = async () => true,
 ): Promise<void> {
   const failures: { readonly text: string; readonly cause: unknown }[] = [];
   for (const object of objects) {
@@ -113,7 +106,7 @@ export async function removeObjects(
   if (failures.length > 0) {
     throw new EngineError(
       "repair",
-      `Cannot delete ${counted(failures.length, what)}: ${failures.map(({ text }) => text).join("; ")}`,
+      `Cannot delete ${counted(failures.length, "object")}: ${failures.map(({ text }) => text).join("; ")}`,
       { cause: new AggregateError(failures.map(({ cause }) => cause)) },
     );
   }
