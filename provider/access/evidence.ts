@@ -146,7 +146,7 @@ function endOf({ state = {} }: LiveObject, declared: NonNullable<OwnResource["ou
   if (typeof state.expiresAt === "string" && state.expiresAt !== "")
     return { until: state.expiresAt, ends: "enforced" as const };
   const { expiryStatus, expiresAt } = declared;
-  return (expiryStatus === "by-run" || expiryStatus === "removed") && typeof expiresAt === "string"
+  return expiryStatus === "by-run" && typeof expiresAt === "string"
     ? { until: expiresAt, ends: "by-run" as const }
     : { until: null };
 }

@@ -50,7 +50,7 @@ import {
   valueText,
 } from "./driftReport.ts";
 import { firstSeen, type KeptFile, type SeenTimes } from "./KeptFile.ts";
-import { nameText, type ObjectName, type TrailChanges, whoChanged } from "./whoChanged.ts";
+import { nameText, type ObjectName, whoChanged } from "./whoChanged.ts";
 
 /** The input of {@link findDrift}. */
 export interface DriftSearch {
@@ -125,7 +125,8 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     const known = step.op === "update" && outputs ? withoutConversions(step, outputs) : step;
     return withoutIgnored(known, ignoreChanges);
   });
-  const { expired, isExpected, ...expiry } = expiredOf(own, steps);
+  const { expired, isExpected, notEvaluated } = expiredOf(own, steps);
+  const notChecked = [...(search.notEvaluated ?? []), ...notEvaluated];
   const candidates = steps.filter(isDrifted).filter((step) => !isExpected(step));
   // A run with --target does not search for unmanaged objects.
   const isWhole = mode !== "ignore" && isWholeRun(search);
@@ -178,8 +179,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     expired: [...expired, ...namespaces.flatMap(({ ended }) => ended)],
     acceptance: await acceptanceIfAny(changed, open, { ...search, steps: preview.steps }),
     notEvaluated: [
-      ...(search.notEvaluated ?? []),
-      ...expiry.notEvaluated,
+      ...notChecked,
       ...unreadable.values(),
       ...namespaces.flatMap((namespace) => namespace.notEvaluated),
     ],
@@ -190,8 +190,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     meanings: namespaces.map(({ meaning }) => meaning),
     unmanaged: open,
     notEvaluated: [
-      ...(search.notEvaluated ?? []),
-      ...expiry.notEvaluated,
+      ...notChecked,
       ...[...unreadable.keys()].map((tenant) => `the namespace ${tenant}`),
       ...namespaces.flatMap((namespace) => namespace.notRead),
     ],
@@ -289,7 +288,8 @@ async function searchNamespace(search: NamespaceSearch, tenant: string) {
     ...drifted.filter((step) => tenantOf(step) === tenant).flatMap((step) => stepName(step) ?? []),
     ...objects.map(nameOf),
   ];
-  const trail = await trailOf(connection, tenant, names);
+  const { client } = await connection.tenant(tenant);
+  const trail = await whoChanged(client, tenant, names);
   const managing = [...search.own, ...search.others];
   return {
     ...{ tenant, meaning, unmanaged, owners },
@@ -327,16 +327,6 @@ async function ownersOf(
   return new Map(
     objects.flatMap(({ id, declaredBy }) => (declaredBy && ids.has(id) ? [[id, declaredBy] as const] : [])),
   );
-}
-
-async function trailOf(
-  connection: Connection,
-  tenant: string,
-  names: readonly ObjectName[],
-): Promise<TrailChanges> {
-  if (names.length === 0) return { changes: new Map(), notes: [] };
-  const { client } = await connection.tenant(tenant);
-  return whoChanged(client, tenant, names);
 }
 
 const seenName = (tenant: string, name: ObjectName): string => `${tenant} ${nameText(name)}`;

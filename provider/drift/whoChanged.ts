@@ -40,7 +40,7 @@ export interface ObjectName {
  * The last change of each object, according to the audit trail. `notes` reports audit trail entries that are missing,
  * as sentences.
  */
-export interface TrailChanges {
+interface TrailChanges {
   /**
    * The last change of each object, by {@link nameText}. Undefined if the service has no audit trail, or the credential
    * may not read the trail.
