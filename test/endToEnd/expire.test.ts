@@ -239,7 +239,10 @@ describe("expired objects on a server that does not end access", { timeout: 120_
     };
     // Another stack declares the same object. Its end is the same time in another notation.
     const notation = ENDED.replace("Z", "+00:00");
-    const ofOther = { urn: "urn:pulumi:o::p::t::raced", outputs: { ...resource.outputs, expiresAt: notation } };
+    const ofOther = {
+      urn: "urn:pulumi:o::p::t::raced",
+      outputs: { ...resource.outputs, expiresAt: notation },
+    };
     const others = [{ ...resource, definition, ...ofOther }];
     const search = { connection, resources: [resource], others };
     try {
