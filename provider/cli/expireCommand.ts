@@ -73,12 +73,12 @@ async function expire(io: Io, folder: string, flags: Flags): Promise<Outcome> {
           `The stack ${stack.selector} does not exist or has no resources. Check --stack and the address of the states.`,
         );
       }
-      return expireOn(onService, folder, flags, { plan: stack, resources, notEvaluated: [] }, connection);
+      return expireOn(onService, folder, flags, { plan: stack, resources }, connection);
     });
   });
 }
 
-interface StateToExpire extends Pick<ExpireSearch, "resources">, Pick<FoundExpired, "notEvaluated"> {
+interface StateToExpire extends Pick<ExpireSearch, "resources" | "notEvaluated"> {
   readonly plan: Pick<Stack, "project" | "stack">;
 }
 
@@ -91,63 +91,53 @@ async function expireOn(
 ): Promise<Outcome<ExpireReport>> {
   const { findExpired, removeExpired } = await import("../drift/expire.ts");
   const { objectText } = await import("../estate/liveObjects.ts");
-  const search = { connection, resources, others: await otherResources(io, folder, flags, connection) };
-  const report = (found: FoundExpired): ExpireReport => ({
-    ...{ version: 1, project, stack, service: connection.client.url },
-    objects: found.objects,
-    notEvaluated: [...notEvaluated, ...found.notEvaluated],
-  });
+  const others = await otherResources(io, folder, flags, connection);
+  const search = { connection, resources, others, notEvaluated };
   let found = await findExpired(search);
-  if (
-    found.due.length > 0 &&
-    (flags.yes || (await isConfirmed(io, flags, report(found), found.due.length)))
-  ) {
+  if (found.due.length > 0 && (flags.yes || (await isConfirmed(io, flags, found)))) {
     const progress = flags.json ? io.stderr : io.stdout;
     found = await removeExpired(search, found, (object) =>
       progress.write(` -  ${printable(objectText(object))} deleted\n`),
     );
   }
-  const result = report(found);
-  const isIncomplete = result.notEvaluated.length > 0 && !flags.allowIncomplete;
-  const isBlocked = isIncomplete || remaining(result).length > 0;
-  return { result, text: () => textOf(io, result), exitCode: isBlocked ? BLOCKED : 0 };
+  const { due: _, ...lists } = found;
+  const result: ExpireReport = { version: 1, project, stack, service: connection.client.url, ...lists };
+  const isIncomplete = lists.notEvaluated.length > 0 && !flags.allowIncomplete;
+  const isBlocked = isIncomplete || lists.objects.some(isLeft);
+  return { result, text: () => textOf(io, lists), exitCode: isBlocked ? BLOCKED : 0 };
 }
 
-const remaining = ({ objects }: ExpireReport) => objects.filter(({ status }) => status !== "removed");
+const isLeft = ({ status }: ExpireReport["objects"][number]) => status !== "removed";
 
-async function isConfirmed(io: Io, { json }: Flags, report: ExpireReport, count: number): Promise<boolean> {
+async function isConfirmed(io: Io, { json }: Flags, found: FoundExpired): Promise<boolean> {
   if (json || !canPrompt(io)) return false;
-  io.stdout.write(`${await textOf(io, report)}\n`);
-  return ask(io, `Remove ${counted(count, "object")}?`);
+  io.stdout.write(`${await textOf(io, found)}\n`);
+  return ask(io, `Remove ${counted(found.due.length, "object")}?`);
 }
 
-const TITLES = {
-  "by-run": "Expired, and still on the service",
-  changed: "Expired, and changed out of band",
-  removed: "Removed",
-};
-
-async function textOf({ stdout, env }: Io, report: ExpireReport): Promise<string> {
+async function textOf(
+  { stdout, env }: Io,
+  { objects, notEvaluated }: Pick<ExpireReport, "objects" | "notEvaluated">,
+): Promise<string> {
   const { sectionLines } = await import("../review/report/text.ts");
   const { expiredSentence } = await import("../estate/expired.ts");
   const c = colors(stdout, env);
-  const left = remaining(report).length;
+  const left = objects.filter(isLeft).length;
   const summary =
     left > 0
       ? `${counted(left, "expired object")} still ${left === 1 ? "gives" : "give"} access. Add --yes to remove the objects that were not changed out of band.`
-      : report.notEvaluated.length > 0
-        ? `No expired object is known to give access; ${report.notEvaluated.length} not evaluated.`
+      : notEvaluated.length > 0
+        ? `No expired object is known to give access; ${notEvaluated.length} not evaluated.`
         : "No expired object gives access.";
-  const sections = Object.entries(TITLES).map(([status, title]) => ({
-    title,
-    items: report.objects
-      .filter((object) => object.status === status)
-      .map((object) => printable(expiredSentence(object, object.name))),
-  }));
+  const sentences = (all: ExpireReport["objects"]) =>
+    all.map((object) => printable(expiredSentence(object, object.name)));
+  const sections = [
+    { title: "Expired", items: sentences(objects.filter(isLeft)) },
+    { title: "Removed", items: sentences(objects.filter((object) => !isLeft(object))) },
+    { title: "Not evaluated", items: notEvaluated.map(printable) },
+  ];
   return [
-    ...[...sections, { title: "Not evaluated", items: report.notEvaluated.map(printable) }].flatMap(
-      (section) => sectionLines(c, section),
-    ),
-    left > 0 || report.notEvaluated.length > 0 ? c.red(summary) : c.green(summary),
+    ...sections.flatMap((section) => sectionLines(c, section)),
+    left > 0 || notEvaluated.length > 0 ? c.red(summary) : c.green(summary),
   ].join("\n");
 }

@@ -27,6 +27,8 @@ export interface ExpireSearch {
   readonly resources: readonly StateResource[];
   /** Resources of other stacks. The command does not remove objects that these resources declare. */
   readonly others: readonly OwnResource[];
+  /** Parts that the caller could not evaluate, as sentences. */
+  readonly notEvaluated?: readonly string[];
 }
 
 /** The expired objects of a stack that give access. */
@@ -40,9 +42,11 @@ export interface FoundExpired extends Pick<ExpireReport, "objects" | "notEvaluat
  * with an end in the future.
  * @throws RequestError if the service fails
  */
-export async function findExpired({ connection, resources, others }: ExpireSearch): Promise<FoundExpired> {
+export async function findExpired(search: ExpireSearch): Promise<FoundExpired> {
+  const { connection, resources, others } = search;
   const own = ownResources(resources, connection.client.url);
-  const { expired, notEvaluated } = stateExpiry(resources);
+  const { expired, notEvaluated: unclear } = stateExpiry(resources);
+  const notEvaluated = [...(search.notEvaluated ?? []), ...unclear];
   const urns = new Set(expired.map(({ urn }) => urn));
   const ownUrns = new Set(own.map(({ urn }) => urn));
   const endedElsewhere = new Set(stateExpiry(others).expired.map(({ urn }) => urn));
