@@ -22,7 +22,7 @@ import {
 import { canonical, canonicalInputs, hasUnknown, sameValue } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
 import { isMissingObject, isNoToken, isSilent } from "../service/listings.ts";
-import { hasCapability, lackFault, lackNotice, type NeededCapability } from "../service/server.ts";
+import { hasCapability, lackFault, lackNotice } from "../service/server.ts";
 import { urnName } from "../urn.ts";
 import { agoText } from "../words.ts";
 import { DuplicateDeclarationError } from "./claims.ts";
@@ -121,8 +121,6 @@ export class ResourceLifecycle {
   readonly #runtime: Runtime;
   /** True after a preview could not reach the service. */
   #isUnchecked = false;
-  /** The namespaces for which the run has reported that objects of this type have no effect. */
-  readonly #reportedIdle = new Set<string | undefined>();
 
   constructor(definition: ResourceDefinition, runtime: Runtime) {
     this.definition = definition;
@@ -155,7 +153,7 @@ export class ResourceLifecycle {
     olds: Values,
     inputs: Values,
   ): Promise<readonly ResourceError[]> {
-    const failures = this.#failuresOfNew(olds, inputs);
+    const failures = this.#pastEnd(olds, inputs);
     if (failures.length > 0 || this.#isUnchecked) return failures;
     return this.#lacking(resource, olds, inputs).catch((error: unknown) => {
       if (!(error instanceof RequestError || error instanceof ConfigurationError)) throw error;
@@ -186,9 +184,9 @@ export class ResourceLifecycle {
     const isNew = Object.keys(olds).length === 0;
     const { tenant } = known as { tenant?: string };
     if (hasUnknown(tenant)) return [];
-    const needed = (definition.needs?.(known, isNew ? undefined : olds) ?? []).filter(
-      ({ isUnchanged = false }) => !isUnchanged || this.#runtime.connection().requiresEnforcedExpiry,
-    );
+    const needs = definition.needs?.(known, isNew ? undefined : olds) ?? [];
+    const isStrict = needs.length > 0 && this.#runtime.connection().requiresEnforcedExpiry;
+    const needed = needs.filter(({ isUnchanged = false }) => isStrict || !isUnchanged);
     const mayBeIdle = isNew && definition.actsIn !== undefined;
     if (needed.length === 0 && !mayBeIdle) return [];
     const server = await this.#onService(resource, async (service) => {
@@ -197,44 +195,48 @@ export class ResourceLifecycle {
     });
     if (mayBeIdle && server?.accessMode !== undefined) this.#reportIdle(server.accessMode, resource, tenant);
     if (!server) return [];
-    const { run } = this.#runtime;
     const lacked = needed.filter(({ capability }) => !hasCapability(server, capability));
     const faults = lacked.flatMap(({ capability, field }) => {
-      const isPossible =
-        lackNotice(capability) !== undefined && !this.#runtime.connection().requiresEnforcedExpiry;
-      if (isPossible) this.#reportLack(capability, resource);
-      return isPossible ? [] : [lackFault(server, capability, field)];
+      const notice = isStrict ? undefined : lackNotice(capability);
+      if (notice === undefined) return [lackFault(server, capability, field)];
+      this.#tellOnce({ text: notice }, resource);
+      return [];
     });
-    if (lacked.length === 0 && definition.verify && !hasUnknown(known)) {
-      const { verify } = definition;
-      const isClaimed = (key: string) => run.isClaimed(key);
-      faults.push(...(await this.#onService(resource, (service) => verify(service, known, olds, isClaimed))));
-    }
-    return faults.map((fault) => new ResourceError(definition.name, fault));
+    const verified = await this.#onService(resource, async (service) =>
+      lacked.length > 0 || hasUnknown(known)
+        ? []
+        : definition.verify?.(service, known, olds, (key) => this.#runtime.run.isClaimed(key)),
+    );
+    return [...faults, ...(verified ?? [])].map((fault) => new ResourceError(definition.name, fault));
   }
 
-  /** Reports once that the server lacks a capability without which the inputs are possible. */
-  #reportLack(capability: NeededCapability, resource: string | undefined): void {
-    const text = lackNotice(capability);
-    const { run, tell } = this.#runtime;
-    if (text !== undefined && run.isFirst(text)) tell({ text }, resource);
+  /** Sends a message unless the run has sent a message with this key before. */
+  #tellOnce(notice: Notice, resource: string | undefined, key = notice.text): void {
+    if (this.#runtime.run.isFirst(key)) this.#runtime.tell(notice, resource);
   }
 
-  #failuresOfNew(olds: Values, inputs: Values): readonly ResourceError[] {
-    const { name, rulesOfNew } = this.definition;
-    const faults = Object.keys(olds).length === 0 ? rulesOfNew?.(inputs, new Date()) : undefined;
-    return (faults ?? []).map((fault) => new ResourceError(name, fault));
+  /** Returns the error that the access by a new object would already have ended. */
+  #pastEnd(olds: Values, inputs: Values): readonly ResourceError[] {
+    const { name, expiredAt } = this.definition;
+    const value = Object.keys(olds).length === 0 ? expiredAt?.(inputs, new Date()) : undefined;
+    if (value === undefined) return [];
+    const detail = said`must be in the future, because the object does not exist yet`;
+    const remedy = said`set a later time, or delete the declaration`;
+    return [new ResourceError(name, { code: "invalid_input", field: ["expiresAt"], value, detail, remedy })];
   }
 
-  /** Reports once that the declared access of a resource has ended. */
-  #reportExpired(resource: string | undefined, inputs: Values): void {
-    const { definition } = this;
-    const { run, tell } = this.#runtime;
+  /** Reports that the declared access of a resource has ended, and that the server does not end it. */
+  #reportEnds(resource: string | undefined, state: Values, inputs: Values): void {
+    const { name, expiredAt, lacked } = this.definition;
+    if (!this.#runtime.run.isDeclared(resource)) return;
     const now = new Date();
-    const end = definition.expiredAt?.(inputs, now);
-    if (end === undefined || !run.isDeclared(resource) || !run.isFirst(`expired ${resource}`)) return;
-    const about = { type: definition.name, name: urnName(resource) };
-    tell({ about, text: `expired ${agoText(end, now)}; delete these lines` }, resource);
+    const end = expiredAt?.(inputs, now);
+    if (end !== undefined) {
+      const about = { type: name, name: urnName(resource) };
+      const text = `expired ${agoText(end, now)}; delete these lines`;
+      this.#tellOnce({ about, text }, resource, `expired ${resource}`);
+    }
+    for (const text of lacked?.(state) ?? []) this.#tellOnce({ text }, resource);
   }
 
   /** Returns a state in the form of this version. */
@@ -243,14 +245,13 @@ export class ResourceLifecycle {
   /** Reports once for each namespace that objects of this type have no effect there. */
   #reportIdle(mode: SshAccessMode, resource: string | undefined, tenant: string | undefined): void {
     const { actsIn = mode, name } = this.definition;
-    if (actsIn === mode || this.#reportedIdle.has(tenant)) return;
-    this.#reportedIdle.add(tenant);
+    if (actsIn === mode) return;
     const text = `${name}: the namespace decides by ${MODES[mode].deciding}, so ${MODES[actsIn].acting} have no effect there`;
-    this.#runtime.tell({ text }, resource);
+    this.#tellOnce({ text }, resource, `${text} ${tenant}`);
   }
 
   async #refuseUnsupported(resource: string | undefined, olds: Values, inputs: Values): Promise<void> {
-    const [first] = [...this.#failuresOfNew(olds, inputs), ...(await this.#lacking(resource, olds, inputs))];
+    const [first] = [...this.#pastEnd(olds, inputs), ...(await this.#lacking(resource, olds, inputs))];
     if (first) throw first;
   }
 
@@ -268,10 +269,7 @@ export class ResourceLifecycle {
   ): Compared {
     const { run, isReplacementRequested } = this.#runtime;
     const state = this.#current(given);
-    this.#reportExpired(resource, inputs);
-    if (run.isDeclared(resource)) {
-      for (const capability of this.definition.lacked?.(state) ?? []) this.#reportLack(capability, resource);
-    }
+    this.#reportEnds(resource, state, inputs);
     const changes = diff(this.definition, state, inputs);
     const replaces = changes.filter((change) => change.replaces).map((change) => change.field);
     if (isRequested || (resource !== undefined && isReplacementRequested(resource))) replaces.push("id");

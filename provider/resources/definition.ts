@@ -243,8 +243,6 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   withReplaced?(state: Readonly<State<I, O>>, replaced: Readonly<State<I, O>>): State<I, O>;
   /** Returns the errors in combinations of inputs. All inputs are known and in canonical form. */
   rules?(inputs: InputValues<I>): readonly Failure[];
-  /** Returns the errors in inputs that only an existing object may have, such as an end in the past. */
-  rulesOfNew?(inputs: InputValues<I>, now: Date): readonly Failure[];
   /**
    * Returns the errors in inputs that refer to other objects on the service. Called if the inputs need a capability that
    * the server has.
@@ -256,9 +254,12 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
     before: Readonly<Partial<InputValues<I>>>,
     isClaimed: IsClaimed,
   ): Promise<readonly Failure[]>;
-  /** Returns the capabilities that the inputs need and that the server lacked when the state was written. */
-  lacked?(state: Readonly<State<I, O>>): readonly NeededCapability[];
-  /** Returns the time when the declared access ended, in RFC 3339. Undefined if it has not ended. */
+  /** Returns notices about capabilities that the inputs need and that the server lacked when the state was written. */
+  lacked?(state: Readonly<State<I, O>>): readonly string[];
+  /**
+   * Returns the time when the declared access ended, in RFC 3339. Undefined if it has not ended. No object is created
+   * with such inputs.
+   */
   expiredAt?(inputs: InputValues<I>, now: Date): string | undefined;
   /** Converts a state of an earlier version. Returns a state of this version unchanged. */
   fromEarlier?(state: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;

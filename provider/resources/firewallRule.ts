@@ -4,7 +4,6 @@ import { z } from "zod";
 import { said } from "../resourceError.ts";
 import type { FirewallRule } from "../service/listings.ts";
 import {
-  defineResource,
   filterInput,
   filterState,
   IdForm,
@@ -17,12 +16,10 @@ import {
   required,
   tenantInput,
 } from "./definition.ts";
-import { endBody, endState, expiring, expiryFields } from "./expiry.ts";
+import { defineExpiring, endBody, endState, expiryInputs, expiryOutputs } from "./expiry.ts";
 import { declares } from "./values.ts";
 
 const wire = firewall.createFirewallRule.body.shape;
-
-const [expiryInputs, expiryOutputs] = expiryFields("the rule", "the firewall skips the rule");
 
 const fields = {
   tenant: tenantInput,
@@ -46,113 +43,110 @@ const fields = {
     description: "Whether the rule is active. Inactive rules are skipped.",
     default: true,
   }),
-  ...expiryInputs,
+  ...expiryInputs("the rule", "the firewall skips the rule"),
 };
 
 const ids = new IdForm("FirewallRule", "tenant", "ruleId");
 
-export const firewallRule = defineResource(
-  expiring({
-    name: "FirewallRule",
-    description:
-      "A firewall rule that allows or denies connections by client address, login name and device.",
-    id: ids,
-    inputs: fields,
-    outputs: {
-      ruleId: output(z.string(), { description: "The ID of the rule." }),
-      ...expiryOutputs,
-    },
-    tags: { needs: "filter" },
-    actsIn: "legacy",
+export const firewallRule = defineExpiring({
+  name: "FirewallRule",
+  description: "A firewall rule that allows or denies connections by client address, login name and device.",
+  id: ids,
+  inputs: fields,
+  outputs: {
+    ruleId: output(z.string(), { description: "The ID of the rule." }),
+    ...expiryOutputs,
+  },
+  tags: { needs: "filter" },
+  actsIn: "legacy",
 
-    needs: ({ filter }, state) => [
-      ...(state ? [] : [{ capability: "firewall rules" } as const]),
-      ...needsOfTags(filter.tags, ["filter", "tags"]),
-    ],
+  needs: ({ filter }, state) => [
+    ...(state ? [] : [{ capability: "firewall rules" } as const]),
+    ...needsOfTags(filter.tags, ["filter", "tags"]),
+  ],
 
-    rules({ action, sourceIp, username, filter }) {
-      if (action !== "deny") return [];
-      const patterns = [
-        { field: ["sourceIp"], pattern: sourceIp, subject: "address", what: "IP address" },
-        { field: ["username"], pattern: username, subject: "login", what: "login name" },
-        {
-          field: ["filter", "hostname"],
-          pattern: filter.hostname ?? "",
-          subject: "device",
-          what: "device name",
-        },
-      ] as const;
-      return patterns
-        .filter(({ pattern, subject }) => areDisjoint([pattern], subject))
-        .map(({ field, pattern, what }) => ({
-          code: "invalid_input",
-          field,
-          value: pattern,
-          detail: said`${JSON.stringify(pattern)} matches no ${what}, so the rule never denies a login`,
-        }));
-    },
+  rules({ action, sourceIp, username, filter }) {
+    if (action !== "deny") return [];
+    const patterns = [
+      { field: ["sourceIp"], pattern: sourceIp, subject: "address", what: "IP address" },
+      { field: ["username"], pattern: username, subject: "login", what: "login name" },
+      {
+        field: ["filter", "hostname"],
+        pattern: filter.hostname ?? "",
+        subject: "device",
+        what: "device name",
+      },
+    ] as const;
+    return patterns
+      .filter(({ pattern, subject }) => areDisjoint([pattern], subject))
+      .map(({ field, pattern, what }) => ({
+        code: "invalid_input",
+        field,
+        value: pattern,
+        detail: said`${JSON.stringify(pattern)} matches no ${what}, so the rule never denies a login`,
+      }));
+  },
 
-    // Rules have no name, so a create can adopt any equal rule.
-    async find(connection, inputs, isOthers) {
-      const { tenant, rules } = await connection.tenant(inputs.tenant);
-      return (await rules.all())
-        .map((rule) => existing(tenant, rule))
-        .find(({ id, state }) => !isOthers?.(id) && declares(fields, state, inputs));
-    },
+  // Rules have no name, so a create can adopt any equal rule.
+  async find(connection, inputs, isOthers) {
+    const { tenant, rules } = await connection.tenant(inputs.tenant);
+    return (await rules.all())
+      .map((rule) => existing(tenant, rule))
+      .find(({ id, state }) => !isOthers?.(id) && declares(fields, state, inputs));
+  },
 
-    async list(connection, tenant) {
-      return (await connection.firewallRules(tenant)).map((rule) =>
-        listed(
-          `${tenant}/${rule.id}`,
-          `${rule.action} at priority ${rule.priority}`,
-          () => toState(tenant, rule),
-          rule.declaredBy,
-        ),
-      );
-    },
+  async list(connection, tenant) {
+    return (await connection.firewallRules(tenant)).map((rule) =>
+      listed(
+        `${tenant}/${rule.id}`,
+        `${rule.action} at priority ${rule.priority}`,
+        () => toState(tenant, rule),
+        rule.declaredBy,
+      ),
+    );
+  },
 
-    async create(connection, inputs, { idempotencyKey }) {
-      const opened = await connection.tenant(inputs.tenant);
-      const { tenant, client, rules } = opened;
-      const created = await opened.tagWork.needing(inputs.filter.tags, "FirewallRule", () =>
-        client.createFirewallRule(
-          { body: { ...bodyOf(inputs), ...endBody("expiresAt", inputs) } },
-          { idempotencyKey },
-        ),
-      );
-      rules.put(created);
-      return existing(tenant, created);
-    },
+  async create(connection, inputs, { idempotencyKey }) {
+    const opened = await connection.tenant(inputs.tenant);
+    const { tenant, client, rules } = opened;
+    const created = await opened.tagWork.needing(inputs.filter.tags, "FirewallRule", () =>
+      client.createFirewallRule(
+        { body: { ...bodyOf(inputs), ...endBody("expiresAt", inputs) } },
+        { idempotencyKey },
+      ),
+    );
+    rules.put(created);
+    return existing(tenant, created);
+  },
 
-    async read(connection, id) {
-      const { tenant, ruleId } = ids.split(id);
-      const { rules } = await connection.tenant(tenant);
-      const found = await rules.find(ruleId);
-      return found && existing(tenant, found);
-    },
+  async read(connection, id) {
+    const { tenant, ruleId } = ids.split(id);
+    const { rules } = await connection.tenant(tenant);
+    const found = await rules.find(ruleId);
+    return found && existing(tenant, found);
+  },
 
-    async update(connection, id, state, inputs) {
-      const { tenant, ruleId } = ids.split(id);
-      const opened = await connection.tenant(tenant);
-      const { client, rules } = opened;
-      const changed = await opened.tagWork.needing(inputs.filter.tags, "FirewallRule", () =>
-        client.updateFirewallRule({
-          params: { id: ruleId },
-          body: { ...bodyOf(inputs), ...endBody("expiresAt", inputs, state) },
-        }),
-      );
-      rules.put(changed);
-      return toState(tenant, changed);
-    },
+  async update(connection, id, state, inputs) {
+    const { tenant, ruleId } = ids.split(id);
+    const opened = await connection.tenant(tenant);
+    const { client, rules } = opened;
+    const changed = await opened.tagWork.needing(inputs.filter.tags, "FirewallRule", () =>
+      client.updateFirewallRule({
+        params: { id: ruleId },
+        body: { ...bodyOf(inputs), ...endBody("expiresAt", inputs, state) },
+      }),
+    );
+    rules.put(changed);
+    return toState(tenant, changed);
+  },
 
-    async delete(connection, id) {
-      const { tenant, ruleId } = ids.split(id);
-      const { client, rules } = await connection.tenant(tenant);
-      await client.deleteFirewallRule({ params: { id: ruleId } });
-      rules.drop(ruleId);
-    },
-  }),
-);
+  async delete(connection, id) {
+    const { tenant, ruleId } = ids.split(id);
+    const { client, rules } = await connection.tenant(tenant);
+    await client.deleteFirewallRule({ params: { id: ruleId } });
+    rules.drop(ruleId);
+  },
+});
 
 function bodyOf({ action, priority, sourceIp, username, filter, active = true }: InputValues<typeof fields>) {
   return { action, priority, sourceIp, username, filter, active };

@@ -6,8 +6,8 @@ import type { Connection } from "../service/connection.ts";
 import { hasStatus, type Invitation, isNotReturned, withdrawInvitation } from "../service/invitations.ts";
 import type { Namespace } from "../service/listings.ts";
 import { type Member, usersOf } from "../service/newerListings.ts";
-import { defineResource, IdForm, listed, output, required, tenantInput } from "./definition.ts";
-import { endBody, endState, expiring, expiryFields } from "./expiry.ts";
+import { IdForm, listed, output, required, tenantInput } from "./definition.ts";
+import { defineExpiring, endBody, endState, expiryInputs, expiryOutputs } from "./expiry.ts";
 
 const role = z.enum(ROLES).exclude(["owner"]);
 
@@ -17,170 +17,164 @@ const ids = new IdForm("Member", "tenant", "userId");
 
 const isInvitation = ({ status }: Readonly<Record<string, unknown>>): boolean => status !== "accepted";
 
-const [expiryInputs, expiryOutputs] = expiryFields(
-  "the membership",
-  "the user is no longer a member, and keys that the user owns admit no login",
-);
+export const member = defineExpiring({
+  name: "Member",
+  description:
+    "A user's membership of a namespace. If the service requires an invitation, it sends the invitation to the user. The run does not wait until the user accepts the invitation. The owner is not a `Member`: ownership belongs to the namespace.",
+  id: ids,
+  idNote:
+    "an import also accepts `tenant/email`; if the service omits the user ID of an invited user, the resource ID contains the e-mail address until a refresh finds the user ID",
+  inputs: {
+    tenant: tenantInput,
+    email: required(email, {
+      description:
+        "The e-mail address of the user's account. Must be the user's address when the resource was created, or the user's current address.",
+      replaces: true,
+      canonical: (address) => address.toLowerCase(),
+      // Returns true if the program declares the new e-mail address of a user who has changed the address of the
+      // account. The old and the new address belong to the same user.
+      sameAs: (state, address) => String(state.accountEmail).toLowerCase() === address,
+    }),
+    role: required(role, {
+      description: "The role of the member. Must be `observer`, `operator` or `administrator`.",
+    }),
+    ...expiryInputs(
+      "the membership",
+      "the user is no longer a member, and keys that the user owns admit no login",
+    ),
+  },
+  outputs: {
+    userId: output(z.string(), {
+      description: "The ID of the user. Empty if the service does not return the ID of an invited user.",
+    }),
+    accountEmail: output(z.string(), {
+      description:
+        "The current e-mail address of the user's account. Users can change it without affecting their memberships.",
+    }),
+    status: output(z.enum(STATUSES), {
+      description:
+        "The status of the membership: `invited`, `accepted`, `expired` or `declined`. The status is `accepted` if the service adds members without an invitation. The next run resends an expired invitation. A declined invitation is resent only if the role changes or the resource is replaced.",
+      mutable: isInvitation,
+    }),
+    addedAt: output(dateTime, {
+      description: "The time when the membership was created or the invitation was sent.",
+      mutable: isInvitation,
+    }),
+    invitationExpiresAt: output(z.string(), {
+      description:
+        "The time when the invitation expires. Empty if there is no invitation, or if the service does not return the time.",
+      mutable: isInvitation,
+    }),
+    ...expiryOutputs,
+  },
 
-export const member = defineResource(
-  expiring({
-    name: "Member",
-    description:
-      "A user's membership of a namespace. If the service requires an invitation, it sends the invitation to the user. The run does not wait until the user accepts the invitation. The owner is not a `Member`: ownership belongs to the namespace.",
-    id: ids,
-    idNote:
-      "an import also accepts `tenant/email`; if the service omits the user ID of an invited user, the resource ID contains the e-mail address until a refresh finds the user ID",
-    inputs: {
-      tenant: tenantInput,
-      email: required(email, {
-        description:
-          "The e-mail address of the user's account. Must be the user's address when the resource was created, or the user's current address.",
-        replaces: true,
-        canonical: (address) => address.toLowerCase(),
-        // Returns true if the program declares the new e-mail address of a user who has changed the address of the
-        // account. The old and the new address belong to the same user.
-        sameAs: (state, address) => String(state.accountEmail).toLowerCase() === address,
-      }),
-      role: required(role, {
-        description: "The role of the member. Must be `observer`, `operator` or `administrator`.",
-      }),
-      ...expiryInputs,
-    },
-    outputs: {
-      userId: output(z.string(), {
-        description: "The ID of the user. Empty if the service does not return the ID of an invited user.",
-      }),
-      accountEmail: output(z.string(), {
-        description:
-          "The current e-mail address of the user's account. Users can change it without affecting their memberships.",
-      }),
-      status: output(z.enum(STATUSES), {
-        description:
-          "The status of the membership: `invited`, `accepted`, `expired` or `declined`. The status is `accepted` if the service adds members without an invitation. The next run resends an expired invitation. A declined invitation is resent only if the role changes or the resource is replaced.",
-        mutable: isInvitation,
-      }),
-      addedAt: output(dateTime, {
-        description: "The time when the membership was created or the invitation was sent.",
-        mutable: isInvitation,
-      }),
-      invitationExpiresAt: output(z.string(), {
-        description:
-          "The time when the invitation expires. Empty if there is no invitation, or if the service does not return the time.",
-        mutable: isInvitation,
-      }),
-      ...expiryOutputs,
-    },
+  // In states of earlier versions, the output `expiresAt` is the end of the invitation.
+  fromEarlier: (state) =>
+    state.status === undefined || state.invitationExpiresAt !== undefined
+      ? state
+      : { ...state, invitationExpiresAt: state.expiresAt ?? "", expiresAt: "" },
 
-    // In states of earlier versions, the output `expiresAt` is the end of the invitation.
-    fromEarlier: (state) =>
-      state.status === undefined || state.invitationExpiresAt !== undefined
-        ? state
-        : { ...state, invitationExpiresAt: state.expiresAt ?? "", expiresAt: "" },
+  identity: {
+    fields: ["tenant", "email"],
+    ofInputs: ({ tenant, email }) => [{ key: `member ${tenant ?? ""} ${email}`, property: "email" }],
+  },
 
-    identity: {
-      fields: ["tenant", "email"],
-      ofInputs: ({ tenant, email }) => [{ key: `member ${tenant ?? ""} ${email}`, property: "email" }],
-    },
+  stale: (state, _inputs, now) => (isExpired(state, now) ? [{ field: "role", replaces: false }] : []),
 
-    stale: (state, _inputs, now) => (isExpired(state, now) ? [{ field: "role", replaces: false }] : []),
+  // Expired and declined invitations do not conflict with a new invitation.
+  async find(connection, inputs) {
+    const { tenant } = await connection.tenant(inputs.tenant);
+    const found = await lookUp(connection, tenant, (person) => hasEmail(person, inputs.email));
+    if (!found || found === "not shown" || !["accepted", "invited"].includes(found.status)) return undefined;
+    return existing(tenant, inputs.email, found);
+  },
 
-    // Expired and declined invitations do not conflict with a new invitation.
-    async find(connection, inputs) {
-      const { tenant } = await connection.tenant(inputs.tenant);
-      const found = await lookUp(connection, tenant, (person) => hasEmail(person, inputs.email));
-      if (!found || found === "not shown" || !["accepted", "invited"].includes(found.status))
-        return undefined;
-      return existing(tenant, inputs.email, found);
-    },
+  async list(connection, tenant) {
+    const people = await peopleOf(connection, tenant);
+    const invited = (await people?.invited()) ?? [];
+    return [...(people?.members ?? []), ...invited]
+      .filter((person) => person.role !== "owner" && person.status !== "declined")
+      .map((person) =>
+        listed(
+          `${tenant}/${person.id}`,
+          person.email,
+          () => toState(tenant, person.email, person),
+          person.declaredBy,
+        ),
+      );
+  },
 
-    async list(connection, tenant) {
-      const people = await peopleOf(connection, tenant);
-      const invited = (await people?.invited()) ?? [];
-      return [...(people?.members ?? []), ...invited]
-        .filter((person) => person.role !== "owner" && person.status !== "declined")
-        .map((person) =>
-          listed(
-            `${tenant}/${person.id}`,
-            person.email,
-            () => toState(tenant, person.email, person),
-            person.declaredBy,
-          ),
-        );
-    },
+  async create(connection, inputs, { idempotencyKey }) {
+    const { tenant } = await connection.tenant(inputs.tenant);
+    return invite(connection, tenant, inputs, idempotencyKey);
+  },
 
-    async create(connection, inputs, { idempotencyKey }) {
-      const { tenant } = await connection.tenant(inputs.tenant);
-      return invite(connection, tenant, inputs, idempotencyKey);
-    },
+  async read(connection, id, state) {
+    const { tenant, userId: idOrEmail } = ids.split(id);
+    const found = await lookUp(connection, tenant, ...matchersOf(idOrEmail, state));
+    if (found === "not shown") {
+      const wasMember = state.status === undefined || state.status === "accepted";
+      return wasMember ? undefined : { id, state: state as Required<typeof state> };
+    }
+    return found && existing(tenant, state.email ?? found.email, found);
+  },
 
-    async read(connection, id, state) {
-      const { tenant, userId: idOrEmail } = ids.split(id);
-      const found = await lookUp(connection, tenant, ...matchersOf(idOrEmail, state));
-      if (found === "not shown") {
-        const wasMember = state.status === undefined || state.status === "accepted";
-        return wasMember ? undefined : { id, state: state as Required<typeof state> };
+  async update(connection, id, state, inputs) {
+    const { tenant, userId: idOrEmail } = ids.split(id);
+    const { client } = await connection.tenant(tenant);
+    const end = endBody("accessExpiresAt", inputs, state);
+    const body = { role: inputs.role };
+    const send = async (uid: string): Promise<EndOfMember> => {
+      await client.updateMember({ params: { tenant, uid }, body: { ...body, ...end } });
+      if (end.accessExpiresAt === undefined) return state;
+      // The response contains no member, so the member is read again.
+      connection.namespaces.forget();
+      const changed = (await usersIn(connection, tenant)).find(({ id }) => id === uid);
+      return endState(changed?.accessExpiresAt);
+    };
+    if (state.status === "accepted") {
+      const { expiresAt, expiryStatus } = await send(idOrEmail);
+      return { ...state, ...body, expiresAt, expiryStatus };
+    }
+    // The preview showed these outputs as unchanged, so the update keeps their values. The next read updates the
+    // values.
+    const promised = { userId: state.userId, accountEmail: state.accountEmail };
+    const found = await lookUp(connection, tenant, ...matchersOf(idOrEmail, state));
+    if (found && found !== "not shown") {
+      // An expired invitation is sent again. A change of the role alone would leave the invitation expired.
+      if (found.status === "accepted" || (found.status === "invited" && !found.isSeparate)) {
+        const { expiresAt, expiryStatus } = await send(found.id);
+        const changed = toState(tenant, inputs.email, { ...found, ...body });
+        return { ...changed, ...promised, expiresAt, expiryStatus };
       }
-      return found && existing(tenant, state.email ?? found.email, found);
-    },
+      // Services with separate invitations reject a second invitation, and may not support changes of an existing
+      // invitation. The existing invitation is therefore withdrawn first.
+      if (found.isSeparate && found.status !== "declined") await withdrawInvitation(client, tenant, found.id);
+    }
+    return { ...(await invite(connection, tenant, inputs)).state, ...promised };
+  },
 
-    async update(connection, id, state, inputs) {
-      const { tenant, userId: idOrEmail } = ids.split(id);
-      const { client } = await connection.tenant(tenant);
-      const end = endBody("accessExpiresAt", inputs, state);
-      const body = { role: inputs.role };
-      const send = async (uid: string): Promise<EndOfMember> => {
-        await client.updateMember({ params: { tenant, uid }, body: { ...body, ...end } });
-        if (end.accessExpiresAt === undefined) return state;
-        // The response contains no member, so the member is read again.
-        connection.namespaces.forget();
-        const changed = (await usersIn(connection, tenant)).find(({ id }) => id === uid);
-        return endState(changed?.accessExpiresAt);
-      };
-      if (state.status === "accepted") {
-        const { expiresAt, expiryStatus } = await send(idOrEmail);
-        return { ...state, ...body, expiresAt, expiryStatus };
-      }
-      // The preview showed these outputs as unchanged, so the update keeps their values. The next read updates the
-      // values.
-      const promised = { userId: state.userId, accountEmail: state.accountEmail };
-      const found = await lookUp(connection, tenant, ...matchersOf(idOrEmail, state));
-      if (found && found !== "not shown") {
-        // An expired invitation is sent again. A change of the role alone would leave the invitation expired.
-        if (found.status === "accepted" || (found.status === "invited" && !found.isSeparate)) {
-          const { expiresAt, expiryStatus } = await send(found.id);
-          const changed = toState(tenant, inputs.email, { ...found, ...body });
-          return { ...changed, ...promised, expiresAt, expiryStatus };
-        }
-        // Services with separate invitations reject a second invitation, and may not support changes of an existing
-        // invitation. The existing invitation is therefore withdrawn first.
-        if (found.isSeparate && found.status !== "declined")
-          await withdrawInvitation(client, tenant, found.id);
-      }
-      return { ...(await invite(connection, tenant, inputs)).state, ...promised };
-    },
-
-    async delete(connection, id, state) {
-      const { tenant, userId: idOrEmail } = ids.split(id);
-      const { client } = await connection.tenant(tenant);
-      if (state.status === "accepted") {
-        await client.removeMember({ params: { tenant, uid: idOrEmail } });
-        return;
-      }
-      const found = await lookUp(connection, tenant, ...matchersOf(idOrEmail, state));
-      if (found === "not shown") {
-        throw new ResourceError("Member", {
-          code: "incomplete_response",
-          field: ["email"],
-          detail: said`cannot withdraw the invitation of ${state.email} to the namespace ${tenant}: the service does not return this invitation`,
-          remedy: said`withdraw the invitation in the service's console, and remove the resource from the state`,
-        });
-      }
-      if (!found || (found.isSeparate && found.status === "declined")) return;
-      if (found.isSeparate) await withdrawInvitation(client, tenant, found.id);
-      else await client.removeMember({ params: { tenant, uid: found.id } });
-    },
-  }),
-);
+  async delete(connection, id, state) {
+    const { tenant, userId: idOrEmail } = ids.split(id);
+    const { client } = await connection.tenant(tenant);
+    if (state.status === "accepted") {
+      await client.removeMember({ params: { tenant, uid: idOrEmail } });
+      return;
+    }
+    const found = await lookUp(connection, tenant, ...matchersOf(idOrEmail, state));
+    if (found === "not shown") {
+      throw new ResourceError("Member", {
+        code: "incomplete_response",
+        field: ["email"],
+        detail: said`cannot withdraw the invitation of ${state.email} to the namespace ${tenant}: the service does not return this invitation`,
+        remedy: said`withdraw the invitation in the service's console, and remove the resource from the state`,
+      });
+    }
+    if (!found || (found.isSeparate && found.status === "declined")) return;
+    if (found.isSeparate) await withdrawInvitation(client, tenant, found.id);
+    else await client.removeMember({ params: { tenant, uid: found.id } });
+  },
+});
 
 type EndOfMember = ReturnType<typeof endState>;
 

@@ -10,7 +10,6 @@ import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
 import type { PublicKey } from "../service/listings.ts";
 import {
-  defineResource,
   filterInput,
   filterState,
   IdForm,
@@ -22,7 +21,7 @@ import {
   required,
   tenantInput,
 } from "./definition.ts";
-import { endBody, endState, expiring, expiryFields } from "./expiry.ts";
+import { defineExpiring, endBody, endState, expiryInputs, expiryOutputs } from "./expiry.ts";
 import { hasEmail, usersIn } from "./member.ts";
 
 const wire = publicKeys.createPublicKey.body.shape;
@@ -41,144 +40,140 @@ export const canonicalSshKey = (line: string): string => sshPublicKeyLine(parseS
 
 const ids = new IdForm("PublicKey", "tenant", "fingerprint");
 
-const [expiryInputs, expiryOutputs] = expiryFields("the key", "the key admits no login");
+export const publicKey = defineExpiring({
+  name: "PublicKey",
+  description: "An SSH public key, with the logins and devices that it gives access to.",
+  id: ids,
+  inputs: {
+    tenant: tenantInput,
+    name: required(wire.name, {
+      description: "The display name of the key. Several keys can have the same name.",
+    }),
+    data: required(sshKeySchema, {
+      description:
+        "The public key, as one line in OpenSSH format. The comment and extra white space are ignored.",
+      replaces: true,
+      canonical: canonicalSshKey,
+    }),
+    username: required(patternOn(wire.username, "login"), {
+      description:
+        "An RE2 pattern that matches the login name. The pattern is not anchored: use `^root$` to allow only `root`.",
+    }),
+    filter: filterInput,
+    owner: optional(email, {
+      description:
+        "The e-mail address of the user to whom the key belongs. The key admits logins only while this user is a member of the namespace. Use the output `email` of the `Member`, so that the member is created first.",
+      default: "",
+      canonical: (address) => address.toLowerCase(),
+    }),
+    ...expiryInputs("the key", "the key admits no login"),
+  },
+  outputs: {
+    fingerprint: output(fingerprint, {
+      description: "The MD5 fingerprint of the key, as 16 hexadecimal pairs separated by colons.",
+    }),
+    createdAt: output(z.string(), {
+      description: "The time when the key was registered. Empty until the service has returned it.",
+      // Servers of version 0.19 omit the time of creation from the response to a create.
+      volatile: true,
+    }),
+    ownerId: output(z.string(), {
+      description:
+        "The ID of the user to whom the key belongs. It stays the same if the user changes the e-mail address of the account. Empty if the service does not know the owner.",
+      mutable: (state, inputs) => (state.owner ?? "") !== (inputs.owner ?? ""),
+    }),
+    ...expiryOutputs,
+  },
 
-export const publicKey = defineResource(
-  expiring({
-    name: "PublicKey",
-    description: "An SSH public key, with the logins and devices that it gives access to.",
-    id: ids,
-    inputs: {
-      tenant: tenantInput,
-      name: required(wire.name, {
-        description: "The display name of the key. Several keys can have the same name.",
-      }),
-      data: required(sshKeySchema, {
-        description:
-          "The public key, as one line in OpenSSH format. The comment and extra white space are ignored.",
-        replaces: true,
-        canonical: canonicalSshKey,
-      }),
-      username: required(patternOn(wire.username, "login"), {
-        description:
-          "An RE2 pattern that matches the login name. The pattern is not anchored: use `^root$` to allow only `root`.",
-      }),
-      filter: filterInput,
-      owner: optional(email, {
-        description:
-          "The e-mail address of the user to whom the key belongs. The key admits logins only while this user is a member of the namespace. Use the output `email` of the `Member`, so that the member is created first.",
-        default: "",
-        canonical: (address) => address.toLowerCase(),
-      }),
-      ...expiryInputs,
-    },
-    outputs: {
-      fingerprint: output(fingerprint, {
-        description: "The MD5 fingerprint of the key, as 16 hexadecimal pairs separated by colons.",
-      }),
-      createdAt: output(z.string(), {
-        description: "The time when the key was registered. Empty until the service has returned it.",
-        // Servers of version 0.19 omit the time of creation from the response to a create.
-        volatile: true,
-      }),
-      ownerId: output(z.string(), {
-        description:
-          "The ID of the user to whom the key belongs. It stays the same if the user changes the e-mail address of the account. Empty if the service does not know the owner.",
-        mutable: (state, inputs) => (state.owner ?? "") !== (inputs.owner ?? ""),
-      }),
-      ...expiryOutputs,
-    },
+  tags: { needs: "filter" },
+  actsIn: "legacy",
+  needs: ({ filter }) => needsOfTags(filter.tags, ["filter", "tags"]),
+  identity: {
+    fields: ["tenant", "data"],
+    ofInputs: ({ tenant, data }) => [
+      { key: `key ${tenant ?? ""} ${parseSshPublicKey(data).fingerprint}`, property: "data" },
+    ],
+  },
 
-    tags: { needs: "filter" },
-    actsIn: "legacy",
-    needs: ({ filter }) => needsOfTags(filter.tags, ["filter", "tags"]),
-    identity: {
-      fields: ["tenant", "data"],
-      ofInputs: ({ tenant, data }) => [
-        { key: `key ${tenant ?? ""} ${parseSshPublicKey(data).fingerprint}`, property: "data" },
-      ],
-    },
+  async verify(connection, { tenant = "", owner = "" }, before, isClaimed) {
+    // A `Member` of the program adds the user before it is used.
+    const isAdded = [tenant, ""].some((place) => isClaimed(`member ${place} ${owner}`));
+    if (owner === "" || owner === before.owner?.toLowerCase() || isAdded) return [];
+    const opened = await connection.tenant(tenant || undefined);
+    return (await ownerIdOf(connection, opened.tenant, owner)) ? [] : [noMember(opened.tenant, owner)];
+  },
 
-    async verify(connection, { tenant = "", owner = "" }, before, isClaimed) {
-      // A `Member` of the program adds the user before it is used.
-      const isAdded = [tenant, ""].some((place) => isClaimed(`member ${place} ${owner}`));
-      if (owner === "" || owner === before.owner?.toLowerCase() || isAdded) return [];
-      const opened = await connection.tenant(tenant || undefined);
-      return (await ownerIdOf(connection, opened.tenant, owner)) ? [] : [noMember(opened.tenant, owner)];
-    },
+  async find(connection, inputs) {
+    const { tenant, keys } = await connection.tenant(inputs.tenant);
+    const found = await keys.find(parseSshPublicKey(inputs.data).fingerprint);
+    return found && existing(tenant, found, await ownerOf(connection, tenant, found));
+  },
 
-    async find(connection, inputs) {
-      const { tenant, keys } = await connection.tenant(inputs.tenant);
-      const found = await keys.find(parseSshPublicKey(inputs.data).fingerprint);
-      return found && existing(tenant, found, await ownerOf(connection, tenant, found));
-    },
+  async list(connection, tenant) {
+    const { keys } = await connection.tenant(tenant);
+    const all = await keys.all();
+    const owners = await Promise.all(all.map((key) => ownerOf(connection, tenant, key)));
+    return all.map((key, index) =>
+      listed(
+        `${tenant}/${key.fingerprint}`,
+        key.name,
+        () => toState(tenant, key, owners[index] ?? NO_OWNER),
+        key.declaredBy,
+      ),
+    );
+  },
 
-    async list(connection, tenant) {
-      const { keys } = await connection.tenant(tenant);
-      const all = await keys.all();
-      const owners = await Promise.all(all.map((key) => ownerOf(connection, tenant, key)));
-      return all.map((key, index) =>
-        listed(
-          `${tenant}/${key.fingerprint}`,
-          key.name,
-          () => toState(tenant, key, owners[index] ?? NO_OWNER),
-          key.declaredBy,
-        ),
-      );
-    },
+  async create(connection, inputs, { idempotencyKey }) {
+    const opened = await connection.tenant(inputs.tenant);
+    const { tenant, client, keys } = opened;
+    const { name, username, filter, data, owner = "" } = inputs;
+    const ownerId = owner && (await requireOwner(connection, tenant, owner));
+    const body = {
+      ...{ data: toBase64(data), name, username, filter },
+      ...(ownerId && { owner: ownerId }),
+      ...endBody("expiresAt", inputs),
+    };
+    const created = await opened.tagWork.needing(filter.tags, "PublicKey", () =>
+      client.createPublicKey({ body }, { idempotencyKey }),
+    );
+    keys.put(created);
+    return existing(tenant, created, await ownerOf(connection, tenant, created, { owner, ownerId }));
+  },
 
-    async create(connection, inputs, { idempotencyKey }) {
-      const opened = await connection.tenant(inputs.tenant);
-      const { tenant, client, keys } = opened;
-      const { name, username, filter, data, owner = "" } = inputs;
-      const ownerId = owner && (await requireOwner(connection, tenant, owner));
-      const body = {
-        ...{ data: toBase64(data), name, username, filter },
-        ...(ownerId && { owner: ownerId }),
-        ...endBody("expiresAt", inputs),
-      };
-      const created = await opened.tagWork.needing(filter.tags, "PublicKey", () =>
-        client.createPublicKey({ body }, { idempotencyKey }),
-      );
-      keys.put(created);
-      return existing(tenant, created, await ownerOf(connection, tenant, created, { owner, ownerId }));
-    },
+  async read(connection, id, state) {
+    const { tenant, fingerprint } = ids.split(id);
+    const { keys } = await connection.tenant(tenant);
+    const found = await keys.find(fingerprint);
+    return found && existing(tenant, found, await ownerOf(connection, tenant, found, state));
+  },
 
-    async read(connection, id, state) {
-      const { tenant, fingerprint } = ids.split(id);
-      const { keys } = await connection.tenant(tenant);
-      const found = await keys.find(fingerprint);
-      return found && existing(tenant, found, await ownerOf(connection, tenant, found, state));
-    },
+  async update(connection, id, state, inputs) {
+    const { tenant, fingerprint } = ids.split(id);
+    const opened = await connection.tenant(tenant);
+    const { client, keys } = opened;
+    const { name, username, filter, owner = "" } = inputs;
+    // A request without the owner keeps the owner. The service rejects an owner who has left the namespace.
+    const isKept = owner === (state.owner ?? "") && (owner === "" || Boolean(state.ownerId));
+    const ownerId = isKept ? state.ownerId : owner && (await requireOwner(connection, tenant, owner));
+    const body = {
+      ...{ name, username, filter },
+      ...(!isKept && { owner: ownerId || null }),
+      ...endBody("expiresAt", inputs, state),
+    };
+    const changed = await opened.tagWork.needing(filter.tags, "PublicKey", () =>
+      client.updatePublicKey({ params: { fingerprint }, body }),
+    );
+    keys.put(changed);
+    return toState(tenant, changed, await ownerOf(connection, tenant, changed, { owner, ownerId }));
+  },
 
-    async update(connection, id, state, inputs) {
-      const { tenant, fingerprint } = ids.split(id);
-      const opened = await connection.tenant(tenant);
-      const { client, keys } = opened;
-      const { name, username, filter, owner = "" } = inputs;
-      // A request without the owner keeps the owner. The service rejects an owner who has left the namespace.
-      const isKept = owner === (state.owner ?? "") && (owner === "" || Boolean(state.ownerId));
-      const ownerId = isKept ? state.ownerId : owner && (await requireOwner(connection, tenant, owner));
-      const body = {
-        ...{ name, username, filter },
-        ...(!isKept && { owner: ownerId || null }),
-        ...endBody("expiresAt", inputs, state),
-      };
-      const changed = await opened.tagWork.needing(filter.tags, "PublicKey", () =>
-        client.updatePublicKey({ params: { fingerprint }, body }),
-      );
-      keys.put(changed);
-      return toState(tenant, changed, await ownerOf(connection, tenant, changed, { owner, ownerId }));
-    },
-
-    async delete(connection, id) {
-      const { tenant, fingerprint } = ids.split(id);
-      const { client, keys } = await connection.tenant(tenant);
-      await client.deletePublicKey({ params: { fingerprint } });
-      keys.drop(fingerprint);
-    },
-  }),
-);
+  async delete(connection, id) {
+    const { tenant, fingerprint } = ids.split(id);
+    const { client, keys } = await connection.tenant(tenant);
+    await client.deletePublicKey({ params: { fingerprint } });
+    keys.drop(fingerprint);
+  },
+});
 
 /** The owner of a key, in states. */
 interface Owner {
