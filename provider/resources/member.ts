@@ -124,18 +124,16 @@ export const member = defineExpiring({
     const { client } = await connection.tenant(tenant);
     const end = endBody("accessExpiresAt", inputs, state);
     const body = { role: inputs.role };
-    const send = async (uid: string): Promise<EndOfMember> => {
+    const send = async (uid: string) => {
       await client.updateMember({ params: { tenant, uid }, body: { ...body, ...end } });
-      if (end.accessExpiresAt === undefined) return state;
+      if (end.accessExpiresAt === undefined)
+        return { expiresAt: state.expiresAt, expiryStatus: state.expiryStatus };
       // The response contains no member, so the member is read again.
       connection.namespaces.forget();
-      const changed = (await usersIn(connection, tenant)).find(({ id }) => id === uid);
+      const changed = (await usersIn(connection, tenant))?.find(({ id }) => id === uid);
       return endState(changed?.accessExpiresAt);
     };
-    if (state.status === "accepted") {
-      const { expiresAt, expiryStatus } = await send(idOrEmail);
-      return { ...state, ...body, expiresAt, expiryStatus };
-    }
+    if (state.status === "accepted") return { ...state, ...body, ...(await send(idOrEmail)) };
     // The preview showed these outputs as unchanged, so the update keeps their values. The next read updates the
     // values.
     const promised = { userId: state.userId, accountEmail: state.accountEmail };
@@ -143,9 +141,8 @@ export const member = defineExpiring({
     if (found && found !== "not shown") {
       // An expired invitation is sent again. A change of the role alone would leave the invitation expired.
       if (found.status === "accepted" || (found.status === "invited" && !found.isSeparate)) {
-        const { expiresAt, expiryStatus } = await send(found.id);
-        const changed = toState(tenant, inputs.email, { ...found, ...body });
-        return { ...changed, ...promised, expiresAt, expiryStatus };
+        const newEnd = await send(found.id);
+        return { ...toState(tenant, inputs.email, { ...found, ...body }), ...promised, ...newEnd };
       }
       // Services with separate invitations reject a second invitation, and may not support changes of an existing
       // invitation. The existing invitation is therefore withdrawn first.
@@ -175,8 +172,6 @@ export const member = defineExpiring({
     else await client.removeMember({ params: { tenant, uid: found.id } });
   },
 });
-
-type EndOfMember = ReturnType<typeof endState>;
 
 /** A member or an invited user. */
 interface Person {
@@ -211,10 +206,7 @@ interface People {
 const isUnanswered = ({ status }: { readonly status?: string }): boolean =>
   status === "invited" || status === "expired" || status === "pending";
 
-function isExpired(
-  state: { readonly status: string; readonly invitationExpiresAt: string },
-  now: Date,
-): boolean {
+function isExpired(state: Readonly<Record<"status" | "invitationExpiresAt", string>>, now: Date): boolean {
   if (!isUnanswered(state)) return false;
   const { invitationExpiresAt: end } = state;
   return state.status === "expired" || (end !== "" && new Date(end) < now);
@@ -230,9 +222,11 @@ async function invite(
   idempotencyKey?: string,
 ) {
   const { client, invitations } = await connection.tenant(tenant);
-  const person = { email: inputs.email, role: inputs.role };
-  const body = { ...person, ...endBody("accessExpiresAt", inputs) };
-  const namespace = await client.inviteMember({ params: { tenant }, body }, { idempotencyKey });
+  const body = { email: inputs.email, role: inputs.role };
+  const namespace = await client.inviteMember(
+    { params: { tenant }, body: { ...body, ...endBody("accessExpiresAt", inputs) } },
+    { idempotencyKey },
+  );
   connection.namespaces.put(namespace);
   const member = namespace.members.find((entry) => hasEmail(entry, inputs.email));
   if (member) return existing(tenant, inputs.email, fromMember(member));
@@ -246,8 +240,8 @@ async function invite(
   const sent = invited?.find((person) => person.status === "invited" && hasEmail(person, inputs.email));
   if (sent) return existing(tenant, inputs.email, sent);
   const addedAt = new Date().toISOString();
-  const unread = { ...person, id: "", status: "invited", addedAt, expiresAt: "", isSeparate: true } as const;
-  return { id: `${tenant}/${inputs.email}`, state: toState(tenant, inputs.email, unread) };
+  const person = { ...body, id: "", status: "invited", addedAt, expiresAt: "", isSeparate: true } as const;
+  return { id: `${tenant}/${inputs.email}`, state: toState(tenant, inputs.email, person) };
 }
 
 /** Returns true if the account of a user has an e-mail address. */
@@ -291,17 +285,17 @@ async function lookUp(
   return invited ? findIn(invited) : "not shown";
 }
 
-/** Returns the users that are members of a namespace, with its owner. Empty if the namespace does not exist. */
-export const usersIn = async (connection: Connection, tenant: string): Promise<readonly Member[]> =>
-  (await usersIfAny(connection, tenant)) ?? [];
-
-async function usersIfAny(connection: Connection, tenant: string): Promise<readonly Member[] | undefined> {
+/** Returns the users that are members of a namespace, with its owner. Undefined if the namespace does not exist. */
+export async function usersIn(
+  connection: Connection,
+  tenant: string,
+): Promise<readonly Member[] | undefined> {
   const namespace = await withMembers(connection, await connection.namespaces.find(tenant));
   return namespace && usersOf(await connection.tenant(tenant), namespace);
 }
 
 async function peopleOf(connection: Connection, tenant: string): Promise<People | undefined> {
-  const members = await usersIfAny(connection, tenant);
+  const members = await usersIn(connection, tenant);
   if (!members) return undefined;
   const isWhole = members.every(hasStatus);
   return {

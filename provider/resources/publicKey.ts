@@ -106,21 +106,17 @@ export const publicKey = defineExpiring({
   async find(connection, inputs) {
     const { tenant, keys } = await connection.tenant(inputs.tenant);
     const found = await keys.find(parseSshPublicKey(inputs.data).fingerprint);
-    return found && existing(tenant, found, await ownerOf(connection, tenant, found));
+    return found && existing(connection, tenant, found);
   },
 
   async list(connection, tenant) {
     const { keys } = await connection.tenant(tenant);
-    const all = await keys.all();
-    const owners = await Promise.all(all.map((key) => ownerOf(connection, tenant, key)));
-    return all.map((key, index) =>
-      listed(
-        `${tenant}/${key.fingerprint}`,
-        key.name,
-        () => toState(tenant, key, owners[index] ?? NO_OWNER),
-        key.declaredBy,
-      ),
-    );
+    const withOwner = async (key: PublicKey) => {
+      const owner = await ownerOf(connection, tenant, key);
+      const state = () => toState(tenant, key, owner);
+      return listed(`${tenant}/${key.fingerprint}`, key.name, state, key.declaredBy);
+    };
+    return Promise.all((await keys.all()).map(withOwner));
   },
 
   async create(connection, inputs, { idempotencyKey }) {
@@ -137,14 +133,14 @@ export const publicKey = defineExpiring({
       client.createPublicKey({ body }, { idempotencyKey }),
     );
     keys.put(created);
-    return existing(tenant, created, await ownerOf(connection, tenant, created, { owner, ownerId }));
+    return existing(connection, tenant, created, { owner, ownerId });
   },
 
   async read(connection, id, state) {
     const { tenant, fingerprint } = ids.split(id);
     const { keys } = await connection.tenant(tenant);
     const found = await keys.find(fingerprint);
-    return found && existing(tenant, found, await ownerOf(connection, tenant, found, state));
+    return found && existing(connection, tenant, found, state);
   },
 
   async update(connection, id, state, inputs) {
@@ -164,7 +160,7 @@ export const publicKey = defineExpiring({
       client.updatePublicKey({ params: { fingerprint }, body }),
     );
     keys.put(changed);
-    return toState(tenant, changed, await ownerOf(connection, tenant, changed, { owner, ownerId }));
+    return (await existing(connection, tenant, changed, { owner, ownerId })).state;
   },
 
   async delete(connection, id) {
@@ -176,12 +172,7 @@ export const publicKey = defineExpiring({
 });
 
 /** The owner of a key, in states. */
-interface Owner {
-  readonly owner: string;
-  readonly ownerId: string;
-}
-
-const NO_OWNER: Owner = { owner: "", ownerId: "" };
+type Owner = Readonly<Record<"owner" | "ownerId", string>>;
 
 /**
  * Returns the owner of a key. If the service has not changed the owner, the state keeps the declared e-mail address, which
@@ -191,17 +182,17 @@ const NO_OWNER: Owner = { owner: "", ownerId: "" };
 async function ownerOf(
   connection: Connection,
   tenant: string,
-  { owner: ownerId }: PublicKey,
+  { owner: ownerId = "" }: PublicKey,
   known: Partial<Owner> = {},
 ): Promise<Owner> {
-  if (ownerId === undefined) return NO_OWNER;
+  if (ownerId === "") return { owner: "", ownerId };
   if (known.ownerId === ownerId) return { owner: known.owner ?? "", ownerId };
-  const user = (await usersIn(connection, tenant)).find(({ id }) => id === ownerId);
+  const user = (await usersIn(connection, tenant))?.find(({ id }) => id === ownerId);
   return { owner: user?.email.toLowerCase() ?? "", ownerId };
 }
 
 async function ownerIdOf(connection: Connection, tenant: string, owner: string): Promise<string | undefined> {
-  const find = async () => (await usersIn(connection, tenant)).find((user) => hasEmail(user, owner))?.id;
+  const find = async () => (await usersIn(connection, tenant))?.find((user) => hasEmail(user, owner))?.id;
   const found = await find();
   if (found !== undefined) return found;
   // The responses of concurrent invitations may have been cached in another order.
@@ -225,7 +216,8 @@ const noMember = (tenant: string, owner: string): ResourceFault => ({
 
 const toBase64 = (text: string) => Buffer.from(text).toString("base64");
 
-function existing(tenant: string, key: PublicKey, owner: Owner) {
+async function existing(connection: Connection, tenant: string, key: PublicKey, known?: Partial<Owner>) {
+  const owner = await ownerOf(connection, tenant, key, known);
   return { id: `${tenant}/${key.fingerprint}`, state: toState(tenant, key, owner) };
 }
 
