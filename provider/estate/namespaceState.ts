@@ -2,12 +2,12 @@ import { type Client, hasDifference, isNotFound, sshAccessModeOf } from "@gateho
 import {
   type AccessDevice,
   type AccessKey,
+  type AccessMember,
   type AccessRule,
   type EvaluatedLogins,
   type EvaluationOptions,
   loginsToEvaluate,
   type NamespacePolicy,
-  type PolicyMember,
 } from "@gatehouse-access/sdk/policy";
 import { idWithin } from "../resources/values.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
@@ -294,7 +294,7 @@ const accessKey = ({ fingerprint, name, username, filter, expiresAt, owner }: Pu
 });
 
 /** Returns a member as a policy contains it. A user whose id the service does not return has the e-mail address as id. */
-export const policyMember = ({ id, email, status, accessExpiresAt }: Member): PolicyMember => ({
+export const policyMember = ({ id, email, status, accessExpiresAt }: Member): AccessMember => ({
   ...{ id: id || email, email, isAccepted: status === "accepted" },
   ...endOf(accessExpiresAt),
 });

@@ -8,7 +8,6 @@ import {
   type EvaluatedLogins,
   earlier,
   isPrincipal,
-  lapseIn,
   type Outcome,
   otherAddressOf,
   type Reason,
@@ -309,8 +308,7 @@ function causeOf(
   if (!subject) return `the ${kind} ${words.object}`;
   if (!present.has(place)) return `the device ${words.object}`;
   if (!admitted?.has(place)) {
-    const { policy, time } = refusing.access;
-    const lapse = isPrincipal(subject) ? undefined : lapseIn(policy, subject, time);
+    const lapse = isPrincipal(subject) ? undefined : refusing.access.lapseOf(subject);
     if (lapse) return words[lapse];
     if (kind !== "key") return `the SSH keys or the role of the ${kind} change`;
     return sameKey(subject, allowing.subject)

@@ -8,7 +8,7 @@ import {
   isInForce,
   strongestFirst,
 } from "./decisions.ts";
-import { earlier, hasExpired, keyLapse, latest, type PolicyMember } from "./expiry.ts";
+import { type AccessMember, earlier, hasExpired, type KeyLapse, keyLapse, latest } from "./expiry.ts";
 import {
   type AccessPolicy,
   hasLogin,
@@ -55,8 +55,8 @@ export interface Verdict {
   readonly open: DeviceSet;
   /** The devices on which the logins are allowed after a re-authentication. */
   readonly held: DeviceSet;
-  /** The devices on which an expiry of a rule ends the logins, by the time. */
-  readonly endings: readonly (readonly [until: string, devices: DeviceSet])[];
+  /** The shares whose logins an expiry of a rule ends. */
+  readonly endings: readonly Share[];
 }
 
 /**
@@ -82,7 +82,7 @@ export class Access {
   readonly #identity: IdentityDecisions | undefined;
   /** The time of the logins. */
   readonly time: Date;
-  #members: ReadonlyMap<string, PolicyMember> | undefined;
+  #members: ReadonlyMap<string, AccessMember> | undefined;
 
   /**
    * Prepares the decisions of a policy about the evaluated login names and addresses.
@@ -101,7 +101,7 @@ export class Access {
     this.evaluated = evaluated;
     this.uids = uids;
     this.#sets = new DeviceSets(policy.devices, new Map(uids.map((uid, place) => [uid, place])));
-    this.keys = policy.keys.filter((key) => !this.#isLapsed(key));
+    this.keys = policy.keys.filter((key) => this.lapseOf(key) === undefined);
     this.rules = strongestFirst(policy.rules.filter((rule) => isInForce(rule, at)));
     this.#byLogin = new RuleSets(this.rules, ({ username }) => username);
     this.#byAddress = new RuleSets(this.rules, ({ sourceIp }) => sourceIp);
@@ -140,16 +140,17 @@ export class Access {
     return ends.includes(null) ? undefined : latest(ends.filter((end) => end !== null));
   }
 
-  #ownerOf({ owner }: AccessKey): PolicyMember | undefined {
+  #ownerOf({ owner }: AccessKey): AccessMember | undefined {
     if (owner === undefined) return undefined;
     this.#members ??= new Map(this.policy.members?.map((member) => [member.id, member]));
     return this.#members.get(owner);
   }
 
-  #isLapsed(key: AccessKey): boolean {
+  /** Returns the reason why a key of the policy admits no login; undefined if it may admit logins. */
+  lapseOf(key: AccessKey): KeyLapse | undefined {
     // Keys with an owner are evaluated as if their owners were members if the members are not known.
-    if (this.policy.members === undefined) return hasExpired(key, this.time);
-    return keyLapse(key, this.#ownerOf(key), this.time) !== undefined;
+    if (this.policy.members === undefined) return hasExpired(key, this.time) ? "expired" : undefined;
+    return keyLapse(key, this.#ownerOf(key), this.time);
   }
 
   /**
@@ -167,7 +168,7 @@ export class Access {
    */
   admitted(subject: AccessSubject, login: string): DeviceSet | undefined {
     if (isPrincipal(subject)) return keyStateOf(subject, this.time) === "none" ? undefined : this.#sets.all;
-    if (this.#isLapsed(subject)) return undefined;
+    if (this.lapseOf(subject)) return undefined;
     if (!patternFound(subject.username, login, false)) return undefined;
     return this.#sets.of(subject.filter, false);
   }
@@ -214,51 +215,49 @@ export class Access {
     const left = this.#sets.all.clone();
     const open = this.#sets.all.clone();
     const shares: Share[] = [];
-    const endings = new Map<string, DeviceSet>();
     const rules = this.rules.filter((_, place) => matching.has(place));
-    for (const [place, rule] of rules.entries()) {
+    for (const [rule, devices] of this.#decisions(rules, left, this.time)) {
+      if (rule?.action === "deny") open.difference(devices);
+      for (const [until, some] of this.#byEnd(rules, rule, devices))
+        shares.push({ reason: this.#reasonOf(rule, until), devices: some });
+    }
+    const endings = shares.filter(({ reason }) => reason.until !== undefined);
+    return { shares, open, held: NO_DEVICES, endings };
+  }
+
+  /**
+   * Yields the devices that each rule decides at a time, and with the rule null the devices that no rule decides.
+   * @param rules rules that match the login, strongest first
+   * @param left the devices. The generator removes the decided devices from this set
+   */
+  *#decisions(
+    rules: readonly AccessRule[],
+    left: DeviceSet,
+    at: Date,
+  ): Generator<readonly [AccessRule | null, DeviceSet]> {
+    for (const rule of rules) {
+      if (hasExpired(rule, at)) continue;
       const devices = this.#sets.of(rule.filter, rule.action === "deny").new_intersection(left);
       if (devices.isEmpty()) continue;
       left.difference(devices);
-      if (rule.action === "deny") open.difference(devices);
-      for (const [until, some] of this.#byEnd(rules, place, devices)) {
-        shares.push({ reason: this.#reasonOf(rule, until), devices: some });
-        if (until !== undefined) endings.set(until, unionOf([endings.get(until), some]));
-      }
+      yield [rule, devices];
     }
-    if (!left.isEmpty()) shares.push({ reason: this.#reasonOf(null, undefined), devices: left });
-    return { shares, open, held: NO_DEVICES, endings: [...endings] };
+    if (!left.isEmpty()) yield [null, left];
   }
 
   /**
    * Groups the devices that a rule decides by the time when the logins end. After the expiry of a rule that allows, the
    * weaker rules decide.
-   * @param rules the rules that match the login, strongest first
-   * @param place the index of the rule that decides
    */
-  #byEnd(
-    rules: readonly AccessRule[],
-    place: number,
-    devices: DeviceSet,
-  ): (readonly [until: string | undefined, devices: DeviceSet])[] {
-    const { action, expiresAt: until } = rules[place] as AccessRule;
-    if (action === "deny" || until === undefined) return [[undefined, devices]];
-    const end = new Date(until);
-    const left = devices.clone();
+  #byEnd(rules: readonly AccessRule[], rule: AccessRule | null, devices: DeviceSet) {
     const groups = new Map<string | undefined, DeviceSet>();
-    const add = (time: string | undefined, some: DeviceSet) =>
-      groups.set(time, unionOf([groups.get(time), some]));
-    for (let weaker = place + 1; weaker < rules.length && !left.isEmpty(); weaker += 1) {
-      const rule = rules[weaker] as AccessRule;
-      if (hasExpired(rule, end)) continue;
-      const decided = this.#sets.of(rule.filter, rule.action === "deny").new_intersection(left);
-      if (decided.isEmpty()) continue;
-      left.difference(decided);
-      if (rule.action === "deny") add(until, decided);
-      else for (const [later, some] of this.#byEnd(rules, weaker, decided)) add(later, some);
+    const until = rule?.action === "allow" ? rule.expiresAt : undefined;
+    if (until === undefined) return groups.set(undefined, devices);
+    for (const [next, some] of this.#decisions(rules, devices.clone(), new Date(until))) {
+      const ends = next?.action === "deny" ? new Map([[until, some]]) : this.#byEnd(rules, next, some);
+      for (const [time, part] of ends) groups.set(time, unionOf([groups.get(time), part]));
     }
-    if (!left.isEmpty()) add(undefined, left);
-    return [...groups];
+    return groups;
   }
 
   #reasonOf(rule: AccessRule | null, until: string | undefined): Reason {
@@ -297,7 +296,8 @@ export class Access {
 
 const NO_DEVICES: DeviceSet = new TypedFastBitSet();
 
-function unionOf(sets: readonly (DeviceSet | undefined)[]): DeviceSet {
+/** Returns the devices that are in at least one of several sets. Skips undefined sets. */
+export function unionOf(sets: readonly (DeviceSet | undefined)[]): DeviceSet {
   const union = new TypedFastBitSet();
   for (const set of new Set(sets)) if (set) union.union(set);
   return union;

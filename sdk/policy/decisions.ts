@@ -1,4 +1,4 @@
-import { hasExpired, type KeyLapse, keyLapse, type PolicyMember } from "./expiry.ts";
+import { type AccessMember, hasExpired, type KeyLapse, keyLapse } from "./expiry.ts";
 import { patternFound } from "./pattern.ts";
 
 /** The fields of a device that a policy evaluates. */
@@ -37,7 +37,7 @@ export interface LegacyPolicy {
    * The members of the namespace, for keys with an owner. Undefined if they could not be read; such keys are then
    * evaluated as if their owners were members.
    */
-  readonly members?: readonly PolicyMember[] | undefined;
+  readonly members?: readonly AccessMember[] | undefined;
 }
 
 /** The login names and client addresses for which a policy is evaluated. */
@@ -253,21 +253,11 @@ function keyRefusal(
   at: Date,
 ) {
   if (!key) return "key";
-  const lapse = lapseIn(policy, key, at);
+  const owner = policy.members?.find(({ id }) => id === key.owner);
+  const lapse = keyLapse(policy.members ? key : { ...key, owner: undefined }, owner, at);
   if (lapse) return lapse;
   if (!patternFound(key.username, login, false)) return "login";
   return filterMatches(key.filter, device) ? undefined : "device";
-}
-
-/** Returns the reason why a key of a policy admits no login at a time; undefined if it may admit logins. */
-export function lapseIn(
-  { members }: Pick<LegacyPolicy, "members">,
-  key: AccessKey,
-  at: Date,
-): KeyLapse | undefined {
-  if (members === undefined) return hasExpired(key, at) ? "expired" : undefined;
-  const owner = key.owner === undefined ? undefined : members.find(({ id }) => id === key.owner);
-  return keyLapse(key, owner, at);
 }
 
 function mismatchesOf(

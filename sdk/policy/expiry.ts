@@ -1,5 +1,5 @@
 /** A member of a namespace, as far as the access by the member's keys depends on the membership. */
-export interface PolicyMember {
+export interface AccessMember {
   /** The id of the user. */
   readonly id: string;
   /** The e-mail address of the user's account. */
@@ -29,7 +29,7 @@ export type KeyLapse = "expired" | "owner";
  */
 export function keyLapse(
   key: { readonly expiresAt?: string | undefined; readonly owner?: string | undefined },
-  owner: Pick<PolicyMember, "isAccepted" | "expiresAt"> | undefined,
+  owner: Pick<AccessMember, "isAccepted" | "expiresAt"> | undefined,
   at: Date,
 ): KeyLapse | undefined {
   if (hasExpired(key, at)) return "expired";

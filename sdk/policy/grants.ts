@@ -1,4 +1,4 @@
-import type { Access, DeviceSet, Reason, Verdict } from "./access.ts";
+import { type Access, type DeviceSet, type Reason, unionOf, type Verdict } from "./access.ts";
 import type { EvaluatedLogins } from "./decisions.ts";
 import { earlier } from "./expiry.ts";
 import type { Outcome } from "./identity.ts";
@@ -101,7 +101,8 @@ export function* accessChanges(before: Access, after: Access): Generator<AccessC
       const sameDevices = !isPrincipal(subject) && admittedAfter && admittedBefore?.equals(admittedAfter);
       const sameEnd = sideBefore?.end === sideAfter?.end;
       for (const { verdictBefore, verdictAfter, changed, addresses } of places) {
-        const isSame = sameDevices && sameEnd && !endsByRule(verdictBefore) && !endsByRule(verdictAfter);
+        const endings = verdictBefore.endings.length + verdictAfter.endings.length;
+        const isSame = sameDevices && sameEnd && endings === 0;
         if (isSame && !changed.intersects(admittedAfter)) continue;
         const reachBefore = reachOf(sideBefore, admittedBefore, verdictBefore);
         const reachAfter = reachOf(sideAfter, admittedAfter, verdictAfter);
@@ -115,12 +116,11 @@ export function* accessChanges(before: Access, after: Access): Generator<AccessC
         }
       }
       for (const { label, devices, addresses } of groups.in(after.evaluated)) {
-        const [from, untilBefore, to, until] = label
-          .split(" ")
-          .map((part) => (part === NO_END ? undefined : part)) as [Outcome, string, Outcome, string];
+        const [from, endBefore, to, end] = label.split(" ") as [Outcome, string, Outcome, string];
         const change = from === "deny" ? "gained" : to === "deny" ? "lost" : "altered";
-        const outcomes = { before: from, after: to, untilBefore, until };
-        yield { subject, login, addresses, change, ...outcomes, devices: after.uidsOf(devices) };
+        const ends = { untilBefore: endBefore || undefined, until: end || undefined };
+        const about = { subject, login, addresses, change, before: from, after: to, ...ends } as const;
+        yield { ...about, devices: after.uidsOf(devices) };
       }
     }
   }
@@ -168,16 +168,12 @@ function alikeToBoth(before: Access, after: Access) {
   }
 }
 
-const NO_END = "";
-
-/** An outcome and the time when the access ends, or {@link NO_END}. */
+/** An outcome and the time when the access ends, or an empty text for access without an end. */
 type Label = `${Outcome} ${string}`;
 
-const labelOf = (outcome: Outcome, until: string | undefined): Label => `${outcome} ${until ?? NO_END}`;
+const labelOf = (outcome: Outcome, until: string | undefined): Label => `${outcome} ${until ?? ""}`;
 
 const DENIED = labelOf("deny", undefined);
-
-const endsByRule = ({ endings }: Verdict): boolean => endings.length > 0;
 
 /** The devices on which the logins of a subject are allowed, in total and for each outcome and end. */
 interface Reach {
@@ -215,13 +211,14 @@ function reachOf(
     const free = [side.direct, all.new_difference(held)] as const;
     return { all, parts: [free, [side.held, all.new_intersection(held)]] };
   }
-  // An expiry of a rule has no effect on logins that end before it.
-  const byRule = endings.filter(([until]) => earlier(side.end, until) !== side.end);
-  const parts = byRule.map(
-    ([until, devices]) => [labelOf("allow", until), all.new_intersection(devices)] as const,
-  );
-  const lasting = byRule.reduce((left, [, devices]) => left.new_difference(devices), all);
-  return { all, parts: [...parts, [side.direct, lasting]] };
+  if (endings.length === 0) return { all, parts: [[side.direct, all]] };
+  const lasting = endings.reduce((left, { devices }) => left.new_difference(devices), all);
+  const parts = new Map([[side.direct, lasting]]);
+  for (const { reason, devices } of endings) {
+    const label = labelOf("allow", earlier(side.end, reason.until));
+    parts.set(label, unionOf([parts.get(label), all.new_intersection(devices)]));
+  }
+  return { all, parts: [...parts] };
 }
 
 const without = (devices: DeviceSet, others: DeviceSet | undefined): DeviceSet =>

@@ -19,7 +19,6 @@ export {
   keyAdmits,
   type LegacyPolicy,
   type LoginAttempt,
-  lapseIn,
   type Mismatch,
   strongestFirst,
 } from "./decisions.ts";
@@ -34,7 +33,7 @@ export {
   otherAddressOf,
   samplesOf,
 } from "./evaluatedLogins.ts";
-export { earlier, hasExpired, hasPassed, type KeyLapse, keyLapse, type PolicyMember } from "./expiry.ts";
+export { type AccessMember, earlier, hasExpired, hasPassed, type KeyLapse, keyLapse } from "./expiry.ts";
 export { type AccessChange, accessChanges, type Grant, grantsOf } from "./grants.ts";
 export {
   type AccessPolicy,

@@ -3,11 +3,11 @@ import { describe, expect, test } from "vitest";
 import {
   Access,
   type AccessKey,
+  type AccessMember,
   accessChanges,
   explain,
   grantsOf,
   type NamespacePolicy,
-  type PolicyMember,
   subjectFacts,
 } from "../../sdk/policy/index.ts";
 import * as arbitrary from "./arbitraries.ts";
@@ -22,7 +22,7 @@ const end = fc.option(
   fc.constantFrom(...TIMES.slice(0, 6)).map((time) => time.toISOString()),
   { nil: undefined, freq: 2 },
 );
-const member = (id: string): fc.Arbitrary<PolicyMember> =>
+const member = (id: string): fc.Arbitrary<AccessMember> =>
   fc.record({
     id: fc.constant(id),
     email: fc.constant(`${id}@example.com`),

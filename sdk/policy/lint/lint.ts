@@ -190,16 +190,11 @@ function endFindings({ policy: { keys, rules, members = [] }, time: at }: Access
     if (expiresAt === undefined) return [];
     const found = { object, field: "expiresAt", evidence: { expiresAt } } as const;
     if (hasPassed(expiresAt, at)) {
-      const message = `${name} expired at ${expiresAt}.`;
-      return [
-        {
-          ...found,
-          rule: "expired",
-          severity: "info",
-          message,
-          suggestion: "Delete the lines that declare it.",
-        },
-      ];
+      const texts = {
+        message: `${name} expired at ${expiresAt}.`,
+        suggestion: "Delete the lines that declare it.",
+      };
+      return [{ ...found, rule: "expired", severity: "info", ...texts }];
     }
     if (Date.parse(expiresAt) <= late) return [];
     const message = `${name} expires at ${expiresAt}, more than a year ahead.`;

@@ -1,4 +1,4 @@
-import { hasExpired, type PolicyMember } from "@gatehouse-access/sdk/policy";
+import { type AccessMember, hasExpired } from "@gatehouse-access/sdk/policy";
 import type { Member } from "../../db/generated/sqlite/client.ts";
 import { type Sql, sql } from "../../db/sql/sql.ts";
 
@@ -6,7 +6,7 @@ import { type Sql, sql } from "../../db/sql/sql.ts";
 export type MembershipState = Pick<Member, "status" | "accessExpiresAt">;
 
 /** Returns a membership as an access policy evaluates it. */
-export const policyMember = (row: MembershipState): Pick<PolicyMember, "isAccepted" | "expiresAt"> => ({
+export const policyMember = (row: MembershipState): Pick<AccessMember, "isAccepted" | "expiresAt"> => ({
   isAccepted: row.status === "accepted",
   expiresAt: row.accessExpiresAt?.toISOString(),
 });
