@@ -24,6 +24,7 @@ import { tag } from "../../resources/tag.ts";
 import { NEVER } from "../../resources/validity.ts";
 import { canonical, canonicalInputs } from "../../resources/values.ts";
 import { apiKeyIdentity, macOf } from "../../service/listings.ts";
+import type { Member } from "../../service/newerListings.ts";
 import { isHidden, type PlannedStep } from "../steps.ts";
 import { type Draft, UnpredictableError } from "./draft.ts";
 
@@ -49,10 +50,7 @@ export interface Kind {
   remove?(draft: Draft, step: PlannedStep, before: ResourceValues, isClaimed: (key: string) => boolean): void;
   createOrAdopt?(draft: Draft, step: PlannedStep, after: ResourceValues): void;
   update?(draft: Draft, step: PlannedStep, before: ResourceValues, after: ResourceValues): void;
-  /**
-   * Returns the time when the access by the object ends, in RFC 3339. Undefined if it does not end, or if the end is
-   * secret or unknown before the apply.
-   */
+  /** Returns the end of the access, in RFC 3339. Undefined if there is none, or if it is secret or unknown. */
   endOf?(after: ResourceValues, now: Date): string | undefined;
 }
 
@@ -199,12 +197,20 @@ const plannedEnd = ({ estate }: Draft, after: ResourceValues) =>
   endOf(estate.enforcesExpiry ? declaredEnd(after) : undefined);
 
 /**
- * Returns true if an update leaves no object, because the end of the access has passed: the object no longer exists, or
- * the server does not end access by itself, so that the run removes the object.
+ * Applies an update to an object. If the end of the access has passed, no object is left in two cases: the object no
+ * longer exists, or the server does not end access by itself, so that the run removes the object.
  */
-function leavesNoObject({ estate, now }: Draft, after: ResourceValues, exists: boolean): boolean {
+function change<T>(
+  { estate, now }: Draft,
+  objects: Map<string, T>,
+  id: string,
+  after: ResourceValues,
+  changed: (object: T) => T,
+): void {
   const end = declaredEnd(after);
-  return end !== undefined && hasPassed(end, now) && !(estate.enforcesExpiry && exists);
+  const isOver = end !== undefined && hasPassed(end, now);
+  if (isOver && !(estate.enforcesExpiry && objects.has(id))) objects.delete(id);
+  else objects.set(id, changed(existing(objects, id)));
 }
 
 /**
@@ -212,11 +218,7 @@ function leavesNoObject({ estate, now }: Draft, after: ResourceValues, exists: b
  * has the address as id, so that the key admits no logins.
  * @throws UnpredictableError if the members could not be read
  */
-function plannedOwner(
-  draft: Draft,
-  after: ResourceValues,
-  before?: ResourceValues,
-): Pick<AccessKey, "owner"> {
+function plannedOwner(draft: Draft, after: ResourceValues, before: ResourceValues | undefined) {
   const { owner } = after.inputs;
   if (typeof owner !== "string" || owner === "" || !draft.estate.enforcesExpiry) return {};
   // Users can change the address of their account. The declared address then still refers to the same user.
@@ -230,17 +232,14 @@ function plannedOwner(
 const fingerprintOf = (after: ResourceValues) =>
   parseSshPublicKey(inputsOf(publicKey, after).data).fingerprint;
 
-function putKey(
+function keyOf(
   draft: Draft,
   { step, before }: PlannedStep,
   after: ResourceValues,
-  fingerprint: string,
-): void {
+): Omit<AccessKey, "fingerprint"> {
   const { name, username, filter } = inputsOf(publicKey, after);
-  draft.keys.set(fingerprint, {
-    ...{ fingerprint, name: isHidden(name) ? step.name : name, username, filter },
-    ...{ ...plannedEnd(draft, after), ...plannedOwner(draft, after, before) },
-  });
+  const about = { name: isHidden(name) ? step.name : name, username, filter };
+  return { ...about, ...plannedEnd(draft, after), ...plannedOwner(draft, after, before) };
 }
 
 const keyKind: Kind = {
@@ -248,12 +247,15 @@ const keyKind: Kind = {
   idOf: (_draft, after) => fingerprintOf(after),
   isLive: ({ estate }, id) => estate.policy.keys.some(({ fingerprint }) => fingerprint === id),
   remove: (draft, _step, before) => draft.keys.delete(outputOf(before, "fingerprint")),
-  createOrAdopt: (draft, step, after) => putKey(draft, step, after, fingerprintOf(after)),
-  update(draft, step, before, after) {
-    const fingerprint = outputOf(before, "fingerprint");
-    if (leavesNoObject(draft, after, draft.keys.has(fingerprint))) draft.keys.delete(fingerprint);
-    else putKey(draft, step, after, existing(draft.keys, fingerprint).fingerprint);
+  createOrAdopt(draft, step, after) {
+    const fingerprint = fingerprintOf(after);
+    draft.keys.set(fingerprint, { fingerprint, ...keyOf(draft, step, after) });
   },
+  update: (draft, step, before, after) =>
+    change(draft, draft.keys, outputOf(before, "fingerprint"), after, ({ fingerprint }) => ({
+      fingerprint,
+      ...keyOf(draft, step, after),
+    })),
   endOf: shownEnd,
 };
 
@@ -292,11 +294,8 @@ const ruleKind: Kind = {
     const id = adoptedRule(draft, after) ?? newId(draft.rules, step.name);
     draft.rules.set(id, ruleOf(draft, after, id));
   },
-  update(draft, _step, before, after) {
-    const ruleId = outputOf(before, "ruleId");
-    if (leavesNoObject(draft, after, draft.rules.has(ruleId))) draft.rules.delete(ruleId);
-    else draft.rules.set(ruleId, ruleOf(draft, after, existing(draft.rules, ruleId).id));
-  },
+  update: (draft, _step, before, after) =>
+    change(draft, draft.rules, outputOf(before, "ruleId"), after, ({ id }) => ruleOf(draft, after, id)),
   endOf: shownEnd,
 };
 
@@ -474,15 +473,10 @@ const memberKind: Kind = {
     });
   },
   update(draft, _step, before, after) {
-    const { members } = draft;
-    if (!members) return;
-    const userId = outputOf(before, "userId");
-    if (leavesNoObject(draft, after, members.has(userId))) members.delete(userId);
-    else {
-      const { role } = inputsOf(member, after);
-      const accessExpiresAt = plannedEnd(draft, after).expiresAt;
-      members.set(userId, { ...existing(members, userId), role, accessExpiresAt });
-    }
+    const { role } = inputsOf(member, after);
+    const accessExpiresAt = plannedEnd(draft, after).expiresAt;
+    const changed = (known: Member) => ({ ...known, role, accessExpiresAt });
+    if (draft.members) change(draft, draft.members, outputOf(before, "userId"), after, changed);
   },
   endOf: shownEnd,
 };

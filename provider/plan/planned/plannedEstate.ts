@@ -1,4 +1,5 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
+import { hasPassed } from "@gatehouse-access/sdk/policy";
 import type { Plan } from "../../engine/index.ts";
 import type { Estate, NamespaceState } from "../../estate/namespaceState.ts";
 import { Claims, DuplicateDeclarationError } from "../../lifecycle/claims.ts";
@@ -106,20 +107,19 @@ export interface DeclaredEnd {
   readonly until: string;
 }
 
-/** Returns the declared ends of access, sorted by time. Omits ends that are secret or unknown before the apply. */
-export const declaredEnds = ({ steps }: Pick<PlannedEstate, "steps">, now: Date): DeclaredEnd[] =>
+/** Returns the declared ends of access after `now`, until a limit, sorted by time. Omits ends that are not known. */
+export const declaredEnds = (
+  { steps }: Pick<PlannedEstate, "steps">,
+  now: Date,
+  limit: Date,
+): DeclaredEnd[] =>
   steps
     .flatMap(({ step, definition, after }) => {
       const until = after && kindOf(definition).endOf?.(after, now);
-      return until === undefined ? [] : [{ kind: definition.name, resource: step.name, until }];
+      if (until === undefined || hasPassed(until, now) || !hasPassed(until, limit)) return [];
+      return [{ kind: definition.name, resource: step.name, until }];
     })
-    .sort(
-      byTexts(
-        ({ until }) => until,
-        ({ kind }) => kind,
-        ({ resource }) => resource,
-      ),
-    );
+    .sort(byTexts(({ until, kind, resource }) => `${until} ${kind} ${resource}`));
 
 /** Reports lists that could not be read, and that have an effect only after the plan changes the namespace's mode. */
 function unreadAfterModeChange({ estate, accessPoliciesDecide, members }: Draft) {
