@@ -1,10 +1,4 @@
-import {
-  Access,
-  type EvaluatedLogins,
-  hasPassed,
-  type NamespacePolicy,
-  subjectFacts,
-} from "@gatehouse-access/sdk/policy";
+import { type Access, type EvaluatedLogins, hasPassed, subjectFacts } from "@gatehouse-access/sdk/policy";
 import { byText, byTexts, instantText } from "../words.ts";
 import type { AccessMapData, MapDevice, MapGroup, MapKey, MapSubtitle } from "./data.ts";
 import { addressInWords, CONDITION_WORDS, edgesOf, loginInWords } from "./edges.ts";
@@ -36,7 +30,9 @@ export function accessMapData(before: Access, after: Access, meta: AccessMapMeta
       };
     }),
   );
-  const { times, last } = timesOf(before, after);
+  const allTimes = timesOf(before, after);
+  const times = allTimes.slice(0, TIMES_MAX);
+  const shownTimes = times.map(instantText);
   const bothDevices = both(before.policy.devices, after.policy.devices, "uid");
   const devices = groupDevices(
     bothDevices.map(({ uid, name, tags, state }) => ({ uid, name, tags, ...(state && { state }) })),
@@ -50,45 +46,31 @@ export function accessMapData(before: Access, after: Access, meta: AccessMapMeta
     devices: devices.items,
     people: keys.groups,
     groups: devices.groups,
-    ...edgesOf(
-      times.map((time) => [accessAt(before, time), accessAt(after, time)]),
-      keys.items,
-      devices.items,
-    ),
-    times: times.map((time) => instantText(time.toISOString())),
+    ...edgesOf(before, after, times, keys.items, devices.items),
+    times: shownTimes,
     logins: after.evaluated.logins.map(loginInWords),
     addresses: after.evaluated.addresses.map((address) => addressInWords(address, after.evaluated)),
-    notes: last
-      ? [...notes, `Ends of access after ${instantText(last.toISOString())} are not evaluated.`]
-      : notes,
+    notes:
+      allTimes.length > TIMES_MAX
+        ? [...notes, `Ends of access after ${shownTimes.at(-1)} are not evaluated.`]
+        : notes,
   };
 }
-
-const accessAt = ({ policy, evaluated, uids }: Access, time: Date) =>
-  new Access(policy, evaluated, uids, time);
 
 /** Maximum number of times for which a map shows the access. */
 const TIMES_MAX = 20;
 
-/**
- * Returns the times of a map: the time of the access, and the later times at which access can change. If there are too
- * many times, `last` is the last time that the map has.
- */
-function timesOf(before: Access, after: Access) {
-  const now = after.time;
-  const ends = [before, after]
-    .flatMap(({ policy }) => endsIn(policy))
-    .filter((end) => !hasPassed(end, now))
-    .map((end) => Date.parse(end));
-  const all = [...new Set([now.getTime(), ...ends])].sort((left, right) => left - right);
-  const times = all.slice(0, TIMES_MAX).map((time) => new Date(time));
-  return { times, last: all.length > TIMES_MAX ? times.at(-1) : undefined };
-}
-
-const endsIn = ({ keys, rules, members = [], identity }: NamespacePolicy): string[] =>
-  (identity ? identity.principals.flatMap((one) => one.keys ?? []) : [...keys, ...rules, ...members]).flatMap(
-    ({ expiresAt }) => expiresAt ?? [],
+/** Returns the time of the access, and the later times at which access can change, in RFC 3339. */
+function timesOf(before: Access, after: Access): string[] {
+  type Ending = { readonly expiresAt?: string | null | undefined };
+  const objects = [before.policy, after.policy].flatMap<Ending>(({ keys, rules, members = [], identity }) =>
+    identity ? identity.principals.flatMap((one) => one.keys ?? []) : [...keys, ...rules, ...members],
   );
+  const ends = objects.flatMap(({ expiresAt }) =>
+    expiresAt && !hasPassed(expiresAt, after.time) ? [new Date(expiresAt).toISOString()] : [],
+  );
+  return [...new Set([after.time.toISOString(), ...ends])].sort();
+}
 
 function checkComparable(before: Access, after: Access): void {
   if (JSON.stringify(before.uids) !== JSON.stringify(after.uids))

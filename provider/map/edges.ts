@@ -1,5 +1,5 @@
 import {
-  type Access,
+  Access,
   type AccessPolicy,
   type AccessRule,
   type AccessSubject,
@@ -25,28 +25,28 @@ export const addressInWords = (address: string, evaluated: EvaluatedLogins): str
 export const loginInWords = (login: string): string =>
   login === ANY_LOGIN ? "any login that the policy does not mention" : login;
 
-/**
- * Returns the edges of a map, with the device sets and texts that they refer to.
- * @param times the access before and after the change at each time of the map
- */
+/** Returns the edges of a map at all its times, with the device sets and texts that they refer to. */
 export function edgesOf(
-  times: readonly (readonly [before: Access, after: Access])[],
+  before: Access,
+  after: Access,
+  times: readonly string[],
   keys: readonly MapKey[],
   devices: readonly MapDevice[],
 ): Pick<AccessMapData, "edges" | "deviceSets" | "texts"> {
   const [deviceSets, texts] = [new Interned<readonly number[]>(), new Interned<MapText>()];
-  const found = new Map<string, { readonly edge: MapEdge; readonly times: number[] }>();
-  for (const [time, [before, after]] of times.entries()) {
-    for (const edge of edgesAt(before, after, keys, devices, deviceSets, texts)) {
+  const accessAt = ({ policy, evaluated, uids }: Access, time: string) =>
+    new Access(policy, evaluated, uids, new Date(time));
+  const found = new Map<string, MapEdge & { times: number[] }>();
+  for (const [index, time] of times.entries()) {
+    const accesses = [accessAt(before, time), accessAt(after, time)] as const;
+    for (const edge of edgesAt(...accesses, keys, devices, deviceSets, texts)) {
       const name = JSON.stringify(edge);
-      const known = found.get(name);
-      if (known) known.times.push(time);
-      else found.set(name, { edge, times: [time] });
+      found.set(name, { ...edge, times: [...(found.get(name)?.times ?? []), index] });
     }
   }
   const edges = Array.from(
     found.values(),
-    (one): MapEdge => (one.times.length === times.length ? one.edge : { ...one.edge, times: one.times }),
+    ({ times: own, ...edge }): MapEdge => (own.length === times.length ? edge : { ...edge, times: own }),
   );
   return { edges, deviceSets: deviceSets.items, texts: texts.items };
 }
@@ -242,11 +242,8 @@ function* kept(before: Side, { reason, outcome, until, devices }: Reached): Gene
     same.difference(altered);
     const condition = old.outcome === "allow" ? "without a condition" : CONDITION_WORDS[old.outcome];
     const end = old.until === undefined ? "without an end" : untilText(old.until);
-    const differences = [
-      ...(old.outcome === outcome ? [] : [condition]),
-      ...(old.until === until ? [] : [end]),
-    ];
-    const cause = { text: `before the change: ${differences.join(", ")}`, patterns: [] };
+    const parts = [old.outcome !== outcome && condition, old.until !== until && end].filter(Boolean);
+    const cause = { text: `before the change: ${parts.join(", ")}`, patterns: [] };
     yield { ...about, cause, places: altered.array() };
   }
   if (same.isEmpty()) return;
