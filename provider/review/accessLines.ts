@@ -31,10 +31,8 @@ export function accesses(
   const evaluated = evaluatedFor(estate, [before, after], options);
   const uids = everyDevice(before, after).map(({ uid }) => uid);
   const time = new Date();
-  return {
-    before: new Access(before, evaluated, uids, time),
-    after: new Access(after, evaluated, uids, time),
-  };
+  const accessBy = (policy: NamespacePolicy) => new Access(policy, evaluated, uids, time);
+  return { before: accessBy(before), after: accessBy(after) };
 }
 
 /** The devices of both policies. If both policies contain a device, the entry of the second policy is used. */
@@ -52,19 +50,14 @@ const everyDevice = (before: NamespacePolicy, after: NamespacePolicy) =>
 export function accessLines(before: Access, after: Access): ReviewedAccess[] {
   const byLogin = new Map<string, AccessChange & { logins: string[] }>();
   for (const change of accessChanges(before, after)) {
-    const { before: from, after: to, untilBefore, until, addresses, devices } = change;
-    const { id: subject } = subjectFacts(change.subject);
-    const id = JSON.stringify([from, to, untilBefore ?? null, until ?? null, subject, addresses, devices]);
+    const id = JSON.stringify({ ...change, subject: subjectFacts(change.subject).id, login: "" });
     const same = byLogin.get(id);
     if (same) same.logins.push(change.login);
     else byLogin.set(id, { ...change, logins: [change.login] });
   }
   const groups = new DeviceGroups(everyDevice(before.policy, after.policy));
-  const bySubject = Map.groupBy(byLogin.values(), ({ subject, ...same }) =>
-    JSON.stringify([
-      ...[same.before, same.after, same.untilBefore ?? null, same.until ?? null],
-      ...[subjectFacts(subject).kind, same.logins, same.addresses, same.devices],
-    ]),
+  const bySubject = Map.groupBy(byLogin.values(), (same) =>
+    JSON.stringify({ ...same, subject: subjectFacts(same.subject).kind }),
   );
   const lines = [...bySubject.values()].flatMap((same): ReviewedAccess[] => {
     const [first] = same;
@@ -82,21 +75,8 @@ export function accessLines(before: Access, after: Access): ReviewedAccess[] {
     const { otherAddress } = after.evaluated;
     const other = otherAddress !== undefined && { otherAddress };
     const ends = { until: first.until ?? null, untilBefore: first.untilBefore ?? null };
-    return [
-      {
-        change,
-        keys,
-        ...identity,
-        ...ends,
-        logins,
-        anyLogin,
-        addresses,
-        anyAddress,
-        ...other,
-        devices,
-        where,
-      },
-    ];
+    const about = { change, keys, ...identity, ...ends };
+    return [{ ...about, logins, anyLogin, addresses, anyAddress, ...other, devices, where }];
   });
   return lines.sort(
     (left, right) =>

@@ -90,6 +90,7 @@ export async function reviewNamespace(
   const { home, folder, actor, base, runningUser } = options;
   const isHome = estate.tenant === home;
   // Both plans use the same time, so that expiry dates are equal.
+  const withinDays = options.expiresWithin ?? SOON_DAYS;
   const by = { ...(home !== undefined && { home }), now: new Date(), creatorRole: actor.role };
   const planned = inOrder(plannedEstate(estate, plan, by));
   const was = inOrder(base ? plannedEstate(estate, base, by) : { ...estate, notEvaluated: [], unknown: [] });
@@ -115,7 +116,10 @@ export async function reviewNamespace(
     },
     access,
     members: memberChanges(was.members ?? [], planned.members ?? [], planned.policy.keys),
-    ending: endingSoon(planned, by.now, options.expiresWithin),
+    ending: {
+      withinDays,
+      objects: declaredEnds(planned, by.now, new Date(by.now.getTime() + withinDays * DAY_MS)),
+    },
     lockouts: [
       ...memberLockouts(unended(was, by.now), unended(planned, by.now), runningUser),
       ...deviceLockouts(before, after, options.protect),
@@ -157,15 +161,6 @@ const unended = ({ members = [] }: Pick<NamespaceState, "members">, now: Date): 
   members.filter((member) => !hasExpired(endOf(member.accessExpiresAt), now));
 
 const DAY_MS = 86_400_000;
-
-/** Returns the declared objects whose access ends within a number of days. Omits objects whose access has ended. */
-function endingSoon(planned: PlannedEstate, now: Date, withinDays = SOON_DAYS): NamespaceReview["ending"] {
-  const limit = new Date(now.getTime() + withinDays * DAY_MS);
-  const objects = declaredEnds(planned, now).filter(
-    ({ until }) => !hasPassed(until, now) && hasPassed(until, limit),
-  );
-  return { withinDays, objects };
-}
 
 type Roled = Pick<Member, "id" | "email" | "role" | "accessExpiresAt">;
 

@@ -291,7 +291,7 @@ describe("a review", () => {
     const review = await reviewOf(enforcing, step("delete", "Member", "bob", bobState));
     expect(sentences(review)).toMatch(/^key b loses every login on web-01, web-02$/);
     expect(review.members.map((change) => memberSentence(change, PLAIN))).toEqual([
-      "bob@example.com is removed (was observer). The service refuses the member's key b and ends its sessions",
+      "bob@example.com is removed (was observer). The service refuses 1 key of the member (b) and ends the sessions",
     ]);
   });
 

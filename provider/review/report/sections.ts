@@ -286,11 +286,8 @@ export function reachPhrase(
 export function memberSentence(change: MemberChange, style: Style): string {
   const { email, from, to, until, untilBefore = null, refusedKeys: keys = [] } = change;
   const end = until === undefined ? "" : `, membership ${changedEnd({ until, untilBefore })}`;
-  const refused =
-    keys.length === 0
-      ? ""
-      : `. The service refuses ${keys.length === 1 ? "the member's key" : `the member's ${keys.length} keys`} ` +
-        `${listed(keys, style)} and ends ${keys.length === 1 ? "its" : "their"} sessions`;
+  const owned = `${counted(keys.length, "key")} of the member (${listed(keys, style)})`;
+  const refused = keys.length > 0 ? `. The service refuses ${owned} and ends the sessions` : "";
   switch (change.change) {
     case "added":
       return `${style.name(email)} is added as ${to}${until ? ` ${untilText(until)}` : ""}`;
