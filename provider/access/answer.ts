@@ -119,11 +119,11 @@ export function* accessRows({ access, subjects }: AccessView): Generator<AccessR
 const isSame = (left: readonly string[], right: readonly string[]): boolean =>
   left.length === right.length && left.every((text, index) => text === right[index]);
 
-const headOf = ({ access: { policy } }: AccessView): string[] =>
+const headOf = ({ access: { policy } }: AccessView): readonly string[] =>
   policy.identity
-    ? ["USER", "LOGIN", "FROM", "DEVICES", "BY POLICY"]
-    : ["KEY", "LOGIN", "FROM", "DEVICES", "BY RULE"];
-const [UNTIL, NO_END] = ["UNTIL", "no end"];
+    ? ["USER", "LOGIN", "FROM", "DEVICES", "BY POLICY", "UNTIL"]
+    : ["KEY", "LOGIN", "FROM", "DEVICES", "BY RULE", "UNTIL"];
+const NO_END = "no end";
 /** Maximum number of device uids in the cache of device set descriptions. */
 const HELD_MAX = 1_000_000;
 const EXCEPTIONS_MAX = 3;
@@ -131,7 +131,9 @@ const EXCEPTIONS_MAX = 3;
 function* accessTable(view: AccessView): Generator<string> {
   yield `${evaluatedLines(view).join("\n")}\n\n`;
   const { rows, useful } = tableOf(view);
-  if (rows.length > 0) yield* tableLines(rows);
+  // Most namespaces have no access that ends, so only some tables have the last column.
+  const columns = rows.some((row) => row.at(-1) !== NO_END) ? undefined : -1;
+  if (rows.length > 0) yield* tableLines([headOf(view), ...rows].map((row) => row.slice(0, columns)));
   const useless = view.subjects.filter((subject) => !useful.has(subject)).map(subjectText);
   const [one, several] = view.access.policy.identity ? ["principal", "Principals"] : ["key", "Keys"];
   if (rows.length === 0)
@@ -142,30 +144,23 @@ function* accessTable(view: AccessView): Generator<string> {
   if (unknown.length > 0) yield `\n${unknown.join("\n")}\n`;
 }
 
-function tableOf(view: AccessView): { rows: string[][]; useful: ReadonlySet<AccessSubject> } {
+/** Returns the rows of the table after its head. */
+function tableOf(view: AccessView) {
   const summary = summaries(view);
   const useful = new Set<AccessSubject>();
-  const ends: string[] = [];
-  const rows = Array.from(
-    accessRows(view),
-    ({ subject, logins, addresses, devices, rule, policy, outcome, until }) => {
-      ends.push(until === undefined ? NO_END : instantText(until));
-      useful.add(subject);
-      const by = policy ? `${policy.name}${CONDITIONS[outcome]}` : rule ? ruleText(rule) : "none matches";
-      return [
-        subjectText(subject),
-        listText(logins.map(loginWord)),
-        addressText(addresses, view),
-        summary(devices),
-        by,
-      ].map(printable);
-    },
-  );
-  if (rows.length > 0) rows.unshift(headOf(view));
-  // Most namespaces have no access that ends, so only some tables have this column.
-  if (ends.some((end) => end !== NO_END)) {
-    for (const [place, end] of [UNTIL, ...ends].entries()) rows[place]?.push(end);
-  }
+  const rows = Array.from(accessRows(view), (row) => {
+    const { subject, logins, addresses, devices, rule, policy, outcome, until } = row;
+    useful.add(subject);
+    const by = policy ? `${policy.name}${CONDITIONS[outcome]}` : rule ? ruleText(rule) : "none matches";
+    return [
+      subjectText(subject),
+      listText(logins.map(loginWord)),
+      addressText(addresses, view),
+      summary(devices),
+      by,
+      until === undefined ? NO_END : instantText(until),
+    ].map(printable);
+  });
   return { rows, useful };
 }
 
@@ -357,21 +352,11 @@ function* accessJson(view: AccessView): Generator<string> {
   let separator = "\n";
   for (const { subject, rule, policy, outcome, until = null, ...row } of accessRows(view)) {
     const { id } = subjectFacts(subject);
-    const { logins, addresses, devices } = row;
+    const about = { logins: row.logins, addresses: row.addresses, rule: rule?.id ?? null, until };
     const grant: AccessGrant =
       policy && outcome !== "deny"
-        ? {
-            key: null,
-            principal: id,
-            logins,
-            addresses,
-            rule: null,
-            policy: policy.id,
-            outcome,
-            until,
-            devices,
-          }
-        : { key: id, logins, addresses, rule: rule?.id ?? null, until, devices };
+        ? { key: null, principal: id, ...about, policy: policy.id, outcome, devices: row.devices }
+        : { key: id, ...about, devices: row.devices };
     yield `${separator}  ${JSON.stringify(grant)}`;
     separator = ",\n";
   }
