@@ -21,7 +21,6 @@ import { z } from "zod";
 import { counted, firstOf } from "../words.ts";
 import { type QueriedAccess, queriedAccess, readNetworks, readQuery, within } from "./queriedAccess.ts";
 import type { EvaluatedCases, PolicyCounterexample } from "./results.ts";
-import { durationOf } from "./timedAccess.ts";
 import type { MatcherName } from "./written/running.ts";
 import type { Decision } from "./written/types.ts";
 
@@ -68,7 +67,6 @@ function toAllow(subject: unknown, [query, ...more]: readonly unknown[], negated
   if (more.length > 0) throw new TypeError("toAllow(): takes exactly one query");
   const queried = queriedAccess(accessOf("toAllow", subject), readQuery("toAllow", query));
   const { count, examples } = allowedCases(queried);
-  const missing = missingOf(queried);
   if (count > 0) {
     if (!negated && allowedCases(queried, hasOutcome("unknown")).count === count)
       throw new Error("toAllow(): it is not known whether the users have an SSH key");
@@ -77,12 +75,9 @@ function toAllow(subject: unknown, [query, ...more]: readonly unknown[], negated
   return {
     ...found(queried, 0),
     holds: false,
-    message:
-      missing === undefined
-        ? "no matching login is allowed"
-        : `no matching login is allowed: the query ${missing}`,
+    message: nothingAllowed(queried),
     counterexamples: negated ? [] : refusedExamples(queried),
-    vacuous: missing,
+    vacuous: missingOf(queried),
   };
 }
 
@@ -92,8 +87,7 @@ function toRequireApproval(subject: unknown, [query, ...more]: readonly unknown[
   const queried = queriedAccess(access, readQuery("toRequireApproval", query));
   const allowed = allowedCases(queried);
   if (allowed.count === 0) {
-    const missing = missingOf(queried);
-    const message = `no matching login is allowed${missing === undefined ? "" : `: the query ${missing}`}`;
+    const message = nothingAllowed(queried);
     return { ...found(queried, 0), holds: false, message, vacuous: message };
   }
   const unknown = allowedCases(queried, hasOutcome("unknown"));
@@ -142,14 +136,21 @@ function toExpireWithin(subject: unknown, [duration, query = {}, ...more]: reado
     const message = `${count} of ${counted(allowed, "allowed case")} ${count === 1 ? "does" : "do"} not end within ${duration}`;
     return { ...found(queried, count), holds: false, message, counterexamples: examples };
   }
-  const missing = missingOf(queried);
-  const reason = missing === undefined ? "" : `: the query ${missing}`;
-  return {
-    ...found(queried, 0),
-    holds: true,
-    message: `all allowed cases end within ${duration}`,
-    vacuous: allowed > 0 ? undefined : `no matching login is allowed${reason}`,
-  };
+  const vacuous = allowed > 0 ? undefined : nothingAllowed(queried);
+  return { ...found(queried, 0), holds: true, message: `all allowed cases end within ${duration}`, vacuous };
+}
+
+const DURATION = /^([1-9][0-9]{0,5})([mhd])$/;
+const UNITS_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Returns a duration in milliseconds, such as `30m`, `24h` or `14d`. @throws TypeError for another value */
+function durationOf(matcher: string, given: unknown): number {
+  const [, count, unit = ""] = (typeof given === "string" && DURATION.exec(given)) || [];
+  const unitMs = UNITS_MS[unit];
+  if (unitMs !== undefined) return Number(count) * unitMs;
+  throw new TypeError(
+    `${matcher}(): takes a duration in minutes, hours or days, such as "30m", "24h" or "14d"`,
+  );
 }
 
 function found({ access }: QueriedAccess, cases: number) {
@@ -167,6 +168,11 @@ function found({ access }: QueriedAccess, cases: number) {
 
 const missingOf = ({ missing }: QueriedAccess): string | undefined =>
   missing.length > 0 ? `matched no ${missing.join(" and no ")}` : undefined;
+
+const nothingAllowed = (queried: QueriedAccess): string => {
+  const missing = missingOf(queried);
+  return `no matching login is allowed${missing === undefined ? "" : `: the query ${missing}`}`;
+};
 
 /**
  * Checks that the fields exist, and does not use `instanceof`, since a policy file may import another copy of the class
@@ -225,19 +231,15 @@ class WrittenDecision implements Decision {
   readonly until: Decision["until"];
   readonly #subject: AccessSubject;
 
-  constructor(
-    { subject, login, rule, policy, outcome, until }: Grant,
-    address: string,
-    device: AccessDevice,
-  ) {
-    this.#subject = subject;
-    this.login = login;
+  constructor(grant: Grant, address: string, device: AccessDevice) {
+    this.#subject = grant.subject;
+    this.login = grant.login;
     this.address = address;
     this.device = device;
-    this.rule = rule;
-    this.policy = policy;
-    this.outcome = outcome;
-    this.until = until ?? null;
+    this.rule = grant.rule;
+    this.policy = grant.policy;
+    this.outcome = grant.outcome;
+    this.until = grant.until ?? null;
   }
 
   get key(): AccessKey {
@@ -273,7 +275,7 @@ function refusedExamples({ access: { policy, evaluated, time: at } }: QueriedAcc
       const { deniedBy, rule } = explain(policy, { fingerprint, login, address, uid: device.uid, at });
       // `deniedBy` is undefined if the login is allowed but does not meet the condition `where` of the query.
       if (deniedBy === undefined || deniedBy === "key") return [];
-      const grant = { subject, login, rule, policy: null, outcome: "deny", until: undefined } as const;
+      const grant = { subject, login, rule, policy: null, outcome: "deny" } as const;
       return [{ ...example(grant, address, device), deniedBy }];
     });
 }
@@ -291,12 +293,7 @@ function refusedPrincipal(
   const { deniedBy, considered } = explainIdentity({ devices, identity }, question);
   if (deniedBy === undefined) return [];
   const policy = considered.find(({ role }) => role === "denies")?.policy ?? null;
-  return [
-    {
-      ...example({ subject, login, rule: null, policy, outcome: "deny", until: undefined }, address, device),
-      deniedBy,
-    },
-  ];
+  return [{ ...example({ subject, login, rule: null, policy, outcome: "deny" }, address, device), deniedBy }];
 }
 
 function example(

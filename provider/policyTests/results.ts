@@ -1,4 +1,10 @@
-import type { AccessPolicy, EvaluatedLogins, Outcome, Principal } from "@gatehouse-access/sdk/policy";
+import type {
+  AccessPolicy,
+  EvaluatedLogins,
+  KeyLapse,
+  Outcome,
+  Principal,
+} from "@gatehouse-access/sdk/policy";
 
 /** A login that contradicts an assertion: it is allowed but must be refused, or it is refused but must be allowed. */
 export interface PolicyCounterexample {
@@ -21,16 +27,7 @@ export interface PolicyCounterexample {
    * The cause of a refusal: the key's login names, the key's devices, the end of the key, the owner of the key, or the
    * rule; in identity mode the SSH key, the policy, or that no policy allows the login. Omitted if the login is allowed.
    */
-  readonly deniedBy?:
-    | "login"
-    | "device"
-    | "rule"
-    | "key"
-    | "expired"
-    | "owner"
-    | "policy"
-    | "policies"
-    | "default";
+  readonly deniedBy?: "login" | "device" | "rule" | "key" | KeyLapse | "policy" | "policies" | "default";
 }
 
 /**

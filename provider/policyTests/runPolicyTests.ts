@@ -1,12 +1,12 @@
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { inspect } from "node:util";
-import type { EvaluatedLogins } from "@gatehouse-access/sdk/policy";
+import { Access, type EvaluatedLogins, type NamespacePolicy } from "@gatehouse-access/sdk/policy";
+import { readTime, TIME_FORM } from "../access/queryTime.ts";
 import { countingInvited, type NamespaceState } from "../estate/namespaceState.ts";
 import { matchers } from "./matchers.ts";
 import { endedWithin, loadPolicyFile, policyTestFiles, TimeLimitError } from "./policyFiles.ts";
 import type { PolicyFailure, PolicyTestReport, PolicyTestResult, PolicyWarning } from "./results.ts";
-import { timedAccess } from "./timedAccess.ts";
 import { type CalledMatcher, type DeclaredTest, type MatcherName, running } from "./written/running.ts";
 import type { PolicySubjects, TimedAccess } from "./written/types.ts";
 
@@ -68,6 +68,20 @@ function subjectsOf(facts: PolicyTestFacts): PolicySubjects {
       return apiKeys;
     },
   };
+}
+
+/** Returns the access at a time, for a policy test. */
+function timedAccess(policy: NamespacePolicy, evaluated: EvaluatedLogins, time: Date): TimedAccess {
+  return Object.assign(new Access(policy, evaluated, undefined, time), {
+    at: (other: unknown) => timedAccess(policy, evaluated, timeOf(other)),
+  });
+}
+
+/** Validates a time, since Node.js does not check the types of a policy file. */
+function timeOf(given: unknown): Date {
+  const time = given instanceof Date ? given : typeof given === "string" ? readTime(given) : undefined;
+  if (time && !Number.isNaN(time.getTime())) return time;
+  throw new TypeError(`access.at(): ${TIME_FORM}, or a valid Date, not ${String(given)}`);
 }
 
 /** Runs one policy test. @param file path of the policy file for reports */

@@ -13,7 +13,7 @@ export interface Grant extends Pick<Reason, "rule" | "policy"> {
   /** The outcome of the logins: never `deny`. */
   readonly outcome: Outcome;
   /** The time when the access ends, in RFC 3339. Undefined if it does not end. */
-  readonly until: string | undefined;
+  readonly until?: string | undefined;
   /** Uids of the devices, in the order of {@link Access.uids}. */
   readonly devices: readonly string[];
 }
