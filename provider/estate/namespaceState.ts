@@ -119,7 +119,10 @@ export async function readEstate(connection: Connection, named?: string): Promis
   const accessUnknown = (await accessUnknownIn(client, tenant, namespace)) ?? reading?.accessUnknown;
   if (accessUnknown !== undefined) notEvaluated.push(accessUnknown);
   if (identity?.decides) notEvaluated.push(...identity.notEvaluated);
-  const enforcesExpiry = isExpiryServer(answer?.headers.etag, [...keys, ...rules]);
+  // This project's server ends access by itself. It sends the revision of a namespace. If the namespace could not be
+  // read, an object with an end shows this server.
+  const hasEnd = [...keys, ...rules].some(({ expiresAt }) => expiresAt !== undefined);
+  const enforcesExpiry = answer?.headers.etag !== undefined || hasEnd;
   if (!members && keys.some(({ owner }) => owner !== undefined)) {
     notEvaluated.push(
       "the members could not be read; keys with an owner are evaluated as if their owners were members",
@@ -147,13 +150,6 @@ export async function readEstate(connection: Connection, named?: string): Promis
     unreadable,
   };
 }
-
-/**
- * Returns true if a server ends access by itself: this project's server, which sends the revision of a namespace. If the
- * namespace could not be read, an object with an end shows this.
- */
-const isExpiryServer = (etag: string | undefined, objects: readonly { readonly expiresAt?: string }[]) =>
-  etag !== undefined || objects.some(({ expiresAt }) => expiresAt !== undefined);
 
 /**
  * Reads several namespaces, one after the other. `unreadable` contains a sentence for each namespace that the

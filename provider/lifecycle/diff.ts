@@ -88,12 +88,8 @@ export function plannedUpdate(
   };
 }
 
-/** Returns the outputs whose values an update to these inputs does not change. Omits outputs that the service has not returned yet. */
-export function lastingOutputs(
-  { outputs }: ResourceDefinition,
-  state: Values,
-  inputs: Values,
-): Record<string, unknown> {
+/** Returns the outputs that an update to these inputs does not change. Omits outputs that the service has not returned. */
+export function lastingOutputs({ outputs }: ResourceDefinition, state: Values, inputs: Values): Values {
   const names = Object.entries(outputs).flatMap(([name, { volatile, mutable }]) => {
     const isKnown = state[name] !== undefined && !(volatile && state[name] === "");
     return isKnown && !mutable?.(state, inputs) ? [name] : [];

@@ -352,9 +352,8 @@ export class ResourceLifecycle {
     return { ...kept, inputs: Object.fromEntries(refreshed.filter(([, value]) => value !== undefined)) };
   }
 
-  async delete(resource: string | undefined, id: string, given: Values): Promise<void> {
+  async delete(resource: string | undefined, id: string, state: Values): Promise<void> {
     const { definition } = this;
-    const state = this.#current(given);
     const { run } = this.#runtime;
     if (run.isHeld(definition, id)) return;
     await this.#writing(resource, (service) => {

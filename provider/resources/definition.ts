@@ -31,6 +31,8 @@ export interface InputField<S extends z.ZodType = z.ZodType, Required extends bo
   readonly secret: boolean;
 }
 
+type Values = Readonly<Record<string, unknown>>;
+
 /** An output of a resource: a value that the service sets. */
 export interface OutputField<S extends z.ZodType = z.ZodType> {
   readonly schema: S;
@@ -45,10 +47,7 @@ export interface OutputField<S extends z.ZodType = z.ZodType> {
    * unknown.
    * @default returns false: an update keeps the state's value
    */
-  readonly mutable?: (
-    state: Readonly<Record<string, unknown>>,
-    inputs: Readonly<Record<string, unknown>>,
-  ) => boolean;
+  readonly mutable?: (state: Values, inputs: Values) => boolean;
   /**
    * True for the output that equals the resource's id. A preview of an update shows the output with its current value.
    */
@@ -124,10 +123,7 @@ export interface Need {
   readonly capability: NeededCapability;
   /** The input, with the path inside its value. Undefined if the resource itself needs the capability. */
   readonly field?: FieldPath;
-  /**
-   * True if the state already has the value. Checks then skip the capability, unless a setting requires it.
-   * @default false
-   */
+  /** True if the state already has the value. Checks then skip the capability, unless a setting requires it. */
   readonly isUnchanged?: boolean;
 }
 
@@ -256,13 +252,10 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   ): Promise<readonly Failure[]>;
   /** Returns notices about capabilities that the inputs need and that the server lacked when the state was written. */
   lacked?(state: Readonly<State<I, O>>): readonly string[];
-  /**
-   * Returns the time when the declared access ended, in RFC 3339. Undefined if it has not ended. No object is created
-   * with such inputs.
-   */
+  /** Returns the time when the declared access ended, in RFC 3339. A create with such inputs is an error. */
   expiredAt?(inputs: InputValues<I>, now: Date): string | undefined;
   /** Converts a state of an earlier version. Returns a state of this version unchanged. */
-  fromEarlier?(state: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
+  fromEarlier?(state: Values): Values;
   /**
    * The mode of a namespace in which the objects decide about logins. In the other mode, they have no effect. Undefined
    * for objects whose effect does not depend on the mode.

@@ -92,6 +92,9 @@ export function defineExpiring<
 >(definition: ResourceDefinition<I, O>): ResourceDefinition<I, O> {
   const { needs, stale, find, create, read, update } = definition;
   const isOver = ({ expiresAt = "" }: Local, now = new Date()) => hasPassed(expiresAt, now);
+  const remove: typeof definition.delete = async (connection, id, state, isClaimed) => {
+    if (await read(connection, id, state)) await definition.delete(connection, id, state, isClaimed);
+  };
   return defineResource({
     ...definition,
 
@@ -144,17 +147,15 @@ export function defineExpiring<
       const used = { ...(state as Local), ...declared };
       const sentInputs = await sent(connection, inputs, used);
       const isLocal = sentInputs !== inputs;
-      if (expiryStatus === "removed" || (isOver(used) && (isLocal || expiryStatus === "by-run"))) {
-        if (expiryStatus !== "removed" && (await read(connection, id, state)))
-          await definition.delete(connection, id, state, () => false);
-        return { ...state, ...declared, expiryStatus: "removed" };
-      }
+      const isDue = isOver(used) && (isLocal || expiryStatus === "by-run");
+      if (isDue && expiryStatus !== "removed") await remove(connection, id, state, () => false);
+      if (isDue || expiryStatus === "removed") return { ...state, ...declared, expiryStatus: "removed" };
       return withLocal(await update(connection, id, isLocal ? withoutLocal(state) : state, sentInputs), used);
     },
 
     async delete(connection, id, state, isClaimed) {
-      if ((state as Local).expiryStatus !== "removed")
-        await definition.delete(connection, id, state, isClaimed);
+      if ((state as Local).expiryStatus === "removed") return;
+      await (isOver(state as Local) ? remove : definition.delete)(connection, id, state, isClaimed);
     },
   });
 }

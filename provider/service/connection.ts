@@ -92,10 +92,7 @@ export interface ConnectionOptions {
    * @default always false
    */
   readonly opens?: (secret: string) => Promise<boolean>;
-  /**
-   * True to reject ends and owners that the server does not enforce.
-   * @default false
-   */
+  /** True to reject ends and owners that the server does not enforce. @default false */
   readonly requiresEnforcedExpiry?: boolean;
 }
 

@@ -77,14 +77,8 @@ export const hasCapability = (server: Server, capability: Capability): boolean =
 
 const NEEDS_027 = "use version 0.27 or later";
 
-/** The sentences about a server that lacks what an input needs. */
-interface Lack {
-  /** The predicate of a sentence about the server. */
-  readonly text: string;
-  readonly remedy: string;
-  /** The effect on inputs that are possible without the capability. Undefined if the inputs are then an error. */
-  readonly notice?: string;
-}
+/** A predicate about a server that lacks what an input needs, a remedy, and the effect if the input is still possible. */
+type Lack = Readonly<Record<"text" | "remedy", string>> & { readonly notice?: string };
 
 const LACKS = {
   "firewall rules": {
@@ -134,10 +128,7 @@ export function lackFault(server: Server, capability: NeededCapability, field?: 
   };
 }
 
-/**
- * Returns the notice about inputs that are possible although the server lacks the capability. Undefined if such inputs are
- * an error.
- */
+/** Returns the notice about inputs that are possible without a capability. Undefined if such inputs are an error. */
 export function lackNotice(capability: NeededCapability): string | undefined {
   const { text, notice }: Lack = LACKS[capability];
   return notice && `this server ${text}: ${notice}`;

@@ -42,8 +42,6 @@ type Column = keyof typeof COLUMNS;
 /** The columns that only maps with users have, and the columns that only maps with public keys have. */
 const COLUMNS_OF_USERS: readonly Column[] = ["Condition"];
 const COLUMNS_OF_KEYS: readonly Column[] = ["Person"];
-/** The columns that maps without ends of access omit. */
-const COLUMNS_OF_ENDS: readonly Column[] = ["Until"];
 const hasEnds = data.edges.some(({ until }) => until !== undefined);
 
 /**
@@ -57,8 +55,7 @@ function tableOf(
   reasons: boolean,
 ): HTMLElement {
   const others = data.subject === "user" ? COLUMNS_OF_KEYS : COLUMNS_OF_USERS;
-  const omitted = hasEnds ? others : [...others, ...COLUMNS_OF_ENDS];
-  const columns = every.filter((column) => !omitted.includes(column));
+  const columns = every.filter((column) => !others.includes(column) && (hasEnds || column !== "Until"));
   const table = newElement("table", {}, newElement("caption", { text: caption }));
   const head = table.createTHead().insertRow();
   const headers = columns.map((column) => (column === "Name" || column === "Key" ? Subject : column));

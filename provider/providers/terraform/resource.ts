@@ -229,25 +229,14 @@ export class TerraformResource {
    * Upgrades a state from another provider version: converts its attributes, nested properties and defaults to those of
    * this version.
    */
-  upgraded(stored: Row): Row {
-    const state = this.#current(stored);
+  upgraded(state: Row): Row {
+    const current = this.definition.fromEarlier?.(this.#valuesOf(state, "input", "output")) ?? {};
     return this.#each((attribute) => {
-      const { role, name, type } = attribute;
+      const { role, name, property, type } = attribute;
       if (role === "instruction") return state[name] ?? NO_INSTRUCTION;
-      const value = toTerraform(type, fromTerraform(type, state[name]));
+      const value = toTerraform(type, current[property] ?? fromTerraform(type, state[name]));
       return role === "input" ? filled(type, value, attribute.field.default) : value;
     });
-  }
-
-  #current(stored: Row): Row {
-    const { fromEarlier } = this.definition;
-    if (!fromEarlier) return stored;
-    const values = this.#valuesOf(stored, "input", "output");
-    const changed = fromEarlier(values);
-    if (changed === values) return stored;
-    return this.#each(({ name, property, type, role }) =>
-      role === "input" || role === "output" ? toTerraform(type, changed[property]) : stored[name],
-    );
   }
 
   /** Returns a row that contains only the id. An import returns such a row, and a read then adds the other values. */
