@@ -27,7 +27,7 @@ import {
   subjectText,
 } from "../words.ts";
 import { globFits } from "./matching.ts";
-import { readTime, TIME_FORM } from "./queryTime.ts";
+import { queryTime } from "./queryTime.ts";
 
 /** The flags of `gatehouse access`. An omitted flag selects all devices, keys, logins or addresses. */
 export interface AccessFlags {
@@ -41,7 +41,7 @@ export interface AccessFlags {
   readonly from?: readonly string[];
   /** E-mail address of a user, see `selectSubjects`. */
   readonly person?: string;
-  /** The time of the logins, see `readTime`. */
+  /** The time of the logins, see `queryTime`. */
   readonly at?: string;
   readonly explain?: boolean;
 }
@@ -87,15 +87,11 @@ export function accessInquiry(flags: AccessFlags, format: AccessFormat): AccessI
   const addresses = [...new Set(from.map(normalAddress))];
   return {
     ...{ devices: device, keys: key, users: user, person, logins: [...new Set(login)], addresses },
-    ...{ at: flags.at === undefined ? undefined : timeOf(flags.at), explain, format },
+    ...{ at: flags.at === undefined ? undefined : queryTime(flags.at, refuseTime), explain, format },
   };
 }
 
-function timeOf(text: string): Date {
-  const time = readTime(text);
-  if (time) return time;
-  throw new AccessInquiryError("at", `${TIME_FORM}, not ${text}`);
-}
+const refuseTime = (detail: string) => new AccessInquiryError("at", detail);
 
 /**
  * Returns an address in the form that patterns match: dotted decimals for IPv4 and IPv4-mapped IPv6, the compressed

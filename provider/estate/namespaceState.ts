@@ -64,10 +64,7 @@ export interface Estate extends NamespaceState {
    * and if they could not be read.
    */
   readonly identity: IdentityState | undefined;
-  /**
-   * True if the server ends access by itself. Other servers have no ends of keys, rules and memberships and no owners of
-   * keys, so that the policy has none either.
-   */
+  /** True if the server ends access by itself. Otherwise, the policy has no ends and no owners of keys. */
   readonly enforcesExpiry: boolean;
   /** The login names and addresses of the most recent sessions, and the number of these sessions. */
   readonly seen: EvaluatedLogins & { readonly sessions: number };
@@ -299,10 +296,7 @@ export const policyMember = ({ id, email, status, accessExpiresAt }: Member): Ac
 export const endOf = (time: string | undefined): { readonly expiresAt?: string } =>
   time === undefined ? {} : { expiresAt: new Date(time).toISOString() };
 
-/**
- * Returns a policy in which invited users count as members, as in identity mode: they can accept at any time, without a
- * change that a review would show.
- */
+/** Returns a policy in which invited users count as members, since they can accept at any time without a review. */
 export const countingInvited = <T extends NamespacePolicy>(policy: T): T =>
   policy.members
     ? { ...policy, members: policy.members.map((member) => ({ ...member, isAccepted: true })) }

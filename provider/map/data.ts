@@ -106,10 +106,7 @@ export interface AccessMapData {
   /** The evaluated addresses. An edge that lists all of these addresses applies to any address. */
   readonly addresses: readonly string[];
   readonly edges: readonly MapEdge[];
-  /**
-   * The times for which the map shows the access, as text: the time of the map, and each later time at which a key, a
-   * rule or a membership ends. The access stays the same until the next time.
-   */
+  /** The times for which the map shows the access, as text: the time of the map, and each later end of access. */
   readonly times: readonly string[];
   /** Additional remarks for the reader, as sentences. */
   readonly notes: readonly string[];

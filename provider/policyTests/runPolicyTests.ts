@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { inspect } from "node:util";
 import { Access, type EvaluatedLogins, type NamespacePolicy } from "@gatehouse-access/sdk/policy";
-import { readTime, TIME_FORM } from "../access/queryTime.ts";
+import { queryTime } from "../access/queryTime.ts";
 import { countingInvited, type NamespaceState } from "../estate/namespaceState.ts";
 import { matchers } from "./matchers.ts";
 import { endedWithin, loadPolicyFile, policyTestFiles, TimeLimitError } from "./policyFiles.ts";
@@ -70,18 +70,14 @@ function subjectsOf(facts: PolicyTestFacts): PolicySubjects {
   };
 }
 
+// Node.js does not check the types of a policy file.
+const refuseTime = (detail: string) => new TypeError(`access.at(): ${detail}`);
+
 /** Returns the access at a time, for a policy test. */
 function timedAccess(policy: NamespacePolicy, evaluated: EvaluatedLogins, time: Date): TimedAccess {
   return Object.assign(new Access(policy, evaluated, undefined, time), {
-    at: (other: unknown) => timedAccess(policy, evaluated, timeOf(other)),
+    at: (other: unknown) => timedAccess(policy, evaluated, queryTime(other, refuseTime)),
   });
-}
-
-/** Validates a time, since Node.js does not check the types of a policy file. */
-function timeOf(given: unknown): Date {
-  const time = given instanceof Date ? given : typeof given === "string" ? readTime(given) : undefined;
-  if (time && !Number.isNaN(time.getTime())) return time;
-  throw new TypeError(`access.at(): ${TIME_FORM}, or a valid Date, not ${String(given)}`);
 }
 
 /** Runs one policy test. @param file path of the policy file for reports */

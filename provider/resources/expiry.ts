@@ -4,6 +4,7 @@ import type { Connection } from "../service/connection.ts";
 import { hasCapability, lackNotice } from "../service/server.ts";
 import {
   defineResource,
+  type Existing,
   type InputField,
   type Inputs,
   type Need,
@@ -37,16 +38,13 @@ interface Local extends Partial<End> {
   readonly ownerId?: string | undefined;
 }
 
-/**
- * Returns the input of objects whose access can end.
- * @param subject the object in the description, such as `the key`
- * @param effect the effect of the end, as a sentence without a period
- */
+/** Returns the input of objects whose access can end. The description contains the object and the effect of the end. */
 export const expiryInputs = (subject: string, effect: string) => ({
   expiresAt: optional(endSchema, {
     description: `The time from which ${effect}, in RFC 3339 format with an offset. Omit the input if ${subject} does not expire. Must be in the future when ${subject} is created. An expired object stays in the state until you delete its declaration.`,
     default: "",
-    canonical: (time) => (time === "" ? "" : timeText(time)),
+    // Plans contain marks instead of times that are secret or unknown.
+    canonical: (time) => (Number.isNaN(Date.parse(time)) ? time : timeText(time)),
   }),
 });
 
@@ -66,25 +64,15 @@ export const endState = (end: string | undefined): End =>
     ? { expiresAt: "", expiryStatus: "none" }
     : { expiresAt: timeText(end), expiryStatus: "enforced" };
 
-/**
- * Returns the end of the access for a request, in the field with this name. Null removes the end. A request without the
- * field keeps the end.
- * @param state the state before an update
- */
-export function endBody<Name extends string>(
-  name: Name,
-  { expiresAt = "" }: Local,
-  state: Local = {},
-): { [K in Name]?: string | null } {
-  const isKept =
-    expiresAt === (state.expiresAt ?? "") && (expiresAt === "" || state.expiryStatus === "enforced");
-  return isKept ? {} : ({ [name]: expiresAt || null } as { [K in Name]: string | null });
+/** Returns the end for a create, or for an update of a state. Null removes the end, undefined keeps it. */
+export function endToSend({ expiresAt = "" }: Local, state: Local = {}): string | null | undefined {
+  const isKept = expiresAt === (state.expiresAt ?? "") && (!expiresAt || state.expiryStatus === "enforced");
+  return isKept ? undefined : expiresAt || null;
 }
 
 /**
- * Defines a resource whose access can end. On servers of others, only the state contains the end and the owner. There,
- * the first run after the end removes the object. An expired object that no longer exists stays in the state, so that no
- * run creates the object again.
+ * Defines a resource whose access can end. On servers of others, only the state contains the end and the owner, and the
+ * first run after the end removes the object. An expired object stays in the state, so that no run creates it again.
  */
 export function defineExpiring<
   I extends Inputs & ReturnType<typeof expiryInputs>,
@@ -124,19 +112,22 @@ export function defineExpiring<
 
     ...(find && {
       async find(connection, inputs, isOthers) {
-        const found = await find(connection, await sent(connection, inputs, inputs), isOthers);
-        return found && { ...found, state: withLocal(found.state, inputs) };
+        const sentInputs = await sent(connection, inputs);
+        const found = await find(connection, sentInputs, isOthers);
+        return found && (sentInputs === inputs ? found : withLocalState(found, inputs));
       },
     }),
 
+    // The service may return an object that existed before. If the server supports the inputs, an update then adds them.
     async create(connection, inputs, origin) {
-      const created = await create(connection, await sent(connection, inputs, inputs), origin);
-      return { ...created, state: withLocal(created.state, inputs) };
+      const sentInputs = await sent(connection, inputs);
+      const created = await create(connection, sentInputs, origin);
+      return sentInputs === inputs ? created : withLocalState(created, inputs);
     },
 
     async read(connection, id, state) {
       const found = await read(connection, id, state);
-      if (found) return { ...found, state: withLocal(found.state, state) };
+      if (found) return withLocalState(found, state);
       if (!isOver(state as Local)) return undefined;
       return { id, state: { ...(state as State<I, O>), expiryStatus: "removed" } };
     },
@@ -145,7 +136,7 @@ export function defineExpiring<
       const { adopt: _instruction, ...declared } = inputs as Local & { readonly adopt?: unknown };
       const { expiryStatus } = state as Local;
       const used = { ...(state as Local), ...declared };
-      const sentInputs = await sent(connection, inputs, used);
+      const sentInputs = await sent(connection, inputs, state);
       const isLocal = sentInputs !== inputs;
       const isDue = isOver(used) && (isLocal || expiryStatus === "by-run");
       if (isDue && expiryStatus !== "removed") await remove(connection, id, state, () => false);
@@ -173,18 +164,25 @@ const withoutLocal = <V extends object>(values: V): V => {
 
 /**
  * Returns the inputs that the server supports. Sends requests only if a value is set that some servers lack.
- * @param values the inputs, and the values in the state that an update may have to remove
+ * @param state the state before an update, which may have to remove values
  */
-async function sent<V extends object>(connection: Connection, inputs: V, values: Local): Promise<V> {
-  if (!values.expiresAt && !values.owner) return inputs;
-  const isSupported = hasCapability(await connection.server(values.tenant), "access expiry");
+async function sent<V extends Local>(connection: Connection, inputs: V, state: Local = {}): Promise<V> {
+  if (![inputs, state].some(({ expiresAt, owner }) => expiresAt || owner)) return inputs;
+  const isSupported = hasCapability(await connection.server(inputs.tenant || state.tenant), "access expiry");
   return isSupported ? inputs : withoutLocal(inputs);
 }
+
+const withLocalState = <S extends object>(found: Existing<S>, known: Local): Existing<S> => ({
+  ...found,
+  state: withLocal(found.state, known),
+});
 
 /** Returns the state of an object on the service, with the values that only the state before or the program contains. */
 function withLocal<S extends object>(state: S, known: Local): S {
   const { expiresAt, owner } = state as Local;
-  const keepsEnd = !expiresAt && known.expiresAt && known.expiryStatus !== "enforced";
+  const { expiryStatus = "by-run" } = known;
+  // If the service has ended the access, or a run has removed the object, an object without an end is a change.
+  const keepsEnd = !expiresAt && known.expiresAt && !["enforced", "removed"].includes(expiryStatus);
   const keepsOwner = owner === "" && known.owner && !known.ownerId;
   return {
     ...state,

@@ -16,7 +16,7 @@ import {
   required,
   tenantInput,
 } from "./definition.ts";
-import { defineExpiring, endBody, endState, expiryInputs, expiryOutputs } from "./expiry.ts";
+import { defineExpiring, endState, endToSend, expiryInputs, expiryOutputs } from "./expiry.ts";
 import { declares } from "./values.ts";
 
 const wire = firewall.createFirewallRule.body.shape;
@@ -111,7 +111,7 @@ export const firewallRule = defineExpiring({
     const { tenant, client, rules } = opened;
     const created = await opened.tagWork.needing(inputs.filter.tags, "FirewallRule", () =>
       client.createFirewallRule(
-        { body: { ...bodyOf(inputs), ...endBody("expiresAt", inputs) } },
+        { body: { ...bodyOf(inputs), expiresAt: endToSend(inputs) } },
         { idempotencyKey },
       ),
     );
@@ -133,7 +133,7 @@ export const firewallRule = defineExpiring({
     const changed = await opened.tagWork.needing(inputs.filter.tags, "FirewallRule", () =>
       client.updateFirewallRule({
         params: { id: ruleId },
-        body: { ...bodyOf(inputs), ...endBody("expiresAt", inputs, state) },
+        body: { ...bodyOf(inputs), expiresAt: endToSend(inputs, state) },
       }),
     );
     rules.put(changed);

@@ -7,7 +7,7 @@ import { hasStatus, type Invitation, isNotReturned, withdrawInvitation } from ".
 import type { Namespace } from "../service/listings.ts";
 import { type Member, usersOf } from "../service/newerListings.ts";
 import { IdForm, listed, output, required, tenantInput } from "./definition.ts";
-import { defineExpiring, endBody, endState, expiryInputs, expiryOutputs } from "./expiry.ts";
+import { defineExpiring, endState, endToSend, expiryInputs, expiryOutputs } from "./expiry.ts";
 
 const role = z.enum(ROLES).exclude(["owner"]);
 
@@ -122,11 +122,11 @@ export const member = defineExpiring({
   async update(connection, id, state, inputs) {
     const { tenant, userId: idOrEmail } = ids.split(id);
     const { client } = await connection.tenant(tenant);
-    const end = endBody("accessExpiresAt", inputs, state);
+    const accessExpiresAt = endToSend(inputs, state);
     const body = { role: inputs.role };
     const send = async (uid: string) => {
-      await client.updateMember({ params: { tenant, uid }, body: { ...body, ...end } });
-      if (end.accessExpiresAt === undefined)
+      await client.updateMember({ params: { tenant, uid }, body: { ...body, accessExpiresAt } });
+      if (accessExpiresAt === undefined)
         return { expiresAt: state.expiresAt, expiryStatus: state.expiryStatus };
       // The response contains no member, so the member is read again.
       connection.namespaces.forget();
@@ -224,7 +224,7 @@ async function invite(
   const { client, invitations } = await connection.tenant(tenant);
   const body = { email: inputs.email, role: inputs.role };
   const namespace = await client.inviteMember(
-    { params: { tenant }, body: { ...body, ...endBody("accessExpiresAt", inputs) } },
+    { params: { tenant }, body: { ...body, accessExpiresAt: endToSend(inputs) } },
     { idempotencyKey },
   );
   connection.namespaces.put(namespace);

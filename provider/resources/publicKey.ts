@@ -21,7 +21,7 @@ import {
   required,
   tenantInput,
 } from "./definition.ts";
-import { defineExpiring, endBody, endState, expiryInputs, expiryOutputs } from "./expiry.ts";
+import { defineExpiring, endState, endToSend, expiryInputs, expiryOutputs } from "./expiry.ts";
 import { hasEmail, usersIn } from "./member.ts";
 
 const wire = publicKeys.createPublicKey.body.shape;
@@ -127,7 +127,7 @@ export const publicKey = defineExpiring({
     const body = {
       ...{ data: toBase64(data), name, username, filter },
       ...(ownerId && { owner: ownerId }),
-      ...endBody("expiresAt", inputs),
+      expiresAt: endToSend(inputs),
     };
     const created = await opened.tagWork.needing(filter.tags, "PublicKey", () =>
       client.createPublicKey({ body }, { idempotencyKey }),
@@ -154,7 +154,7 @@ export const publicKey = defineExpiring({
     const body = {
       ...{ name, username, filter },
       ...(!isKept && { owner: ownerId || null }),
-      ...endBody("expiresAt", inputs, state),
+      expiresAt: endToSend(inputs, state),
     };
     const changed = await opened.tagWork.needing(filter.tags, "PublicKey", () =>
       client.updatePublicKey({ params: { fingerprint }, body }),
@@ -174,11 +174,7 @@ export const publicKey = defineExpiring({
 /** The owner of a key, in states. */
 type Owner = Readonly<Record<"owner" | "ownerId", string>>;
 
-/**
- * Returns the owner of a key. If the service has not changed the owner, the state keeps the declared e-mail address, which
- * the user may have changed since.
- * @param known the owner in the state or the program
- */
+/** Returns the owner of a key. An owner with a known id keeps the known address, which the user may have changed since. */
 async function ownerOf(
   connection: Connection,
   tenant: string,

@@ -164,10 +164,7 @@ const DAY_MS = 86_400_000;
 
 type Roled = Pick<Member, "id" | "email" | "role" | "accessExpiresAt">;
 
-/**
- * Members who are added, removed, or get another role or another end of the membership.
- * @param keys the public keys after the change, whose owners may lose their membership
- */
+/** Members who are added, removed, or get another role or end. `keys` are the public keys after the change. */
 export function memberChanges(
   before: readonly Roled[],
   after: readonly Roled[],

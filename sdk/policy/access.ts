@@ -31,10 +31,7 @@ export interface Reason {
   readonly rule: AccessRule | null;
   /** The access policy that decides the login in identity mode: the first one of those that apply. */
   readonly policy: AccessPolicy | null;
-  /**
-   * The time from which other rules deny the login, because a rule that allows it expires then. Undefined if no expiry of
-   * a rule ends the login.
-   */
+  /** The time from which other rules deny the login, because the rules that allow it have expired. */
   readonly until?: string | undefined;
 }
 
@@ -225,11 +222,7 @@ export class Access {
     return { shares, open, held: NO_DEVICES, endings };
   }
 
-  /**
-   * Yields the devices that each rule decides at a time, and with the rule null the devices that no rule decides.
-   * @param rules rules that match the login, strongest first
-   * @param left the devices. The generator removes the decided devices from this set
-   */
+  /** Removes the devices that each rule decides from `left`, and yields them; last, the devices that no rule decides. */
   *#decisions(
     rules: readonly AccessRule[],
     left: DeviceSet,
@@ -245,10 +238,7 @@ export class Access {
     if (!left.isEmpty()) yield [null, left];
   }
 
-  /**
-   * Groups the devices that a rule decides by the time when the logins end. After the expiry of a rule that allows, the
-   * weaker rules decide.
-   */
+  /** Groups the devices that a rule decides by the end of the logins. After the expiry of a rule, the weaker rules decide. */
   #byEnd(rules: readonly AccessRule[], rule: AccessRule | null, devices: DeviceSet) {
     const groups = new Map<string | undefined, DeviceSet>();
     const until = rule?.action === "allow" ? rule.expiresAt : undefined;
@@ -263,9 +253,8 @@ export class Access {
   #reasonOf(rule: AccessRule | null, until: string | undefined): Reason {
     const reasons = this.#reasons.get(rule) ?? [];
     const known = reasons.find((reason) => reason.until === until);
-    if (known) return known;
-    const reason = { rule, policy: null, outcome: rule?.action ?? "allow", until };
-    this.#reasons.set(rule, [...reasons, reason]);
+    const reason = known ?? { rule, policy: null, outcome: rule?.action ?? "allow", until };
+    if (!known) this.#reasons.set(rule, [...reasons, reason]);
     return reason;
   }
 

@@ -236,9 +236,9 @@ export function explain(policy: LegacyPolicy, question: AccessQuestion): Explana
   const key = policy.keys.find(({ fingerprint }) => fingerprint === question.fingerprint);
   const attempt = { deviceName: device.name, deviceTags: device.tags, login, sourceIp: address, at };
   const { allowed, rule } = firewallDecides(policy.rules, attempt);
-  const deniedBy = keyRefusal(policy, key, device, login, at) ?? (allowed ? undefined : "rule");
+  const deniedBy = keyRefusal(policy, key, device, attempt) ?? (allowed ? undefined : "rule");
   const considered = strongestFirst(policy.rules).map((candidate): ConsideredRule => {
-    const mismatches = mismatchesOf(candidate, device, question, at);
+    const mismatches = mismatchesOf(candidate, device, attempt);
     if (mismatches.length > 0) return { rule: candidate, role: "no match", mismatches };
     return { rule: candidate, role: candidate === rule ? "decides" : "would decide", mismatches };
   });
@@ -249,8 +249,7 @@ function keyRefusal(
   policy: LegacyPolicy,
   key: AccessKey | undefined,
   device: AccessDevice,
-  login: string,
-  at: Date,
+  { login, at }: LoginAttempt,
 ) {
   if (!key) return "key";
   const owner = policy.members?.find(({ id }) => id === key.owner);
@@ -260,18 +259,14 @@ function keyRefusal(
   return filterMatches(key.filter, device) ? undefined : "device";
 }
 
-function mismatchesOf(
-  rule: AccessRule,
-  device: AccessDevice,
-  { login, address }: AccessQuestion,
-  at: Date,
-): Mismatch[] {
+function mismatchesOf(rule: AccessRule, device: AccessDevice, attempt: LoginAttempt): Mismatch[] {
+  const { login, sourceIp, at } = attempt;
   const broken = rule.action === "deny";
   return [
     ...(rule.active ? [] : (["inactive"] as const)),
     ...(hasExpired(rule, at) ? (["expired"] as const) : []),
     ...(patternFound(rule.username, login, broken) ? [] : (["login"] as const)),
-    ...(patternFound(rule.sourceIp, address, broken) ? [] : (["address"] as const)),
+    ...(patternFound(rule.sourceIp, sourceIp, broken) ? [] : (["address"] as const)),
     ...(filterMatches(rule.filter, device, broken) ? [] : (["device"] as const)),
   ];
 }

@@ -183,31 +183,22 @@ interface Reach {
 
 const NOTHING: Reach = { all: undefined, parts: [] };
 
-/** A subject before or after a change, with the labels of its logins on which no expiry of a rule has an effect. */
-interface Side {
-  readonly end: string | undefined;
-  /** The label of logins that the rules or policies allow. */
-  readonly direct: Label;
-  /** The label of logins that the policies allow after a re-authentication. Undefined if it is the same label. */
-  readonly held: Label | undefined;
-}
-
-function sideOf(access: Access, subject: AccessSubject): Side {
+/** Returns the end of a subject's access, and the labels of direct logins and of logins that wait for a re-authentication. */
+function sideOf(access: Access, subject: AccessSubject) {
   const end = access.endOf(subject);
   const direct = labelOf(access.outcomeOf("allow", subject), end);
-  if (!isPrincipal(subject)) return { end, direct, held: undefined };
   const held = labelOf(access.outcomeOf("reauthentication", subject), end);
-  return { end, direct, held: held === direct ? undefined : held };
+  return { end, direct, held: isPrincipal(subject) ? held : direct };
 }
 
 function reachOf(
-  side: Side | undefined,
+  side: ReturnType<typeof sideOf> | undefined,
   admitted: DeviceSet | undefined,
   { open, held, endings }: Verdict,
 ): Reach {
   if (!side || !admitted) return NOTHING;
   const all = admitted.new_intersection(open);
-  if (side.held) {
+  if (side.held !== side.direct) {
     const free = [side.direct, all.new_difference(held)] as const;
     return { all, parts: [free, [side.held, all.new_intersection(held)]] };
   }

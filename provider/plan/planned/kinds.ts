@@ -50,7 +50,7 @@ export interface Kind {
   remove?(draft: Draft, step: PlannedStep, before: ResourceValues, isClaimed: (key: string) => boolean): void;
   createOrAdopt?(draft: Draft, step: PlannedStep, after: ResourceValues): void;
   update?(draft: Draft, step: PlannedStep, before: ResourceValues, after: ResourceValues): void;
-  /** Returns the end of the access, in RFC 3339. Undefined if there is none, or if it is secret or unknown. */
+  /** Returns the end of the access, in RFC 3339, if it is known. @default the input `expiresAt` */
   endOf?(after: ResourceValues, now: Date): string | undefined;
 }
 
@@ -189,17 +189,15 @@ function declaredEnd({ inputs: { expiresAt } }: ResourceValues): string | undefi
   return new Date(expiresAt).toISOString();
 }
 
-const shownEnd = (after: ResourceValues) =>
+/** Returns the declared end like {@link declaredEnd}. Undefined if it is secret or unknown. */
+export const shownEnd = (after: ResourceValues): string | undefined =>
   isHidden(after.inputs.expiresAt) ? undefined : declaredEnd(after);
 
 /** Returns the end of an object for the policy. A server that does not end access by itself does not store the end. */
 const plannedEnd = ({ estate }: Draft, after: ResourceValues) =>
   endOf(estate.enforcesExpiry ? declaredEnd(after) : undefined);
 
-/**
- * Applies an update to an object. If the end of the access has passed, no object is left in two cases: the object no
- * longer exists, or the server does not end access by itself, so that the run removes the object.
- */
+/** Applies an update. After the end of the access, an object that no longer exists, or that the run removes, is left out. */
 function change<T>(
   { estate, now }: Draft,
   objects: Map<string, T>,
@@ -256,7 +254,6 @@ const keyKind: Kind = {
       fingerprint,
       ...keyOf(draft, step, after),
     })),
-  endOf: shownEnd,
 };
 
 function ruleOf(draft: Draft, after: ResourceValues, id: string): AccessRule {
@@ -296,7 +293,6 @@ const ruleKind: Kind = {
   },
   update: (draft, _step, before, after) =>
     change(draft, draft.rules, outputOf(before, "ruleId"), after, ({ id }) => ruleOf(draft, after, id)),
-  endOf: shownEnd,
 };
 
 /**
@@ -478,7 +474,6 @@ const memberKind: Kind = {
     const changed = (known: Member) => ({ ...known, role, accessExpiresAt });
     if (draft.members) change(draft, draft.members, outputOf(before, "userId"), after, changed);
   },
-  endOf: shownEnd,
 };
 
 const identityOf = ({ createdAt, createdBy }: ResourceValues["outputs"]) =>

@@ -15,7 +15,7 @@ import {
   duplicateDeclarations,
 } from "./conflicts.ts";
 import { Draft, type PlannedApiKey, UnpredictableError } from "./draft.ts";
-import { apiKeyNameToday, type Kind, kinds, renameTags } from "./kinds.ts";
+import { apiKeyNameToday, type Kind, kinds, renameTags, shownEnd } from "./kinds.ts";
 
 /** An object on the service that a resource of the stack manages. */
 export interface ManagedObject {
@@ -115,7 +115,7 @@ export const declaredEnds = (
 ): DeclaredEnd[] =>
   steps
     .flatMap(({ step, definition, after }) => {
-      const until = after && kindOf(definition).endOf?.(after, now);
+      const until = after && (kindOf(definition).endOf ?? shownEnd)(after, now);
       if (until === undefined || hasPassed(until, now) || !hasPassed(until, limit)) return [];
       return [{ kind: definition.name, resource: step.name, until }];
     })

@@ -52,10 +52,7 @@ export interface MemberChange {
   readonly until?: string | null;
   /** The time when the membership ended before the change; null if it did not end. Omitted as `until`. */
   readonly untilBefore?: string | null;
-  /**
-   * Names of the public keys that belong to the member, and that the service refuses when the membership ends. Omitted
-   * if there are none, and if the membership does not end by the change.
-   */
+  /** Names of the member's public keys, which the service refuses. Omitted unless the change ends the membership. */
   readonly refusedKeys?: readonly string[];
 }
 
