@@ -197,7 +197,7 @@ export const shownEnd = (after: ResourceValues): string | undefined =>
 const plannedEnd = ({ estate }: Draft, after: ResourceValues) =>
   endOf(estate.enforcesExpiry ? declaredEnd(after) : undefined);
 
-/** Applies an update. After the end of the access, an object that no longer exists, or that the run removes, is left out. */
+/** Applies an update. After the end of the access, deletes an object that no longer exists or that the run removes. */
 function change<T>(
   { estate, now }: Draft,
   objects: Map<string, T>,
