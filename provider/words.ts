@@ -43,7 +43,7 @@ export function agoText(at: string, now: Date): string {
   const passed = now.getTime() - Date.parse(at);
   if (passed >= DAY) return `${counted(Math.floor(passed / DAY), "day")} ago`;
   if (passed >= HOUR) return `${counted(Math.floor(passed / HOUR), "hour")} ago`;
-  return `${counted(Math.max(0, Math.floor(passed / MINUTE)), "minute")} ago`;
+  return passed < MINUTE ? "less than a minute ago" : `${counted(Math.floor(passed / MINUTE), "minute")} ago`;
 }
 
 /**

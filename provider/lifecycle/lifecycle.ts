@@ -195,7 +195,11 @@ export class ResourceLifecycle {
     });
     if (mayBeIdle && server?.accessMode !== undefined) this.#reportIdle(server.accessMode, resource, tenant);
     if (!server) return [];
-    const lacked = needed.filter(({ capability }) => !hasCapability(server, capability));
+    const lacked = needed.filter(({ capability }) => {
+      // A server that the credential cannot identify may not enforce the end.
+      const isUnclear = isStrict && server.isOwn === undefined && lackNotice(capability) !== undefined;
+      return isUnclear || !hasCapability(server, capability);
+    });
     const faults = lacked.flatMap(({ capability, field }) => {
       const notice = isStrict ? undefined : lackNotice(capability);
       if (notice === undefined) return [lackFault(server, capability, field)];
