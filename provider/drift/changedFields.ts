@@ -41,8 +41,8 @@ const DEVICE_FIELDS: ReadonlySet<string> = new Set(["deviceName", "deviceStatus"
 const isOfDevice = ({ path, old }: FieldChange): boolean => DEVICE_FIELDS.has(path) && old !== undefined;
 
 /**
- * Returns a step without the changes that only convert a state of an earlier version: inputs with the same value in
- * another form, and outputs that the state lacks.
+ * Returns a step without the changes that only convert a state of an earlier version: inputs that have their default on the
+ * service, and outputs that the state lacks.
  * @param outputs the outputs in the state
  */
 export function withoutConversions<S extends Pick<ShownStep, "type" | "fields">>(
@@ -51,11 +51,14 @@ export function withoutConversions<S extends Pick<ShownStep, "type" | "fields">>
 ): S {
   const definition = definitionOf(step);
   if (!definition) return step;
-  const before = definition.fromEarlier?.(outputs) ?? outputs;
-  const isConversion = ({ path, new: now }: FieldChange) => {
+  const converted = definition.fromEarlier?.(outputs) ?? outputs;
+  const isConversion = ({ path, old, new: now }: FieldChange) => {
+    const isOld = converted !== outputs;
+    // Values that both count as secret may differ.
+    if (!isOld && old !== undefined) return false;
+    const before = isOld ? converted[path] : undefined;
     const field = definition.inputs[path];
-    if (field) return sameValue(field, before[path], now);
-    return path in definition.outputs && before[path] === undefined;
+    return field ? sameValue(field, before, now) : path in definition.outputs && before === undefined;
   };
   return { ...step, fields: step.fields.filter((field) => !isConversion(field)) };
 }
