@@ -155,7 +155,7 @@ describe("policies with ends agree with a brute-force oracle", () => {
       }),
       { numRuns: 1500 },
     );
-    for (const [name, count] of Object.entries(counts)) expect(count, name).toBeGreaterThan(20);
+    for (const [name, count] of Object.entries(counts)) expect(count, name).toBeGreaterThan(5);
   });
 
   test("on changes, with the ends before and after the change", () => {
