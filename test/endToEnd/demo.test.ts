@@ -91,7 +91,13 @@ it(
         expect.stringMatching(/^DENIED: key Contractor.* on web-01$/),
         "support@ana.edge-08@127.0.0.1: Permission denied (publickey,password).",
         expect.stringMatching(/^DENIED: key Contractor.* on edge-08$/),
+        // The key has expired during its last session.
+        "support@ana.edge-01@127.0.0.1: Permission denied (publickey,password).",
       ]);
+      expect(output).toMatch(/PublicKey "contractor": expired .* ago; delete these lines/);
+      expect(output).toMatch(
+        /The session is open\.\naccess was revoked\nThe session ended \d+\.\d s after the end/,
+      );
     }
     expect(output).toMatch(/firewall rule \S+ \(deny, priority 100\) denies the login/);
     expect(output).toContain("36 deleted");

@@ -62,7 +62,8 @@ describe.each(readdirSync(RELEASES))("state and database of %s", (version) => {
       const key = policy.key ?? { type: "", args: {} };
       const changed = { ...policy, key: { ...key, args: { ...key.args, name: "another name" } } };
       expect(changesOf(await stack.result(["up", "--yes", "--skip-preview"], program(changed)))).toEqual([
-        "update key name",
+        // The state lacks inputs of later versions, so the update shows their defaults.
+        "update key expiresAt name owner",
       ]);
       const destroyed = await stack.result(["destroy", "--yes"], program(changed));
       expect(destroyed.summary).toMatchObject({ delete: Object.keys(policy).length + 1 });
