@@ -35,8 +35,12 @@ function open(url: string, more: Readonly<Record<string, string>> = {}): Harness
   return harness;
 }
 
+let tests = 0;
 beforeEach(async () => {
-  owner = await app.user("owner", "lab");
+  // Each test has another user: services of several tests can have the same port, and the Terraform provider keeps the
+  // session of a user and an address.
+  tests += 1;
+  owner = await app.user(`owner${tests}`, "lab");
   ana = await app.user("ana");
   sparse = await startSparseService(app.url);
   printed = [];
