@@ -27,7 +27,7 @@ const endSchema = z
   );
 
 /** The possible values of the output `expiryStatus`. */
-export const EXPIRY_STATUSES = ["none", "enforced", "by-run", "removed"] as const;
+const EXPIRY_STATUSES = ["none", "enforced", "by-run", "removed"] as const;
 
 type End = { readonly expiresAt: string; readonly expiryStatus: (typeof EXPIRY_STATUSES)[number] };
 

@@ -98,6 +98,13 @@ async function setStored(end: Date | null): Promise<void> {
   await db.firewallRule.updateMany({ data: { expiresAt: end } });
   await db.member.updateMany({ data: { accessExpiresAt: end } });
 }
+/** Deletes the object of the program, without a request to the service. */
+async function deleteOutOfBand(): Promise<void> {
+  const { db } = app.services;
+  await db.publicKey.deleteMany();
+  await db.firewallRule.deleteMany();
+  await db.member.deleteMany({ where: { userId: ana.id } });
+}
 const LATER = new Date("2200-01-01T00:00:00Z");
 
 const expiredLine = (type: string, since: string) =>
@@ -150,9 +157,7 @@ describe.each(["PublicKey", "FirewallRule", "Member"])("a %s with an end", (type
     it("stays in the state if the object was deleted after the end, until its lines are deleted", async () => {
       const program = withEnd(type, inDays(1));
       await harness.up(program);
-      await app.services.db.publicKey.deleteMany();
-      await app.services.db.firewallRule.deleteMany();
-      await app.services.db.member.deleteMany({ where: { userId: ana.id } });
+      await deleteOutOfBand();
       advance(2 * DAY);
       expect(await harness.refresh()).toEqual(["update temp"]);
       expect(outputs()).toMatchObject({ expiryStatus: "removed" });
@@ -166,8 +171,7 @@ describe.each(["PublicKey", "FirewallRule", "Member"])("a %s with an end", (type
       async () => {
         const program = withEnd(type, inDays(1));
         await harness.up(program);
-        await app.services.db.publicKey.deleteMany();
-        await app.services.db.member.deleteMany({ where: { userId: ana.id } });
+        await deleteOutOfBand();
         advance(2 * DAY);
         await harness.refresh();
         await open(app.url).up({ temp: { type, args: argsOf(type) } });
@@ -251,9 +255,7 @@ describe.each(["PublicKey", "FirewallRule", "Member"])("a %s with an end", (type
     it("is removed without an error if it no longer exists", async () => {
       const program = withEnd(type, inDays(1));
       await harness.up(program);
-      await app.services.db.publicKey.deleteMany();
-      await app.services.db.firewallRule.deleteMany();
-      await app.services.db.member.deleteMany({ where: { userId: ana.id } });
+      await deleteOutOfBand();
       advance(2 * DAY);
       expect(await harness.up(program)).toEqual(["update temp"]);
       expect(outputs()).toMatchObject({ expiryStatus: "removed" });
