@@ -7,7 +7,7 @@ export interface TrailNote {
   /** Id of the operation. */
   readonly operation: string;
   readonly actor: {
-    readonly kind: "user" | "apikey" | "device" | "operator";
+    readonly kind: "user" | "apikey" | "device" | "workload" | "operator";
     readonly id: string;
     readonly name: string;
   };

@@ -11,11 +11,11 @@ export const auditEntry = model(
     id: z.int().describe("Id of the entry. Later entries have higher ids"),
     at: dateTime,
     actor: z.object({
-      kind: z.enum(["user", "apikey", "device", "operator"]),
+      kind: z.enum(["user", "apikey", "device", "workload", "operator"]),
       id: z
         .string()
         .describe(
-          "Id of the actor: user id, name of the API key or device uid; empty for an operator of the service",
+          "Id of the actor: user id, name of the API key, device uid or workload id; empty for an operator of the service",
         ),
       name: z.string().describe("Name of the actor at the time of the change"),
     }),

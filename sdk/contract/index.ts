@@ -22,6 +22,7 @@ import * as saml from "./saml.ts";
 import * as sessions from "./sessions.ts";
 import * as support from "./support.ts";
 import * as tags from "./tags.ts";
+import * as trustedWorkloads from "./trustedWorkloads.ts";
 import * as tunnels from "./tunnels.ts";
 import * as users from "./users.ts";
 
@@ -52,6 +53,7 @@ export {
   sessions,
   support,
   tags,
+  trustedWorkloads,
   tunnels,
   users,
 };
@@ -93,7 +95,11 @@ export const publicOperations = {
 export type PublicOperations = typeof publicOperations;
 
 /** The operations that only this service provides, by id. */
-export const additionalOperations = { ...operationsOf(audit), ...operationsOf(addresses) };
+export const additionalOperations = {
+  ...operationsOf(audit),
+  ...operationsOf(addresses),
+  ...operationsOf(trustedWorkloads),
+};
 
 /** All operations of the public listener, by id. The client has a method for each of them. */
 export const operations = { ...publicOperations, ...additionalOperations };

@@ -1,10 +1,10 @@
 import { z } from "zod";
 
 /**
- * A kind of credential of an operation (rules section 1). `internal` is the credential of a trusted service on the
- * internal listener.
+ * A kind of credential of an operation (rules section 1). `workload` is the session of a trusted workload. `internal` is
+ * the credential of a trusted service on the internal listener.
  */
-export type AuthKind = "none" | "jwt" | "apikey" | "device" | "internal";
+export type AuthKind = "none" | "jwt" | "apikey" | "device" | "workload" | "internal";
 
 /** Roles of a namespace's members, weakest first (rules section 4). */
 export const ROLES = ["observer", "operator", "administrator", "owner"] as const;
@@ -57,6 +57,9 @@ export type Scope =
   | "tenant"
   | "forwarded";
 
+/** Scopes in which an operation for users also accepts workloads, because it acts on a namespace. */
+const WORKLOAD_SCOPES: readonly Scope[] = ["namespace", "path", "member"];
+
 /** Scopes of the internal listener. */
 const INTERNAL_SCOPES: readonly Scope[] = ["internal", "tenant", "forwarded"];
 
@@ -73,6 +76,7 @@ export type ObjectKind =
   | "publicKey"
   | "firewallRule"
   | "apiKey"
+  | "trustedWorkload"
   | "tunnel"
   | "connector";
 
@@ -203,6 +207,10 @@ export function writesObject(operation: Operation): operation is Operation & { r
 /** True for an operation that accepts `If-Match`. */
 export const takesIfMatch = (operation: Operation): boolean => writesObject(operation) && !operation.creates;
 
+/** True for an operation that accepts the session of a trusted workload, besides its declared credentials. */
+export const takesWorkload = ({ auth, scope }: Pick<Operation, "auth" | "scope">): boolean =>
+  auth.includes("workload") || (auth.includes("jwt") && WORKLOAD_SCOPES.includes(scope));
+
 const CREDENTIAL_REFUSED = "JWT or API key missing, malformed, expired or unknown";
 
 /**
@@ -283,6 +291,20 @@ export function defineOperation<
     errors: { ...commonErrors(input.scope, conditional), ...input.errors },
   };
 }
+
+/** Kinds of objects that give a user, an API key or a workload access to a namespace. */
+const IDENTITIES: readonly ObjectKind[] = ["member", "apiKey", "trustedWorkload"];
+
+/**
+ * Header of a write request, with the value `on`. The service then refuses a write after which the caller cannot repair
+ * the namespace, or after which no administrator except the owner remains. The header is an addition of this service;
+ * other services ignore it.
+ */
+export const LOCKOUT_GUARD = "Gatehouse-Lockout-Guard";
+
+/** True for an operation that accepts {@link LOCKOUT_GUARD}. */
+export const takesLockoutGuard = (operation: Operation): boolean =>
+  writesObject(operation) && !operation.creates && IDENTITIES.includes(operation.object);
 
 /**
  * Header of a write request that contains the program resource that declares the object. The value is a hint for users:

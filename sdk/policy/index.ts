@@ -92,3 +92,4 @@ export {
   patternOf,
   type Subject,
 } from "./pattern.ts";
+export { type Claims, unmatchedClaim } from "./workload.ts";

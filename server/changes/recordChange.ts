@@ -56,6 +56,8 @@ function actorOf(caller: Change["caller"]): { kind: string; id: string; name: st
       return { kind: "user", id: caller.userId, name: caller.username };
     case "apikey":
       return { kind: "apikey", id: caller.name, name: caller.name };
+    case "workload":
+      return { kind: "workload", id: caller.workloadId, name: caller.name };
     case "device":
       return { kind: "device", id: caller.uid, name: "" };
     case "operator":

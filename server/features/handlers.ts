@@ -17,6 +17,7 @@ import { samlHandlers } from "./saml/handlers.ts";
 import { sessionHandlers } from "./sessions/handlers.ts";
 import { supportHandlers } from "./support/handlers.ts";
 import { tagHandlers } from "./tags/handlers.ts";
+import { trustedWorkloadHandlers } from "./trustedWorkloads/handlers.ts";
 import { tunnelHandlers } from "./tunnels/handlers.ts";
 import { confirmAddress } from "./users/account/addresses.ts";
 import { accountHandlers, mfaHandlers, userHandlers } from "./users/handlers.ts";
@@ -44,5 +45,6 @@ export const handlers: Handlers<Omit<Operations, keyof typeof liveConnections>> 
   ...supportHandlers,
   ...tunnelHandlers,
   ...auditHandlers,
+  ...trustedWorkloadHandlers,
   confirmAddress,
 };

@@ -7,6 +7,7 @@ import { firewallRuleObject } from "./firewall/firewallRule.ts";
 import { memberObject, namespaceObject } from "./namespaces/objects.ts";
 import { publicKeyObject } from "./publicKeys/publicKey.ts";
 import { tagObject } from "./tags/tagTables.ts";
+import { trustedWorkloadObject } from "./trustedWorkloads/trustedWorkload.ts";
 import { tunnelObject } from "./tunnels/tunnel.ts";
 
 /** Access to the objects of each kind. */
@@ -19,6 +20,7 @@ export const objects: Readonly<Record<ObjectKind, ManagedObject>> = {
   publicKey: publicKeyObject,
   firewallRule: firewallRuleObject,
   apiKey: apiKeyObject,
+  trustedWorkload: trustedWorkloadObject,
   tunnel: tunnelObject,
   connector: connectorObject,
 };

@@ -218,6 +218,7 @@ function actorText({ actor, address, at, operation, declaredBy }: NonNullable<Kn
     user: `user ${actor.name}`,
     apikey: `API key ${actor.name}`,
     device: `device ${actor.id}`,
+    workload: `the workload ${actor.name}`,
     operator: "an operator of the service",
   }[actor.kind];
   const where = address === "" ? "" : ` from ${address}`;

@@ -7,6 +7,7 @@ import type { ApiKey } from "../../db/generated/sqlite/client.ts";
 import { deleteRows, findRow, insertRows, updateRow } from "../../db/sql/rows.ts";
 import { leaveToCommit } from "../../db/sql/sql.ts";
 import { ConflictError, ForbiddenError, isTaken, NotFoundError } from "../../errors.ts";
+import { actorIdOf } from "../../http/access/identity.ts";
 import type { Handler, Handlers, ObjectWrite } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";
 import { digestOf } from "../../secrets/digest.ts";
@@ -81,7 +82,7 @@ const createApiKey: ObjectWrite<PublicOperations["createApiKey"]> = async (conte
         tenantId,
         name: body.name,
         role,
-        createdBy: caller.userId,
+        createdBy: actorIdOf(caller),
         expiresIn: BigInt(expiryOf(body.expires_at, now)),
         createdAt,
         updatedAt: createdAt,

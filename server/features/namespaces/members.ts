@@ -181,6 +181,7 @@ export const leaveNamespace: ObjectWrite<PublicOperations["leaveNamespace"], Mem
 ) => {
   const { services, identity, became } = context;
   const { caller, tenant: tenantId, role } = identity;
+  if (caller.kind !== "user") throw new ForbiddenError("a workload is not a member of the namespace");
   if (role === "owner") throw new ForbiddenError("the owner cannot leave the namespace, but can delete it");
   await deleteRows(services.db, "Member", { tenantId, userId: caller.userId });
   became(null);

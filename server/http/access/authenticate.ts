@@ -7,12 +7,14 @@ import { UnauthenticatedError } from "../../errors.ts";
 import { hasEnded } from "../../hasEnded.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import type { Services, SqlServices } from "../../services.ts";
-import type { Caller, DeviceCaller, KeyCaller, UserCaller } from "./identity.ts";
+import type { Caller, DeviceCaller, KeyCaller, UserCaller, WorkloadCaller } from "./identity.ts";
 import { membershipLasts } from "./membership.ts";
 import { KEPT_LIFE, type TokenClaims, verifyToken } from "./tokens.ts";
+import { rulesDigest } from "./workload.ts";
 
 type UserClaims = TokenClaims & { readonly claims: "user" };
 type DeviceClaims = TokenClaims & { readonly claims: "device" };
+type WorkloadClaims = TokenClaims & { readonly claims: "workload" };
 
 /** Returns the error for a credential that the service does not accept. */
 export const credentialRefusal = () => new UnauthenticatedError("missing or malformed jwt or API token");
@@ -48,9 +50,14 @@ export async function readCredential(services: Services, headers: IncomingHttpHe
 export async function authenticate(services: SqlServices, credential: Credential): Promise<Caller> {
   if (credential.kind === "apikey") return authenticateKey(services, credential.digest);
   const { claims } = credential;
-  return claims.claims === "device"
-    ? authenticateDevice(services, claims)
-    : authenticateUser(services, claims);
+  switch (claims.claims) {
+    case "device":
+      return authenticateDevice(services, claims);
+    case "workload":
+      return authenticateWorkload(services, claims);
+    case "user":
+      return authenticateUser(services, claims);
+  }
 }
 
 async function authenticateKey(services: SqlServices, digest: string): Promise<KeyCaller> {
@@ -65,6 +72,19 @@ async function authenticateUser(services: SqlServices, claims: UserClaims): Prom
   const { id: userId, name: username, tenant } = claims;
   if (present === undefined || (tenant !== "" && present.role === null)) throw credentialRefusal();
   return { kind: "user", userId, username, tenant, ...present };
+}
+
+/**
+ * Authenticates a workload by its session's token. The token becomes invalid when the workload is deleted, or when its
+ * issuer, audience or claims change. The service reads the role with every request.
+ */
+async function authenticateWorkload(
+  services: SqlServices,
+  { id, tenant, name, rules, startedAt }: WorkloadClaims,
+): Promise<WorkloadCaller> {
+  const workload = await findRow(services.db, "TrustedWorkload", { tenantId: tenant, id });
+  if (workload === null || rulesDigest(workload) !== rules) throw credentialRefusal();
+  return { kind: "workload", workloadId: id, name, tenant, role: workload.role as Role, startedAt };
 }
 
 /**

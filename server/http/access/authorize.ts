@@ -1,4 +1,4 @@
-import { type Operation, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
+import { type Operation, type Role, roleAtLeast, takesWorkload } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { findRow } from "../../db/sql/rows.ts";
 import { ForbiddenError, NotFoundError } from "../../errors.ts";
@@ -25,7 +25,12 @@ const WITH_EXPIRED_TOKEN: ReadonlySet<string> = new Set([
   "authSshPublicKey",
 ]);
 
-const CREDENTIAL_NAMES = { jwt: "a user's token", apikey: "an API key", device: "a device's token" } as const;
+const CREDENTIAL_NAMES = {
+  jwt: "a user's token",
+  apikey: "an API key",
+  device: "a device's token",
+  workload: "a workload's session",
+} as const;
 
 const kindOf = (caller: Caller) => (caller.kind === "user" ? "jwt" : caller.kind);
 
@@ -46,7 +51,9 @@ export async function authorize(
   tenant: string | undefined,
   uid: string | undefined,
 ): Promise<Caller | Member> {
-  if (!operation.auth.includes(kindOf(caller))) {
+  const isAccepted =
+    caller.kind === "workload" ? takesWorkload(operation) : operation.auth.includes(kindOf(caller));
+  if (!isAccepted) {
     throw new ForbiddenError(`not allowed with ${CREDENTIAL_NAMES[kindOf(caller)]}`);
   }
   if (caller.kind === "device" && caller.expired && !WITH_EXPIRED_TOKEN.has(operation.id)) {

@@ -45,14 +45,32 @@ export interface DeviceCaller {
   readonly expired: boolean;
 }
 
+/** The session of a trusted workload. */
+export interface WorkloadCaller {
+  readonly kind: "workload";
+  readonly workloadId: string;
+  /** Name of the running job in the audit trail, from the claims of the exchanged token. */
+  readonly name: string;
+  readonly tenant: string;
+  /** The present role of the workload. */
+  readonly role: Role;
+  /** Time of issue of the exchanged token. */
+  readonly startedAt: Date;
+}
+
 /** The authenticated sender of a request. */
-export type Caller = UserCaller | KeyCaller | DeviceCaller;
+export type Caller = UserCaller | KeyCaller | DeviceCaller | WorkloadCaller;
+
+/** Returns the id of the user or workload that creates an object. */
+export const actorIdOf = (caller: UserCaller | WorkloadCaller): string =>
+  caller.kind === "user" ? caller.userId : caller.workloadId;
 
 interface CallerKinds {
   none: never;
   jwt: UserCaller;
   apikey: KeyCaller;
   device: DeviceCaller;
+  workload: WorkloadCaller;
   internal: never;
 }
 
@@ -70,6 +88,11 @@ export interface NamedTenant {
 
 type CallerOf<O extends Operation> = CallerKinds[O["auth"][number]];
 
+/** The callers of an operation on a namespace. Workloads can call the operations that accept users' tokens. */
+type NamespaceCallerOf<O extends Operation> =
+  | CallerOf<O>
+  | ("jwt" extends O["auth"][number] ? WorkloadCaller : never);
+
 /** The identity that a handler receives, which depends on the operation's scope and credentials. */
 export type IdentityOf<O extends Operation> = O["scope"] extends "public" | "internal"
   ? null
@@ -81,4 +104,4 @@ export type IdentityOf<O extends Operation> = O["scope"] extends "public" | "int
         ? Caller
         : O["scope"] extends "tenant"
           ? NamedTenant
-          : Member<CallerOf<O>>;
+          : Member<NamespaceCallerOf<O>>;

@@ -28,6 +28,7 @@ export type TokenClaims =
       /** Expiry time, as a Unix second. */
       readonly expires: number;
     }
+  | ({ readonly claims: "workload" } & WorkloadSubject)
   | ({
       readonly claims: "device";
       /** True if the token has expired. Tokens of earlier versions have no expiry, and count as expired. */
@@ -41,6 +42,21 @@ export interface TokenDevice {
   readonly proven: boolean;
   /** Time of the enrollment. If a device is deleted and enrolls again, its new token contains a later time. */
   readonly enrolledAt: Date;
+}
+
+/** Life of a workload's token in seconds. */
+const WORKLOAD_TOKEN_LIFE = 15 * 60;
+
+/** A workload with a session. */
+interface WorkloadSubject {
+  readonly id: string;
+  readonly tenant: string;
+  /** Name of the running job in the audit trail. */
+  readonly name: string;
+  /** Digest of the rules that the exchanged token met. */
+  readonly rules: string;
+  /** Time of issue of the exchanged token. */
+  readonly startedAt: Date;
 }
 
 const seconds = (time: Date): number => Math.floor(time.getTime() / 1000);
@@ -81,6 +97,21 @@ export function signUserToken(
     return sign(services, { ...claims, ver: NO_VERSION }, { jti: kept.id, end: seconds(kept.endsAt) });
   const end = seconds(services.now()) + USER_TOKEN_LIFE;
   return sign(services, { ...claims, ver: tokenVersion }, { jti: randomUUID(), end });
+}
+
+/**
+ * Creates a token for a workload, which is valid for 15 minutes.
+ * @param last latest time at which the token may expire
+ */
+export async function signWorkloadToken(
+  services: Signing,
+  { startedAt, ...subject }: WorkloadSubject,
+  last: Date,
+): Promise<{ readonly token: string; readonly endsAt: Date }> {
+  const end = Math.min(seconds(services.now()) + WORKLOAD_TOKEN_LIFE, seconds(last));
+  const claims = { claims: "workload", ...subject, started: seconds(startedAt) };
+  const token = await sign(services, claims, { jti: randomUUID(), end });
+  return { token, endsAt: new Date(end * 1000) };
 }
 
 /** Creates a token for a device's agent. */
@@ -180,6 +211,12 @@ function claimsOf(payload: JWTPayload, second: number): TokenClaims | undefined 
     const complete = typeof id === "string" && typeof name === "string" && typeof version === "number";
     if (!complete || expires === undefined || jti === undefined) return undefined;
     return { claims, id, name, tenant, version, jti, expires };
+  }
+  if (claims === "workload") {
+    const { rules, started } = payload;
+    const complete = typeof id === "string" && typeof name === "string" && typeof rules === "string";
+    if (!complete || typeof started !== "number" || expires === undefined) return undefined;
+    return { claims, id, name, tenant, rules, startedAt: new Date(started * 1000) };
   }
   if (claims !== "device" || typeof uid !== "string") return undefined;
   const { proven, enrolled, iat = 0 } = payload;

@@ -1,0 +1,210 @@
+import { z } from "zod";
+import { declaredBy, defineOperation } from "./operation.ts";
+import { dateTime, model, paging, revision, role, TOTAL_COUNT, tenantId, userId } from "./schemas.ts";
+
+const part = "Trusted workloads";
+const NOT_ALLOWED =
+  "role below administrator, the role of the workload is higher than the caller's role or is owner, or called with an API key";
+const INVALID =
+  "a field is missing or invalid: issuer not an https URL, no claim, or max_session_minutes out of range";
+const UNKNOWN = "no such workload in the namespace";
+const TAKEN = "another workload of the namespace has the name";
+
+/** Maximum number of trusted workloads in a namespace. Each exchange of a token compares it with all of them. */
+export const TRUSTED_WORKLOADS_MAX = 100;
+/** Maximum number of claims that a trusted workload requires. */
+const CLAIMS_MAX = 16;
+
+/** The URL of an OpenID Connect provider, exactly as in the claim `iss` of its tokens. */
+const issuer = z
+  .url({ protocol: /^https$/ })
+  .max(255)
+  .refine((text) => {
+    const url = URL.parse(text);
+    return (
+      url !== null && !text.includes("?") && !text.includes("#") && url.username === "" && url.password === ""
+    );
+  }, "must be an https URL without user, query and fragment")
+  .describe("URL of the OpenID Connect provider, exactly as in the claim iss of its tokens");
+
+const claims = z
+  .record(z.string().regex(/^[A-Za-z0-9_.:/-]{1,64}$/), z.string().min(1).max(256))
+  .refine((value) => Object.keys(value).length > 0, "must have at least one claim")
+  .refine((value) => Object.keys(value).length <= CLAIMS_MAX, `must have at most ${CLAIMS_MAX} claims`)
+  .describe(
+    "Required claims of the token, by name. In a value, * matches any text without a slash, and ** matches any text",
+  );
+
+const settings = z.object({
+  name: z
+    .string()
+    .regex(
+      /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
+      "must have 1 to 64 letters, digits, dots, hyphens or underscores",
+    )
+    .describe("Name of the workload; unique in the namespace"),
+  issuer,
+  audience: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,255}$/, "must have 1 to 255 visible ASCII characters")
+    .describe("Required value in the claim aud of the token, for example the URL of this service"),
+  claims,
+  role: role.exclude(["owner"]).describe("Role of the workload in the namespace"),
+  max_session_minutes: z
+    .int()
+    .min(5)
+    .max(1440)
+    .default(60)
+    .describe("Minutes after the issue of the token during which the workload can use the service"),
+  single_use: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Whether each token can be exchanged only once, by its claim jti. For providers that issue a new token for each request",
+    ),
+});
+
+export const trustedWorkload = model(
+  "TrustedWorkload",
+  "A job of a pipeline, or another program, that exchanges a token of an OpenID Connect provider for a session",
+  settings.extend({
+    id: userId.describe("Id of the workload"),
+    tenant_id: tenantId,
+    created_by: userId.describe("Id of the user or workload that created the workload"),
+    created_at: dateTime,
+    updated_at: dateTime,
+    revision,
+    declared_by: declaredBy,
+  }),
+);
+
+export const workloadSession = model(
+  "WorkloadSession",
+  "A session of a workload, with a token that is valid for 15 minutes",
+  z.object({
+    token: z.string(),
+    expires_at: dateTime.describe("Time when the token expires"),
+    renewable_until: dateTime.describe("Time until which the session can be renewed"),
+    tenant: tenantId,
+    role,
+    workload: z.object({ id: userId, name: z.string() }),
+    actor: z.string().describe("Name of the workload in the audit trail"),
+  }),
+);
+
+const common = { part, auth: ["jwt", "apikey"], scope: "namespace" } as const;
+const write = {
+  part,
+  auth: ["jwt"],
+  scope: "namespace",
+  object: "trustedWorkload",
+  minRole: "administrator",
+} as const;
+const path = "/api/trusted-workloads";
+const byId = { path: "/api/trusted-workloads/{id}", params: { id: userId } } as const;
+
+export const createTrustedWorkload = defineOperation({
+  ...write,
+  id: "createTrustedWorkload",
+  creates: true,
+  summary: "Trust a workload of an OpenID Connect provider",
+  method: "POST",
+  path,
+  body: settings,
+  idempotencyKey: true,
+  success: { body: trustedWorkload },
+  errors: {
+    400: INVALID,
+    403: `${NOT_ALLOWED}, or the namespace has ${TRUSTED_WORKLOADS_MAX} trusted workloads`,
+    409: TAKEN,
+  },
+});
+
+export const listTrustedWorkloads = defineOperation({
+  ...common,
+  id: "listTrustedWorkloads",
+  summary: "List the namespace's trusted workloads, by name",
+  method: "GET",
+  path,
+  minRole: "observer",
+  query: paging,
+  success: { headers: [TOTAL_COUNT], body: z.array(trustedWorkload) },
+});
+
+export const getTrustedWorkload = defineOperation({
+  ...common,
+  ...byId,
+  id: "getTrustedWorkload",
+  object: "trustedWorkload",
+  summary: "Get a trusted workload",
+  method: "GET",
+  minRole: "observer",
+  success: { body: trustedWorkload },
+  errors: { 404: UNKNOWN },
+});
+
+export const updateTrustedWorkload = defineOperation({
+  ...write,
+  ...byId,
+  id: "updateTrustedWorkload",
+  summary:
+    "Replace the settings of a trusted workload. A change of issuer, audience or claims ends its sessions",
+  method: "PUT",
+  body: settings,
+  success: { body: trustedWorkload },
+  errors: { 400: INVALID, 403: NOT_ALLOWED, 404: UNKNOWN, 409: TAKEN },
+});
+
+export const deleteTrustedWorkload = defineOperation({
+  ...write,
+  ...byId,
+  id: "deleteTrustedWorkload",
+  summary: "Delete a trusted workload and end its sessions",
+  method: "DELETE",
+  errors: { 403: NOT_ALLOWED, 404: UNKNOWN },
+});
+
+export const exchangeWorkloadToken = defineOperation({
+  part,
+  auth: ["none"],
+  scope: "public",
+  id: "exchangeWorkloadToken",
+  summary:
+    "Exchange a token of an OpenID Connect provider for a session of the trusted workload that it matches",
+  method: "POST",
+  path: "/api/auth/workload",
+  body: z.object({
+    tenant: tenantId,
+    token: z.string().min(1).max(16_384).describe("Token of the OpenID Connect provider"),
+    nonce: z
+      .string()
+      .regex(/^[\x21-\x7e]{16,255}$/, "must be 16 to 255 visible ASCII characters")
+      .optional()
+      .describe(
+        "A random text of the client. A token with single use is accepted again with the same text, after a lost response",
+      ),
+  }),
+  repeatable: true,
+  limit: { kind: "login" },
+  success: { body: workloadSession },
+  errors: {
+    400: "a field is missing or invalid",
+    401: "no trusted workload of the namespace matches the token, or the token is invalid, expired or already used",
+    429: "too many requests; Retry-After contains the seconds to wait",
+    503: "the keys of the OpenID Connect provider cannot be read; Retry-After contains the seconds to wait",
+  },
+});
+
+export const renewWorkloadSession = defineOperation({
+  part,
+  auth: ["workload"],
+  scope: "namespace",
+  minRole: "observer",
+  id: "renewWorkloadSession",
+  summary: "Renew the session of the calling workload",
+  method: "POST",
+  path: "/api/auth/workload/renew",
+  repeatable: true,
+  success: { body: workloadSession },
+  errors: { 403: "called with a credential of a user, an API key or a device" },
+});

@@ -1,0 +1,60 @@
+import type { Operations, Role, trustedWorkloads } from "@gatehouse-access/sdk/contract";
+import type { z } from "zod";
+import type { TrustedWorkload } from "../../db/generated/sqlite/client.ts";
+import { findRow } from "../../db/sql/rows.ts";
+import { NotImplementedError } from "../../errors.ts";
+import { credentialRefusal } from "../../http/access/authenticate.ts";
+import { signWorkloadToken } from "../../http/access/tokens.ts";
+import { rulesDigest } from "../../http/access/workload.ts";
+import type { Handler } from "../../http/handler.ts";
+import type { Services } from "../../services.ts";
+import { wireDate } from "../wireDate.ts";
+
+type Session = z.output<typeof trustedWorkloads.workloadSession>;
+
+const MINUTE = 60_000;
+
+/** The time until which a session can be renewed: a number of minutes after the issue of the exchanged token. */
+const lastEnd = (row: Pick<TrustedWorkload, "maxSessionMinutes">, startedAt: Date): Date =>
+  new Date(startedAt.getTime() + Number(row.maxSessionMinutes) * MINUTE);
+
+/**
+ * Returns a session of a workload.
+ * @param actor name of the workload in the audit trail
+ * @param startedAt time of issue of the token that the workload exchanged
+ */
+export async function workloadSession(
+  services: Pick<Services, "keys" | "now">,
+  row: TrustedWorkload,
+  actor: string,
+  startedAt: Date,
+): Promise<Session> {
+  const renewableUntil = lastEnd(row, startedAt);
+  const { id, tenantId: tenant, name } = row;
+  const subject = { id, tenant, name: actor, rules: rulesDigest(row), startedAt };
+  const { token, endsAt } = await signWorkloadToken(services, subject, renewableUntil);
+  return {
+    token,
+    expires_at: wireDate(endsAt),
+    renewable_until: wireDate(renewableUntil),
+    tenant,
+    role: row.role as Role,
+    workload: { id, name },
+    actor,
+  };
+}
+
+export const exchangeWorkloadToken: Handler<Operations["exchangeWorkloadToken"]> = async () => {
+  throw new NotImplementedError("this version cannot exchange tokens of workloads");
+};
+
+/**
+ * Renews the session of a workload. The renewed session has the same start, so that no renewal extends the maximum.
+ */
+export const renewWorkloadSession: Handler<Operations["renewWorkloadSession"]> = async (context) => {
+  const { services, identity } = context;
+  const { workloadId: id, name, startedAt } = identity.caller;
+  const row = await findRow(services.db, "TrustedWorkload", { tenantId: identity.tenant, id });
+  if (row === null || lastEnd(row, startedAt) <= services.now()) throw credentialRefusal();
+  return workloadSession(services, row, name, startedAt);
+};
