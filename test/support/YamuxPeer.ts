@@ -56,7 +56,7 @@ interface OpenStream {
   /** Number of received bytes that the agent has not granted again. */
   received: number;
   /** Continues the write that waits for the window. */
-  next?: () => void;
+  next: (() => void) | undefined;
 }
 
 /** The agent's side of transport 2, without limits: accepts streams, and grants the service any amount of data. */
@@ -88,7 +88,10 @@ export class YamuxPeer {
       if (open === undefined) continue;
       if (type === WINDOW_UPDATE) {
         open.window += length;
-        open.next?.();
+        const { next } = open;
+        // Each write continues once. A later window update must not send its data again.
+        open.next = undefined;
+        next?.();
       } else if (data.length > 0) {
         open.stream.push(Buffer.from(data));
         // Real agents also grant data in halves of the window.
@@ -124,7 +127,7 @@ export class YamuxPeer {
       },
     });
     stream.on("error", () => {});
-    const entry: OpenStream = { stream, window: WINDOW, received: 0 };
+    const entry: OpenStream = { stream, window: WINDOW, received: 0, next: undefined };
     this.#streams.set(id, entry);
     this.send({ type: WINDOW_UPDATE, flags: ACK, id });
     this.#accept(stream, id);
