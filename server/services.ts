@@ -1,5 +1,6 @@
 import type { PrismaClient } from "./db/generated/sqlite/client.ts";
 import type { SqlClient } from "./db/sql/sql.ts";
+import type { IssuerKeys } from "./features/trustedWorkloads/issuerKeys.ts";
 import type { Enrollments } from "./http/limits/Enrollments.ts";
 import type { Mailer } from "./mail/mail.ts";
 import type { Metrics } from "./metrics.ts";
@@ -26,6 +27,8 @@ export interface Services {
   readonly heartbeats: { beat(uid: string, time: Date): void; flush(): Promise<void> };
   readonly enrollments: Enrollments;
   readonly agentKey: AgentKey;
+  /** The keys of the OpenID Connect providers whose tokens trusted workloads exchange. */
+  readonly issuerKeys: IssuerKeys;
   /** The payment gateway. Features call it only through `callPaymentGateway`. */
   readonly billing: PaymentGateway;
   /** Returns the position of an IP address; 0,0 if the position is unknown. */

@@ -8,6 +8,8 @@ import { openDatabase } from "../db/openDatabase.ts";
 import { trimAuditTrail } from "../features/audit/handlers.ts";
 import { Heartbeats } from "../features/devices/heartbeats.ts";
 import { StoredAgentKey } from "../features/privateKeys/privateKeys.ts";
+import { documentReader } from "../features/trustedWorkloads/issuerDocuments.ts";
+import { IssuerKeys } from "../features/trustedWorkloads/issuerKeys.ts";
 import { prepareDataFolder, refuseEmptiedDatabase } from "../files/dataFolder.ts";
 import { Gateway } from "../gateway/Gateway.ts";
 import { Enrollments } from "../http/limits/Enrollments.ts";
@@ -96,6 +98,9 @@ export async function serve(config: Config): Promise<RunningService> {
         app.log.error({ err: error }, "cannot write device reports; retrying later");
       }),
       enrollments: new Enrollments(),
+      issuerKeys: new IssuerKeys(documentReader(settings.workloadIssuerNetworks), now, (issuer, error) => {
+        app.log.warn({ err: error, issuer }, "cannot read the keys of an issuer of workloads' tokens");
+      }),
       positionOf: (address: string) => positions?.of(address) ?? UNKNOWN_POSITION,
     };
     const billing = openPaymentGateway({ ...base, settings });

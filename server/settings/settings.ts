@@ -372,6 +372,15 @@ export const settings = named({
     allowed: "IP addresses and ranges such as 10.0.0.0/8, separated by commas",
     schema: addressRanges.default([]),
   }),
+  workloadIssuerNetworks: row({
+    value: "addresses",
+    about:
+      "Networks with private addresses in which OpenID Connect providers of trusted workloads may be, for example a " +
+      "GitLab server. By default, the service connects only to providers with public addresses, because the " +
+      "administrators of namespaces choose the providers",
+    allowed: "IP addresses and ranges such as 10.0.0.0/8, separated by commas",
+    schema: addressRanges.default([]),
+  }),
   corsOrigins: row({
     value: "origins",
     about: "Origins whose pages may call the service from a browser, separated by commas. Default: none",

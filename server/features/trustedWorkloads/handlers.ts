@@ -11,7 +11,8 @@ import type { Context, Handler, Handlers, ObjectWrite } from "../../http/handler
 import { pageOf } from "../../lists/page.ts";
 import { checkAuthority } from "../namespaces/members.ts";
 import { requireQuota } from "../requireQuota.ts";
-import { exchangeWorkloadToken, renewWorkloadSession } from "./session.ts";
+import { exchangeWorkloadToken } from "./exchange.ts";
+import { renewWorkloadSession } from "./session.ts";
 import { declaredWorkload, presentWorkload, type WorkloadSettings } from "./trustedWorkload.ts";
 
 const { TRUSTED_WORKLOADS_MAX } = trustedWorkloads;

@@ -2,7 +2,6 @@ import type { Operations, Role, trustedWorkloads } from "@gatehouse-access/sdk/c
 import type { z } from "zod";
 import type { TrustedWorkload } from "../../db/generated/sqlite/client.ts";
 import { findRow } from "../../db/sql/rows.ts";
-import { NotImplementedError } from "../../errors.ts";
 import { credentialRefusal } from "../../http/access/authenticate.ts";
 import { signWorkloadToken } from "../../http/access/tokens.ts";
 import { rulesDigest } from "../../http/access/workload.ts";
@@ -15,7 +14,7 @@ type Session = z.output<typeof trustedWorkloads.workloadSession>;
 const MINUTE = 60_000;
 
 /** The time until which a session can be renewed: a number of minutes after the issue of the exchanged token. */
-const lastEnd = (row: Pick<TrustedWorkload, "maxSessionMinutes">, startedAt: Date): Date =>
+export const lastEnd = (row: Pick<TrustedWorkload, "maxSessionMinutes">, startedAt: Date): Date =>
   new Date(startedAt.getTime() + Number(row.maxSessionMinutes) * MINUTE);
 
 /**
@@ -43,10 +42,6 @@ export async function workloadSession(
     actor,
   };
 }
-
-export const exchangeWorkloadToken: Handler<Operations["exchangeWorkloadToken"]> = async () => {
-  throw new NotImplementedError("this version cannot exchange tokens of workloads");
-};
 
 /**
  * Renews the session of a workload. The renewed session has the same start, so that no renewal extends the maximum.

@@ -63,7 +63,9 @@ test("reports a missing file with its setting", () => {
 
 test("stores a device's position from the current file at each report", async () => {
   const { positions, write } = positionsIn(CITY);
-  const app = await testApp({ trustedProxies: ["127.0.0.1"] }, undefined, (address) => positions.of(address));
+  const app = await testApp({ trustedProxies: ["127.0.0.1"] }, undefined, {
+    positionOf: (address) => positions.of(address),
+  });
   const ana = await app.user("ana", "lab");
   const reportFrom = async (address: string) => {
     const headers = { "x-real-ip": address };

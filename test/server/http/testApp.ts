@@ -15,6 +15,8 @@ import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { Heartbeats } from "../../../server/features/devices/heartbeats.ts";
 import { deliverMails } from "../../../server/features/outbox/deliverMails.ts";
 import { StoredAgentKey } from "../../../server/features/privateKeys/privateKeys.ts";
+import { documentReader, type LookupAll } from "../../../server/features/trustedWorkloads/issuerDocuments.ts";
+import { IssuerKeys } from "../../../server/features/trustedWorkloads/issuerKeys.ts";
 import { insertUser } from "../../../server/features/users/account/createUser.ts";
 import { Gateway } from "../../../server/gateway/Gateway.ts";
 import { signUserToken } from "../../../server/http/access/tokens.ts";
@@ -53,6 +55,11 @@ export interface Answer {
   readonly text: string;
 }
 
+interface IssuerFailure {
+  readonly issuer: string;
+  readonly error: unknown;
+}
+
 /** The service in the test's process, with real HTTP on a free port, a real database, and an adjustable clock. */
 export interface TestApp {
   readonly url: string;
@@ -60,6 +67,8 @@ export interface TestApp {
   readonly gateway: Gateway;
   /** The mails that the service has sent. */
   readonly mails: readonly Mail[];
+  /** The reasons why the service could not read the keys of issuers. */
+  readonly issuerFailures: readonly IssuerFailure[];
   /** Delivers the waiting mails. */
   deliverMails(): Promise<void>;
   /** Advances the service's clock by the given number of seconds. */
@@ -129,6 +138,13 @@ const SETTINGS: ServiceSettings = {
 
 type OpenDatabase = (location: DatabaseLocation) => Promise<Pick<Database, "client" | "close">>;
 
+/** Systems outside the service, which a test replaces. */
+interface Surroundings {
+  readonly positionOf?: Services["positionOf"];
+  /** Looks up the addresses of issuers of workloads' tokens. */
+  readonly lookupAll?: LookupAll;
+}
+
 /**
  * Starts a service for tests.
  * @param open opens the database; set by tests that observe the database
@@ -136,13 +152,14 @@ type OpenDatabase = (location: DatabaseLocation) => Promise<Pick<Database, "clie
 export async function startApp(
   settings: Partial<ServiceSettings> = {},
   open: OpenDatabase = openDatabase,
-  positionOf: Services["positionOf"] = () => UNKNOWN_POSITION,
+  { positionOf = () => UNKNOWN_POSITION, lookupAll }: Surroundings = {},
 ): Promise<TestApp> {
   const { location, remove } = await newDatabase();
   const database = await open(location);
   let ahead = 0;
   let stoppedAt: number | undefined;
   const mails: Mail[] = [];
+  const issuerFailures: IssuerFailure[] = [];
   const now = () => new Date((stoppedAt ?? Date.now()) + ahead);
   const base = {
     db: database.client,
@@ -168,6 +185,11 @@ export async function startApp(
       throw error;
     }),
     enrollments: new Enrollments(),
+    issuerKeys: new IssuerKeys(
+      documentReader(base.settings.workloadIssuerNetworks, lookupAll),
+      now,
+      (issuer, error) => issuerFailures.push({ issuer, error }),
+    ),
     positionOf,
   };
   const gateway = new Gateway(services, { folder: tmpdir(), log: () => app.log });
@@ -204,6 +226,7 @@ export async function startApp(
     services,
     gateway,
     mails,
+    issuerFailures,
     deliverMails: () => deliverMails(services, app.log),
     pass: (seconds) => {
       ahead += seconds * 1000;

@@ -1,0 +1,187 @@
+import { type Operations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
+import { type Claims, unmatchedClaim } from "@gatehouse-access/sdk/policy";
+import { decodeJwt, type JWTPayload, jwtVerify } from "jose";
+import type { TrustedWorkload } from "../../db/generated/sqlite/client.ts";
+import { findRow, insertRows } from "../../db/sql/rows.ts";
+import { inTransaction } from "../../db/sql/transaction.ts";
+import { BusyError, UnauthenticatedError } from "../../errors.ts";
+import type { Handler } from "../../http/handler.ts";
+import { digestOf } from "../../secrets/digest.ts";
+import type { Services } from "../../services.ts";
+import { actorOf, printable } from "./actor.ts";
+import { lastEnd, workloadSession } from "./session.ts";
+import { claimsOf } from "./trustedWorkload.ts";
+
+/** Signature algorithms with a public key. With a symmetric algorithm, an attacker could sign with the public key. */
+const ALGORITHMS = ["RS", "PS", "ES"].flatMap((family) => [256, 384, 512].map((bits) => `${family}${bits}`));
+/** Maximum difference in seconds between the clocks of an issuer and of the service. */
+const TOLERANCE = 60;
+/** Latest time, as a Unix second, that the database can store: the end of the year 9999. */
+const LATEST = 253_402_300_799;
+
+/** Maximum numbers and lengths in the message about the claims of a token. */
+const SHOWN_CLAIMS = 32;
+const SHOWN_VALUE = 200;
+
+/** A token that the service rejects. */
+class RejectedToken extends UnauthenticatedError {
+  /** The cause, for the log of the service. */
+  readonly reason: string;
+
+  /** @param message the response; by default a text that is the same for all namespaces and tokens */
+  constructor(reason: string, message = GENERAL_REFUSAL) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+const GENERAL_REFUSAL =
+  "no trusted workload of the namespace matches the token. Check the tenant, and the issuer and the audience of the " +
+  "workload. The token must have a valid signature of its issuer and the claims iat and exp, and must not be expired";
+
+/** The claims of a token with a valid signature. */
+type Verified = JWTPayload & { readonly iss: string; readonly iat: number; readonly exp: number };
+
+/** Returns the issuer that an unverified token states. */
+function statedIssuer(token: string): string {
+  let issuer: unknown;
+  try {
+    issuer = decodeJwt(token).iss;
+  } catch {
+    // The service drops the error of the parser, because its message can contain a part of the token.
+    throw new RejectedToken("the token is malformed");
+  }
+  if (typeof issuer !== "string") throw new RejectedToken("the token has no issuer");
+  return issuer;
+}
+
+/**
+ * Verifies a token for the workloads of a namespace that trust its issuer.
+ * @param audiences the audiences of these workloads
+ * @throws RejectedToken the token is invalid
+ * @throws BusyError the keys of the issuer cannot be read
+ */
+async function verify(
+  { issuerKeys, now }: Services,
+  token: string,
+  issuer: string,
+  { tenant, audiences }: { readonly tenant: string; readonly audiences: string[] },
+): Promise<Verified> {
+  const second = Math.floor(now().getTime() / 1000);
+  const { payload, protectedHeader } = await jwtVerify(token, issuerKeys.finder(issuer, tenant), {
+    algorithms: [...ALGORITHMS, "EdDSA", "Ed25519"],
+    issuer,
+    audience: audiences,
+    requiredClaims: ["exp", "iat"],
+    currentDate: now(),
+    clockTolerance: TOLERANCE,
+  }).catch((error: unknown) => {
+    if (error instanceof BusyError) throw error;
+    throw new RejectedToken(
+      error instanceof Error ? printable(error.message, SHOWN_VALUE) : "the token cannot be verified",
+    );
+  });
+  const { typ } = protectedHeader;
+  if (typ !== undefined && String(typ).toUpperCase() !== "JWT")
+    throw new RejectedToken("the token is no JWT");
+  const { iat = Number.NaN, exp = Number.NaN } = payload;
+  // The tolerance is only for the start of the token's validity.
+  if (!(exp > second && exp <= LATEST)) throw new RejectedToken("the token is expired");
+  if (!(iat <= second + TOLERANCE && iat > 0)) throw new RejectedToken("the token was issued in the future");
+  return { ...payload, iss: issuer, iat, exp };
+}
+
+/** Returns the message for a token whose claims match no workload. The message has only values of the token. */
+function describeClaims(workloads: readonly TrustedWorkload[], claims: Claims): string {
+  const names = [...new Set(workloads.flatMap((workload) => Object.keys(claimsOf(workload))))].sort();
+  const values = names.slice(0, SHOWN_CLAIMS).map((name) => {
+    const value = Object.hasOwn(claims, name) ? JSON.stringify(claims[name]) : "absent";
+    return `${name}: ${printable(value, SHOWN_VALUE)}`;
+  });
+  return (
+    "the claims of the token match no trusted workload of the namespace. " +
+    `The token has these values of the required claims: ${values.join(", ")}. Change the claims of the workload, or ` +
+    "run a job whose token has the required claims"
+  );
+}
+
+const strongest = (left: TrustedWorkload, right: TrustedWorkload): number => {
+  if (left.role === right.role) return left.name < right.name ? -1 : 1;
+  return roleAtLeast(left.role as Role, right.role as Role) ? -1 : 1;
+};
+
+/**
+ * Records the exchange of a token that can be exchanged only once. A repeated exchange needs the nonce of the first
+ * exchange, so that a client can repeat a request whose response was lost.
+ */
+async function useOnce(
+  services: Services,
+  { id: workloadId, tenantId }: TrustedWorkload,
+  { jti, exp }: Verified,
+  nonce: string | undefined,
+): Promise<void> {
+  if (typeof jti !== "string" || jti === "") {
+    throw new RejectedToken(
+      "the token has no jti",
+      "the token has no claim jti, which the trusted workload requires. Set single_use to false for this issuer",
+    );
+  }
+  const use = { workloadId, digest: digestOf(jti) };
+  const nonceDigest = nonce === undefined ? null : digestOf(nonce);
+  await inTransaction(services, async (tx) => {
+    // The workload may have been deleted since the exchange began.
+    if ((await findRow(tx, "TrustedWorkload", { tenantId, id: workloadId })) === null) {
+      throw new RejectedToken("the workload was deleted");
+    }
+    const expiresAt = new Date(exp * 1000);
+    if (await insertRows(tx, "WorkloadTokenUse", [{ ...use, nonceDigest, expiresAt }])) return;
+    const earlier = await findRow(tx, "WorkloadTokenUse", use);
+    if (nonceDigest === null || earlier?.nonceDigest !== nonceDigest) {
+      throw new RejectedToken(
+        "the token was already exchanged",
+        "the token was already exchanged, and can be exchanged only once. Request a new token from its issuer",
+      );
+    }
+  });
+}
+
+/**
+ * Exchanges a token of an OpenID Connect provider for a session. The namespace must have a workload with the token's
+ * issuer before the service reads keys of the issuer. If several workloads match, the session is of the workload with the
+ * highest role, and among equal roles of the first name.
+ */
+export const exchangeWorkloadToken: Handler<Operations["exchangeWorkloadToken"]> = async (context) => {
+  const { services, body, log } = context;
+  const { tenant: tenantId, token, nonce } = body;
+  try {
+    const issuer = statedIssuer(token);
+    const trusting = await services.db.trustedWorkload.findMany({ where: { tenantId, issuer } });
+    if (trusting.length === 0) throw new RejectedToken("no workload of the namespace has the issuer");
+    const audiences = trusting.map(({ audience }) => audience);
+    const claims = await verify(services, token, issuer, { tenant: tenantId, audiences });
+    const intended = trusting.filter(({ audience }) => [claims.aud].flat().includes(audience));
+    const [workload] = intended
+      .filter((candidate) => unmatchedClaim(claimsOf(candidate), claims) === undefined)
+      .sort(strongest);
+    if (workload === undefined) {
+      throw new RejectedToken("the claims match no workload", describeClaims(intended, claims));
+    }
+    const startedAt = new Date(claims.iat * 1000);
+    if (lastEnd(workload, startedAt) <= services.now()) {
+      throw new RejectedToken(
+        "the token is older than max_session_minutes",
+        "the token was issued before the longest session of the trusted workload. Request a new token, or increase " +
+          "max_session_minutes",
+      );
+    }
+    if (workload.singleUse) await useOnce(services, workload, claims, nonce);
+    const actor = actorOf(claims, issuer);
+    log.info({ tenant: tenantId, workload: workload.id, actor }, "a workload exchanged a token");
+    return await workloadSession(services, workload, actor, startedAt);
+  } catch (error) {
+    if (error instanceof RejectedToken) {
+      log.info({ tenant: tenantId, reason: error.reason }, "the token of a workload is rejected");
+    }
+    throw error;
+  }
+};
