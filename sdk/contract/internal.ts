@@ -31,6 +31,7 @@ export const IDENTITY_HEADERS = [
   "X-Username",
   "X-Api-Key",
   "X-Device-UID",
+  "X-Workload-ID",
 ] as const;
 
 const common = { part: "Private network", auth: ["internal"], scope: "internal" } as const;
@@ -65,8 +66,8 @@ export const authRequest = defineOperation({
   id: "authRequest",
   summary:
     "Identify the caller by the token or API key of the request, and return headers: X-Tenant-ID (except " +
-    "for a user without a namespace); X-Role for users with a namespace and for API keys; X-ID and " +
-    "X-Username for users; X-Api-Key, always `true`, for API keys; X-Device-UID for devices",
+    "for a user without a namespace); X-Role for users with a namespace, API keys and workloads; X-ID and " +
+    "X-Username for users; X-Api-Key, always `true`, for API keys; X-Device-UID for devices; X-Workload-ID for workloads",
   method: "GET",
   path: "/internal/auth",
   success: { headers: IDENTITY_HEADERS },

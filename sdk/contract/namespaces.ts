@@ -153,10 +153,10 @@ export const namespaceName = z
 export const getNamespaces = defineOperation({
   id: "getNamespaces",
   part,
-  summary: "List the caller's namespaces. An API key lists only its own namespace",
+  summary: "List the caller's namespaces. An API key or a workload lists only its own namespace",
   method: "GET",
   path: "/api/namespaces",
-  auth: ["jwt", "apikey"],
+  auth: ["jwt", "apikey", "workload"],
   scope: "user",
   query: filtering,
   success: { headers: [TOTAL_COUNT], body: z.array(namespace) },

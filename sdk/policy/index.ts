@@ -92,4 +92,4 @@ export {
   patternOf,
   type Subject,
 } from "./pattern.ts";
-export { type Claims, unmatchedClaim } from "./workload.ts";
+export { type Claims, claimTexts, unmatchedClaim } from "./workload.ts";

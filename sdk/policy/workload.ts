@@ -19,14 +19,18 @@ const patternOf = (required: string): RE2JS =>
     return RE2JS.compile(parts.join(""));
   });
 
-/**
- * Returns the value of a claim as text. Issuers send switches and numbers as text or as JSON values. A list matches if
- * one of its values matches. An object never matches.
- */
 function textsOf(value: unknown): string[] {
   if (Array.isArray(value)) return value.flatMap((item) => (Array.isArray(item) ? [] : textsOf(item)));
   return ["string", "number", "boolean"].includes(typeof value) ? [String(value)] : [];
 }
+
+/**
+ * Returns the texts of a claim that are compared with the required value. Issuers send switches and numbers as text or as
+ * JSON values. A list has a text for each of its values. An object or an absent claim has none.
+ */
+export const claimTexts = (claims: Claims, name: string): string[] =>
+  // A claim such as `constructor` must not be read from the prototype.
+  Object.hasOwn(claims, name) ? textsOf(claims[name]) : [];
 
 /**
  * Returns the name of a required claim that a token lacks, or whose value does not match. Undefined if the token has all
@@ -37,9 +41,7 @@ export function unmatchedClaim(
   required: Readonly<Record<string, string>>,
   claims: Claims,
 ): string | undefined {
-  return Object.entries(required).find(([name, value]) => {
-    // A claim such as `constructor` must not be read from the prototype.
-    const texts = Object.hasOwn(claims, name) ? textsOf(claims[name]) : [];
-    return !texts.some((text) => patternOf(value).matches(text));
-  })?.[0];
+  return Object.entries(required).find(
+    ([name, value]) => !claimTexts(claims, name).some((text) => patternOf(value).matches(text)),
+  )?.[0];
 }

@@ -18,7 +18,7 @@ import { streamSessionEvents } from "./sessions/eventStream.ts";
 import { createUserToken } from "./users/session.ts";
 
 /**
- * Returns the user, device or API key that a credential identifies, for a trusted service (rules section 3). The
+ * Returns the user, device, workload or API key that a credential identifies, for a trusted service (rules section 3). The
  * response does not contain the secret of an API key.
  */
 const authRequest: Handler<InternalOperations["authRequest"]> = async ({ identity, header }) => {
@@ -35,6 +35,10 @@ const authRequest: Handler<InternalOperations["authRequest"]> = async ({ identit
       break;
     case "device":
       header("X-Device-UID", identity.uid);
+      break;
+    case "workload":
+      header("X-Workload-ID", identity.workloadId);
+      header("X-Role", identity.role);
       break;
   }
   return undefined;

@@ -78,6 +78,7 @@ test("iterates only list operations", () => {
     | "getFirewallRules"
     | "getSessions"
     | "listApiKeys"
+    | "listTrustedWorkloads"
     | "getAuditTrail"
     | "listTunnels"
     | "connectorList"

@@ -22,15 +22,25 @@ export const GITLAB_CLAIMS = recorded("gitlab");
 /** A key pair of an issuer. */
 export interface IssuerKey {
   readonly kid: string;
+  readonly alg: string;
   readonly privateKey: KeyObject;
   readonly publicKey: KeyObject;
 }
 
-/** Creates an RSA key pair with a random id. */
-export const newIssuerKey = (): IssuerKey => ({
-  kid: randomUUID(),
-  ...generateKeyPairSync("rsa", { modulusLength: 2048 }),
-});
+/**
+ * Creates a key pair with a random id.
+ * @param alg the algorithm of its signatures. Default: RS256
+ */
+export function newIssuerKey(alg = "RS256"): IssuerKey {
+  const curve = { ES256: "P-256", ES384: "P-384", ES512: "P-521" }[alg];
+  const pair =
+    alg === "EdDSA"
+      ? generateKeyPairSync("ed25519")
+      : curve === undefined
+        ? generateKeyPairSync("rsa", { modulusLength: 2048 })
+        : generateKeyPairSync("ec", { namedCurve: curve });
+  return { kid: randomUUID(), alg, ...pair };
+}
 
 /** Changes of a token that {@link TestIssuer.mint} creates. */
 export interface MintOptions {
@@ -104,15 +114,17 @@ export async function startIssuer(): Promise<TestIssuer> {
 
   const setKeys: TestIssuer["setKeys"] = (...next) => {
     keys = next;
-    const jwks = keys.map(({ kid, privateKey }) => ({
+    const jwks = keys.map(({ kid, alg, privateKey }) => ({
       ...privateKey.export({ format: "jwk" }),
-      ...{ kid, use: "sig", alg: "RS256" },
+      ...{ kid, alg, use: "sig" },
     }));
     // The package needs the private keys, and publishes only the public keys.
     const provider = new Provider(url, {
       jwks: { keys: jwks as never },
       cookies: { keys: [randomBytes(16).toString("hex")] },
       features: { devInteractions: { enabled: false } },
+      // The issuer stores nothing. Without an adapter, the package prints a warning.
+      adapter: () => ({}) as never,
     });
     serveProvider = provider.callback();
   };
@@ -128,7 +140,7 @@ export async function startIssuer(): Promise<TestIssuer> {
     const second = Math.floor(now.getTime() / 1000);
     const standard = { iss: url, jti: randomUUID(), iat: second, nbf: second, exp: second + 300 };
     return new SignJWT(present({ ...standard, ...claims }))
-      .setProtectedHeader(present({ alg: "RS256", typ: "JWT", kid: key.kid, ...header }) as { alg: string })
+      .setProtectedHeader(present({ alg: key.alg, typ: "JWT", kid: key.kid, ...header }) as { alg: string })
       .sign(key.privateKey);
   };
   /** Returns claims of a documented token without its times, issuer and id. */

@@ -47,11 +47,11 @@ export async function readNamespace(services: SqlServices, tenantId: string) {
 export const getNamespaces: Handler<PublicOperations["getNamespaces"]> = async (context) => {
   const { services, identity, query, header } = context;
   const visible =
-    identity.kind === "apikey"
-      ? sql`"Namespace"."tenantId" = ${identity.tenant}`
-      : sql`"Namespace"."tenantId" IN (SELECT "tenantId" FROM "Member"
+    identity.kind === "user"
+      ? sql`"Namespace"."tenantId" IN (SELECT "tenantId" FROM "Member"
           WHERE "userId" = ${identity.userId} AND "status" = 'accepted'
-            AND ${membershipLasts(services.accessTime())})`;
+            AND ${membershipLasts(services.accessTime())})`
+      : sql`"Namespace"."tenantId" = ${identity.tenant}`;
   const { rows, total } = await listColumns<CountedNamespace>(services, namespaceTable, namespaceColumns, {
     where: visible,
     filter: query.filter,

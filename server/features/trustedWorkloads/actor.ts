@@ -1,4 +1,4 @@
-import type { Claims } from "@gatehouse-access/sdk/policy";
+import { type Claims, claimTexts } from "@gatehouse-access/sdk/policy";
 
 /** Maximum length of an actor's name. */
 const ACTOR_LENGTH = 255;
@@ -12,11 +12,9 @@ export function printable(text: string, maxLength: number): string {
   return clean.length > maxLength ? `${clean.slice(0, maxLength - 1)}…` : clean;
 }
 
-/** Returns a claim as text; undefined if the claim is absent, empty or neither text nor a number. */
-function textOf(claims: Claims, name: string): string | undefined {
-  const value = Object.hasOwn(claims, name) ? claims[name] : undefined;
-  return typeof value === "number" || (typeof value === "string" && value !== "") ? String(value) : undefined;
-}
+/** Returns the first text of a claim; undefined if the claim has none. */
+const textOf = (claims: Claims, name: string): string | undefined =>
+  claimTexts(claims, name).find((text) => text !== "");
 
 /** Returns the name of the job of a pipeline; undefined if the token lacks one of the claims of the name. */
 function jobName(claims: Claims, provider: string, project: string, job: string, word: string) {

@@ -1,15 +1,14 @@
 import { type Operations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
-import { type Claims, unmatchedClaim } from "@gatehouse-access/sdk/policy";
+import { type Claims, claimTexts, unmatchedClaim } from "@gatehouse-access/sdk/policy";
 import { decodeJwt, type JWTPayload, jwtVerify } from "jose";
 import type { TrustedWorkload } from "../../db/generated/sqlite/client.ts";
-import { findRow, insertRows } from "../../db/sql/rows.ts";
-import { inTransaction } from "../../db/sql/transaction.ts";
-import { BusyError, UnauthenticatedError } from "../../errors.ts";
+import { BusyError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
-import { digestOf } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
 import { actorOf, printable } from "./actor.ts";
+import { RejectedToken } from "./RejectedToken.ts";
 import { lastEnd, workloadSession } from "./session.ts";
+import { useOnce } from "./tokenUses.ts";
 import { claimsOf } from "./trustedWorkload.ts";
 
 /** Signature algorithms with a public key. With a symmetric algorithm, an attacker could sign with the public key. */
@@ -21,23 +20,8 @@ const LATEST = 253_402_300_799;
 
 /** Maximum numbers and lengths in the message about the claims of a token. */
 const SHOWN_CLAIMS = 32;
+const SHOWN_ITEMS = 5;
 const SHOWN_VALUE = 200;
-
-/** A token that the service rejects. */
-class RejectedToken extends UnauthenticatedError {
-  /** The cause, for the log of the service. */
-  readonly reason: string;
-
-  /** @param message the response; by default a text that is the same for all namespaces and tokens */
-  constructor(reason: string, message = GENERAL_REFUSAL) {
-    super(message);
-    this.reason = reason;
-  }
-}
-
-const GENERAL_REFUSAL =
-  "no trusted workload of the namespace matches the token. Check the tenant, and the issuer and the audience of the " +
-  "workload. The token must have a valid signature of its issuer and the claims iat and exp, and must not be expired";
 
 /** The claims of a token with a valid signature. */
 type Verified = JWTPayload & { readonly iss: string; readonly iat: number; readonly exp: number };
@@ -95,8 +79,8 @@ async function verify(
 function describeClaims(workloads: readonly TrustedWorkload[], claims: Claims): string {
   const names = [...new Set(workloads.flatMap((workload) => Object.keys(claimsOf(workload))))].sort();
   const values = names.slice(0, SHOWN_CLAIMS).map((name) => {
-    const value = Object.hasOwn(claims, name) ? JSON.stringify(claims[name]) : "absent";
-    return `${name}: ${printable(value, SHOWN_VALUE)}`;
+    const texts = claimTexts(claims, name).map((text) => JSON.stringify(printable(text, SHOWN_VALUE)));
+    return `${name}: ${texts.length === 0 ? "absent" : texts.slice(0, SHOWN_ITEMS).join(" and ")}`;
   });
   return (
     "the claims of the token match no trusted workload of the namespace. " +
@@ -109,41 +93,6 @@ const strongest = (left: TrustedWorkload, right: TrustedWorkload): number => {
   if (left.role === right.role) return left.name < right.name ? -1 : 1;
   return roleAtLeast(left.role as Role, right.role as Role) ? -1 : 1;
 };
-
-/**
- * Records the exchange of a token that can be exchanged only once. A repeated exchange needs the nonce of the first
- * exchange, so that a client can repeat a request whose response was lost.
- */
-async function useOnce(
-  services: Services,
-  { id: workloadId, tenantId }: TrustedWorkload,
-  { jti, exp }: Verified,
-  nonce: string | undefined,
-): Promise<void> {
-  if (typeof jti !== "string" || jti === "") {
-    throw new RejectedToken(
-      "the token has no jti",
-      "the token has no claim jti, which the trusted workload requires. Set single_use to false for this issuer",
-    );
-  }
-  const use = { workloadId, digest: digestOf(jti) };
-  const nonceDigest = nonce === undefined ? null : digestOf(nonce);
-  await inTransaction(services, async (tx) => {
-    // The workload may have been deleted since the exchange began.
-    if ((await findRow(tx, "TrustedWorkload", { tenantId, id: workloadId })) === null) {
-      throw new RejectedToken("the workload was deleted");
-    }
-    const expiresAt = new Date(exp * 1000);
-    if (await insertRows(tx, "WorkloadTokenUse", [{ ...use, nonceDigest, expiresAt }])) return;
-    const earlier = await findRow(tx, "WorkloadTokenUse", use);
-    if (nonceDigest === null || earlier?.nonceDigest !== nonceDigest) {
-      throw new RejectedToken(
-        "the token was already exchanged",
-        "the token was already exchanged, and can be exchanged only once. Request a new token from its issuer",
-      );
-    }
-  });
-}
 
 /**
  * Exchanges a token of an OpenID Connect provider for a session. The namespace must have a workload with the token's

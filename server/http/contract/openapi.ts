@@ -14,6 +14,7 @@ import {
   TOTAL_COUNT,
   takesDeclaredBy,
   takesIfMatch,
+  takesWorkload,
 } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { FIELD_NAME_ERRORS, isList, MOVED_INTO_BOUNDS, namesObject } from "./validation.ts";
@@ -22,6 +23,7 @@ const SECURITY: Readonly<Partial<Record<AuthKind, string>>> = {
   jwt: "user",
   apikey: "apiKey",
   device: "device",
+  workload: "workload",
 };
 const securitySchemes = {
   user: {
@@ -37,6 +39,12 @@ const securitySchemes = {
     description: "Takes precedence over a token in the same request",
   },
   device: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "Token of a device's agent" },
+  workload: {
+    type: "http",
+    scheme: "bearer",
+    bearerFormat: "JWT",
+    description: "Token of a trusted workload's session, valid for 15 minutes",
+  },
 };
 
 const headers = {
@@ -121,6 +129,12 @@ function operationId({ id, aliases }: Operation, path: string): string {
   return alias === 0 ? `${id}Alias` : `${id}Alias${alias + 1}`;
 }
 
+/** Returns the kinds of credentials that an operation accepts. */
+const credentialsOf = (operation: Operation): readonly AuthKind[] => [
+  ...operation.auth.filter((kind) => kind !== "workload"),
+  ...(takesWorkload(operation) ? (["workload"] as const) : []),
+];
+
 function describe(operation: Operation, path: string, components: Components, error: Json): Json {
   const { body, minRole } = operation;
   return {
@@ -143,7 +157,7 @@ function describe(operation: Operation, path: string, components: Components, er
       },
     }),
     responses: responses(operation, components, error),
-    security: operation.auth.flatMap((kind) => (SECURITY[kind] ? [{ [SECURITY[kind]]: [] }] : [])),
+    security: credentialsOf(operation).flatMap((kind) => (SECURITY[kind] ? [{ [SECURITY[kind]]: [] }] : [])),
   };
 }
 

@@ -206,9 +206,15 @@ test("names an object for every write of the contract", () => {
     "acceptInvite",
   ]);
   // These operations change no values that a Pulumi or Terraform program can declare. They sign, mark a device as
-  // offline, continue a session, or call the payment gateway.
+  // offline, continue a session, renew the session of a workload, or call the payment gateway.
   const passing = new Set([
-    ...["authSshPublicKey", "offlineDevice", "setSessionAuthenticated", "recordSession"],
+    ...[
+      "authSshPublicKey",
+      "offlineDevice",
+      "setSessionAuthenticated",
+      "recordSession",
+      "renewWorkloadSession",
+    ],
     ...["evaluateBilling", "reportBilling", "createBillingPortal"],
   ]);
   for (const operation of Object.values(operations as Record<string, Operation>)) {

@@ -1,46 +1,273 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { startIssuer, type TestIssuer } from "../../support/issuer.ts";
+import Provider from "oidc-provider";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { actorOf } from "../../../server/features/trustedWorkloads/actor.ts";
+import { forgetTokenUses } from "../../../server/features/trustedWorkloads/tokenUses.ts";
+import { GITHUB_CLAIMS, GITLAB_CLAIMS, newIssuerKey } from "../../support/issuer.ts";
 import { withLab } from "../http/lab.ts";
-import type { TestUser } from "../http/testApp.ts";
+import { AUDIENCE, exchange, LOCAL_NETWORKS, trust, withIssuer } from "./workloads.ts";
 
-const AUDIENCE = "https://gate.example.org";
+const shared = withIssuer();
+const { app, ana } = withLab({ workloadIssuerNetworks: LOCAL_NETWORKS });
+const NONCE = "0123456789abcdef";
 
-const { app, ana } = withLab({ workloadIssuerNetworks: ["127.0.0.0/8"] });
-let issuer: TestIssuer;
-let distrust: () => void;
-beforeAll(async () => {
-  issuer = await startIssuer();
-  distrust = issuer.trust();
-});
-afterAll(async () => {
-  distrust();
-  await issuer.stop();
-});
+const github = (claims: object = {}) =>
+  shared.issuer.github({ aud: AUDIENCE, ...claims }, { now: app.services.now() });
+const send = (token: string, nonce?: string) => exchange(app, ana, token, nonce);
 
-const workloadOf = (more: object = {}) => ({
-  ...{ name: "deploy", issuer: issuer.url, audience: AUDIENCE, role: "administrator" },
-  claims: { repository: "octo-org/octo-repo", environment: "prod" },
-  ...more,
-});
-
-/** Creates a trusted workload, and returns its id. */
-async function trust(user: TestUser, more: object = {}): Promise<string> {
-  const { status, text, body } = await user.call("createTrustedWorkload", { body: workloadOf(more) });
-  expect(status, text).toBe(200);
-  return body.id;
-}
-
-const exchange = (token: string, more: object = {}) =>
-  app.call("exchangeWorkloadToken", { body: { tenant: ana.tenant, token, ...more } });
-
-test("exchanges a token of GitHub for a session of the workload", async () => {
-  const id = await trust(ana);
-  const { status, text, body } = await exchange(await issuer.github({ aud: AUDIENCE }));
-  expect(status, text).toBe(200);
-  expect(body).toMatchObject({
-    ...{ tenant: ana.tenant, role: "administrator", workload: { id, name: "deploy" } },
-    actor: "GitHub octo-org/octo-repo@main, run example-run-id",
+describe("an exchange", () => {
+  test("returns a session with the role and the name of the workload", async () => {
+    const id = await trust(ana, shared.issuer.url);
+    app.stopClock();
+    const { status, text, body } = await send(await github());
+    expect(status, text).toBe(200);
+    const now = app.services.now().getTime();
+    expect(body).toMatchObject({
+      ...{ tenant: ana.tenant, role: "administrator", workload: { id, name: "deploy" } },
+      actor: "GitHub octo-org/octo-repo@main, run example-run-id",
+    });
+    expect(Date.parse(body.expires_at) - now).toBe(15 * 60_000);
+    expect(Date.parse(body.renewable_until) - now).toBe(60 * 60_000);
+    const { token } = body;
+    const { status: created } = await app.call("createApiKey", {
+      token,
+      body: { name: "pipeline", expires_at: 30 },
+    });
+    expect(created).toBe(200);
+    const trail = await ana.call("getAuditTrail", { params: { tenant: ana.tenant } });
+    expect(trail.body[0].actor).toEqual({ kind: "workload", id, name: body.actor });
+    const namespaces = await app.call("getNamespaces", { token });
+    expect(namespaces.body.map((namespace: { tenant_id: string }) => namespace.tenant_id)).toEqual([
+      ana.tenant,
+    ]);
   });
-  const devices = await app.call("getDevices", { token: body.token });
-  expect(devices.status, devices.text).toBe(200);
+
+  test("accepts a token that oidc-provider issues and signs by itself", async () => {
+    const { issuer } = shared;
+    const { kid, privateKey } = issuer.key;
+    const provider = new Provider(issuer.url, {
+      jwks: { keys: [{ ...privateKey.export({ format: "jwk" }), kid, use: "sig", alg: "RS256" } as never] },
+      clients: [
+        {
+          client_id: AUDIENCE,
+          redirect_uris: ["https://gate.example.org/callback"],
+          response_types: ["id_token"],
+          grant_types: ["implicit"],
+          token_endpoint_auth_method: "none",
+        },
+      ],
+      features: { devInteractions: { enabled: false } },
+      adapter: () => ({}) as never,
+      ttl: { IdToken: 300 },
+      cookies: { keys: ["a key of a cookie"] },
+    });
+    const client = await provider.Client.find(AUDIENCE);
+    const idToken = new provider.IdToken({ sub: "job-7" }, { client } as never);
+    idToken.set("repository", "octo-org/octo-repo");
+    Object.assign(idToken, { scope: "openid" });
+    await trust(ana, issuer.url, { claims: { repository: "octo-org/*" } });
+    const { status, text, body } = await send(await idToken.issue({ use: "idtoken" }));
+    expect(status, text).toBe(200);
+    expect(body.actor).toBe(`job-7 of ${new URL(issuer.url).host}`);
+  });
+
+  test("accepts every asymmetric algorithm", async () => {
+    await trust(ana, shared.issuer.url);
+    const { issuer } = shared;
+    const before = issuer.key;
+    onTestFinished(() => issuer.setKeys(before));
+    for (const alg of [
+      "RS256",
+      "RS384",
+      "RS512",
+      "PS256",
+      "PS384",
+      "PS512",
+      "ES256",
+      "ES384",
+      "ES512",
+      "EdDSA",
+    ]) {
+      const key = newIssuerKey(alg);
+      issuer.setKeys(key);
+      app.pass(601);
+      const token = await issuer.github({ aud: AUDIENCE }, { key, now: app.services.now() });
+      const { status, text } = await send(token);
+      expect([alg, status], text).toEqual([alg, 200]);
+    }
+  });
+
+  test("selects the workload with the highest role, and among equal roles the first name", async () => {
+    const { url } = shared.issuer;
+    await trust(ana, url, { name: "any", claims: { repository: "octo-org/*" }, role: "observer" });
+    await trust(ana, url, { name: "second", claims: { repository: "octo-org/octo-repo" }, role: "operator" });
+    await trust(ana, url, { name: "first", claims: { ref: "refs/heads/**" }, role: "operator" });
+    await trust(ana, url, { name: "other", claims: { repository: "octo-org/another" } });
+    await trust(ana, url, { name: "elsewhere", audience: "https://elsewhere.example.org" });
+    const { body } = await send(await github());
+    expect([body.workload.name, body.role]).toEqual(["first", "operator"]);
+  });
+
+  test("lists the token's values of required claims, if no workload matches", async () => {
+    await trust(ana, shared.issuer.url, {
+      claims: { repository: "octo-org/octo-repo", environment: "live" },
+    });
+    await trust(ana, shared.issuer.url, {
+      ...{ name: "other", claims: { ref: "refs/tags/*", job_workflow_ref: "x", constructor: "x" } },
+    });
+    const values = { ref: "refs/heads/\u001b[31mred\u202e", job_workflow_ref: ["a", "b".repeat(1000)] };
+    const { status, body } = await send(await github(values));
+    expect(status).toBe(401);
+    expect(body.message).toBe(
+      "the claims of the token match no trusted workload of the namespace. The token has these values of the required " +
+        `claims: constructor: absent, environment: "prod", job_workflow_ref: "a" and "${"b".repeat(199)}…", ` +
+        'ref: "refs/heads/ [31mred ", repository: "octo-org/octo-repo". Change the claims of the workload, or run a job ' +
+        "whose token has the required claims",
+    );
+  });
+
+  test("returns the same error for an unknown namespace, an unknown issuer and an invalid signature", async () => {
+    const token = await github();
+    const stranger = await send(token);
+    const unknown = await exchange(app, { ...ana, tenant: "00000000-0000-4000-8000-000000000000" }, token);
+    await trust(ana, shared.issuer.url);
+    const forged = await send(await shared.issuer.github({ aud: AUDIENCE }, { key: newIssuerKey() }));
+    const answers = [stranger, unknown, forged].map(({ status, body }) => [status, body]);
+    expect(answers).toEqual(Array(3).fill([401, stranger.body]));
+    expect(stranger.body.message).toMatch(/issuer.*audience.*signature.*expired/);
+  });
+});
+
+describe("a session", () => {
+  test("is renewed until the longest session ends", async () => {
+    await trust(ana, shared.issuer.url, { max_session_minutes: 20 });
+    let { token } = (await send(await github())).body;
+    app.pass(14 * 60);
+    const renewed = await app.call("renewWorkloadSession", { token });
+    expect(renewed.status, renewed.text).toBe(200);
+    const left = Date.parse(renewed.body.expires_at) - app.services.now().getTime();
+    expect(left).toBeLessThanOrEqual(6 * 60_000);
+    expect((await app.call("getDevices", { token })).status).toBe(200);
+    ({ token } = renewed.body);
+    app.pass(7 * 60);
+    expect((await app.call("renewWorkloadSession", { token })).status).toBe(401);
+  });
+
+  test("is refused for a token that is older than the longest session", async () => {
+    await trust(ana, shared.issuer.url, { max_session_minutes: 5 });
+    const second = Math.floor(app.services.now().getTime() / 1000);
+    const { status, body } = await send(await github({ iat: second - 301, nbf: second - 301 }));
+    expect(status).toBe(401);
+    expect(body.message).toMatch(/longest session.*max_session_minutes/);
+  });
+
+  test("ends when the workload is deleted or its claims change, and follows changes of the role", async () => {
+    const id = await trust(ana, shared.issuer.url);
+    const { token } = (await send(await github())).body;
+    const rename = () =>
+      app.call("createApiKey", { token, body: { name: "k", expires_at: 30, role: "observer" } });
+    const update = (more: object) =>
+      ana.call("updateTrustedWorkload", {
+        params: { id },
+        body: {
+          ...{ name: "deploy", issuer: shared.issuer.url, audience: AUDIENCE, role: "observer" },
+          claims: { repository: "octo-org/octo-repo", environment: "prod" },
+          ...more,
+        },
+      });
+    expect((await update({})).status).toBe(200);
+    expect((await rename()).status).toBe(403);
+    expect((await app.call("getDevices", { token })).status).toBe(200);
+    expect((await update({ claims: { repository: "octo-org/octo-repo" } })).status).toBe(200);
+    expect((await app.call("getDevices", { token })).status).toBe(401);
+    const again = (await send(await github())).body;
+    expect((await app.call("getDevices", { token: again.token })).status).toBe(200);
+    await ana.call("deleteTrustedWorkload", { params: { id } });
+    expect((await app.call("getDevices", { token: again.token })).status).toBe(401);
+  });
+
+  test("does not make its workload the user of a web terminal", async () => {
+    await trust(ana, shared.issuer.url);
+    const { token } = (await send(await github())).body;
+    const body = { device: "0".repeat(64), username: "root", password: "secret" };
+    const { status } = await app.call("openWebTerminal", { token, body });
+    expect(status).toBe(200);
+    const [ticket] = await app.services.db.terminalTicket.findMany();
+    const content = app.services.sealer.open(ticket?.sealed ?? "", `web terminal ${ticket?.digest}`);
+    expect(JSON.parse(content.toString())).toEqual(body);
+  });
+});
+
+describe("a token of a workload with single use", () => {
+  test("is exchanged once, and again only with the same nonce", async () => {
+    await trust(ana, shared.issuer.url, { single_use: true });
+    const token = await github();
+    const statuses = [];
+    for (const nonce of [NONCE, NONCE, undefined, `${NONCE}0`])
+      statuses.push((await send(token, nonce)).status);
+    expect(statuses).toEqual([200, 200, 401, 401]);
+    expect((await send(token)).body.message).toMatch(/already exchanged.*Request a new token/);
+    const other = await github();
+    expect((await send(other)).status).toBe(200);
+    expect((await send(other, NONCE)).status).toBe(401);
+  });
+
+  test("is exchanged once by concurrent requests", async () => {
+    await trust(ana, shared.issuer.url, { single_use: true });
+    const token = await github();
+    const answers = await Promise.all(Array.from({ length: 8 }, () => send(token)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(7).fill(401)]);
+  });
+
+  test("needs the claim jti", async () => {
+    await trust(ana, shared.issuer.url, { single_use: true });
+    for (const jti of [undefined, "", 7]) {
+      const { status, body } = await send(await github({ jti }));
+      expect([status, body.message]).toEqual([401, expect.stringContaining("no claim jti")]);
+    }
+  });
+
+  test("is forgotten an hour after it expired, and no earlier", async () => {
+    await trust(ana, shared.issuer.url, { single_use: true });
+    const token = await github();
+    expect((await send(token)).status).toBe(200);
+    const stored = () => app.services.db.workloadTokenUse.findMany();
+    expect(JSON.stringify(await stored())).not.toContain(String(GITHUB_CLAIMS.sub));
+    app.pass(300 + 3500);
+    await forgetTokenUses(app.services);
+    expect(await stored()).toHaveLength(1);
+    app.pass(200);
+    await forgetTokenUses(app.services);
+    expect(await stored()).toEqual([]);
+  });
+});
+
+test("a token without single use is exchanged until it expires", async () => {
+  await trust(ana, shared.issuer.url, { claims: { project_path: "my-group/*", ref_protected: "false" } });
+  const token = await shared.issuer.gitlab({ aud: AUDIENCE }, { now: app.services.now() });
+  for (const _ of [1, 2]) {
+    const { status, body } = await send(token);
+    expect([status, body.actor]).toEqual([200, "GitLab my-group/my-project@feature-branch-1, job 302"]);
+  }
+  app.pass(301);
+  expect((await send(token)).status).toBe(401);
+});
+
+describe("the name of an actor", () => {
+  const kubernetes = { sub: "system:serviceaccount:ci:deployer", aud: ["https://kubernetes.default.svc"] };
+  test.each([
+    ["GitHub octo-org/octo-repo@main, run example-run-id", GITHUB_CLAIMS],
+    ["GitHub octo-org/octo-repo@refs/tags/v1, run 7", { ...GITHUB_CLAIMS, ref: "refs/tags/v1", run_id: 7 }],
+    ["GitLab my-group/my-project@feature-branch-1, job 302", GITLAB_CLAIMS],
+    ["Kubernetes ci/deployer", kubernetes],
+    ["robot of id.example.org", { sub: "robot" }],
+    ["unnamed workload of id.example.org", {}],
+    ["a b of id.example.org", { sub: "a\u0000\u202e\u200bb" }],
+  ])("%s", (name, claims) => {
+    expect(actorOf(claims, "https://id.example.org/realm")).toBe(name);
+  });
+
+  test("has at most 255 characters", () => {
+    const name = actorOf({ sub: "é".repeat(1000) }, "https://id.example.org");
+    expect([name.length, name.endsWith("é…")]).toEqual([255, true]);
+  });
 });

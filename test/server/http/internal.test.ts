@@ -7,6 +7,7 @@ import {
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { INTERNAL_TOKEN, startInternalApp, type TestInternalApp } from "./internalTestApp.ts";
 import { testApp } from "./lab.ts";
+import { makeWorkload } from "./matrix/world.ts";
 import { enroll, pathOf, startApp, type TestApp, type TestUser } from "./testApp.ts";
 
 let app: TestApp;
@@ -103,7 +104,7 @@ test("the internal listener of the community edition does not evaluate the firew
 });
 
 describe("authRequest", () => {
-  const NAMES = ["x-tenant-id", "x-role", "x-id", "x-username", "x-api-key", "x-device-uid"];
+  const NAMES = ["x-tenant-id", "x-role", "x-id", "x-username", "x-api-key", "x-device-uid", "x-workload-id"];
   const identityOf = (headers: Headers) =>
     Object.fromEntries(NAMES.flatMap((name) => (headers.has(name) ? [[name, headers.get(name)]] : [])));
 
@@ -132,6 +133,16 @@ describe("authRequest", () => {
     expect(JSON.stringify([...headers]) + text).not.toContain(apiKey);
   });
 
+  test("identifies a workload by its id and role", async () => {
+    const { id, token } = await makeWorkload(app, owner, "deploy", "operator");
+    const { headers } = await internal.call("authRequest", { token });
+    expect(identityOf(headers)).toEqual({
+      "x-tenant-id": owner.tenant,
+      "x-role": "operator",
+      "x-workload-id": id,
+    });
+  });
+
   test("identifies a device, which has no role", async () => {
     const { uid, token } = await enroll(app, owner.tenant, "00:00:00:00:00:01");
     const { headers } = await internal.call("authRequest", { token });
@@ -145,6 +156,7 @@ describe("authRequest", () => {
       "X-ID": "f".repeat(24),
       "X-Username": "root",
       "X-Device-UID": "f".repeat(64),
+      "X-Workload-ID": "f".repeat(24),
     };
     const { uid, token } = await enroll(app, owner.tenant, "00:00:00:00:00:02");
     const device = await internal.call("authRequest", { token, headers: claimed });

@@ -88,7 +88,7 @@ async function stateOfLab(): Promise<string> {
 }
 
 test("covers operations of every kind", () => {
-  expect([byId.length, byTenant.length, byTenantAndMember.length, lists.length]).toEqual([45, 14, 2, 10]);
+  expect([byId.length, byTenant.length, byTenantAndMember.length, lists.length]).toEqual([48, 14, 2, 11]);
 });
 
 describe.each(byId)("%s", (id) => {
@@ -175,7 +175,11 @@ describe.each(lists)("%s", (id) => {
       [elsewhere, ofElsewhere, lab, ofLab],
     ] as const;
     for (const [mine, myFurniture, theirs, theirFurniture] of places) {
-      for (const who of [{ token: mine.owner.token }, { apiKey: mine.keys.get(roleFor(id)) }]) {
+      for (const who of [
+        { token: mine.owner.token },
+        { token: mine.workloads.get(roleFor(id))?.token },
+        { apiKey: mine.keys.get(roleFor(id)) },
+      ]) {
         for (const headers of [{}, forgedHeaders(world)]) {
           const text = await list({ ...who, headers });
           expect(having(text, marks(mine, myFurniture))).not.toEqual([]);

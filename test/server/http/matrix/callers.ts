@@ -5,12 +5,12 @@ import type { Place, World } from "./world.ts";
 
 /** The identity behind a credential (rules, section 1). */
 export interface Identity {
-  readonly kind: "jwt" | "apikey" | "device";
+  readonly kind: "jwt" | "apikey" | "device" | "workload";
   /** The credential's namespace; empty if the credential has no namespace. */
   readonly tenant: string;
   /** The role in the credential's namespace; null if the credential belongs to a device or has no namespace. */
   readonly role: Role | null;
-  /** The user's role in the lab, even if the credential is for another namespace; null for API keys and devices. */
+  /** The user's role in the lab, even if the credential is for another namespace; null for devices. */
   readonly labRole: Role | null;
   /** True if the user owns a namespace. */
   readonly owns: boolean;
@@ -41,6 +41,13 @@ function callersOfPlace(name: string, place: Place, lab: Place): Caller[] {
         identity: { kind: "apikey", tenant, role, labRole: labRole(role), owns: false },
       },
     ]),
+    ...[...place.workloads].map(
+      ([role, { token }]): Caller => ({
+        name: `${name}: ${role}'s workload`,
+        credentials: { token },
+        identity: { kind: "workload", tenant, role, labRole: labRole(role), owns: false },
+      }),
+    ),
     { name: `${name}: device`, credentials: { token: place.deviceToken }, identity: device },
   ];
 }
@@ -91,5 +98,6 @@ export const forgedHeaders = ({ lab }: World): Record<string, string> => ({
   "x-id": lab.owner.id,
   "x-username": lab.owner.username,
   "x-device-uid": lab.uid,
+  "x-workload-id": lab.workloads.get("administrator")?.id ?? "",
   "x-internal": "true",
 });

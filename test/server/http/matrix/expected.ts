@@ -7,7 +7,17 @@ import type { World } from "./world.ts";
 export type Access = Pick<Listed, "auth" | "minRole" | "pathParams" | "edition" | "aliases">;
 
 /** Operations of this service that are not in the list of operations. */
+const WORKLOADS = { pathParams: [], edition: "community", aliases: [] };
+const WORKLOAD_READ = { ...WORKLOADS, auth: ["jwt", "apikey"], minRole: "observer" };
+const WORKLOAD_WRITE = { ...WORKLOADS, auth: ["jwt"], minRole: "administrator" };
 const ADDITIONS: Readonly<Record<string, Access>> = {
+  createTrustedWorkload: WORKLOAD_WRITE,
+  listTrustedWorkloads: WORKLOAD_READ,
+  getTrustedWorkload: { ...WORKLOAD_READ, pathParams: ["id"] },
+  updateTrustedWorkload: { ...WORKLOAD_WRITE, pathParams: ["id"] },
+  deleteTrustedWorkload: { ...WORKLOAD_WRITE, pathParams: ["id"] },
+  exchangeWorkloadToken: { ...WORKLOADS, auth: ["none"], minRole: null },
+  renewWorkloadSession: { ...WORKLOADS, auth: ["workload"], minRole: "observer" },
   confirmAddress: { auth: ["none"], minRole: null, pathParams: [], edition: "community", aliases: [] },
   challengeDevice: { auth: ["none"], minRole: null, pathParams: [], edition: "community", aliases: [] },
   agentConnection: { auth: ["device"], minRole: null, pathParams: [], edition: "community", aliases: [] },
@@ -68,6 +78,16 @@ export function accessOf(id: string): Access {
 export const isServed = (id: string, edition: string): boolean =>
   ALWAYS_ROUTED.includes(id) || EDITIONS.indexOf(accessOf(id).edition) <= EDITIONS.indexOf(edition);
 
+/**
+ * Returns true if an operation accepts the session of a workload. A workload can call the operations on its namespace
+ * that accept a user's token, except the operation with which a member leaves the namespace. It can also list its
+ * namespace. It cannot call operations on a user's account, and operations of agents.
+ */
+const acceptsWorkloads = (id: string, { auth, minRole }: Access): boolean =>
+  auth.includes("workload") ||
+  id === "getNamespaces" ||
+  (auth.includes("jwt") && !auth.includes("device") && minRole !== null && id !== "leaveNamespace");
+
 const answerOf = ({ status }: Sent, identity: Identity | null): number =>
   typeof status === "number" ? status : status(identity?.labRole ?? null, identity?.owns ?? false);
 
@@ -86,7 +106,9 @@ export function expectedStatus(
   if (!isServed(id, edition)) return 404;
   if (access.auth.includes("none")) return answerOf(sent, null);
   if (identity === null) return 401;
-  if (!access.auth.includes(identity.kind)) return 403;
+  const isAccepted =
+    identity.kind === "workload" ? acceptsWorkloads(id, access) : access.auth.includes(identity.kind);
+  if (!isAccepted) return 403;
   // Only an accepted device can act for itself (rules 1.8, Q3). The devices of the matrix are pending, and the request
   // refers to another device.
   if (identity.kind === "device") return OF_ITSELF.includes(id) ? answerOf(sent, null) : 403;

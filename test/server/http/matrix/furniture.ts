@@ -12,6 +12,7 @@ export interface Furniture {
   readonly fingerprint: string;
   readonly rule: string;
   readonly key: string;
+  readonly workload: string;
   readonly member: string;
   readonly session: string;
   readonly tunnel: string;
@@ -60,6 +61,7 @@ export async function furnish({ app }: World, place: Place, name: string): Promi
     fingerprint,
     rule: id,
     key: name,
+    workload: place.workloads.get("observer")?.id ?? "",
     member,
     session,
     tunnel,
@@ -91,11 +93,20 @@ export function bodyFor(id: Id, body: unknown, { device, session }: Furniture): 
 
 /** Returns the path parameters of an operation, with the identifiers of the objects. */
 export function paramsFor(id: Id, names: readonly string[], furniture: Furniture): Record<string, string> {
-  const { device, container, tag, fingerprint, rule, key, member, session, tunnel, connector } = furniture;
+  const { device, container, tag, fingerprint, rule, key, member, session, tunnel, connector, workload } =
+    furniture;
   const kinds = { Member: member, Container: container, Session: session, connector };
   const uid = Object.entries(kinds).find(([kind]) => id.includes(kind))?.[1] ?? device;
   const all: Record<string, string> = {
-    ...{ uid, tag, fingerprint, id: rule, key, status: "reject", seat: "0" },
+    ...{
+      uid,
+      tag,
+      fingerprint,
+      id: id.includes("Workload") ? workload : rule,
+      key,
+      status: "reject",
+      seat: "0",
+    },
     address: tunnel,
   };
   const named = names.filter((name) => name !== "tenant");

@@ -1,9 +1,9 @@
 import { createSecretKey, generateKeyPairSync, randomUUID } from "node:crypto";
-import { type JWTPayload, SignJWT } from "jose";
+import { decodeJwt, type JWTPayload, SignJWT } from "jose";
 import { expect } from "vitest";
 import { digestOf } from "../../../../server/secrets/digest.ts";
 import type { Credentials } from "../testApp.ts";
-import type { World } from "./world.ts";
+import { makeWorkload, type World } from "./world.ts";
 
 const HOUR = 3600;
 const { privateKey: foreignKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
@@ -53,6 +53,35 @@ async function tokens({ app, lab }: World): Promise<Record<string, string>> {
   };
 }
 
+/** Invalid tokens of sessions of workloads that resemble the session of the lab's administrator. */
+async function workloadTokens({ app, lab, elsewhere }: World): Promise<Record<string, string>> {
+  const { kid, privateKey } = app.services.keys;
+  const { id = "", token = "" } = lab.workloads.get("administrator") ?? {};
+  const claims = decodeJwt(token);
+  const { iat: now = 0 } = claims;
+  const sign = (payload: JWTPayload, key = privateKey) =>
+    new SignJWT({ ...claims, ...payload }).setProtectedHeader({ alg: "RS256", kid }).sign(key);
+  const deleted = await makeWorkload(app, lab.owner, "deleted", "administrator");
+  const changed = await makeWorkload(app, lab.owner, "changed", "administrator");
+  const rules = { issuer: "https://issuer.example.org", audience: "gate", claims: { sub: "another" } };
+  const body = { name: "changed", role: "administrator", ...rules };
+  const { status } = await lab.owner.call("updateTrustedWorkload", { params: { id: changed.id }, body });
+  expect(status).toBe(200);
+  const deletion = await lab.owner.call("deleteTrustedWorkload", { params: { id: deleted.id } });
+  expect(deletion.status).toBe(200);
+  return {
+    "of a deleted workload": deleted.token,
+    "of a workload with other claims now": changed.token,
+    expired: await sign({ exp: now - 1 }),
+    "for another namespace": await sign({ tenant: elsewhere.tenant }),
+    "of another key": await sign({}, foreignKey),
+    "without rules": await sign({ rules: undefined }),
+    "without a start": await sign({ started: undefined }),
+    "without an end": await sign({ exp: undefined }),
+    "of a user": await sign({ claims: "user", ver: 0, id }),
+  };
+}
+
 async function expiredKey({ app, lab }: World): Promise<string> {
   const body = { name: "expired", expires_at: 30, role: "owner" };
   const { status, body: key } = await lab.owner.call("createApiKey", { body });
@@ -82,10 +111,15 @@ export async function refusedCredentials(world: World): Promise<Record<string, C
     `token ${name}`,
     { token },
   ]);
+  const workloads = Object.entries(await workloadTokens(world)).map(([name, token]) => [
+    `workload's token ${name}`,
+    { token },
+  ]);
   return {
     none: {},
     "empty token": { token: "" },
     ...Object.fromEntries(tokensByName),
+    ...Object.fromEntries(workloads),
     "removed member's token": { token: await forLab(removed) },
     "pending member's token": { token: await forLab(pending) },
     "unknown key": { apiKey: unknown },

@@ -42,6 +42,11 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
   const fingerprint = { fingerprint: Array(16).fill("00").join(":") };
   const id = { id: "471100" };
   const key = { key: "nokey" };
+  const missingWorkload = { id: missingUser.uid };
+  const workload = {
+    ...{ name: "observer", issuer: "https://issuer.example.org", audience: "gate", role: "observer" },
+    claims: { sub: "observer" },
+  };
   const chunk = { ...uid, seat: 0, message: "$ ", width: 80, height: 24 };
   const seat = { ...uid, seat: "0" };
   const connector = { uid: "00000000-0000-4000-8000-000000000000" };
@@ -114,6 +119,15 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     getAuditTrail: { params: tenant, status: 200 },
 
     createApiKey: { body: { name: "observer", expires_at: 30, role: "observer" }, status: 409 },
+    // Every namespace has a workload with the name `observer`.
+    createTrustedWorkload: { body: workload, status: 409 },
+    listTrustedWorkloads: listing,
+    getTrustedWorkload: { params: missingWorkload, ...missing },
+    updateTrustedWorkload: { params: missingWorkload, body: workload, ...missing },
+    deleteTrustedWorkload: { params: missingWorkload, ...missing },
+    exchangeWorkloadToken: { body: {}, status: 400 },
+    renewWorkloadSession: listing,
+
     listApiKeys: listing,
     updateApiKey: { params: key, body: { role: "observer" }, ...missing },
     deleteApiKey: { params: key, ...missing },

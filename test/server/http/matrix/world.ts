@@ -1,8 +1,10 @@
 import { ROLES, type Role } from "@gatehouse-access/sdk/contract";
 import { expect } from "vitest";
+import { signWorkloadToken } from "../../../../server/http/access/tokens.ts";
+import { rulesDigest } from "../../../../server/http/access/workload.ts";
 import { enrollProven, type TestApp, type TestUser } from "../testApp.ts";
 
-/** A namespace with a member and an API key for each role, and a device. */
+/** A namespace with a member, an API key and a trusted workload for each role, and a device. */
 export interface Place {
   readonly tenant: string;
   readonly owner: TestUser;
@@ -10,8 +12,16 @@ export interface Place {
   readonly members: ReadonlyMap<Role, TestUser>;
   /** Secrets of the API keys, by role. The name of each key is its role. */
   readonly keys: ReadonlyMap<Role, string>;
+  /** Trusted workloads, by role. The name of each workload is its role. */
+  readonly workloads: ReadonlyMap<Role, TestWorkload>;
   readonly uid: string;
   readonly deviceToken: string;
+}
+
+/** A trusted workload with a session. */
+export interface TestWorkload {
+  readonly id: string;
+  readonly token: string;
 }
 
 /** Two unrelated namespaces, and users with limited access to them. */
@@ -56,21 +66,37 @@ async function makeKey(app: TestApp, { token }: TestUser, role: Role): Promise<s
   return key.body.id;
 }
 
+/** Creates a trusted workload, and signs the token of its session. */
+export async function makeWorkload(app: TestApp, { token, tenant }: TestUser, name: string, role: Role) {
+  const rules = { issuer: "https://issuer.example.org", audience: "gate", claims: { sub: name } };
+  const { status, body } = await app.call("createTrustedWorkload", { token, body: { name, role, ...rules } });
+  expect(status).toBe(200);
+  const { id } = body;
+  const subject = {
+    ...{ id, tenant, name: `job of ${name}`, startedAt: app.services.now() },
+    rules: rulesDigest({ ...rules, claims: JSON.stringify(rules.claims) }),
+  };
+  const last = new Date(app.services.now().getTime() + 60 * 60_000);
+  return { id, token: (await signWorkloadToken(app.services, subject, last)).token } satisfies TestWorkload;
+}
+
 async function makePlace(app: TestApp, name: string): Promise<Place> {
   const owner = await app.user(`${name}-owner`, name);
   const { tenant } = owner;
   const members = new Map<Role, TestUser>([["owner", owner]]);
   const keys = new Map<Role, string>();
+  const workloads = new Map<Role, TestWorkload>();
   for (const role of ROLES) {
     if (role !== "owner") {
       const user = await app.user(`${name}-${role}`);
       await addMember(app, tenant, user.id, role);
       members.set(role, { ...user, tenant, token: await app.tokenOf({ ...user, tenant }) });
+      workloads.set(role, await makeWorkload(app, owner, role, role));
     }
     keys.set(role, await makeKey(app, owner, role));
   }
   const { uid, token: deviceToken } = await enrollProven(app, tenant, newMac());
-  return { tenant, owner, members, keys, uid, deviceToken };
+  return { tenant, owner, members, keys, workloads, uid, deviceToken };
 }
 
 /** Creates a world. One service can have several separate worlds. */
@@ -81,8 +107,10 @@ export async function makeWorld(app: TestApp): Promise<World> {
   const elsewhere = await makePlace(app, name("elsewhere"));
   const guest = await app.user(name("guest"), name("guests"));
   await addMember(app, lab.tenant, guest.id, "administrator");
-  // Every namespace then has an API key with the name `observer`, so a request that uses this name as a new name fails.
+  // Every namespace then has an API key and a workload with the name `observer`, so a request that uses this name as a
+  // new name fails.
   await makeKey(app, guest, "observer");
+  await makeWorkload(app, guest, "observer", "observer");
   const pending = await app.user(name("pending"));
   await addMember(app, lab.tenant, pending.id, "administrator", "pending");
   // A former member, whose token was valid until the membership ended.

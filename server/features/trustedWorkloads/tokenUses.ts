@@ -1,0 +1,49 @@
+import type { TrustedWorkload } from "../../db/generated/sqlite/client.ts";
+import { findRow, insertRows } from "../../db/sql/rows.ts";
+import { inTransaction } from "../../db/sql/transaction.ts";
+import { digestOf } from "../../secrets/digest.ts";
+import type { Services } from "../../services.ts";
+import { RejectedToken } from "./RejectedToken.ts";
+
+/** Time in milliseconds for which uses of expired tokens are kept, because the clocks of instances can differ. */
+const KEPT = 60 * 60_000;
+
+/**
+ * Records the exchange of a token that can be exchanged only once. A repeated exchange needs the nonce of the first
+ * exchange, so that a client can repeat a request whose response was lost.
+ */
+export async function useOnce(
+  services: Services,
+  { id: workloadId, tenantId }: TrustedWorkload,
+  { jti, exp }: { readonly jti?: string; readonly exp: number },
+  nonce: string | undefined,
+): Promise<void> {
+  if (typeof jti !== "string" || jti === "") {
+    throw new RejectedToken(
+      "the token has no jti",
+      "the token has no claim jti, which the trusted workload requires. Set single_use to false for this issuer",
+    );
+  }
+  const use = { workloadId, digest: digestOf(jti) };
+  const nonceDigest = nonce === undefined ? null : digestOf(nonce);
+  await inTransaction(services, async (tx) => {
+    // The workload may have been deleted since the exchange began.
+    if ((await findRow(tx, "TrustedWorkload", { tenantId, id: workloadId })) === null) {
+      throw new RejectedToken("the workload was deleted");
+    }
+    const expiresAt = new Date(exp * 1000);
+    if (await insertRows(tx, "WorkloadTokenUse", [{ ...use, nonceDigest, expiresAt }])) return;
+    const earlier = await findRow(tx, "WorkloadTokenUse", use);
+    if (nonceDigest === null || earlier?.nonceDigest !== nonceDigest) {
+      throw new RejectedToken(
+        "the token was already exchanged",
+        "the token was already exchanged, and can be exchanged only once. Request a new token from its issuer",
+      );
+    }
+  });
+}
+
+/** Deletes the records of exchanged tokens that have expired. */
+export async function forgetTokenUses({ db, now }: Pick<Services, "db" | "now">): Promise<void> {
+  await db.workloadTokenUse.deleteMany({ where: { expiresAt: { lt: new Date(now().getTime() - KEPT) } } });
+}
