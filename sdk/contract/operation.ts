@@ -200,12 +200,15 @@ export const MALFORMED = "the request is malformed";
 const BODY_LIMIT = 64 * 1024;
 
 /** True for an operation that changes a declared object. */
-export function writesObject(operation: Operation): operation is Operation & { readonly object: ObjectKind } {
+export function writesObject<O extends Pick<Operation, "object" | "method">>(
+  operation: O,
+): operation is O & { readonly object: ObjectKind } {
   return operation.object !== null && operation.method !== "GET";
 }
 
 /** True for an operation that accepts `If-Match`. */
-export const takesIfMatch = (operation: Operation): boolean => writesObject(operation) && !operation.creates;
+export const takesIfMatch = (operation: Pick<Operation, "object" | "method" | "creates">): boolean =>
+  writesObject(operation) && !operation.creates;
 
 /** True for an operation that accepts the session of a trusted workload, besides its declared credentials. */
 export const takesWorkload = ({ auth, scope }: Pick<Operation, "auth" | "scope">): boolean =>
@@ -213,18 +216,27 @@ export const takesWorkload = ({ auth, scope }: Pick<Operation, "auth" | "scope">
 
 const CREDENTIAL_REFUSED = "JWT or API key missing, malformed, expired or unknown";
 
+const LOCKOUT_REFUSED =
+  "the lockout guard refuses the write (with the response header Gatehouse-Lockout-Guard: refused)";
+
 /**
- * Returns the errors that every operation may return: 500, 401 or 403 depending on the scope, and 412 if the operation
- * accepts `If-Match`.
+ * Returns the errors of an operation: its own errors, 500, 401 or 403 depending on the scope, 412 if the operation
+ * accepts `If-Match`, and 409 if it accepts the lockout guard.
  */
-function commonErrors(scope: Scope, conditional: boolean): Record<number, string> {
+function errorsOf(
+  operation: Pick<Operation, "scope" | "object" | "method" | "creates" | "minRole">,
+  own: Operation["errors"] = {},
+): Record<number, string> {
+  const { scope } = operation;
   const common: Record<number, string> = { 500: "internal error" };
   if (INTERNAL_SCOPES.includes(scope)) common[403] = "X-Internal-Token missing or wrong";
   if (scope === "forwarded" || (scope !== "public" && !INTERNAL_SCOPES.includes(scope))) {
     common[401] = CREDENTIAL_REFUSED;
   }
-  if (conditional) common[412] = "the object's revision differs from If-Match";
-  return common;
+  if (takesIfMatch(operation)) common[412] = "the object's revision differs from If-Match";
+  const errors = { ...common, ...own };
+  if (takesLockoutGuard(operation)) errors[409] = [own[409] ?? [], LOCKOUT_REFUSED].flat().join(", or ");
+  return errors;
 }
 
 /**
@@ -262,7 +274,8 @@ export function defineOperation<
     throw new Error(`${input.id}: scope "${input.scope}" does not fit auth "${input.auth}"`);
   }
   const creates = input.creates ?? false;
-  const conditional = Boolean(input.object) && input.method !== "GET" && !creates;
+  const minRole = input.minRole ?? null;
+  const object = (input.object ?? null) as O;
   return {
     ...input,
     // Each default is set separately. If the input were spread over the defaults, a field that is explicitly undefined
@@ -270,10 +283,10 @@ export function defineOperation<
     aliases: input.aliases ?? [],
     edition: input.edition ?? "community",
     routed: input.routed ?? "by edition",
-    minRole: input.minRole ?? null,
+    minRole,
     repeatable: input.repeatable ?? !["POST", "PATCH"].includes(input.method),
     idempotencyKey: input.idempotencyKey ?? false,
-    object: (input.object ?? null) as O,
+    object,
     bodyLimit: input.bodyLimit ?? BODY_LIMIT,
     limit: input.limit ?? null,
     creates,
@@ -288,7 +301,7 @@ export function defineOperation<
       alternatives: input.success?.alternatives ?? [],
       body: input.success?.body as R,
     },
-    errors: { ...commonErrors(input.scope, conditional), ...input.errors },
+    errors: errorsOf({ ...input, object, creates, minRole }, input.errors),
   };
 }
 
@@ -302,9 +315,24 @@ const IDENTITIES: readonly ObjectKind[] = ["member", "apiKey", "trustedWorkload"
  */
 export const LOCKOUT_GUARD = "Gatehouse-Lockout-Guard";
 
-/** True for an operation that accepts {@link LOCKOUT_GUARD}. */
-export const takesLockoutGuard = (operation: Operation): boolean =>
-  writesObject(operation) && !operation.creates && IDENTITIES.includes(operation.object);
+/** Value of {@link LOCKOUT_GUARD}. */
+export const lockoutGuardHeader = z
+  .literal("on", "must be on")
+  .describe(
+    "Refuses the write with 409 if it removes or shortens the access of the caller, or if no administrator except the owner remains",
+  );
+
+/**
+ * True for an operation that accepts {@link LOCKOUT_GUARD}: the write of another identity. A member who leaves the
+ * namespace gives up the own access on purpose. The deletion of the namespace leaves nothing to repair. A user's deletion
+ * of the own account is no write of a namespace.
+ */
+export const takesLockoutGuard = (
+  operation: Pick<Operation, "object" | "method" | "creates" | "minRole">,
+): boolean =>
+  takesIfMatch(operation) &&
+  operation.minRole === "administrator" &&
+  IDENTITIES.some((kind) => kind === operation.object);
 
 /**
  * Header of a write request that contains the program resource that declares the object. The value is a hint for users:

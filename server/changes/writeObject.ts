@@ -7,6 +7,7 @@ import type { Caller, Member } from "../http/access/identity.ts";
 import type { ObjectRequest, Written } from "../http/handler.ts";
 import type { Services, SqlServices } from "../services.ts";
 import { TakenError } from "./createOnce.ts";
+import { guardLockout } from "./lockoutGuard.ts";
 import {
   type Declared,
   declaredColumn,
@@ -18,9 +19,10 @@ import { recordChange } from "./recordChange.ts";
 
 /**
  * Runs an operation that changes an object as one transaction. It authorizes the caller, checks `If-Match`, runs the
- * operation, stores the program resource that declares the object, and records the change in the audit trail. If a step
- * fails, the transaction is rolled back.
+ * operation, checks the lockout guard if the request asks for it, stores the program resource that declares the object,
+ * and records the change in the audit trail. If a step fails, the transaction is rolled back.
  * @param objects access to the objects of each kind
+ * @throws ConflictError the lockout guard refuses the write
  * @throws PreconditionError the revision of the object does not match `If-Match`
  */
 export async function writeObject(
@@ -84,6 +86,7 @@ async function write(services: SqlServices, kind: ManagedObject, request: Object
   const declaring = declares ? kind.declare?.(db, tenantId, id, declaredBy) : undefined;
   if (declaring) await leaveToCommit(db, declaring);
 
+  const refuseLockout = request.isGuarded ? await guardLockout(services, request, identity) : undefined;
   let isFirst = true;
   let became: { readonly declared: Declared | null; readonly id: string | undefined } | undefined;
   const result = await request.run(services, identity, {
@@ -95,6 +98,7 @@ async function write(services: SqlServices, kind: ManagedObject, request: Object
       became = { declared, id: newId };
     },
   });
+  await refuseLockout?.();
   const done = { ...facts, done: true, result: result as Write["result"] };
   const idAfter = became?.id ?? (await kind.id(db, done));
   const after = became === undefined ? await readDeclared(db, kind, tenantId, idAfter) : became.declared;

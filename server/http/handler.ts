@@ -103,6 +103,8 @@ export interface ObjectRequest {
   readonly params: object;
   readonly body: object | undefined;
   readonly ifMatch: string | undefined;
+  /** True if the service must refuse a write that locks out the caller or the administrators. */
+  readonly isGuarded: boolean;
   readonly creationKey: string | null;
   readonly declaration: Declaration | null;
   readonly facts: Pick<RequestFacts, "id" | "address">;

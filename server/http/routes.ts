@@ -8,9 +8,12 @@ import {
   IDEMPOTENCY_KEY,
   idempotencyKey,
   JSON_TYPE,
+  LOCKOUT_GUARD,
+  lockoutGuardHeader,
   type ObjectKind,
   type Operation,
   takesDeclaredBy,
+  takesLockoutGuard,
   writesObject,
 } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -167,6 +170,16 @@ function readDeclaration(operation: Operation, headers: IncomingHttpHeaders): De
   return declarationOf(parse(declaredByHeader, value, DECLARED_BY));
 }
 
+/**
+ * Returns true if the request asks for the lockout guard, and the operation accepts it.
+ * @throws InvalidError the value of the header is not `on`
+ */
+function readLockoutGuard(operation: Operation, headers: IncomingHttpHeaders): boolean {
+  const value = headers[LOCKOUT_GUARD.toLowerCase()];
+  if (value === undefined || !takesLockoutGuard(operation)) return false;
+  return parse(lockoutGuardHeader, value, LOCKOUT_GUARD) === "on";
+}
+
 /** Adds a request header to the names in `Vary`, because the response depends on it. */
 function addVary(reply: FastifyReply, name: string): void {
   const named = reply.getHeader("Vary");
@@ -188,6 +201,7 @@ function writerOf(
       params,
       body: body as object | undefined,
       ifMatch: request.headers["if-match"],
+      isGuarded: readLockoutGuard(operation, request.headers),
       creationKey,
       declaration,
       facts: context.request,

@@ -1,7 +1,7 @@
 import fastifyCors from "@fastify/cors";
 import type { FastifyInstance } from "fastify";
 import "./declaredAccess.ts";
-import { DECLARED_BY, IDEMPOTENCY_KEY } from "@gatehouse-access/sdk/contract";
+import { DECLARED_BY, IDEMPOTENCY_KEY, LOCKOUT_GUARD } from "@gatehouse-access/sdk/contract";
 
 /** Response headers that pages of other origins may read (rules section 3). */
 const EXPOSED = [
@@ -12,6 +12,7 @@ const EXPOSED = [
   "ETag",
   "X-Request-ID",
   "Retry-After",
+  LOCKOUT_GUARD,
 ];
 /** Maximum time for which browsers cache the response to a preflight request, in seconds. */
 const PREFLIGHT_AGE = 600;
@@ -32,7 +33,15 @@ export async function allowOrigins(app: FastifyInstance, origins: readonly strin
   await app.register(fastifyCors, {
     origin: [...origins],
     methods: ["GET", "POST", "PUT", "PATCH", "DELETE"],
-    allowedHeaders: ["Authorization", "Content-Type", "If-Match", "X-API-Key", IDEMPOTENCY_KEY, DECLARED_BY],
+    allowedHeaders: [
+      "Authorization",
+      "Content-Type",
+      "If-Match",
+      "X-API-Key",
+      IDEMPOTENCY_KEY,
+      DECLARED_BY,
+      LOCKOUT_GUARD,
+    ],
     exposedHeaders: EXPOSED,
     credentials: false,
     maxAge: PREFLIGHT_AGE,

@@ -8,6 +8,8 @@ import {
   idempotencyKey,
   ifMatch,
   JSON_TYPE,
+  LOCKOUT_GUARD,
+  lockoutGuardHeader,
   message,
   models,
   type Operation,
@@ -15,6 +17,7 @@ import {
   takesDeclaredBy,
   takesIfMatch,
   takesWorkload,
+  takesLockoutGuard,
 } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { FIELD_NAME_ERRORS, isList, MOVED_INTO_BOUNDS, namesObject } from "./validation.ts";
@@ -148,6 +151,7 @@ function describe(operation: Operation, path: string, components: Components, er
       ...parameters("header", operation.idempotencyKey ? CREATION_HEADER : {}, components),
       ...parameters("header", takesIfMatch(operation) ? CONDITION_HEADER : {}, components),
       ...parameters("header", takesDeclaredBy(operation) ? DECLARATION_HEADER : {}, components),
+      ...parameters("header", takesLockoutGuard(operation) ? GUARD_HEADER : {}, components),
     ],
     ...(body && {
       // A missing body counts as an empty object.
@@ -222,6 +226,7 @@ const headerReferences = (names: readonly string[]): Json =>
 const CREATION_HEADER = { [IDEMPOTENCY_KEY]: idempotencyKey.optional() };
 const CONDITION_HEADER = { [IF_MATCH]: ifMatch.optional() };
 const DECLARATION_HEADER = { [DECLARED_BY]: declaredByHeader.optional() };
+const GUARD_HEADER = { [LOCKOUT_GUARD]: lockoutGuardHeader.optional() };
 
 function parameters(
   place: "path" | "query" | "header",

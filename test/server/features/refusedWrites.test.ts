@@ -15,7 +15,14 @@ function refused(tenant: string): ObjectRequest {
   return {
     operation: { ...publicOperations.updateFirewallRule, object: "firewallRule" },
     sender: { caller: { kind: "apikey", name: "test", tenant, role: "owner" }, tenant, role: "owner" },
-    ...{ params: { id: "1" }, body: {}, ifMatch: undefined, creationKey: null, declaration: null },
+    ...{
+      params: { id: "1" },
+      body: {},
+      ifMatch: undefined,
+      isGuarded: false,
+      creationKey: null,
+      declaration: null,
+    },
     facts: { id: "", address: "" },
     identify: () => Promise.reject(new ForbiddenError("may not")),
     run: () => Promise.reject(new Error("unexpected run")),

@@ -205,7 +205,7 @@ test("returns the first object to the slower of two concurrent requests", async 
   const create = async (emptyReads: number) => {
     const { result } = await behaviorOf({}).write(services, {
       operation: { ...publicOperations.createFirewallRule, object: "firewallRule" },
-      ...{ sender, params: {}, body: {}, ifMatch: undefined, creationKey: "digest" },
+      ...{ sender, params: {}, body: {}, ifMatch: undefined, isGuarded: false, creationKey: "digest" },
       declaration: null,
       facts: { id: "", address: "" },
       identify: async () => sender,

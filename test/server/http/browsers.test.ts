@@ -52,14 +52,14 @@ describe("pages of other origins", () => {
     expect(response.headers.get("access-control-allow-origin")).toBe(CONSOLE);
     expect(response.headers.get("access-control-allow-methods")).toContain("POST");
     expect(response.headers.get("access-control-allow-headers")).toMatch(
-      /Authorization.*X-API-Key.*Gatehouse-Declared-By/,
+      /Authorization.*X-API-Key.*Gatehouse-Declared-By.*Gatehouse-Lockout-Guard/,
     );
     const { status, headers } = await app.send("GET", "/api/devices", { headers: { origin: CONSOLE } });
     expect(status).toBe(401);
     expect(headers.get("access-control-allow-origin")).toBe(CONSOLE);
     expect(headers.get("vary")).toContain("Origin");
     expect(headers.get("access-control-expose-headers")).toBe(
-      "X-Total-Count, X-Account-Lockout, X-MFA-Token, X-Expires-At, ETag, X-Request-ID, Retry-After",
+      "X-Total-Count, X-Account-Lockout, X-MFA-Token, X-Expires-At, ETag, X-Request-ID, Retry-After, Gatehouse-Lockout-Guard",
     );
     expect(headers.get("access-control-allow-credentials")).toBeNull();
   });

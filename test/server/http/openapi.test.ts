@@ -1,4 +1,4 @@
-import { operations, takesDeclaredBy, takesIfMatch } from "@gatehouse-access/sdk/contract";
+import { operations, takesDeclaredBy, takesIfMatch, takesLockoutGuard } from "@gatehouse-access/sdk/contract";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect, test } from "vitest";
 import { CONNECTION_ERRORS, commonErrors } from "../../../server/http/contract/openapi.ts";
@@ -31,6 +31,7 @@ test("the document has every operation, on every path", async () => {
           operation.idempotencyKey && "Idempotency-Key",
           takesIfMatch(operation) && "If-Match",
           takesDeclaredBy(operation) && "Gatehouse-Declared-By",
+          takesLockoutGuard(operation) && "Gatehouse-Lockout-Guard",
         ]
           .filter((name) => name !== false)
           .map((name) => [name, false, expect.objectContaining({ type: "string" })]),

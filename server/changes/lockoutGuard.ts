@@ -1,0 +1,94 @@
+import { LOCKOUT_GUARD, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
+import { readRows, sql } from "../db/sql/sql.ts";
+import { ConflictError, ForbiddenError, UnauthenticatedError } from "../errors.ts";
+import type { Caller, Member } from "../http/access/identity.ts";
+import { membershipLasts } from "../http/access/membership.ts";
+import type { ObjectRequest } from "../http/handler.ts";
+import type { SqlServices } from "../services.ts";
+
+/** The access to a namespace that a guarded write must keep. Ends are in milliseconds since 1970. */
+interface Standing {
+  readonly role: Role;
+  /** The end of the caller's access; infinite if it does not end. */
+  readonly end: number;
+  /**
+   * The latest end of the administrators besides the owner; `-Infinity` without such administrators. Workloads and API
+   * keys do not count: a person must remain who can log in when a pipeline or its issuer fails.
+   */
+  readonly administratorsUntil: number;
+}
+
+/**
+ * Reads the caller's access and the administrators of the namespace before a write. Call the result after the write, in
+ * the same transaction. Transactions are serializable, so two concurrent writes cannot both remove the administrator
+ * that the other write leaves.
+ * @returns function that throws a {@link ConflictError} if the write locks out the caller, or the administrators besides
+ * the owner
+ */
+export async function guardLockout(
+  services: SqlServices,
+  request: Pick<ObjectRequest, "identify">,
+  identity: Caller | Member,
+): Promise<() => Promise<void>> {
+  const before = await standingOf(services, identity);
+  return async () => {
+    const after = await standingAfter(services, request);
+    if (after === undefined || !roleAtLeast(after.role, before.role)) {
+      throw refusal("remove permissions of the caller", ANOTHER_CALLER);
+    }
+    if (after.end < before.end) throw refusal("end the access of the caller earlier", ANOTHER_CALLER);
+    // The owner can appoint administrators again.
+    if (before.role === "owner" || after.administratorsUntil >= before.administratorsUntil) return;
+    throw after.administratorsUntil === Number.NEGATIVE_INFINITY
+      ? refusal("remove the last administrator except the owner", "add another administrator first")
+      : refusal(
+          "end the access of all administrators except the owner earlier",
+          "add an administrator whose access lasts longer first",
+        );
+  };
+}
+
+const ANOTHER_CALLER = "use the credential of another administrator";
+
+const refusal = (effect: string, remedy: string) =>
+  new ConflictError(
+    `the write would ${effect}: ${remedy}, or omit the header ${LOCKOUT_GUARD} (allowLockout in a program)`,
+    { [LOCKOUT_GUARD]: "refused" },
+  );
+
+/** Returns the caller's standing after the write. Undefined if the service no longer accepts the caller's request. */
+async function standingAfter(
+  services: SqlServices,
+  request: Pick<ObjectRequest, "identify">,
+): Promise<Standing | undefined> {
+  let identity: Caller | Member;
+  try {
+    identity = await request.identify(services);
+  } catch (error) {
+    if (error instanceof UnauthenticatedError || error instanceof ForbiddenError) return undefined;
+    throw error;
+  }
+  return standingOf(services, identity);
+}
+
+async function standingOf(services: SqlServices, identity: Caller | Member): Promise<Standing> {
+  if (!("caller" in identity)) throw new Error("a guarded write needs a caller with a role in a namespace");
+  const { caller, tenant, role } = identity;
+  const rows = await readRows<{ readonly userId: string; readonly accessExpiresAt: Date | null }>(
+    services.db,
+    sql`SELECT "Member"."userId", "Member"."accessExpiresAt"
+      FROM "Member" JOIN "User" ON "User"."id" = "Member"."userId"
+      WHERE "Member"."tenantId" = ${tenant} AND "Member"."role" = 'administrator'
+        AND "Member"."status" = 'accepted' AND "User"."status" = 'confirmed'
+        AND ${membershipLasts(services.accessTime())}`,
+  );
+  const ends = new Map(
+    rows.map(({ userId, accessExpiresAt: end }) => [userId, end?.getTime() ?? Number.POSITIVE_INFINITY]),
+  );
+  return {
+    role,
+    // Only memberships of administrators end: the owner's membership and the permissions of a workload have no end.
+    end: (caller.kind === "user" && ends.get(caller.userId)) || Number.POSITIVE_INFINITY,
+    administratorsUntil: Math.max(...ends.values()),
+  };
+}

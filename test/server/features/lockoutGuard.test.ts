@@ -1,0 +1,216 @@
+import { randomBytes } from "node:crypto";
+import { operations, takesLockoutGuard } from "@gatehouse-access/sdk/contract";
+import { beforeEach, describe, expect, test } from "vitest";
+import { findRow } from "../../../server/db/sql/rows.ts";
+import { workloadSession } from "../../../server/features/trustedWorkloads/session.ts";
+import { withLab } from "../http/lab.ts";
+import type { CallOptions, TestUser } from "../http/testApp.ts";
+
+type Id = keyof typeof operations;
+
+const { app, ana } = withLab();
+const ON = { "gatehouse-lockout-guard": "on" };
+const DAY = 24 * 60 * 60;
+
+let bob: TestUser;
+let cy: TestUser;
+beforeEach(async () => {
+  app.stopClock();
+  bob = await memberOf("bob", "administrator");
+  cy = await memberOf("cy", "administrator");
+});
+
+/** Adds a user with a role to ana's namespace. */
+async function memberOf(username: string, role: string): Promise<TestUser> {
+  const user = await app.user(username);
+  const body = { email: user.email, role };
+  expect((await ana.call("inviteMember", { params: { tenant: ana.tenant }, body })).status).toBe(200);
+  const { tenant } = ana;
+  return { ...user, tenant, token: await app.tokenOf({ ...user, tenant }) };
+}
+
+const inDays = (days: number) => new Date(app.services.now().getTime() + days * DAY * 1000).toISOString();
+const guarded = (by: TestUser, id: Id, options: CallOptions) =>
+  by.call(id, { ...options, headers: { ...options.headers, ...ON } });
+const member = ({ id }: TestUser) => ({ tenant: ana.tenant, uid: id });
+const update = (by: TestUser, of: TestUser, body: object) =>
+  guarded(by, "updateMember", { params: member(of), body });
+const remove = (by: TestUser, of: TestUser) => guarded(by, "removeMember", { params: member(of) });
+
+/** Everything that a refused write could change: the members, the workloads, the API keys and the audit trail. */
+async function everything() {
+  const params = { tenant: ana.tenant };
+  const lists = ["listTrustedWorkloads", "listApiKeys", "getAuditTrail"] as const;
+  const answers = await Promise.all(lists.map((id) => ana.call(id)));
+  return [(await ana.call("getNamespace", { params })).body, ...answers.map(({ body }) => body)];
+}
+
+/** Expects that the guard refuses the write with this cause, and that the write changes nothing. */
+async function expectRefused(write: () => ReturnType<TestUser["call"]>, cause: string) {
+  const before = await everything();
+  const { status, body, headers } = await write();
+  expect([status, body.message]).toEqual([409, expect.stringContaining(`the write would ${cause}: `)]);
+  expect(body.message).toMatch(/, or omit the header Gatehouse-Lockout-Guard \(allowLockout in a program\)$/);
+  expect(headers.get("gatehouse-lockout-guard")).toBe("refused");
+  expect(await everything()).toEqual(before);
+}
+
+const settings = (name: string, more: object = {}) => ({
+  ...{ name, issuer: "https://issuer.example.org", audience: "gatehouse" },
+  ...{ claims: { repository: "fleet" }, role: "administrator", ...more },
+});
+
+/** Declares a workload, and returns a client with its session. */
+async function workload(name = "deploy") {
+  const { body } = await ana.call("createTrustedWorkload", { body: settings(name) });
+  const row = await findRow(app.services.db, "TrustedWorkload", { tenantId: ana.tenant, id: body.id });
+  if (row === null) throw new Error("the workload is not stored");
+  const { token } = await workloadSession(app.services, row, name, app.services.now());
+  return { ...ana, id: row.id, username: name, token };
+}
+
+describe("refuses a write that locks out the calling user:", () => {
+  test.each<[string, string, (by: TestUser) => ReturnType<TestUser["call"]>]>([
+    ["removal", "remove permissions of the caller", (by) => remove(by, by)],
+    ["demotion", "remove permissions of the caller", (by) => update(by, by, { role: "operator" })],
+    [
+      "end in the past",
+      "remove permissions of the caller",
+      (by) => update(by, by, { access_expires_at: inDays(-1) }),
+    ],
+    [
+      "end in the future",
+      "end the access of the caller earlier",
+      (by) => update(by, by, { access_expires_at: inDays(90) }),
+    ],
+  ])("%s", async (_, cause, write) => {
+    await expectRefused(() => write(bob), cause);
+    const { status } = await bob.call("listApiKeys");
+    expect(status).toBe(200);
+  });
+
+  test("an earlier end, but not a later end", async () => {
+    await ana.call("updateMember", { params: member(bob), body: { access_expires_at: inDays(10) } });
+    expect((await update(bob, bob, { access_expires_at: inDays(20) })).status).toBe(200);
+    const earlier = () => update(bob, bob, { access_expires_at: inDays(19) });
+    await expectRefused(earlier, "end the access of the caller earlier");
+    expect((await update(bob, bob, { access_expires_at: null })).status).toBe(200);
+  });
+});
+
+describe("refuses a write that locks out the calling workload:", () => {
+  test("deletion, and changes of role, issuer, audience and claims", async () => {
+    const by = await workload();
+    const params = { id: by.id };
+    const put = (more: object) =>
+      guarded(by, "updateTrustedWorkload", { params, body: settings("deploy", more) });
+    const cause = "remove permissions of the caller";
+    await expectRefused(() => guarded(by, "deleteTrustedWorkload", { params }), cause);
+    await expectRefused(() => put({ role: "operator" }), cause);
+    await expectRefused(() => put({ issuer: "https://other.example.org" }), cause);
+    await expectRefused(() => put({ audience: "other" }), cause);
+    await expectRefused(() => put({ claims: { repository: "fleet", ref: "main" } }), cause);
+    expect((await put({ max_session_minutes: 5, name: "release" })).status).toBe(200);
+    expect((await by.call("listApiKeys")).status).toBe(200);
+  });
+
+  test("not another workload, and not with the credential of a user", async () => {
+    const [by, other] = [await workload("deploy"), await workload("other")];
+    expect((await guarded(by, "deleteTrustedWorkload", { params: { id: other.id } })).status).toBe(200);
+    expect((await guarded(bob, "deleteTrustedWorkload", { params: { id: by.id } })).status).toBe(200);
+  });
+});
+
+describe("refuses the loss of the administrators except the owner:", () => {
+  test("removal and demotion by a workload", async () => {
+    const by = await workload();
+    expect((await remove(by, bob)).status).toBe(200);
+    const cause = "remove the last administrator except the owner";
+    await expectRefused(() => remove(by, cy), cause);
+    await expectRefused(() => update(by, cy, { role: "observer" }), cause);
+    await expectRefused(() => update(by, cy, { access_expires_at: inDays(-1) }), cause);
+    // An administrator who cannot log in does not count.
+    const { id } = await app.user("dan");
+    const invited = {
+      params: { tenant: ana.tenant },
+      body: { email: "dan@example.org", role: "administrator" },
+    };
+    expect((await ana.call("inviteMember", invited)).status).toBe(200);
+    await app.services.db.user.update({ where: { id }, data: { status: "not-confirmed" } });
+    await expectRefused(() => remove(by, cy), cause);
+    await app.services.db.user.update({ where: { id }, data: { status: "confirmed" } });
+    expect((await remove(by, cy)).status).toBe(200);
+  });
+
+  test("an earlier end of the administrator whose access lasts longest", async () => {
+    const by = await workload();
+    expect((await update(by, bob, { access_expires_at: inDays(10) })).status).toBe(200);
+    const cause = "end the access of all administrators except the owner earlier";
+    await expectRefused(() => update(by, cy, { access_expires_at: inDays(20) }), cause);
+    await expectRefused(() => remove(by, cy), cause);
+    expect((await remove(by, bob)).status).toBe(200);
+  });
+
+  test("not by the owner, who can appoint administrators again", async () => {
+    expect((await remove(ana, bob)).status).toBe(200);
+    expect((await remove(ana, cy)).status).toBe(200);
+  });
+
+  test("not if there was no such administrator", async () => {
+    const by = await workload();
+    await remove(ana, bob);
+    await remove(ana, cy);
+    const dan = await memberOf("dan", "operator");
+    expect((await remove(by, dan)).status).toBe(200);
+  });
+});
+
+describe("the header Gatehouse-Lockout-Guard", () => {
+  test("changes no write that locks out neither the caller nor the administrators", async () => {
+    expect((await update(bob, cy, { role: "operator" })).status).toBe(200);
+    await bob.call("createApiKey", { body: { name: "key", expires_at: 30 } });
+    expect(
+      (await guarded(bob, "updateApiKey", { params: { key: "key" }, body: { name: "other" } })).status,
+    ).toBe(200);
+    expect((await guarded(bob, "deleteApiKey", { params: { key: "other" } })).status).toBe(200);
+    const unknown = { params: { ...member(bob), uid: randomBytes(12).toString("hex") } };
+    expect((await guarded(bob, "removeMember", unknown)).status).toBe(404);
+  });
+
+  test("is required: without the header, the service accepts the write", async () => {
+    expect((await bob.call("removeMember", { params: member(bob) })).status).toBe(200);
+    expect((await cy.call("updateMember", { params: member(cy), body: { role: "observer" } })).status).toBe(
+      200,
+    );
+  });
+
+  test("accepts no other value", async () => {
+    for (const value of ["off", "", "ON", "on, on"]) {
+      const headers = { "gatehouse-lockout-guard": value };
+      const { status, body } = await bob.call("removeMember", { params: member(cy), headers });
+      expect([status, body.message]).toEqual([400, "Gatehouse-Lockout-Guard: must be on"]);
+    }
+  });
+
+  test("has no effect on operations that do not accept it, such as leaving a namespace", async () => {
+    const { tenant } = ana;
+    const headers = { "gatehouse-lockout-guard": "off" };
+    expect((await bob.call("leaveNamespace", { params: { tenant }, headers })).status).toBe(200);
+  });
+
+  test("is an addition to the writes of members, API keys and trusted workloads", () => {
+    expect(
+      Object.values(operations)
+        .filter(takesLockoutGuard)
+        .map(({ id }) => id)
+        .sort(),
+    ).toEqual([
+      "deleteApiKey",
+      "deleteTrustedWorkload",
+      "removeMember",
+      "updateApiKey",
+      "updateMember",
+      "updateTrustedWorkload",
+    ]);
+  });
+});
