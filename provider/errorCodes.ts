@@ -39,6 +39,10 @@ export const resourceErrors = {
     remedy:
       "Remove the resource or the input, or use a server that has it. `gatehouse doctor` lists what the server lacks.",
   },
+  lockout: {
+    cause: "The change would lock out the user or workload that applies it, or the administrators.",
+    remedy: "Follow the remedy in the error, or set `allowLockout`.",
+  },
   incomplete_response: {
     cause: "The service's response does not contain data that the resource needs.",
     remedy: "Follow the remedy in the error.",

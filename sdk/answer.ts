@@ -1,5 +1,5 @@
 import { jsonKind } from "./case.ts";
-import { JSON_TYPE, type Operation } from "./contract/index.ts";
+import { JSON_TYPE, LOCKOUT_GUARD, LOCKOUTS, type LockoutName, type Operation } from "./contract/index.ts";
 import { expiredAt } from "./credentials.ts";
 import {
   type AnswerLimit,
@@ -8,6 +8,7 @@ import {
   ConflictError,
   type GatehouseError,
   LockoutError,
+  LockoutGuardError,
   maskSecrets,
   NotFoundError,
   type Outcome,
@@ -158,6 +159,7 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
             remedy: RIGHT_URL,
           });
     case 409:
+      if (headers[LOCKOUT_GUARD.toLowerCase()] !== undefined) return guardError(headers, details);
       return new ConflictError("conflicts with an existing object (409)", details, fields);
     case 412:
       return new PreconditionFailedError("the object has changed since it was read (412)", details);
@@ -234,6 +236,12 @@ function lockoutError(headers: ResponseHeaders, details: RequestErrorDetails): L
   const valid = until && !Number.isNaN(until.getTime()) ? until : undefined;
   const end = valid ? ` until ${valid.toISOString()}` : "";
   return new LockoutError(`locked out${end} after too many wrong passwords (429)`, details, valid);
+}
+
+function guardError(headers: ResponseHeaders, details: RequestErrorDetails): LockoutGuardError {
+  const name = headers[LOCKOUT_GUARD.toLowerCase()] ?? "";
+  const lockout = Object.hasOwn(LOCKOUTS, name) ? (name as LockoutName) : undefined;
+  return new LockoutGuardError("the lockout guard refuses the change (409)", details, lockout);
 }
 
 /** The scheme and host of a redirect, without the path and query, which may contain secrets. */

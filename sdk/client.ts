@@ -30,9 +30,11 @@ import {
   DECLARED_BY,
   type Declaration,
   declaredByText,
+  LOCKOUT_GUARD,
   type Operation,
   operations,
   takesDeclaredBy,
+  takesLockoutGuard,
 } from "./contract/index.ts";
 import type { Credential } from "./credentials.ts";
 import { differs, serverVersionOf, versionOf } from "./dialect.ts";
@@ -49,6 +51,8 @@ interface Shared {
   readonly views: Map<string | undefined, Client>;
   /** Value of the header `Gatehouse-Declared-By` for writes. */
   readonly declaredBy: string | undefined;
+  /** True if writes ask for the lockout guard. */
+  readonly isGuarded: boolean;
   /** The version of the server, after the first request that needs it. */
   readonly server: { version: Promise<ServerVersion> | undefined };
 }
@@ -145,6 +149,10 @@ class Core implements ClientCore {
     return viewOf({ ...this.#shared, declaredBy, views: new Map() }, this.#tenant);
   }
 
+  guarding(): Client {
+    return viewOf({ ...this.#shared, isGuarded: true, views: new Map() }, this.#tenant);
+  }
+
   identity(options: Pick<CallOptions, "signal"> = {}): Promise<Identity> {
     return abortable(() => this.#shared.authorizer.identity(this.#host, this.#tenant), options.signal);
   }
@@ -235,7 +243,7 @@ class Core implements ClientCore {
     options: CallOptions,
     authorization?: Authorization,
   ): Promise<Answer> {
-    const { transport, authorizer, retry, declaredBy } = this.#shared;
+    const { transport, authorizer, retry, declaredBy, isGuarded } = this.#shared;
     const { signal, idempotencyKey, ifMatch } = options;
     const token = authorization?.token;
     return transport.send(operation, request, {
@@ -245,6 +253,7 @@ class Core implements ClientCore {
         ...(ifMatch !== undefined && { "if-match": ifMatch }),
         ...(declaredBy !== undefined &&
           takesDeclaredBy(operation) && { [DECLARED_BY.toLowerCase()]: declaredBy }),
+        ...(isGuarded && takesLockoutGuard(operation) && { [LOCKOUT_GUARD.toLowerCase()]: "on" }),
         ...authorization?.headers,
       },
       retry: { ...retry, ...options.retry },
@@ -335,6 +344,7 @@ export function createClient(options: ClientOptions): Client {
       retry: { ...DEFAULT_RETRY, ...retry },
       views: new Map(),
       declaredBy: undefined,
+      isGuarded: false,
       server: {
         version: serverVersion === undefined ? undefined : Promise.resolve(versionOf(serverVersion)),
       },

@@ -4,7 +4,7 @@ import type { ResponseHeaders } from "./answer.ts";
 import type { Camelized, CamelizedInput } from "./case.ts";
 import type { Declaration, Operation, Operations } from "./contract/index.ts";
 import type { Credential } from "./credentials.ts";
-import type { PermissionError, PreconditionFailedError } from "./errors.ts";
+import type { LockoutGuardError, PermissionError, PreconditionFailedError } from "./errors.ts";
 import type { Filter } from "./filter.ts";
 import type { RetryPolicy, RetryWait, Timing } from "./retry.ts";
 
@@ -254,6 +254,12 @@ export interface ClientCore {
    * the value (more than 1 KiB, an empty name, control characters), the client omits the header.
    */
   declaring(declaration: Declaration): Client;
+  /**
+   * Returns a view of this client that adds the header `Gatehouse-Lockout-Guard` to updates and deletions of members, API
+   * keys and trusted workloads. The service then refuses a write that locks out the caller or the administrators, and the
+   * call fails with a {@link LockoutGuardError}. Other services ignore the header.
+   */
+  guarding(): Client;
   /**
    * Returns the version of the server and the dialect of the client's requests. The client requests the version once,
    * when it first calls an operation that differs between versions.

@@ -37,6 +37,10 @@ export const sdkErrors = {
     cause: "The object, or an object of the same name, already exists (409).",
     remedy: "Choose another name, or use the existing object.",
   },
+  lockout_guard: {
+    cause: "The change would lock out the caller or the administrators (409).",
+    remedy: "Use the credential of another administrator, or add another administrator first.",
+  },
   precondition_failed: {
     cause: "The object changed after it was read (412).",
     remedy: "Read the object again, then repeat the change.",

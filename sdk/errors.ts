@@ -1,3 +1,4 @@
+import type { LockoutName } from "./contract/operation.ts";
 import type { SdkErrorCode } from "./errorCodes.ts";
 
 export { addHelpEnd, type HelpEnd, reportUsage } from "./commandLine.ts";
@@ -196,7 +197,7 @@ function requestText(facts: ErrorFacts, outcome: Outcome): string {
 /** The fields that the JSON form of a request error contains in addition to those of every error. */
 const REQUEST_FACTS = [
   ...["operation", "status", "outcome"],
-  ...["fields", "expiredAt", "until", "gatewayCode", "retryAfter", "limit"],
+  ...["fields", "expiredAt", "until", "gatewayCode", "retryAfter", "limit", "lockout"],
 ];
 
 /** Properties of a request error that depend on its class. */
@@ -291,6 +292,21 @@ export class ConflictError extends RequestError {
   constructor(detail: string, details: RequestErrorDetails, fields: readonly string[] = []) {
     super(detail, details, { code: "conflict", field: onlyOne(fields) });
     this.fields = fields;
+  }
+}
+
+/**
+ * Thrown when the lockout guard refuses a write (409), because the write locks out the caller or the administrators. See
+ * {@link ClientCore.guarding}. After too many wrong passwords, a {@link LockoutError} is thrown.
+ */
+export class LockoutGuardError extends RequestError {
+  override readonly name = "LockoutGuardError";
+  /** The lockout; undefined if this version does not know it. */
+  readonly lockout?: LockoutName;
+
+  constructor(detail: string, details: RequestErrorDetails, lockout?: LockoutName) {
+    super(detail, details, { code: "lockout_guard" });
+    if (lockout !== undefined) this.lockout = lockout;
   }
 }
 

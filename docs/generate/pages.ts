@@ -16,10 +16,13 @@ import {
   DECLARED_BY,
   IDEMPOTENCY_KEY,
   IF_MATCH,
+  LOCKOUT_GUARD,
+  LOCKOUTS,
   type Operation,
   operations,
   takesDeclaredBy,
   takesIfMatch,
+  takesLockoutGuard,
 } from "../../sdk/contract/index.ts";
 import { HEARTBEAT_DELAY } from "../../server/features/devices/heartbeats.ts";
 import { settings } from "../../server/settings/settings.ts";
@@ -187,7 +190,13 @@ function operationsPage(): string {
   const revisions = `The response of an operation on one object contains the object's revision as \`ETag\`. Items of lists and members contain the revision in the field \`revision\`. The tags of a device are declared separately. Their revision is in the field \`tags_revision\`. A revision changes only with the declared fields of the object. These operations accept a revision in the header \`${IF_MATCH}\`, and return 412 if the object has another revision: ${conditional.join(", ")}. Revisions are an addition of this service, like the audit trail.`;
   const declaring = all.filter(takesDeclaredBy).map(({ id }) => `\`${id}\``);
   const declarations = `These operations accept the header \`${DECLARED_BY}\`: ${declaring.join(", ")}. Its value is \`project/stack/resource\` of the program that declares the object: each part is percent-encoded, and the value has at most 1024 bytes. The service shows the last value with the object, in the field \`declared_by\` (for the tags of a device: \`tags_declared_by\`). The audit trail contains the value of each request. A write without the header does not change the last value. The value is a hint for users: any client with write access can send any value, and no decision depends on it. The header is an addition of this service.`;
-  return [NOTE, head, repeats, revisions, declarations, ...sections].join("\n\n");
+  const guarded = all.filter(takesLockoutGuard).map(({ id }) => `\`${id}\``);
+  const lockouts = table(
+    ["Lockout", "Effect of the write", "Remedy"],
+    Object.entries(LOCKOUTS).map(([name, { effect, remedy }]) => [`\`${name}\``, effect, remedy]),
+  );
+  const guard = `These operations accept the header \`${LOCKOUT_GUARD}: on\`: ${guarded.join(", ")}. The service then refuses a write that locks out the caller or the administrators, with 409 and one of the following values in the response header \`${LOCKOUT_GUARD}\`. A refused write changes nothing. The header is an addition of this service.\n\n${lockouts}`;
+  return [NOTE, head, repeats, revisions, declarations, guard, ...sections].join("\n\n");
 }
 
 function serverSettings(): string {

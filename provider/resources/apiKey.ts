@@ -6,7 +6,6 @@ import { ResourceError, said } from "../resourceError.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
 import { type ApiKey, apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
 import {
-  defineResource,
   type Existing,
   IdForm,
   type InputValues,
@@ -21,6 +20,7 @@ import {
   UnfinishedError,
 } from "./definition.ts";
 import { giveUpName, type HeldKey, listed, nameOf, rename, revoke } from "./heldKeys.ts";
+import { defineGuarded } from "./lockoutGuard.ts";
 
 const { API_KEY_DAYS } = apiKeys;
 type ValidDays = (typeof API_KEY_DAYS)[number];
@@ -101,7 +101,7 @@ type Previous = z.output<typeof previous>;
 
 const ids = new IdForm("ApiKey", "tenant", "name");
 
-export const apiKey = defineResource({
+export const apiKey = defineGuarded({
   name: "ApiKey",
   description:
     "An API key of a namespace. The service does not return the secret of an existing key. A key can be rotated before it expires, and the old key can keep working for a number of days.",

@@ -8,6 +8,7 @@ import type { Namespace } from "../service/listings.ts";
 import { type Member, usersOf } from "../service/newerListings.ts";
 import { IdForm, listed, output, required, tenantInput } from "./definition.ts";
 import { defineExpiring, endState, endToSend, expiryInputs, expiryOutputs } from "./expiry.ts";
+import { defineGuarded } from "./lockoutGuard.ts";
 
 const role = z.enum(ROLES).exclude(["owner"]);
 
@@ -17,7 +18,7 @@ const ids = new IdForm("Member", "tenant", "userId");
 
 const isInvitation = ({ status }: Readonly<Record<string, unknown>>): boolean => status !== "accepted";
 
-export const member = defineExpiring({
+const expiring = defineExpiring({
   name: "Member",
   description:
     "A user's membership of a namespace. If the service requires an invitation, it sends the invitation to the user. The run does not wait until the user accepts the invitation. The owner is not a `Member`: ownership belongs to the namespace.",
@@ -172,6 +173,8 @@ export const member = defineExpiring({
     else await client.removeMember({ params: { tenant, uid: found.id } });
   },
 });
+
+export const member = defineGuarded(expiring);
 
 /** A member or an invited user. */
 interface Person {

@@ -167,6 +167,11 @@ export class Connection {
     return new Connection(this.client.declaring(declaration), this.#shared.options, this.#shared);
   }
 
+  /** Returns a view of this connection whose writes ask the service to refuse a lockout. */
+  guarding(): Connection {
+    return new Connection(this.client.guarding(), this.#shared.options, this.#shared);
+  }
+
   /**
    * Returns a connection to the same service without cached reads. The reads of the returned connection include the
    * changes of this run.

@@ -217,7 +217,7 @@ export const takesWorkload = ({ auth, scope }: Pick<Operation, "auth" | "scope">
 const CREDENTIAL_REFUSED = "JWT or API key missing, malformed, expired or unknown";
 
 const LOCKOUT_REFUSED =
-  "the lockout guard refuses the write (with the response header Gatehouse-Lockout-Guard: refused)";
+  "the lockout guard refuses the write; the response header Gatehouse-Lockout-Guard contains the kind of lockout";
 
 /**
  * Returns the errors of an operation: its own errors, 500, 401 or 403 depending on the scope, 412 if the operation
@@ -321,6 +321,32 @@ export const lockoutGuardHeader = z
   .describe(
     "Refuses the write with 409 if it removes or shortens the access of the caller, or if no administrator except the owner remains",
   );
+
+/**
+ * The lockouts that the guard refuses, with their effect and the remedy. The header {@link LOCKOUT_GUARD} of the response
+ * contains the name of the lockout.
+ */
+export const LOCKOUTS = {
+  "caller-removed": {
+    effect: "remove permissions of the caller",
+    remedy: "use the credential of another administrator",
+  },
+  "caller-shortened": {
+    effect: "end the access of the caller earlier",
+    remedy: "use the credential of another administrator",
+  },
+  "administrators-removed": {
+    effect: "remove the last administrator except the owner",
+    remedy: "add another administrator first",
+  },
+  "administrators-shortened": {
+    effect: "end the access of all administrators except the owner earlier",
+    remedy: "add an administrator whose access lasts longer first",
+  },
+} as const;
+
+/** A lockout that the guard refuses. */
+export type LockoutName = keyof typeof LOCKOUTS;
 
 /**
  * True for an operation that accepts {@link LOCKOUT_GUARD}: the write of another identity. A member who leaves the

@@ -1,4 +1,10 @@
-import { LOCKOUT_GUARD, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
+import {
+  LOCKOUT_GUARD,
+  LOCKOUTS,
+  type LockoutName,
+  type Role,
+  roleAtLeast,
+} from "@gatehouse-access/sdk/contract";
 import { readRows, sql } from "../db/sql/sql.ts";
 import { ConflictError, ForbiddenError, UnauthenticatedError } from "../errors.ts";
 import type { Caller, Member } from "../http/access/identity.ts";
@@ -33,28 +39,22 @@ export async function guardLockout(
   const before = await standingOf(services, identity);
   return async () => {
     const after = await standingAfter(services, request);
-    if (after === undefined || !roleAtLeast(after.role, before.role)) {
-      throw refusal("remove permissions of the caller", ANOTHER_CALLER);
-    }
-    if (after.end < before.end) throw refusal("end the access of the caller earlier", ANOTHER_CALLER);
+    if (after === undefined || !roleAtLeast(after.role, before.role)) throw refusal("caller-removed");
+    if (after.end < before.end) throw refusal("caller-shortened");
     // The owner can appoint administrators again.
     if (before.role === "owner" || after.administratorsUntil >= before.administratorsUntil) return;
-    throw after.administratorsUntil === Number.NEGATIVE_INFINITY
-      ? refusal("remove the last administrator except the owner", "add another administrator first")
-      : refusal(
-          "end the access of all administrators except the owner earlier",
-          "add an administrator whose access lasts longer first",
-        );
+    const none = after.administratorsUntil === Number.NEGATIVE_INFINITY;
+    throw refusal(none ? "administrators-removed" : "administrators-shortened");
   };
 }
 
-const ANOTHER_CALLER = "use the credential of another administrator";
-
-const refusal = (effect: string, remedy: string) =>
-  new ConflictError(
+function refusal(name: LockoutName): ConflictError {
+  const { effect, remedy } = LOCKOUTS[name];
+  return new ConflictError(
     `the write would ${effect}: ${remedy}, or omit the header ${LOCKOUT_GUARD} (allowLockout in a program)`,
-    { [LOCKOUT_GUARD]: "refused" },
+    { [LOCKOUT_GUARD]: name },
   );
+}
 
 /** Returns the caller's standing after the write. Undefined if the service no longer accepts the caller's request. */
 async function standingAfter(

@@ -251,7 +251,8 @@ const NEEDS: Readonly<Record<string, ReturnType<typeof needs>>> = {
 /** Inputs that are not sent to the service. A change of such an input calls no operation. */
 const UNSENT: Readonly<Record<string, readonly string[]>> = {
   Namespace: ["forceDestroy"],
-  ApiKey: ["overlap", "rotateBefore"],
+  Member: ["allowLockout"],
+  ApiKey: ["allowLockout", "overlap", "rotateBefore"],
   DeviceTags: ["device"],
   DeviceTagAttachment: ["device"],
   Device: ["device", "onDestroy"],
