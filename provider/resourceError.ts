@@ -51,7 +51,8 @@ export const said = (
     return [{ own: text }, ...(typeof value === "number" ? [String(value)] : [value].flat())];
   });
 
-const textOf = (message: Message, words: Words): string =>
+/** Returns a message as text, by default with Pulumi's terms. */
+export const textOf = (message: Message, words: Words = pulumiWords): string =>
   message.map((part) => (typeof part === "string" ? part : "own" in part ? part.own : words(part))).join("");
 
 /**

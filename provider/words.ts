@@ -39,11 +39,15 @@ export const timeText = (at: string): string => `${at.slice(0, 10)} ${at.slice(1
 const [DAY, HOUR, MINUTE] = [86_400_000, 3_600_000, 60_000];
 
 /** Returns the time since an event: `3 days ago`. @param at RFC 3339 */
-export function agoText(at: string, now: Date): string {
-  const passed = now.getTime() - Date.parse(at);
-  if (passed >= DAY) return `${counted(Math.floor(passed / DAY), "day")} ago`;
-  if (passed >= HOUR) return `${counted(Math.floor(passed / HOUR), "hour")} ago`;
-  return passed < MINUTE ? "less than a minute ago" : `${counted(Math.floor(passed / MINUTE), "minute")} ago`;
+export const agoText = (at: string, now: Date): string => `${spanText(now.getTime() - Date.parse(at))} ago`;
+
+/** Returns the time until an event: `in 3 days`. @param at RFC 3339 */
+export const inText = (at: string, now: Date): string => `in ${spanText(Date.parse(at) - now.getTime())}`;
+
+function spanText(span: number): string {
+  if (span >= DAY) return counted(Math.floor(span / DAY), "day");
+  if (span >= HOUR) return counted(Math.floor(span / HOUR), "hour");
+  return span < MINUTE ? "less than a minute" : counted(Math.floor(span / MINUTE), "minute");
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { ExpireReport, ExpireSearch, FoundExpired } from "../drift/expire.ts";
-import { EngineError, type Stack } from "../engine/index.ts";
+import type { Stack } from "../engine/index.ts";
 import type { Connection } from "../service/connection.ts";
 import { counted, printable } from "../words.ts";
 import {
@@ -19,6 +19,7 @@ import { colors } from "./render.ts";
 import {
   addWithStackFlag,
   otherResources,
+  requireResources,
   requireService,
   type WithStackFlags,
   withConnection,
@@ -66,13 +67,7 @@ async function expire(io: Io, folder: string, flags: Flags): Promise<Outcome> {
   return withStack(io, folder, flags, async ({ io: onService, stack, service }) => {
     const { connection } = requireService(service);
     return withReleaseNote(io, connection, async () => {
-      const resources = await stack.resources();
-      if (resources.length === 0) {
-        throw new EngineError(
-          "usage",
-          `The stack ${stack.selector} does not exist or has no resources. Check --stack and the address of the states.`,
-        );
-      }
+      const resources = await requireResources(stack);
       return expireOn(onService, folder, flags, { plan: stack, resources }, connection);
     });
   });

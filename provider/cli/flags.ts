@@ -37,9 +37,12 @@ export interface StackFlags extends ConfigurationFlags {
 
 export const FOLDER = "Project directory: the folder with Pulumi.yaml";
 
-export function addStackFlags(command: Command): Command {
+export const addStackFlags = (command: Command): Command =>
+  addRunFlags(command.argument("[folder]", FOLDER, "."));
+
+/** Adds the flags that select a stack, without the argument for its folder. */
+export function addRunFlags(command: Command): Command {
   return command
-    .argument("[folder]", FOLDER, ".")
     .option("-s, --stack <name>", "Stack name (default: PULUMI_STACK, or the only stack)")
     .addOption(engineOption("Engine that runs the program (default: GATEHOUSE_ENGINE, or cli)"))
     .option("--parallel <n>", "Maximum number of concurrent operations", positive("--parallel"), 16);

@@ -187,6 +187,7 @@ const LOADERS: ReadonlyMap<string, () => Promise<AddCommands>> = new Map([
   ["coverage", async () => (await import("./coverageCommand.ts")).addCoverageCommand],
   ["drift", async () => (await import("./driftCommand.ts")).addDriftCommand],
   ["expire", async () => (await import("./expireCommand.ts")).addExpireCommand],
+  ["rotate", async () => (await import("./rotateCommand.ts")).addRotateCommand],
   ["ssh-config", async () => (await import("./sshConfigCommand.ts")).addSshConfigCommand],
   ["device", async () => (await import("./deviceCommands.ts")).addDeviceCommands],
   ["import", async () => (await import("./importCommand.ts")).addImportCommand],

@@ -18,7 +18,7 @@ import { addHelp } from "./help.ts";
 import { type ActionOf, type Io, type Outcome, runOutcome } from "./outcome.ts";
 import { upAsReviewed } from "./planFiles.ts";
 import { addNoTestsFlag, hasPolicyTests, runPolicyTests, TESTING } from "./policyTests.ts";
-import { type RunFlags, withStack } from "./withStack.ts";
+import { type RunFlags, type Running, withStack } from "./withStack.ts";
 
 interface Flags extends TargetFlags, RunFlags, ExpiryFlags {
   readonly create?: boolean;
@@ -128,26 +128,36 @@ function up(io: Io, folder: string, flags: Flags): Promise<Outcome> {
   const { plan: planFile, skipPreview = false } = flags;
   const isWriting = planFile === undefined;
   return withStack(withExpiryFlag(io, flags), folder, { ...flags, isWriting }, async (running) => {
-    const { stack, service, preflight, prompt, progress } = running;
-    if (planFile !== undefined) return runOutcome(io, await upAsReviewed(running.io, planFile, stack));
-    let isConfirmed = skipPreview;
-    const confirm = async (plan: Plan) => {
-      await preflight(plan);
-      isConfirmed = (await prompt("Apply these changes?").confirm?.(plan)) ?? true;
-      return isConfirmed;
-    };
-    const how = skipPreview ? { skipPreview } : { values: true, confirm };
-    try {
-      const result = await stack.up({ ...updateOptions(flags), ...how });
-      isConfirmed = true;
-      return runOutcome(io, result);
-    } finally {
-      // The namespace is stored even if the run failed, since a failed run may also have created objects in the
-      // namespace.
-      const note = isConfirmed ? await service?.pin() : undefined;
-      if (note !== undefined) progress.write(`${note}\n`);
-    }
+    if (planFile !== undefined)
+      return runOutcome(io, await upAsReviewed(running.io, planFile, running.stack));
+    return applyProgram(io, running, updateOptions(flags), skipPreview);
   });
+}
+
+/** Applies a program after its preview, the preflight checks and a confirmation. */
+export async function applyProgram(
+  io: Io,
+  { stack, service, preflight, prompt, progress }: Running,
+  options: PreviewOptions,
+  skipPreview = false,
+): Promise<Outcome> {
+  let isConfirmed = skipPreview;
+  const confirm = async (plan: Plan) => {
+    await preflight(plan);
+    isConfirmed = (await prompt("Apply these changes?").confirm?.(plan)) ?? true;
+    return isConfirmed;
+  };
+  const how = skipPreview ? { skipPreview } : { values: true, confirm };
+  try {
+    const result = await stack.up({ ...options, ...how });
+    isConfirmed = true;
+    return runOutcome(io, result);
+  } finally {
+    // The namespace is stored even if the run failed, since a failed run may also have created objects in the
+    // namespace.
+    const note = isConfirmed ? await service?.pin() : undefined;
+    if (note !== undefined) progress.write(`${note}\n`);
+  }
 }
 
 function refresh(io: Io, folder: string, flags: Flags): Promise<Outcome> {

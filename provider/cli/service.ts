@@ -6,6 +6,7 @@ import {
   type Stack,
   type StackOptions,
   StackSelectionError,
+  type StateResource,
 } from "../engine/index.ts";
 import type { OwnResource } from "../estate/coverage.ts";
 import type { Connection, FrontEnd, Home } from "../service/connection.ts";
@@ -280,6 +281,16 @@ export async function resourcesOf(stack: Stack, { client }: Connection): Promise
   // Imported here because most commands do not need the definitions of resources.
   const { ownResources } = await import("../estate/coverage.ts");
   return ownResources(await stack.resources(), client.url);
+}
+
+/** Returns all resources of a stack. @throws EngineError (`usage`) if there are none */
+export async function requireResources(stack: Stack): Promise<readonly StateResource[]> {
+  const resources = await stack.resources();
+  if (resources.length > 0) return resources;
+  throw new EngineError(
+    "usage",
+    `The stack ${stack.selector} does not exist or has no resources. Check --stack and the address of the states.`,
+  );
 }
 
 /** Returns the Gatehouse resources in all stacks of `--with-stack`. @throws EngineError if a stack cannot be read */

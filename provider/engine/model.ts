@@ -258,6 +258,8 @@ export interface StateResource {
   readonly type: string;
   readonly inputs?: Readonly<Record<string, unknown>>;
   readonly outputs?: Readonly<Record<string, unknown>>;
+  /** True for a replaced resource whose object a later run deletes. The URN is the one of its successor. */
+  readonly delete?: boolean;
   /** Input paths of the resource option `ignoreChanges`, as the last run of the program declared them. */
   readonly ignoreChanges?: readonly string[];
 }

@@ -1,4 +1,5 @@
 import { UNKNOWN } from "../engineMarks.ts";
+import type { Message } from "../resourceError.ts";
 import type { InputField, ResourceDefinition } from "../resources/definition.ts";
 import { canonical, hasUnknown, sameValue } from "../resources/values.ts";
 
@@ -8,6 +9,8 @@ export interface InputChange {
   readonly before: unknown;
   readonly after: unknown;
   readonly replaces: boolean;
+  /** The reason of a change that the program did not make, if the resource type has one. */
+  readonly reason?: Message | undefined;
 }
 
 /**
@@ -21,9 +24,7 @@ export function diff(
   inputs: Readonly<Record<string, unknown>>,
   now: Date = new Date(),
 ): InputChange[] {
-  const stale = new Map(
-    definition.stale?.(state, inputs, now).map(({ field, replaces }) => [field, replaces] as const),
-  );
+  const stale = new Map(definition.stale?.(state, inputs, now).map((stale) => [stale.field, stale] as const));
   return Object.entries(definition.inputs)
     .filter(
       ([name, field]) => !field.transient && (stale.has(name) || differs(name, field, state, inputs[name])),
@@ -34,7 +35,8 @@ export function diff(
       // contains the defaults of these properties.
       before: canonical(field, state[name]),
       after: canonical(field, inputs[name]),
-      replaces: stale.get(name) ?? field.replaces,
+      replaces: stale.get(name)?.replaces ?? field.replaces,
+      reason: stale.get(name)?.reason,
     }));
 }
 

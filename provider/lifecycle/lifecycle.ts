@@ -11,7 +11,14 @@ import {
 import { issueText } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { adoptionText } from "../engineMarks.ts";
-import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
+import {
+  type Message,
+  ResourceError,
+  type ResourceFault,
+  said,
+  textOf,
+  type Words,
+} from "../resourceError.ts";
 import {
   type Existing,
   type Failure,
@@ -36,11 +43,14 @@ type Values = Readonly<Record<string, unknown>>;
 export interface Notice {
   /** The resource that the message refers to: its resource type and its name in the program. */
   readonly about?: { readonly type: string; readonly name: string };
-  readonly text: string;
+  readonly text: string | Message;
 }
 
-export const noticeText = ({ about, text }: Notice): string =>
-  about ? `${about.type} "${about.name}": ${text}` : text;
+/** Returns a notice as text. @param words the terms of the front end, by default Pulumi's */
+export function noticeText({ about, text }: Notice, words?: Words): string {
+  const written = typeof text === "string" ? text : textOf(text, words);
+  return about ? `${about.type} "${about.name}": ${written}` : written;
+}
 
 /** The data and functions that the resources of one process share. */
 export interface Runtime {
@@ -215,7 +225,7 @@ export class ResourceLifecycle {
   }
 
   /** Sends a message unless the run has sent a message with this key before. */
-  #tellOnce(notice: Notice, resource: string | undefined, key = notice.text): void {
+  #tellOnce(notice: Notice, resource: string | undefined, key = noticeText(notice)): void {
     if (this.#runtime.run.isFirst(key)) this.#runtime.tell(notice, resource);
   }
 
@@ -231,16 +241,26 @@ export class ResourceLifecycle {
 
   /** Reports that the declared access of a resource has ended, and that the server does not end it. */
   #reportEnds(resource: string | undefined, state: Values, inputs: Values): void {
-    const { name, expiredAt, lacked } = this.definition;
+    const { expiredAt, lacked } = this.definition;
     if (!this.#runtime.run.isDeclared(resource)) return;
     const now = new Date();
     const end = expiredAt?.(inputs, now);
     if (end !== undefined) {
-      const about = { type: name, name: urnName(resource) };
-      const text = `expired ${agoText(end, now)}; delete these lines`;
-      this.#tellOnce({ about, text }, resource, `expired ${resource}`);
+      const notice = this.#about(resource, `expired ${agoText(end, now)}; delete these lines`);
+      this.#tellOnce(notice, resource, `expired ${resource}`);
     }
     for (const text of lacked?.(state) ?? []) this.#tellOnce({ text }, resource);
+  }
+
+  /** Reports the reasons of changes that the program did not make. */
+  #reportReasons(resource: string | undefined, changes: readonly InputChange[]): void {
+    if (!this.#runtime.run.isDeclared(resource)) return;
+    for (const { field, reason } of changes)
+      if (reason) this.#tellOnce(this.#about(resource, reason), resource, `${field} ${resource}`);
+  }
+
+  #about(resource: string | undefined, text: Notice["text"]): Notice {
+    return { about: { type: this.definition.name, name: urnName(resource ?? "") }, text };
   }
 
   /** Returns a state in the form of this version. */
@@ -275,6 +295,7 @@ export class ResourceLifecycle {
     const state = this.#current(given);
     this.#reportEnds(resource, state, inputs);
     const changes = diff(this.definition, state, inputs);
+    this.#reportReasons(resource, changes);
     const replaces = changes.filter((change) => change.replaces).map((change) => change.field);
     if (isRequested || (resource !== undefined && isReplacementRequested(resource))) replaces.push("id");
     run.compared(this.definition, resource, { id, state }, replaces.length > 0);
@@ -338,7 +359,11 @@ export class ResourceLifecycle {
     const found = await this.#onService(resource, (service) =>
       undefinedIfDeleted(service, state.tenant, () => definition.read(service, id, state)),
     );
-    if (!found) return undefined;
+    if (!found) {
+      const text = isImport ? undefined : definition.missing?.(state, new Date());
+      if (text !== undefined) this.#runtime.tell(this.#about(resource, text), resource);
+      return undefined;
+    }
     const kept = keepText(definition, state, found);
     if (isImport) return { ...kept, inputs: canonicalInputs(definition.inputs, kept.state) };
     if (!open) return kept;

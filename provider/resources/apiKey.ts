@@ -2,9 +2,10 @@ import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { ConflictError, RequestError } from "@gatehouse-access/sdk";
 import { apiKeys, dateTime, role as roleSchema, tenantId, userId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import { ResourceError, said } from "../resourceError.ts";
+import { type Message, ResourceError, said } from "../resourceError.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
 import { type ApiKey, apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
+import { agoText, inText } from "../words.ts";
 import {
   type Existing,
   IdForm,
@@ -21,6 +22,7 @@ import {
 } from "./definition.ts";
 import { giveUpName, type HeldKey, listed, nameOf, rename, revoke } from "./heldKeys.ts";
 import { defineGuarded } from "./lockoutGuard.ts";
+import { hasPassed } from "./validity.ts";
 
 const { API_KEY_DAYS } = apiKeys;
 type ValidDays = (typeof API_KEY_DAYS)[number];
@@ -62,8 +64,8 @@ const inputs = {
   }),
   overlap: optional(days.max(90), {
     description:
-      "The number of days that a replaced key keeps working. The first run after this period revokes the replaced key. If `0`, the run that replaces a key also revokes it.",
-    default: 0,
+      "The number of days that a replaced key keeps working, but not longer than until it expires. The first run after this period revokes the replaced key. If `0`, the run that replaces a key also revokes it. Defaults to `1` for a key that a run replaces before expiration, otherwise to `0`.",
+    initial: 0,
   }),
   keepers: optional(z.record(z.string(), z.string()), {
     description: "Arbitrary values that trigger a rotation: a change of any value creates a new key.",
@@ -155,9 +157,19 @@ export const apiKey = defineGuarded({
 
   stale(state, { rotateBefore = 0 }, now) {
     const ends = state.expiresAt === "" ? undefined : Date.parse(state.expiresAt) - rotateBefore * DAY;
-    if (ends !== undefined && ends <= now.getTime()) return [{ field: "rotateBefore", replaces: true }];
-    return state.previous.some((old) => hasEnded(old, now)) ? [{ field: "overlap", replaces: false }] : [];
+    if (ends !== undefined && ends <= now.getTime()) {
+      return [{ field: "rotateBefore", replaces: true, reason: rotationReason(state, rotateBefore, now) }];
+    }
+    const ended = state.previous.find((old) => hasEnded(old, now));
+    if (!ended) return [];
+    const reason = said`the overlap of the replaced key "${ended.name}" ended ${agoText(ended.until, now)}: the run revokes the replaced key`;
+    return [{ field: "overlap", replaces: false, reason }];
   },
+
+  missing: ({ expiresAt = "" }, now) =>
+    hasPassed(expiresAt, now)
+      ? `expired ${agoText(expiresAt, now)} and no longer exists; the next run creates a new key`
+      : "was revoked or deleted outside the program; the next run creates a new key",
 
   async create(connection, inputs, origin) {
     refuseUnseen(inputs, origin);
@@ -177,8 +189,9 @@ export const apiKey = defineGuarded({
       { ...inputs, name: old ? unansweredName(old) : name },
       await secretOf(opened, connection, origin),
     );
-    const kept = overlapOf(replaced, inputs.overlap ?? 0);
-    const previousKey = kept.length > 0 ? (replaced?.key ?? "") : "";
+    const kept = overlapOf(replaced, overlapDays(inputs));
+    const isKept = replaced && kept.some((key) => claimOfKey(key) === claimOfKey(replaced));
+    const previousKey = (kept.length > 0 && (isKept ? replaced.key : replaced?.previousKey)) || "";
     const secrets = { key: created.id, previousKey, previous: kept };
     const state = { ...toState(opened.tenant, created, inputs), ...secrets };
     if (!replaced) return { id, state };
@@ -221,7 +234,8 @@ export const apiKey = defineGuarded({
     }
     const previous = await revokeEnded(connection, state.previous);
     const previousKey = previous.length > 0 ? state.previousKey : "";
-    return { ...state, ...settingsOf(inputs), name, role, previous, previousKey };
+    const settings = settingsOf({ ...inputs, overlap: inputs.overlap ?? state.overlap });
+    return { ...state, ...settings, name, role, previous, previousKey };
   },
 
   async delete(connection, id, state, isClaimed) {
@@ -274,21 +288,42 @@ async function refuseTaken(opened: TenantClient, name: string, olds: readonly He
   if (!isOwn && (await opened.apiKeys.find(name))) throw nameTaken(name);
 }
 
+/** Returns the days that a replaced key keeps working, from the inputs of its successor. */
+export const overlapDays = ({ overlap, rotateBefore = 0 }: Partial<Inputs>): number =>
+  overlap ?? (rotateBefore > 0 ? 1 : 0);
+
+/** Returns the reason why a run replaces a key: it expires soon, has expired, or was revoked during an overlap. */
+function rotationReason(
+  { expiresAt, createdAt, validDays, previous }: KeyState,
+  rotateBefore: number,
+  now: Date,
+): Message {
+  if (!hasPassed(expiresAt, now)) {
+    return said`expires ${inText(expiresAt, now)}, ${{ field: "rotateBefore" }} ${rotateBefore}: the run replaces the key`;
+  }
+  const lived = (Date.parse(expiresAt) - Date.parse(createdAt)) / DAY;
+  const isRevoked = previous.length > 0 && (validDays === -1 || lived < validDays - 1);
+  return isRevoked
+    ? said`was revoked or deleted outside the program: the run replaces the key`
+    : said`expired ${agoText(expiresAt, now)}: the run replaces the key`;
+}
+
 const claimOfKey = (key: KeyIdentity) => `api key made ${apiKeyIdentity(key)}`;
 
 /**
  * Rejects an overlap if the engine did not pass the replaced key.
  * @throws Error if the replaced key should keep working, but the engine does not identify it
  */
-function refuseUnseen({ tenant, overlap = 0 }: Inputs, { unseen }: Origin): void {
-  if (!unseen || overlap === 0) return;
+function refuseUnseen(inputs: Inputs, { unseen }: Origin): void {
+  const { tenant } = inputs;
+  if (!unseen || overlapDays(inputs) === 0) return;
   // If one of the two namespaces is omitted, the keys count as keys of the same namespace.
   if (tenant !== undefined && unseen.tenant !== undefined && tenant !== unseen.tenant) return;
   throw new ResourceError("ApiKey", {
     code: "unsupported_change",
     field: ["overlap"],
     detail: said`cannot keep the old key working: the engine replaces this key without passing it to the provider`,
-    remedy: said`change keepers, which also replaces the key, or use gatehouse up --replace`,
+    remedy: said`change keepers, which also replaces the key, or use gatehouse rotate`,
   });
 }
 
@@ -388,12 +423,16 @@ const nameTaken = (name: string, cause?: unknown): ResourceError =>
   );
 
 /**
- * Returns the keys that keep working after a replacement, for the state: the replaced key and the keys that it had
- * replaced. Empty if the overlap is 0.
+ * Returns the keys that keep working after a replacement, for the state: the replaced key, unless it has expired, and
+ * the keys that it had replaced. Empty if the overlap is 0.
  */
 function overlapOf(replaced: KeyState | undefined, overlap: number): Previous[] {
   if (!replaced || overlap === 0) return [];
-  return carriedOn(replaced, new Date(Date.now() + overlap * DAY));
+  const { expiresAt, previous } = replaced;
+  const now = new Date();
+  if (hasPassed(expiresAt, now)) return previous;
+  const until = now.getTime() + overlap * DAY;
+  return carriedOn(replaced, new Date(expiresAt ? Math.min(until, Date.parse(expiresAt)) : until));
 }
 
 /**
@@ -404,7 +443,7 @@ function carriedOn({ previous, tenant, name, createdAt, createdBy }: KeyState, u
   return [...previous, { tenant, name, createdAt, createdBy, until: until.toISOString() }];
 }
 
-const hasEnded = (old: Previous, now: Date) => Date.parse(old.until) <= now.getTime();
+const hasEnded = (old: Previous, now: Date) => hasPassed(old.until, now);
 
 /**
  * Returns the state of a key that was revoked out of band while replaced keys still work. Undefined if no replaced key
@@ -427,10 +466,10 @@ async function revokeEnded(connection: Connection, keys: readonly Previous[]): P
   return keys.filter((old) => !hasEnded(old, now));
 }
 
-const settingsOf = ({ rotateBefore = 0, overlap = 0, keepers = {} }: Partial<Inputs>) => ({
-  rotateBefore,
-  overlap,
-  keepers,
+const settingsOf = (inputs: Partial<Inputs>) => ({
+  rotateBefore: inputs.rotateBefore ?? 0,
+  overlap: overlapDays(inputs),
+  keepers: inputs.keepers ?? {},
 });
 
 function daysOf(key: ApiKey): ValidDays {

@@ -3,7 +3,7 @@ import { type Declaration, filter as filterSchema, tagsUpTo, tenantId } from "@g
 import { type FieldPath, printedError } from "@gatehouse-access/sdk/errors";
 import { mistakenFor, mistakenText, type Subject } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
-import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
+import { type Message, ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
 import type { NeededCapability } from "../service/server.ts";
 
@@ -14,6 +14,11 @@ export interface InputField<S extends z.ZodType = z.ZodType, Required extends bo
   readonly required: Required;
   /** The default: the value of an omitted input, of null and of an empty text. */
   readonly default?: z.output<S>;
+  /**
+   * The value of an object that was created without the input, if the input has no {@link default}. Imported programs
+   * omit the input if the object has this value.
+   */
+  readonly initial?: z.output<S>;
   /** True if a change of the input requires a replacement of the object. */
   readonly replaces: boolean;
   /**
@@ -116,6 +121,8 @@ export type Failure = ResourceFault;
 export interface Stale {
   readonly field: string;
   readonly replaces: boolean;
+  /** The reason of the change, for the user who runs the program. The text follows the name of the resource. */
+  readonly reason?: Message;
 }
 
 /** A capability that an input needs. */
@@ -254,6 +261,11 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   lacked?(state: Readonly<State<I, O>>): readonly string[];
   /** Returns the time when the declared access ended, in RFC 3339. A create with such inputs is an error. */
   expiredAt?(inputs: InputValues<I>, now: Date): string | undefined;
+  /**
+   * Returns a notice to the user about an object that no longer exists, for resource types whose next run creates
+   * another object. The text follows the name of the resource.
+   */
+  missing?(state: Readonly<Partial<State<I, O>>>, now: Date): string;
   /** Converts a state of an earlier version. Returns a state of this version unchanged. */
   fromEarlier?(state: Values): Values;
   /**
@@ -334,7 +346,7 @@ export function required<S extends z.ZodType>(schema: S, options: InputOptions<S
 /** Defines an input that a program may omit. */
 export function optional<S extends z.ZodType>(
   schema: S,
-  options: InputOptions<S> & { readonly default?: z.output<S> },
+  options: InputOptions<S> & Pick<InputField<S>, "default" | "initial">,
 ): InputField<S, false> {
   return { ...PLAIN, ...options, schema, required: false };
 }

@@ -79,7 +79,7 @@ export function declaringInputs(
   const entries = Object.entries(inputs)
     .filter(([name, field]) => name !== "tenant" && !field.transient)
     .flatMap(([name, field]) => {
-      const value = beyondDefault(canonical(field, state[name]), field.default);
+      const value = beyondDefault(canonical(field, state[name]), field.default ?? field.initial);
       return value === undefined ? [] : [[name, value] as const];
     });
   return Object.fromEntries(entries);

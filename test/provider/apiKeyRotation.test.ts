@@ -109,7 +109,7 @@ describe("rotation of an API key", () => {
       await harness.up(program);
       const { key: before } = outputs();
       await expect(harness.up(program, { force: ["ci"] })).rejects.toThrow(
-        /ApiKey\.overlap: .*keepers.*gatehouse up/,
+        /ApiKey\.overlap: .*keepers.*gatehouse rotate/,
       );
       expect(await isValid(before)).toBe(true);
       expect(await harness.preview(program)).toEqual([]);

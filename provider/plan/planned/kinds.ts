@@ -11,7 +11,7 @@ import {
 import { ownTypeName, type ResourceValues, type Shown, urnType } from "../../engine/index.ts";
 import { endOf } from "../../estate/namespaceState.ts";
 import { accessPolicy, isDeclaredBy } from "../../resources/accessPolicy.ts";
-import { apiKey } from "../../resources/apiKey.ts";
+import { apiKey, overlapDays } from "../../resources/apiKey.ts";
 import type { InputValues, ResourceDefinition } from "../../resources/definition.ts";
 import { device } from "../../resources/device.ts";
 import { claimOfTag, deviceTagAttachment } from "../../resources/deviceTagAttachment.ts";
@@ -495,7 +495,7 @@ const apiKeyKind: Kind = {
   remove({ apiKeys }, { step, after }, before) {
     if (!apiKeys) return;
     const own = identityOf(before.outputs);
-    const overlap = after ? (inputsOf(apiKey, after).overlap ?? 0) : 0;
+    const overlap = after ? overlapDays(inputsOf(apiKey, after)) : 0;
     const left = apiKeys.get(own);
     if (step.op === "replace" && overlap > 0) {
       // Names of keys are unique, so the provider renames the old key.

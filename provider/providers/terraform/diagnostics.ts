@@ -1,5 +1,5 @@
 import { RequestError, withCode } from "@gatehouse-access/sdk/errors";
-import type { Notice } from "../../lifecycle/lifecycle.ts";
+import { type Notice, noticeText } from "../../lifecycle/lifecycle.ts";
 import { ResourceError } from "../../resourceError.ts";
 import { type ResourceDefinition, UnfinishedError } from "../../resources/definition.ts";
 import { secretName, terraformName, terraformTerms } from "../../terraform/types.ts";
@@ -80,7 +80,7 @@ function atInput({ inputs }: ResourceDefinition, error: unknown): string[] {
 
 /** Converts a notice about a resource to a warning. */
 export const noticeDiagnostic = ({ name }: Pick<ResourceDefinition, "name">, { text }: Notice): Diagnostic =>
-  warning(terraformTitle(name), text);
+  warning(terraformTitle(name), noticeText({ text }, terraformTerms));
 
 /** Returns the attribute path of a resource error, and the error message in Terraform's terms. */
 function written({ inputs, outputs }: ResourceDefinition, error: ResourceError) {

@@ -1,0 +1,109 @@
+import { Argument, type Command } from "commander";
+import { EngineError, type Result, type Stack, summarize, urnName } from "../engine/index.ts";
+import type { OwnResource } from "../estate/coverage.ts";
+import type { Connection } from "../service/connection.ts";
+import { printable } from "../words.ts";
+import { addRunFlags, FOLDER, JSON_RESULT, YES } from "./flags.ts";
+import { addHelp } from "./help.ts";
+import { type ActionOf, type Io, type Outcome, runOutcome } from "./outcome.ts";
+import { applyProgram } from "./runCommands.ts";
+import { requireResources, requireService } from "./service.ts";
+import { type RunFlags, withStack } from "./withStack.ts";
+
+interface Flags extends RunFlags {
+  readonly folder: string;
+}
+
+const NOTES = `
+Without <key>, the command changes only the keys that need it: it replaces keys
+that expire within rotateBefore days, have expired or no longer exist, and revokes
+replaced keys whose overlap has ended. With <key>, it replaces these keys now.
+A replaced key keeps working for its overlap: 1 day if rotateBefore is set.
+
+The run includes the resources that depend on the keys, for example the secret of a
+repository that contains a key. It changes no other resource of the program.
+The credential must be a user or a workload with the role administrator.
+
+Exit codes: 0 = done, or no key is due; 1 = error`;
+
+export function addRotateCommand(program: Command, action: ActionOf): void {
+  const command = program
+    .command("rotate")
+    .addArgument(
+      new Argument("[key...]", "Name of an ApiKey resource, or of its key (default: all keys that are due)"),
+    )
+    .option("--folder <folder>", FOLDER, ".");
+  addRunFlags(command).option("-y, --yes", YES).option("--json", JSON_RESULT);
+  addHelp(command.action(action(rotate)), {
+    group: "Operate a fleet:",
+    summary: "Rotate API keys of the program: the keys that are due, or the given keys now.",
+    notes: NOTES,
+    examples: [
+      "gatehouse rotate ci --stack prod",
+      "gatehouse rotate --stack prod --yes     # in a scheduled pipeline",
+    ],
+    page: "docs/guides/api-key-rotation.md",
+  });
+}
+
+function rotate(io: Io, names: readonly string[], flags: Flags): Promise<Outcome> {
+  return withStack(io, flags.folder, { ...flags, isWriting: true }, async (running) => {
+    const { stack, service } = running;
+    const { connection } = requireService(service);
+    const { ownResources } = await import("../estate/coverage.ts");
+    const keys = ownResources(await requireResources(stack), connection.client.url).filter(
+      (resource) => resource.definition.name === "ApiKey" && !resource.delete,
+    );
+    const isNow = names.length > 0;
+    const { due, isMissing } = isNow
+      ? { due: named(keys, names, stack), isMissing: false }
+      : await dueKeys(keys, connection);
+    const target = due.map(({ urn }) => urn);
+    if (target.length === 0) return nothingDue(io, stack);
+    const options = { target, targetDependents: true, replace: isNow ? target : [], refresh: isMissing };
+    return applyProgram(io, running, options);
+  });
+}
+
+/** Returns the keys with these names. @throws EngineError (`usage`) unless each name selects one key */
+function named(keys: readonly OwnResource[], names: readonly string[], { selector }: Stack): OwnResource[] {
+  const selected = names.map((name) => {
+    const found = keys.filter(({ urn, outputs }) => [urnName(urn), urn, outputs?.name].includes(name));
+    const [only, ...others] = found;
+    if (only && others.length === 0) return only;
+    const shown = (found.length > 0 ? found : keys).map(({ urn }) => (only ? urn : urnName(urn)));
+    const problem = only
+      ? `Several API keys of the stack ${selector} have the name ${name}. Give a URN`
+      : `The stack ${selector} has no API key ${name}. Keys`;
+    throw new EngineError("usage", printable(`${problem}: ${shown.join(", ") || "none"}.`));
+  });
+  return [...new Set(selected)];
+}
+
+/** Returns the keys that need a change, and whether one of them no longer exists on the service. */
+async function dueKeys(keys: readonly OwnResource[], connection: Connection) {
+  const { isUnreadable } = await import("../service/listings.ts");
+  const now = new Date();
+  const due: OwnResource[] = [];
+  let isMissing = false;
+  for (const key of keys) {
+    const { definition, id = "", inputs = {}, outputs = {} } = key;
+    const live = await definition.read(connection, id, outputs).catch((error: unknown) => {
+      // The keys of another namespace can have a credential of their own. The state then has to suffice.
+      if (isUnreadable(error)) return { state: outputs };
+      throw error;
+    });
+    isMissing ||= live === undefined;
+    if (live === undefined || definition.stale?.(live.state, inputs, now).length) due.push(key);
+  }
+  return { due, isMissing };
+}
+
+function nothingDue(io: Io, { engine, project, stack }: Stack): Outcome {
+  const result: Result = {
+    ...{ engine, command: "up", project, stack, ok: true, planned: false, createdStack: false },
+    ...{ steps: [], summary: summarize([]), outputs: {}, durationMs: 0 },
+    diagnostics: [{ severity: "info", message: "No API key is due." }],
+  };
+  return { ...runOutcome(io, result), text: () => "No API key is due. Nothing was changed." };
+}
