@@ -259,8 +259,8 @@ export class ResourceLifecycle {
       if (reason) this.#tellOnce(this.#about(resource, reason), resource, `${field} ${resource}`);
   }
 
-  #about(resource: string | undefined, text: Notice["text"]): Notice {
-    return { about: { type: this.definition.name, name: urnName(resource ?? "") }, text };
+  #about(resource: string, text: Notice["text"]): Notice {
+    return { about: { type: this.definition.name, name: urnName(resource) }, text };
   }
 
   /** Returns a state in the form of this version. */
@@ -361,7 +361,9 @@ export class ResourceLifecycle {
     );
     if (!found) {
       const text = isImport ? undefined : definition.missing?.(state, new Date());
-      if (text !== undefined) this.#runtime.tell(this.#about(resource, text), resource);
+      // Dynamic providers do not pass the resource's name to a read.
+      const name = resource === undefined ? String(state.name ?? id) : urnName(resource);
+      if (text !== undefined) this.#runtime.tell({ about: { type: definition.name, name }, text }, resource);
       return undefined;
     }
     const kept = keepText(definition, state, found);

@@ -159,6 +159,121 @@ describe("rotation of an API key", () => {
     expect(calls).toBeGreaterThan(8);
   });
 
+  describe("with an omitted overlap", () => {
+    const program = (year: string, rotateBefore = 7) => key({ keepers: { year }, rotateBefore });
+
+    it("keeps the old key valid for a day if rotateBefore is set", async () => {
+      await harness.up(program("a"));
+      const { key: before } = outputs();
+      await harness.up(program("b"));
+      expect(outputs()).toMatchObject({ ...previousKey(before), overlap: 1 });
+      expect(await isValid(before)).toBe(true);
+      daysLater(0.9);
+      expect(await harness.preview(program("b"))).toEqual([]);
+      daysLater(0.2);
+      expect(await harness.up(program("b"))).toEqual(["update ci"]);
+      expect(await isValid(before)).toBe(false);
+    });
+
+    it("revokes the old key in the same up without rotateBefore", async () => {
+      await harness.up(program("a", 0));
+      const { key: before } = outputs();
+      await harness.up(program("b", 0));
+      expect(outputs()).toMatchObject({ overlap: 0, previous: [] });
+      expect(await isValid(before)).toBe(false);
+    });
+
+    it.each([0, 3])(
+      "has no difference from the overlap %i in the state, and rotates with a day",
+      async (overlap) => {
+        await harness.up(key({ keepers: { year: "a" }, rotateBefore: 7, overlap }));
+        expect(await harness.preview(program("a"))).toEqual([]);
+        expect(await harness.up(program("a", 8))).toEqual(["update ci"]);
+        expect(outputs()).toMatchObject({ rotateBefore: 8, overlap });
+        const { key: before } = outputs();
+        await harness.up(program("b", 8));
+        expect(outputs()).toMatchObject({ overlap: 1, previous: [{}] });
+        expect(await isValid(before)).toBe(true);
+      },
+    );
+  });
+
+  /** Changes the end of the key in the state. */
+  function setEnd(expiresAt: string): void {
+    const entry = harness.state.get("ci");
+    if (entry) harness.state.set("ci", { ...entry, outputs: { ...entry.outputs, expiresAt } });
+  }
+
+  it("ends the overlap at the latest when the old key expires", async () => {
+    const program = (year: string) => key({ keepers: { year }, overlap: 40 });
+    await harness.up(program("a"));
+    const { expiresAt } = outputs();
+    await harness.up(program("b"));
+    expect(outputs().previous).toMatchObject([{ until: expiresAt }]);
+    setEnd(new Date(Date.now() - 1).toISOString());
+    const previous = outputs().previous;
+    await harness.up(program("b"));
+    expect(outputs().previous).toEqual(previous);
+    expect(await names()).toHaveLength(2);
+  });
+
+  describe("reports the reason", () => {
+    let printed: string[];
+    beforeEach(() => {
+      printed = [];
+      vi.spyOn(console, "log").mockImplementation((line: string) => void printed.push(line));
+    });
+    afterEach(() => void vi.restoreAllMocks());
+
+    /** Returns the notices without the name of the resource, which Terraform adds itself. */
+    const reasons = () => printed.splice(0).map((line) => line.replace(/^ApiKey "[^"]+": /, ""));
+    const before = isTerraform ? "rotate_before" : "rotateBefore";
+
+    it("of a replacement, and of the revocation after the overlap", async () => {
+      const program = (year: string) => key({ name: "ci-bot", rotateBefore: 14, keepers: { year } });
+      await harness.up(program("a"));
+      await harness.up(program("b"));
+      expect(reasons()).toEqual([]);
+      daysLater(1.5);
+      await harness.preview(program("b"));
+      expect(reasons()).toEqual([
+        'the overlap of the replaced key "ci-bot" ended 12 hours ago: the run revokes the replaced key',
+      ]);
+      await harness.up(program("b"));
+      reasons();
+      daysLater(15);
+      await harness.preview(program("b"));
+      expect(reasons()).toEqual([`expires in 13 days, ${before} 14: the run replaces the key`]);
+      daysLater(17);
+      await harness.preview(program("b"));
+      expect(reasons()).toEqual(["expired 3 days ago: the run replaces the key"]);
+    });
+
+    it("of a key that no longer exists", async () => {
+      await harness.up(key({ name: "ci-bot" }));
+      await fleet.client.deleteApiKey({ params: { key: "ci-bot" } });
+      expect(await harness.refresh()).toEqual(["delete ci"]);
+      expect(reasons()).toEqual([
+        "was revoked or deleted outside the program; the next run creates a new key",
+      ]);
+      await harness.up(key({ name: "ci-bot" }));
+      await fleet.client.deleteApiKey({ params: { key: "ci-bot" } });
+      daysLater(33);
+      await harness.refresh();
+      expect(reasons()).toEqual(["expired 3 days ago and no longer exists; the next run creates a new key"]);
+    });
+
+    it("of a key that was revoked while a replaced key works", async () => {
+      const program = (year: string) => key({ keepers: { year }, overlap: 3 });
+      await harness.up(program("a"));
+      await harness.up(program("b"));
+      await fleet.client.deleteApiKey({ params: { key: String(outputs().name) } });
+      await harness.refresh();
+      await harness.preview(program("b"));
+      expect(reasons()).toEqual(["was revoked or deleted outside the program: the run replaces the key"]);
+    });
+  });
+
   it("finds a key that was renamed out of band, and restores the name of the key", async () => {
     await harness.up(key({ name: "ci-bot" }));
     await fleet.client.updateApiKey({ params: { key: "ci-bot" }, body: { name: "renamed" } });

@@ -88,7 +88,8 @@ export class Stack {
     const { program, folder, engine, env: common, spawned = false } = this.#options;
     const [command = "", ...more] = args;
     const run = spawned ? spawnGatehouse : gatehouseBy(engine);
-    return run([command, program, "--stack", this.name, "--engine", engine, ...more], {
+    const place = command === "rotate" ? ["--folder", program] : [program];
+    return run([command, ...place, "--stack", this.name, "--engine", engine, ...more], {
       PULUMI_BACKEND_URL: `file://${folder}`,
       PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
       ...common,
