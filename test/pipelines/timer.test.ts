@@ -107,14 +107,26 @@ new PublicKey("ana", { name: "ana", data: sshKeyFile("keys/ana.pub"), username: 
       NOTIFY: "json",
       FLAGS: pulumiOnPath ? '""' : '"--engine embedded"',
       EXPIRE_FLAGS: pulumiOnPath ? '""' : '"--engine embedded"',
+      ROTATE_FLAGS: pulumiOnPath ? '""' : '"--engine embedded"',
       GATEHOUSE_URL: fleet.env.GATEHOUSE_URL ?? "",
     };
+    for (const [name, secret] of [
+      ["username", fleet.env.GATEHOUSE_USERNAME],
+      ["password", fleet.env.GATEHOUSE_PASSWORD],
+      ["passphrase", secrets.passphrase],
+    ] as const) {
+      mkdirSync(join(folder, "rotate-credentials"), { recursive: true });
+      writeFileSync(join(folder, "rotate-credentials", name), secret ?? "");
+    }
     for (const name of readdirSync(RECIPE)) {
       const text = readFileSync(join(RECIPE, name), "utf8")
         .replaceAll(/\/(etc|usr\/local\/lib|var\/lib)\/gatehouse-drift/g, folder)
         .replaceAll(/^(\w+)=.*$/gm, (line, key) =>
-          name === "drift.env" && key in settings ? `${key}=${settings[key]}` : line,
-        );
+          name.endsWith(".env") && key in settings ? `${key}=${settings[key]}` : line,
+        )
+        // The test has one program and one folder for states.
+        .replaceAll(`${folder}/keys`, `${folder}/policy`)
+        .replaceAll(`${folder}/key-states`, `${folder}/states`);
       writeFileSync(join(folder, name), text, { mode: 0o755 });
     }
   }
@@ -184,6 +196,29 @@ new PublicKey("ana", { name: "ana", data: sshKeyFile("keys/ana.pub"), username: 
     expect(failed.stderr).toMatch(/error: .*credential|error: .*API key/i);
   });
 
+  it("rotates API keys that are due, and prints nothing if no key is due", { tags: ["long"] }, async () => {
+    const cron = readFileSync(join(folder, "gatehouse-rotate.cron"), "utf8").trimEnd().split("\n").at(-1);
+    const [, command = ""] = /^(?:\S+\s+){5}gatehouse-drift\s+(.*)$/.exec(cron ?? "") ?? [];
+    expect(await scheduled(command)).toEqual({ code: 0, stdout: "", stderr: "" });
+    origin.write({
+      "index.js": `${readFileSync(join(origin.root, "index.js"), "utf8")}
+new (require("@gatehouse-access/provider").ApiKey)("ci", { role: "observer", validDays: 90, rotateBefore: 14 });
+`,
+    });
+    origin.commit("A key");
+    const stack = new Stack({
+      ...{ program: origin.root, folder: join(folder, "states"), name: "prod", env: fleet.env },
+      engine: pulumiOnPath ? "cli" : "embedded",
+    });
+    await stack.result(["up", "--yes", "--skip-preview"]);
+    const ci = (await fleet.client.listApiKeys()).find(({ name }) => name.startsWith("ci-"));
+    await fleet.client.deleteApiKey({ params: { key: ci?.name ?? "" } });
+    expect(await scheduled(command)).toEqual({ code: 0, stdout: "", stderr: "" });
+    const names = (await fleet.client.listApiKeys()).map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining([expect.stringMatching(/^ci-/)]));
+    await fleet.client.deleteApiKey({ params: { key: names.find((name) => name.startsWith("ci-")) ?? "" } });
+  });
+
   it("removes expired objects from a server that does not end access, and prints output if objects remain", {
     tags: ["long"],
   }, async () => {
@@ -233,13 +268,16 @@ describe.skipIf(reason)(`the units${reason ?? ""}`, () => {
     // without quotes.
     const recipe = join(folder, "recipe");
     symlinkSync(RECIPE, recipe);
-    mkdirSync(join(folder, "gatehouse-expire.service.d"));
+    for (const job of ["expire", "rotate"]) mkdirSync(join(folder, `gatehouse-${job}.service.d`));
     const units = {
       "gatehouse-drift.service": "gatehouse-drift.service",
       "gatehouse-drift.timer": "gatehouse-drift.timer",
       "gatehouse-expire.service": "gatehouse-drift.service",
       "gatehouse-expire.service.d/expire.conf": "expire.conf",
       "gatehouse-expire.timer": "gatehouse-expire.timer",
+      "gatehouse-rotate.service": "gatehouse-drift.service",
+      "gatehouse-rotate.service.d/rotate.conf": "rotate.conf",
+      "gatehouse-rotate.timer": "gatehouse-rotate.timer",
     };
     for (const [name, source] of Object.entries(units)) {
       const text = readFileSync(join(RECIPE, source), "utf8").replaceAll(
@@ -255,8 +293,10 @@ describe.skipIf(reason)(`the units${reason ?? ""}`, () => {
     const service = join(folder, "gatehouse-drift.service");
     expectUnderstood(service, join(folder, "gatehouse-drift.timer"));
     expectHardened(service, 20);
-    const expiring = join(folder, "gatehouse-expire.service");
-    expectUnderstood(expiring, join(folder, "gatehouse-expire.timer"));
-    expectHardened(expiring, 20);
+    for (const job of ["expire", "rotate"]) {
+      const other = join(folder, `gatehouse-${job}.service`);
+      expectUnderstood(other, join(folder, `gatehouse-${job}.timer`));
+      expectHardened(other, 20);
+    }
   });
 });

@@ -1,9 +1,10 @@
 #!/bin/sh
 # Checks for drift with the latest main branch in a clone of the policy's repository. The script is for a timer, such as
 # cron: it prints output only if the run fails, and sends findings to the webhook. With COMMAND=expire, the script removes
-# expired objects instead, and also prints output if expired objects remain.
+# expired objects instead, and also prints output if expired objects remain. With COMMAND=rotate, it rotates the API keys
+# of the program that are due.
 #
-#   [COMMAND=expire] gatehouse-drift.sh [<settings file>]
+#   [COMMAND=expire|rotate] gatehouse-drift.sh [<settings file>]
 #
 # Exit codes, the same as those of the command: 0 = no findings, 2 = drift found, or expired objects remain, 1 = error.
 set -eu
@@ -19,9 +20,13 @@ fi
 command=${COMMAND:-drift}
 case $command in
   drift) folder=credentials ;;
-  expire) folder=expire-credentials ;;
-  *) echo "COMMAND must be drift or expire, not $command" >&2; exit 1 ;;
+  expire | rotate) folder=$command-credentials ;;
+  *) echo "COMMAND must be drift, expire or rotate, not $command" >&2; exit 1 ;;
 esac
+if [ "$command" = rotate ] && [ -n "${TERRAFORM:-}" ]; then
+  echo "COMMAND=rotate needs a Pulumi program. For Terraform, increase key_wo_version" >&2
+  exit 1
+fi
 
 # systemd sets CREDENTIALS_DIRECTORY; cron does not set this variable.
 secrets=${CREDENTIALS_DIRECTORY:-/etc/gatehouse-drift/$folder}
@@ -33,6 +38,11 @@ log=$temporary/log
 
 # Passes the paths of the secrets only to the commands that need them.
 with_secrets() {
+  if [ "$command" = rotate ]; then
+    GATEHOUSE_USERNAME_FILE="$secrets/username" GATEHOUSE_PASSWORD_FILE="$secrets/password" \
+      PULUMI_CONFIG_PASSPHRASE_FILE="$secrets/passphrase" "$@"
+    return
+  fi
   GATEHOUSE_API_KEY_FILE="$secrets/api-key" GATEHOUSE_NOTIFY_URL_FILE="$secrets/webhook" \
     PULUMI_CONFIG_PASSPHRASE_FILE="$secrets/passphrase" "$@"
 }
@@ -40,7 +50,7 @@ with_secrets() {
 run() {
   cd "$POLICY"
   # The removal of expired objects needs only the state. It works even if git or npm's registry cannot be reached.
-  if [ "$command" = drift ]; then
+  if [ "$command" != expire ]; then
     # Reverts files in the repository that Terraform, OpenTofu or gatehouse changed in an earlier run, since they would
     # block a pull.
     git reset --quiet --hard
@@ -53,16 +63,18 @@ run() {
     "$TERRAFORM" show -json "$temporary/plan" >"$temporary/plan.json"
     set -- gatehouse "$command" . --terraform "$temporary/plan.json"
   else
-    if [ "$command" = drift ] || [ ! -d node_modules ]; then
+    if [ "$command" != expire ] || [ ! -d node_modules ]; then
       npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
     fi
-    set -- npx --no-install gatehouse "$command" . --stack "$STACK"
+    set -- npx --no-install gatehouse "$command" --stack "$STACK"
+    [ "$command" = rotate ] || set -- "$@" .
   fi
   # The flags are not quoted, since they contain several words.
   # shellcheck disable=SC2086
   case $command in
     drift) set -- "$@" --notify "${NOTIFY:-slack}" ${FLAGS:-} ;;
     expire) set -- "$@" --yes ${EXPIRE_FLAGS:-} ;;
+    rotate) set -- "$@" --yes ${ROTATE_FLAGS:-} ;;
   esac
   with_secrets "$@"
 }
@@ -75,7 +87,7 @@ child=$!
 trap 'kill "$child" 2>/dev/null; exit 143' HUP INT TERM
 wait "$child" || code=$?
 case $command$code in
-  drift0 | drift2 | expire0) ;;
+  drift0 | drift2 | expire0 | rotate0) ;;
   *) cat "$log" >&2 ;;
 esac
 exit "$code"

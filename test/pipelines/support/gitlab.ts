@@ -15,10 +15,11 @@ import { bash, PIPELINES } from "./action.ts";
 
 const RUNNER = createRequire(import.meta.url).resolve("gitlab-ci-local");
 
-/** The text of the example pipelines: for a Pulumi program and for Terraform. */
+/** The text of the example pipelines: for a Pulumi program, for Terraform, and for the rotation of API keys. */
 export const GITLAB_CI = {
   pulumi: readFileSync(join(PIPELINES, "gitlab", ".gitlab-ci.yml"), "utf8"),
   terraform: readFileSync(join(PIPELINES, "gitlab", "terraform", ".gitlab-ci.yml"), "utf8"),
+  keys: readFileSync(join(PIPELINES, "gitlab", "keys", ".gitlab-ci.yml"), "utf8"),
 };
 
 /** A pipeline job, with the keys that it inherits through `extends`. */

@@ -1,0 +1,104 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { environmentWithout } from "../support/command.ts";
+import { COMMAND } from "../support/gatehouse.ts";
+import { policyEnv } from "../support/policy.ts";
+import { PolicyProgram } from "../support/policyProgram.ts";
+import { sharedFleet } from "../support/shared.ts";
+import { bash, PIPELINES } from "./support/action.ts";
+import { expand, isMet } from "./support/expressions.ts";
+import { GITLAB_CI, gitlabJob, gitlabJobs, npmStub } from "./support/gitlab.ts";
+
+interface Workflow {
+  readonly env: Readonly<Record<string, string>>;
+  readonly jobs: {
+    readonly rotate: {
+      readonly if: string;
+      readonly steps: readonly { name?: string; run?: string; env?: Readonly<Record<string, string>> }[];
+    };
+  };
+}
+
+const workflow = parse(
+  readFileSync(join(PIPELINES, "github", "workflows", "rotate-keys.yml"), "utf8"),
+) as Workflow;
+
+it("the workflow rotates keys only on the main branch", () => {
+  const runs = (ref: string) => isMet(workflow.jobs.rotate.if, { github: { ref } }, { failed: false });
+  expect([runs("refs/heads/main"), runs("refs/heads/change")]).toEqual([true, false]);
+});
+
+it("GitLab rotates keys on a schedule and on a manual start, only on the default branch", {
+  tags: ["long"],
+}, async () => {
+  const jobs = (source: string, branch = "main") =>
+    gitlabJobs({ CI_PIPELINE_SOURCE: source, CI_COMMIT_BRANCH: branch }, GITLAB_CI.keys);
+  expect(await jobs("schedule")).toEqual(["rotate"]);
+  expect(await jobs("web")).toEqual(["rotate"]);
+  expect(await jobs("push")).toEqual([]);
+  expect(await jobs("schedule", "change")).toEqual([]);
+});
+
+// Slow: each job runs gatehouse as a process several times.
+describe("the scripts of the scheduled jobs", { tags: ["long"], timeout: 120_000 }, () => {
+  const fleet = sharedFleet();
+  const program = new PolicyProgram();
+  const root = mkdtempSync(join(tmpdir(), "gatehouse-keys-"));
+  const bin = npmStub(root);
+  const key = { type: "ApiKey", args: { role: "observer", validDays: 90, rotateBefore: 14 } };
+  let env: Record<string, string>;
+
+  beforeAll(async () => {
+    env = {
+      ...environmentWithout("GATEHOUSE_", "PULUMI_", "CI_"),
+      ...fleet.env,
+      ...policyEnv({ ci: key, nightly: key }),
+      ...{ STACK: "prod", ENGINE: "embedded", PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple" },
+      PULUMI_BACKEND_URL: `file://${program.states}`,
+      PATH: [bin, join(COMMAND, "../../../node_modules/.bin"), process.env.PATH].join(delimiter),
+    };
+    await program.stack({ env, name: "prod" }).result(["up", "--yes", "--skip-preview"]);
+  });
+  afterAll(() => {
+    program.remove();
+    rmSync(root, { recursive: true, force: true });
+  });
+
+  async function onGithub(keys: string) {
+    const step = workflow.jobs.rotate.steps.find(({ name }) => name === "Rotate");
+    const secrets = {
+      GATEHOUSE_USERNAME: env.GATEHOUSE_USERNAME,
+      GATEHOUSE_PASSWORD: env.GATEHOUSE_PASSWORD,
+      PULUMI_CONFIG_PASSPHRASE: env.PULUMI_CONFIG_PASSPHRASE,
+    };
+    const given = Object.entries(step?.env ?? {}).map(([name, value]) => [
+      name,
+      expand(value, { secrets, inputs: { keys } }),
+    ]);
+    return bash(step?.run ?? "", program.folder, { ...env, ...Object.fromEntries(given) });
+  }
+
+  async function onGitlab(keys: string) {
+    const job = await gitlabJob("rotate", GITLAB_CI.keys);
+    const script = [...job.before_script, ...job.script].join("\n");
+    return bash(script, root, { ...job.variables, ...env, PROGRAM: program.folder, KEYS: keys });
+  }
+
+  it.each([
+    ["GitHub", onGithub],
+    ["GitLab", onGitlab],
+  ])("rotate the keys that are due, or named keys, on %s", async (_, job) => {
+    expect(await job("")).toMatchObject({ code: 0, log: expect.stringContaining("No API key is due.") });
+    const before = (await fleet.client.listApiKeys()).length;
+    const one = await job("ci");
+    expect([one.code, one.log]).toEqual([0, expect.stringMatching(/1 replaced/)]);
+    const two = await job("ci nightly");
+    expect([two.code, two.log]).toEqual([0, expect.stringMatching(/2 replaced/)]);
+    expect(await fleet.client.listApiKeys()).toHaveLength(before + 3);
+    const flag = await job("--help");
+    expect([flag.code, flag.log]).toEqual([1, expect.stringContaining("has no API key --help")]);
+  });
+});
