@@ -26,6 +26,9 @@ export function firstOf(texts: readonly string[], most: number): string {
   return `${texts.slice(0, most).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
+/** Returns a text with an upper-case first letter. */
+export const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
 /** Returns a count with its noun: `1 key`, `2 keys`. */
 export const counted = (count: number, what: string, several = `${what}s`): string =>
   `${count} ${count === 1 ? what : several}`;

@@ -19,7 +19,7 @@ export function helpersPage(note: string): string {
     `\`\`\`ts\n${exampleOf("helpers")}\n\`\`\``,
     "This example is `examples/resources/helpers.ts`. A test runs it.",
     "## Values for inputs",
-    ...["patterns", "sshKeyFile"].flatMap(functions),
+    ...["patterns", "sshKeyFile", "workloads"].flatMap(functions),
     "## Lookups",
     "Lookups read existing objects while the program runs. They use the settings and the credential of the resources.",
     "Each lookup has a second form for outputs, like Pulumi's own functions: `getDevicesOutput()`, `getNamespaceOutput()` and so on. The second form accepts outputs as arguments and returns an output. It sends its request when the values of all arguments are known. In a preview, some values may stay unknown, and the lookup then sends no request.",

@@ -15,8 +15,8 @@ function section([code, rule]: [code: string, rule: LintRule]): string {
 export function lintPage(note: string): string {
   const head = `# Lint findings
 
-\`lint\` of \`@gatehouse-access/sdk/policy\` checks devices, public keys and firewall rules, and optionally API keys and
-pending invitations. An \`error\` is a mistake in the policy. A \`warning\` is a policy that admits more logins, or has less
+\`lint\` of \`@gatehouse-access/sdk/policy\` checks devices, public keys and firewall rules, and optionally API keys,
+trusted workloads and pending invitations. An \`error\` is a mistake in the policy. A \`warning\` is a policy that admits more logins, or has less
 effect, than its text suggests. An \`info\` is a policy that could be simpler or clearer. \`lint\` skips inactive rules.
 
 The effects of rules and keys are evaluated over the devices, and over a set of login names and addresses. This set

@@ -4,6 +4,7 @@ import { providerSchema } from "../../provider/providers/terraform/terraformProv
 import { definitions } from "../../provider/resources/index.ts";
 import { versionText } from "../../provider/terraform/source.ts";
 import { typeNameOf } from "../../provider/terraform/types.ts";
+import { capitalized } from "../../provider/words.ts";
 
 /** An attribute in Terraform's schema. */
 interface Attribute {
@@ -143,13 +144,14 @@ function pagesOf({ folder, title }: Kind, schemas: Readonly<Record<string, objec
 }
 
 function functionPages(): [string, string][] {
-  return providerFunctions.map(({ name, summary, description, parameter, variadic }) => {
-    const signature = `${name}(${parameter.name} string${variadic ? "..." : ""}) string`;
+  return providerFunctions.map(({ name, summary, description, parameter, variadic, result }) => {
+    const { text: type } = parameter.type ?? { text: "string" };
+    const signature = `${name}(${parameter.name} ${type}${variadic ? "..." : ""}) ${result?.text ?? "string"}`;
     const text = page(`${name} (Function)`, `${summary}.`, [
       description,
       example(`functions/${name}`),
       `## Signature\n\n\`\`\`text\n${signature}\n\`\`\``,
-      `## Arguments\n\n1. \`${parameter.name}\` (String${variadic ? ", one or more" : ""}) ${parameter.description}`,
+      `## Arguments\n\n1. \`${parameter.name}\` (${capitalized(type)}${variadic ? ", one or more" : ""}) ${parameter.description}`,
       `Call the function as \`provider::gatehouse::…\`. Provider functions require ${versionText("functions")}.`,
     ]);
     return [`reference/terraform/functions/${name}.md`, text];

@@ -11,6 +11,7 @@ export * from "./member";
 export * from "./namespace";
 export * from "./publicKey";
 export * from "./tag";
+export * from "./trustedWorkload";
 
 /** The secret is encrypted in the state. Print it with `pulumi stack output --show-secrets`. */
 export const ciKey = ci.key;

@@ -1,4 +1,4 @@
-import { CONDITIONS, instantText, loginWord, printable } from "../words.ts";
+import { CONDITIONS, capitalized, instantText, loginWord, printable } from "../words.ts";
 import { line as csvLine } from "./answer.ts";
 import { DeviceGroups } from "./deviceGroups.ts";
 import type { AccessEvidence, EvidenceObject } from "./evidence.ts";
@@ -98,8 +98,6 @@ function evidenceMarkdown(evidence: AccessEvidence): string {
   });
   return [`# Access in the namespace ${escaped(evidence.namespace.name)}\n`, ...parts].join("\n");
 }
-
-const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** Escapes a text so that Markdown shows it unchanged, without links, mentions and HTML. */
 const escaped = (text: string): string =>

@@ -30,6 +30,7 @@ const KINDS = [
   "PublicKey",
   "FirewallRule",
   "ApiKey",
+  "TrustedWorkload",
   "DeviceTags",
   "AccessPolicy",
   "ServiceAccount",

@@ -5,8 +5,15 @@ import { type Estate, inOrder, type NamespaceState, withoutObjects } from "../es
 import { plannedEstate } from "../plan/planned/plannedEstate.ts";
 import { idWithin } from "../resources/values.ts";
 import { accesses, accessLines, firstSentences, sentencesByKey } from "../review/accessLines.ts";
-import { accessSentence, memberSentence, PLAIN } from "../review/report/sections.ts";
+import {
+  accessSentence,
+  memberSentence,
+  PLAIN,
+  tokensPhrase,
+  workloadSentence,
+} from "../review/report/sections.ts";
 import { memberChanges } from "../review/reviewNamespace.ts";
+import { workloadChanges } from "../review/workloadChanges.ts";
 import type { DriftedNamespace } from "./driftReport.ts";
 
 /** The step of a resource whose object was changed or deleted out of band. */
@@ -70,6 +77,9 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
     return [
       ...reachOfPart(part),
       ...memberChanges(part.members ?? [], live.members ?? []).map((change) => memberSentence(change, PLAIN)),
+      ...workloadChanges(part.trustedWorkloads ?? [], live.trustedWorkloads ?? []).map((change) =>
+        workloadSentence(change, PLAIN),
+      ),
     ];
   };
   let left = EACH_MAX;
@@ -104,6 +114,11 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
         return [object, each(() => ofPart(withoutObjects(live, [object])))] as const;
       case "InstallKey":
         return [object, ["enrolls devices in the namespace"]] as const;
+      case "TrustedWorkload": {
+        const workload = live.trustedWorkloads?.find(({ id }) => id === idWithin(object));
+        const tokens = workload ? ` for ${tokensPhrase(workload, PLAIN)}` : "";
+        return [object, [`${permissionsOf(object)}${tokens}`]] as const;
+      }
       case "Member":
         return [object, [permissionsOf(object), ...memberAccess(object)]] as const;
       default:
@@ -116,6 +131,7 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
       name: estate.name,
       access,
       members: memberChanges(declared.members ?? [], live.members ?? []),
+      workloads: workloadChanges(declared.trustedWorkloads ?? [], live.trustedWorkloads ?? []),
     },
     before,
     after,

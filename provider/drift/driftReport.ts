@@ -2,7 +2,7 @@ import type { FieldChange, Result, ShownStep } from "../engine/index.ts";
 import type { UnmanagedObject } from "../estate/coverage.ts";
 import type { ExpiredObject } from "../estate/expired.ts";
 import type { Format } from "../import/model.ts";
-import type { MemberChange, ReviewedAccess } from "../review/report/review.ts";
+import type { MemberChange, ReviewedAccess, WorkloadChange } from "../review/report/review.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { DeclaringResource, TrailNote } from "./whoChanged.ts";
 
@@ -41,6 +41,8 @@ export interface DriftedNamespace {
   readonly access: readonly ReviewedAccess[] | null;
   /** Members that the drift adds, removes or changes, compared with the program. */
   readonly members: readonly MemberChange[];
+  /** Trusted workloads that the drift adds, removes or changes, compared with the program. */
+  readonly workloads: readonly WorkloadChange[];
 }
 
 /** An API key that has expired or expires soon. */

@@ -66,6 +66,7 @@ const TRAIL_KINDS: Readonly<Record<string, string>> = {
   PublicKey: "publicKey",
   FirewallRule: "firewallRule",
   ApiKey: "apiKey",
+  TrustedWorkload: "trustedWorkload",
   Tag: "tag",
   Device: "device",
   DeviceTags: "deviceTags",

@@ -31,6 +31,7 @@ export const WATCHED_KINDS = [
   "ServiceAccount",
   "InstallKey",
   "ApiKey",
+  "TrustedWorkload",
   "DeviceTagAttachment",
 ] as const;
 

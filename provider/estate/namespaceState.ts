@@ -19,6 +19,7 @@ import {
   isUnreadable,
   type Namespace,
   type PublicKey,
+  type TrustedWorkload,
 } from "../service/listings.ts";
 import { type Member, usersOf } from "../service/newerListings.ts";
 import { byText, byTexts } from "../words.ts";
@@ -27,6 +28,12 @@ import type { LiveObject, WATCHED_KINDS } from "./liveObjects.ts";
 
 /** Number of most recent sessions whose login names and addresses are evaluated. */
 const SESSIONS_MAX = 500;
+
+/** The settings of a trusted workload. */
+export type Workload = Pick<
+  TrustedWorkload,
+  "id" | "name" | "issuer" | "audience" | "claims" | "role" | "maxSessionMinutes" | "singleUse"
+>;
 
 /** The state of a namespace that a plan can change: the live state, or the state after a plan. */
 export interface NamespaceState {
@@ -41,6 +48,8 @@ export interface NamespaceState {
   readonly members: readonly Member[] | undefined;
   /** API keys; undefined if the credential may not read the keys. */
   readonly apiKeys: readonly ApiKey[] | undefined;
+  /** Trusted workloads; undefined if they could not be read. Empty on servers without trusted workloads. */
+  readonly trustedWorkloads: readonly Workload[] | undefined;
   /**
    * Lists and resources that could not be evaluated, as sentences. The actual access may differ from {@link policy}
    * because of them.
@@ -93,12 +102,13 @@ export async function readEstate(connection: Connection, named?: string): Promis
       if (!isUnreadable(error)) throw error;
       return report(what, error.message, list);
     });
-  const [devices, keys, rules, answer, apiKeys, seen] = await Promise.all([
+  const [devices, keys, rules, answer, apiKeys, trustedWorkloads, seen] = await Promise.all([
     opened.devices.all(),
     opened.keys.all(),
     rulesOf(connection, tenant, notEvaluated),
     optional("members", client.call("getNamespace", { params: { tenant } }), "members"),
     optional("API keys", opened.apiKeys.all(), "apiKeys"),
+    optional("trusted workloads", connection.trustedWorkloads(tenant)),
     optional("sessions", seenLogins(client)),
   ]);
   const namespace = answer?.body;
@@ -141,6 +151,7 @@ export async function readEstate(connection: Connection, named?: string): Promis
     devices,
     members,
     apiKeys,
+    trustedWorkloads,
     seen: seen ?? { sessions: 0, logins: [], addresses: [] },
     notEvaluated,
     unknown,
@@ -337,6 +348,7 @@ export const inOrder = <T extends NamespaceState>(state: T): T => ({
   },
   members: state.members?.toSorted(byTexts(({ email }) => email)),
   apiKeys: state.apiKeys?.toSorted(byTexts(({ name }) => name)),
+  trustedWorkloads: state.trustedWorkloads?.toSorted(byNameAndId),
 });
 
 /**
@@ -361,14 +373,13 @@ export function evaluatedFor(
 }
 
 /** Returns the state of a namespace without some of its objects. */
-export function withoutObjects<T extends Pick<NamespaceState, "policy" | "members" | "apiKeys">>(
-  state: T,
-  objects: readonly LiveObject[],
-): T {
+export function withoutObjects<
+  T extends Pick<NamespaceState, "policy" | "members" | "apiKeys" | "trustedWorkloads">,
+>(state: T, objects: readonly LiveObject[]): T {
   const idsOf = (kind: (typeof WATCHED_KINDS)[number]) =>
     new Set(objects.filter(({ definition }) => definition.name === kind).map(idWithin));
   const [keys, rules, tags] = [idsOf("PublicKey"), idsOf("FirewallRule"), idsOf("DeviceTagAttachment")];
-  const [members, apiKeys] = [idsOf("Member"), idsOf("ApiKey")];
+  const [members, apiKeys, workloads] = [idsOf("Member"), idsOf("ApiKey"), idsOf("TrustedWorkload")];
   const [policies, accounts] = [idsOf("AccessPolicy"), idsOf("ServiceAccount")];
   const untagged = (device: AccessDevice): AccessDevice => ({
     ...device,
@@ -391,5 +402,6 @@ export function withoutObjects<T extends Pick<NamespaceState, "policy" | "member
     },
     members: state.members?.filter(({ id }) => !members.has(id)),
     apiKeys: state.apiKeys?.filter(({ name }) => !apiKeys.has(name)),
+    trustedWorkloads: state.trustedWorkloads?.filter(({ id }) => !workloads.has(id)),
   };
 }

@@ -16,6 +16,7 @@ const KINDS: readonly KindOfFile[] = [
     nameOf: ({ inputs: { action, priority } }) => `${action}-${priority}`,
   },
   { kind: "ApiKey", file: "apiKeys", naming: "name" },
+  { kind: "TrustedWorkload", file: "workloads", naming: "name" },
   { kind: "DeviceTags", file: "devices", naming: "device" },
   { kind: "AccessPolicy", file: "policies", naming: "name" },
   { kind: "ServiceAccount", file: "serviceAccounts", naming: "name" },

@@ -430,6 +430,7 @@ const EXAMPLES = {
   userId: "507f1f77bcf86cd799439011",
   fingerprint: "73:d4:40:0a:6b:59:d2:1e:c0:7f:15:6d:35:e0:c4:91",
   ruleId: "507f191e810c19729de860ea",
+  workloadId: "65a1f0c2d3e4b5a697887766",
   policyId: "2f1c3a52-9d0e-4c0b-8a51-6f0f6d3f0a11",
   accountId: "7506174b-8351-4509-8190-622626608dc5",
   installKeyId: "05c5f511c6f0fd667bd9732ddb67f89763b6ae398980aa487a60b6fa36a9aa60",

@@ -11,6 +11,7 @@ import { namespace } from "./namespace.ts";
 import { publicKey } from "./publicKey.ts";
 import { serviceAccount } from "./serviceAccount.ts";
 import { tag } from "./tag.ts";
+import { trustedWorkload } from "./trustedWorkload.ts";
 
 /** All declarative resources. */
 export const definitions = [
@@ -19,6 +20,7 @@ export const definitions = [
   publicKey,
   firewallRule,
   apiKey,
+  trustedWorkload,
   tag,
   deviceTags,
   deviceTagAttachment,

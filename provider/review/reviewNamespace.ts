@@ -46,7 +46,8 @@ import type {
   ReviewedFinding,
   UndeclaredObject,
 } from "./report/review.ts";
-import { accessSentence, isGain, PLAIN } from "./report/sections.ts";
+import { accessSentence, isGain, PLAIN, tokensPhrase } from "./report/sections.ts";
+import { workloadChanges } from "./workloadChanges.ts";
 
 /** Options of {@link reviewNamespace}. */
 export interface NamespaceReviewOptions extends EvaluationOptions {
@@ -116,6 +117,7 @@ export async function reviewNamespace(
     },
     access,
     members: memberChanges(was.members ?? [], planned.members ?? [], planned.policy.keys),
+    workloads: workloadChanges(was.trustedWorkloads ?? [], planned.trustedWorkloads ?? []),
     ending: {
       withinDays,
       objects: declaredEnds(planned, by.now, new Date(by.now.getTime() + withinDays * DAY_MS)),
@@ -139,6 +141,9 @@ export async function reviewNamespace(
         ? ["invitations could not be read; unmanaged invitations cannot be detected"]
         : []),
       ...(estate.apiKeys ? [] : ["API keys could not be read; unmanaged API keys cannot be detected"]),
+      ...(estate.trustedWorkloads
+        ? []
+        : ["trusted workloads could not be read; unmanaged workloads cannot be detected"]),
       ...planned.notEvaluated.toSorted(byText),
       // Unmanaged objects are the same in two revisions.
       ...(base ? [] : unmanaged.notEvaluated),
@@ -196,11 +201,15 @@ export function memberChanges(
 }
 
 /**
- * Lint options with the expiry of API keys and invitations. New invitations are omitted, since they always expire
+ * Lint options with the trusted workloads, and the expiry of API keys and invitations. New invitations are omitted, since they always expire
  * soon.
  */
-function expiring({ members, apiKeys }: NamespaceState, expiresWithin: number | undefined): LintOptions {
+function expiring(
+  { members, apiKeys, trustedWorkloads = [] }: NamespaceState,
+  expiresWithin: number | undefined,
+): LintOptions {
   return {
+    trustedWorkloads,
     ...(expiresWithin !== undefined && { expiresWithin }),
     apiKeys: (apiKeys ?? []).map(({ name, role, expiresIn }) => ({
       ...{ name, role, expiresAt: expiryOf(expiresIn) },
@@ -313,7 +322,8 @@ function unmanagedAccess(estate: Estate, planned: PlannedEstate, elsewhere: Else
 }
 
 /** The objects of a namespace that count for the coverage, by kind. The owner does not count. */
-function declarableObjects({ tenant, policy, identity, members = [], apiKeys = [] }: Estate): LiveObject[] {
+function declarableObjects(estate: Estate): LiveObject[] {
+  const { tenant, policy, identity, members = [], apiKeys = [], trustedWorkloads = [] } = estate;
   const objectOf = (kind: EstateObject["kind"], id: string, name: string, state?: LiveObject["state"]) => ({
     ...{ definition: definitionNamed(kind), id: `${tenant}/${id}`, name, state },
   });
@@ -328,6 +338,7 @@ function declarableObjects({ tenant, policy, identity, members = [], apiKeys = [
     // In states, the creation time and the creator identify an API key. So the object of a key contains all fields of
     // the key.
     apiKeys.map((key) => objectOf("ApiKey", key.name, key.name, { ...key })),
+    trustedWorkloads.map(({ id, name }) => objectOf("TrustedWorkload", id, name)),
   ];
   const byNameAndId = byTexts<LiveObject>(
     ({ name }) => name,
@@ -342,7 +353,10 @@ function declarableObjects({ tenant, policy, identity, members = [], apiKeys = [
  */
 const OTHERS_MAX = 20;
 
-/** Returns the access that each unmanaged key, rule, access policy and service account adds, as sentences. */
+/**
+ * Returns the access that each unmanaged key, rule, access policy, service account and trusted workload adds, as
+ * sentences.
+ */
 function wideningOf(estate: Estate, planned: PlannedEstate, unmanaged: readonly Unmanaged[]) {
   const objects = unmanaged.map(({ object }) => object);
   const gainedBy = (some: readonly LiveObject[]) => {
@@ -354,6 +368,14 @@ function wideningOf(estate: Estate, planned: PlannedEstate, unmanaged: readonly 
   const byKey = sentencesByKey(keys.length === 0 ? [] : gainedBy(keys));
   const widening = new Map<LiveObject, readonly string[]>();
   for (const key of keys) widening.set(key, firstSentences(byKey.get(idWithin(key)) ?? []));
+  const workloads = new Map(planned.trustedWorkloads?.map((workload) => [workload.id, workload]));
+  for (const object of ofKind("TrustedWorkload")) {
+    const workload = workloads.get(idWithin(object));
+    widening.set(
+      object,
+      workload ? [`gives the role ${workload.role} to ${tokensPhrase(workload, PLAIN)}`] : [],
+    );
+  }
   const deciding = planned.policy.identity ? ["AccessPolicy", "ServiceAccount", "Member"] : ["FirewallRule"];
   const isExcepted = new Set(unmanaged.filter(({ exception }) => exception).map(({ object }) => object));
   const others = deciding

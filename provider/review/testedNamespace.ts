@@ -77,7 +77,7 @@ export async function plannedNamespace(
   const before = await readEstate(connection, main);
   const { role: creatorRole } = actorOf(await connection.client.identity(), before);
   const planned = plannedEstate(before, adopting, { creatorRole });
-  const { accessUnknown, members, apiKeys } = planned;
+  const { accessUnknown, members, apiKeys, trustedWorkloads } = planned;
   const policy = countingInvited(planned.policy);
   const notEvaluated = [
     ...before.notEvaluated,
@@ -90,5 +90,6 @@ export async function plannedNamespace(
     ...planned.unknown.toSorted(byText),
     ...planned.notes,
   ];
-  return { before, after: { ...before, policy, accessUnknown, members, apiKeys, notEvaluated, unknown } };
+  const state = { policy, accessUnknown, members, apiKeys, trustedWorkloads, notEvaluated, unknown };
+  return { before, after: { ...before, ...state } };
 }

@@ -13,6 +13,7 @@ import {
   type Device,
   deviceListing,
   type FirewallRule,
+  isSilent,
   isUnreadable,
   Listing,
   type Namespace,
@@ -20,7 +21,9 @@ import {
   type PublicKey,
   publicKeyListing,
   ruleListing,
+  type TrustedWorkload,
   tagListing,
+  trustedWorkloadListing,
 } from "./listings.ts";
 import {
   type AccessPolicy,
@@ -51,6 +54,7 @@ export interface TenantClient {
   readonly keys: Listing<PublicKey>;
   readonly rules: Listing<FirewallRule>;
   readonly apiKeys: Listing<ApiKey>;
+  readonly trustedWorkloads: Listing<TrustedWorkload>;
   readonly tags: Listing<string>;
   /** The users that are members, on servers that list service accounts among the members of a namespace. */
   readonly members: ReturnType<typeof memberListing>;
@@ -255,6 +259,18 @@ export class Connection {
   }
 
   /**
+   * Returns the trusted workloads of a namespace, without workloads for a server that does not have them.
+   * @throws NotFoundError for a 404 that may come from a proxy in front of the service
+   */
+  async trustedWorkloads(tenant: string): Promise<TrustedWorkload[]> {
+    const { trustedWorkloads } = await this.tenant(tenant);
+    return trustedWorkloads.all().catch(async (error: unknown) => {
+      if (!isNotFound(error) || (isSilent(error) && (await this.server(tenant)).isOwn !== false)) throw error;
+      return [];
+    });
+  }
+
+  /**
    * Runs work with the service. If a request fails and the server is newer than the tested versions, `tell` is called
    * with a note about the version. Each connection reports the note at most once. The error is rethrown unchanged.
    */
@@ -359,6 +375,7 @@ export class Connection {
       keys: publicKeyListing(client),
       rules: ruleListing(client, tenant),
       apiKeys: apiKeyListing(client),
+      trustedWorkloads: trustedWorkloadListing(client),
       tags: tagListing(client),
       members: memberListing(client, tenant),
       invitations: invitationListing(client, tenant),

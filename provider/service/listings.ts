@@ -27,6 +27,9 @@ export type FirewallRule = Awaited<ReturnType<Client["getFirewallRule"]>>;
 /** An API key, as the service lists it. */
 export type ApiKey = Awaited<ReturnType<Client["listApiKeys"]>>[number];
 
+/** A trusted workload, as the service returns it. */
+export type TrustedWorkload = Awaited<ReturnType<Client["getTrustedWorkload"]>>;
+
 /**
  * Returns a cached list of the namespaces to which the credential's user belongs. The lookup key is the namespace id.
  */
@@ -197,6 +200,15 @@ const ambiguousKeys = (keys: readonly ApiKey[]) =>
     detail: said`cannot distinguish the keys ${keys.map(({ name }) => `"${name}"`).join(" and ")}: they were created in the same millisecond`,
     remedy: said`revoke both keys manually, and ${{ phrase: "refresh" }}`,
   });
+
+/** Returns the listing of a namespace's trusted workloads, by id. */
+export function trustedWorkloadListing(client: Client): Listing<TrustedWorkload> {
+  return new Listing({
+    keysOf: ({ id }) => [id],
+    pages: () => client.pages("listTrustedWorkloads", { query: { perPage: PAGE_SIZE } }),
+    look: (id) => client.getTrustedWorkload({ params: { id } }),
+  });
+}
 
 /** The source of a {@link Listing}. */
 export interface Source<T> {

@@ -61,6 +61,8 @@ const HAS = {
   "access expiry": isOwnOrUnknown,
   /** Public keys that belong to a member, and that admit no login after the membership. */
   "key owners": isOwnOrUnknown,
+  /** Programs that exchange tokens of an OpenID Connect provider for sessions. */
+  "trusted workloads": isOwnOrUnknown,
   "access policies": hasAccessModes,
   "service accounts": hasAccessModes,
   "install keys": hasAccessModes,
@@ -100,6 +102,10 @@ const LACKS = {
     text: "does not know the owners of keys",
     remedy: "remove the owner, or do not require enforced expiry",
     notice: "keys keep working after their owners leave the namespace",
+  },
+  "trusted workloads": {
+    text: "has no trusted workloads",
+    remedy: "remove the workload, and use an API key or a user's credential",
   },
   "access policies": { text: "has no access policies", remedy: NEEDS_027 },
   "service accounts": { text: "has no service accounts", remedy: NEEDS_027 },

@@ -70,6 +70,7 @@ export {
   lint,
   SOON_DAYS,
 } from "./lint/lint.ts";
+export type { LintedWorkload } from "./lint/workloads.ts";
 export {
   type AccessSubject,
   isPrincipal,

@@ -28,6 +28,7 @@ const namespace = (more: Partial<NamespaceReview> = {}): NamespaceReview => ({
   evaluated: { devices: 1, keys: 1, rules: 0, sessions: 0, logins: ["root"], addresses: ["192.0.2.1"] },
   coverage: { managed: 1, total: 1, percent: 100, unmanaged: [] },
   ending: { withinDays: 14, objects: [] },
+  workloads: [],
   ...{ tests: [], notEvaluated: [], unknown: [], ...more },
 });
 

@@ -13,6 +13,7 @@ const estateOf = (tenant: string): Estate => ({
     devices: [],
     members: [],
     apiKeys: [],
+    trustedWorkloads: [],
     notEvaluated: [],
     unknown: [],
     unreadable: {},

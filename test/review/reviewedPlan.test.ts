@@ -142,6 +142,7 @@ describe("a captured plan", () => {
       devices,
       members: [],
       apiKeys: [],
+      trustedWorkloads: [],
       notEvaluated: [],
       unknown: [],
       unreadable: {},

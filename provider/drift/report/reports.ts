@@ -8,6 +8,7 @@ import {
   PLAIN,
   type ReportStyle,
   type Section,
+  workloadSentence,
 } from "../../review/report/sections.ts";
 import { type Paint, sectionLines, terminalStyle } from "../../review/report/text.ts";
 import type { TestedNamespace } from "../../review/testedNamespace.ts";
@@ -143,7 +144,7 @@ function driftSections(report: DriftReport, style: ReportStyle): Section[] {
       items: expired.map((object) => expiredSentence(object, style.name(object.name))),
     },
     { title: `Not evaluated: ${notEvaluated.length}`, items: notEvaluated.map(style.text) },
-    ...namespaces.flatMap(({ name, access, members }) => {
+    ...namespaces.flatMap(({ name, access, members, workloads }) => {
       const where = isSole ? "" : ` in the namespace ${style.text(name)}`;
       return [
         {
@@ -153,6 +154,10 @@ function driftSections(report: DriftReport, style: ReportStyle): Section[] {
         {
           title: `Member changes from drift${where}`,
           items: members.map((change) => memberSentence(change, style)),
+        },
+        {
+          title: `Trusted workload changes from drift${where}`,
+          items: workloads.map((change) => workloadSentence(change, style)),
         },
       ];
     }),

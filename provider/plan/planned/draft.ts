@@ -7,7 +7,7 @@ import type {
   Principal,
 } from "@gatehouse-access/sdk/policy";
 import { identityRules } from "../../estate/identityMode.ts";
-import { acceptedDevices, type Estate, policyMember } from "../../estate/namespaceState.ts";
+import { acceptedDevices, type Estate, policyMember, type Workload } from "../../estate/namespaceState.ts";
 import { type ApiKey, apiKeyIdentity, type Device, deviceKey, devicesByKey } from "../../service/listings.ts";
 import type { Member } from "../../service/newerListings.ts";
 
@@ -49,6 +49,8 @@ export class Draft {
   readonly members: Map<string, Member> | undefined;
   /** API keys by `apiKeyIdentity`; new keys by the URN of their resource. */
   readonly apiKeys: Map<string, PlannedApiKey> | undefined;
+  /** Trusted workloads by id. */
+  readonly trustedWorkloads: Map<string, Workload> | undefined;
   readonly #devices: Map<string, Device>;
   readonly #live: ReadonlyMap<string, Device>;
   /** A cache of {@link devices} by selector key. Undefined after a device's name or status changes. */
@@ -60,7 +62,7 @@ export class Draft {
   }
 
   constructor(estate: Estate, now: Date, creatorRole: Role | undefined) {
-    const { policy, devices, members, apiKeys, identity } = estate;
+    const { policy, devices, members, apiKeys, trustedWorkloads, identity } = estate;
     this.estate = estate;
     this.now = now;
     this.creatorRole = creatorRole;
@@ -72,6 +74,7 @@ export class Draft {
     this.accessPoliciesDecide = identity?.decides ?? false;
     this.members = members && new Map(members.map((member) => [member.id || member.email, member]));
     this.apiKeys = apiKeys && new Map(apiKeys.map((key) => [apiKeyIdentity(key), key]));
+    this.trustedWorkloads = trustedWorkloads && new Map(trustedWorkloads.map((one) => [one.id, one]));
     this.#live = devicesByKey(devices);
   }
 
@@ -132,7 +135,8 @@ export class Draft {
 
   clear(): void {
     this.#planned = undefined;
-    const { keys, rules, policies, serviceAccounts, members, apiKeys } = this;
-    for (const map of [this.#devices, keys, rules, policies, serviceAccounts, members, apiKeys]) map?.clear();
+    const { keys, rules, policies, serviceAccounts, members, apiKeys, trustedWorkloads } = this;
+    const maps = [keys, rules, policies, serviceAccounts, members, apiKeys, trustedWorkloads];
+    for (const map of [this.#devices, ...maps]) map?.clear();
   }
 }

@@ -9,7 +9,7 @@ import {
   type PolicySubject,
 } from "@gatehouse-access/sdk/policy";
 import { ownTypeName, type ResourceValues, type Shown, urnType } from "../../engine/index.ts";
-import { endOf } from "../../estate/namespaceState.ts";
+import { endOf, type Workload } from "../../estate/namespaceState.ts";
 import { accessPolicy, isDeclaredBy } from "../../resources/accessPolicy.ts";
 import { apiKey, overlapDays } from "../../resources/apiKey.ts";
 import type { InputValues, ResourceDefinition } from "../../resources/definition.ts";
@@ -21,6 +21,7 @@ import { member } from "../../resources/member.ts";
 import { publicKey } from "../../resources/publicKey.ts";
 import { serviceAccount } from "../../resources/serviceAccount.ts";
 import { tag } from "../../resources/tag.ts";
+import { trustedWorkload } from "../../resources/trustedWorkload.ts";
 import { NEVER } from "../../resources/validity.ts";
 import { canonical, canonicalInputs } from "../../resources/values.ts";
 import { apiKeyIdentity, macOf } from "../../service/listings.ts";
@@ -527,6 +528,34 @@ const apiKeyKind: Kind = {
   },
 };
 
+function workloadOf({ step }: PlannedStep, after: ResourceValues, id: string): Workload {
+  const { name, issuer, audience, claims, role, ...session } = inputsOf(trustedWorkload, after);
+  const { maxSessionMinutes = 60, singleUse = false } = session;
+  return {
+    ...{ id, name: isHidden(name) ? step.name : name },
+    ...{ issuer, audience, claims, role, maxSessionMinutes, singleUse },
+  };
+}
+
+/** Trusted workloads. A new resource adopts the workload with the same name. */
+const workloadKind: Kind = {
+  decisive: ["issuer", "claims", "role"],
+  idOf: ({ estate }, after) =>
+    estate.trustedWorkloads?.find(({ name }) => name === inputsOf(trustedWorkload, after).name)?.id,
+  isLive: ({ estate }, id) => estate.trustedWorkloads?.some((workload) => workload.id === id) ?? false,
+  remove: (draft, _step, before) => draft.trustedWorkloads?.delete(outputOf(before, "workloadId")),
+  createOrAdopt(draft, planned, after) {
+    if (!draft.trustedWorkloads) return;
+    const id = workloadKind.idOf?.(draft, after, planned) ?? newId(draft.trustedWorkloads, planned.step.name);
+    draft.trustedWorkloads.set(id, workloadOf(planned, after, id));
+  },
+  update(draft, planned, before, after) {
+    if (!draft.trustedWorkloads) return;
+    const { id } = existing(draft.trustedWorkloads, outputOf(before, "workloadId"));
+    draft.trustedWorkloads.set(id, workloadOf(planned, after, id));
+  },
+};
+
 /**
  * Returns the current name of an API key in the state: the name on the service, or the name in the state if the key no
  * longer exists.
@@ -555,6 +584,7 @@ export const kinds: ReadonlyMap<string, Kind> = new Map([
   // Install keys enroll devices. They have no effect on the access to accepted devices.
   ["InstallKey", { decisive: [] }],
   ["ApiKey", apiKeyKind],
+  ["TrustedWorkload", workloadKind],
   // Each change of the access mode comes last: it needs the access policies.
   ["Namespace", namespaceKind],
 ]);

@@ -76,6 +76,7 @@ export function plannedEstate(
     accessUnknown: estate.accessUnknown ?? modeChange.accessUnknown,
     members: draft.members && [...draft.members.values()],
     apiKeys: apiKeys?.filter(hasRole),
+    trustedWorkloads: draft.trustedWorkloads && [...draft.trustedWorkloads.values()],
     managed: managedBy(draft, steps, done.declared),
     duplicates: duplicateDeclarations(draft, done.declared),
     notEvaluated: [

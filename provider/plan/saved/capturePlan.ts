@@ -74,6 +74,7 @@ const namespaceOf = (estate: Estate) => ({
   unread: [
     ...(estate.members ? [] : ["members"]),
     ...(estate.apiKeys ? [] : ["API keys"]),
+    ...(estate.trustedWorkloads ? [] : ["trusted workloads"]),
     ...(estate.accessUnknown === undefined ? [] : ["access policies"]),
   ],
   objects: objectsOf(estate),
@@ -89,7 +90,8 @@ function picked(values: ReviewedFields, names: readonly string[]): ReviewedField
   );
 }
 
-function objectsOf({ policy, identity, members = [], apiKeys = [] }: Estate): Record<string, ReviewedObject> {
+function objectsOf(estate: Estate): Record<string, ReviewedObject> {
+  const { policy, identity, members = [], apiKeys = [], trustedWorkloads = [] } = estate;
   return Object.fromEntries([
     ...(identity ? [entry("Access mode", "", "", { accessPoliciesDecide: identity.decides })] : []),
     ...(identity?.policies ?? []).map(({ id, filter, subject, logins, sourceIps, ...one }) =>
@@ -110,6 +112,11 @@ function objectsOf({ policy, identity, members = [], apiKeys = [] }: Estate): Re
     ...members.map(({ id, email, role }) => entry("Member", id, email, { email, role })),
     ...apiKeys.map(({ name, role, expiresIn, ...key }) =>
       entry("ApiKey", apiKeyIdentity(key), name, { name, role, expiresIn }),
+    ),
+    ...trustedWorkloads.map(({ id, name, issuer, audience, claims, role, maxSessionMinutes, singleUse }) =>
+      entry("TrustedWorkload", id, name, {
+        ...{ name, issuer, audience, claims, role, maxSessionMinutes, singleUse },
+      }),
     ),
   ]);
 }

@@ -43,6 +43,7 @@ export const {
   PublicKey,
   FirewallRule,
   ApiKey,
+  TrustedWorkload,
   Tag,
   DeviceTags,
   DeviceTagAttachment,

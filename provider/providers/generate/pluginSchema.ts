@@ -7,6 +7,7 @@ import {
 } from "../../resources/definition.ts";
 import { SETTINGS, type Setting, settingText } from "../../service/newConnection.ts";
 import { OWN_PLUGIN } from "../../urn.ts";
+import { capitalized } from "../../words.ts";
 import { type PluginFunction, resultSchema } from "../functions.ts";
 import { idSentence } from "./classSource.ts";
 
@@ -178,8 +179,6 @@ function functionOf(called: PluginFunction, types: Types, schemaFile: SchemaSour
   };
 }
 
-const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
-
 /** Returns the singular of a name. */
 const singular = (name: string) => (/[^us]s$/.test(name) ? name.slice(0, -1) : name);
 
@@ -275,7 +274,7 @@ class Types {
    * @throws Error if two types with the same name differ
    */
   #name(path: string, type: Json): Property {
-    const token = OWN_PLUGIN + path.split(".").map(capital).join("");
+    const token = OWN_PLUGIN + path.split(".").map(capitalized).join("");
     const known = this.#named.get(token);
     if (known && JSON.stringify(known) !== JSON.stringify(type)) throw new Error(`${token}: two types`);
     this.#named.set(token, type);
@@ -296,7 +295,7 @@ function enumeration({ enum: values = [] }: Schema): Json {
     if (typeof value === "number") return value < 0 ? "Never" : `Days${value}`;
     return value
       .split(/[^A-Za-z0-9]+/)
-      .map(capital)
+      .map(capitalized)
       .join("");
   };
   return {

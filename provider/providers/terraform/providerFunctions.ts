@@ -1,5 +1,16 @@
+import { camelKey } from "@gatehouse-access/sdk";
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
 import { cidr, hostname, login } from "../../helpers/patterns.ts";
+import {
+  type GithubJobs,
+  type GitlabJobs,
+  githubActions,
+  gitlabCi,
+  type KubernetesAccount,
+  kubernetes,
+  type WorkloadTokens,
+} from "../../helpers/workloads.ts";
+import { terraformName } from "../../terraform/types.ts";
 import { decoded, encoded, type WireValue } from "./wireValues.ts";
 
 /** A function for configurations, as in `provider::gatehouse::login("root")`. The function sends no request. */
@@ -7,14 +18,52 @@ export interface ProviderFunction {
   readonly name: string;
   readonly summary: string;
   readonly description: string;
-  readonly parameter: { readonly name: string; readonly description: string };
-  /** True if the function accepts one or more strings. False if it accepts exactly one string. */
+  /** The parameter. Its type is `string` by default. */
+  readonly parameter: { readonly name: string; readonly description: string; readonly type?: ValueType };
+  /** True if the function accepts one or more values. False if it accepts exactly one value. */
   readonly variadic: boolean;
+  /** The type of the result. @default "string" */
+  readonly result?: ValueType;
   /**
    * Returns the result of the function.
    * @throws Error with the allowed values
    */
-  call(...args: readonly string[]): string;
+  call(...args: readonly unknown[]): unknown;
+}
+
+/** The type of a parameter or a result: its text in documents, and its form in the protocol. */
+interface ValueType {
+  readonly text: string;
+  readonly wire: unknown;
+}
+
+const STRING: ValueType = { text: "string", wire: "string" };
+const TEXTS: ValueType = { text: "map of string", wire: ["map", "string"] };
+const TOKENS: ValueType = {
+  text: "object with issuer, claims and single_use",
+  wire: ["object", { issuer: "string", claims: ["map", "string"], single_use: "bool" }],
+};
+
+/** Returns the function that calls a function of strings. */
+const ofTexts =
+  (called: (...texts: readonly string[]) => string) =>
+  (...args: readonly unknown[]) =>
+    called(...args.map(String));
+
+/** Returns the function for a helper that returns the tokens of a workload. Its argument and result use Terraform's names. */
+function ofTokens(helper: (values: never) => WorkloadTokens) {
+  return (given: unknown) => {
+    const values = Object.entries((given ?? {}) as Readonly<Record<string, unknown>>)
+      .filter(([, value]) => value !== null)
+      .map(([name, value]) => [camelKey(name), name === "ref_protected" ? value === "true" : value]);
+    try {
+      const { issuer, claims, singleUse } = helper(Object.fromEntries(values) as never);
+      return { issuer, claims, single_use: singleUse };
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+      throw new TypeError(error.message.replaceAll(/[a-z]+[A-Z]\w*/g, terraformName), { cause: error });
+    }
+  };
 }
 
 export const providerFunctions: readonly ProviderFunction[] = [
@@ -25,7 +74,7 @@ export const providerFunctions: readonly ProviderFunction[] = [
       "Returns the fingerprint that identifies a public key on the service, as 16 hexadecimal pairs separated by colons. The comment of the key is ignored.",
     parameter: { name: "data", description: "The public key, as one line in OpenSSH format." },
     variadic: false,
-    call: (data) => parseSshPublicKey(data ?? "").fingerprint,
+    call: ofTexts((data = "") => parseSshPublicKey(data).fingerprint),
   },
   {
     name: "login",
@@ -34,7 +83,7 @@ export const providerFunctions: readonly ProviderFunction[] = [
       'Returns an anchored RE2 pattern: `login("root", "ana")` is `^(ana|root)$`. Patterns of the service are not anchored, so `root` alone also matches `notroot`.',
     parameter: { name: "names", description: "A login name." },
     variadic: true,
-    call: login,
+    call: ofTexts(login),
   },
   {
     name: "hostname",
@@ -43,7 +92,7 @@ export const providerFunctions: readonly ProviderFunction[] = [
       "Returns an anchored RE2 pattern. The pattern is in lowercase because device names are in lowercase.",
     parameter: { name: "names", description: "The name of a device." },
     variadic: true,
-    call: hostname,
+    call: ofTexts(hostname),
   },
   {
     name: "cidr",
@@ -52,16 +101,65 @@ export const providerFunctions: readonly ProviderFunction[] = [
       "Returns an anchored RE2 pattern for `source_ip`. The ranges must be in CIDR notation. A single address is also valid.",
     parameter: { name: "ranges", description: "A range such as `10.0.0.0/8`, or a single address." },
     variadic: true,
-    call: cidr,
+    call: ofTexts(cidr),
+  },
+  {
+    name: "github_actions",
+    summary: "The issuer and the claims of jobs of GitHub Actions",
+    description:
+      "Returns values for a `gatehouse_trusted_workload`. Set `ref` or `environment` for a role above observer.",
+    parameter: {
+      name: "jobs",
+      description:
+        "The attribute `repository`, as `owner/name`, and optionally `ref`, `environment`, `workflow` and `repository_owner_id`.",
+      type: TEXTS,
+    },
+    variadic: false,
+    result: TOKENS,
+    call: ofTokens((jobs: GithubJobs) => githubActions(jobs)),
+  },
+  {
+    name: "gitlab_ci",
+    summary: "The issuer and the claims of jobs of GitLab CI",
+    description:
+      "Returns values for a `gatehouse_trusted_workload`. Set `ref`, `ref_protected` or `environment` for a role above observer.",
+    parameter: {
+      name: "jobs",
+      description:
+        "The attribute `project`, as `group/project`, and optionally `ref`, `ref_protected`, `environment` and `issuer`.",
+      type: TEXTS,
+    },
+    variadic: false,
+    result: TOKENS,
+    call: ofTokens((jobs: GitlabJobs) => gitlabCi(jobs)),
+  },
+  {
+    name: "kubernetes",
+    summary: "The issuer and the claims of a Kubernetes service account",
+    description: "Returns values for a `gatehouse_trusted_workload` with projected tokens.",
+    parameter: {
+      name: "account",
+      description: "The attributes `issuer`, `namespace` and `service_account`.",
+      type: TEXTS,
+    },
+    variadic: false,
+    result: TOKENS,
+    call: ofTokens((account: KubernetesAccount) => kubernetes(account)),
   },
 ];
 
-const STRING = Buffer.from(JSON.stringify("string"));
+const onWire = ({ wire }: ValueType) => Buffer.from(JSON.stringify(wire));
 
-function functionSchema({ summary, description, parameter, variadic }: ProviderFunction): object {
-  const given = { ...parameter, type: STRING };
+function functionSchema({
+  summary,
+  description,
+  parameter,
+  variadic,
+  result = STRING,
+}: ProviderFunction): object {
+  const given = { ...parameter, type: onWire(parameter.type ?? STRING) };
   return {
-    ...{ summary, description, return: { type: STRING } },
+    ...{ summary, description, return: { type: onWire(result) } },
     ...(variadic ? { variadicParameter: given } : { parameters: [given] }),
   };
 }
@@ -81,7 +179,7 @@ export function callFunction({
   const called = providerFunctions.find((candidate) => candidate.name === name);
   if (!called) return { error: { text: `${name} is not a function of this provider` } };
   try {
-    return { result: encoded(called.call(...given.map((value) => String(decoded(value))))) };
+    return { result: encoded(called.call(...given.map(decoded))) };
   } catch (error) {
     return { error: { text: error instanceof Error ? error.message : String(error) } };
   }

@@ -56,9 +56,40 @@ export interface MemberChange {
   readonly refusedKeys?: readonly string[];
 }
 
+/** The tokens that a trusted workload accepts. */
+export interface AcceptedTokens {
+  readonly issuer: string;
+  readonly audience: string;
+  /** The required claims by name. */
+  readonly claims: Readonly<Record<string, string>>;
+  readonly maxSessionMinutes: number;
+  readonly singleUse: boolean;
+}
+
+/** A trusted workload that is added, is removed, or gets another role or other conditions. */
+export interface WorkloadChange {
+  readonly change: "added" | "removed" | "altered";
+  readonly name: string;
+  /** Role before the change; omitted for a new workload. */
+  readonly from?: Role;
+  /** Role after the change; omitted for a removed workload. */
+  readonly to?: Role;
+  /** The tokens that the workload accepts after the change; omitted for a removed workload. */
+  readonly accepts?: AcceptedTokens;
+  /** The tokens that the workload accepted before the change; omitted if they are the same. */
+  readonly acceptedBefore?: AcceptedTokens;
+}
+
 /** An object of a namespace. */
 export interface EstateObject {
-  readonly kind: "PublicKey" | "FirewallRule" | "AccessPolicy" | "ServiceAccount" | "Member" | "ApiKey";
+  readonly kind:
+    | "PublicKey"
+    | "FirewallRule"
+    | "AccessPolicy"
+    | "ServiceAccount"
+    | "Member"
+    | "ApiKey"
+    | "TrustedWorkload";
   readonly id: string;
   readonly name: string;
 }
@@ -117,6 +148,7 @@ export interface NamespaceReview {
   /** Access changes, losses first; null if the access is not known. `notEvaluated` then contains the reason. */
   readonly access: readonly ReviewedAccess[] | null;
   readonly members: readonly MemberChange[];
+  readonly workloads: readonly WorkloadChange[];
   /** Declared objects whose access ends within `--expires-within` days, sorted by end. */
   readonly ending: { readonly withinDays: number; readonly objects: readonly DeclaredEnd[] };
   readonly lockouts: readonly Lockout[];

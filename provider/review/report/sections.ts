@@ -1,8 +1,9 @@
 import { ANY_LOGIN, type FindingObject, type Outcome, otherAddressOf } from "@gatehouse-access/sdk/policy";
 import { retainedObjects, typeName } from "../../engine/index.ts";
 import type { PolicyTestResult } from "../../policyTests/results.ts";
-import { CONDITIONS, counted, OTHER_LOGINS, printable, untilText } from "../../words.ts";
+import { byText, CONDITIONS, counted, OTHER_LOGINS, printable, untilText } from "../../words.ts";
 import type {
+  AcceptedTokens,
   MemberChange,
   NamespaceReview,
   Review,
@@ -10,6 +11,7 @@ import type {
   ReviewedFinding,
   Revision,
   Revisions,
+  WorkloadChange,
 } from "./review.ts";
 
 /** Escapes text from the service, so that names cannot control a terminal or format a comment. */
@@ -47,7 +49,7 @@ export interface Section {
  * @param whereIfSeveral suffix of other titles; an empty string if there is only one namespace
  */
 export function namespaceSections(
-  { access, members, ending, tests, lint, coverage, notEvaluated, unknown }: NamespaceReview,
+  { access, members, workloads, ending, tests, lint, coverage, notEvaluated, unknown }: NamespaceReview,
   style: ReportStyle,
   where: string,
   whereIfSeveral: string,
@@ -71,6 +73,10 @@ export function namespaceSections(
     {
       title: `Member changes${whereIfSeveral}`,
       items: members.map((change) => memberSentence(change, style)),
+    },
+    {
+      title: `Trusted workload changes${whereIfSeveral}`,
+      items: workloads.map((change) => workloadSentence(change, style)),
     },
     {
       title: `Access that ends within ${counted(ending.withinDays, "day")}${whereIfSeveral}`,
@@ -298,6 +304,31 @@ export function memberSentence(change: MemberChange, style: Style): string {
     case "end":
       return `${style.name(email)} (${to})${end}${refused}`;
   }
+}
+
+/**
+ * A sentence about a changed trusted workload: `deploy becomes administrator (was operator)`, with the accepted tokens if
+ * they change.
+ */
+export function workloadSentence(change: WorkloadChange, style: Style): string {
+  const { from, to, accepts, acceptedBefore } = change;
+  const name = style.name(change.name);
+  if (accepts === undefined) return `${name} is removed (was ${from})`;
+  const tokens = tokensPhrase(accepts, style);
+  if (change.change === "added") return `${name} is added as ${to}, for ${tokens}`;
+  const role = from === to ? `${name} (${to})` : `${name} becomes ${to} (was ${from})`;
+  return acceptedBefore ? `${role}: ${tokens} (before: ${tokensPhrase(acceptedBefore, style)})` : role;
+}
+
+/** The tokens that a trusted workload accepts: `tokens of <issuer> with repository "acme/fleet", used once`. */
+export function tokensPhrase(
+  { issuer, audience, claims, maxSessionMinutes, singleUse }: AcceptedTokens,
+  style: Style,
+): string {
+  const conditions = Object.entries(claims)
+    .toSorted(([left], [right]) => byText(left, right))
+    .map(([name, value]) => style.text(`${name} ${JSON.stringify(value)}`));
+  return `tokens of ${style.text(issuer)} for ${style.text(audience)} with ${conditions.join(" and ")}, up to ${counted(maxSessionMinutes, "minute")}${singleUse ? ", used once" : ""}`;
 }
 
 /** The devices, keys, rules, logins and addresses for which access was evaluated, as a sentence. */

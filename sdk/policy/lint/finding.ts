@@ -3,9 +3,17 @@ import type { AccessPolicy } from "../identity.ts";
 
 /** The object to which a finding refers. */
 export interface FindingObject {
-  readonly kind: "key" | "rule" | "accessPolicy" | "apiKey" | "invitation" | "member" | "policy";
+  readonly kind:
+    | "key"
+    | "rule"
+    | "accessPolicy"
+    | "apiKey"
+    | "trustedWorkload"
+    | "invitation"
+    | "member"
+    | "policy";
   /**
-   * Identifier of the object: a key's fingerprint, the id of a rule or access policy, an API key's name, or the e-mail address of a member or an invited user.
+   * Identifier of the object: a key's fingerprint, the id of a rule, access policy or trusted workload, an API key's name, or the e-mail address of a member or an invited user.
    */
   readonly id: string;
   /** The display name of the object. The display name of a rule is its id. */
@@ -54,7 +62,8 @@ export type Field =
   | "priority"
   | "subject"
   | "expiresAt"
-  | "owner";
+  | "owner"
+  | "claims";
 
 /**
  * The severity of a finding:
@@ -171,6 +180,15 @@ export const lintRules = {
     matters:
       "The API key can change access. A leaked API key stays valid until an administrator revokes it. An API key also stays valid after its creator has left the namespace.",
     mend: "Replace the API key with a key that expires, or give it a lower role.",
+  },
+  "wide-workload": {
+    title: "A trusted workload accepts tokens of too many programs",
+    severities: ["error", "warning"],
+    means:
+      "`error`: the required claims of a trusted workload do not identify a program. For GitHub and GitLab, no claim contains an owner without a wildcard, so that repositories of other owners match. For other issuers, every claim matches all programs. `warning`: a workload of GitHub or GitLab with a role above observer accepts tokens of every branch, because no claim restricts the branch, the environment or the workflow, or it accepts tokens of pull requests.",
+    matters:
+      "Each program whose token matches gets the role. A user who can create a branch or a pull request can change the program that runs.",
+    mend: "Declare the claims with `githubActions()`, `gitlabCi()` or `kubernetes()`. Require `ref` or `environment`, and protect the branch or the environment. Use the role observer for pull requests.",
   },
   "expires-soon": {
     title: "An API key or invitation expires soon",

@@ -27,6 +27,7 @@ import {
   wrongPatterns,
 } from "./patterns.ts";
 import { ruleFindings } from "./rules.ts";
+import { type LintedWorkload, workloadFindings } from "./workloads.ts";
 
 /**
  * Finds problems in a policy; `lintRules` describes each kind of finding. The function evaluates the effects of rules
@@ -49,6 +50,7 @@ export function lint(access: Access, options: LintOptions = {}): Finding[] {
     ...tagsNowhere(access),
     ...defaultDeny(access),
     ...endFindings(access),
+    ...workloadFindings(options.trustedWorkloads ?? []),
     ...expiryFindings(options),
   ];
 }
@@ -255,6 +257,8 @@ export interface LintedInvitation {
 export interface LintOptions {
   /** API keys of the namespace. @default [] */
   readonly apiKeys?: readonly LintedApiKey[];
+  /** Trusted workloads of the namespace. @default [] */
+  readonly trustedWorkloads?: readonly LintedWorkload[];
   /** Pending invitations. @default [] */
   readonly invitations?: readonly LintedInvitation[];
   /** Period for findings about expiry, in days: `lint` reports objects that expire within this period. @default 14 */

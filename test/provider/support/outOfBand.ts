@@ -74,6 +74,19 @@ const changeApiKey =
     await client.updateApiKey({ params: { key: key?.name ?? "" }, body });
   };
 
+const workloadOf = async (client: Client, { workloadId }: Values) =>
+  (await client.listTrustedWorkloads({ query: { perPage: 100 } })).find(({ id }) => id === workloadId);
+
+const changeWorkload =
+  (change: Partial<Awaited<ReturnType<typeof workloadOf>>>): Change =>
+  async (client, outputs) => {
+    const workload = await workloadOf(client, outputs);
+    if (!workload) throw new Error("no such workload");
+    const { id, name, issuer, audience, claims, role, maxSessionMinutes, singleUse } = workload;
+    const body = { name, issuer, audience, claims, role, maxSessionMinutes, singleUse, ...change };
+    await client.updateTrustedWorkload({ params: { id }, body });
+  };
+
 const membersOf = async (client: Client, { tenant }: Values) =>
   (await client.getNamespace({ params: { tenant: text(tenant) } })).members;
 
@@ -176,6 +189,21 @@ export const outOfBandChanges: Readonly<Record<string, OutOfBandChanges>> = {
       await client.deleteApiKey({ params: { key: key?.name ?? "" } });
     },
     read: apiKeyOf,
+  },
+  TrustedWorkload: {
+    change: {
+      name: changeWorkload({ name: "out-of-band" }),
+      issuer: changeWorkload({ issuer: "https://out-of-band.example.com" }),
+      audience: changeWorkload({ audience: "out-of-band" }),
+      claims: changeWorkload({ claims: { out_of_band: "yes" } }),
+      role: (client, outputs) =>
+        changeWorkload({ role: outputs.role === "observer" ? "operator" : "observer" })(client, outputs),
+      maxSessionMinutes: (client, outputs) =>
+        changeWorkload({ maxSessionMinutes: outputs.maxSessionMinutes === 7 ? 8 : 7 })(client, outputs),
+      singleUse: (client, outputs) => changeWorkload({ singleUse: !outputs.singleUse })(client, outputs),
+    },
+    remove: (client, { workloadId }) => client.deleteTrustedWorkload({ params: { id: text(workloadId) } }),
+    read: workloadOf,
   },
   // Not supported for a Tag: it has only a name, and other resources refer to this name.
   Tag: { change: {}, read: async (_client, { name }) => ({ name }) },

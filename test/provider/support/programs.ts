@@ -134,6 +134,29 @@ const byName: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
     },
     { requiredKeys: ["validDays"] },
   ),
+  TrustedWorkload: fc.record(
+    {
+      tenant,
+      name: fc.constantFrom("deploy", "review.2"),
+      issuer: fc.constantFrom(
+        "https://token.actions.githubusercontent.com",
+        "https://gitlab.example.com/oidc",
+      ),
+      audience: fc.constantFrom("https://gatehouse.example.com", "gatehouse"),
+      // The first two have another order of the same claims.
+      claims: fc.constantFrom(
+        { repository: "acme/fleet", ref: "refs/heads/release-*" },
+        { ref: "refs/heads/release-*", repository: "acme/fleet" },
+        { "https://example.com/team": "ops", project_path: "acme/**", ref_protected: "true" },
+      ),
+      role: fc.constantFrom("observer", "operator", "administrator"),
+      maxSessionMinutes: fc.integer({ min: 5, max: 1440 }),
+      singleUse: fc.boolean(),
+      allowLockout: fc.boolean(),
+      adopt,
+    },
+    { requiredKeys: ["name", "issuer", "audience", "claims", "role"] },
+  ),
   // Tags without devices, since the rename of a used tag would affect other objects.
   Tag: fc.record({ tenant, name: fc.constantFrom("unused1", "unused2") }),
   DeviceTags: fc.record({ tenant, device: device(UNIVERSE.devices.DeviceTags), tags, adopt }),

@@ -88,6 +88,7 @@ export const estate: Estate = {
   },
   members: [member("owner", "owner"), member("bob", "observer")],
   apiKeys: [apiKey("ci", "observer")],
+  trustedWorkloads: [],
   seen: { sessions: 0, logins: [], addresses: [] },
   notEvaluated: [],
   unknown: [],

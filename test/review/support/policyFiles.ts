@@ -64,6 +64,7 @@ export function factsOf(policy: NamespacePolicy, more: Partial<PolicyTestFacts> 
     evaluated: loginsToEvaluate([policy]),
     members: [member("ana@example.org", "owner"), member("bob@example.org", "operator")],
     apiKeys: [apiKey("ci", daysLater(90))],
+    trustedWorkloads: [],
     notEvaluated: [],
     unknown: [],
     unreadable: {},

@@ -1,0 +1,3 @@
+data "gatehouse_trusted_workload" "deploy" {
+  selector = "deploy"
+}

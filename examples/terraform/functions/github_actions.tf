@@ -1,0 +1,3 @@
+output "github_actions" {
+  value = provider::gatehouse::github_actions({ repository = "acme/fleet", ref = "refs/heads/main" })
+}

@@ -1,0 +1,12 @@
+locals {
+  production = provider::gatehouse::github_actions({ repository = "acme/fleet", environment = "production" })
+}
+
+resource "gatehouse_trusted_workload" "deploy" {
+  name       = "deploy"
+  issuer     = local.production.issuer
+  claims     = local.production.claims
+  single_use = local.production.single_use
+  audience   = "https://gatehouse.example.com"
+  role       = "administrator"
+}

@@ -1,0 +1,161 @@
+/** The settings of a `TrustedWorkload` that accept the tokens of certain jobs or programs. */
+export interface WorkloadTokens {
+  readonly issuer: string;
+  readonly claims: Record<string, string>;
+  readonly singleUse: boolean;
+}
+
+/** The jobs of GitHub Actions whose tokens a workload accepts. */
+export interface GithubJobs {
+  /** The repository, as `owner/name`. `*` is allowed in the name only. */
+  readonly repository: string;
+  /** The branch or tag, such as `refs/heads/main`. `*` matches any text without a slash. */
+  readonly ref?: string;
+  /** The environment of the job. Protect the environment in the settings of the repository. */
+  readonly environment?: string;
+  /**
+   * The workflow that contains the job: a file of the repository such as `deploy.yml`, which needs `ref`, or a reusable
+   * workflow such as `acme/ci/.github/workflows/deploy.yml@refs/heads/main`.
+   */
+  readonly workflow?: string;
+  /** The numeric id of the owner. Tokens of a later owner with the same name do not match. */
+  readonly repositoryOwnerId?: string;
+}
+
+/**
+ * Returns the settings for tokens of GitHub Actions. Set `ref` or `environment` for a role above observer.
+ * @example new TrustedWorkload("deploy", { ...githubActions({ repository: "acme/fleet", environment: "prod" }), … })
+ * @throws TypeError if the values also match repositories of other owners, or environments of other repositories
+ */
+export function githubActions(jobs: GithubJobs): WorkloadTokens {
+  const refuse = refuser("githubActions", jobs, ["repository"], GITHUB_OPTIONS);
+  const { repository, ref, environment, workflow, repositoryOwnerId } = jobs;
+  const [owner = "", ...names] = repository.split("/");
+  if (owner === "" || names.length !== 1 || names[0] === "")
+    refuse("repository", "must be owner/name, such as acme/fleet");
+  if (owner.includes("*")) refuse("repository", "cannot have a wildcard in the owner");
+  if (environment !== undefined && `${repository}${environment}`.includes("*"))
+    refuse(
+      "environment",
+      "cannot be combined with a wildcard, because other repositories can create environments",
+    );
+  if (ref !== undefined && !/^refs\/(?:heads|tags)\/[^*]/.test(ref))
+    refuse("ref", "must begin with refs/heads/ or refs/tags/ and a name, such as refs/heads/main");
+  if (repositoryOwnerId !== undefined && !/^[0-9]+$/.test(repositoryOwnerId))
+    refuse("repositoryOwnerId", "must be a number, such as 65");
+  const isReusable = workflow?.includes("@") ?? false;
+  if (isReusable && (!workflow?.includes("/.github/workflows/") || workflow.includes("*")))
+    refuse("workflow", "must be owner/name/.github/workflows/file@ref, without wildcards");
+  if (workflow !== undefined && !isReusable && (ref === undefined || /[*/]/.test(workflow)))
+    refuse("workflow", "must be the name of a file, such as deploy.yml, together with ref");
+  const file = `${repository}/.github/workflows/${workflow}@${ref}`;
+  return settings("https://token.actions.githubusercontent.com", true, {
+    repository,
+    repository_owner_id: repositoryOwnerId,
+    ref,
+    environment,
+    [isReusable ? "job_workflow_ref" : "workflow_ref"]: workflow && (isReusable ? workflow : file),
+  });
+}
+
+const GITHUB_OPTIONS = ["ref", "environment", "workflow", "repositoryOwnerId"] as const;
+
+/** The jobs of GitLab CI whose tokens a workload accepts. */
+export interface GitlabJobs {
+  /** The project, as `group/project` or `group/subgroup/project`. `*` is not allowed in the first group. */
+  readonly project: string;
+  /** The branch, such as `main`, or the branch or tag with its path, such as `refs/tags/v1`. */
+  readonly ref?: string;
+  /** True to accept only jobs on protected branches and tags. */
+  readonly refProtected?: boolean;
+  /** The environment of the job. */
+  readonly environment?: string;
+  /** The URL of the GitLab instance. @default "https://gitlab.com" */
+  readonly issuer?: string;
+}
+
+/**
+ * Returns the settings for tokens of GitLab CI. Set `ref`, `refProtected` or `environment` for a role above observer.
+ * @example new TrustedWorkload("deploy", { ...gitlabCi({ project: "acme/fleet", refProtected: true }), … })
+ * @throws TypeError if the values also match projects of other groups, or environments of other projects
+ */
+export function gitlabCi(jobs: GitlabJobs): WorkloadTokens {
+  const refuse = refuser("gitlabCi", jobs, ["project"], ["ref", "refProtected", "environment", "issuer"]);
+  const { project, ref, refProtected = false, environment, issuer = "https://gitlab.com" } = jobs;
+  const [group = "", ...names] = project.split("/");
+  if (group === "" || names.length === 0 || names.includes(""))
+    refuse("project", "must be group/project, such as acme/fleet");
+  if (group.includes("*")) refuse("project", "cannot have a wildcard in the first group");
+  if (environment !== undefined && `${project}${environment}`.includes("*"))
+    refuse(
+      "environment",
+      "cannot be combined with a wildcard, because other projects can create environments",
+    );
+  const isPath = ref?.startsWith("refs/") ?? false;
+  if (ref !== undefined && !(isPath ? /^refs\/(?:heads|tags)\/[^*]/ : /^[^*]/).test(ref))
+    refuse("ref", "must be a branch such as main, or begin with refs/heads/ or refs/tags/ and a name");
+  return settings(issuer, false, {
+    project_path: project,
+    ...(isPath ? { ref_path: ref } : { ref, ref_type: ref && "branch" }),
+    ref_protected: refProtected ? "true" : undefined,
+    environment,
+  });
+}
+
+/** The service account of a Kubernetes cluster whose tokens a workload accepts. */
+export interface KubernetesAccount {
+  /** The issuer of the cluster (`--service-account-issuer`). */
+  readonly issuer: string;
+  readonly namespace: string;
+  readonly serviceAccount: string;
+}
+
+/**
+ * Returns the settings for projected tokens of a Kubernetes service account.
+ * @example new TrustedWorkload("sync", { ...kubernetes({ issuer, namespace: "ops", serviceAccount: "sync" }), … })
+ * @throws TypeError if the namespace or the service account is not a name
+ */
+export function kubernetes(account: KubernetesAccount): WorkloadTokens {
+  const refuse = refuser("kubernetes", account, ["issuer", "namespace", "serviceAccount"], []);
+  const { issuer, namespace, serviceAccount } = account;
+  for (const field of ["namespace", "serviceAccount"] as const)
+    if (!/^[a-z0-9.-]+$/.test(account[field]))
+      refuse(field, "must be a name of lower-case letters, digits, hyphens and dots, without wildcards");
+  return settings(issuer, false, { sub: `system:serviceaccount:${namespace}:${serviceAccount}` });
+}
+
+/**
+ * Checks the names and types of the values, and returns a function that throws the error of a field. Callers in
+ * JavaScript and Terraform can pass any values.
+ */
+function refuser<V extends object>(
+  helper: string,
+  values: V,
+  required: readonly (keyof V & string)[],
+  options: readonly (keyof V & string)[],
+) {
+  const refuse = (field: string, rule: string): never => {
+    throw new TypeError(`${helper}(): ${field} ${rule}`);
+  };
+  const fields: readonly string[] = [...required, ...options];
+  for (const field of required) if (values[field] === undefined) refuse(field, "is required");
+  for (const [field, value] of Object.entries(values)) {
+    if (!fields.includes(field)) refuse(field, `is unknown; use ${fields.join(", ")}`);
+    const type = field === "refProtected" ? "boolean" : "string";
+    if (value !== undefined && (typeof value !== type || value === "")) refuse(field, `must be a ${type}`);
+    if (String(value).includes("**")) refuse(field, "cannot contain **, which also matches slashes");
+  }
+  return refuse;
+}
+
+const settings = (
+  issuer: string,
+  singleUse: boolean,
+  claims: Readonly<Record<string, string | undefined>>,
+): WorkloadTokens => ({
+  issuer,
+  claims: Object.fromEntries(
+    Object.entries(claims).filter((entry): entry is [string, string] => Boolean(entry[1])),
+  ),
+  singleUse,
+});
