@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
 import * as OTPAuth from "otpauth";
-import type { Identity, OperationId, RequestOf, ResponseOf } from "./clientTypes.ts";
+import type { z } from "zod";
+import type { Camelized } from "./case.ts";
+import type { AnyOperation, Identity, OperationId, RequestOf, ResponseOf } from "./clientTypes.ts";
 import {
   type ApiKeyCredential,
   expiredAt,
@@ -28,6 +30,8 @@ export interface Authorization {
 
 /** The functions of a client that an {@link Authorizer} uses to send its own requests, such as a login. */
 export interface AuthorizerHost {
+  /** Address of the service, without a trailing slash. */
+  readonly address: string;
   readonly timing: Timing;
   /**
    * Calls an operation, with `authorization` if it is set. The abort signal of a client's caller does not end this
@@ -38,6 +42,12 @@ export interface AuthorizerHost {
     request: RequestOf<Id>,
     authorization?: Authorization,
   ): Promise<ResponseOf<Id>>;
+  /** Sends a request to another server, with the certificates and the retries of the client. Redirects are errors. */
+  sendTo<R extends z.ZodType>(
+    url: URL,
+    operation: AnyOperation<R>,
+    authorization: Authorization,
+  ): Promise<Camelized<z.output<R>>>;
 }
 
 /** Turns a credential into the {@link Authorization} of requests. */
@@ -184,10 +194,10 @@ export class ApiKeyAuthorizer implements Authorizer {
 }
 
 /**
- * True if the server refused the login because of the credential. A repeated login would fail too, and bring the
- * account closer to a lockout.
+ * True if the server refused a login or an exchange because of the credential. A repetition would fail too, and bring
+ * the account of a user closer to a lockout.
  */
-function isRefusal(error: unknown): boolean {
+export function isRefusal(error: unknown): boolean {
   return [AuthenticationError, LockoutError, PermissionError, ValidationError].some(
     (kind) => error instanceof kind,
   );
@@ -330,13 +340,7 @@ export class UserSession implements Authorizer {
 
   async #exchange(host: AuthorizerHost, base: string, tenant: string): Promise<string> {
     const { token } = await host.call("getNamespaceToken", { params: { tenant } }, bearer(base));
-    const received = readClaims(token)?.tenant;
-    if (received !== undefined && received !== tenant) {
-      throw new GatehouseError({
-        code: "wrong_namespace",
-        detail: `requested a token of namespace ${tenant}, but the server returned a token of ${received}`,
-      });
-    }
+    requireNamespace(readClaims(token)?.tenant, tenant);
     // If a concurrent call has discarded `base` during the exchange, the server may also refuse the exchanged token, so
     // the token is not added to `#live`.
     if (this.#live.has(base)) this.#live.add(token);
@@ -376,7 +380,23 @@ export function sharedSession(address: string, credential: PasswordCredential): 
   return session;
 }
 
-const bearer = (token: string): Authorization => ({ headers: { authorization: `Bearer ${token}` }, token });
+/**
+ * Checks the namespace of a token that the server returned.
+ * @throws GatehouseError when the token is for another namespace
+ */
+export function requireNamespace(received: string | undefined, requested: string): void {
+  if (received === undefined || received === requested) return;
+  throw new GatehouseError({
+    code: "wrong_namespace",
+    detail: `requested a token of namespace ${requested}, but the server returned a token of ${received}`,
+  });
+}
+
+/** Returns the authorization of requests with a token. */
+export const bearer = (token: string): Authorization => ({
+  headers: { authorization: `Bearer ${token}` },
+  token,
+});
 
 /** Validity of a TOTP code, in seconds (rules section 10). */
 const STEP = 30;

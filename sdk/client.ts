@@ -42,6 +42,10 @@ import { AuthenticationError, ConfigurationError, TransportError } from "./error
 import { iteratePages } from "./pages.ts";
 import { CODE_OPERATIONS, DEFAULT_RETRY, type RetryPolicy, SYSTEM_TIMING } from "./retry.ts";
 import { type Answer, buildRequest, DEFAULTS, Transport, type WireRequest } from "./transport.ts";
+import { WorkloadAuthorizer } from "./workloadAuthorizer.ts";
+
+/** Maximum size of a response of another server in bytes: 64 KiB. */
+const OTHER_RESPONSE_SIZE = 65_536;
 
 /** The data that a client and all its views for other namespaces share. {@link ClientCore.forTenant} creates a view. */
 interface Shared {
@@ -66,7 +70,19 @@ class Core implements ClientCore {
     this.#shared = shared;
     this.#tenant = tenant;
     this.#host = {
+      address: shared.transport.address,
       timing: shared.transport.timing,
+      sendTo: async ({ origin, pathname, search }, operation, { headers, token }) => {
+        const transport = shared.transport.to(origin, OTHER_RESPONSE_SIZE);
+        const request = { path: pathname, target: `${pathname}${search}`, secrets: [] };
+        const secrets = token === undefined ? [] : [token];
+        try {
+          const answer = await transport.send(operation, request, { headers, retry: shared.retry, secrets });
+          return resultOf(operation, answer).body as never;
+        } finally {
+          await transport.close();
+        }
+      },
       call: async (id, parts, authorization) => {
         const operation: Operation = operations[id];
         const request = buildRequest(operation, parts as RequestParts);
@@ -232,7 +248,7 @@ class Core implements ClientCore {
     }
     if (authorization) return authorization;
     throw new AuthenticationError(
-      "a credential is required: set GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD",
+      "a credential is required: set GATEHOUSE_OIDC, GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD",
       details,
     );
   }
@@ -305,6 +321,8 @@ function authorizerOf(address: string, credential: Credential | undefined): Auth
       return new UserSession(credential);
     case "password":
       return sharedSession(address, credential);
+    case "workload":
+      return new WorkloadAuthorizer(credential);
   }
 }
 

@@ -2,7 +2,7 @@ import type { Dispatcher } from "undici";
 import type { z } from "zod";
 import type { ResponseHeaders } from "./answer.ts";
 import type { Camelized, CamelizedInput } from "./case.ts";
-import type { Declaration, Operation, Operations } from "./contract/index.ts";
+import type { Declaration, Operation, Operations, Role } from "./contract/index.ts";
 import type { Credential } from "./credentials.ts";
 import type { LockoutGuardError, PermissionError, PreconditionFailedError } from "./errors.ts";
 import type { Filter } from "./filter.ts";
@@ -153,6 +153,21 @@ export interface Identity {
    */
   readonly tenant?: string;
   readonly userId?: string;
+  /** Id of the trusted workload; absent for other credentials. */
+  readonly workloadId?: string;
+  /** The trusted workload and its session; absent for other credentials. */
+  readonly workload?: WorkloadIdentity;
+}
+
+/** A trusted workload, and the session of the client in one namespace. */
+export interface WorkloadIdentity {
+  /** Name of the trusted workload. */
+  readonly name: string;
+  readonly role: Role;
+  /** Name of the running job in the audit trail. */
+  readonly actor: string;
+  /** Time until which the session can be renewed. After that, the client needs a new token of the provider. */
+  readonly renewableUntil: Date;
 }
 
 /** The parts of a request in camelCase, before conversion to the wire's form. */
@@ -244,7 +259,8 @@ export interface ClientCore {
    * `tenant` is its own namespace. The view sends no request before the first call. With a user's credential, the first
    * call exchanges the user's token for a token of the other namespace. The exchange changes the user's preferred
    * namespace, and the client then restores it. With an API key of another namespace, every call fails with a
-   * {@link PermissionError} before the client sends it.
+   * {@link PermissionError} before the client sends it. With a workload's credential, the first call exchanges a token of
+   * the workload for a session in the other namespace.
    */
   forTenant(tenant: string): Client;
   /**
@@ -273,7 +289,8 @@ export interface ClientCore {
   identity(options?: Pick<CallOptions, "signal">): Promise<Identity>;
   /**
    * Returns the token that the client uses for its calls, for use in other programs. A program with the token can act
-   * as the user until the token expires. Tokens are valid for several days.
+   * as the user until the token expires. Tokens of users are valid for several days, tokens of workloads for at most 15
+   * minutes.
    * @throws ConfigurationError for an API key, which has no token
    */
   sessionToken(options?: Pick<CallOptions, "signal">): Promise<string>;

@@ -53,8 +53,39 @@ export interface PasswordCredential {
   readonly totpSecret?: Secret;
 }
 
+/**
+ * The source of the tokens of an OpenID Connect provider:
+ * - `github`: a job of GitHub Actions, which requests a new token for each exchange
+ * - `token`: a fixed token, such as the token that GitLab gives to a job
+ * - `file`: a file whose token another program renews, such as a projected token of Kubernetes. The client reads the
+ *   file for each exchange
+ */
+export type OidcSource<Text = Secret> =
+  | {
+      readonly kind: "github";
+      /** Value of `ACTIONS_ID_TOKEN_REQUEST_URL`. */
+      readonly url: string;
+      /** Value of `ACTIONS_ID_TOKEN_REQUEST_TOKEN`. */
+      readonly requestToken: Text;
+      /** Audience of the requested tokens. @default the address of the service, without a trailing slash */
+      readonly audience?: string;
+    }
+  | { readonly kind: "token"; readonly token: Text }
+  | { readonly kind: "file"; readonly path: string };
+
+/**
+ * A workload, such as a job of a pipeline. The client exchanges a token of an OpenID Connect provider for a session of
+ * a trusted workload.
+ */
+export interface WorkloadCredential {
+  readonly kind: "workload";
+  /** Id of the namespace of calls that do not set a namespace. */
+  readonly tenant: string;
+  readonly source: OidcSource;
+}
+
 /** A credential of a caller (rules section 1). */
-export type Credential = ApiKeyCredential | TokenCredential | PasswordCredential;
+export type Credential = ApiKeyCredential | TokenCredential | PasswordCredential | WorkloadCredential;
 
 function headerValue(text: string, what: string): Secret {
   if (!/^[\x21-\x7e]+$/.test(text)) {
@@ -101,6 +132,31 @@ export function passwordCredential(input: {
   };
 }
 
+/**
+ * Creates the credential of a workload.
+ * @param input the id of a namespace, and the source of the tokens of the OpenID Connect provider
+ * @throws ConfigurationError when the namespace is empty, or a token cannot be sent in a header
+ */
+export function workloadCredential(input: {
+  readonly tenant: string;
+  readonly source: OidcSource<string>;
+}): WorkloadCredential {
+  const { tenant, source } = input;
+  if (tenant === "") throw new ConfigurationError("must not be empty", { field: ["tenant"] });
+  return { kind: "workload", tenant, source: oidcSource(source) };
+}
+
+function oidcSource(input: OidcSource<string>): OidcSource {
+  switch (input.kind) {
+    case "github":
+      return { ...input, requestToken: headerValue(input.requestToken, "ACTIONS_ID_TOKEN_REQUEST_TOKEN") };
+    case "token":
+      return { kind: "token", token: headerValue(input.token, "GATEHOUSE_OIDC_TOKEN") };
+    case "file":
+      return input;
+  }
+}
+
 function totpSecret(text: string): Secret {
   const compact = text.replace(/[\s-]/g, "").replace(/=+$/, "").toUpperCase();
   if (!/^[A-Z2-7]+$/.test(compact) || OTPAuth.Secret.fromBase32(compact).bytes.length === 0) {
@@ -131,7 +187,12 @@ export function environmentValue(env: Environment, name: string): string | undef
   return contentOf(path, fileName);
 }
 
-function contentOf(path: string, variable: string): string {
+/**
+ * Returns the content of a file without the final newline.
+ * @param variable the variable that contains the path, for errors
+ * @throws ConfigurationError when the file is empty or cannot be read
+ */
+export function contentOf(path: string, variable: string): string {
   let content: string;
   try {
     content = readFileSync(path, "utf8");
@@ -174,8 +235,11 @@ export interface EnvironmentSettings {
  * - GATEHOUSE_RETRY_TIMEOUT, in seconds. This time also replaces the shorter limit that applies until the client has
  *   reached the service for the first time.
  * - GATEHOUSE_CA_FILE, the path of a file.
- * - One credential: GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME with GATEHOUSE_PASSWORD (and
- *   GATEHOUSE_TOTP_SECRET for a user with MFA).
+ * - One credential: GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, GATEHOUSE_USERNAME with GATEHOUSE_PASSWORD (and
+ *   GATEHOUSE_TOTP_SECRET for a user with MFA), or GATEHOUSE_OIDC with GATEHOUSE_TENANT.
+ * - GATEHOUSE_OIDC is `github`, `gitlab` or `file`. `github` requests tokens with the variables of a job of GitHub
+ *   Actions, for the audience in GATEHOUSE_OIDC_AUDIENCE. `gitlab` uses the token in GATEHOUSE_OIDC_TOKEN. `file` reads
+ *   the token from the file GATEHOUSE_OIDC_TOKEN_FILE for each exchange.
  * Every variable except GATEHOUSE_CA_FILE also has a `_FILE` form, which contains the path of a file with the value.
  * @param env the environment variables; default: those of this process
  * @throws ConfigurationError when there is more than one credential, a credential is incomplete, a file cannot be read,
@@ -184,8 +248,8 @@ export interface EnvironmentSettings {
 export function credentialsFromEnvironment(env: Environment = process.env): EnvironmentSettings {
   const url = environmentValue(env, "GATEHOUSE_URL");
   const ca = env.GATEHOUSE_CA_FILE ? contentOf(env.GATEHOUSE_CA_FILE, "GATEHOUSE_CA_FILE") : undefined;
-  const credential = credentialFrom(env);
   const tenant = environmentValue(env, "GATEHOUSE_TENANT");
+  const credential = credentialFrom(env, tenant);
   const retry = retryFrom(env);
   return {
     ...(url !== undefined && { url }),
@@ -208,16 +272,18 @@ function retryFrom(env: Environment): EnvironmentSettings["retry"] {
   return { budget, firstContact: budget };
 }
 
-function credentialFrom(env: Environment): Credential | undefined {
+function credentialFrom(env: Environment, tenant: string | undefined): Credential | undefined {
   const apiKey = environmentValue(env, "GATEHOUSE_API_KEY");
   const token = environmentValue(env, "GATEHOUSE_TOKEN");
   const username = environmentValue(env, "GATEHOUSE_USERNAME");
   const password = environmentValue(env, "GATEHOUSE_PASSWORD");
   const secret = environmentValue(env, "GATEHOUSE_TOTP_SECRET");
+  const oidc = environmentValue(env, "GATEHOUSE_OIDC");
   const kinds = [
     ...(apiKey === undefined ? [] : ["GATEHOUSE_API_KEY"]),
     ...(token === undefined ? [] : ["GATEHOUSE_TOKEN"]),
     ...(username === undefined && password === undefined ? [] : ["GATEHOUSE_USERNAME/GATEHOUSE_PASSWORD"]),
+    ...(oidc === undefined ? [] : ["GATEHOUSE_OIDC"]),
   ];
   if (kinds.length > 1) {
     throw new ConfigurationError(`${kinds.join(" and ")} are set`, {
@@ -237,14 +303,82 @@ function credentialFrom(env: Environment): Credential | undefined {
       field: ["GATEHOUSE_TOTP_SECRET"],
     });
   }
+  if (oidc !== undefined) return workloadFrom(env, oidc, tenant);
+  const part = OIDC_PARTS.find((name) => env[name]);
+  if (part !== undefined) {
+    throw new ConfigurationError("is set without GATEHOUSE_OIDC", {
+      field: [part],
+      remedy: `set GATEHOUSE_OIDC to ${OIDC_KINDS}, or remove ${part}`,
+    });
+  }
   if (apiKey !== undefined) return apiKeyCredential(apiKey);
   return token === undefined ? undefined : tokenCredential(token);
+}
+
+const OIDC_KINDS = "github, gitlab or file";
+
+/** The variables that have no effect without GATEHOUSE_OIDC. */
+const OIDC_PARTS = ["GATEHOUSE_OIDC_TOKEN", "GATEHOUSE_OIDC_TOKEN_FILE", "GATEHOUSE_OIDC_AUDIENCE"];
+
+/** The variables that GitHub Actions sets in a job with the permission `id-token: write`. */
+export const GITHUB_OIDC_VARIABLES = [
+  "ACTIONS_ID_TOKEN_REQUEST_URL",
+  "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
+] as const;
+
+function workloadFrom(env: Environment, oidc: string, tenant: string | undefined): WorkloadCredential {
+  if (tenant === undefined) {
+    throw new ConfigurationError("is set without GATEHOUSE_TENANT", {
+      field: ["GATEHOUSE_OIDC"],
+      remedy: "set GATEHOUSE_TENANT to the id of the namespace that trusts the workload",
+    });
+  }
+  return workloadCredential({ tenant, source: sourceFrom(env, oidc) });
+}
+
+/** Returns the source of tokens. A missing variable is an error, whose remedy depends on the pipeline. */
+function sourceFrom(env: Environment, oidc: string): OidcSource<string> {
+  const required = (name: string, value: string | undefined, remedy: string): string => {
+    if (value) return value;
+    throw new ConfigurationError(`GATEHOUSE_OIDC is ${oidc}, but this variable is not set`, {
+      field: [name],
+      remedy,
+    });
+  };
+  switch (oidc) {
+    case "github": {
+      const remedy =
+        "add permissions: id-token: write to the job; jobs of pull requests from forks cannot have this permission";
+      const [url, requestToken] = GITHUB_OIDC_VARIABLES.map((name) => required(name, env[name], remedy));
+      const audience = environmentValue(env, "GATEHOUSE_OIDC_AUDIENCE");
+      return {
+        ...{ kind: "github", url: url as string, requestToken: requestToken as string },
+        ...(audience !== undefined && { audience }),
+      };
+    }
+    case "gitlab": {
+      const name = "GATEHOUSE_OIDC_TOKEN";
+      const remedy =
+        "add id_tokens: GATEHOUSE_OIDC_TOKEN: to the job, with the audience of the trusted workload as aud";
+      return { kind: "token", token: required(name, environmentValue(env, name), remedy) };
+    }
+    case "file": {
+      const name = "GATEHOUSE_OIDC_TOKEN_FILE";
+      const path = required(name, env[name], "set it to the path of a file with a token");
+      contentOf(path, name);
+      return { kind: "file", path };
+    }
+    default:
+      throw new ConfigurationError(`must be ${OIDC_KINDS}`, { field: ["GATEHOUSE_OIDC"], value: oidc });
+  }
 }
 
 /** The claims of a token that the client reads (rules section 2). Only the server can check the signature. */
 export interface TokenClaims {
   readonly tenant?: string;
   readonly userId?: string;
+  /** Time of issue of the token. */
+  readonly issuedAt?: Date;
   /** Expiry of the token. */
   readonly expiresAt?: Date;
 }
@@ -253,8 +387,8 @@ function text(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** Reads the claims of a JWT without checking its signature. Returns undefined if the text is not a JWT. */
-export function readClaims(token: string): TokenClaims | undefined {
+/** Reads the payload of a JWT without checking its signature. Returns undefined if the text is not a JWT. */
+export function readPayload(token: string): Readonly<Record<string, unknown>> | undefined {
   const [, payload, signature] = token.split(".");
   if (!payload || signature === undefined) return undefined;
   let claims: unknown;
@@ -265,13 +399,25 @@ export function readClaims(token: string): TokenClaims | undefined {
     // the token is valid.
     return undefined;
   }
-  if (typeof claims !== "object" || claims === null) return undefined;
-  const { tenant, id, exp } = claims as Record<string, unknown>;
-  const expiresAt = typeof exp === "number" ? new Date(exp * 1000) : undefined;
+  return typeof claims === "object" && claims !== null ? (claims as Record<string, unknown>) : undefined;
+}
+
+function timeOf(seconds: unknown): Date | undefined {
+  const time = typeof seconds === "number" ? new Date(seconds * 1000) : undefined;
+  return time && !Number.isNaN(time.getTime()) ? time : undefined;
+}
+
+/** Reads the claims of a JWT without checking its signature. Returns undefined if the text is not a JWT. */
+export function readClaims(token: string): TokenClaims | undefined {
+  const payload = readPayload(token);
+  if (!payload) return undefined;
+  const { tenant, id, iat, exp } = payload;
+  const [issuedAt, expiresAt] = [timeOf(iat), timeOf(exp)];
   return {
     ...(text(tenant) && { tenant: text(tenant) }),
     ...(text(id) && { userId: text(id) }),
-    ...(expiresAt && !Number.isNaN(expiresAt.getTime()) && { expiresAt }),
+    ...(issuedAt && { issuedAt }),
+    ...(expiresAt && { expiresAt }),
   };
 }
 

@@ -23,6 +23,7 @@ export type {
   RequestResult,
   ResponseOf,
   ServerVersion,
+  WorkloadIdentity,
 } from "./clientTypes.ts";
 export * from "./contract/index.ts";
 export {
@@ -33,6 +34,8 @@ export {
   type Environment,
   type EnvironmentSettings,
   environmentValue,
+  GITHUB_OIDC_VARIABLES,
+  type OidcSource,
   type PasswordCredential,
   passwordCredential,
   readClaims,
@@ -40,6 +43,8 @@ export {
   type TokenClaims,
   type TokenCredential,
   tokenCredential,
+  type WorkloadCredential,
+  workloadCredential,
 } from "./credentials.ts";
 export {
   acceptedDevicesOf,

@@ -132,6 +132,12 @@ export class Transport {
       });
   }
 
+  /** Returns a transport to another server, with the same options except the functions that report requests. */
+  to(url: string, maxResponseSize: number): Transport {
+    const { onRequest: _, onWait: __, ...options } = this.#options;
+    return new Transport({ ...options, url, maxResponseSize });
+  }
+
   /** Waits for running requests, then closes the connections. Does not close a dispatcher from the options. */
   async close(): Promise<void> {
     if (!this.#options.dispatcher) await this.#agent.close();

@@ -50,10 +50,13 @@ const PACKAGE = "@gatehouse-access/provider";
 const PLUGIN = "resource-gatehouse-v";
 
 const CREDENTIAL_REMEDY =
-  "Set GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD to a valid credential.";
+  "Set GATEHOUSE_OIDC, GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD to a valid credential.";
 const TENANT_REMEDY = "Set GATEHOUSE_TENANT to the id of a namespace that the credential can read.";
 
-const KINDS = { apiKey: "API key", token: "token of a user", password: "user", anonymous: "no credential" };
+const KINDS = {
+  ...{ apiKey: "API key", token: "token of a user", password: "user" },
+  ...{ workload: "workload", anonymous: "no credential" },
+};
 
 /** The limits of requests. A repeated request would only delay the report. */
 const ONCE = { budget: 0, firstContact: 0, deadline: LIMIT };
@@ -249,7 +252,8 @@ async function checkCredential(run: Run): Promise<Finding> {
   const connection = newConnection(run.lookup, { tell: () => {}, retry: ONCE }, run.env);
   const { client } = connection;
   run.clients.push(client);
-  const { kind, userId } = await client.identity();
+  const { kind, userId, workload } = await client.identity();
+  const who = workload ? `workload ${workload.name} (${workload.actor})` : KINDS[kind];
   const { tenant, unsettled } = await connection.homeIfAny();
   if (tenant === undefined) {
     // A run can set the namespace in each resource.
@@ -260,13 +264,14 @@ async function checkCredential(run: Run): Promise<Finding> {
     run.namespace = await client.forTenant(tenant).getNamespace({ params: { tenant } });
   } catch (error) {
     if (!isNotFound(error) && !(error instanceof PermissionError)) throw error;
-    return problem("failed", `${KINDS[kind]}, namespace ${tenant}: ${error.detail}`, TENANT_REMEDY);
+    return problem("failed", `${who}, namespace ${tenant}: ${error.detail}`, TENANT_REMEDY);
   }
   run.connection = connection;
   const { name, members } = run.namespace;
-  const role = members.find(({ id }) => id === userId)?.role;
-  const found = `${KINDS[kind]}${role ? ` with the role ${role}` : ""}, namespace ${name} (${tenant})`;
+  const role = workload?.role ?? members.find(({ id }) => id === userId)?.role;
+  const found = `${who}${role ? ` with the role ${role}` : ""}, namespace ${name} (${tenant})`;
   const end = kind === "token" ? readClaims(await client.sessionToken())?.expiresAt : undefined;
+  if (workload) return ok(`${found}, session can be renewed until ${workload.renewableUntil.toISOString()}`);
   if (end === undefined) return ok(found);
   const text = `${found}, expires at ${end.toISOString()}`;
   const isSoon = end.getTime() - Date.now() < 24 * 3_600_000;

@@ -1,0 +1,296 @@
+import { createHash, randomBytes } from "node:crypto";
+import { z } from "zod";
+import {
+  type Authorization,
+  type Authorizer,
+  type AuthorizerHost,
+  bearer,
+  isRefusal,
+  requireNamespace,
+} from "./authorizer.ts";
+import type { Identity, ResponseOf, WorkloadIdentity } from "./clientTypes.ts";
+import { defineOperation } from "./contract/index.ts";
+import {
+  contentOf,
+  type OidcSource,
+  readClaims,
+  readPayload,
+  type WorkloadCredential,
+} from "./credentials.ts";
+import {
+  AuthenticationError,
+  ConfigurationError,
+  GatehouseError,
+  RequestError,
+  TransportError,
+} from "./errors.ts";
+import { isLoopbackHost } from "./transport.ts";
+
+/** The session of a workload in one namespace, with the times of this machine's clock in milliseconds since 1970. */
+interface Session {
+  readonly token: string;
+  /** Time from which the client renews the session. */
+  readonly renewAt: number;
+  readonly endsAt: number;
+  /** False if a renewed session would end at the same time. */
+  readonly isRenewable: boolean;
+  readonly workloadId: string;
+  readonly workload: WorkloadIdentity;
+}
+
+/**
+ * Returns a session as the client keeps it. The times depend only on the life of the token, because the clocks of this
+ * machine and of the service can differ.
+ */
+function received(body: ResponseOf<"exchangeWorkloadToken">, now: number): Session {
+  const { token, role, actor, workload } = body;
+  const [end, last] = [Date.parse(body.expiresAt), Date.parse(body.renewableUntil)];
+  const life = end - (readClaims(token)?.issuedAt?.getTime() ?? now);
+  return {
+    ...{ token, renewAt: now + (life * 2) / 3, endsAt: now + life, isRenewable: last - end >= 1000 },
+    workloadId: workload.id,
+    workload: { name: workload.name, role, actor, renewableUntil: new Date(last) },
+  };
+}
+
+/**
+ * The session of a workload in one namespace. The client renews the session when less than a third of its life remains.
+ * When the session cannot be renewed any longer, or the server refuses it, the client exchanges a new token of the
+ * OpenID Connect provider. The client never repeats an exchange that the server refused, unless the source has another
+ * token.
+ */
+class WorkloadSession {
+  readonly #tenant: string;
+  readonly #source: OidcSource;
+  #session: Session | undefined;
+  #pending: Promise<Session> | undefined;
+  /** The last exchanged token, and the text with which the server accepts this token again. */
+  #exchanged: { readonly token: string; readonly nonce: string } | undefined;
+  #refusal: AuthenticationError | undefined;
+  #isAccepted = false;
+  /** True if the session replaced another one that the server refused before its end. */
+  #isEarly = false;
+
+  constructor(tenant: string, source: OidcSource) {
+    this.#tenant = tenant;
+    this.#source = source;
+  }
+
+  /** Returns the current session. Concurrent calls share one renewal. */
+  current(host: AuthorizerHost): Promise<Session> {
+    if (this.#session && host.timing.now() < this.#session.renewAt) return Promise.resolve(this.#session);
+    this.#pending ??= this.#renewed(host, this.#session).finally(() => {
+      this.#pending = undefined;
+    });
+    return this.#pending;
+  }
+
+  has(token: string): boolean {
+    return this.#session?.token === token;
+  }
+
+  accept(): void {
+    this.#isAccepted = true;
+  }
+
+  /**
+   * Drops the session after the server refused it. Returns false if the server refused two sessions in a row before
+   * their ends, and never accepted the second one: another exchange would change nothing.
+   */
+  drop(now: number): boolean {
+    const isOver = this.#session !== undefined && this.#session.endsAt <= now;
+    if (!isOver && this.#isEarly && !this.#isAccepted) return false;
+    this.#isEarly = !isOver;
+    this.#isAccepted = false;
+    this.#session = undefined;
+    return true;
+  }
+
+  secrets(): string[] {
+    return [this.#session?.token, this.#exchanged?.token].filter((text) => text !== undefined);
+  }
+
+  async #renewed(host: AuthorizerHost, session: Session | undefined): Promise<Session> {
+    if (!session || session.endsAt <= host.timing.now()) return this.#exchange(host);
+    if (!session.isRenewable) {
+      const token = await oidcToken(host, this.#source);
+      return token === this.#exchanged?.token ? session : this.#exchange(host, token);
+    }
+    try {
+      return this.#keep(host, await host.call("renewWorkloadSession", {}, bearer(session.token)));
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      return this.#exchange(host);
+    }
+  }
+
+  #keep(host: AuthorizerHost, body: ResponseOf<"exchangeWorkloadToken">): Session {
+    requireNamespace(body.tenant, this.#tenant);
+    this.#session = received(body, host.timing.now());
+    return this.#session;
+  }
+
+  async #exchange(host: AuthorizerHost, known?: string): Promise<Session> {
+    // GitHub issues another token for each request, so a new token does not show that the refusal no longer applies.
+    if (this.#refusal && this.#source.kind === "github") throw this.#refusal;
+    const token = known ?? (await oidcToken(host, this.#source));
+    if (token !== this.#exchanged?.token) {
+      this.#exchanged = { token, nonce: randomBytes(24).toString("base64url") };
+      this.#refusal = undefined;
+    }
+    if (this.#refusal) throw this.#refusal;
+    const body = { tenant: this.#tenant, ...this.#exchanged };
+    try {
+      return this.#keep(host, await host.call("exchangeWorkloadToken", { body }));
+    } catch (error) {
+      const isFinal = isRefusal(error) || (error instanceof RequestError && isUnsupported(error));
+      if (!isFinal) throw error;
+      this.#refusal = refusalOf(error as RequestError, body);
+      throw this.#refusal;
+    }
+  }
+}
+
+/** True if the server does not have the operation. */
+const isUnsupported = ({ status }: RequestError): boolean => status === 404 || status === 405;
+
+/**
+ * Returns the error for a refused exchange. The class is always the same, because other errors of a request, such as a
+ * NotFoundError, describe the object of the request instead of the credential.
+ */
+function refusalOf(
+  cause: RequestError,
+  { tenant, token }: { readonly tenant: string; readonly token: string },
+): AuthenticationError {
+  const { serverMessage, ...details } = cause;
+  if (isUnsupported(cause)) {
+    const remedy = "Use an API key, a token, or a user name and password instead of GATEHOUSE_OIDC.";
+    const detail = `the server does not support workload identity (${cause.status})`;
+    return new AuthenticationError(detail, { ...details, remedy }, { cause });
+  }
+  const isUnclear = serverMessage === undefined;
+  return new AuthenticationError(
+    `namespace ${tenant} has no trusted workload that accepts the token${isUnclear ? ", or the server does not support workload identity" : ""} (${cause.status})`,
+    { ...cause, remedy: `Declare a TrustedWorkload that matches the token: ${describe(token)}.` },
+    { cause },
+  );
+}
+
+/** The claims in errors. Other claims can contain personal data, such as the address of a user. */
+const SHOWN_CLAIMS = [
+  ...["iss", "aud", "sub", "repository", "project_path", "ref", "ref_protected", "environment"],
+  ...["event_name", "pipeline_source", "job_workflow_ref"],
+];
+
+/** Maximum length of a claim in an error. */
+const CLAIM_LENGTH = 200;
+
+function describe(token: string): string {
+  const claims = readPayload(token);
+  if (!claims) return "the token is not a JSON Web Token";
+  const shown = SHOWN_CLAIMS.filter((name) => Object.hasOwn(claims, name)).map(
+    (name) => `${name} ${JSON.stringify(claims[name]).slice(0, CLAIM_LENGTH)}`,
+  );
+  return shown.join(", ") || "the token has no known claims";
+}
+
+const githubToken = defineOperation({
+  ...{ id: "githubOidcToken", part: "Trusted workloads", auth: ["none"], scope: "public" },
+  ...{ summary: "Request a token of the running job", method: "GET", path: "/" },
+  success: { body: z.object({ value: z.string() }) },
+});
+
+/**
+ * Returns the present token of the provider.
+ * @throws ConfigurationError when the file of the token cannot be read
+ * @throws AuthenticationError when GitHub issues no token
+ */
+async function oidcToken(host: AuthorizerHost, source: OidcSource): Promise<string> {
+  if (source.kind === "token") return source.token.reveal();
+  if (source.kind === "file") return contentOf(source.path, "GATEHOUSE_OIDC_TOKEN_FILE");
+  const url = URL.parse(source.url);
+  if (url?.protocol !== "https:" && !(url?.protocol === "http:" && isLoopbackHost(url.hostname))) {
+    throw new ConfigurationError("must begin with https://", { field: ["ACTIONS_ID_TOKEN_REQUEST_URL"] });
+  }
+  url.searchParams.set("audience", source.audience ?? host.address);
+  const secret = source.requestToken.reveal();
+  let answer: { readonly value: string };
+  try {
+    answer = await host.sendTo(url, githubToken, bearer(secret));
+  } catch (cause) {
+    if (!(cause instanceof RequestError) || cause instanceof TransportError) throw cause;
+    const remedy = "check that the job has permissions: id-token: write, and that it still runs";
+    const detail = `GitHub issued no token for the job: ${cause.detail}`;
+    throw new AuthenticationError(detail, { ...cause, remedy }, { cause });
+  }
+  if (typeof answer.value === "string" && answer.value !== "") return answer.value;
+  throw new GatehouseError({ code: "protocol", detail: "the response of GitHub contains no token" });
+}
+
+/**
+ * The sessions of all workloads of this process, by a digest of the service, the namespace and the source. All clients
+ * share them, so that one exchange serves all clients.
+ */
+const sessions = new Map<string, WorkloadSession>();
+
+function sharedWorkloadSession(address: string, tenant: string, source: OidcSource): WorkloadSession {
+  const parts = Object.values(source).map((part) => (typeof part === "string" ? part : part.reveal()));
+  const id = createHash("sha256")
+    .update(JSON.stringify([address, tenant, ...parts]))
+    .digest("hex");
+  const session = sessions.get(id) ?? new WorkloadSession(tenant, source);
+  sessions.set(id, session);
+  return session;
+}
+
+/** Authorizes requests with the sessions of a workload, one for each namespace in use. */
+export class WorkloadAuthorizer implements Authorizer {
+  readonly #credential: WorkloadCredential;
+  readonly #used = new Map<string, WorkloadSession>();
+
+  constructor(credential: WorkloadCredential) {
+    this.#credential = credential;
+  }
+
+  get knownTenant(): string {
+    return this.#credential.tenant;
+  }
+
+  async authorize(host: AuthorizerHost, tenant?: string): Promise<Authorization> {
+    return bearer((await this.#session(host, tenant)).token);
+  }
+
+  accepted(token: string): void {
+    this.#holderOf(token)?.accept();
+  }
+
+  renew(host: AuthorizerHost, token: string): boolean {
+    // If no session has the token, a concurrent call has already replaced it.
+    return this.#holderOf(token)?.drop(host.timing.now()) ?? true;
+  }
+
+  async identity(host: AuthorizerHost, tenant = this.knownTenant): Promise<Identity> {
+    const { workloadId, workload } = await this.#session(host, tenant);
+    return { kind: "workload", tenant, workloadId, workload };
+  }
+
+  secrets(): string[] {
+    const { source } = this.#credential;
+    return [
+      ...(source.kind === "github" ? [source.requestToken.reveal()] : []),
+      ...(source.kind === "token" ? [source.token.reveal()] : []),
+      ...[...this.#used.values()].flatMap((session) => session.secrets()),
+    ];
+  }
+
+  #holderOf(token: string): WorkloadSession | undefined {
+    return [...this.#used.values()].find((session) => session.has(token));
+  }
+
+  #session(host: AuthorizerHost, tenant = this.knownTenant): Promise<Session> {
+    const session =
+      this.#used.get(tenant) ?? sharedWorkloadSession(host.address, tenant, this.#credential.source);
+    this.#used.set(tenant, session);
+    return session.current(host);
+  }
+}
