@@ -248,7 +248,7 @@ class Core implements ClientCore {
     }
     if (authorization) return authorization;
     throw new AuthenticationError(
-      "a credential is required: set GATEHOUSE_OIDC, GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD",
+      "a credential is required: set GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_OIDC",
       details,
     );
   }

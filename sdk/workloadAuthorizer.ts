@@ -168,10 +168,14 @@ function refusalOf(
     const detail = `the server does not support workload identity (${cause.status})`;
     return new AuthenticationError(detail, { ...details, remedy }, { cause });
   }
-  const isUnclear = serverMessage === undefined;
+  // Other servers can answer 401 without a message to a path that they do not have.
+  const other = serverMessage === undefined ? ", or does not support workload identity" : "";
   return new AuthenticationError(
-    `namespace ${tenant} has no trusted workload that accepts the token${isUnclear ? ", or the server does not support workload identity" : ""} (${cause.status})`,
-    { ...cause, remedy: `Declare a TrustedWorkload that matches the token: ${describe(token)}.` },
+    `the server refused the token of the workload${other} (${cause.status})`,
+    {
+      ...cause,
+      remedy: `Compare the trusted workloads of namespace ${tenant} with the token: ${describe(token)}.`,
+    },
     { cause },
   );
 }
@@ -187,11 +191,15 @@ const CLAIM_LENGTH = 200;
 
 function describe(token: string): string {
   const claims = readPayload(token);
-  if (!claims) return "the token is not a JSON Web Token";
+  if (!claims) return "it is not a JSON Web Token";
   const shown = SHOWN_CLAIMS.filter((name) => Object.hasOwn(claims, name)).map(
     (name) => `${name} ${JSON.stringify(claims[name]).slice(0, CLAIM_LENGTH)}`,
   );
-  return shown.join(", ") || "the token has no known claims";
+  const expiresAt = readClaims(token)?.expiresAt?.toISOString();
+  return (
+    [...shown, ...(expiresAt === undefined ? [] : [`expires at ${expiresAt}`])].join(", ") ||
+    "it has no claims"
+  );
 }
 
 const githubToken = defineOperation({
@@ -220,8 +228,9 @@ async function oidcToken(host: AuthorizerHost, source: OidcSource): Promise<stri
   } catch (cause) {
     if (!(cause instanceof RequestError) || cause instanceof TransportError) throw cause;
     const remedy = "check that the job has permissions: id-token: write, and that it still runs";
+    const { serverMessage: _, ...details } = cause;
     const detail = `GitHub issued no token for the job: ${cause.detail}`;
-    throw new AuthenticationError(detail, { ...cause, remedy }, { cause });
+    throw new AuthenticationError(detail, { ...details, remedy }, { cause });
   }
   if (typeof answer.value === "string" && answer.value !== "") return answer.value;
   throw new GatehouseError({ code: "protocol", detail: "the response of GitHub contains no token" });

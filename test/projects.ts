@@ -3,7 +3,7 @@ export const ofBuilt = [
   "test/{agent,deploy,endToEnd,engine,gateway,packaging,pipelines,plugin,provider,review,terraform}/**/*.test.ts",
   "test/server/{pages,process}/**/*.test.ts",
   "test/server/sqlite/{backup,restore,fullDisk,listFlood,secondProcess,memory}.test.ts",
-  "test/sdk/service.test.ts",
+  "test/sdk/{service,workloadService}.test.ts",
   "test/docs.test.ts",
 ];
 

@@ -50,7 +50,7 @@ const PACKAGE = "@gatehouse-access/provider";
 const PLUGIN = "resource-gatehouse-v";
 
 const CREDENTIAL_REMEDY =
-  "Set GATEHOUSE_OIDC, GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD to a valid credential.";
+  "Set GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_OIDC to a valid credential.";
 const TENANT_REMEDY = "Set GATEHOUSE_TENANT to the id of a namespace that the credential can read.";
 
 const KINDS = {

@@ -31,7 +31,7 @@ export interface Repairer {
  * the command, the last access policies, and objects of other stacks.
  */
 export function removable(objects: readonly LiveObject[], repairer: Repairer): Repair<LiveObject> {
-  const { kind, userId } = repairer.identity;
+  const { kind, userId, workloadId } = repairer.identity;
   const isLast = ({ id }: LiveObject) => repairer.closed.has(id.split("/", 1)[0] ?? "");
   return sorted(objects, (object) => {
     const { name } = object.definition;
@@ -39,6 +39,8 @@ export function removable(objects: readonly LiveObject[], repairer: Repairer): R
       return "this run may use this API key; repair with a user's credential, or revoke the key manually";
     if (name === "Member" && userId !== undefined && idWithin(object) === userId)
       return "this user runs the command";
+    if (name === "TrustedWorkload" && workloadId !== undefined && idWithin(object) === workloadId)
+      return "this workload runs the command";
     if (name === "AccessPolicy" && isLast(object))
       return "the namespace may deny every login without this policy; declare a policy first";
     return foreign(object.declaredBy, repairer);

@@ -80,7 +80,7 @@ export async function reviewPlan(
         ...{ protect, home },
         folder: estate.tenant === main ? options.folder : undefined,
         ...(base && { base }),
-        actor: actorOf(identity, estate),
+        actor: actorOf(await connection.client.forTenant(estate.tenant).identity(), estate),
         runningUser: identity.userId,
       }),
     );

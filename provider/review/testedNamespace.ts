@@ -75,7 +75,7 @@ export async function plannedNamespace(
     });
   }
   const before = await readEstate(connection, main);
-  const { role: creatorRole } = actorOf(await connection.client.identity(), before);
+  const { role: creatorRole } = actorOf(await connection.client.forTenant(main).identity(), before);
   const planned = plannedEstate(before, adopting, { creatorRole });
   const { accessUnknown, members, apiKeys, trustedWorkloads } = planned;
   const policy = countingInvited(planned.policy);

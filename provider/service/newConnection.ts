@@ -5,6 +5,7 @@ import {
   ConfigurationError,
   createClient,
   credentialsFromEnvironment,
+  GITHUB_OIDC_VARIABLES,
   type RetryPolicy,
   type RetryWait,
   TransportError,
@@ -49,6 +50,30 @@ export const SETTINGS = {
     variable: "GATEHOUSE_RETRY_TIMEOUT",
     description:
       "The number of seconds for which a request is retried while the service is unreachable or rate-limits the request. Set to `0` to disable retries. Defaults to `60`, or `10` before the first contact.",
+  },
+  oidc: {
+    variable: "GATEHOUSE_OIDC",
+    description:
+      "The source of tokens of a workload: `github`, `gitlab` or `file`. The namespace in `tenant` must trust the workload.",
+    credential: true,
+  },
+  oidcAudience: {
+    variable: "GATEHOUSE_OIDC_AUDIENCE",
+    description:
+      "With `github`: the audience of the tokens. Defaults to `url`, without a trailing slash. For other sources, the source sets the audience.",
+    credential: true,
+  },
+  oidcToken: {
+    variable: "GATEHOUSE_OIDC_TOKEN",
+    description: "With `gitlab`: the token of the job.",
+    credential: true,
+    secret: true,
+  },
+  oidcTokenFile: {
+    variable: "GATEHOUSE_OIDC_TOKEN_FILE",
+    description:
+      "With `file`: the path of a file with a token, such as a projected token of Kubernetes. The file is read again for each exchange.",
+    credential: true,
   },
   apiKey: {
     variable: "GATEHOUSE_API_KEY",
@@ -128,12 +153,12 @@ const REMEDIES: Readonly<Record<FrontEnd, { readonly url: string; readonly crede
   pulumi: {
     url: "set it to the address of the service, for example https://access.example.org",
     credential:
-      "set GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_TOKEN, or GATEHOUSE_API_KEY (each also as …_FILE)",
+      "set GATEHOUSE_OIDC (in a pipeline), or GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_TOKEN, or GATEHOUSE_API_KEY (each also as …_FILE)",
   },
   terraform: {
     url: "set it or the provider's argument url to the address of the service, for example https://access.example.org",
     credential:
-      "set GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_TOKEN, or GATEHOUSE_API_KEY (each also as …_FILE), or the provider's arguments username and password, token, or api_key",
+      "set GATEHOUSE_OIDC (in a pipeline), or GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_TOKEN, or GATEHOUSE_API_KEY (each also as …_FILE), or the provider's arguments oidc, username and password, token, or api_key",
   },
 };
 
@@ -239,8 +264,10 @@ export function defaultTenant(lookup: Lookup, env: NodeJS.ProcessEnv = process.e
  * never combined.
  */
 export function settings(lookup: Lookup, env: NodeJS.ProcessEnv): Record<string, string> {
+  const isRead = (name: string) =>
+    name.startsWith("GATEHOUSE_") || (GITHUB_OIDC_VARIABLES as readonly string[]).includes(name);
   const given = Object.entries(env).filter(
-    (entry): entry is [string, string] => entry[0].startsWith("GATEHOUSE_") && Boolean(entry[1]),
+    (entry): entry is [string, string] => isRead(entry[0]) && Boolean(entry[1]),
   );
   const isGiven = (name: string) =>
     given.some(([variable]) => variable === name || variable === `${name}_FILE`);

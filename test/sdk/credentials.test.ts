@@ -7,6 +7,7 @@ import {
   ConfigurationError,
   credentialsFromEnvironment,
   passwordCredential,
+  Secret,
   tokenCredential,
 } from "../../sdk/index.ts";
 
@@ -19,11 +20,32 @@ function fileWith(content: string): string {
   return path;
 }
 
+const OIDC = { GATEHOUSE_TENANT: "00000000-0000-4000-8000-000000000001" };
+
+test("reads each source of a workload's tokens", () => {
+  const sourceOf = (env: Record<string, string>) => {
+    const { credential } = credentialsFromEnvironment({ ...OIDC, ...env });
+    expect(credential).toMatchObject({ kind: "workload", tenant: OIDC.GATEHOUSE_TENANT });
+    return credential?.kind === "workload" ? credential.source : undefined;
+  };
+  const job = { ACTIONS_ID_TOKEN_REQUEST_URL: "https://h/?v=1", ACTIONS_ID_TOKEN_REQUEST_TOKEN: "r" };
+  expect(sourceOf({ GATEHOUSE_OIDC: "github", ...job, GATEHOUSE_OIDC_AUDIENCE: "a" })).toMatchObject({
+    ...{ kind: "github", url: "https://h/?v=1", audience: "a" },
+  });
+  expect(sourceOf({ GATEHOUSE_OIDC: "github", ...job })).not.toHaveProperty("audience");
+  expect(sourceOf({ GATEHOUSE_OIDC: "gitlab", GATEHOUSE_OIDC_TOKEN: "t" })).toMatchObject({ kind: "token" });
+  const path = fileWith("t");
+  expect(sourceOf({ GATEHOUSE_OIDC: "file", GATEHOUSE_OIDC_TOKEN_FILE: path })).toEqual({
+    kind: "file",
+    path,
+  });
+});
+
 const revealed = (env: Record<string, string>) => {
   const { url, credential } = credentialsFromEnvironment(env);
   const parts = Object.entries(credential ?? {}).map(([name, value]) => [
     name,
-    typeof value === "string" ? value : value.reveal(),
+    value instanceof Secret ? value.reveal() : value,
   ]);
   return { ...(url !== undefined && { url }), ...Object.fromEntries(parts) };
 };
@@ -86,6 +108,33 @@ test.each([
     { GATEHOUSE_USERNAME: "ann", GATEHOUSE_PASSWORD: "hunter2", GATEHOUSE_TOTP_SECRET: "hunter1890!" },
     ["totpSecret: is not base32"],
   ],
+  [{ GATEHOUSE_OIDC: "jenkins" }, ["GATEHOUSE_OIDC: is set without GATEHOUSE_TENANT"]],
+  [{ ...OIDC, GATEHOUSE_OIDC: "jenkins" }, ["GATEHOUSE_OIDC: must be github, gitlab or file"]],
+  [
+    { ...OIDC, GATEHOUSE_OIDC: "github", ACTIONS_ID_TOKEN_REQUEST_URL: "https://hunter" },
+    ["ACTIONS_ID_TOKEN_REQUEST_TOKEN: ", "this variable is not set; add permissions: id-token: write"],
+  ],
+  [
+    { ...OIDC, GATEHOUSE_OIDC: "gitlab" },
+    ["GATEHOUSE_OIDC_TOKEN: ", "this variable is not set; add id_tokens: GATEHOUSE_OIDC_TOKEN"],
+  ],
+  [
+    { ...OIDC, GATEHOUSE_OIDC: "file" },
+    ["GATEHOUSE_OIDC_TOKEN_FILE: ", "this variable is not set; set it to the path"],
+  ],
+  [
+    { ...OIDC, GATEHOUSE_OIDC: "file", GATEHOUSE_OIDC_TOKEN_FILE: "/does/not/exist" },
+    ["GATEHOUSE_OIDC_TOKEN_FILE", "it does not exist. Correct the path."],
+  ],
+  [
+    { ...OIDC, GATEHOUSE_OIDC: "file", GATEHOUSE_OIDC_TOKEN_FILE: fileWith("\n") },
+    ["GATEHOUSE_OIDC_TOKEN_FILE", "is empty"],
+  ],
+  [
+    { ...OIDC, GATEHOUSE_OIDC: "gitlab", GATEHOUSE_OIDC_TOKEN: "hunter2", GATEHOUSE_API_KEY: "hunter2" },
+    ["GATEHOUSE_API_KEY and GATEHOUSE_OIDC are set"],
+  ],
+  [{ GATEHOUSE_OIDC_TOKEN: "hunter2" }, ["GATEHOUSE_OIDC_TOKEN: is set without GATEHOUSE_OIDC"]],
 ])("rejects %j and reports the cause without secrets", (env, words) => {
   let message = "";
   try {

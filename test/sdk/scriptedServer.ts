@@ -119,13 +119,14 @@ export function fakeTiming(start = Date.UTC(2030, 0, 1)) {
 }
 
 /** Creates a JWT with the claims of rules section 2 and an invalid signature. */
-export function fakeToken(claims: { tenant?: string; exp?: Date; jti?: string }): string {
+export function fakeToken(claims: { tenant?: string; iat?: Date; exp?: Date; jti?: string }): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
   const payload = {
     claims: "user",
     id: "0123456789abcdef01234567",
     tenant: claims.tenant ?? "",
     jti: claims.jti ?? "1",
+    ...(claims.iat && { iat: Math.floor(claims.iat.getTime() / 1000) }),
     ...(claims.exp && { exp: Math.floor(claims.exp.getTime() / 1000) }),
   };
   return `${part({ alg: "RS256", typ: "JWT" })}.${part(payload)}.c2ln`;

@@ -6,6 +6,7 @@ import {
   passwordCredential,
   Secret,
   tokenCredential,
+  workloadCredential,
 } from "../../sdk/index.ts";
 import { connect, failure } from "./scriptedClient.ts";
 import { fakeTiming, fakeToken, type Step, scriptedServer } from "./scriptedServer.ts";
@@ -33,6 +34,7 @@ const credentials: Record<string, Credential> = {
   apiKey: apiKeyCredential(HIDDEN),
   token: tokenCredential(TOKEN),
   password: passwordCredential({ username: "ann", password: HIDDEN, totpSecret: TOTP }),
+  workload: workloadCredential({ tenant: "t", source: { kind: "token", token: HIDDEN } }),
 };
 
 test("returns a secret only from reveal()", () => {
@@ -65,6 +67,9 @@ test.each(Object.entries(credentials))(
       if (path === "/api/user/mfa/auth") {
         return { body: { token: TOKEN } };
       }
+      if (path === "/api/auth/workload") {
+        return { body: { token: TOKEN, tenant: "t", workload: {}, expires_at: "", renewable_until: "" } };
+      }
       const sent = [headers["x-api-key"], headers.authorization].join();
       return {
         status: 403,
@@ -76,9 +81,10 @@ test.each(Object.entries(credentials))(
     expect(error).toMatchObject({ name: "PermissionError" });
     // The test uses the secrets of the credential, since a server's message can only repeat secrets that the client
     // sends.
-    const own = { apiKey: [HIDDEN], token: [signature], password: [HIDDEN, TOTP, signature] }[
-      credential.kind
-    ];
+    const own = {
+      ...{ apiKey: [HIDDEN], token: [signature], password: [HIDDEN, TOTP, signature] },
+      workload: [HIDDEN, signature],
+    }[credential.kind];
     for (const secret of own) {
       expect(shown(error)).not.toContain(secret);
     }

@@ -1,5 +1,11 @@
 import { acceptedDevicesOf, type Identity, newerOperations, RequestError } from "@gatehouse-access/sdk";
-import { operations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
+import {
+  type Operation,
+  operations,
+  type Role,
+  roleAtLeast,
+  takesWorkload,
+} from "@gatehouse-access/sdk/contract";
 import type { Plan, ResourceValues, Shown, Step } from "../../engine/index.ts";
 import { definitionOf } from "../../estate/liveObjects.ts";
 import { type Estate, readEstate } from "../../estate/namespaceState.ts";
@@ -41,7 +47,7 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
   const local = await withAdoptedNamespaces(connection, onService(plan, connection.client.url).plan);
   const changes = { ...local, steps: local.steps.filter((step) => step.op !== "same" && definitionOf(step)) };
   if (changes.steps.length === 0) return [];
-  const { kind, userId } = await connection.client.identity();
+  const { userId } = await connection.client.identity();
   const problems: PlanProblem[] = [];
   const add = (about: PlanProblem["about"], texts: readonly string[]) =>
     problems.push(...texts.map((text) => ({ about, text })));
@@ -59,7 +65,7 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
       if (lost.length > 0) add("namespace", [`${listed(lost)}: ${namespace}`]);
       continue;
     }
-    const actor = actorOf({ kind, ...(userId !== undefined && { userId }) }, namespace);
+    const actor = actorOf(await connection.client.forTenant(tenant).identity(), namespace);
     const sure = steps.filter((step) => !mayAdopt(step));
     const ofNew = tenant === home.tenant ? inNewNamespaces.filter((step) => !mayAdopt(step)) : [];
     const refused = missingPermissions(actor, sure, ofNew);
@@ -260,17 +266,19 @@ const UNSENT: Readonly<Record<string, readonly string[]>> = {
   Device: ["device", "onDestroy"],
 };
 
-/** The user or API key that applies a plan, with its role in one namespace. */
+/** The user, API key or workload that applies a plan, with its role in one namespace. */
 export interface Actor {
-  readonly kind: "user" | "apikey";
+  readonly kind: "user" | "apikey" | "workload";
   readonly role: Role | undefined;
 }
 
 /**
- * Returns the user or API key of a credential, with its role in a namespace. The role of an API key is unknown, since
- * the service does not return this role.
+ * Returns the user, API key or workload of a credential, with its role in a namespace. The role of an API key is
+ * unknown, since the service does not return this role.
+ * @param identity the identity in this namespace
  */
-export function actorOf({ kind, userId }: Identity, { members }: Pick<Estate, "members">): Actor {
+export function actorOf({ kind, userId, workload }: Identity, { members }: Pick<Estate, "members">): Actor {
+  if (workload) return { kind: "workload", role: workload.role };
   if (kind === "apiKey") return { kind: "apikey", role: undefined };
   return { kind: "user", role: members?.find(({ id }) => id === userId)?.role };
 }
@@ -335,9 +343,13 @@ function isSent(work: Work, { step, definition: { name }, before, after }: Plann
 }
 
 function refusal({ kind, role }: Actor, id: OperationId): string | undefined {
-  const { auth, minRole } = allOperations[id];
-  if (kind === "apikey" && !(auth as readonly string[]).includes("apikey")) {
+  const operation: Operation = allOperations[id];
+  const { auth, minRole } = operation;
+  if (kind === "apikey" && !auth.includes("apikey")) {
     return `permission denied: API keys cannot call this operation; use the credential of a user (${id})`;
+  }
+  if (kind === "workload" && !takesWorkload(operation)) {
+    return `permission denied: workloads cannot call this operation; use the credential of a user (${id})`;
   }
   if (minRole !== null && role !== undefined && !roleAtLeast(role, minRole)) {
     return `permission denied: the role ${minRole} is required, and the credential has the role ${role} (${id})`;
