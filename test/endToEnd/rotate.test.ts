@@ -65,7 +65,7 @@ describe.each(engines)("gatehouse rotate with $label", { timeout: 180_000 }, ({ 
       await result("up", "--skip-preview");
       const idle = await stack.run(["rotate", "--yes"], declared);
       expect(idle).toMatchObject({ code: 0, stdout: expect.stringContaining("No API key is due.") });
-  
+
       await fleet.client.deleteApiKey({ params: { key: "other-key" } });
       const revoked = await result("rotate");
       expect(changesOf(revoked)).toEqual([expect.stringMatching(/^create other/)]);

@@ -16,8 +16,8 @@ import {
   TOTAL_COUNT,
   takesDeclaredBy,
   takesIfMatch,
-  takesWorkload,
   takesLockoutGuard,
+  takesWorkload,
 } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { FIELD_NAME_ERRORS, isList, MOVED_INTO_BOUNDS, namesObject } from "./validation.ts";
