@@ -2,7 +2,6 @@ import { dateTime, trustedWorkloads, userId } from "@gatehouse-access/sdk/contra
 import { z } from "zod";
 import type { Listing, TrustedWorkload } from "../service/listings.ts";
 import {
-  defineResource,
   IdForm,
   type InputValues,
   listed,
@@ -12,6 +11,7 @@ import {
   type State,
   tenantInput,
 } from "./definition.ts";
+import { defineGuarded } from "./lockoutGuard.ts";
 
 const wire = trustedWorkloads.createTrustedWorkload.body.shape;
 
@@ -43,11 +43,6 @@ const inputs = {
       "Whether each token can be exchanged only once. Use `true` for providers that issue a new token for each request, such as GitHub.",
     default: false,
   }),
-  allowLockout: optional(z.boolean(), {
-    description:
-      "Whether an update or deletion may lock out the workload or user that applies it, or the last administrator beside the owner.",
-    default: false,
-  }),
 };
 
 const outputs = {
@@ -60,7 +55,7 @@ type WorkloadState = State<typeof inputs, typeof outputs>;
 
 const ids = new IdForm("TrustedWorkload", "tenant", "workloadId");
 
-export const trustedWorkload = defineResource({
+export const trustedWorkload = defineGuarded({
   name: "TrustedWorkload",
   description:
     "A job of a pipeline, or another program, that exchanges a token of an OpenID Connect provider for a session in a namespace. The program needs no stored secret. Requires `gatehouse-server`.",
@@ -77,7 +72,7 @@ export const trustedWorkload = defineResource({
   async find(connection, values) {
     const { tenant, trustedWorkloads } = await connection.tenant(values.tenant);
     const found = await workloadNamed(trustedWorkloads, values.name);
-    return found && existing(tenant, found, values);
+    return found && existing(tenant, found);
   },
 
   async list(connection, tenant) {
@@ -85,7 +80,7 @@ export const trustedWorkload = defineResource({
       listed(
         `${tenant}/${workload.id}`,
         workload.name,
-        () => existing(tenant, workload, {}).state,
+        () => existing(tenant, workload).state,
         workload.declaredBy,
       ),
     );
@@ -95,7 +90,7 @@ export const trustedWorkload = defineResource({
     const { tenant, client, trustedWorkloads } = await connection.tenant(values.tenant);
     const created = await client.createTrustedWorkload({ body: bodyOf(values) }, { idempotencyKey });
     trustedWorkloads.put(created);
-    return existing(tenant, created, values);
+    return existing(tenant, created);
   },
 
   async read(connection, id, state) {
@@ -105,7 +100,7 @@ export const trustedWorkload = defineResource({
     const isImport = state.workloadId === undefined;
     const byId = userId.safeParse(idOrName).success ? await trustedWorkloads.find(idOrName) : undefined;
     const found = byId ?? (isImport ? await workloadNamed(trustedWorkloads, idOrName) : undefined);
-    return found && existing(tenant, found, state);
+    return found && existing(tenant, found);
   },
 
   async update(connection, id, _state, values) {
@@ -113,7 +108,7 @@ export const trustedWorkload = defineResource({
     const { client, trustedWorkloads } = await connection.tenant(tenant);
     const changed = await client.updateTrustedWorkload({ params: { id: workloadId }, body: bodyOf(values) });
     trustedWorkloads.forget();
-    return existing(tenant, changed, values).state;
+    return existing(tenant, changed).state;
   },
 
   async delete(connection, id) {
@@ -129,24 +124,26 @@ const workloadNamed = async (workloads: Listing<TrustedWorkload>, wanted: string
 
 /** Returns the settings of a workload, for a create or an update. */
 const bodyOf = ({
-  tenant: _tenant,
-  allowLockout: _allowLockout,
-  adopt: _adopt,
-  ...settings
-}: InputValues<typeof inputs> & { readonly adopt?: unknown }) => settings;
+  name,
+  issuer,
+  audience,
+  claims,
+  role,
+  maxSessionMinutes,
+  singleUse,
+}: InputValues<typeof inputs>) => ({ name, issuer, audience, claims, role, maxSessionMinutes, singleUse });
 
-/** Returns a workload with its id and state. `allowLockout` is known only from the state or the program. */
+/** Returns a workload with its id and state. */
 function existing(
   tenant: string,
   workload: TrustedWorkload,
-  { allowLockout = false }: Partial<WorkloadState>,
 ): { readonly id: string; readonly state: WorkloadState } {
   const { id, name, issuer, audience, claims, role, maxSessionMinutes, singleUse } = workload;
   const { createdBy, createdAt } = workload;
   return {
     id: `${tenant}/${id}`,
     state: {
-      ...{ tenant, name, issuer, audience, claims, role, maxSessionMinutes, singleUse, allowLockout },
+      ...{ tenant, name, issuer, audience, claims, role, maxSessionMinutes, singleUse },
       ...{ workloadId: id, createdBy, createdAt },
     },
   };
