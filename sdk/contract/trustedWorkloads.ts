@@ -27,10 +27,20 @@ const issuer = z
   }, "must be an https URL without user, query and fragment")
   .describe("URL of the OpenID Connect provider, exactly as in the claim iss of its tokens");
 
-const claims = z
-  .record(z.string().regex(/^[A-Za-z0-9_.:/-]{1,64}$/), z.string().min(1).max(256))
-  .refine((value) => Object.keys(value).length > 0, "must have at least one claim")
-  .refine((value) => Object.keys(value).length <= CLAIMS_MAX, `must have at most ${CLAIMS_MAX} claims`)
+type ClaimValues = Record<string, string>;
+
+const claims: z.ZodType<ClaimValues, ClaimValues> = z
+  .preprocess(
+    (value: ClaimValues, context) => {
+      // A record ignores this name, so the workload would require fewer claims than its declaration.
+      if (Object.hasOwn(Object(value), "__proto__")) context.addIssue("must not have the claim __proto__");
+      return value;
+    },
+    z
+      .record(z.string().regex(/^[A-Za-z0-9_.:/-]{1,64}$/), z.string().min(1).max(256))
+      .refine((value) => Object.keys(value).length > 0, "must have at least one claim")
+      .refine((value) => Object.keys(value).length <= CLAIMS_MAX, `must have at most ${CLAIMS_MAX} claims`),
+  )
   .describe(
     "Required claims of the token, by name. In a value, * matches any text without a slash, and ** matches any text",
   );

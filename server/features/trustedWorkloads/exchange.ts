@@ -66,8 +66,8 @@ async function verify(
     );
   });
   const { typ } = protectedHeader;
-  if (typ !== undefined && String(typ).toUpperCase() !== "JWT")
-    throw new RejectedToken("the token is no JWT");
+  const isJwt = typ === undefined || (typeof typ === "string" && typ.toUpperCase() === "JWT");
+  if (!isJwt) throw new RejectedToken("the token has another type than JWT");
   const { iat = Number.NaN, exp = Number.NaN } = payload;
   // The tolerance is only for the start of the token's validity.
   if (!(exp > second && exp <= LATEST)) throw new RejectedToken("the token is expired");
