@@ -38,9 +38,9 @@ describe.each(engines)("the examples, with the $label", ({ engine, available }) 
     async () => {
       const up = await stack.result(["up", "--yes", "--skip-preview"]);
       const created = changesOf(up).filter((line) => line.startsWith("create "));
-      // `up` creates one resource for each resource type of this server, and three more: the stack resource, which the Pulumi CLI also
-      // counts, the tags of a second gateway, and a second firewall rule.
-      expect(created).toHaveLength(1 + ownDefinitions.length + 2);
+      // `up` creates one resource for each resource type of this server, and four more: the stack resource, which the Pulumi CLI also
+      // counts, the tags of a second gateway, a second firewall rule, and a second trusted workload.
+      expect(created).toHaveLength(1 + ownDefinitions.length + 3);
       expect(changesOf(await stack.result(["preview"]))).toEqual([]);
       expect((await stack.run(["drift"])).code).toBe(0);
       await stack.result(["destroy", "--yes"]);

@@ -34,6 +34,13 @@ const base: Policy = {
   lab: { type: "DeviceTagAttachment", args: { device: "web-02", tag: "lab" } },
   gate: { type: "Device", args: { device: "02:00:00:00:bb:01", name: "gate" } },
   ci: { type: "ApiKey", args: { role: "observer", validDays: 30 } },
+  deploy: {
+    type: "TrustedWorkload",
+    args: {
+      ...{ name: "deploy", issuer: "https://gitlab.example.com", audience: "gatehouse", role: "operator" },
+      claims: { project_path: "acme/fleet", ref_protected: "true" },
+    },
+  },
   trials: { type: "Namespace", args: { name: "trials" } },
   bob: {
     type: "Member",
@@ -50,6 +57,7 @@ const CHANGES: Record<string, { args: Record<string, unknown>; step: string }> =
   lab: { args: { device: "web-03" }, step: "replace lab device" },
   gate: { args: { name: "gate-b" }, step: "update gate name" },
   ci: { args: { keepers: { year: "2027" } }, step: "replace ci keepers" },
+  deploy: { args: { claims: { project_path: "acme/*" } }, step: "update deploy claims" },
   trials: { args: { settings: { sessionRecord: false } }, step: "update trials settings" },
   bob: { args: { role: "operator" }, step: "update bob role" },
   zone: { args: { name: "zone2" }, step: "update zone name" },

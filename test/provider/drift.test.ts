@@ -19,7 +19,10 @@ const FIXED = ["tenant", "email", "data", "device", "tag", "validDays", "keepers
 /** The name of a Tag identifies the tag, so it cannot change either. */
 const NAMES: Record<string, readonly string[]> = { Tag: ["name"] };
 // Servers of others do not have ends and owners. The tests of expiry change owners.
-const LOCAL = ["forceDestroy", "onDestroy", "adopt", "status", "owner", ...(isSparse ? ["expiresAt"] : [])];
+const LOCAL = [
+  ...["forceDestroy", "onDestroy", "adopt", "status", "owner", "allowLockout"],
+  ...(isSparse ? ["expiresAt"] : []),
+];
 
 /** Returns the declarations that the service stores for objects in the namespace. */
 async function declarations(client: Client, tenant: string) {
@@ -34,6 +37,7 @@ async function declarations(client: Client, tenant: string) {
     ...(await client.getPublicKeys({ query })),
     ...(await client.getFirewallRules({ query })),
     ...(await client.listApiKeys({ query })),
+    ...(isSparse ? [] : await client.listTrustedWorkloads({ query })),
   ];
   return objects.flatMap(({ declaredBy }) => declaredBy ?? []);
 }

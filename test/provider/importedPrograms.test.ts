@@ -12,7 +12,9 @@ import { canonicalInputs, declaringInputs } from "../../provider/resources/value
 import { SOURCE } from "../../provider/terraform/source.ts";
 import { programs } from "./support/programs.ts";
 
-const KINDS = ["Namespace", "Member", "PublicKey", "FirewallRule", "ApiKey", "DeviceTags"] as const;
+const KINDS = [
+  ...["Namespace", "Member", "PublicKey", "FirewallRule", "ApiKey", "TrustedWorkload", "DeviceTags"],
+] as const;
 const OPTIONS: ProgramOptions = {
   ...{ project: "access", namespace: "prod", service: "https://access.example.org" },
   tenant: "3dd0d1f8-8246-4519-b11a-a3dd33717f65",

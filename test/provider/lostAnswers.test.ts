@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { ResourceDefinition } from "../../provider/resources/definition.ts";
-import { ownDefinitions } from "../support/ownDefinitions.ts";
+import { OWN_ONLY, ownDefinitions } from "../support/ownDefinitions.ts";
 import { type LossyProxy, startLossyProxy } from "../support/proxy.ts";
 import { type SparseService, startSparseService } from "../support/sparseService.ts";
 import { isTerraform } from "./support/frontDoor.ts";
@@ -115,18 +115,21 @@ describe.each(cases)("$type, if the response of a write is lost after the commit
     expect(await harness.refresh()).toEqual([]);
   });
 
-  it("a creation on a service without idempotency keys: the provider searches for the object before it repeats the creation", async () => {
-    // Omits the settings of a Namespace. They need a second request, so the object that the first request creates would
-    // differ from the declared one.
-    const { settings: _settings, ...args } = base;
-    const other = new Harness({ ...world.env, GATEHOUSE_URL: older.url });
-    older.loseAnswer(isWrite);
-    expect(await other.up(program(args))).toEqual(["create it"]);
-    expect(await other.refresh()).toEqual([]);
-    expect(await other.preview(program(args))).toEqual([]);
-    await other.up({});
-    await other.close();
-  });
+  it.skipIf(OWN_ONLY.includes(type))(
+    "a creation on a service without idempotency keys: the provider searches for the object before it repeats the creation",
+    async () => {
+      // Omits the settings of a Namespace. They need a second request, so the object that the first request creates would
+      // differ from the declared one.
+      const { settings: _settings, ...args } = base;
+      const other = new Harness({ ...world.env, GATEHOUSE_URL: older.url });
+      older.loseAnswer(isWrite);
+      expect(await other.up(program(args))).toEqual(["create it"]);
+      expect(await other.refresh()).toEqual([]);
+      expect(await other.preview(program(args))).toEqual([]);
+      await other.up({});
+      await other.close();
+    },
+  );
 
   // Terraform sends no resource names, so a later run cannot detect that an earlier run created an object.
   it.skipIf(type === "ApiKey" || isTerraform)(

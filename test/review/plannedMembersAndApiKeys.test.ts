@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Estate } from "../../provider/estate/namespaceState.ts";
 import { plannedEstate } from "../../provider/plan/planned/plannedEstate.ts";
-import { apiKey, CREATOR, estate, plan, planOf, step, TENANT, urnOf } from "./support/planned.ts";
+import { apiKey, CREATOR, estate, plan, planOf, step, TENANT, urnOf, workload } from "./support/planned.ts";
 
 const PAST = "2026-01-01T00:00:00.000Z";
 
@@ -105,5 +105,39 @@ describe("ApiKey", () => {
       planOf(step("same", "ApiKey", "ci", { ...state, after: { validDays: 30 } })),
     );
     expect(planned.managed).toEqual([{ kind: "ApiKey", id: "by-hand", urn: urnOf("ApiKey", "ci") }]);
+  });
+});
+
+describe("TrustedWorkload", () => {
+  const { id, name: _name, ...settings } = workload;
+  const state = { before: { outputs: { workloadId: id } }, id: `${TENANT}/${id}` };
+  const trusted = (planned: ReturnType<typeof plan>) =>
+    planned.trustedWorkloads?.map((one) => `${one.id} ${one.name} ${one.role} ${one.claims.ref}`);
+
+  test("is planned for create, update and delete", () => {
+    const after = { ...settings, name: "review", role: "observer" };
+    expect(trusted(plan(step("create", "TrustedWorkload", "x", { after })))).toEqual([
+      `${id} deploy operator refs/heads/main`,
+      "x (new) review observer refs/heads/main",
+    ]);
+    const changed = { ...after, claims: { repository: "acme/fleet", ref: "refs/tags/v*" } };
+    expect(trusted(plan(step("update", "TrustedWorkload", "x", { ...state, after: changed })))).toEqual([
+      `${id} review observer refs/tags/v*`,
+    ]);
+    expect(trusted(plan(step("delete", "TrustedWorkload", "x", state)))).toEqual([]);
+  });
+
+  test("with the name of a live workload adopts the workload, and is managed then", () => {
+    const after = { ...settings, name: "deploy", role: "administrator", adopt: true };
+    const planned = plan(step("create", "TrustedWorkload", "x", { after }));
+    expect(trusted(planned)).toEqual([`${id} deploy administrator refs/heads/main`]);
+    expect(planned.managed).toMatchObject([{ kind: "TrustedWorkload", id }]);
+  });
+
+  test("with an unknown claim stays unchanged, and is reported", () => {
+    const after = { ...settings, name: "deploy", claims: { repository: "[unknown]" } };
+    const planned = plan(step("update", "TrustedWorkload", "x", { ...state, after }));
+    expect(trusted(planned)).toEqual([`${id} deploy operator refs/heads/main`]);
+    expect(planned.notEvaluated[0]).toMatch(/^TrustedWorkload "x": its claims is secret or unknown/);
   });
 });

@@ -38,6 +38,13 @@ const member = (name: string, role: string): Resource => ({
   type: "Member",
   args: { email: `${name}@example.com`, role },
 });
+const workload = (name: string, role: string, ref = "refs/heads/main"): Resource => ({
+  type: "TrustedWorkload",
+  args: {
+    ...{ name, role, issuer: "https://token.actions.githubusercontent.com", audience: "gatehouse" },
+    claims: { repository: "acme/fleet", ref },
+  },
+});
 const zone = { $ref: "zone.name" };
 
 const before: Program = {
@@ -71,6 +78,8 @@ const before: Program = {
   replacedCi: apiKey("ci-replaced"),
   overlappedCi: apiKey("ci-before"),
   deletedCi: apiKey("ci-deleted"),
+  changedWorkload: workload("changed", "observer"),
+  deletedWorkload: workload("deleted", "operator"),
 };
 
 const {
@@ -83,7 +92,7 @@ const {
   deletedRule: _7,
   ...kept
 } = before;
-const { carla: _8, deletedCi: _9, ...rest } = kept;
+const { carla: _8, deletedCi: _9, deletedWorkload: _10, ...rest } = kept;
 const after: Program = {
   ...rest,
   zone: { type: "Tag", args: { name: "zone2" } },
@@ -108,6 +117,8 @@ const after: Program = {
   replacedCi: apiKey("ci-replaced", { role: "observer", validDays: 60 }),
   overlappedCi: apiKey("ci-after", { role: "operator", validDays: 60, overlap: 7 }),
   newCi: apiKey("ci-new"),
+  changedWorkload: workload("renamed", "operator", "refs/tags/v1"),
+  newWorkload: workload("new", "administrator"),
   trials: { type: "Namespace", args: { name: "trials" } },
   trialsKey: key(coming, { tenant: { $ref: "trials.tenant" } }),
 };
@@ -247,6 +258,9 @@ describe.each(engines)("a plan with the $label", ({ engine, available }) => {
     const ends = (keys: readonly { name: string; role: string | undefined }[] | undefined) =>
       keys?.map(({ name, role }) => `${name} ${role}`).sort();
     expect(ends(planned.apiKeys)).toEqual(ends(now.apiKeys));
+    const trusted = ({ trustedWorkloads = [] }: Pick<Estate, "trustedWorkloads">) =>
+      trustedWorkloads.map(({ name, role, claims }) => `${name} ${role} ${claims.ref}`).sort();
+    expect(trusted(planned)).toEqual(trusted(now));
     return now;
   }
 });

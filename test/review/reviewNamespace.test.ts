@@ -135,3 +135,68 @@ describe("a plan compared with a base plan", () => {
     ]);
   });
 });
+
+describe("trusted workloads", () => {
+  const issuer = "https://token.actions.githubusercontent.com";
+  const inputs = (role: string, claims: Record<string, string>) => ({
+    ...{ name: "deploy", issuer, audience: "gatehouse", role, claims, singleUse: true },
+  });
+  const main = { repository: "acme/fleet", ref: "refs/heads/main" };
+  const planOf = (...some: Step[]) => ({ steps: some }) as unknown as Plan;
+  const live = { id: "65a1f0c2d3e4b5a697887766", maxSessionMinutes: 60 };
+  const withLive = (claims: Record<string, string>): Estate => ({
+    ...estateOf(HOME),
+    trustedWorkloads: [{ ...live, ...inputs("operator", claims), role: "operator" }],
+  });
+  const options = {
+    ...{ folder: undefined, home: HOME, runningUser: "me", protect: [] },
+    actor: { kind: "user", role: "administrator" } as const,
+  };
+
+  test("that a plan adds or changes are part of the review", async () => {
+    const added = created("TrustedWorkload", "deploy", inputs("operator", main));
+    const { workloads } = await review(HOME, [added]);
+    const accepts = { issuer, audience: "gatehouse", claims: main, maxSessionMinutes: 60, singleUse: true };
+    expect(workloads).toEqual([{ change: "added", name: "deploy", to: "operator", accepts }]);
+    const changed = created("TrustedWorkload", "deploy", inputs("administrator", main));
+    const compared = await review(HOME, [changed], { base: planOf(added) });
+    expect(compared.workloads).toEqual([
+      { change: "altered", name: "deploy", from: "operator", to: "administrator", accepts },
+    ]);
+    const wider = created("TrustedWorkload", "deploy", inputs("operator", { repository: "acme/*" }));
+    expect((await review(HOME, [wider], { base: planOf(added) })).workloads).toMatchObject([
+      {
+        ...{ change: "altered", from: "operator", to: "operator" },
+        ...{ accepts: { claims: { repository: "acme/*" } }, acceptedBefore: accepts },
+      },
+    ]);
+    expect((await review(HOME, [added], { base: planOf(added) })).workloads).toEqual([]);
+  });
+
+  test("are checked by lint, and the order of claims is no new finding", async () => {
+    const open = created("TrustedWorkload", "deploy", inputs("observer", { repository: "*/fleet" }));
+    expect((await review(HOME, [open])).lint).toMatchObject([
+      { rule: "wide-workload", severity: "error", isNew: true, object: { name: "deploy" } },
+    ]);
+  });
+
+  test("that no program declares widen access", async () => {
+    const { review: found } = await reviewNamespace(withLive(main), planOf(), options);
+    expect(found.workloads).toEqual([]);
+    expect(found.coverage).toMatchObject({
+      ...{ managed: 0, total: 1 },
+      unmanaged: [{ kind: "TrustedWorkload", id: live.id, name: "deploy" }],
+    });
+    expect(found.coverage.unmanaged[0]?.widens).toEqual([
+      `gives the role operator to tokens of ${issuer} for gatehouse with ref "refs/heads/main" and repository "acme/fleet", up to 60 minutes, used once`,
+    ]);
+  });
+
+  test("that cannot be read block the review", async () => {
+    const unread: Estate = { ...estateOf(HOME), trustedWorkloads: undefined };
+    const { review: found } = await reviewNamespace(unread, planOf(), options);
+    expect(found.notEvaluated).toEqual([
+      "trusted workloads could not be read; unmanaged workloads cannot be detected",
+    ]);
+  });
+});

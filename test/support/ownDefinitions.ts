@@ -5,7 +5,7 @@ import { isSparse } from "../projects.ts";
 export const NEWER = ["AccessPolicy", "ServiceAccount", "InstallKey"];
 
 /** The resources that only this project's server has. */
-const OWN_ONLY = ["TrustedWorkload"];
+export const OWN_ONLY = ["TrustedWorkload"];
 
 /** The definitions of the resources whose objects the service of the tests has. */
 export const ownDefinitions = definitions.filter(

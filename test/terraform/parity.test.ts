@@ -17,7 +17,7 @@ import {
 type Values = Record<string, unknown>;
 
 /** Inputs that only control later runs. Objects on the service do not contain them. */
-const OF_RUNS = ["adopt", "forceDestroy", "rotateBefore", "overlap", "keepers", "onDestroy"];
+const OF_RUNS = ["adopt", "forceDestroy", "rotateBefore", "overlap", "keepers", "onDestroy", "allowLockout"];
 
 /**
  * A random estate in the user's own namespace, with at most one object of each kind, in the form of a program's inputs.

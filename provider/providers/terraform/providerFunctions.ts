@@ -44,6 +44,12 @@ const TOKENS: ValueType = {
   wire: ["object", { issuer: "string", claims: ["map", "string"], single_use: "bool" }],
 };
 
+/** The switches in a map of strings. No other value of a helper has such a text. */
+const SWITCHES: ReadonlyMap<unknown, boolean> = new Map([
+  ["true", true],
+  ["false", false],
+]);
+
 /** Returns the function that calls a function of strings. */
 const ofTexts =
   (called: (...texts: readonly string[]) => string) =>
@@ -55,7 +61,7 @@ function ofTokens(helper: (values: never) => WorkloadTokens) {
   return (given: unknown) => {
     const values = Object.entries((given ?? {}) as Readonly<Record<string, unknown>>)
       .filter(([, value]) => value !== null)
-      .map(([name, value]) => [camelKey(name), name === "ref_protected" ? value === "true" : value]);
+      .map(([name, value]) => [camelKey(name), SWITCHES.get(value) ?? value]);
     try {
       const { issuer, claims, singleUse } = helper(Object.fromEntries(values) as never);
       return { issuer, claims, single_use: singleUse };

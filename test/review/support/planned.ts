@@ -67,6 +67,14 @@ export const apiKey = (name: string, role: string) =>
     Estate["apiKeys"]
   >[number];
 
+/** The trusted workload of the namespace. */
+export const workload: NonNullable<Estate["trustedWorkloads"]>[number] = {
+  ...{ id: "65a1f0c2d3e4b5a697887766", name: "deploy", role: "operator", audience: "gatehouse" },
+  issuer: "https://token.actions.githubusercontent.com",
+  claims: { repository: "acme/fleet", ref: "refs/heads/main" },
+  ...{ maxSessionMinutes: 60, singleUse: true },
+};
+
 /** The devices of the namespace: three accepted devices and a pending one. */
 export const devices = [
   device("web-01", ["prod"]),
@@ -88,7 +96,7 @@ export const estate: Estate = {
   },
   members: [member("owner", "owner"), member("bob", "observer")],
   apiKeys: [apiKey("ci", "observer")],
-  trustedWorkloads: [],
+  trustedWorkloads: [workload],
   seen: { sessions: 0, logins: [], addresses: [] },
   notEvaluated: [],
   unknown: [],
