@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { createKey, type Fleet } from "../support/fleet.ts";
 import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
+import type { TrustingFleet } from "../support/trustingFleet.ts";
 import { type JobRun, PIPELINES, runAction } from "./support/action.ts";
 import { BOT, GITHUB_TOKEN, REPOSITORY, startGithub, type TestGithub } from "./support/github.ts";
 import {
@@ -12,15 +13,23 @@ import {
   type Credentials,
   PROGRAM_FILES,
   policyFile,
-  startPolicyFleet,
+  startTrustingPolicyFleet,
   statesIn,
 } from "./support/policyRepository.ts";
 
 type JobName = "review" | "apply" | "drift";
 
-const { jobs } = parse(readFileSync(join(PIPELINES, "github/workflows/access.yml"), "utf8")) as {
-  jobs: Record<JobName, { permissions: Record<string, string>; steps: { with?: { command?: string } }[] }>;
+interface WorkflowJob {
+  readonly environment?: string;
+  readonly permissions: Readonly<Record<string, string>>;
+  readonly steps: readonly { readonly with?: { readonly command?: string } }[];
+}
+
+const workflow = parse(readFileSync(join(PIPELINES, "github/workflows/access.yml"), "utf8")) as {
+  readonly env: Readonly<Record<string, string>>;
+  readonly jobs: Readonly<Record<JobName, WorkflowJob>>;
 };
+const { jobs } = workflow;
 
 const MARKER = "<!-- gatehouse review access/prod -->";
 
@@ -34,10 +43,17 @@ describe.runIf(gitOnPath)(
     let root: string;
     let repository: TestRepository;
     let credentials: Credentials;
+    let trusting: TrustingFleet;
     let runs = 1000;
 
     beforeAll(async () => {
-      ({ fleet, credentials } = await startPolicyFleet());
+      ({ fleet, credentials, trusting } = await startTrustingPolicyFleet());
+      const ofRepository = { repository: REPOSITORY, repository_owner_id: "65" };
+      await trusting.trust({ name: "pipeline-review", claims: ofRepository, singleUse: true });
+      await trusting.trust({
+        ...{ name: "pipeline-apply", role: "administrator", singleUse: true },
+        claims: { ...ofRepository, environment: "production", ref: "refs/heads/main" },
+      });
       github = await startGithub();
       root = mkdtempSync(join(tmpdir(), "gatehouse-pipeline-"));
       repository = new TestRepository(root);
@@ -54,17 +70,35 @@ describe.runIf(gitOnPath)(
     });
     afterAll(async () => {
       await github?.stop();
-      await fleet?.stop();
+      await trusting?.stop();
       if (root) rmSync(root, { recursive: true, force: true });
     });
     afterEach(() => expect(github.faults).toEqual([]));
 
-    /** Runs a job of the workflow with the permissions that the workflow declares, and with a credential. */
+    /**
+     * Returns the variables of a job without a stored credential: the settings of the workflow, and the variables that
+     * GitHub sets for the permission `id-token: write`. The tokens have the claims of the job.
+     */
+    function workloadOf(name: JobName, event: string, claims: Readonly<Record<string, string>>) {
+      const { environment, permissions } = jobs[name];
+      const ref = event === "pull_request" ? "refs/pull/7/merge" : "refs/heads/main";
+      const job = { repository: REPOSITORY, event_name: event, ref, environment, ...claims };
+      return {
+        ...{ GATEHOUSE_OIDC: workflow.env.GATEHOUSE_OIDC ?? "", GATEHOUSE_TENANT: fleet.tenant },
+        ...(permissions["id-token"] === "write" && trusting.issuer.githubJob(job)),
+      };
+    }
+
+    /**
+     * Runs a job of the workflow with the permissions that the workflow declares.
+     * @param credential a stored credential; undefined for a job without one
+     */
     async function job(
       name: JobName,
-      credential: Readonly<Record<string, string>>,
-      more: { event: string; payload?: object; sha?: string },
+      credential: Readonly<Record<string, string>> | undefined,
+      more: { event: string; payload?: object; sha?: string; claims?: Readonly<Record<string, string>> },
     ): Promise<JobRun & { id: number }> {
+      const settings = credential ?? workloadOf(name, more.event, more.claims ?? {});
       const id = runs++;
       const command = jobs[name].steps.find((step) => step.with?.command)?.with?.command ?? "";
       github.permissions = jobs[name].permissions;
@@ -74,7 +108,8 @@ describe.runIf(gitOnPath)(
           env: {
             ...{ GITHUB_API_URL: github.url, GITHUB_REPOSITORY: REPOSITORY, GATEHOUSE_AGAIN_S: "0 0" },
             GITHUB_WORKFLOW_REF: `${REPOSITORY}/.github/workflows/access.yml@refs/heads/main`,
-            ...{ GATEHOUSE_URL: fleet.service.url, ...statesIn(root), ...credential },
+            NODE_EXTRA_CA_CERTS: trusting.issuer.caFile,
+            ...{ GATEHOUSE_URL: fleet.service.url, ...statesIn(root), ...settings },
           },
           ...{
             workspace: root,
@@ -86,18 +121,14 @@ describe.runIf(gitOnPath)(
         },
         join(root, "artifacts"),
       );
-      for (const secret of [
-        GITHUB_TOKEN,
-        ...secretsOf(credential),
-        statesIn(root).PULUMI_CONFIG_PASSPHRASE,
-      ]) {
+      for (const secret of [GITHUB_TOKEN, ...secretsOf(settings), statesIn(root).PULUMI_CONFIG_PASSPHRASE]) {
         expect(run.log + run.summary).not.toContain(secret);
       }
       return { ...run, id };
     }
 
     /** Pushes the head of a pull request and runs the review job on it. */
-    async function pushed(number: number, credential = credentials.observerUser) {
+    async function pushed(number: number, credential?: Readonly<Record<string, string>>) {
       const head = repository.git("rev-parse", "HEAD");
       const pull = github.pulls.find((one) => one.number === number);
       if (pull) pull.head = head;
@@ -111,11 +142,15 @@ describe.runIf(gitOnPath)(
     }
 
     /** Merges a pull request as one commit and runs the apply job. */
-    async function merged(number: number, credential = credentials.administrator) {
+    async function merged(
+      number: number,
+      credential?: Readonly<Record<string, string>>,
+      claims: Readonly<Record<string, string>> = {},
+    ) {
       const sha = repository.commit(`merge of #${number}`);
       const pull = github.pulls.find((one) => one.number === number);
       if (pull) pull.merged = sha;
-      return job("apply", credential, { event: "push", sha });
+      return job("apply", credential, { event: "push", sha, claims });
     }
     const change = (number: number, policy: Record<string, string>) => {
       repository.write(policyFile("policy", policy));
@@ -125,7 +160,7 @@ describe.runIf(gitOnPath)(
       Object.fromEntries((await fleet.client.getPublicKeys()).map(({ name, username }) => [name, username]));
     const ours = () => github.comments.filter(({ login }) => login === BOT);
 
-    it("comments on a pull request with the role observer, and updates only its own comment", async () => {
+    it("comments on a pull request without a stored credential, and updates only its own comment", async () => {
       const planted = `${MARKER}\n## Access review of \`access/prod\`\n\nNo blocking findings.`;
       github.comments.push({ id: 1, number: 7, login: "eve", body: planted, state: "open" });
       // The comments of other users fill more than one page of the API.
@@ -154,11 +189,42 @@ describe.runIf(gitOnPath)(
     it("applies the reviewed plan after the merge, only with the role administrator", async () => {
       const rejected = await merged(7, credentials.operator);
       expect(rejected.code).not.toBe(0);
+      // A job of another branch gets the role observer, and a job of another repository gets no session.
+      const branch = await job("apply", undefined, { event: "push", claims: { ref: "refs/heads/eve" } });
+      expect([branch.code, branch.log]).toEqual([1, expect.stringContaining("permission denied")]);
+      const elsewhere = await job("apply", undefined, {
+        event: "push",
+        claims: { repository: "eve/access" },
+      });
+      expect([elsewhere.code, elsewhere.log]).toEqual([
+        1,
+        expect.stringMatching(/the server refused the token of the workload .* repository "eve\/access"/),
+      ]);
       expect(await usernames()).toEqual({ ana: "^root$" });
       github.emptyPullLookups = 2;
-      const done = await job("apply", credentials.administrator, { event: "push" });
+      const done = await job("apply", undefined, { event: "push" });
       expect([done.code, done.log]).toEqual([0, expect.any(String)]);
       expect(await usernames()).toEqual({ ana: "^(root|ops)$" });
+      const [entry] = await fleet.client.getAuditTrail({
+        params: { tenant: fleet.tenant },
+        query: { perPage: 1 },
+      });
+      expect(entry?.actor).toMatchObject({
+        kind: "workload",
+        name: `GitHub ${REPOSITORY}@main, run example-run-id`,
+      });
+    });
+
+    it("fails without the permission id-token: write", async () => {
+      const { ACTIONS_ID_TOKEN_REQUEST_URL: _, ...settings } = workloadOf("review", "push", {}) as Record<
+        string,
+        string
+      >;
+      const run = await job("review", settings, { event: "workflow_dispatch" });
+      expect([run.code, run.log]).toEqual([
+        1,
+        expect.stringContaining("ACTIONS_ID_TOKEN_REQUEST_URL: GATEHOUSE_OIDC is github"),
+      ]);
     });
 
     it("reports a failing policy test in the comment, and exits with 2", async () => {
@@ -183,7 +249,7 @@ describe.runIf(gitOnPath)(
       expect(await usernames()).toEqual({ ana: "^(root|ops)$" });
       await fleet.client.deleteFirewallRule({ params: { id } });
 
-      const again = await job("review", credentials.observerKey, { event: "workflow_dispatch" });
+      const again = await job("review", undefined, { event: "workflow_dispatch" });
       expect([again.code, again.log]).toEqual([0, expect.any(String)]);
       expect(again.steps).not.toContain("Comment");
       runs = again.id;
@@ -201,7 +267,7 @@ describe.runIf(gitOnPath)(
     });
 
     it("opens one issue for drift, does not change the issue while the drift stays the same, and then closes the issue", async () => {
-      const night = (credential = credentials.observerKey) => job("drift", credential, { event: "schedule" });
+      const night = () => job("drift", undefined, { event: "schedule" });
       const fingerprint = await createKey(fleet.client, "backdoor", "^root$");
       const planted = {
         id: 5,
@@ -254,9 +320,16 @@ describe.runIf(gitOnPath)(
   },
 );
 
-/** The secrets of a credential: all values except the user name. */
-const secretsOf = ({ GATEHOUSE_USERNAME: _, ...secrets }: Readonly<Record<string, string>>) =>
-  Object.values(secrets);
+/** The secrets of a credential: all values except the settings and the user name. */
+const secretsOf = (settings: Readonly<Record<string, string>>) =>
+  Object.entries(settings).flatMap(([name, value]) => (NOT_SECRET.includes(name) ? [] : [value]));
+
+const NOT_SECRET = [
+  "GATEHOUSE_USERNAME",
+  "GATEHOUSE_OIDC",
+  "GATEHOUSE_TENANT",
+  "ACTIONS_ID_TOKEN_REQUEST_URL",
+];
 
 const FROZEN = {
   ...{ action: "deny" as const, active: true, priority: 1, sourceIp: ".*", username: "^x$" },

@@ -4,10 +4,12 @@ import { delimiter, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Fleet } from "../support/fleet.ts";
 import { gitLabel, gitOnPath } from "../support/git.ts";
+import type { TrustingFleet } from "../support/trustingFleet.ts";
 import { PIPELINES } from "./support/action.ts";
 import {
   GITLAB_CI,
   gitlabJob,
+  idTokensOf,
   npmStub,
   runGitlabJob,
   startGitlab,
@@ -18,7 +20,7 @@ import {
   type Credentials,
   PROGRAM_FILES,
   policyFile,
-  startPolicyFleet,
+  startTrustingPolicyFleet,
   statesIn,
 } from "./support/policyRepository.ts";
 
@@ -35,6 +37,7 @@ describe.runIf(gitOnPath)(
     let root: string;
     let bin: string;
     let credentials: Credentials;
+    let trusting: TrustingFleet;
 
     const write = (files: Readonly<Record<string, string>>) => {
       mkdirSync(join(root, "policy"), { recursive: true });
@@ -42,7 +45,19 @@ describe.runIf(gitOnPath)(
     };
 
     beforeAll(async () => {
-      ({ fleet, credentials } = await startPolicyFleet());
+      ({ fleet, credentials, trusting } = await startTrustingPolicyFleet());
+      const ofProject = { project_path: "team/access" };
+      await trusting.trust({ name: "pipeline-review", claims: ofProject });
+      await trusting.trust({
+        ...{ name: "pipeline-apply", role: "administrator" },
+        claims: {
+          ...ofProject,
+          ref: "main",
+          ref_type: "branch",
+          ref_protected: "true",
+          environment: "production",
+        },
+      });
       gitlab = await startGitlab();
       root = mkdtempSync(join(tmpdir(), "gatehouse-pipeline-"));
       write({ ...PROGRAM_FILES("policy"), ...policyFile("policy", { ana: "^root$" }) });
@@ -53,30 +68,50 @@ describe.runIf(gitOnPath)(
     });
     afterAll(async () => {
       await gitlab?.stop();
-      await fleet?.stop();
+      await trusting?.stop();
       if (root) rmSync(root, { recursive: true, force: true });
     });
 
-    /** Runs a job of the GitLab example pipeline with a role's credential. */
-    async function job(name: keyof typeof SOURCES, credential: Readonly<Record<string, string>>) {
+    /**
+     * Runs a job of the GitLab example pipeline.
+     * @param credential a stored credential; by default, the job has only the tokens of `id_tokens`
+     * @param claims claims of these tokens that are replaced
+     */
+    async function job(
+      name: keyof typeof SOURCES,
+      credential?: Readonly<Record<string, string>>,
+      claims: Readonly<Record<string, string>> = {},
+    ) {
       const one = await gitlabJob(name === "main" ? "review" : name, GITLAB_CI.pulumi);
       const env = {
         ...{ ENGINE: "embedded", GATEHOUSE_URL: fleet.service.url, ...statesIn(root) },
-        PATH: [bin, process.env.PATH].join(delimiter),
+        ...{ GATEHOUSE_TENANT: fleet.tenant, PATH: [bin, process.env.PATH].join(delimiter) },
       };
-      const run = await runGitlabJob({ gitlab, project: root, env }, one, SOURCES[name], credential);
+      const ofJob = {
+        ...{
+          project_path: "team/access",
+          pipeline_source: SOURCES[name],
+          environment: one.environment,
+        },
+        ...{ ref: name === "review" ? "change" : "main", ref_protected: String(name !== "review") },
+      };
+      const mint = (aud: string) => trusting.issuer.gitlab({ ...ofJob, aud, ...claims });
+      const used = credential
+        ? { GATEHOUSE_OIDC: "", ...credential }
+        : await idTokensOf(one, mint, { ...one.variables, ...env });
+      const run = await runGitlabJob({ gitlab, project: root, env }, one, SOURCES[name], used);
       expect(run.log).toContain("npm --prefix policy ci --ignore-scripts");
       return { ...run, artifacts: one.artifacts };
     }
     const usernames = async () => (await fleet.client.getPublicKeys()).map(({ username }) => username);
     const ours = () => gitlab.notes.filter(({ author }) => author === "pipeline");
 
-    it("create one note on the merge request with the role observer, and update only this note", async () => {
+    it("create one note on the merge request without a stored credential, and update only this note", async () => {
       const planted = "<!-- gatehouse review access/prod -->\nNo blocking findings.";
       gitlab.notes.push({ id: 1, author: "eve", body: planted });
       for (let id = 2; id < 120; id++) gitlab.notes.push({ id, author: "ana", body: "Hm." });
       write(policyFile("policy", { ana: "^(root|deploy)$" }));
-      const first = await job("review", credentials.observerUser);
+      const first = await job("review");
       expect([first.code, first.log]).toEqual([0, expect.any(String)]);
       expect(ours()).toEqual([
         expect.objectContaining({ body: expect.stringContaining("gains login `deploy`") }),
@@ -96,7 +131,7 @@ describe.runIf(gitOnPath)(
     it("apply only the plan that was reviewed on the default branch", async () => {
       write(policyFile("policy", { ana: "^(root|deploy)$" }));
       const notes = gitlab.notes.length;
-      expect(await job("main", credentials.observerKey)).toMatchObject({ code: 0 });
+      expect(await job("main")).toMatchObject({ code: 0 });
       expect(gitlab.notes).toHaveLength(notes);
       expect((await job("apply", credentials.operator)).code).not.toBe(0);
       const [key] = await fleet.client.getPublicKeys();
@@ -110,14 +145,18 @@ describe.runIf(gitOnPath)(
       ]);
       expect(await usernames()).toEqual(["^x$"]);
       await fleet.client.updatePublicKey({ params, body: { name: "ana", username: "^root$", filter } });
-      const done = await job("apply", credentials.administrator);
+      const branch = await job("apply", undefined, { ref: "eve", ref_protected: "false" });
+      expect([branch.code, branch.log]).toEqual([1, expect.stringContaining("permission denied")]);
+      const fork = await job("apply", undefined, { project_path: "eve/access" });
+      expect([fork.code, fork.log]).toEqual([1, expect.stringContaining('project_path "eve/access"')]);
+      const done = await job("apply");
       expect([done.code, done.log]).toEqual([0, expect.any(String)]);
       expect(await usernames()).toEqual(["^(root|deploy)$"]);
     });
 
     it("report drift as JUnit, and exit with 2", async () => {
       const night = async () => {
-        const { artifacts, ...run } = await job("drift", credentials.observerKey);
+        const { artifacts, ...run } = await job("drift");
         const report = readFileSync(join(root, artifacts.reports?.junit ?? ""), "utf8");
         return { ...run, report, failures: [...report.matchAll(/<failure/g)].length };
       };

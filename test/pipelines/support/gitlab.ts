@@ -29,6 +29,8 @@ export interface GitlabJob {
   readonly before_script: readonly string[];
   readonly after_script?: readonly string[];
   readonly variables: Readonly<Record<string, string>>;
+  readonly environment?: string;
+  readonly id_tokens?: Readonly<Record<string, { readonly aud: string }>>;
   readonly artifacts: { readonly paths: readonly string[]; readonly reports?: { readonly junit: string } };
 }
 
@@ -111,7 +113,7 @@ export async function runGitlabJob(
   };
   const run = await bash([...job.before_script, ...job.script].join("\n"), project, all);
   await bash((job.after_script ?? []).join("\n"), project, all);
-  const { GATEHOUSE_USERNAME: _, ...secrets } = credential;
+  const { GATEHOUSE_USERNAME: _, GATEHOUSE_OIDC: __, GATEHOUSE_TENANT: ___, ...secrets } = credential;
   for (const secret of [GITLAB_TOKEN, ...Object.values(secrets)]) expect(run.log).not.toContain(secret);
   return run;
 }
@@ -125,6 +127,23 @@ export function npmStub(root: string): string {
   mkdirSync(bin);
   writeFileSync(join(bin, "npm"), '#!/bin/sh\necho "npm $*"\n', { mode: 0o755 });
   return bin;
+}
+
+/**
+ * Returns the tokens of a job, which GitLab creates for `id_tokens`.
+ * @param mint creates a token for an audience, with the claims of the job
+ * @param variables the variables that the audiences can contain
+ */
+export async function idTokensOf(
+  { id_tokens: wanted = {} }: GitlabJob,
+  mint: (aud: string) => Promise<string>,
+  variables: Readonly<Record<string, string>>,
+): Promise<Readonly<Record<string, string>>> {
+  const tokens = Object.entries(wanted).map(async ([name, { aud }]) => {
+    const audience = aud.replace(/^\$(\w+)$/, (_, variable: string) => variables[variable] ?? "");
+    return [name, await mint(audience)] as const;
+  });
+  return Object.fromEntries(await Promise.all(tokens));
 }
 
 /** The token that the fake GitLab API accepts. */

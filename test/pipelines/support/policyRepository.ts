@@ -4,6 +4,7 @@ import { expect } from "vitest";
 import { sshKeyLine } from "../../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../../support/fleet.ts";
 import { spawnGatehouse } from "../../support/gatehouse.ts";
+import { startTrustingFleet, type TrustingFleet } from "../../support/trustingFleet.ts";
 
 const KEY = sshKeyLine("ana");
 
@@ -19,7 +20,8 @@ for (const [name, username] of Object.entries(require("./policy.json"))) {
 for (const name of ["GITHUB_TOKEN", "GITLAB_TOKEN"]) if (process.env[name]) throw new Error(name + " is here");
 `,
   [`${folder}/access.ignore`]:
-    "Member * until 2999-12-31: not relevant\nApiKey * until 2999-12-31: not relevant\n",
+    "Member * until 2999-12-31: not relevant\nApiKey * until 2999-12-31: not relevant\n" +
+    "TrustedWorkload * until 2999-12-31: not relevant\n",
   [`${folder}/access.policy.mjs`]: `import { expect, policyTest } from "@gatehouse-access/provider/policy";
 policyTest("no key allows guest", ({ access }) => {
   expect(access).not.toAllow({ login: "guest" });
@@ -67,9 +69,28 @@ export interface PolicyFleet {
  * @param users additional users, without credentials for pipelines
  */
 export async function startPolicyFleet(...users: readonly string[]): Promise<PolicyFleet> {
-  const fleet = await startFleet(["watcher", "keeper", ...users]);
+  const fleet = await startFleet([...PIPELINE_USERS, ...users]);
+  return { fleet, credentials: await preparePolicyFleet(fleet) };
+}
+
+/** The users of the credentials. */
+const PIPELINE_USERS = ["watcher", "keeper"];
+
+/** A service that trusts jobs of an issuer. */
+export interface TrustingPolicyFleet extends PolicyFleet {
+  readonly trusting: TrustingFleet;
+}
+
+/** Starts a service for tests of pipelines, and an issuer of the tokens of jobs. */
+export async function startTrustingPolicyFleet(): Promise<TrustingPolicyFleet> {
+  const trusting = await startTrustingFleet(PIPELINE_USERS);
+  const { fleet } = trusting;
+  return { trusting, fleet, credentials: await preparePolicyFleet(fleet) };
+}
+
+async function preparePolicyFleet(fleet: Fleet): Promise<Credentials> {
   await fleet.enroll("web-1");
-  return { fleet, credentials: await credentialsOf(fleet) };
+  return credentialsOf(fleet);
 }
 
 async function credentialsOf({ client, tenant }: Fleet): Promise<Credentials> {
