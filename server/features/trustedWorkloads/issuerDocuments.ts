@@ -1,4 +1,5 @@
-import { type LookupAddress, type LookupAllOptions, lookup as lookupInDns } from "node:dns";
+import type { LookupAddress } from "node:dns";
+import { Resolver } from "node:dns/promises";
 import { isIP, type LookupFunction } from "node:net";
 import type { buildConnector } from "undici";
 import { addressMatcher, isPublic } from "../../addresses.ts";
@@ -6,12 +7,24 @@ import { addressMatcher, isPublic } from "../../addresses.ts";
 /** Maximum time in milliseconds for one request to an issuer, from the look-up of its name to the end of the body. */
 const TIMEOUT = 5000;
 
-/** Looks up all addresses of a host name, like `dns.lookup`. */
-export type LookupAll = (
-  hostname: string,
-  options: LookupAllOptions,
-  done: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
-) => void;
+/** Looks up all addresses of a host name. */
+export type LookupAll = (hostname: string) => Promise<readonly LookupAddress[]>;
+
+const resolver = new Resolver({ timeout: TIMEOUT / 2, tries: 1 });
+
+/**
+ * Looks up the addresses of a host name in DNS. The usual look-up of Node would occupy a thread of the pool that also
+ * signs tokens, so slow name servers of a tenant could delay all requests. The function does not read the hosts file.
+ */
+const lookupInDns: LookupAll = async (hostname) => {
+  const [ipv4, ipv6] = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
+  const found = [
+    ...(ipv4.status === "fulfilled" ? ipv4.value.map((address) => ({ address, family: 4 })) : []),
+    ...(ipv6.status === "fulfilled" ? ipv6.value.map((address) => ({ address, family: 6 })) : []),
+  ];
+  if (found.length === 0 && ipv4.status === "rejected") throw ipv4.reason;
+  return found;
+};
 
 /** A document of an issuer cannot be read. The message contains no text of the document. */
 export class DocumentError extends Error {
@@ -40,14 +53,15 @@ export function documentReader(
 
   // Node connects to the addresses of this answer and does not look up the name again.
   const lookup: LookupFunction = (hostname, options, done) => {
-    lookupAll(hostname, { ...options, all: true }, (error, addresses) => {
-      const [first] = addresses ?? [];
-      if (error !== null) done(error, []);
-      else if (first === undefined || !addresses.every(({ address }) => isAllowed(address)))
-        done(refusal(), []);
-      else if (options.all) done(null, addresses);
-      else done(null, first.address, first.family);
-    });
+    lookupAll(hostname).then(
+      (addresses) => {
+        const [first] = addresses;
+        if (first === undefined || !addresses.every(({ address }) => isAllowed(address))) done(refusal(), []);
+        else if (options.all) done(null, [...addresses]);
+        else done(null, first.address, first.family);
+      },
+      (error: NodeJS.ErrnoException) => done(error, []),
+    );
   };
 
   return async (address, maxBytes) => {
