@@ -39,6 +39,7 @@ export const throughPlugin = [
     "expiry",
     "invitations",
     "namespaceSettings",
+    "workload",
   ].map((name) => `test/provider/${name}.test.ts`),
 ];
 

@@ -41,6 +41,7 @@ export const SECTIONS: readonly (readonly [title: string, files: readonly string
       "docs/guides/expiry.md",
       "docs/guides/lockouts.md",
       "docs/guides/api-key-rotation.md",
+      "docs/guides/workload-identity.md",
       "docs/guides/identity-mode.md",
       "docs/guides/configuration.md",
       "docs/guides/repeated-runs.md",

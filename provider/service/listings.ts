@@ -31,22 +31,19 @@ export type ApiKey = Awaited<ReturnType<Client["listApiKeys"]>>[number];
 export type TrustedWorkload = Awaited<ReturnType<Client["getTrustedWorkload"]>>;
 
 /**
- * Returns a cached list of the namespaces to which the credential's user belongs. The lookup key is the namespace id. The
- * list of a workload has only its default namespace, and the credential reads each other namespace with a session in
- * that namespace.
+ * Returns a cached list of the namespaces to which the credential's user belongs. The lookup key is the namespace id. A
+ * workload reads each namespace with its session in that namespace.
  */
 export function namespaceListing(client: Client): Listing<Namespace> {
-  const look = async (tenant: string) => {
-    const { workloadId } = await client.identity();
-    const own = workloadId === undefined ? client : client.forTenant(tenant);
-    return own.getNamespace({ params: { tenant } });
-  };
-  async function* pages() {
-    const { workloadId, tenant } = await client.identity();
-    if (workloadId === undefined) yield* client.pages("getNamespaces", { query: { perPage: PAGE_SIZE } });
-    else if (tenant !== undefined) yield { items: [await look(tenant)], total: 1 };
-  }
-  return new Listing({ keysOf: (namespace) => [namespace.tenantId], pages, look });
+  return new Listing({
+    keysOf: (namespace) => [namespace.tenantId],
+    pages: () => client.pages("getNamespaces", { query: { perPage: PAGE_SIZE } }),
+    async look(tenant) {
+      const { workloadId } = await client.identity();
+      const reader = workloadId === undefined ? client : client.forTenant(tenant);
+      return reader.getNamespace({ params: { tenant } });
+    },
+  });
 }
 
 const UID = /^[0-9a-f]{64}$/;

@@ -83,7 +83,6 @@ test("iterates only list operations", () => {
     | "listTunnels"
     | "connectorList"
     | "listAnnouncements"
-    | "listTrustedWorkloads"
   >();
   expectTypeOf<ItemOf<"getPublicKeys">["createdAt"]>().toEqualTypeOf<string>();
   // @ts-expect-error the operation does not return a list

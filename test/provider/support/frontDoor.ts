@@ -10,7 +10,7 @@ import { PulumiProvider } from "../../../provider/providers/plugin/pulumiProvide
 import { definitions } from "../../../provider/resources/index.ts";
 import { Connection } from "../../../provider/service/connection.ts";
 import { opens } from "../../../provider/service/newConnection.ts";
-import { createClient, passwordCredential } from "../../../sdk/index.ts";
+import { createClient, credentialsFromEnvironment } from "../../../sdk/index.ts";
 import { type Message, PluginClient } from "../../support/pluginClient.ts";
 import { type DoorOptions, type FrontDoor, type ResourceName, StateChangedError } from "./door.ts";
 import { terraformDoor } from "./terraformDoor.ts";
@@ -31,10 +31,10 @@ export function openFrontEnd(options: DoorOptions): Promise<FrontDoor> {
 
 /** Calls the methods of the dynamic providers, without processes. */
 async function dynamicDoor({ env, stack, stateId, replace }: DoorOptions): Promise<FrontDoor> {
-  const { GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_PASSWORD = "" } = env;
-  const credential = passwordCredential({ username: GATEHOUSE_USERNAME, password: GATEHOUSE_PASSWORD });
+  const { GATEHOUSE_URL = "" } = env;
+  const { credential } = credentialsFromEnvironment(env);
   const budget = 1000 * Number(env.GATEHOUSE_RETRY_TIMEOUT ?? "60");
-  const client = createClient({ url: GATEHOUSE_URL, credential, retry: { budget } });
+  const client = createClient({ url: GATEHOUSE_URL, ...(credential && { credential }), retry: { budget } });
   const defaultTenant = env.GATEHOUSE_TENANT;
   const connection = new Connection(client, {
     defaultTenant,
