@@ -24,8 +24,9 @@ Exit codes of all commands:
   130  Interrupted
 
 Environment: GATEHOUSE_URL is the address of the service. GATEHOUSE_API_KEY,
-GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD are the credential.
-GATEHOUSE_TENANT is the id of the namespace. Each variable also has a _FILE form.
+GATEHOUSE_TOKEN, GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_OIDC (in
+a pipeline) are the credential. GATEHOUSE_TENANT is the id of the namespace. Each
+variable also has a _FILE form.
 --stack <name> reads missing settings from the configuration of that stack.`;
 
 /** Names of commands and flags in similar tools, with the equivalent names in `gatehouse`. */

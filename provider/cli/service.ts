@@ -162,7 +162,9 @@ const isSet = (env: NodeJS.ProcessEnv, name: string) => Boolean(env[name] ?? env
 /** True if the environment contains all settings, so that the stack's configuration need not be read. */
 const isComplete = (env: NodeJS.ProcessEnv) =>
   isSet(env, "GATEHOUSE_TENANT") &&
-  ["GATEHOUSE_API_KEY", "GATEHOUSE_TOKEN", "GATEHOUSE_PASSWORD"].some((name) => isSet(env, name)) &&
+  ["GATEHOUSE_OIDC", "GATEHOUSE_API_KEY", "GATEHOUSE_TOKEN", "GATEHOUSE_PASSWORD"].some((name) =>
+    isSet(env, name),
+  ) &&
   // For an https URL, the stack's configuration may contain trusted certificate authorities. It is needed unless
   // GATEHOUSE_CA_FILE is set.
   (env.GATEHOUSE_URL?.startsWith("http:") || (isSet(env, "GATEHOUSE_URL") && Boolean(env.GATEHOUSE_CA_FILE)));

@@ -35,6 +35,21 @@ describe("settings of the provider", () => {
     },
   );
 
+  it("of a workload include the variables of GitHub, and replace the configured credential", () => {
+    const job = {
+      ACTIONS_ID_TOKEN_REQUEST_URL: "https://github.example",
+      ACTIONS_ID_TOKEN_REQUEST_TOKEN: "t",
+    };
+    const env = { GATEHOUSE_OIDC: "github", ...job };
+    expect(settings(lookup, env)).toEqual({ GATEHOUSE_URL: "http://configured.example", ...env });
+    const ofStack = (key: string) => ({ "gatehouse:oidc": "github", "gatehouse:oidcAudience": "a" })[key];
+    expect(settings(ofStack, job)).toEqual({
+      GATEHOUSE_OIDC: "github",
+      GATEHOUSE_OIDC_AUDIENCE: "a",
+      ...job,
+    });
+  });
+
   it("omit empty and unrelated variables", () => {
     expect(settings(() => undefined, { GATEHOUSE_URL: "", PATH: "/bin" })).toEqual({});
   });

@@ -41,7 +41,7 @@ export const providerSchema = () => ({
   functions: functionSchemas(),
   ephemeralResourceSchemas: {
     [TOKEN]: lookupSchema(
-      "A session token of the credential's user for a namespace. A client with the token has the permissions of that user. The token expires after some days, and is not stored in state or plan.",
+      "A session token of the credential's user for a namespace. A client with the token has the permissions of that user. The token expires after some days, or after 15 minutes for a workload. It is not stored in state or plan.",
       [{ ...TENANT, computed: true }],
       [{ ...TENANT, name: "token", description: "The session token.", sensitive: true }],
     ),
