@@ -38,6 +38,7 @@ export const throughPlugin = [
     "newerService",
     "expiry",
     "invitations",
+    "lockoutGuard",
     "namespaceSettings",
     "workload",
   ].map((name) => `test/provider/${name}.test.ts`),

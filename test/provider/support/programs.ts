@@ -93,6 +93,7 @@ const byName: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
     email: fc.constantFrom("ana@example.com", "Bob@Example.com"),
     role: fc.constantFrom("observer", "operator", "administrator"),
     expiresAt,
+    allowLockout: fc.boolean(),
     adopt,
   }),
   PublicKey: fc.record({
@@ -131,6 +132,7 @@ const byName: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
       rotateBefore: fc.nat(29),
       overlap: fc.nat(90),
       keepers: fc.dictionary(fc.constantFrom("year", "owner"), fc.constantFrom("a", "b"), { maxKeys: 2 }),
+      allowLockout: fc.boolean(),
     },
     { requiredKeys: ["validDays"] },
   ),
