@@ -85,6 +85,7 @@ export const SECTIONS: readonly (readonly [title: string, files: readonly string
       "docs/operate/backup.md",
       "docs/operate/upgrade.md",
       "docs/operate/accounts.md",
+      "docs/operate/workload-identity.md",
       "docs/operate/billing.md",
       "docs/operate/metrics.md",
       "docs/operate/load-and-failures.md",

@@ -131,6 +131,11 @@ export async function createWorld(service: TestService): Promise<World> {
       await client.createApiKey({ body: { name, expiresAt: 30, role: "observer" } });
       return name;
     });
+    const workload = await inTurn(async (number) => {
+      const rules = { issuer: "https://id.example.org", audience: "gate", claims: { sub: `job-${number}` } };
+      const body = { name: `workload-${number}`, role: "observer", ...rules } as const;
+      return (await client.createTrustedWorkload({ body })).id;
+    });
     const member = await inTurn(async (number) => {
       const username = `member-${number}`;
       const { id } = await service.createUser({ username, password: "correct-horse" });
@@ -141,7 +146,7 @@ export async function createWorld(service: TestService): Promise<World> {
       return id;
     }, MEMBERS);
     const sshKey = numbers.map(() => Buffer.from(sshKeyLine()).toString("base64"));
-    const lists = { device, tunnel, container, publicKey, rule, apiKey, member, session, sshKey };
+    const lists = { device, tunnel, container, publicKey, rule, apiKey, workload, member, session, sshKey };
     return {
       ownerToken: token,
       administratorKey: key.id,
