@@ -49,6 +49,10 @@ function requiredInOurs(operation: Operation): string[] {
 const OWN_ERRORS: Readonly<Record<string, readonly number[]>> = {
   authDevice: [403],
   getSession: [400],
+  // Status 409: the lockout guard refuses the write.
+  updateMember: [409],
+  removeMember: [409],
+  deleteApiKey: [409],
   // Status 424: a service that the operation depends on, such as the SSH gateway, failed.
   acceptDevice: [424],
   updateDeviceStatus: [424],
