@@ -54,6 +54,35 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
   const keys = async () =>
     (await fleet.client.getPublicKeys()).map(({ name, username }) => `${name} ${username}`).sort();
 
+  it("the service refuses a run without a review that demotes its own user, except with allowLockout", async () => {
+    const { client, tenant } = fleet;
+    const email = "dave@example.com";
+    await client.inviteMember({ params: { tenant }, body: { email, role: "administrator" } });
+    const dave = async () => {
+      const { members } = await client.getNamespace({ params: { tenant } });
+      return members.find((member) => member.email === email);
+    };
+    onTestFinished(async () => {
+      const left = await dave();
+      if (left) await client.removeMember({ params: { tenant, uid: left.id } });
+    });
+    const credential = { GATEHOUSE_USERNAME: "dave", GATEHOUSE_PASSWORD: "correct-horse" };
+    const stack = program.stack({ env: { ...fleet.env, GATEHOUSE_TENANT: tenant, ...credential } });
+    const member = (role: string, more: object = {}) => ({
+      dave: { type: "Member", args: { email, role, adopt: true, ...more } },
+    });
+    await up(stack, member("administrator"));
+    const run = ["up", "--yes", "--skip-preview"];
+    const refused = await text(stack, run, member("observer"));
+    expect(refused.code).toBe(1);
+    expect(refused.text.replaceAll(/\s+/g, " ")).toContain(
+      "Member.allowLockout: the change would remove permissions of the caller; use the credential of another administrator, or set allowLockout: true [lockout]",
+    );
+    expect(await dave()).toMatchObject({ role: "administrator" });
+    const allowed = await text(stack, run, member("observer", { allowLockout: true }));
+    expect([allowed.code, await dave()]).toEqual([0, expect.objectContaining({ role: "observer" })]);
+  });
+
   describe("a repair", () => {
     it("neither removes nor changes objects of another stack, except with --adopt-from", async () => {
       const [mine, theirs] = [newStack("mine"), newStack("theirs")];
