@@ -13,6 +13,7 @@ import {
 } from "../../provider/resources/definition.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import {
+  acceptedCredentials,
   DECLARED_BY,
   IDEMPOTENCY_KEY,
   IF_MATCH,
@@ -175,7 +176,7 @@ function operationsPage(): string {
             [operation.path, ...operation.aliases]
               .map((path) => `\`${operation.method} ${path}\``)
               .join("<br>"),
-            operation.auth.join(", "),
+            acceptedCredentials(operation).join(", "),
             operation.minRole ?? "",
             operation.edition,
             operation.summary,

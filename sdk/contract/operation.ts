@@ -214,6 +214,12 @@ export const takesIfMatch = (operation: Pick<Operation, "object" | "method" | "c
 export const takesWorkload = ({ auth, scope }: Pick<Operation, "auth" | "scope">): boolean =>
   auth.includes("workload") || (auth.includes("jwt") && WORKLOAD_SCOPES.includes(scope));
 
+/** Returns the kinds of credentials that an operation accepts, including the sessions of workloads. */
+export const acceptedCredentials = (operation: Pick<Operation, "auth" | "scope">): readonly AuthKind[] => [
+  ...operation.auth.filter((kind) => kind !== "workload"),
+  ...(takesWorkload(operation) ? (["workload"] as const) : []),
+];
+
 const CREDENTIAL_REFUSED = "JWT or API key missing, malformed, expired or unknown";
 
 const LOCKOUT_REFUSED =

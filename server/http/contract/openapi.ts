@@ -1,5 +1,6 @@
 import {
   type AuthKind,
+  acceptedCredentials,
   billing,
   DECLARED_BY,
   declaredByHeader,
@@ -17,7 +18,6 @@ import {
   takesDeclaredBy,
   takesIfMatch,
   takesLockoutGuard,
-  takesWorkload,
 } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { FIELD_NAME_ERRORS, isList, MOVED_INTO_BOUNDS, namesObject } from "./validation.ts";
@@ -132,12 +132,6 @@ function operationId({ id, aliases }: Operation, path: string): string {
   return alias === 0 ? `${id}Alias` : `${id}Alias${alias + 1}`;
 }
 
-/** Returns the kinds of credentials that an operation accepts. */
-const credentialsOf = (operation: Operation): readonly AuthKind[] => [
-  ...operation.auth.filter((kind) => kind !== "workload"),
-  ...(takesWorkload(operation) ? (["workload"] as const) : []),
-];
-
 function describe(operation: Operation, path: string, components: Components, error: Json): Json {
   const { body, minRole } = operation;
   return {
@@ -161,7 +155,9 @@ function describe(operation: Operation, path: string, components: Components, er
       },
     }),
     responses: responses(operation, components, error),
-    security: credentialsOf(operation).flatMap((kind) => (SECURITY[kind] ? [{ [SECURITY[kind]]: [] }] : [])),
+    security: acceptedCredentials(operation).flatMap((kind) =>
+      SECURITY[kind] ? [{ [SECURITY[kind]]: [] }] : [],
+    ),
   };
 }
 
