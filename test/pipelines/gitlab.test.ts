@@ -30,7 +30,7 @@ const SOURCES = { review: "merge_request_event", main: "push", apply: "push", dr
 // The tests share one project. Each test starts from the project that the previous test left.
 describe.runIf(gitOnPath)(
   `the jobs on GitLab, with ${gitLabel}`,
-  { tags: ["long"], timeout: 120_000 },
+  { tags: ["long"], timeout: 180_000 },
   () => {
     let fleet: Fleet;
     let gitlab: TestGitlab;

@@ -8,6 +8,7 @@ import { sshKeyLine } from "../provider/support/programs.ts";
 import { environmentWithout } from "../support/command.ts";
 import type { Fleet } from "../support/fleet.ts";
 import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
+import type { TrustingFleet } from "../support/trustingFleet.ts";
 import { startWebhook } from "../support/webhook.ts";
 import {
   type AttachedProvider,
@@ -19,12 +20,13 @@ import {
 } from "../terraform/support/terraform.ts";
 import { bash, PIPELINES, runAction } from "./support/action.ts";
 import { GITHUB_TOKEN, REPOSITORY, startGithub, type TestGithub } from "./support/github.ts";
-import { GITLAB_CI, gitlabJob, npmStub, runGitlabJob, startGitlab } from "./support/gitlab.ts";
-import { type Credentials, startPolicyFleet } from "./support/policyRepository.ts";
+import { GITLAB_CI, gitlabJob, idTokensOf, npmStub, runGitlabJob, startGitlab } from "./support/gitlab.ts";
+import { type Credentials, startPolicyFleet, startTrustingPolicyFleet } from "./support/policyRepository.ts";
 
 const BIN = join(import.meta.dirname, "..", "..", "node_modules", ".bin");
 const KEY = sshKeyLine("ana");
-const IGNORED = "Member * until 2999-12-31: not relevant\nApiKey * until 2999-12-31: not relevant\n";
+const IGNORED =
+  "Member * until 2999-12-31: not relevant\nApiKey * until 2999-12-31: not relevant\nTrustedWorkload * until 2999-12-31: not relevant\n";
 
 /** A configuration with one key. */
 const configuration = (username: string) =>
@@ -132,16 +134,21 @@ describe.runIf(hasTerraform && gitOnPath)(
     let root: string;
     let bin: string;
     let credentials: Credentials;
+    let trusting: TrustingFleet;
     beforeAll(async () => {
-      ({ fleet, credentials } = await startPolicyFleet());
+      ({ fleet, credentials, trusting } = await startTrustingPolicyFleet());
+      const claims = { project_path: "team/access" };
+      await trusting.trust({ name: "pipeline-review", claims });
+      const ofApply = { ...claims, environment: "production", ref_protected: "true" };
+      await trusting.trust({ name: "pipeline-apply", role: "administrator", claims: ofApply });
       root = mkdtempSync(join(tmpdir(), "gatehouse-pipeline-"));
       bin = npmStub(root);
       const terraform = execFileSync("/bin/sh", ["-c", "command -v terraform"], { encoding: "utf8" }).trim();
-      const wrapper = `#!/bin/sh\nenv | grep "_TOKEN=" >> "${root}/tokens"\nexec "${terraform}" "$@"\n`;
+      const wrapper = `#!/bin/sh\nenv | grep "_TOKEN=" | grep -v "^GATEHOUSE_OIDC_TOKEN=" >> "${root}/tokens"\nexec "${terraform}" "$@"\n`;
       writeFileSync(join(bin, "terraform"), wrapper, { mode: 0o755 });
     });
     afterAll(async () => {
-      await fleet?.stop();
+      await trusting?.stop();
       if (root) rmSync(root, { recursive: true, force: true });
     });
     const environment = (): Record<string, string> => ({
@@ -151,7 +158,7 @@ describe.runIf(hasTerraform && gitOnPath)(
     });
     const keys = async () => (await fleet.client.getPublicKeys()).map(({ username }) => username);
 
-    it("on GitLab review with the role observer, apply an unchanged plan with the role administrator, and report drift", async () => {
+    it("on GitLab review as an observer, apply an unchanged plan as an administrator, and report drift, without a stored credential", async () => {
       const gitlab = await startGitlab();
       const project = join(root, "project");
       mkdirSync(join(project, "policy"), { recursive: true });
@@ -159,29 +166,32 @@ describe.runIf(hasTerraform && gitOnPath)(
       writeFileSync(join(project, "policy", "access.ignore"), IGNORED);
       const configure = (username: string) =>
         writeFileSync(join(project, "policy", "main.tf.json"), configuration(username));
-      const job = async (name: string, source: string, credential: Readonly<Record<string, string>>) => {
+      const job = async (name: string, source: string) => {
         const one = await gitlabJob(name, GITLAB_CI.terraform);
-        const env = { ...environment(), PLAN: join(root, "plan") };
-        const run = await runGitlabJob({ gitlab, project, env }, one, source, credential);
+        const env = { ...environment(), GATEHOUSE_TENANT: fleet.tenant, PLAN: join(root, "plan") };
+        const claims = { environment: one.environment, ref_protected: String(name === "apply") };
+        const mint = (aud: string) => trusting.issuer.gitlab({ project_path: "team/access", aud, ...claims });
+        const used = await idTokensOf(one, mint, { ...one.variables, ...env });
+        const run = await runGitlabJob({ gitlab, project, env }, one, source, used);
         expect([existsSync(env.PLAN), existsSync(`${env.PLAN}.json`)]).toEqual([false, false]);
         return run;
       };
 
       configure("^root$");
-      const review = await job("review", "merge_request_event", credentials.observerKey);
+      const review = await job("review", "merge_request_event");
       expect([review.code, review.log]).toEqual([0, expect.any(String)]);
       expect(gitlab.notes).toEqual([
         expect.objectContaining({ body: expect.stringContaining("gains login `root` on web-1") }),
       ]);
       configure("^(root|deploy)$");
-      const rejected = await job("apply", "push", credentials.administrator);
+      const rejected = await job("apply", "push");
       expect([rejected.code, rejected.log]).toEqual([
         2,
         expect.stringContaining("differs from the reviewed plan"),
       ]);
       configure("^root$");
-      expect(await job("review", "push", credentials.observerUser)).toMatchObject({ code: 0 });
-      const done = await job("apply", "push", credentials.administrator);
+      expect(await job("review", "push")).toMatchObject({ code: 0 });
+      const done = await job("apply", "push");
       expect([done.code, done.log]).toEqual([0, expect.stringContaining("Apply complete")]);
       expect(await keys()).toEqual(["^root$"]);
       expect(gitlab.notes).toHaveLength(1);
@@ -189,7 +199,7 @@ describe.runIf(hasTerraform && gitOnPath)(
       const [key] = await fleet.client.getPublicKeys();
       const params = { fingerprint: key?.fingerprint ?? "" };
       await fleet.client.deletePublicKey({ params });
-      expect(await job("drift", "schedule", credentials.observerKey)).toMatchObject({ code: 2 });
+      expect(await job("drift", "schedule")).toMatchObject({ code: 2 });
       expect(readFileSync(join(project, "drift.xml"), "utf8")).toContain("<failure");
       expect(readFileSync(join(root, "tokens"), "utf8")).toBe("");
       await gitlab.stop();
