@@ -7,9 +7,10 @@ export function helpersPage(note: string): string {
     exportedDeclarations(`provider/helpers/${file}.ts`)
       .filter(({ keyword }) => keyword === "function")
       .map((each) => declarationSection(each));
-  const options = exportedDeclarations("provider/service/lookups.ts").filter(
-    ({ keyword }) => keyword === "interface",
-  );
+  const interfaces = (file: string) =>
+    exportedDeclarations(file).filter(({ keyword }) => keyword === "interface");
+  const options = interfaces("provider/service/lookups.ts");
+  const tokens = interfaces("provider/helpers/workloads.ts");
   const head = `# Helpers and lookups
 
 \`@gatehouse-access/provider\` exports these functions in addition to the [resources](resources.md).`;
@@ -20,6 +21,7 @@ export function helpersPage(note: string): string {
     "This example is `examples/resources/helpers.ts`. A test runs it.",
     "## Values for inputs",
     ...["patterns", "sshKeyFile", "workloads"].flatMap(functions),
+    ...tokens.map((each) => interfaceSection(each, tokens)),
     "## Lookups",
     "Lookups read existing objects while the program runs. They use the settings and the credential of the resources.",
     "Each lookup has a second form for outputs, like Pulumi's own functions: `getDevicesOutput()`, `getNamespaceOutput()` and so on. The second form accepts outputs as arguments and returns an output. It sends its request when the values of all arguments are known. In a preview, some values may stay unknown, and the lookup then sends no request.",

@@ -16,8 +16,9 @@ export function lintPage(note: string): string {
   const head = `# Lint findings
 
 \`lint\` of \`@gatehouse-access/sdk/policy\` checks devices, public keys and firewall rules, and optionally API keys,
-trusted workloads and pending invitations. An \`error\` is a mistake in the policy. A \`warning\` is a policy that admits more logins, or has less
-effect, than its text suggests. An \`info\` is a policy that could be simpler or clearer. \`lint\` skips inactive rules.
+trusted workloads and pending invitations. An \`error\` is a mistake in the policy. A \`warning\` is a policy that admits
+more logins, or has less effect, than its text suggests. An \`info\` is a policy that could be simpler or clearer.
+\`lint\` skips inactive rules.
 
 The effects of rules and keys are evaluated over the devices, and over a set of login names and addresses. This set
 contains \`root\`, the names and addresses that appear in the patterns, and names and addresses that you add. For a part

@@ -1,7 +1,10 @@
 /** The settings of a `TrustedWorkload` that accept the tokens of certain jobs or programs. */
 export interface WorkloadTokens {
+  /** The URL of the OpenID Connect provider. */
   readonly issuer: string;
+  /** The required claims by name. */
   readonly claims: Record<string, string>;
+  /** True if each token can be exchanged only once. */
   readonly singleUse: boolean;
 }
 
@@ -106,7 +109,9 @@ export function gitlabCi(jobs: GitlabJobs): WorkloadTokens {
 export interface KubernetesAccount {
   /** The issuer of the cluster (`--service-account-issuer`). */
   readonly issuer: string;
+  /** The Kubernetes namespace of the account. */
   readonly namespace: string;
+  /** The name of the account. */
   readonly serviceAccount: string;
 }
 

@@ -12,6 +12,7 @@ import {
   tenantInput,
 } from "./definition.ts";
 import { defineGuarded } from "./lockoutGuard.ts";
+import { declares } from "./values.ts";
 
 const wire = trustedWorkloads.createTrustedWorkload.body.shape;
 
@@ -103,8 +104,9 @@ export const trustedWorkload = defineGuarded({
     return found && existing(tenant, found);
   },
 
-  async update(connection, id, _state, values) {
+  async update(connection, id, state, values) {
     const { tenant, workloadId } = ids.split(id);
+    if (declares(inputs, state, values)) return state;
     const { client, trustedWorkloads } = await connection.tenant(tenant);
     const changed = await client.updateTrustedWorkload({ params: { id: workloadId }, body: bodyOf(values) });
     trustedWorkloads.forget();
@@ -123,15 +125,10 @@ const workloadNamed = async (workloads: Listing<TrustedWorkload>, wanted: string
   (await workloads.all()).find(({ name }) => name === wanted);
 
 /** Returns the settings of a workload, for a create or an update. */
-const bodyOf = ({
-  name,
-  issuer,
-  audience,
-  claims,
-  role,
-  maxSessionMinutes,
-  singleUse,
-}: InputValues<typeof inputs>) => ({ name, issuer, audience, claims, role, maxSessionMinutes, singleUse });
+const bodyOf = (values: InputValues<typeof inputs>) => {
+  const { name, issuer, audience, claims, role, maxSessionMinutes, singleUse } = values;
+  return { name, issuer, audience, claims, role, maxSessionMinutes, singleUse };
+};
 
 /** Returns a workload with its id and state. */
 function existing(

@@ -36,7 +36,7 @@ import {
   serviceAccountListing,
   sshIdentityListing,
 } from "./newerListings.ts";
-import { comesFromServer, newerVersionNote, type Server, serverOf } from "./server.ts";
+import { comesFromServer, hasCapability, newerVersionNote, type Server, serverOf } from "./server.ts";
 
 /** Returns true if two addresses are addresses of the same service. */
 export function isSameService(left: string, right: string): boolean {
@@ -263,10 +263,13 @@ export class Connection {
    * @throws NotFoundError for a 404 that may come from a proxy in front of the service
    */
   async trustedWorkloads(tenant: string): Promise<TrustedWorkload[]> {
+    const server = await this.server(tenant);
+    if (!hasCapability(server, "trusted workloads")) return [];
     const { trustedWorkloads } = await this.tenant(tenant);
-    return trustedWorkloads.all().catch(async (error: unknown) => {
-      if (!isNotFound(error) || (isSilent(error) && (await this.server(tenant)).isOwn !== false)) throw error;
-      return [];
+    return trustedWorkloads.all().catch((error: unknown) => {
+      // A server of an earlier version has no such list. Its answer has a message.
+      if (isNotFound(error) && !(server.isOwn && isSilent(error))) return [];
+      throw error;
     });
   }
 

@@ -16,6 +16,7 @@ const world = sharedWorld();
 const WRITES: Record<string, { create?: number; delete?: number; local?: readonly string[] }> = {
   // A namespace with non-default settings needs a second request.
   Namespace: { create: 2, local: ["forceDestroy"] },
+  TrustedWorkload: { local: ["allowLockout"] },
   ApiKey: { local: ["rotateBefore", "overlap"] },
   // A create or delete of a Tag resource sends no request; only a rename does.
   Tag: { create: 0, delete: 0 },

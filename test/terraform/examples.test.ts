@@ -33,6 +33,11 @@ describe.runIf(hasTerraform)(`the examples of the reference under ${LABEL}`, () 
     await client.updateDeviceTags({ params: { uid }, body: { tags: ["lab"] } });
     await client.inviteMember({ params: { tenant }, body: { email: "dora@example.com", role: "observer" } });
     await client.createApiKey({ body: { name: "backup", expiresAt: 30 } });
+    const issuer = "https://gitlab.example.com";
+    const claims = { project_path: "acme/fleet" };
+    await client.createTrustedWorkload({
+      body: { name: "review", issuer, claims, audience: "gatehouse", role: "observer" },
+    });
     const anywhere = { username: ".*", filter: { hostname: ".*" } };
     const data = Buffer.from(sshKeyLine()).toString("base64");
     await client.createPublicKey({ body: { name: "laptop", data, ...anywhere } });

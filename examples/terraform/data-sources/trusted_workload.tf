@@ -1,3 +1,3 @@
-data "gatehouse_trusted_workload" "deploy" {
-  selector = "deploy"
+data "gatehouse_trusted_workload" "review" {
+  selector = "review"
 }

@@ -1,0 +1,123 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { declarable, inventoryOf } from "../../provider/estate/liveObjects.ts";
+import { readEstate } from "../../provider/estate/namespaceState.ts";
+import { githubActions } from "../../provider/helpers/workloads.ts";
+import { Connection } from "../../provider/service/connection.ts";
+import { NotFoundError } from "../../sdk/index.ts";
+import { requestsDuring } from "../support/requests.ts";
+import { type SparseService, startSparseService } from "../support/sparseService.ts";
+import { Harness } from "./support/harness.ts";
+import { sharedWorld } from "./support/world.ts";
+
+const world = sharedWorld();
+const args = {
+  ...githubActions({ repository: "acme/fleet", ref: "refs/heads/main" }),
+  ...{ name: "deploy", audience: "gatehouse", role: "operator" },
+};
+const program = (more: object = {}) => ({ it: { type: "TrustedWorkload", args: { ...args, ...more } } });
+
+describe("a trusted workload", () => {
+  let harness: Harness;
+  beforeEach(() => {
+    harness = new Harness(world.env);
+    return async () => {
+      await harness.up({});
+      await harness.close();
+    };
+  });
+
+  it("is imported by its name, also if the name has the form of an id", async () => {
+    for (const name of ["deploy", "0123456789abcdef01234567"]) {
+      const plain = new Harness(world.env);
+      await plain.up(program({ name }));
+      const { outputs = {} } = plain.state.get("it") ?? {};
+      const imported = new Harness(world.env);
+      await imported.import("it", "TrustedWorkload", `${outputs.tenant}/${name}`);
+      expect(imported.state.get("it")?.id).toBe(`${outputs.tenant}/${outputs.workloadId}`);
+      expect(await imported.preview(program({ name }))).toEqual([]);
+      await imported.close();
+      await plain.up({});
+      await plain.close();
+    }
+  });
+
+  it("that a user deleted is not found by its name", async () => {
+    await harness.up(program());
+    const { outputs = {} } = harness.state.get("it") ?? {};
+    await world.client.deleteTrustedWorkload({ params: { id: String(outputs.workloadId) } });
+    const { issuer, claims, singleUse } = args;
+    await world.client.createTrustedWorkload({
+      body: {
+        ...{ name: "deploy", audience: "gatehouse", role: "operator", maxSessionMinutes: 60 },
+        ...{ issuer, claims, singleUse },
+      },
+    });
+    expect(await harness.refresh()).toEqual(["delete it"]);
+    await expect(harness.up(program())).rejects.toThrow(/exists already|already exists/);
+    await harness.up(program({ adopt: true }));
+  });
+
+  it("does not change if the order of its claims changes, and `allowLockout` is no request", async () => {
+    await harness.up(program());
+    const claims = Object.fromEntries(Object.entries(args.claims).reverse());
+    expect(await harness.preview(program({ claims }))).toEqual([]);
+    const requests = await requestsDuring(world.service, () => harness.up(program({ allowLockout: true })));
+    expect(requests.filter((request) => request.includes("trusted-workloads"))).toEqual([]);
+    expect(harness.state.get("it")?.outputs).toMatchObject({ allowLockout: true });
+    expect(await harness.refresh()).toEqual([]);
+  });
+
+  it("is in the inventory with the inputs that declare it", async () => {
+    await harness.up(program({ allowLockout: true }));
+    const connection = new Connection(world.client, { defaultTenant: world.tenant });
+    const { objects } = await inventoryOf(connection, world.tenant, ["TrustedWorkload"]);
+    const { allowLockout: _, ...inputs } = { ...args, allowLockout: true };
+    expect(declarable(objects).declarable).toMatchObject([{ name: "deploy", inputs }]);
+    expect((await readEstate(connection)).trustedWorkloads).toMatchObject([{ name: "deploy" }]);
+  });
+});
+
+describe("a server without trusted workloads", () => {
+  let other: SparseService;
+  beforeAll(async () => {
+    other = await startSparseService(world.service.url, { emptyErrors: true });
+  });
+  afterAll(() => other.stop());
+
+  it("rejects a workload at preview, and receives no write", async () => {
+    const harness = new Harness({ ...world.env, GATEHOUSE_URL: other.url });
+    const requests = await requestsDuring(world.service, async () => {
+      await expect(harness.preview(program())).rejects.toThrow(
+        /TrustedWorkload: this server \(.*\) has no trusted workloads; remove the workload, and use an API key/,
+      );
+    });
+    expect(requests.filter((request) => request.includes("trusted-workloads"))).toEqual([]);
+    await harness.close();
+  });
+});
+
+describe("a server whose list of trusted workloads returns 404", () => {
+  const answering = (serverMessage: string | undefined, isOwn: boolean | undefined) => {
+    const connection = new Connection(world.client, { defaultTenant: world.tenant });
+    const details = {
+      operation: "listTrustedWorkloads",
+      status: 404,
+      attempts: 1,
+      outcome: "none",
+      serverMessage,
+    };
+    const fault = new NotFoundError("not found", details as ConstructorParameters<typeof NotFoundError>[1]);
+    const trustedWorkloads = { all: () => Promise.reject(fault) };
+    Object.assign(connection, {
+      tenant: async () => ({ trustedWorkloads }),
+      server: async () => ({ isOwn }),
+    });
+    return connection.trustedWorkloads(world.tenant);
+  };
+
+  it("has no workloads, unless the answer may come from a proxy in front of this project's server", async () => {
+    expect(await answering("no such path", true)).toEqual([]);
+    expect(await answering(undefined, undefined)).toEqual([]);
+    await expect(answering(undefined, true)).rejects.toThrow(NotFoundError);
+  });
+});
