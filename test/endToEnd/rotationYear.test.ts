@@ -32,7 +32,7 @@ interface Counts {
 }
 
 // Slow: the schedule runs the command as a process 53 times, because the clock of each process is moved.
-describe("scheduled rotations over a year", { tags: ["long"], timeout: 500_000 }, () => {
+describe("scheduled rotations over a year", { tags: ["long"], timeout: 900_000 }, () => {
   const program = new PolicyProgram();
   program.write("index.js", PROGRAM);
   program.write("clock", "0");
