@@ -107,7 +107,7 @@ export function gitlabCi(jobs: GitlabJobs): WorkloadTokens {
 
 /** The service account of a Kubernetes cluster whose tokens a workload accepts. */
 export interface KubernetesAccount {
-  /** The issuer of the cluster (`--service-account-issuer`). */
+  /** The URL of the issuer of service account tokens, as the cluster is configured. */
   readonly issuer: string;
   /** The Kubernetes namespace of the account. */
   readonly namespace: string;
