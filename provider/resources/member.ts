@@ -134,7 +134,10 @@ const expiring = defineExpiring({
       const changed = (await usersIn(connection, tenant))?.find(({ id }) => id === uid);
       return endState(changed?.accessExpiresAt);
     };
-    if (state.status === "accepted") return { ...state, ...body, ...(await send(idOrEmail)) };
+    if (state.status === "accepted") {
+      const isSame = inputs.role === state.role && accessExpiresAt === undefined;
+      return isSame ? state : { ...state, ...body, ...(await send(idOrEmail)) };
+    }
     // The preview showed these outputs as unchanged, so the update keeps their values. The next read updates the
     // values.
     const promised = { userId: state.userId, accountEmail: state.accountEmail };
