@@ -20,16 +20,7 @@ const FIXED = ["tenant", "email", "data", "device", "tag", "validDays", "keepers
 const NAMES: Record<string, readonly string[]> = { Tag: ["name"] };
 // Servers of others do not have ends and owners. The tests of expiry change owners.
 const LOCAL = [
-<<<<<<< HEAD
   ...["forceDestroy", "onDestroy", "adopt", "status", "owner", "allowLockout"],
-=======
-  "forceDestroy",
-  "onDestroy",
-  "allowLockout",
-  "adopt",
-  "status",
-  "owner",
->>>>>>> ee69d75a (A change of allowLockout alone sends no request for a member)
   ...(isSparse ? ["expiresAt"] : []),
 ];
 

@@ -16,13 +16,9 @@ const world = sharedWorld();
 const WRITES: Record<string, { create?: number; delete?: number; local?: readonly string[] }> = {
   // A namespace with non-default settings needs a second request.
   Namespace: { create: 2, local: ["forceDestroy"] },
-<<<<<<< HEAD
   TrustedWorkload: { local: ["allowLockout"] },
-  ApiKey: { local: ["rotateBefore", "overlap"] },
-=======
   Member: { local: ["allowLockout"] },
   ApiKey: { local: ["rotateBefore", "overlap", "allowLockout"] },
->>>>>>> ee69d75a (A change of allowLockout alone sends no request for a member)
   // A create or delete of a Tag resource sends no request; only a rename does.
   Tag: { create: 0, delete: 0 },
   // `status` is not in this list: the device already has the declared status.

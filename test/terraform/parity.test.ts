@@ -17,11 +17,7 @@ import {
 type Values = Record<string, unknown>;
 
 /** Inputs that only control later runs. Objects on the service do not contain them. */
-<<<<<<< HEAD
 const OF_RUNS = ["adopt", "forceDestroy", "rotateBefore", "overlap", "keepers", "onDestroy", "allowLockout"];
-=======
-const OF_RUNS = ["adopt", "forceDestroy", "allowLockout", "rotateBefore", "overlap", "keepers", "onDestroy"];
->>>>>>> ee69d75a (A change of allowLockout alone sends no request for a member)
 
 /**
  * A random estate in the user's own namespace, with at most one object of each kind, in the form of a program's inputs.

@@ -10,11 +10,7 @@ import { ownDefinitions } from "../support/ownDefinitions.ts";
 type Values = Record<string, unknown>;
 
 /** Inputs that only control later runs. Objects on the service do not contain them. */
-<<<<<<< HEAD
 const OF_RUNS = ["forceDestroy", "rotateBefore", "overlap", "keepers", "onDestroy", "allowLockout"];
-=======
-const OF_RUNS = ["forceDestroy", "allowLockout", "rotateBefore", "overlap", "keepers", "onDestroy"];
->>>>>>> ee69d75a (A change of allowLockout alone sends no request for a member)
 
 /** The spelling in a configuration of values that have several equivalent spellings, such as MAC addresses. */
 type Spelling = "as it is" | "one way" | "another way";
