@@ -223,6 +223,7 @@ class Lab {
     const [id, options] = this.#request(write);
     const headers = { "gatehouse-lockout-guard": "on" };
     const answer = await app.call(id, { ...credential, ...options, headers });
+    expect(answer.status, answer.text).toBeLessThan(500);
     const isDone = answer.status === 200;
     if (isDone && write.kind === "trust") this.#workloads.set(write.workload, answer.body.id);
     if (isDone && write.kind === "distrust") this.#workloads.delete(write.workload);
