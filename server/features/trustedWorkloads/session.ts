@@ -48,8 +48,10 @@ export async function workloadSession(
  */
 export const renewWorkloadSession: Handler<Operations["renewWorkloadSession"]> = async (context) => {
   const { services, identity } = context;
-  const { workloadId: id, name, startedAt } = identity.caller;
+  const { workloadId: id, name, rules, startedAt } = identity.caller;
   const row = await findRow(services.db, "TrustedWorkload", { tenantId: identity.tenant, id });
-  if (row === null || lastEnd(row, startedAt) <= services.now()) throw credentialRefusal();
+  // The rules can change between the authentication and this read, for example while the client sends the body.
+  const isCurrent = row !== null && rulesDigest(row) === rules;
+  if (!isCurrent || lastEnd(row, startedAt) <= services.now()) throw credentialRefusal();
   return workloadSession(services, row, name, startedAt);
 };

@@ -84,7 +84,7 @@ async function authenticateWorkload(
 ): Promise<WorkloadCaller> {
   const workload = await findRow(services.db, "TrustedWorkload", { tenantId: tenant, id });
   if (workload === null || rulesDigest(workload) !== rules) throw credentialRefusal();
-  return { kind: "workload", workloadId: id, name, tenant, role: workload.role as Role, startedAt };
+  return { kind: "workload", workloadId: id, name, tenant, role: workload.role as Role, rules, startedAt };
 }
 
 /**

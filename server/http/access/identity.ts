@@ -54,6 +54,8 @@ export interface WorkloadCaller {
   readonly tenant: string;
   /** The present role of the workload. */
   readonly role: Role;
+  /** Digest of the rules that the exchanged token met. */
+  readonly rules: string;
   /** Time of issue of the exchanged token. */
   readonly startedAt: Date;
 }

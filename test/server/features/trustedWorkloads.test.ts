@@ -1,7 +1,10 @@
 import Provider from "oidc-provider";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { UnauthenticatedError } from "../../../server/errors.ts";
 import { actorOf } from "../../../server/features/trustedWorkloads/actor.ts";
+import { renewWorkloadSession } from "../../../server/features/trustedWorkloads/session.ts";
 import { forgetTokenUses } from "../../../server/features/trustedWorkloads/tokenUses.ts";
+import { authenticate, readCredential } from "../../../server/http/access/authenticate.ts";
 import { GITHUB_CLAIMS, GITLAB_CLAIMS, newIssuerKey } from "../../support/issuer.ts";
 import { withLab } from "../http/lab.ts";
 import { AUDIENCE, exchange, LOCAL_NETWORKS, trust, withIssuer } from "./workloads.ts";
@@ -183,6 +186,26 @@ describe("a session", () => {
     expect((await app.call("getDevices", { token: again.token })).status).toBe(200);
     await ana.call("deleteTrustedWorkload", { params: { id } });
     expect((await app.call("getDevices", { token: again.token })).status).toBe(401);
+  });
+
+  test("is not renewed if the claims change after the authentication of the request", async () => {
+    const id = await trust(ana, shared.issuer.url);
+    const { token } = (await send(await github())).body;
+    const credential = await readCredential(app.services, { authorization: `Bearer ${token}` });
+    const caller = await authenticate(app.services, credential);
+    const identity = { caller, tenant: ana.tenant, role: "administrator" };
+    const renew = () => renewWorkloadSession({ services: app.services, identity } as never);
+    expect(await renew()).toMatchObject({ workload: { id } });
+    const claims = { repository: "octo-org/other-repo" };
+    const body = {
+      name: "deploy",
+      issuer: shared.issuer.url,
+      audience: AUDIENCE,
+      role: "administrator",
+      claims,
+    };
+    expect((await ana.call("updateTrustedWorkload", { params: { id }, body })).status).toBe(200);
+    await expect(renew()).rejects.toThrow(UnauthenticatedError);
   });
 
   test("does not make its workload the user of a web terminal", async () => {
