@@ -14,6 +14,17 @@ const TAKEN = "another workload of the namespace has the name";
 export const TRUSTED_WORKLOADS_MAX = 100;
 /** Maximum number of claims that a trusted workload requires. */
 const CLAIMS_MAX = 16;
+/** Maximum number of wildcards in a required value. The time of a comparison grows with their number. */
+const WILDCARDS_MAX = 8;
+
+const requiredValue = z
+  .string()
+  .min(1)
+  .max(256)
+  .refine(
+    (value) => value.split(/\*+/).length - 1 <= WILDCARDS_MAX,
+    `must have at most ${WILDCARDS_MAX} wildcards`,
+  );
 
 /** The URL of an OpenID Connect provider, exactly as in the claim `iss` of its tokens. */
 const issuer = z
@@ -37,7 +48,7 @@ const claims: z.ZodType<ClaimValues, ClaimValues> = z
       return value;
     },
     z
-      .record(z.string().regex(/^[A-Za-z0-9_.:/-]{1,64}$/), z.string().min(1).max(256))
+      .record(z.string().regex(/^[A-Za-z0-9_.:/-]{1,64}$/), requiredValue)
       .refine((value) => Object.keys(value).length > 0, "must have at least one claim")
       .refine((value) => Object.keys(value).length <= CLAIMS_MAX, `must have at most ${CLAIMS_MAX} claims`),
   )

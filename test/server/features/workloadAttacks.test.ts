@@ -243,6 +243,15 @@ describe("the claims of a genuine token", () => {
     expect(status).toBe(400);
   });
 
+  test("are not compared with values of more than 8 wildcards, which take too long", async () => {
+    await trust(ana, shared.issuer.url, { name: "wild", claims: { sub: "**a*".repeat(4) } });
+    const rules = { issuer: shared.issuer.url, audience: AUDIENCE, claims: { sub: "*a".repeat(9) } };
+    const { status, body } = await ana.call("createTrustedWorkload", {
+      body: { name: "wilder", role: "observer", ...rules },
+    });
+    expect([status, body.message]).toEqual([400, expect.stringContaining("at most 8 wildcards")]);
+  });
+
   test.each([
     ["a list that has the value among others", { repository: ["octo-org/octo-repo"] }, 200],
     ["a nested list", { repository: [["octo-org/octo-repo"]] }, 401],
