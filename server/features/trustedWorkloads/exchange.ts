@@ -3,11 +3,12 @@ import { type Claims, claimTexts, unmatchedClaim } from "@gatehouse-access/sdk/p
 import { decodeJwt, type JWTPayload, jwtVerify } from "jose";
 import type { TrustedWorkload } from "../../db/generated/sqlite/client.ts";
 import { BusyError } from "../../errors.ts";
+import { lastEnd } from "../../http/access/workload.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
 import { actorOf, printable } from "./actor.ts";
 import { RejectedToken } from "./RejectedToken.ts";
-import { lastEnd, workloadSession } from "./session.ts";
+import { workloadSession } from "./session.ts";
 import { useOnce } from "./tokenUses.ts";
 import { claimsOf } from "./trustedWorkload.ts";
 

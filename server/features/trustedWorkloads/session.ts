@@ -4,18 +4,12 @@ import type { TrustedWorkload } from "../../db/generated/sqlite/client.ts";
 import { findRow } from "../../db/sql/rows.ts";
 import { credentialRefusal } from "../../http/access/authenticate.ts";
 import { signWorkloadToken } from "../../http/access/tokens.ts";
-import { rulesDigest } from "../../http/access/workload.ts";
+import { lastEnd, rulesDigest } from "../../http/access/workload.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
 import { wireDate } from "../wireDate.ts";
 
 type Session = z.output<typeof trustedWorkloads.workloadSession>;
-
-const MINUTE = 60_000;
-
-/** The time until which a session can be renewed: a number of minutes after the issue of the exchanged token. */
-export const lastEnd = (row: Pick<TrustedWorkload, "maxSessionMinutes">, startedAt: Date): Date =>
-  new Date(startedAt.getTime() + Number(row.maxSessionMinutes) * MINUTE);
 
 /**
  * Returns a session of a workload.

@@ -10,7 +10,7 @@ import type { Services, SqlServices } from "../../services.ts";
 import type { Caller, DeviceCaller, KeyCaller, UserCaller, WorkloadCaller } from "./identity.ts";
 import { membershipLasts } from "./membership.ts";
 import { KEPT_LIFE, type TokenClaims, verifyToken } from "./tokens.ts";
-import { rulesDigest } from "./workload.ts";
+import { lastEnd, rulesDigest } from "./workload.ts";
 
 type UserClaims = TokenClaims & { readonly claims: "user" };
 type DeviceClaims = TokenClaims & { readonly claims: "device" };
@@ -76,7 +76,7 @@ async function authenticateUser(services: SqlServices, claims: UserClaims): Prom
 
 /**
  * Authenticates a workload by its session's token. The token becomes invalid when the workload is deleted, or when its
- * issuer, audience or claims change. The service reads the role with every request.
+ * issuer, audience or claims change. The service reads the role and the longest session with every request.
  */
 async function authenticateWorkload(
   services: SqlServices,
@@ -84,6 +84,8 @@ async function authenticateWorkload(
 ): Promise<WorkloadCaller> {
   const workload = await findRow(services.db, "TrustedWorkload", { tenantId: tenant, id });
   if (workload === null || rulesDigest(workload) !== rules) throw credentialRefusal();
+  // A shorter maximum also ends the sessions that began before the change.
+  if (lastEnd(workload, startedAt) <= services.now()) throw credentialRefusal();
   return { kind: "workload", workloadId: id, name, tenant, role: workload.role as Role, rules, startedAt };
 }
 

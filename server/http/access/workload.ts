@@ -11,3 +11,9 @@ export const rulesDigest = ({
   claims,
 }: Pick<TrustedWorkload, "issuer" | "audience" | "claims">): string =>
   digestOf(JSON.stringify([issuer, audience, claims]));
+
+const MINUTE = 60_000;
+
+/** The time until which a session can be renewed: a number of minutes after the issue of the exchanged token. */
+export const lastEnd = (row: Pick<TrustedWorkload, "maxSessionMinutes">, startedAt: Date): Date =>
+  new Date(startedAt.getTime() + Number(row.maxSessionMinutes) * MINUTE);

@@ -188,6 +188,22 @@ describe("a session", () => {
     expect((await app.call("getDevices", { token: again.token })).status).toBe(401);
   });
 
+  test("ends when an administrator shortens the longest session", async () => {
+    const id = await trust(ana, shared.issuer.url);
+    const { token } = (await send(await github())).body;
+    app.pass(6 * 60);
+    const update = async (minutes: number) => {
+      const claims = { repository: "octo-org/octo-repo", environment: "prod" };
+      const rules = { name: "deploy", issuer: shared.issuer.url, audience: AUDIENCE, claims };
+      const body = { ...rules, role: "observer", max_session_minutes: minutes };
+      expect((await ana.call("updateTrustedWorkload", { params: { id }, body })).status).toBe(200);
+    };
+    await update(7);
+    expect((await app.call("getDevices", { token })).status).toBe(200);
+    await update(5);
+    expect((await app.call("getDevices", { token })).status).toBe(401);
+  });
+
   test("is not renewed if the claims change after the authentication of the request", async () => {
     const id = await trust(ana, shared.issuer.url);
     const { token } = (await send(await github())).body;
