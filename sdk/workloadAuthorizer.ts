@@ -222,7 +222,7 @@ async function oidcToken(host: AuthorizerHost, source: OidcSource): Promise<stri
   }
   url.searchParams.set("audience", source.audience ?? host.address);
   const secret = source.requestToken.reveal();
-  let answer: { readonly value: string };
+  let answer: { readonly value: string } | null;
   try {
     answer = await host.sendTo(url, githubToken, bearer(secret));
   } catch (cause) {
@@ -232,7 +232,8 @@ async function oidcToken(host: AuthorizerHost, source: OidcSource): Promise<stri
     const detail = `GitHub issued no token for the job: ${cause.detail}`;
     throw new AuthenticationError(detail, { ...details, remedy }, { cause });
   }
-  if (typeof answer.value === "string" && answer.value !== "") return answer.value;
+  const token: unknown = answer?.value;
+  if (typeof token === "string" && token !== "") return token;
   throw new GatehouseError({ code: "protocol", detail: "the response of GitHub contains no token" });
 }
 

@@ -12,9 +12,9 @@ const UNKNOWN_KEY_INTERVAL = 30 * SECOND;
 const FAILURE_INTERVAL = 10 * SECOND;
 
 const DISCOVERY_BYTES = 64 * 1024;
-const KEYS_BYTES = 256 * 1024;
+const KEYS_BYTES = 128 * 1024;
 /** Maximum number of issuers with cached keys. */
-const ISSUERS = 500;
+const ISSUERS = 250;
 /** Maximum number of keys of an issuer. Larger sets would fill the cache. */
 const KEYS = 100;
 
@@ -86,7 +86,8 @@ export class IssuerKeys {
     const last = this.#issuers.get(issuer);
     if (last?.known !== undefined && time - last.known.readAt < LIFE && !isKeyUnknown) return last.known.find;
     const interval = last?.failed ? FAILURE_INTERVAL : UNKNOWN_KEY_INTERVAL;
-    const elapsed = last === undefined ? interval : time - last.triedAt;
+    // A clock that was set back must not delay the next read.
+    const elapsed = last !== undefined && time >= last.triedAt ? time - last.triedAt : interval;
     const state = last !== undefined && elapsed < interval ? last : await this.#renew(issuer, tenant);
     if (state.failed || state.known === undefined) throw unavailable(FAILURE_INTERVAL);
     return state.known.find;

@@ -8,6 +8,9 @@ import { RejectedToken } from "./RejectedToken.ts";
 /** Time in milliseconds for which uses of expired tokens are kept, because the clocks of instances can differ. */
 const KEPT = 60 * 60_000;
 
+/** Longest session of a workload in seconds. An older token cannot be exchanged. */
+const LONGEST_SESSION = 24 * 60 * 60;
+
 /**
  * Records the exchange of a token that can be exchanged only once. A repeated exchange needs the nonce of the first
  * exchange, so that a client can repeat a request whose response was lost.
@@ -15,7 +18,7 @@ const KEPT = 60 * 60_000;
 export async function useOnce(
   services: Services,
   { id: workloadId, tenantId }: TrustedWorkload,
-  { jti, exp }: { readonly jti?: string; readonly exp: number },
+  { jti, iat, exp }: { readonly jti?: string; readonly iat: number; readonly exp: number },
   nonce: string | undefined,
 ): Promise<void> {
   if (typeof jti !== "string" || jti === "") {
@@ -31,7 +34,7 @@ export async function useOnce(
     if ((await findRow(tx, "TrustedWorkload", { tenantId, id: workloadId })) === null) {
       throw new RejectedToken("the workload was deleted");
     }
-    const expiresAt = new Date(exp * 1000);
+    const expiresAt = new Date(Math.min(exp, iat + LONGEST_SESSION) * 1000);
     if (await insertRows(tx, "WorkloadTokenUse", [{ ...use, nonceDigest, expiresAt }])) return;
     const earlier = await findRow(tx, "WorkloadTokenUse", use);
     if (nonceDigest === null || earlier?.nonceDigest !== nonceDigest) {

@@ -387,7 +387,7 @@ describe("an issuer", () => {
       /neither public nor/,
     ],
     ["sends a discovery that is too long", DISCOVERY, () => endless, /longer than 65536 bytes/],
-    ["sends keys that are too long", KEYS, () => endless, /longer than 262144 bytes/],
+    ["sends keys that are too long", KEYS, () => endless, /longer than 131072 bytes/],
     ["sends too many keys", KEYS, () => keySet(...Array(101).fill({ kty: "RSA" })), /at most 100 keys/],
     ["sends no JSON", DISCOVERY, () => (_, response) => response.end("<html>"), /is not JSON/],
     ["sends null", DISCOVERY, () => json(null), /another issuer/],
@@ -396,7 +396,7 @@ describe("an issuer", () => {
     [
       "sends deeply nested keys",
       KEYS,
-      () => (_, response) => response.end(`{"keys":[${"[".repeat(1e5)}${"]".repeat(1e5)}]}`),
+      () => (_, response) => response.end(`{"keys":[${"[".repeat(5e4)}${"]".repeat(5e4)}]}`),
       /malformed|nested|call stack/,
     ],
     [
@@ -418,9 +418,8 @@ describe("an issuer", () => {
   ])("%s", async (_, listener) => {
     await trust(ana, shared.issuer.url);
     answer(DISCOVERY, listener);
-    const start = performance.now();
+    // Without a time-out, the response would never arrive.
     expect(expectUnavailable(await send(await mint()))).toMatch(/timeout/);
-    expect(performance.now() - start).toBeLessThan(10_000);
   });
 
   test("sends private and symmetric keys, which verify no token", async () => {
