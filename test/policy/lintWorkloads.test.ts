@@ -49,6 +49,12 @@ describe("a trusted workload", () => {
     [GITHUB, { repository: "acme/fleet" }],
     [GITHUB, { repository: "acme/fleet", ref: "**" }],
     [GITHUB, { repository: "acme/fleet", ref: "refs/heads/**" }],
+    [GITHUB, { repository: "acme/fleet", ref: "refs/**" }],
+    [GITHUB, { repository: "acme/fleet", ref: "refs/heads/*/*" }],
+    [GITHUB, { repository: "acme/fleet", ref: "**/merge" }],
+    [GITHUB, { repository: "acme/fleet", workflow_ref: "acme/fleet/**" }],
+    [GITHUB, { repository: "acme/fleet", job_workflow_ref: "acme/ci/.github/workflows/x.yml*" }],
+    [GITHUB, { sub: "repo:acme/fleet:ref:refs/**" }],
     [GITHUB, { repository: "acme/fleet", ref: "refs/pull/7/merge" }],
     [GITHUB, { repository: "acme/fleet", environment: "prod", event_name: "pull_request" }],
     [
@@ -60,7 +66,11 @@ describe("a trusted workload", () => {
     [GITHUB, { sub: "repo:acme/fleet:environment:*" }],
     [GITHUB, { sub: "repo:acme/fleet:pull_request" }],
     [GITLAB, { project_path: "acme/fleet", ref_protected: "false" }],
+    [GITLAB, { project_path: "acme/fleet", ref_protected: "*e" }],
+    [GITLAB, { project_path: "acme/fleet", ref_path: "refs/merge-requests/**" }],
     ["https://gitlab.example.com", { project_path: "acme/**" }],
+    ["https://gitlab.example.com", { project_id: "7" }],
+    ["https://gitlab.example.com", { sub: "project_path:acme/fleet:*" }],
   ])("of %s with %j is wide, except for an observer", (issuer, claims) => {
     expect(severities(issuer, claims)).toEqual(["warning"]);
     expect(severities(issuer, claims, "observer")).toEqual([]);
@@ -78,6 +88,8 @@ describe("a trusted workload", () => {
     [GITLAB, { ref_protected: "true" }],
     [GITLAB, { project_path: "*/fleet" }],
     [OTHER, { sub: "**" }],
+    [OTHER, { sub: "system:serviceaccount:**" }],
+    [OTHER, { sub: "system:serviceaccount:*:*" }],
     [OTHER, { iss: OTHER, aud: "gatehouse" }],
   ])("of %s with %j accepts tokens of others, for every role", (issuer, claims) => {
     expect(severities(issuer, claims)).toEqual(["error"]);

@@ -1,3 +1,4 @@
+import { unmatchedClaim } from "../workload.ts";
 import { type Finding, quoted } from "./finding.ts";
 
 /** The fields of a trusted workload that lint checks. */
@@ -27,6 +28,8 @@ interface PipelineIssuer {
   readonly parts: readonly string[];
 }
 
+const GITLAB_CLAIMS = ["project_path", "project_id", "namespace_path", "namespace_id", "ref_protected"];
+
 const ISSUERS: readonly PipelineIssuer[] = [
   {
     // GitHub Enterprise Server has the path /_services/token.
@@ -40,7 +43,11 @@ const ISSUERS: readonly PipelineIssuer[] = [
     parts: [":ref:", ":environment:", ":job_workflow_ref:"],
   },
   {
-    is: ({ issuer, claims }) => issuer === "https://gitlab.com" || "project_path" in claims,
+    // A GitLab server has any issuer. Its claims identify it.
+    is: ({ issuer, claims }) =>
+      issuer === "https://gitlab.com" ||
+      GITLAB_CLAIMS.some((name) => Object.hasOwn(claims, name)) ||
+      claims.sub?.startsWith("project_path:") === true,
     ids: ["project_id", "namespace_id"],
     owned: ["project_path", "namespace_path"],
     subject: "project_path:",
@@ -54,14 +61,26 @@ const isWild = (value: string): boolean => /^[*/]*$/.test(value);
 /** True if the value names the owner: the text before the first slash has no wildcard. */
 const hasOwner = (value: string): boolean => value !== "" && !(value.split("/", 1)[0] ?? "").includes("*");
 
-/** Returns the ref at the end of a claim such as `acme/ci/.github/workflows/deploy.yml@refs/heads/main`. */
-const refOf = (value: string): string => value.slice(value.lastIndexOf("@") + 1);
+/** A name that no pattern contains as fixed text. A pattern that matches it matches every name. */
+const ANY = "\u0001";
 
-/** True if the value restricts a ref or an environment: a fixed text other than the beginning of every branch. */
-function restricts(value: string): boolean {
-  const ref = refOf(value);
-  return !isWild(ref) && !/^refs\/(?:heads|tags)\/\**$/.test(ref) && value !== "false";
+/** Values that a user who can create branches, tags, pull requests or jobs can choose, and the value of no protection. */
+const CHOSEN = ["", "refs/heads/", "refs/tags/"]
+  .flatMap((prefix) => [prefix + ANY, `${prefix}${ANY}/${ANY}`])
+  .concat("refs/pull/1/merge", "refs/merge-requests/1/head", "false");
+
+const matches = (pattern: string, value: string): boolean =>
+  unmatchedClaim({ value: pattern }, { value }) === undefined;
+
+/** Returns the part of a claim that restricts a ref or an environment. Claims of workflows have the ref after an `@`. */
+function refOf(name: string, value = ""): string {
+  if (!name.endsWith("workflow_ref")) return value;
+  return value.includes("@") ? value.slice(value.lastIndexOf("@") + 1) : "";
 }
+
+/** True if the value restricts a ref or an environment: it matches no value that every user of the repository can choose. */
+const restricts = (value: string): boolean =>
+  value !== "" && !isWild(value) && !CHOSEN.some((chosen) => matches(value, chosen));
 
 /** Returns findings for trusted workloads that accept tokens of programs that other users control. */
 export function workloadFindings(workloads: readonly LintedWorkload[]): Finding[] {
@@ -87,7 +106,8 @@ type Problem = readonly [accepts: string, suggestion: string];
 
 /** Returns the problem that every program with a token of the issuer can use the workload. */
 function openToAll(claims: Claims): Problem | undefined {
-  const identifies = ([name, value]: readonly [string, string]) => !COMMON.has(name) && !isWild(value);
+  const identifies = ([name, value]: readonly [string, string]) =>
+    !COMMON.has(name) && !isWild(value) && !matches(value, `system:serviceaccount:${ANY}:${ANY}`);
   if (Object.entries(claims).some(identifies)) return undefined;
   return [
     "every program of the issuer: no required claim identifies a program",
@@ -113,7 +133,7 @@ function openTo({ ids, owned, subject }: PipelineIssuer, claims: Claims): Proble
 function wideFor({ restricting, parts }: PipelineIssuer, claims: Claims): Problem | undefined {
   const { sub = "", event_name: event = "" } = claims;
   const isPullRequest =
-    restricting.some((name) => refOf(claims[name] ?? "").startsWith("refs/pull/")) ||
+    restricting.some((name) => /^refs\/(?:pull|merge-requests)\//.test(refOf(name, claims[name]))) ||
     sub.endsWith(":pull_request") ||
     event.startsWith("pull_request");
   if (isPullRequest)
@@ -122,7 +142,7 @@ function wideFor({ restricting, parts }: PipelineIssuer, claims: Claims): Proble
       "Require another ref, or use the role observer.",
     ];
   const isRestricted =
-    restricting.some((name) => restricts(claims[name] ?? "")) ||
+    restricting.some((name) => restricts(refOf(name, claims[name]))) ||
     parts.some((part) => restricts(sub.split(part).slice(1).join(part)));
   if (isRestricted) return undefined;
   const names = restricting.slice(0, 3);
