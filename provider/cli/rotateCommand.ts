@@ -55,12 +55,12 @@ function rotate(io: Io, names: readonly string[], flags: Flags): Promise<Outcome
       (resource) => resource.definition.name === "ApiKey" && !resource.delete,
     );
     const isNow = names.length > 0;
-    const { due, isMissing } = isNow
-      ? { due: named(keys, names, stack), isMissing: false }
+    const { due, isOutdated } = isNow
+      ? { due: named(keys, names, stack), isOutdated: false }
       : await dueKeys(keys, connection);
     const target = due.map(({ urn }) => urn);
     if (target.length === 0) return nothingDue(io, stack);
-    const options = { target, targetDependents: true, replace: isNow ? target : [], refresh: isMissing };
+    const options = { target, targetDependents: true, replace: isNow ? target : [], refresh: isOutdated };
     return applyProgram(io, running, options);
   });
 }
@@ -80,12 +80,11 @@ function named(keys: readonly OwnResource[], names: readonly string[], { selecto
   return [...new Set(selected)];
 }
 
-/** Returns the keys that need a change, and whether one of them no longer exists on the service. */
+/** Returns the keys that need a change, and whether the state does not show this for one of them. */
 async function dueKeys(keys: readonly OwnResource[], connection: Connection) {
   const { isUnreadable } = await import("../service/listings.ts");
-  const now = new Date();
   const due: OwnResource[] = [];
-  let isMissing = false;
+  let isOutdated = false;
   for (const key of keys) {
     const { definition, id = "", inputs = {}, outputs = {} } = key;
     const live = await definition.read(connection, id, outputs).catch((error: unknown) => {
@@ -93,10 +92,12 @@ async function dueKeys(keys: readonly OwnResource[], connection: Connection) {
       if (isUnreadable(error)) return { state: outputs };
       throw error;
     });
-    isMissing ||= live === undefined;
-    if (live === undefined || definition.stale?.(live.state, inputs, now).length) due.push(key);
+    // A key that was revoked during an overlap expires at the time of this read.
+    if (live !== undefined && !definition.stale?.(live.state, inputs, new Date()).length) continue;
+    isOutdated ||= live?.state.expiresAt !== outputs.expiresAt;
+    due.push(key);
   }
-  return { due, isMissing };
+  return { due, isOutdated };
 }
 
 function nothingDue(io: Io, { engine, project, stack }: Stack): Outcome {

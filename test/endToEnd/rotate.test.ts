@@ -74,6 +74,11 @@ describe.each(engines)("gatehouse rotate with $label", { timeout: 180_000 }, ({ 
       );
 
       await result("rotate", "lasting");
+      const lasting = (await fleet.client.listApiKeys()).filter(({ name }) => name.startsWith("lasting"));
+      expect(lasting).toHaveLength(2);
+      const newest = lasting.reduce((left, right) => (left.createdAt > right.createdAt ? left : right));
+      await fleet.client.deleteApiKey({ params: { key: newest.name } });
+      expect(changesOf(await result("rotate"))).toEqual([expect.stringMatching(/^replace lasting/)]);
       program.write("clock", String(2 * DAY + HOUR));
       const ended = await result("rotate");
       expect(changesOf(ended)).toEqual([expect.stringMatching(/^update lasting/)]);
