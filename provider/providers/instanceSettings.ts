@@ -107,7 +107,7 @@ export function connectionOf(
       `the credential in the environment cannot be used for ${stated}: GATEHOUSE_URL is not set to this address`,
       {
         field: ["credential"],
-        remedy: `set GATEHOUSE_URL to this address, or set the provider's arguments ${frontEnd === "terraform" ? "api_key" : "apiKey"}, token, or username and password`,
+        remedy: `set GATEHOUSE_URL to this address, or set the provider's arguments ${frontEnd === "terraform" ? "api_key" : "apiKey"}, token, username and password, or oidc`,
       },
     );
   }
