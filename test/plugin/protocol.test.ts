@@ -204,7 +204,7 @@ describe("the settings of an instance", () => {
     [
       "an unknown setting",
       { uri: "x" },
-      /^uri: is not a setting of the provider; valid settings: url, caFile, tenant, retryTimeout, apiKey/,
+      /^uri: is not a setting of the provider; valid settings: url, caFile, tenant, retryTimeout, oidc, .*apiKey/,
     ],
     ["an invalid address", { url: "nowhere" }, /^url: must be an address/],
     ["an address of a file", { url: "file:///etc" }, /^url: must be an address/],
