@@ -62,7 +62,10 @@ export function settingsOf({ isDefault, inputs }: Instance, env: NodeJS.ProcessE
     const isTenant = variable === "GATEHOUSE_TENANT";
     if ((isOtherService && (isCredential || isTenant)) || (isTenant && hasUnknown(inputs.tenant)))
       return false;
-    return isCredential ? !CREDENTIALS.some((part) => given.has(part)) : !given.has(variable);
+    // With only `oidc`, the environment of the job contains the token or the path of its file.
+    const isOfSource = variable.startsWith(`${SETTINGS.oidc.variable}_`);
+    const replacing = CREDENTIALS.filter((name) => !(isOfSource && name === SETTINGS.oidc.variable));
+    return isCredential ? !replacing.some((name) => given.has(name)) : !given.has(variable);
   };
   const rest = Object.entries(settings(() => undefined, env)).filter(([name]) =>
     isOmitted(name.replace(/_FILE$/, "")),

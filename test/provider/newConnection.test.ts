@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createServer } from "node:https";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { settingsOf } from "../../provider/providers/instanceSettings.ts";
 import { newConnection, settings } from "../../provider/service/newConnection.ts";
 import { makeCertificate, openssl } from "../support/certificate.ts";
 import { testFolder } from "../support/folder.ts";
@@ -48,6 +49,17 @@ describe("settings of the provider", () => {
       GATEHOUSE_OIDC_AUDIENCE: "a",
       ...job,
     });
+  });
+
+  it("of an explicit instance with only oidc include the token of the job, on the same service", () => {
+    const url = "http://service.example";
+    const job = { GATEHOUSE_URL: url, GATEHOUSE_OIDC_TOKEN: "t", GATEHOUSE_API_KEY: "k" };
+    const ofInstance = (inputs: object) => settingsOf({ isDefault: false, inputs: { url, ...inputs } }, job);
+    const own = { GATEHOUSE_URL: url, GATEHOUSE_OIDC: "gitlab" };
+    expect(ofInstance({ oidc: "gitlab" })).toEqual({ ...own, GATEHOUSE_OIDC_TOKEN: "t" });
+    const other = "http://other.example";
+    expect(ofInstance({ oidc: "gitlab", url: other })).toEqual({ ...own, GATEHOUSE_URL: other });
+    expect(ofInstance({ token: "own" })).toEqual({ GATEHOUSE_URL: url, GATEHOUSE_TOKEN: "own" });
   });
 
   it("omit empty and unrelated variables", () => {
