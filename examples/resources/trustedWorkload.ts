@@ -10,9 +10,9 @@ export const review = new TrustedWorkload("review", {
   role: "observer",
 });
 
-// Only jobs of the protected environment can change access.
+// Only jobs of the protected environment on the main branch can change access.
 export const deploy = new TrustedWorkload("deploy", {
-  ...githubActions({ repository: "acme/fleet", environment: "production" }),
+  ...githubActions({ repository: "acme/fleet", environment: "production", ref: "refs/heads/main" }),
   name: "deploy",
   audience,
   role: "administrator",

@@ -35,7 +35,13 @@ import { idWithin } from "../resources/values.ts";
 import type { Member } from "../service/newerListings.ts";
 import { byText, byTexts, counted } from "../words.ts";
 import { accesses, accessLines, firstSentences, sentencesByKey } from "./accessLines.ts";
-import { deviceLockouts, memberLockouts, type ProtectedGroup, policyLockouts } from "./guards/lockouts.ts";
+import {
+  deviceLockouts,
+  memberLockouts,
+  type ProtectedGroup,
+  policyLockouts,
+  workloadLockouts,
+} from "./guards/lockouts.ts";
 import { type Actor, missingPermissions } from "./guards/planProblems.ts";
 import type {
   Coverage,
@@ -57,8 +63,8 @@ export interface NamespaceReviewOptions extends EvaluationOptions {
   readonly home: string | undefined;
   /** The user or API key that applies the plan. */
   readonly actor: Actor;
-  /** Id of the user who applies the plan; undefined for an API key. */
-  readonly runningUser: string | undefined;
+  /** Id of the user or the trusted workload that applies the plan; undefined for an API key. */
+  readonly runningId: string | undefined;
   /** Groups of devices that must stay reachable. */
   readonly protect: readonly ProtectedGroup[];
   /** Objects that the plan does not have to declare, such as objects of other stacks. */
@@ -88,7 +94,7 @@ export async function reviewNamespace(
   plan: Plan,
   options: NamespaceReviewOptions,
 ): Promise<ReviewedNamespace> {
-  const { home, folder, actor, base, runningUser } = options;
+  const { home, folder, actor, base, runningId } = options;
   const isHome = estate.tenant === home;
   // Both plans use the same time, so that expiry dates are equal.
   const withinDays = options.expiresWithin ?? SOON_DAYS;
@@ -123,7 +129,8 @@ export async function reviewNamespace(
       objects: declaredEnds(planned, by.now, new Date(by.now.getTime() + withinDays * DAY_MS)),
     },
     lockouts: [
-      ...memberLockouts(unended(was, by.now), unended(planned, by.now), runningUser),
+      ...memberLockouts(unended(was, by.now), unended(planned, by.now), runningId),
+      ...workloadLockouts(was.trustedWorkloads ?? [], planned.trustedWorkloads ?? [], runningId),
       ...deviceLockouts(before, after, options.protect),
       ...policyLockouts(before, after),
     ],

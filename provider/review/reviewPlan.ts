@@ -74,14 +74,15 @@ export async function reviewPlan(
   if (main === undefined && (await policyTestFiles(options.folder)).length > 0) notEvaluated.push(UNTESTED);
   const namespaces: ReviewedNamespace[] = [];
   for (const estate of estates) {
+    const own = await connection.client.forTenant(estate.tenant).identity();
     namespaces.push(
       await reviewNamespace(estate, head, {
         ...options,
         ...{ protect, home },
         folder: estate.tenant === main ? options.folder : undefined,
         ...(base && { base }),
-        actor: actorOf(await connection.client.forTenant(estate.tenant).identity(), estate),
-        runningUser: identity.userId,
+        actor: actorOf(own, estate),
+        runningId: own.workloadId ?? identity.userId,
       }),
     );
   }

@@ -6,6 +6,7 @@ import {
   memberLockouts,
   protectedGroup,
   type Seat,
+  workloadLockouts,
 } from "../../provider/review/guards/lockouts.ts";
 import { missingPermissions } from "../../provider/review/guards/planProblems.ts";
 import { memberChanges } from "../../provider/review/reviewNamespace.ts";
@@ -40,6 +41,41 @@ const linesOf = (before: Partial<NamespacePolicy>, after: Partial<NamespacePolic
     anyAddress ? "any" : addresses.join("+"),
     devices.join("+"),
   ]);
+
+test("the workload that applies a change must keep its role and its conditions", () => {
+  const claims = { repository: "acme/fleet", ref: "refs/heads/main" };
+  const of = (more: object) => [
+    { ...trustedWorkloadOf("administrator", claims), ...more },
+    { ...trustedWorkloadOf("administrator", claims), id: "other" },
+  ];
+  const lockouts = (more: object, running: string | undefined = "w") =>
+    workloadLockouts(of({}), of(more), running).map(({ code, message }) => [code, message]);
+  const change = "the trusted workload deploy, which applies this change,";
+  const altered = [["running-workload", `${change} gets another role, issuer, audience or other claims`]];
+  expect(lockouts({ maxSessionMinutes: 30, name: "deploy" })).toEqual([]);
+  expect(lockouts({ role: "operator" })).toEqual(altered);
+  expect(lockouts({ claims: { ...claims, ref: "refs/heads/next" } })).toEqual(altered);
+  expect(lockouts({ id: "gone" })).toEqual([["running-workload", `${change} is deleted`]]);
+  expect(lockouts({ id: "gone" }, undefined)).toEqual([]);
+  const observer = [trustedWorkloadOf("observer", claims)];
+  expect(workloadLockouts(observer, [], "w")).toEqual([]);
+});
+
+function trustedWorkloadOf(role: "observer" | "administrator", claims: Readonly<Record<string, string>>) {
+  const [tenantId, createdAt] = ["t", "2026-11-28T00:00:00Z"];
+  return {
+    ...{
+      id: "w",
+      tenantId,
+      name: "deploy",
+      issuer: "https://issuer.example.org",
+      audience: "a",
+      claims,
+      role,
+    },
+    ...{ maxSessionMinutes: 60, singleUse: false, createdBy: "u", createdAt, updatedAt: createdAt },
+  };
+}
 
 describe("access changes", () => {
   const ana = key("ana", "", { tags: ["prod"] });

@@ -40,7 +40,7 @@ function created(
 
 const review = async (tenant: string, steps: Step[], more: Partial<NamespaceReviewOptions> = {}) => {
   const options: NamespaceReviewOptions = {
-    ...{ folder: undefined, home: HOME, runningUser: "me", protect: [] },
+    ...{ folder: undefined, home: HOME, runningId: "me", protect: [] },
     actor: { kind: "user", role: "administrator" },
     ...more,
   };
@@ -149,7 +149,7 @@ describe("trusted workloads", () => {
     trustedWorkloads: [{ ...live, ...inputs("operator", claims), role: "operator" }],
   });
   const options = {
-    ...{ folder: undefined, home: HOME, runningUser: "me", protect: [] },
+    ...{ folder: undefined, home: HOME, runningId: "me", protect: [] },
     actor: { kind: "user", role: "administrator" } as const,
   };
 

@@ -1,5 +1,9 @@
 locals {
-  production = provider::gatehouse::github_actions({ repository = "acme/fleet", environment = "production" })
+  production = provider::gatehouse::github_actions({
+    repository  = "acme/fleet"
+    environment = "production"
+    ref         = "refs/heads/main"
+  })
 }
 
 resource "gatehouse_trusted_workload" "deploy" {

@@ -1,5 +1,7 @@
+import { isDeepStrictEqual } from "node:util";
 import { roleAtLeast } from "@gatehouse-access/sdk/contract";
 import type { Access, AccessDevice } from "@gatehouse-access/sdk/policy";
+import type { Workload } from "../../estate/namespaceState.ts";
 import type { Member } from "../../service/newerListings.ts";
 import { firstOf } from "../../words.ts";
 
@@ -17,7 +19,12 @@ export interface ProtectedGroup {
 
 /** A user or a group of devices that a change locks out. */
 export interface Lockout {
-  readonly code: "last-administrator" | "running-user" | "protected-devices" | "no-access-policy";
+  readonly code:
+    | "last-administrator"
+    | "running-user"
+    | "running-workload"
+    | "protected-devices"
+    | "no-access-policy";
   readonly message: string;
 }
 
@@ -67,6 +74,26 @@ export function memberLockouts(
     });
   }
   return lockouts;
+}
+
+/**
+ * Finds the lockout of the workload that applies a change: the workload is deleted, demoted, or its running job may no
+ * longer match.
+ * @param running id of the workload that applies the change; undefined for other credentials
+ */
+export function workloadLockouts(
+  before: readonly Workload[],
+  after: readonly Workload[],
+  running: string | undefined,
+): Lockout[] {
+  const was = before.find(({ id, role }) => id === running && role === "administrator");
+  const is = after.find(({ id }) => id === running);
+  const rulesOf = (workload: Workload | undefined) =>
+    workload && [workload.role, workload.issuer, workload.audience, workload.claims];
+  if (!was || isDeepStrictEqual(rulesOf(was), rulesOf(is))) return [];
+  const effect = is ? "gets another role, issuer, audience or other claims" : "is deleted";
+  const message = `the trusted workload ${was.name}, which applies this change, ${effect}`;
+  return [{ code: "running-workload", message }];
 }
 
 /** Finds lockouts of protected groups: devices that are reachable before a change, but not after the change. */

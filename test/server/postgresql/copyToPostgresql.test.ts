@@ -119,6 +119,14 @@ async function fillAll(client: Database["client"]): Promise<void> {
       { ...apiKey, digest: "2", name: "late", expiresIn: 253_402_300_799n },
     ],
   });
+  await client.trustedWorkload.create({
+    data: {
+      ...{ id: "w", tenantId: "t", name: "deploy", issuer: "https://issuer.example.org", audience: "a" },
+      ...{ claims: '{"ref":"refs/heads/*"}', role: "observer", maxSessionMinutes: 60, singleUse: true },
+      ...{ createdBy: "ann", createdAt: at, updatedAt: at },
+    },
+  });
+  await client.workloadTokenUse.create({ data: { workloadId: "w", digest: "d", expiresAt: at } });
   await fillBilling(client, at);
 }
 
