@@ -307,7 +307,7 @@ test.each([
   [
     "no credential",
     () => ({ GATEHOUSE_URL: world.fleet.service.url }),
-    "credential: is not set; set GATEHOUSE_USERNAME",
+    "credential: is not set; set GATEHOUSE_OIDC .in a pipeline., or GATEHOUSE_USERNAME",
   ],
   [
     "a wrong password",

@@ -56,7 +56,7 @@ test("the workload that applies a change must keep its role and its conditions",
   expect(lockouts({ role: "operator" })).toEqual(altered);
   expect(lockouts({ claims: { ...claims, ref: "refs/heads/next" } })).toEqual(altered);
   expect(lockouts({ id: "gone" })).toEqual([["running-workload", `${change} is deleted`]]);
-  expect(lockouts({ id: "gone" }, undefined)).toEqual([]);
+  expect(lockouts({ id: "gone" }, "another")).toEqual([]);
   const observer = [trustedWorkloadOf("observer", claims)];
   expect(workloadLockouts(observer, [], "w")).toEqual([]);
 });

@@ -48,6 +48,7 @@ const SETTINGS: readonly (readonly [string, unknown, string, unknown])[] = [
   ["endRefusedSessions", true, "off", false],
   ["drain", 0, "90", 90],
   ["apiEndpoint", undefined, "[::1]:443", "[::1]:443"],
+  ["workloadIssuerNetworks", [], "10.2.0.0/16", ["10.2.0.0/16"]],
   ["trustedProxies", [], "10.0.0.1, FD00:0::1,10.1.0.0/16", ["10.0.0.1", "fd00::1", "10.1.0.0/16"]],
   [
     "corsOrigins",
