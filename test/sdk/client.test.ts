@@ -9,6 +9,7 @@ import {
   declarationOf,
   declaredByText,
   isNotFound,
+  LockoutGuardError,
   NotFoundError,
   PaymentError,
   PermissionError,
@@ -159,6 +160,31 @@ test("throws PreconditionFailedError if the object changed since it was read", a
   const error = await failure(call, PreconditionFailedError);
   expect(error).toMatchObject({ name: "PreconditionFailedError", status: 412, outcome: "none" });
   expect(error.message).toContain("the object has changed since it was read (412): revision is 8");
+});
+
+test("a guarding client sends the header of the lockout guard only with operations that accept it", async () => {
+  const { server, client } = await start();
+  server.always({ status: 200 });
+  const params = { key: "deploy" };
+  const guarding = client.guarding();
+  await guarding.deleteApiKey({ params });
+  await guarding.deleteTag({ params: { tag: "prod" } });
+  await client.deleteApiKey({ params });
+  const sent = server.requests.map(({ headers }) => headers["gatehouse-lockout-guard"]);
+  expect(sent).toEqual(["on", undefined, undefined]);
+});
+
+test.each([
+  ["caller-removed", { lockout: "caller-removed" }],
+  ["of-a-later-version", {}],
+])("throws LockoutGuardError for the lockout %s", async (name, more) => {
+  const { server, client } = await start();
+  const headers = { "gatehouse-lockout-guard": name };
+  server.script({ status: 409, headers, body: { message: "the write would lock out ana" } });
+  const error = await failure(client.deleteApiKey({ params: { key: "deploy" } }), LockoutGuardError);
+  expect(error).toMatchObject({ code: "lockout_guard", status: 409, outcome: "none", ...more });
+  expect("lockout" in error.toJSON()).toBe("lockout" in more);
+  expect(error.message).toContain("the lockout guard refuses the change (409): the write would lock out ana");
 });
 
 test("returns status and headers from call()", async () => {

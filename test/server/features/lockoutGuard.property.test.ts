@@ -227,7 +227,7 @@ class Lab {
     const isDone = answer.status === 200;
     if (isDone && write.kind === "trust") this.#workloads.set(write.workload, answer.body.id);
     if (isDone && write.kind === "distrust") this.#workloads.delete(write.workload);
-    return { isDone, isRefused: answer.headers.get("gatehouse-lockout-guard") === "refused" };
+    return { isDone, isRefused: answer.headers.has("gatehouse-lockout-guard") };
   }
 
   /** Returns the members, workloads and API keys, and the number of audit entries. */

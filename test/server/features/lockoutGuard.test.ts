@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { operations, takesLockoutGuard } from "@gatehouse-access/sdk/contract";
+import { LOCKOUTS, type LockoutName, operations, takesLockoutGuard } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
 import { findRow } from "../../../server/db/sql/rows.ts";
 import { workloadSession } from "../../../server/features/trustedWorkloads/session.ts";
@@ -45,13 +45,16 @@ async function everything() {
   return [(await ana.call("getNamespace", { params })).body, ...answers.map(({ body }) => body)];
 }
 
-/** Expects that the guard refuses the write with this cause, and that the write changes nothing. */
-async function expectRefused(write: () => ReturnType<TestUser["call"]>, cause: string) {
+/** Expects that the guard refuses the write because of this lockout, and that the write changes nothing. */
+async function expectRefused(write: () => ReturnType<TestUser["call"]>, lockout: LockoutName) {
   const before = await everything();
   const { status, body, headers } = await write();
-  expect([status, body.message]).toEqual([409, expect.stringContaining(`the write would ${cause}: `)]);
+  expect([status, body.message]).toEqual([
+    409,
+    expect.stringContaining(`the write would ${LOCKOUTS[lockout].effect}: `),
+  ]);
   expect(body.message).toMatch(/, or omit the header Gatehouse-Lockout-Guard \(allowLockout in a program\)$/);
-  expect(headers.get("gatehouse-lockout-guard")).toBe("refused");
+  expect(headers.get("gatehouse-lockout-guard")).toBe(lockout);
   expect(await everything()).toEqual(before);
 }
 
@@ -70,21 +73,13 @@ async function workload(name = "deploy") {
 }
 
 describe("refuses a write that locks out the calling user:", () => {
-  test.each<[string, string, (by: TestUser) => ReturnType<TestUser["call"]>]>([
-    ["removal", "remove permissions of the caller", (by) => remove(by, by)],
-    ["demotion", "remove permissions of the caller", (by) => update(by, by, { role: "operator" })],
-    [
-      "end in the past",
-      "remove permissions of the caller",
-      (by) => update(by, by, { access_expires_at: inDays(-1) }),
-    ],
-    [
-      "end in the future",
-      "end the access of the caller earlier",
-      (by) => update(by, by, { access_expires_at: inDays(90) }),
-    ],
-  ])("%s", async (_, cause, write) => {
-    await expectRefused(() => write(bob), cause);
+  test.each<[string, LockoutName, (by: TestUser) => ReturnType<TestUser["call"]>]>([
+    ["removal", "caller-removed", (by) => remove(by, by)],
+    ["demotion", "caller-removed", (by) => update(by, by, { role: "operator" })],
+    ["end in the past", "caller-removed", (by) => update(by, by, { access_expires_at: inDays(-1) })],
+    ["end in the future", "caller-shortened", (by) => update(by, by, { access_expires_at: inDays(90) })],
+  ])("%s", async (_, lockout, write) => {
+    await expectRefused(() => write(bob), lockout);
     const { status } = await bob.call("listApiKeys");
     expect(status).toBe(200);
   });
@@ -93,7 +88,7 @@ describe("refuses a write that locks out the calling user:", () => {
     await ana.call("updateMember", { params: member(bob), body: { access_expires_at: inDays(10) } });
     expect((await update(bob, bob, { access_expires_at: inDays(20) })).status).toBe(200);
     const earlier = () => update(bob, bob, { access_expires_at: inDays(19) });
-    await expectRefused(earlier, "end the access of the caller earlier");
+    await expectRefused(earlier, "caller-shortened");
     expect((await update(bob, bob, { access_expires_at: null })).status).toBe(200);
   });
 });
@@ -104,12 +99,12 @@ describe("refuses a write that locks out the calling workload:", () => {
     const params = { id: by.id };
     const put = (more: object) =>
       guarded(by, "updateTrustedWorkload", { params, body: settings("deploy", more) });
-    const cause = "remove permissions of the caller";
-    await expectRefused(() => guarded(by, "deleteTrustedWorkload", { params }), cause);
-    await expectRefused(() => put({ role: "operator" }), cause);
-    await expectRefused(() => put({ issuer: "https://other.example.org" }), cause);
-    await expectRefused(() => put({ audience: "other" }), cause);
-    await expectRefused(() => put({ claims: { repository: "fleet", ref: "main" } }), cause);
+    const lockout = "caller-removed";
+    await expectRefused(() => guarded(by, "deleteTrustedWorkload", { params }), lockout);
+    await expectRefused(() => put({ role: "operator" }), lockout);
+    await expectRefused(() => put({ issuer: "https://other.example.org" }), lockout);
+    await expectRefused(() => put({ audience: "other" }), lockout);
+    await expectRefused(() => put({ claims: { repository: "fleet", ref: "main" } }), lockout);
     expect((await put({ max_session_minutes: 5, name: "release" })).status).toBe(200);
     expect((await by.call("listApiKeys")).status).toBe(200);
   });
@@ -125,10 +120,10 @@ describe("refuses the loss of the administrators except the owner:", () => {
   test("removal and demotion by a workload", async () => {
     const by = await workload();
     expect((await remove(by, bob)).status).toBe(200);
-    const cause = "remove the last administrator except the owner";
-    await expectRefused(() => remove(by, cy), cause);
-    await expectRefused(() => update(by, cy, { role: "observer" }), cause);
-    await expectRefused(() => update(by, cy, { access_expires_at: inDays(-1) }), cause);
+    const lockout = "administrators-removed";
+    await expectRefused(() => remove(by, cy), lockout);
+    await expectRefused(() => update(by, cy, { role: "observer" }), lockout);
+    await expectRefused(() => update(by, cy, { access_expires_at: inDays(-1) }), lockout);
     // An administrator who cannot log in does not count.
     const { id } = await app.user("dan");
     const invited = {
@@ -137,7 +132,7 @@ describe("refuses the loss of the administrators except the owner:", () => {
     };
     expect((await ana.call("inviteMember", invited)).status).toBe(200);
     await app.services.db.user.update({ where: { id }, data: { status: "not-confirmed" } });
-    await expectRefused(() => remove(by, cy), cause);
+    await expectRefused(() => remove(by, cy), lockout);
     await app.services.db.user.update({ where: { id }, data: { status: "confirmed" } });
     expect((await remove(by, cy)).status).toBe(200);
   });
@@ -145,9 +140,9 @@ describe("refuses the loss of the administrators except the owner:", () => {
   test("an earlier end of the administrator whose access lasts longest", async () => {
     const by = await workload();
     expect((await update(by, bob, { access_expires_at: inDays(10) })).status).toBe(200);
-    const cause = "end the access of all administrators except the owner earlier";
-    await expectRefused(() => update(by, cy, { access_expires_at: inDays(20) }), cause);
-    await expectRefused(() => remove(by, cy), cause);
+    const lockout = "administrators-shortened";
+    await expectRefused(() => update(by, cy, { access_expires_at: inDays(20) }), lockout);
+    await expectRefused(() => remove(by, cy), lockout);
     expect((await remove(by, bob)).status).toBe(200);
   });
 
