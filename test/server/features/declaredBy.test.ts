@@ -237,7 +237,10 @@ describe("the header", () => {
     expect(taking.filter(({ method }) => method === "GET")).toEqual([]);
     const kinds = new Set(taking.map(({ object }) => object));
     expect([...kinds].sort()).toEqual(
-      ["apiKey", "device", "deviceTags", "firewallRule", "member", "namespace", "publicKey", "tag"].sort(),
+      [
+        ...["apiKey", "device", "deviceTags", "firewallRule", "member", "namespace", "publicKey", "tag"],
+        "trustedWorkload",
+      ].sort(),
     );
   });
 });

@@ -77,6 +77,7 @@ export const LISTS: Readonly<Partial<Record<Id, readonly Form[]>>> = {
     { name: "by name", query: { sort_by: "name", order_by: "asc" } },
     { name: "by role", query: { sort_by: "role" }, sorted: true },
   ],
+  listTrustedWorkloads: [DEFAULT, DEEP],
   getNamespaces: [
     // The memberships determine the namespaces of a user, so the service sorts the namespaces after it has read them.
     { ...DEFAULT, sorted: true },
