@@ -1,28 +1,10 @@
-import {
-  LOCKOUT_GUARD,
-  LOCKOUTS,
-  type LockoutName,
-  type Role,
-  roleAtLeast,
-} from "@gatehouse-access/sdk/contract";
+import { LOCKOUT_GUARD, LOCKOUTS, type LockoutName, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import { readRows, sql } from "../db/sql/sql.ts";
 import { ConflictError, ForbiddenError, UnauthenticatedError } from "../errors.ts";
 import type { Caller, Member } from "../http/access/identity.ts";
 import { membershipLasts } from "../http/access/membership.ts";
 import type { ObjectRequest } from "../http/handler.ts";
 import type { SqlServices } from "../services.ts";
-
-/** The access to a namespace that a guarded write must keep. Ends are in milliseconds since 1970. */
-interface Standing {
-  readonly role: Role;
-  /** The end of the caller's access; infinite if it does not end. */
-  readonly end: number;
-  /**
-   * The latest end of the administrators besides the owner; `-Infinity` without such administrators. Workloads and API
-   * keys do not count: a person must remain who can log in when a pipeline or its issuer fails.
-   */
-  readonly administratorsUntil: number;
-}
 
 /**
  * Reads the caller's access and the administrators of the namespace before a write. Call the result after the write, in
@@ -38,8 +20,14 @@ export async function guardLockout(
 ): Promise<() => Promise<void>> {
   const before = await standingOf(services, identity);
   return async () => {
-    const after = await standingAfter(services, request);
-    if (after === undefined || !roleAtLeast(after.role, before.role)) throw refusal("caller-removed");
+    const identity = await request.identify(services).catch((error: unknown) => {
+      // The service no longer accepts the caller's request.
+      if (error instanceof UnauthenticatedError || error instanceof ForbiddenError)
+        throw refusal("caller-removed");
+      throw error;
+    });
+    const after = await standingOf(services, identity);
+    if (!roleAtLeast(after.role, before.role)) throw refusal("caller-removed");
     if (after.end < before.end) throw refusal("caller-shortened");
     // The owner can appoint administrators again.
     if (before.role === "owner" || after.administratorsUntil >= before.administratorsUntil) return;
@@ -56,22 +44,13 @@ function refusal(name: LockoutName): ConflictError {
   );
 }
 
-/** Returns the caller's standing after the write. Undefined if the service no longer accepts the caller's request. */
-async function standingAfter(
-  services: SqlServices,
-  request: Pick<ObjectRequest, "identify">,
-): Promise<Standing | undefined> {
-  let identity: Caller | Member;
-  try {
-    identity = await request.identify(services);
-  } catch (error) {
-    if (error instanceof UnauthenticatedError || error instanceof ForbiddenError) return undefined;
-    throw error;
-  }
-  return standingOf(services, identity);
-}
-
-async function standingOf(services: SqlServices, identity: Caller | Member): Promise<Standing> {
+/**
+ * Returns the role and the end of the caller's access, and the latest end of the administrators besides the owner, in
+ * milliseconds since 1970. Access without an end has the end `Infinity`; without administrators, their end is
+ * `-Infinity`. Workloads and API keys do not count as administrators: a person must remain who can log in when a pipeline
+ * or its issuer fails.
+ */
+async function standingOf(services: SqlServices, identity: Caller | Member) {
   if (!("caller" in identity)) throw new Error("a guarded write needs a caller with a role in a namespace");
   const { caller, tenant, role } = identity;
   const rows = await readRows<{ readonly userId: string; readonly accessExpiresAt: Date | null }>(

@@ -1,15 +1,14 @@
 import { type Operations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import { type Claims, claimTexts, unmatchedClaim } from "@gatehouse-access/sdk/policy";
-import { decodeJwt, type JWTPayload, jwtVerify } from "jose";
+import { decodeJwt, jwtVerify } from "jose";
 import type { TrustedWorkload } from "../../db/generated/sqlite/client.ts";
 import { BusyError } from "../../errors.ts";
-import { lastEnd } from "../../http/access/workload.ts";
+import { lastEnd } from "../../http/access/authenticate.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
 import { actorOf, printable } from "./actor.ts";
-import { RejectedToken } from "./RejectedToken.ts";
 import { workloadSession } from "./session.ts";
-import { useOnce } from "./tokenUses.ts";
+import { RejectedToken, useOnce } from "./tokenUses.ts";
 import { claimsOf } from "./trustedWorkload.ts";
 
 /** Signature algorithms with a public key. With a symmetric algorithm, an attacker could sign with the public key. */
@@ -24,9 +23,6 @@ const SHOWN_CLAIMS = 32;
 const SHOWN_ITEMS = 5;
 const SHOWN_VALUE = 200;
 
-/** The claims of a token with a valid signature. */
-type Verified = JWTPayload & { readonly iss: string; readonly iat: number; readonly exp: number };
-
 /** Returns the issuer that an unverified token states. */
 function statedIssuer(token: string): string {
   let issuer: unknown;
@@ -40,23 +36,19 @@ function statedIssuer(token: string): string {
   return issuer;
 }
 
-/**
- * Verifies a token for the workloads of a namespace that trust its issuer.
- * @param audiences the audiences of these workloads
- * @throws RejectedToken the token is invalid
- * @throws BusyError the keys of the issuer cannot be read
- */
+/** Verifies a token for the workloads of a namespace that trust its issuer, and returns its claims. */
 async function verify(
   { issuerKeys, now }: Services,
+  tenant: string,
   token: string,
   issuer: string,
-  { tenant, audiences }: { readonly tenant: string; readonly audiences: string[] },
-): Promise<Verified> {
+  trusting: readonly TrustedWorkload[],
+) {
   const second = Math.floor(now().getTime() / 1000);
   const { payload, protectedHeader } = await jwtVerify(token, issuerKeys.finder(issuer, tenant), {
     algorithms: [...ALGORITHMS, "EdDSA", "Ed25519"],
     issuer,
-    audience: audiences,
+    audience: trusting.map(({ audience }) => audience),
     requiredClaims: ["exp", "iat"],
     currentDate: now(),
     clockTolerance: TOLERANCE,
@@ -73,7 +65,7 @@ async function verify(
   // The tolerance is only for the start of the token's validity.
   if (!(exp > second && exp <= LATEST)) throw new RejectedToken("the token is expired");
   if (!(iat <= second + TOLERANCE && iat > 0)) throw new RejectedToken("the token was issued in the future");
-  return { ...payload, iss: issuer, iat, exp };
+  return { ...payload, iat, exp };
 }
 
 /** Returns the message for a token whose claims match no workload. The message has only values of the token. */
@@ -107,8 +99,7 @@ export const exchangeWorkloadToken: Handler<Operations["exchangeWorkloadToken"]>
     const issuer = statedIssuer(token);
     const trusting = await services.db.trustedWorkload.findMany({ where: { tenantId, issuer } });
     if (trusting.length === 0) throw new RejectedToken("no workload of the namespace has the issuer");
-    const audiences = trusting.map(({ audience }) => audience);
-    const claims = await verify(services, token, issuer, { tenant: tenantId, audiences });
+    const claims = await verify(services, tenantId, token, issuer, trusting);
     const intended = trusting.filter(({ audience }) => [claims.aud].flat().includes(audience));
     const [workload] = intended
       .filter((candidate) => unmatchedClaim(claimsOf(candidate), claims) === undefined)

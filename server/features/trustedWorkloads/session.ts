@@ -2,9 +2,8 @@ import type { Operations, Role, trustedWorkloads } from "@gatehouse-access/sdk/c
 import type { z } from "zod";
 import type { TrustedWorkload } from "../../db/generated/sqlite/client.ts";
 import { findRow } from "../../db/sql/rows.ts";
-import { credentialRefusal } from "../../http/access/authenticate.ts";
+import { credentialRefusal, lastEnd, rulesDigest } from "../../http/access/authenticate.ts";
 import { signWorkloadToken } from "../../http/access/tokens.ts";
-import { lastEnd, rulesDigest } from "../../http/access/workload.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
 import { wireDate } from "../wireDate.ts";

@@ -1,6 +1,11 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Role } from "@gatehouse-access/sdk/contract";
-import type { Device, Member as Membership, Namespace } from "../../db/generated/sqlite/client.ts";
+import type {
+  Device,
+  Member as Membership,
+  Namespace,
+  TrustedWorkload,
+} from "../../db/generated/sqlite/client.ts";
 import { findRow } from "../../db/sql/rows.ts";
 import { readRows, sql } from "../../db/sql/sql.ts";
 import { UnauthenticatedError } from "../../errors.ts";
@@ -10,7 +15,6 @@ import type { Services, SqlServices } from "../../services.ts";
 import type { Caller, DeviceCaller, KeyCaller, UserCaller, WorkloadCaller } from "./identity.ts";
 import { membershipLasts } from "./membership.ts";
 import { KEPT_LIFE, type TokenClaims, verifyToken } from "./tokens.ts";
-import { lastEnd, rulesDigest } from "./workload.ts";
 
 type UserClaims = TokenClaims & { readonly claims: "user" };
 type DeviceClaims = TokenClaims & { readonly claims: "device" };
@@ -73,6 +77,16 @@ async function authenticateUser(services: SqlServices, claims: UserClaims): Prom
   if (present === undefined || (tenant !== "" && present.role === null)) throw credentialRefusal();
   return { kind: "user", userId, username, tenant, ...present };
 }
+
+type Rules = Pick<TrustedWorkload, "issuer" | "audience" | "claims">;
+
+/** Returns a digest of the rules that a workload's token met. A session is valid only with the same rules. */
+export const rulesDigest = ({ issuer, audience, claims }: Rules): string =>
+  digestOf(JSON.stringify([issuer, audience, claims]));
+
+/** The time until which a session can be renewed: a number of minutes after the issue of the exchanged token. */
+export const lastEnd = ({ maxSessionMinutes }: TrustedWorkload, startedAt: Date): Date =>
+  new Date(startedAt.getTime() + Number(maxSessionMinutes) * 60_000);
 
 /**
  * Authenticates a workload by its session's token. The token becomes invalid when the workload is deleted, or when its

@@ -1,4 +1,4 @@
-import { type Operation, type Role, roleAtLeast, takesWorkload } from "@gatehouse-access/sdk/contract";
+import { acceptedCredentials, type Operation, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { findRow } from "../../db/sql/rows.ts";
 import { ForbiddenError, NotFoundError } from "../../errors.ts";
@@ -51,9 +51,7 @@ export async function authorize(
   tenant: string | undefined,
   uid: string | undefined,
 ): Promise<Caller | Member> {
-  const isAccepted =
-    caller.kind === "workload" ? takesWorkload(operation) : operation.auth.includes(kindOf(caller));
-  if (!isAccepted) {
+  if (!acceptedCredentials(operation).includes(kindOf(caller))) {
     throw new ForbiddenError(`not allowed with ${CREDENTIAL_NAMES[kindOf(caller)]}`);
   }
   if (caller.kind === "device" && caller.expired && !WITH_EXPIRED_TOKEN.has(operation.id)) {

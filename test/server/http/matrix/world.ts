@@ -1,7 +1,7 @@
 import { ROLES, type Role } from "@gatehouse-access/sdk/contract";
 import { expect } from "vitest";
+import { rulesDigest } from "../../../../server/http/access/authenticate.ts";
 import { signWorkloadToken } from "../../../../server/http/access/tokens.ts";
-import { rulesDigest } from "../../../../server/http/access/workload.ts";
 import { enrollProven, type TestApp, type TestUser } from "../testApp.ts";
 
 /** A namespace with a member, an API key and a trusted workload for each role, and a device. */
