@@ -143,18 +143,13 @@ export function workloadCredential(input: {
 }): WorkloadCredential {
   const { tenant, source } = input;
   if (tenant === "") throw new ConfigurationError("must not be empty", { field: ["tenant"] });
-  return { kind: "workload", tenant, source: oidcSource(source) };
-}
-
-function oidcSource(input: OidcSource<string>): OidcSource {
-  switch (input.kind) {
-    case "github":
-      return { ...input, requestToken: headerValue(input.requestToken, "ACTIONS_ID_TOKEN_REQUEST_TOKEN") };
-    case "token":
-      return { kind: "token", token: headerValue(input.token, "GATEHOUSE_OIDC_TOKEN") };
-    case "file":
-      return input;
+  const kind = "workload";
+  if (source.kind === "file") return { kind, tenant, source };
+  if (source.kind === "token") {
+    return { kind, tenant, source: { ...source, token: headerValue(source.token, "GATEHOUSE_OIDC_TOKEN") } };
   }
+  const requestToken = headerValue(source.requestToken, "ACTIONS_ID_TOKEN_REQUEST_TOKEN");
+  return { kind, tenant, source: { ...source, requestToken } };
 }
 
 function totpSecret(text: string): Secret {
@@ -333,11 +328,7 @@ function workloadFrom(env: Environment, oidc: string, tenant: string | undefined
       remedy: "set GATEHOUSE_TENANT to the id of the namespace that trusts the workload",
     });
   }
-  return workloadCredential({ tenant, source: sourceFrom(env, oidc) });
-}
-
-/** Returns the source of tokens. A missing variable is an error, whose remedy depends on the pipeline. */
-function sourceFrom(env: Environment, oidc: string): OidcSource<string> {
+  // The remedy for a missing variable depends on the pipeline.
   const required = (name: string, value: string | undefined, remedy: string): string => {
     if (value) return value;
     throw new ConfigurationError(`GATEHOUSE_OIDC is ${oidc}, but this variable is not set`, {
@@ -351,22 +342,24 @@ function sourceFrom(env: Environment, oidc: string): OidcSource<string> {
         "add permissions: id-token: write to the job; jobs of pull requests from forks cannot have this permission";
       const [url, requestToken] = GITHUB_OIDC_VARIABLES.map((name) => required(name, env[name], remedy));
       const audience = environmentValue(env, "GATEHOUSE_OIDC_AUDIENCE");
-      return {
-        ...{ kind: "github", url: url as string, requestToken: requestToken as string },
-        ...(audience !== undefined && { audience }),
-      };
+      const source = { kind: "github", url: url as string, requestToken: requestToken as string } as const;
+      return workloadCredential({
+        tenant,
+        source: audience === undefined ? source : { ...source, audience },
+      });
     }
     case "gitlab": {
       const name = "GATEHOUSE_OIDC_TOKEN";
       const remedy =
         "add id_tokens: GATEHOUSE_OIDC_TOKEN: to the job, with the audience of the trusted workload as aud";
-      return { kind: "token", token: required(name, environmentValue(env, name), remedy) };
+      const token = required(name, environmentValue(env, name), remedy);
+      return workloadCredential({ tenant, source: { kind: "token", token } });
     }
     case "file": {
       const name = "GATEHOUSE_OIDC_TOKEN_FILE";
       const path = required(name, env[name], "set it to the path of a file with a token");
       contentOf(path, name);
-      return { kind: "file", path };
+      return workloadCredential({ tenant, source: { kind: "file", path } });
     }
     default:
       throw new ConfigurationError(`must be ${OIDC_KINDS}`, { field: ["GATEHOUSE_OIDC"], value: oidc });

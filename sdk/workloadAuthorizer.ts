@@ -39,21 +39,6 @@ interface Session {
 }
 
 /**
- * Returns a session as the client keeps it. The times depend only on the life of the token, because the clocks of this
- * machine and of the service can differ.
- */
-function received(body: ResponseOf<"exchangeWorkloadToken">, now: number): Session {
-  const { token, role, actor, workload } = body;
-  const [end, last] = [Date.parse(body.expiresAt), Date.parse(body.renewableUntil)];
-  const life = end - (readClaims(token)?.issuedAt?.getTime() ?? now);
-  return {
-    ...{ token, renewAt: now + (life * 2) / 3, endsAt: now + life, isRenewable: last - end >= 1000 },
-    workloadId: workload.id,
-    workload: { name: workload.name, role, actor, renewableUntil: new Date(last) },
-  };
-}
-
-/**
  * The session of a workload in one namespace. The client renews the session when less than a third of its life remains.
  * When the session cannot be renewed any longer, or the server refuses it, the client exchanges a new token of the
  * OpenID Connect provider. The client never repeats an exchange that the server refused, unless the source has another
@@ -126,7 +111,16 @@ class WorkloadSession {
 
   #keep(host: AuthorizerHost, body: ResponseOf<"exchangeWorkloadToken">): Session {
     requireNamespace(body.tenant, this.#tenant);
-    this.#session = received(body, host.timing.now());
+    const { token, role, actor, workload } = body;
+    const [end, last] = [Date.parse(body.expiresAt), Date.parse(body.renewableUntil)];
+    const now = host.timing.now();
+    // The clocks of this machine and of the service can differ, so the times depend only on the life of the token.
+    const life = end - (readClaims(token)?.issuedAt?.getTime() ?? now);
+    this.#session = {
+      ...{ token, renewAt: now + (life * 2) / 3, endsAt: now + life, isRenewable: last - end >= 1000 },
+      workloadId: workload.id,
+      workload: { name: workload.name, role, actor, renewableUntil: new Date(last) },
+    };
     return this.#session;
   }
 
@@ -195,11 +189,9 @@ function describe(token: string): string {
   const shown = SHOWN_CLAIMS.filter((name) => Object.hasOwn(claims, name)).map(
     (name) => `${name} ${JSON.stringify(claims[name]).slice(0, CLAIM_LENGTH)}`,
   );
-  const expiresAt = readClaims(token)?.expiresAt?.toISOString();
-  return (
-    [...shown, ...(expiresAt === undefined ? [] : [`expires at ${expiresAt}`])].join(", ") ||
-    "it has no claims"
-  );
+  const expiresAt = readClaims(token)?.expiresAt;
+  if (expiresAt) shown.push(`expires at ${expiresAt.toISOString()}`);
+  return shown.join(", ") || "it has no claims";
 }
 
 const githubToken = defineOperation({

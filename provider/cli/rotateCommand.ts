@@ -54,14 +54,12 @@ function rotate(io: Io, names: readonly string[], flags: Flags): Promise<Outcome
     const keys = ownResources(await requireResources(stack), connection.client.url).filter(
       (resource) => resource.definition.name === "ApiKey" && !resource.delete,
     );
-    const isNow = names.length > 0;
-    const { due, isOutdated } = isNow
-      ? { due: named(keys, names, stack), isOutdated: false }
-      : await dueKeys(keys, connection);
-    const target = due.map(({ urn }) => urn);
+    const chosen = named(keys, names, stack);
+    const { due, isOutdated } = await dueKeys(chosen.length > 0 ? [] : keys, connection);
+    const replace = chosen.map(({ urn }) => urn);
+    const target = [...replace, ...due];
     if (target.length === 0) return nothingDue(io, stack);
-    const options = { target, targetDependents: true, replace: isNow ? target : [], refresh: isOutdated };
-    return applyProgram(io, running, options);
+    return applyProgram(io, running, { target, targetDependents: true, replace, refresh: isOutdated });
   });
 }
 
@@ -80,13 +78,12 @@ function named(keys: readonly OwnResource[], names: readonly string[], { selecto
   return [...new Set(selected)];
 }
 
-/** Returns the keys that need a change, and whether the state does not show this for one of them. */
+/** Returns the URNs of the keys that need a change, and whether the state does not show this for one of them. */
 async function dueKeys(keys: readonly OwnResource[], connection: Connection) {
   const { isUnreadable } = await import("../service/listings.ts");
-  const due: OwnResource[] = [];
+  const due: string[] = [];
   let isOutdated = false;
-  for (const key of keys) {
-    const { definition, id = "", inputs = {}, outputs = {} } = key;
+  for (const { urn, definition, id = "", inputs = {}, outputs = {} } of keys) {
     const live = await definition.read(connection, id, outputs).catch((error: unknown) => {
       // The keys of another namespace can have a credential of their own. The state then has to suffice.
       if (isUnreadable(error)) return { state: outputs };
@@ -95,7 +92,7 @@ async function dueKeys(keys: readonly OwnResource[], connection: Connection) {
     // A key that was revoked during an overlap expires at the time of this read.
     if (live !== undefined && !definition.stale?.(live.state, inputs, new Date()).length) continue;
     isOutdated ||= live?.state.expiresAt !== outputs.expiresAt;
-    due.push(key);
+    due.push(urn);
   }
   return { due, isOutdated };
 }

@@ -31,7 +31,8 @@ export interface GithubJobs {
  * @throws TypeError if the values also match repositories of other owners, or environments of other repositories
  */
 export function githubActions(jobs: GithubJobs): WorkloadTokens {
-  const refuse = refuser("githubActions", jobs, ["repository"], GITHUB_OPTIONS);
+  const options = ["ref", "environment", "workflow", "repositoryOwnerId"] as const;
+  const refuse = refuser("githubActions", jobs, ["repository"], options);
   const { repository, ref, environment, workflow, repositoryOwnerId } = jobs;
   const [owner = "", ...names] = repository.split("/");
   if (owner === "" || names.length !== 1 || names[0] === "")
@@ -51,17 +52,13 @@ export function githubActions(jobs: GithubJobs): WorkloadTokens {
     refuse("workflow", "must be owner/name/.github/workflows/file@ref, without wildcards");
   if (workflow !== undefined && !isReusable && (ref === undefined || /[*/]/.test(workflow)))
     refuse("workflow", "must be the name of a file, such as deploy.yml, together with ref");
-  const file = `${repository}/.github/workflows/${workflow}@${ref}`;
-  return settings("https://token.actions.githubusercontent.com", true, {
-    repository,
-    repository_owner_id: repositoryOwnerId,
-    ref,
-    environment,
-    [isReusable ? "job_workflow_ref" : "workflow_ref"]: workflow && (isReusable ? workflow : file),
+  const file = workflow && `${repository}/.github/workflows/${workflow}@${ref}`;
+  const claims = withValues({
+    ...{ repository, repository_owner_id: repositoryOwnerId, ref, environment },
+    ...(isReusable ? { job_workflow_ref: workflow } : { workflow_ref: file }),
   });
+  return { issuer: "https://token.actions.githubusercontent.com", claims, singleUse: true };
 }
-
-const GITHUB_OPTIONS = ["ref", "environment", "workflow", "repositoryOwnerId"] as const;
 
 /** The jobs of GitLab CI whose tokens a workload accepts. */
 export interface GitlabJobs {
@@ -97,12 +94,12 @@ export function gitlabCi(jobs: GitlabJobs): WorkloadTokens {
   const isPath = ref?.startsWith("refs/") ?? false;
   if (ref !== undefined && !(isPath ? /^refs\/(?:heads|tags)\/[^*]/ : /^[^*]/).test(ref))
     refuse("ref", "must be a branch such as main, or begin with refs/heads/ or refs/tags/ and a name");
-  return settings(issuer, false, {
+  const claims = withValues({
     project_path: project,
     ...(isPath ? { ref_path: ref } : { ref, ref_type: ref && "branch" }),
-    ref_protected: refProtected ? "true" : undefined,
-    environment,
+    ...{ ref_protected: refProtected ? "true" : undefined, environment },
   });
+  return { issuer, claims, singleUse: false };
 }
 
 /** The service account of a Kubernetes cluster whose tokens a workload accepts. */
@@ -126,13 +123,14 @@ export function kubernetes(account: KubernetesAccount): WorkloadTokens {
   for (const field of ["namespace", "serviceAccount"] as const)
     if (!/^[a-z0-9.-]+$/.test(account[field]))
       refuse(field, "must be a name of lower-case letters, digits, hyphens and dots, without wildcards");
-  return settings(issuer, false, { sub: `system:serviceaccount:${namespace}:${serviceAccount}` });
+  return {
+    issuer,
+    claims: { sub: `system:serviceaccount:${namespace}:${serviceAccount}` },
+    singleUse: false,
+  };
 }
 
-/**
- * Checks the names and types of the values, and returns a function that throws the error of a field. Callers in
- * JavaScript and Terraform can pass any values.
- */
+/** Checks values of JavaScript or Terraform, and returns a function that throws the error of a field. */
 function refuser<V extends object>(
   helper: string,
   values: V,
@@ -153,14 +151,6 @@ function refuser<V extends object>(
   return refuse;
 }
 
-const settings = (
-  issuer: string,
-  singleUse: boolean,
-  claims: Readonly<Record<string, string | undefined>>,
-): WorkloadTokens => ({
-  issuer,
-  claims: Object.fromEntries(
-    Object.entries(claims).filter((entry): entry is [string, string] => Boolean(entry[1])),
-  ),
-  singleUse,
-});
+/** Returns the claims that have a value. */
+const withValues = (claims: Readonly<Record<string, string | undefined>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(claims).flatMap(([name, value]) => (value ? [[name, value]] : [])));

@@ -17,9 +17,7 @@ const allowLockout = optional(z.boolean(), {
   default: false,
 });
 
-interface Guarded {
-  readonly allowLockout?: boolean;
-}
+type Guarded = { readonly allowLockout?: boolean };
 
 /**
  * Defines a resource that gives access to a namespace, with the input `allowLockout`. Without `allowLockout`, the service
@@ -29,10 +27,7 @@ export function defineGuarded<I extends Inputs, O extends Outputs>(
   definition: ResourceDefinition<I, O>,
 ): ResourceDefinition<I, O> {
   const { name, find, list, create, read, update } = definition;
-  const withInput = <S extends object>(
-    state: S,
-    { allowLockout = false }: Guarded,
-  ): S & Required<Guarded> => ({
+  const withInput = <S extends object>(state: S, { allowLockout = false }: Guarded) => ({
     ...state,
     allowLockout,
   });
@@ -67,33 +62,29 @@ export function defineGuarded<I extends Inputs, O extends Outputs>(
     },
 
     async update(connection, id, state, inputs) {
-      const updated = await update(guarded(connection, inputs), id, state, inputs).catch((error: unknown) => {
-        throw lockoutError(name, error);
-      });
-      return withInput(updated, inputs);
+      const updated = update(guarded(connection, inputs), id, state, inputs);
+      return withInput(await updated.catch(refused(name)), inputs);
     },
 
     async delete(connection, id, state, isClaimed) {
-      await definition.delete(guarded(connection, state), id, state, isClaimed).catch((error: unknown) => {
-        throw lockoutError(name, error, said` and apply that change first`);
-      });
+      const deleted = definition.delete(guarded(connection, state), id, state, isClaimed);
+      await deleted.catch(refused(name, said` and apply that change first`));
     },
   });
 }
 
-/** Returns the error of a resource for a refused lockout, and any other error unchanged. */
-function lockoutError(resource: string, error: unknown, first = said``): unknown {
-  if (!(error instanceof LockoutGuardError)) return error;
-  const known = error.lockout && LOCKOUTS[error.lockout];
-  const allow = said`set ${{ field: "allowLockout", value: true }}${first}`;
-  return new ResourceError(
-    resource,
-    {
-      code: "lockout",
-      field: ["allowLockout"],
-      detail: known ? said`the change would ${known.effect}` : said`${error.detail}`,
-      remedy: known ? said`${known.remedy}, or ${allow}` : allow,
-    },
-    { cause: error },
-  );
-}
+/** Returns a function that throws the error of a resource for a refused lockout, and any other error unchanged. */
+const refused =
+  (resource: string, first = said``) =>
+  (cause: unknown): never => {
+    if (!(cause instanceof LockoutGuardError)) throw cause;
+    const known = cause.lockout && LOCKOUTS[cause.lockout];
+    const allow = said`set ${{ field: "allowLockout", value: true }}${first}`;
+    const detail = known ? said`the change would ${known.effect}` : said`${cause.detail}`;
+    const remedy = known ? said`${known.remedy}, or ${allow}` : allow;
+    throw new ResourceError(
+      resource,
+      { code: "lockout", field: ["allowLockout"], detail, remedy },
+      { cause },
+    );
+  };

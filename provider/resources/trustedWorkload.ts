@@ -1,16 +1,7 @@
 import { dateTime, trustedWorkloads, userId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { Listing, TrustedWorkload } from "../service/listings.ts";
-import {
-  IdForm,
-  type InputValues,
-  listed,
-  optional,
-  output,
-  required,
-  type State,
-  tenantInput,
-} from "./definition.ts";
+import { IdForm, type InputValues, listed, optional, output, required, tenantInput } from "./definition.ts";
 import { defineGuarded } from "./lockoutGuard.ts";
 import { declares } from "./values.ts";
 
@@ -52,8 +43,6 @@ const outputs = {
   createdAt: output(dateTime, { description: "The time when the workload was created." }),
 };
 
-type WorkloadState = State<typeof inputs, typeof outputs>;
-
 const ids = new IdForm("TrustedWorkload", "tenant", "workloadId");
 
 export const trustedWorkload = defineGuarded({
@@ -77,14 +66,10 @@ export const trustedWorkload = defineGuarded({
   },
 
   async list(connection, tenant) {
-    return (await connection.trustedWorkloads(tenant)).map((workload) =>
-      listed(
-        `${tenant}/${workload.id}`,
-        workload.name,
-        () => existing(tenant, workload).state,
-        workload.declaredBy,
-      ),
-    );
+    return (await connection.trustedWorkloads(tenant)).map((workload) => {
+      const { id, state } = existing(tenant, workload);
+      return listed(id, workload.name, () => state, workload.declaredBy);
+    });
   },
 
   async create(connection, values, { idempotencyKey }) {
@@ -131,17 +116,9 @@ const bodyOf = (values: InputValues<typeof inputs>) => {
 };
 
 /** Returns a workload with its id and state. */
-function existing(
-  tenant: string,
-  workload: TrustedWorkload,
-): { readonly id: string; readonly state: WorkloadState } {
+function existing(tenant: string, workload: TrustedWorkload) {
   const { id, name, issuer, audience, claims, role, maxSessionMinutes, singleUse } = workload;
+  const settings = { tenant, name, issuer, audience, claims, role, maxSessionMinutes, singleUse };
   const { createdBy, createdAt } = workload;
-  return {
-    id: `${tenant}/${id}`,
-    state: {
-      ...{ tenant, name, issuer, audience, claims, role, maxSessionMinutes, singleUse },
-      ...{ workloadId: id, createdBy, createdAt },
-    },
-  };
+  return { id: `${tenant}/${id}`, state: { ...settings, workloadId: id, createdBy, createdAt } };
 }

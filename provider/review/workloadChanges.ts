@@ -7,18 +7,17 @@ import type { AcceptedTokens, WorkloadChange } from "./report/review.ts";
 export function workloadChanges(before: readonly Workload[], after: readonly Workload[]): WorkloadChange[] {
   const was = new Map(before.map((workload) => [workload.id, workload]));
   const is = new Map(after.map((workload) => [workload.id, workload]));
-  const changes = [...new Set([...was.keys(), ...is.keys()])].flatMap((id): WorkloadChange[] => {
+  const changes = [...new Map([...was, ...is]).values()].flatMap(({ id, name }): WorkloadChange[] => {
     const [old, now] = [was.get(id), is.get(id)];
-    const [acceptedBefore, accepts] = [tokensOf(old), tokensOf(now)];
+    const [acceptedBefore, accepts] = [old && tokensOf(old), now && tokensOf(now)];
     const isSame = isDeepStrictEqual(acceptedBefore, accepts);
     if (old?.role === now?.role && isSame) return [];
+    const change = !old ? "added" : !now ? "removed" : "altered";
     return [
       {
-        change: old === undefined ? "added" : now === undefined ? "removed" : "altered",
-        name: now?.name ?? old?.name ?? id,
+        ...{ change, name },
         ...(old && { from: old.role }),
-        ...(now && { to: now.role }),
-        ...(accepts && { accepts }),
+        ...(now && { to: now.role, accepts }),
         ...(now && acceptedBefore && !isSame && { acceptedBefore }),
       },
     ];
@@ -26,11 +25,6 @@ export function workloadChanges(before: readonly Workload[], after: readonly Wor
   return changes.sort(byTexts(({ name }) => name));
 }
 
-const tokensOf = (workload: Workload | undefined): AcceptedTokens | undefined =>
-  workload && {
-    issuer: workload.issuer,
-    audience: workload.audience,
-    claims: workload.claims,
-    maxSessionMinutes: workload.maxSessionMinutes,
-    singleUse: workload.singleUse,
-  };
+const tokensOf = ({ issuer, audience, claims, maxSessionMinutes, singleUse }: Workload): AcceptedTokens => ({
+  ...{ issuer, audience, claims, maxSessionMinutes, singleUse },
+});

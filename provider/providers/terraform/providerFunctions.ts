@@ -1,15 +1,7 @@
 import { camelKey } from "@gatehouse-access/sdk";
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
 import { cidr, hostname, login } from "../../helpers/patterns.ts";
-import {
-  type GithubJobs,
-  type GitlabJobs,
-  githubActions,
-  gitlabCi,
-  type KubernetesAccount,
-  kubernetes,
-  type WorkloadTokens,
-} from "../../helpers/workloads.ts";
+import { githubActions, gitlabCi, kubernetes, type WorkloadTokens } from "../../helpers/workloads.ts";
 import { terraformName } from "../../terraform/types.ts";
 import { decoded, encoded, type WireValue } from "./wireValues.ts";
 
@@ -38,17 +30,6 @@ interface ValueType {
 }
 
 const STRING: ValueType = { text: "string", wire: "string" };
-const TEXTS: ValueType = { text: "map of string", wire: ["map", "string"] };
-const TOKENS: ValueType = {
-  text: "object with issuer, claims and single_use",
-  wire: ["object", { issuer: "string", claims: ["map", "string"], single_use: "bool" }],
-};
-
-/** The switches in a map of strings. No other value of a helper has such a text. */
-const SWITCHES: ReadonlyMap<unknown, boolean> = new Map([
-  ["true", true],
-  ["false", false],
-]);
 
 /** Returns the function that calls a function of strings. */
 const ofTexts =
@@ -56,12 +37,23 @@ const ofTexts =
   (...args: readonly unknown[]) =>
     called(...args.map(String));
 
-/** Returns the function for a helper that returns the tokens of a workload. Its argument and result use Terraform's names. */
-function ofTokens(helper: (values: never) => WorkloadTokens) {
-  return (given: unknown) => {
-    const values = Object.entries((given ?? {}) as Readonly<Record<string, unknown>>)
+/** Returns the function of a helper for trusted workloads. Its argument and result use Terraform's names. */
+const ofWorkloads = (
+  helper: (values: never) => WorkloadTokens,
+  described: Pick<ProviderFunction, "name" | "summary" | "description" | "parameter">,
+): ProviderFunction => ({
+  ...described,
+  parameter: { ...described.parameter, type: { text: "map of string", wire: ["map", "string"] } },
+  variadic: false,
+  result: {
+    text: "object with issuer, claims and single_use",
+    wire: ["object", { issuer: "string", claims: ["map", "string"], single_use: "bool" }],
+  },
+  call(given) {
+    const values = Object.entries(given ?? {})
       .filter(([, value]) => value !== null)
-      .map(([name, value]) => [camelKey(name), SWITCHES.get(value) ?? value]);
+      // A map of strings has no switches. No other value of a helper has such a text.
+      .map(([name, value]) => [camelKey(name), ["true", "false"].includes(value) ? value === "true" : value]);
     try {
       const { issuer, claims, singleUse } = helper(Object.fromEntries(values) as never);
       return { issuer, claims, single_use: singleUse };
@@ -69,8 +61,8 @@ function ofTokens(helper: (values: never) => WorkloadTokens) {
       if (!(error instanceof TypeError)) throw error;
       throw new TypeError(error.message.replaceAll(/[a-z]+[A-Z]\w*/g, terraformName), { cause: error });
     }
-  };
-}
+  },
+});
 
 export const providerFunctions: readonly ProviderFunction[] = [
   {
@@ -109,7 +101,7 @@ export const providerFunctions: readonly ProviderFunction[] = [
     variadic: true,
     call: ofTexts(cidr),
   },
-  {
+  ofWorkloads(githubActions, {
     name: "github_actions",
     summary: "The issuer and the claims of jobs of GitHub Actions",
     description:
@@ -118,13 +110,9 @@ export const providerFunctions: readonly ProviderFunction[] = [
       name: "jobs",
       description:
         "The attribute `repository`, as `owner/name`, and optionally `ref`, `environment`, `workflow` and `repository_owner_id`.",
-      type: TEXTS,
     },
-    variadic: false,
-    result: TOKENS,
-    call: ofTokens((jobs: GithubJobs) => githubActions(jobs)),
-  },
-  {
+  }),
+  ofWorkloads(gitlabCi, {
     name: "gitlab_ci",
     summary: "The issuer and the claims of jobs of GitLab CI",
     description:
@@ -133,25 +121,17 @@ export const providerFunctions: readonly ProviderFunction[] = [
       name: "jobs",
       description:
         "The attribute `project`, as `group/project`, and optionally `ref`, `ref_protected`, `environment` and `issuer`.",
-      type: TEXTS,
     },
-    variadic: false,
-    result: TOKENS,
-    call: ofTokens((jobs: GitlabJobs) => gitlabCi(jobs)),
-  },
-  {
+  }),
+  ofWorkloads(kubernetes, {
     name: "kubernetes",
     summary: "The issuer and the claims of a Kubernetes service account",
     description: "Returns values for a `gatehouse_trusted_workload` with projected tokens.",
     parameter: {
       name: "account",
       description: "The attributes `issuer`, `namespace` and `service_account`.",
-      type: TEXTS,
     },
-    variadic: false,
-    result: TOKENS,
-    call: ofTokens((account: KubernetesAccount) => kubernetes(account)),
-  },
+  }),
 ];
 
 const onWire = ({ wire }: ValueType) => Buffer.from(JSON.stringify(wire));
