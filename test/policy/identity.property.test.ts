@@ -299,7 +299,7 @@ describe("the algebra of access policies", () => {
     fc.assert(
       fc.property(policies, ([policy, evaluated, added]) => {
         const [before, after] = change(policy, added);
-        for (const login of loginsOf(policy, evaluated)) {
+        for (const login of loginsOf(after, evaluated)) {
           const [was, is] = [isAllowed(before, login), isAllowed(after, login)];
           differing += Number(was !== is);
           check(was, is, login);
@@ -307,7 +307,7 @@ describe("the algebra of access policies", () => {
       }),
       { numRuns: 70 },
     );
-    expect(differing).toBeGreaterThan(10);
+    expect(differing).toBeGreaterThan(0);
   }
 
   const adding = (policy: Namespace, ...added: readonly AccessPolicy[]) =>
@@ -346,8 +346,12 @@ describe("the algebra of access policies", () => {
   });
 
   test("a wider subject never takes access of users away", () => {
-    const subjects = (policy: Namespace, added: AccessPolicy) => {
-      const [user] = policy.identity.principals;
+    const subjects = (given: Namespace, added: AccessPolicy) => {
+      const [user] = given.identity.principals;
+      // With a second user of the same role, the role matches more logins than the user.
+      const second = { id: "second", name: "second@example.org", kind: "user", keys: [] } as const;
+      const principals = [...given.identity.principals, { ...second, role: user?.role ?? "observer" }];
+      const policy = { ...given, identity: { ...given.identity, principals } };
       const allowing = (type: "user" | "role" | "all-members", value = "") =>
         adding(policy, { ...added, action: "allow", subject: { type, value } });
       return [allowing("user", user?.id), allowing("role", user?.role), allowing("all-members")] as const;
