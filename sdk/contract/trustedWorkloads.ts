@@ -14,6 +14,8 @@ const TAKEN = "another workload of the namespace has the name";
 export const TRUSTED_WORKLOADS_MAX = 100;
 /** Maximum number of claims that a trusted workload requires. */
 const CLAIMS_MAX = 16;
+/** Longest possible session of a workload in minutes: a day. */
+export const SESSION_MINUTES_MAX = 24 * 60;
 /** Maximum number of wildcards in a required value. The time of a comparison grows with their number. */
 const WILDCARDS_MAX = 8;
 
@@ -74,7 +76,7 @@ const settings = z.object({
   max_session_minutes: z
     .int()
     .min(5)
-    .max(1440)
+    .max(SESSION_MINUTES_MAX)
     .default(60)
     .describe("Minutes after the issue of the token during which the workload can use the service"),
   single_use: z

@@ -3,7 +3,7 @@ import type { Services } from "../services.ts";
 import { wireDate } from "./wireDate.ts";
 
 /** The last time that both databases store and compare as text. The first time is 1970-01-01T00:00:00Z. */
-const LAST = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+export const LAST_TIME = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 /**
  * Returns the end of an access after an update. A past end is allowed, and ends the access at once.
@@ -18,7 +18,7 @@ export function updatedEnd(
 ): Date | null {
   if (requested === undefined || requested === null) return requested === null ? null : stored;
   const end = new Date(requested);
-  if (end.getTime() >= 0 && end.getTime() <= LAST) return end;
+  if (end.getTime() >= 0 && end.getTime() <= LAST_TIME) return end;
   throw new InvalidError(`${field}: must be a time from 1970 to 9999`);
 }
 

@@ -72,7 +72,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     const importPlan = await other.plan();
     const wrong = changesIn(importPlan).filter((line) => !/: (no-op\+import)$/.test(line));
     // The import plan updates these resources. They have settings that the object on the service does not contain and
-    // that only affect later runs: when to rotate a key, what a destroy does, and whether a change may lock out.
+    // that only affect later runs: the rotation of a key, the effect of a destroy, and the permission to lock out.
     const ofRuns = ["api_key", "device", "member", "namespace"];
     expect(wrong.sort()).toEqual(ofRuns.map((kind) => `gatehouse_${kind}.one: update+import`));
 

@@ -43,7 +43,7 @@ const ISSUERS: readonly PipelineIssuer[] = [
     parts: [":ref:", ":environment:", ":job_workflow_ref:"],
   },
   {
-    // A GitLab server has any issuer. Its claims identify it.
+    // GitLab servers have different issuers. The claims identify them.
     is: ({ issuer, claims }) =>
       issuer === "https://gitlab.com" ||
       GITLAB_CLAIMS.some((name) => Object.hasOwn(claims, name)) ||

@@ -6,6 +6,7 @@ import { BusyError } from "../../errors.ts";
 import { lastEnd } from "../../http/access/authenticate.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
+import { LAST_TIME } from "../accessEnd.ts";
 import { actorOf, printable } from "./actor.ts";
 import { workloadSession } from "./session.ts";
 import { RejectedToken, useOnce } from "./tokenUses.ts";
@@ -15,8 +16,6 @@ import { claimsOf } from "./trustedWorkload.ts";
 const ALGORITHMS = ["RS", "PS", "ES"].flatMap((family) => [256, 384, 512].map((bits) => `${family}${bits}`));
 /** Maximum difference in seconds between the clocks of an issuer and of the service. */
 const TOLERANCE = 60;
-/** Latest time, as a Unix second, that the database can store: the end of the year 9999. */
-const LATEST = 253_402_300_799;
 
 /** Maximum numbers and lengths in the message about the claims of a token. */
 const SHOWN_CLAIMS = 32;
@@ -63,7 +62,7 @@ async function verify(
   if (!isJwt) throw new RejectedToken("the token has another type than JWT");
   const { iat = Number.NaN, exp = Number.NaN } = payload;
   // The tolerance is only for the start of the token's validity.
-  if (!(exp > second && exp <= LATEST)) throw new RejectedToken("the token is expired");
+  if (!(exp > second && exp * 1000 <= LAST_TIME)) throw new RejectedToken("the token is expired");
   if (!(iat <= second + TOLERANCE && iat > 0)) throw new RejectedToken("the token was issued in the future");
   return { ...payload, iat, exp };
 }

@@ -1,3 +1,4 @@
+import { trustedWorkloads } from "@gatehouse-access/sdk/contract";
 import type { TrustedWorkload } from "../../db/generated/sqlite/client.ts";
 import { findRow, insertRows } from "../../db/sql/rows.ts";
 import { inTransaction } from "../../db/sql/transaction.ts";
@@ -24,9 +25,6 @@ export class RejectedToken extends UnauthenticatedError {
 /** Time in milliseconds for which uses of expired tokens are kept, because the clocks of instances can differ. */
 const KEPT = 60 * 60_000;
 
-/** Longest session of a workload in seconds. An older token cannot be exchanged. */
-const LONGEST_SESSION = 24 * 60 * 60;
-
 /**
  * Records the exchange of a token that can be exchanged only once. A repeated exchange needs the nonce of the first
  * exchange, so that a client can repeat a request whose response was lost.
@@ -50,7 +48,9 @@ export async function useOnce(
     if ((await findRow(tx, "TrustedWorkload", { tenantId, id: workloadId })) === null) {
       throw new RejectedToken("the workload was deleted");
     }
-    const expiresAt = new Date(Math.min(exp, iat + LONGEST_SESSION) * 1000);
+    // A token cannot be exchanged after the longest possible session.
+    const last = iat + trustedWorkloads.SESSION_MINUTES_MAX * 60;
+    const expiresAt = new Date(Math.min(exp, last) * 1000);
     if (await insertRows(tx, "WorkloadTokenUse", [{ ...use, nonceDigest, expiresAt }])) return;
     const earlier = await findRow(tx, "WorkloadTokenUse", use);
     if (nonceDigest === null || earlier?.nonceDigest !== nonceDigest) {

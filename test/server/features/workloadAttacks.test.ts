@@ -186,7 +186,7 @@ test("rejects a token of another trusted issuer for this issuer's workload", asy
     await other.stop();
   });
   await trust(ana, shared.issuer.url);
-  await trust(ana, other.url, { name: "other", claims: { repository: "nobody/nothing" } });
+  await trust(ana, other.url, { name: "other", claims: { repository: "another/repository" } });
   // The other issuer signs the claims of this issuer's job, with its own issuer and with this issuer.
   const own = await send(await other.github({ aud: AUDIENCE }));
   expect([own.status, own.body.message]).toEqual([
