@@ -23,6 +23,7 @@ import {
   TransportError,
   type TransportFailure,
   ValidationError,
+  withoutControls,
 } from "./errors.ts";
 import { JsonDepthError, parseJson } from "./json.ts";
 import { LOGIN_OPERATIONS, parseRetryAfter } from "./retry.ts";
@@ -62,9 +63,7 @@ const MESSAGE_LENGTH = 500;
  * characters, which terminals would interpret.
  */
 function clean(message: string, secrets: readonly string[]): string {
-  const text = maskSecrets(message, secrets)
-    .replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]+/gu, " ")
-    .trim();
+  const text = withoutControls(maskSecrets(message, secrets)).trim();
   return text.length > MESSAGE_LENGTH ? `${text.slice(0, MESSAGE_LENGTH)}…` : text;
 }
 

@@ -3,6 +3,12 @@ import { REQUEST_SENTENCES } from "./requestSentences.ts";
 /** The text that replaces a secret. */
 const MASK = "[secret]";
 
+/** Characters that terminals interpret, or that are invisible. */
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]+/gu;
+
+/** Replaces control characters and invisible characters of a text from another program by spaces. */
+export const withoutControls = (text: string): string => text.replace(UNPRINTABLE, " ");
+
 /** A part of a text, from the index `start` to the index before `end`. */
 interface Span {
   readonly start: number;

@@ -1,14 +1,12 @@
+import { withoutControls } from "@gatehouse-access/sdk/errors";
 import { type Claims, claimTexts } from "@gatehouse-access/sdk/policy";
 
 /** Maximum length of an actor's name. */
 const ACTOR_LENGTH = 255;
 
-/** Characters that terminals interpret, or that are invisible. */
-const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]+/gu;
-
 /** Returns a text of a token for output: without control characters, and shortened to a maximum length. */
 export function printable(text: string, maxLength: number): string {
-  const clean = text.replace(UNPRINTABLE, " ");
+  const clean = withoutControls(text);
   return clean.length > maxLength ? `${clean.slice(0, maxLength - 1)}…` : clean;
 }
 
