@@ -58,9 +58,15 @@ export const STATE_ID = "__stateId";
  */
 export const OPEN_INPUTS = "__openInputs";
 
+/**
+ * The output that contains the project, stack and resource that declared the object when this state was written. If it
+ * differs from the resource, the object has moved, and an update claims the object. Diffs of values ignore this output.
+ */
+export const DECLARER = "__declarer";
+
 type Values = Readonly<Record<string, unknown>>;
 
-const OF_DYNAMIC: readonly string[] = [PROVIDER_KEY, LOGICAL_ID, STATE_ID, OPEN_INPUTS];
+const OF_DYNAMIC: readonly string[] = [PROVIDER_KEY, LOGICAL_ID, STATE_ID, OPEN_INPUTS, DECLARER];
 
 /** Returns the values without the keys that engines and Pulumi classes add to dynamic resources. */
 export const ownValues = (values: Values): Record<string, unknown> =>
@@ -93,4 +99,29 @@ export const adoptionText = (id: string): string => `adopted the existing object
 export function readAdoptionNotice(message: string): Adopted | undefined {
   const [, type, name, id] = /^(\w+) "(.*)": adopted the existing object (.+)$/.exec(message) ?? [];
   return type !== undefined && name !== undefined && id !== undefined ? { type, name, id } : undefined;
+}
+
+/** An object that a deletion left on the service, because another stack has declared it. */
+export interface Left extends Adopted {
+  /** The resource that has declared the object last. */
+  readonly owner: string;
+}
+
+/**
+ * Returns the message that reports an object that a deletion left on the service. The engines of this package print the
+ * message, and the result of the run lists the object.
+ * @param owner the resource that has declared the object last
+ */
+export const leftText = (id: string, owner: string): string =>
+  `left the object ${id} on the service: ${owner} has declared it last; set GATEHOUSE_DELETE_CLAIMED=true or --delete-claimed to delete it`;
+
+/**
+ * Parses a message of the form `type "name": `, followed by {@link leftText}. Returns undefined for any other message.
+ */
+export function readLeftNotice(message: string): Left | undefined {
+  const [, type, name, id, owner] =
+    /^(\w+) "(.*)": left the object (.+) on the service: (.+) has declared it last; /.exec(message) ?? [];
+  return type !== undefined && name !== undefined && id !== undefined && owner !== undefined
+    ? { type, name, id, owner }
+    : undefined;
 }

@@ -26,6 +26,11 @@ export const resourceErrors = {
     cause: "The id does not have the required form.",
     remedy: "Use the form that the error message contains.",
   },
+  changed_out_of_band: {
+    cause:
+      "Another actor changed the object since the state was written, and the update would revert the change.",
+    remedy: "Refresh the state, and review the change. Or declare the live value.",
+  },
   unused_tag: {
     cause: "A filter contains a tag that no object in the namespace has.",
     remedy: "Add the tag to a device first, or correct its spelling.",

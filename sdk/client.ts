@@ -25,6 +25,7 @@ import type {
   RequestParts,
   RequestResult,
   ServerVersion,
+  WriteCondition,
 } from "./clientTypes.ts";
 import {
   DECLARED_BY,
@@ -34,6 +35,7 @@ import {
   type Operation,
   operations,
   takesDeclaredBy,
+  takesIfMatch,
   takesLockoutGuard,
 } from "./contract/index.ts";
 import type { Credential } from "./credentials.ts";
@@ -57,8 +59,32 @@ interface Shared {
   readonly declaredBy: string | undefined;
   /** True if writes ask for the lockout guard. */
   readonly isGuarded: boolean;
+  /** The check before the first write. See {@link ClientCore.checkingFirstWrite}. */
+  readonly firstWrite: FirstWrite | undefined;
   /** The version of the server, after the first request that needs it. */
   readonly server: { version: Promise<ServerVersion> | undefined };
+}
+
+/** Calls a check before the first write, and makes the first write of the checked object conditional. */
+class FirstWrite {
+  readonly #check: () => Promise<WriteCondition | undefined>;
+  #condition: Promise<WriteCondition | undefined> | undefined;
+  #isSent = false;
+
+  constructor(check: () => Promise<WriteCondition | undefined>) {
+    this.#check = check;
+  }
+
+  /** Returns the value of `If-Match` for a request. Undefined for reads, and for writes of other objects. */
+  async ifMatch(operation: Operation, path: string): Promise<string | undefined> {
+    if (operation.method === "GET") return undefined;
+    this.#condition ??= this.#check();
+    const condition = await this.#condition;
+    if (!condition || this.#isSent || !takesIfMatch(operation) || operation.object !== condition.kind) return;
+    if (!path.split("/").map(decodeURIComponent).includes(condition.id)) return undefined;
+    this.#isSent = true;
+    return `"${condition.revision}"`;
+  }
 }
 
 class Core implements ClientCore {
@@ -169,6 +195,10 @@ class Core implements ClientCore {
     return viewOf({ ...this.#shared, isGuarded: true, views: new Map() }, this.#tenant);
   }
 
+  checkingFirstWrite(check: () => Promise<WriteCondition | undefined>): Client {
+    return viewOf({ ...this.#shared, firstWrite: new FirstWrite(check), views: new Map() }, this.#tenant);
+  }
+
   identity(options: Pick<CallOptions, "signal"> = {}): Promise<Identity> {
     return abortable(() => this.#shared.authorizer.identity(this.#host, this.#tenant), options.signal);
   }
@@ -191,7 +221,9 @@ class Core implements ClientCore {
     return this.close();
   }
 
-  async #authorized(operation: Operation, request: WireRequest, options: CallOptions): Promise<Answer> {
+  async #authorized(operation: Operation, request: WireRequest, given: CallOptions): Promise<Answer> {
+    const ifMatch = given.ifMatch ?? (await this.#shared.firstWrite?.ifMatch(operation, request.path));
+    const options = ifMatch === undefined ? given : { ...given, ifMatch };
     if (operation.auth.includes("none")) return this.#send(operation, request, options);
     const authorization = await this.#authorize(operation, request, options);
     try {
@@ -363,6 +395,7 @@ export function createClient(options: ClientOptions): Client {
       views: new Map(),
       declaredBy: undefined,
       isGuarded: false,
+      firstWrite: undefined,
       server: {
         version: serverVersion === undefined ? undefined : Promise.resolve(versionOf(serverVersion)),
       },

@@ -2,7 +2,7 @@ import type { Dispatcher } from "undici";
 import type { z } from "zod";
 import type { ResponseHeaders } from "./answer.ts";
 import type { Camelized, CamelizedInput } from "./case.ts";
-import type { Declaration, Operation, Operations, Role } from "./contract/index.ts";
+import type { Declaration, ObjectKind, Operation, Operations, Role } from "./contract/index.ts";
 import type { Credential } from "./credentials.ts";
 import type { LockoutGuardError, PermissionError, PreconditionFailedError } from "./errors.ts";
 import type { Filter } from "./filter.ts";
@@ -199,6 +199,17 @@ export interface CallOptions {
   readonly retry?: Partial<RetryPolicy>;
 }
 
+/**
+ * The revision that an object must still have when a write changes it. A service with revisions answers 412 otherwise,
+ * and the call fails with a {@link PreconditionFailedError}.
+ */
+export interface WriteCondition {
+  readonly kind: ObjectKind;
+  /** The id of the object: one segment of the path of its writes. */
+  readonly id: string;
+  readonly revision: string;
+}
+
 /** A complete response. */
 export interface CallResult<Id extends OperationId> {
   readonly status: number;
@@ -276,6 +287,12 @@ export interface ClientCore {
    * call fails with a {@link LockoutGuardError}. Other services ignore the header.
    */
   guarding(): Client;
+  /**
+   * Returns a view of this client that calls `check` before it sends the first write, so that the caller can read the
+   * object first. An error of `check` ends the call, and nothing is sent. Writes of other objects than the checked one
+   * also call `check`, if they are sent first.
+   */
+  checkingFirstWrite(check: () => Promise<WriteCondition | undefined>): Client;
   /**
    * Returns the version of the server and the dialect of the client's requests. The client requests the version once,
    * when it first calls an operation that differs between versions.

@@ -24,6 +24,7 @@ export type {
   ResponseOf,
   ServerVersion,
   WorkloadIdentity,
+  WriteCondition,
 } from "./clientTypes.ts";
 export * from "./contract/index.ts";
 export {

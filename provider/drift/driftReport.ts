@@ -4,7 +4,7 @@ import type { ExpiredObject } from "../estate/expired.ts";
 import type { Format } from "../import/model.ts";
 import type { MemberChange, ReviewedAccess, WorkloadChange } from "../review/report/review.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
-import type { DeclaringResource, TrailNote } from "./whoChanged.ts";
+import type { DeclaringResource, TrailNote } from "../service/auditTrail.ts";
 
 /** The origin of a finding, and its effect on access. */
 export interface Known {

@@ -1,32 +1,6 @@
 import { type Client, NotFoundError, PermissionError } from "@gatehouse-access/sdk";
-
-/** The change of an object and the actor who made the change, from an entry of the audit trail. */
-export interface TrailNote {
-  /** Time of the change, RFC 3339 in UTC. */
-  readonly at: string;
-  /** Id of the operation. */
-  readonly operation: string;
-  readonly actor: {
-    readonly kind: "user" | "apikey" | "device" | "workload" | "operator";
-    readonly id: string;
-    readonly name: string;
-  };
-  /** Source address of the request; empty for an operator of the service. */
-  readonly address: string;
-  /** Id of the request in the service's log. */
-  readonly requestId: string;
-  /**
-   * The resource that the request declared as its origin. The value is only a hint, since every client can forge it.
-   */
-  readonly declaredBy?: DeclaringResource;
-}
-
-/** The resource of a program that declares an object. */
-export interface DeclaringResource {
-  readonly project: string;
-  readonly stack: string;
-  readonly resource: string;
-}
+import { definitions } from "../resources/index.ts";
+import { lastChange, noteOf, type TrailNote } from "../service/auditTrail.ts";
 
 /** Kind and id that identify an object. */
 export interface ObjectName {
@@ -60,18 +34,7 @@ const ONE_BY_ONE_MAX = 40;
 /** Maximum number of audit trail entries to read, starting with the newest entry. */
 const READ_MAX = 5_000;
 
-const TRAIL_KINDS: Readonly<Record<string, string>> = {
-  Namespace: "namespace",
-  Member: "member",
-  PublicKey: "publicKey",
-  FirewallRule: "firewallRule",
-  ApiKey: "apiKey",
-  TrustedWorkload: "trustedWorkload",
-  Tag: "tag",
-  Device: "device",
-  DeviceTags: "deviceTags",
-  DeviceTagAttachment: "deviceTags",
-};
+const inTrail = new Map(definitions.map(({ name, object }) => [name, object]));
 
 /** Reads the last change of each object from the audit trail of the namespace. */
 export async function whoChanged(
@@ -85,8 +48,8 @@ export async function whoChanged(
     const read = wanted.size <= ONE_BY_ONE_MAX ? readEach : readBack;
     const byTrail = await read(client, tenant, names);
     const changes = new Map(
-      [...wanted].flatMap(([name, inTrail]) => {
-        const entry = byTrail.get(nameText(inTrail));
+      [...wanted].flatMap(([name, trail]) => {
+        const entry = byTrail.get(nameText(trail));
         return entry ? [[name, entry] as const] : [];
       }),
     );
@@ -102,17 +65,16 @@ export async function whoChanged(
 }
 
 /** Kind and id of an object in the audit trail, where all tags of a device are one object. */
-const trailName = ({ kind, id }: ObjectName): ObjectName => ({
-  kind: TRAIL_KINDS[kind] ?? kind,
-  id: kind === "DeviceTagAttachment" ? id.slice(0, id.indexOf("/")) : id,
-});
+function trailName({ kind, id }: ObjectName): ObjectName {
+  const object = inTrail.get(kind);
+  return { kind: object?.kind ?? kind, id: object?.isShared ? id.slice(0, id.indexOf("/")) : id };
+}
 
 async function readEach(client: Client, tenant: string, names: ReadonlyMap<string, ObjectName>) {
   const notes = new Map<string, TrailNote>();
   const readOne = async ([name, { kind, id }]: readonly [string, ObjectName]) => {
-    const query = { kind, object: id, perPage: 1 };
-    const [entry] = await client.getAuditTrail({ params: { tenant }, query });
-    if (entry) notes.set(name, noteOf(entry));
+    const note = await lastChange(client, tenant, { kind, id });
+    if (note) notes.set(name, note);
   };
   await Promise.all([...names].map(readOne));
   return notes;
@@ -132,9 +94,3 @@ async function readBack(client: Client, tenant: string, names: ReadonlyMap<strin
   }
   return notes;
 }
-
-type Entry = Awaited<ReturnType<Client["getAuditTrail"]>>[number];
-
-const noteOf = ({ at, operation, actor, address, requestId, declaredBy }: Entry): TrailNote => {
-  return { at, operation, actor, address, requestId, ...(declaredBy && { declaredBy }) };
-};

@@ -8,9 +8,9 @@ import {
   RequestError,
   type SshAccessMode,
 } from "@gatehouse-access/sdk";
-import { issueText } from "@gatehouse-access/sdk/contract";
+import { declarationOf, declaredByText, issueText } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
-import { adoptionText } from "../engineMarks.ts";
+import { adoptionText, leftText } from "../engineMarks.ts";
 import {
   type Message,
   ResourceError,
@@ -20,6 +20,7 @@ import {
   type Words,
 } from "../resourceError.ts";
 import {
+  claimedObject,
   type Existing,
   type Failure,
   type InputField,
@@ -27,6 +28,7 @@ import {
   UnfinishedError,
 } from "../resources/definition.ts";
 import { canonical, canonicalInputs, hasUnknown, sameValue } from "../resources/values.ts";
+import { declarationText } from "../service/auditTrail.ts";
 import type { Connection } from "../service/connection.ts";
 import { isMissingObject, isNoToken, isSilent } from "../service/listings.ts";
 import { hasCapability, lackFault, lackNotice } from "../service/server.ts";
@@ -35,6 +37,7 @@ import { agoText } from "../words.ts";
 import { DuplicateDeclarationError } from "./claims.ts";
 import { createOrAdopt } from "./createOrAdopt.ts";
 import { diff, type InputChange, lastingOutputs, settled } from "./diff.ts";
+import { objectId, requireUnchanged, updateUnchanged } from "./outOfBand.ts";
 import type { Creator, RunRecord } from "./runRecord.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -84,6 +87,25 @@ export interface Compared {
   readonly replaces: readonly string[];
   /** True if a replacement must delete the old object first. */
   readonly deleteBeforeReplace: boolean;
+  /**
+   * True if the resource declares an object that another resource or stack declared before, according to the state. The
+   * update then claims the object.
+   */
+  readonly claims: boolean;
+}
+
+/** The options of {@link ResourceLifecycle.diff}. */
+export interface DiffOptions {
+  /** True if the program requests a replacement with an attribute that is not an input of the resource type. */
+  readonly isRequested?: boolean;
+  /** The {@link ResourceLifecycle.declarer} that the state contains. Undefined if the state contains none. */
+  readonly declarer?: unknown;
+}
+
+/** The options of {@link ResourceLifecycle.update} and {@link ResourceLifecycle.previewUpdate}. */
+export interface UpdateOptions extends Pick<DiffOptions, "declarer"> {
+  /** Names of inputs whose values must not appear in errors, if the engine provides them. */
+  readonly secretInputs?: readonly string[];
 }
 
 /** For each mode of a namespace, the objects that decide about logins, and all objects that act in the mode. */
@@ -259,6 +281,13 @@ export class ResourceLifecycle {
       if (reason) this.#tellOnce(this.#about(resource, reason), resource, `${field} ${resource}`);
   }
 
+  /** Reports that the update of a moved object claims the object. */
+  #reportClaim(resource: string | undefined, before: string): void {
+    if (!this.#runtime.run.isDeclared(resource)) return;
+    const text = `claims the object, which ${declarationText(declarationOf(before))} declared before`;
+    this.#tellOnce(this.#about(resource, text), resource, `claims ${resource}`);
+  }
+
   #about(resource: string, text: Notice["text"]): Notice {
     return { about: { type: this.definition.name, name: urnName(resource) }, text };
   }
@@ -280,16 +309,31 @@ export class ResourceLifecycle {
   }
 
   /**
-   * Compares the state with checked inputs, without sending a request.
-   * @param isRequested true if the program requests a replacement with an attribute that is not an input of the
-   * resource type
+   * Returns the project, stack and resource that declare an object, as one text. Front ends store the text with the
+   * state after each write, so that a diff detects without a request that an object has moved. Undefined for resource
+   * types whose objects have no declaration.
    */
+  declarer(resource: string | undefined): string | undefined {
+    const declaration = this.#declaration(resource);
+    return declaration && claimedObject(this.definition) ? declaredByText(declaration) : undefined;
+  }
+
+  #isMoved(resource: string | undefined, before: unknown): before is string {
+    const now = this.declarer(resource);
+    return typeof before === "string" && now !== undefined && before !== now;
+  }
+
+  #declaration(resource: string | undefined): Declaration | undefined {
+    return this.#runtime.declaration(this.definition, resource);
+  }
+
+  /** Compares the state with checked inputs, without sending a request. */
   diff(
     resource: string | undefined,
     id: string,
     given: Values,
     inputs: Values,
-    isRequested = false,
+    { isRequested = false, declarer }: DiffOptions = {},
   ): Compared {
     const { run, isReplacementRequested } = this.#runtime;
     const state = this.#current(given);
@@ -299,7 +343,9 @@ export class ResourceLifecycle {
     const replaces = changes.filter((change) => change.replaces).map((change) => change.field);
     if (isRequested || (resource !== undefined && isReplacementRequested(resource))) replaces.push("id");
     run.compared(this.definition, resource, { id, state }, replaces.length > 0);
-    return { changes, replaces, deleteBeforeReplace: this.definition.deletesFirst ?? false };
+    const claims = replaces.length === 0 && this.#isMoved(resource, declarer);
+    if (claims) this.#reportClaim(resource, declarer as string);
+    return { changes, replaces, claims, deleteBeforeReplace: this.definition.deletesFirst ?? false };
   }
 
   /**
@@ -312,13 +358,18 @@ export class ResourceLifecycle {
     const { resource, secretInputs } = creator;
     const origin = run.origin(definition, creator, inputs);
     const about = { type: definition.name, name: origin.name };
-    const adopted = (id: string) => tell({ about, text: adoptionText(id) }, resource);
+    let isAdopted = false;
+    const adopted = (id: string) => {
+      isAdopted = true;
+      tell({ about, text: adoptionText(id) }, resource);
+    };
     await this.#refuseUnsupported(resource, {}, inputs);
     try {
       const created = await this.#writing(resource, (connection) =>
         createOrAdopt({ definition, connection, inputs, origin, secretInputs, adopted }),
       );
       run.created(definition, resource, created);
+      if (isAdopted) await this.#claim(resource, created);
       const warning = definition.warning?.(created.state);
       if (warning !== undefined) tell({ about, text: warning }, resource);
       return created;
@@ -328,18 +379,75 @@ export class ResourceLifecycle {
     }
   }
 
-  /** Updates the object and returns its new state, which matches {@link plannedUpdate}. */
-  async update(resource: string | undefined, id: string, given: Values, inputs: Values): Promise<Values> {
+  /**
+   * Updates the object and returns its new state, which matches {@link plannedUpdate}. If the object has moved, also
+   * claims the object.
+   * @throws ResourceError (`changed_out_of_band`) if the update would revert a change of another actor
+   */
+  async update(
+    resource: string | undefined,
+    id: string,
+    given: Values,
+    inputs: Values,
+    { declarer, secretInputs }: UpdateOptions = {},
+  ): Promise<Values> {
     const { definition } = this;
     const state = this.#current(given);
     await this.#refuseUnsupported(resource, state, inputs);
     try {
       const wanted = settled(definition, state, inputs);
-      const after = await this.#writing(resource, (service) => definition.update(service, id, state, wanted));
+      const isMoved = this.#isMoved(resource, declarer);
+      const isSame = isMoved && diff(definition, state, wanted).length === 0;
+      const update = { definition, id, state, inputs: wanted, secretInputs };
+      const after = isSame
+        ? state
+        : await this.#writing(resource, (service) => updateUnchanged(service, update));
+      if (isMoved) await this.#claim(resource, { id, state: after });
       return { ...after, ...lastingOutputs(definition, state, wanted) };
     } catch (error) {
       throw isMissingObject(error) ? deletedError(definition, id, error) : error;
     }
+  }
+
+  /**
+   * Returns the error that {@link update} would throw because another actor changed the object. Undefined if the update
+   * sends nothing to the service, or if the service cannot be read: the update checks the object again.
+   */
+  async previewUpdate(
+    resource: string | undefined,
+    id: string,
+    given: Values,
+    inputs: Values,
+    { secretInputs }: UpdateOptions = {},
+  ): Promise<ResourceError | undefined> {
+    const { definition } = this;
+    const state = this.#current(given);
+    const isSent = diff(definition, state, inputs).some(({ field }) => !definition.inputs[field]?.isLocal);
+    if (!isSent || this.#isUnchecked) return undefined;
+    try {
+      const update = { definition, id, state, inputs: settled(definition, state, inputs), secretInputs };
+      await this.#onService(resource, (service) => requireUnchanged(service, update));
+      return undefined;
+    } catch (error) {
+      if (error instanceof ResourceError && error.code === "changed_out_of_band") return error;
+      if (!(error instanceof RequestError || error instanceof ConfigurationError)) throw error;
+      this.#isUnchecked ||= isUnreachable(error);
+      return undefined;
+    }
+  }
+
+  /** Stores the resource as the declarer of an object. Does nothing on servers of others. */
+  async #claim(resource: string | undefined, { id, state }: Existing<Values>): Promise<void> {
+    const { definition } = this;
+    const object = claimedObject(definition);
+    const body = this.#declaration(resource);
+    if (!object || !body || declaredByText(body) === undefined) return;
+    await this.#onService(resource, async (service) => {
+      const { tenant, client } = await service.tenant(String(state.tenant ?? id));
+      if (!(await service.knowsIdempotencyKeys(tenant))) return;
+      const params = { tenant, kind: object.kind, id: objectId(definition, { id, state }) };
+      await client.claimObject({ params, body });
+    });
   }
 
   /**
@@ -387,7 +495,7 @@ export class ResourceLifecycle {
     const { definition } = this;
     const { run } = this.#runtime;
     if (run.isHeld(definition, id)) return;
-    await this.#writing(resource, (service) => {
+    await this.#leavingClaimed(resource, id, state, (service) => {
       const step = () => definition.delete(service, id, state, (key) => run.isClaimed(key));
       const exists = async () => {
         await service.forget();
@@ -395,6 +503,37 @@ export class ResourceLifecycle {
       };
       return undefinedIfDeleted(service, state.tenant, step, exists);
     });
+  }
+
+  /**
+   * Runs the deletion of an object. If another stack has declared the object last, the object stays on the service, and
+   * the user gets a notice. The declaration is read right before the first write.
+   */
+  async #leavingClaimed(
+    resource: string | undefined,
+    id: string,
+    state: Values,
+    remove: (service: Connection) => Promise<unknown>,
+  ): Promise<void> {
+    const { definition } = this;
+    const declaration = this.#declaration(resource);
+    const check = async (service: Connection) => {
+      if (!declaration || !claimedObject(definition)) return undefined;
+      const owner = (await definition.read(service, id, state))?.live?.declaredBy;
+      const isOthers = owner && (owner.project !== declaration.project || owner.stack !== declaration.stack);
+      if (isOthers) throw new ClaimedError(owner);
+      return undefined;
+    };
+    try {
+      await this.#writing(resource, (service) =>
+        remove(service.deletesClaimed ? service : service.checkingFirstWrite(() => check(service))),
+      );
+    } catch (error) {
+      if (!(error instanceof ClaimedError)) throw error;
+      const name = resource === undefined ? String(state.name ?? id) : urnName(resource);
+      const text = leftText(id, declarationText(error.owner));
+      this.#runtime.tell({ about: { type: definition.name, name }, text }, resource);
+    }
   }
 
   // Diffs skip omitted inputs. An omitted namespace is filled in, so that a change of the default namespace is
@@ -431,6 +570,16 @@ export class ResourceLifecycle {
       (text) => this.#runtime.tell({ text }, resource),
       () => step(service),
     );
+  }
+}
+
+/** Ends the deletion of an object that another stack has declared last. */
+class ClaimedError extends Error {
+  readonly owner: Declaration;
+
+  constructor(owner: Declaration) {
+    super("another stack has declared the object");
+    this.owner = owner;
   }
 }
 
@@ -522,7 +671,7 @@ function keepText(
   const volatile = isSame ? Object.keys(outputs).filter((name) => outputs[name]?.volatile) : [];
   const kept = [...same, ...volatile].filter((name) => before[name] !== undefined);
   return {
-    id: found.id,
+    ...found,
     state: { ...found.state, ...Object.fromEntries(kept.map((name) => [name, before[name]])) },
   };
 }

@@ -12,6 +12,7 @@ import {
   type InputValues,
   type IsClaimed,
   listed as listedObject,
+  liveFacts,
   type Origin,
   optional,
   output,
@@ -61,11 +62,13 @@ const inputs = {
     description:
       "The length of the period before expiration, in days, in which a run replaces the key with a new key.",
     default: 0,
+    isLocal: true,
   }),
   overlap: optional(days.max(90), {
     description:
       "The number of days that a replaced key keeps working, but not longer than until it expires. The first run after this period revokes the replaced key. If `0`, the run that replaces a key also revokes it. Defaults to `1` for a key that a run replaces before expiration, otherwise to `0`.",
     initial: 0,
+    isLocal: true,
   }),
   keepers: optional(z.record(z.string(), z.string()), {
     description: "Arbitrary values that trigger a rotation: a change of any value creates a new key.",
@@ -108,6 +111,7 @@ export const apiKey = defineGuarded({
   description:
     "An API key of a namespace. The service does not return the secret of an existing key. A key can be rotated before it expires, and the old key can keep working for a number of days.",
   id: ids,
+  object: { kind: "apiKey", id: (id, { name }) => String(name ?? ids.split(id).name) },
   idNote: "the name at creation",
   inputs,
   outputs,
@@ -219,7 +223,7 @@ export const apiKey = defineGuarded({
       previousKey: state.previousKey ?? "",
       previous: state.previous ?? [],
     };
-    return { id, state: { ...toState(tenant, found, settings), ...secrets } };
+    return { id, state: { ...toState(tenant, found, settings), ...secrets }, live: liveFacts(found) };
   },
 
   async update(connection, id, state, inputs) {

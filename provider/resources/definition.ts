@@ -1,5 +1,12 @@
 import type { SshAccessMode } from "@gatehouse-access/sdk";
-import { type Declaration, filter as filterSchema, tagsUpTo, tenantId } from "@gatehouse-access/sdk/contract";
+import {
+  CLAIMED_KINDS,
+  type Declaration,
+  filter as filterSchema,
+  type ObjectKind,
+  tagsUpTo,
+  tenantId,
+} from "@gatehouse-access/sdk/contract";
 import { type FieldPath, printedError } from "@gatehouse-access/sdk/errors";
 import { mistakenFor, mistakenText, type Subject } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
@@ -25,6 +32,8 @@ export interface InputField<S extends z.ZodType = z.ZodType, Required extends bo
    * True for an instruction to the run, such as `adopt`. An instruction is not part of the object, and diffs ignore it.
    */
   readonly transient: boolean;
+  /** True for an input that no request of an update contains, so that only the state changes. */
+  readonly isLocal: boolean;
   /** Returns the canonical form of a value. Two values with the same canonical form are equal. */
   readonly canonical?: (value: z.output<S>) => z.output<S>;
   /** Returns true if the value refers to the same object as the state, although the two texts differ. */
@@ -85,10 +94,41 @@ export type State<I extends Inputs, O extends Outputs> = {
   -readonly [K in keyof I]: z.output<I[K]["schema"]>;
 } & { -readonly [K in keyof O]: z.output<O[K]["schema"]> };
 
+/** Facts that this project's service returns with an object, and that are no part of a state. */
+export interface LiveFacts {
+  /** The revision of the object's declared fields. */
+  readonly revision?: string | undefined;
+  /** The resource that declared the object last. */
+  readonly declaredBy?: Declaration | undefined;
+}
+
 /** An object that exists. */
 export interface Existing<S> {
   readonly id: string;
   readonly state: S;
+  /** Undefined if the object was not read from the service. Empty on servers of others. */
+  readonly live?: LiveFacts | undefined;
+}
+
+/** Returns the facts in an object of the service. */
+export const liveFacts = ({ revision, declaredBy }: LiveFacts): LiveFacts => ({
+  ...(revision !== undefined && { revision }),
+  ...(declaredBy && { declaredBy: declarationIn(declaredBy) }),
+});
+
+/** The object of a resource type in the service's audit trail and in its declarations. */
+export interface ServiceObject {
+  readonly kind: ObjectKind;
+  /**
+   * Returns the id of the object.
+   * @default the id of the resource without the namespace
+   */
+  id?(id: string, state: Values): string;
+  /**
+   * True if resources of several programs share the object, so that its declaration identifies none of them. The tags of
+   * a device are such an object of their attachments.
+   */
+  readonly isShared?: boolean;
 }
 
 /** An object of a namespace, with the inputs and outputs that a program's resource for this object would have. */
@@ -209,6 +249,8 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   readonly id: Pick<IdForm<never>, "text" | "example">;
   /** A note on ids that the form in {@link id} does not explain. */
   readonly idNote?: string;
+  /** Undefined if this project's service does not have such objects. */
+  readonly object?: ServiceObject;
   readonly identity?: Identity<I>;
   /**
    * The input with tags: either tags that the resource adds to devices, or a filter whose tags must exist before the
@@ -328,11 +370,11 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   ): Promise<void>;
 }
 
-/** The options of an input in addition to its schema. `replaces`, `transient` and `secret` default to false. */
+/** The options of an input in addition to its schema. Omitted flags default to false. */
 type InputOptions<S extends z.ZodType> = Pick<InputField<S>, "description" | "canonical" | "sameAs"> &
-  Partial<Pick<InputField<S>, "replaces" | "transient" | "secret">>;
+  Partial<Pick<InputField<S>, "replaces" | "transient" | "isLocal" | "secret">>;
 
-const PLAIN = { replaces: false, transient: false, secret: false } as const;
+const PLAIN = { replaces: false, transient: false, isLocal: false, secret: false } as const;
 
 /** Returns the names of the inputs and outputs that are secrets. */
 export const secretsOf = ({ inputs, outputs }: Pick<ResourceDefinition, "inputs" | "outputs">): string[] =>
@@ -366,6 +408,19 @@ export function output<S extends z.ZodType>(
   return { volatile: false, isId: false, secret: false, ...options, schema };
 }
 
+/** Returns a declaration without its time. */
+const declarationIn = (owner: Declaration | undefined): Declaration | undefined =>
+  owner && { project: owner.project, stack: owner.stack, resource: owner.resource };
+
+/**
+ * Returns the object whose declaration a run can claim. Undefined if objects of this type have no declaration, or share
+ * it with other resources.
+ */
+export function claimedObject({ object }: Pick<ResourceDefinition, "object">) {
+  const kind = CLAIMED_KINDS.find((claimed) => claimed === object?.kind);
+  return object && kind !== undefined && !object.isShared ? { ...object, kind } : undefined;
+}
+
 /**
  * Returns a listed object with its state. If the service's data cannot be converted to a valid state, the result
  * contains the reason instead.
@@ -376,7 +431,7 @@ export function listed<S>(
   state: () => S,
   owner?: Declaration | undefined,
 ): Listed<S> {
-  const declaredBy = owner && { project: owner.project, stack: owner.stack, resource: owner.resource };
+  const declaredBy = declarationIn(owner);
   try {
     return { id, name, declaredBy, state: state() };
   } catch (error) {

@@ -4,7 +4,15 @@ import { z } from "zod";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { TenantClient } from "../service/connection.ts";
 import type { Device } from "../service/listings.ts";
-import { defineResource, IdForm, optional, output, tenantInput, UnfinishedError } from "./definition.ts";
+import {
+  defineResource,
+  IdForm,
+  liveFacts,
+  optional,
+  output,
+  tenantInput,
+  UnfinishedError,
+} from "./definition.ts";
 import { deviceInput, deviceOf, followDevice, idOfDevice } from "./deviceSelector.ts";
 
 const status = z.enum(["accepted", "rejected"]);
@@ -26,6 +34,7 @@ export const device = defineResource({
   description:
     "The name and status of an enrolled device. Devices enroll themselves: this resource updates an existing device and does not create one.",
   id: ids,
+  object: { kind: "device" },
   inputs: {
     tenant: tenantInput,
     device: deviceInput,
@@ -41,6 +50,7 @@ export const device = defineResource({
     onDestroy: optional(z.enum(["keep", "remove"]), {
       description: "The action on the device when the resource is destroyed. Must be `keep` or `remove`.",
       default: "keep",
+      isLocal: true,
     }),
   },
   outputs: {
@@ -88,7 +98,11 @@ export const device = defineResource({
     const found = await followDevice(await connection.tenant(tenant), uid, state.device);
     if (!found) return undefined;
     const settings = { device: found.selector, onDestroy: state.onDestroy ?? "keep" };
-    return { id: `${tenant}/${found.device.uid}`, state: toState(tenant, settings, found.device) };
+    return {
+      id: `${tenant}/${found.device.uid}`,
+      state: toState(tenant, settings, found.device),
+      live: liveFacts(found.device),
+    };
   },
 
   async update(connection, id, state, inputs) {

@@ -10,6 +10,7 @@ export const deviceInput = required(z.string().min(1).max(64), {
   description:
     "The UID, MAC address or name of the device. A MAC address or name also selects the device after it has enrolled again.",
   replaces: true,
+  isLocal: true,
   canonical: (selector) => selector.toLowerCase(),
   // Two selectors are equal only if they select the same accepted device. A pending device does not count, because its
   // name or MAC address selects another device as soon as that other device is accepted.

@@ -21,6 +21,7 @@ export const deviceTagAttachment = defineResource({
   description:
     "One tag of a device. The resource does not change other tags of the device. Do not use this resource together with `DeviceTags` on the same device.",
   id: ids,
+  object: { kind: "deviceTags", id: (id) => ids.split(id).uid, isShared: true },
   inputs: {
     tenant: tenantInput,
     device: deviceInput,

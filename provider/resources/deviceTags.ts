@@ -3,6 +3,7 @@ import {
   defineResource,
   IdForm,
   listed,
+  liveFacts,
   needsOfTags,
   required,
   tagsSchema,
@@ -27,6 +28,7 @@ export const deviceTags = defineResource({
   description:
     "All tags of a device. Other tags of the device are removed. Public keys and firewall rules select devices by tag. Existing tags that equal `tags` are adopted even without `adopt`, and are removed when the resource is deleted.",
   id: ids,
+  object: { kind: "deviceTags" },
   inputs: {
     tenant: tenantInput,
     device: deviceInput,
@@ -50,7 +52,7 @@ export const deviceTags = defineResource({
     const opened = await connection.tenant(inputs.tenant);
     const device = await deviceOf(opened, inputs.device, "DeviceTags");
     if (device.tags.length === 0) return undefined;
-    return { id: `${opened.tenant}/${device.uid}`, state: toState(opened.tenant, inputs.device, device) };
+    return existing(opened.tenant, inputs.device, device);
   },
 
   async list(connection, tenant) {
@@ -90,7 +92,7 @@ export const deviceTags = defineResource({
     const { tenant, uid } = ids.split(id);
     const found = await followDevice(await connection.tenant(tenant), uid, state.device);
     if (!found) return undefined;
-    return { id: `${tenant}/${found.device.uid}`, state: toState(tenant, found.selector, found.device) };
+    return existing(tenant, found.selector, found.device);
   },
 
   async update(connection, id, state, inputs) {
@@ -111,6 +113,11 @@ export const deviceTags = defineResource({
     }
   },
 });
+
+function existing(tenant: string, selector: string, device: Device) {
+  const live = liveFacts({ revision: device.tagsRevision, declaredBy: device.tagsDeclaredBy });
+  return { id: `${tenant}/${device.uid}`, state: toState(tenant, selector, device), live };
+}
 
 function toState(tenant: string, selector: string, device: Device) {
   return { ...deviceState(tenant, selector, device), tags: [...device.tags].sort() };

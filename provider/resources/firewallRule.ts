@@ -9,6 +9,7 @@ import {
   IdForm,
   type InputValues,
   listed,
+  liveFacts,
   needsOfTags,
   optional,
   output,
@@ -52,6 +53,7 @@ export const firewallRule = defineExpiring({
   name: "FirewallRule",
   description: "A firewall rule that allows or denies connections by client address, login name and device.",
   id: ids,
+  object: { kind: "firewallRule" },
   inputs: fields,
   outputs: {
     ruleId: output(z.string(), { description: "The ID of the rule." }),
@@ -153,7 +155,7 @@ function bodyOf({ action, priority, sourceIp, username, filter, active = true }:
 }
 
 function existing(tenant: string, rule: FirewallRule) {
-  return { id: `${tenant}/${rule.id}`, state: toState(tenant, rule) };
+  return { id: `${tenant}/${rule.id}`, state: toState(tenant, rule), live: liveFacts(rule) };
 }
 
 function toState(tenant: string, rule: FirewallRule) {

@@ -15,6 +15,7 @@ const allowLockout = optional(z.boolean(), {
   description:
     "Whether an update or deletion may remove or shorten the access of the user or workload that applies it, or leave no administrator except the owner. By default, `gatehouse-server` refuses such a change.",
   default: false,
+  isLocal: true,
 });
 
 type Guarded = { readonly allowLockout?: boolean };

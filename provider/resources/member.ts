@@ -6,7 +6,7 @@ import type { Connection } from "../service/connection.ts";
 import { hasStatus, type Invitation, isNotReturned, withdrawInvitation } from "../service/invitations.ts";
 import type { Namespace } from "../service/listings.ts";
 import { type Member, usersOf } from "../service/newerListings.ts";
-import { IdForm, listed, output, required, tenantInput } from "./definition.ts";
+import { IdForm, listed, liveFacts, output, required, tenantInput } from "./definition.ts";
 import { defineExpiring, endState, endToSend, expiryInputs, expiryOutputs } from "./expiry.ts";
 import { defineGuarded } from "./lockoutGuard.ts";
 
@@ -23,6 +23,7 @@ const expiring = defineExpiring({
   description:
     "A user's membership of a namespace. If the service requires an invitation, it sends the invitation to the user. The run does not wait until the user accepts the invitation. The owner is not a `Member`: ownership belongs to the namespace.",
   id: ids,
+  object: { kind: "member" },
   idNote:
     "an import also accepts `tenant/email`; if the service omits the user ID of an invited user, the resource ID contains the e-mail address until a refresh finds the user ID",
   inputs: {
@@ -329,10 +330,10 @@ async function invitedTo(connection: Connection, tenant: string): Promise<Person
 const invitedUntil = (expiresAt: string) => (new Date(expiresAt) < new Date() ? "expired" : "invited");
 
 function fromMember(member: Member): Person {
-  const { id, email, role, status, addedAt, expiresAt, accessExpiresAt, declaredBy } = member;
+  const { id, email, role, status, addedAt, expiresAt, accessExpiresAt, declaredBy, revision } = member;
   const isPending = status === "pending";
   return {
-    ...{ id, email, role, addedAt, accessExpiresAt, declaredBy, isSeparate: false },
+    ...{ id, email, role, addedAt, accessExpiresAt, declaredBy, revision, isSeparate: false },
     status: isPending ? invitedUntil(expiresAt) : "accepted",
     expiresAt: isPending ? expiresAt : "",
   };
@@ -368,6 +369,7 @@ async function withMembers(
 const existing = (tenant: string, declaredEmail: string, person: Person) => ({
   id: `${tenant}/${person.id}`,
   state: toState(tenant, declaredEmail, person),
+  live: liveFacts(person),
 });
 
 function toState(tenant: string, declaredEmail: string, person: Person) {

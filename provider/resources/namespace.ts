@@ -18,6 +18,7 @@ import {
   defineResource,
   IdForm,
   listed,
+  liveFacts,
   optional,
   output,
   patternOn,
@@ -117,6 +118,7 @@ export const namespace = defineResource({
     "A namespace: a tenant of the service that contains members, public keys, firewall rules, API keys and devices. The user who creates the namespace owns it.",
   id: new IdForm("Namespace", "tenant"),
   idNote: "an import also accepts the name",
+  object: { kind: "namespace", id: (id) => id },
   inputs: {
     name: required(namespaces.namespaceName, {
       description:
@@ -132,6 +134,7 @@ export const namespace = defineResource({
     forceDestroy: optional(z.boolean(), {
       description: "Whether to delete the namespace even if it has devices.",
       default: false,
+      isLocal: true,
     }),
   },
   outputs: {
@@ -173,7 +176,7 @@ export const namespace = defineResource({
 
   async find({ client }, inputs) {
     const found = await byName(client, inputs.name);
-    return found && { id: found.tenantId, state: toState(found, inputs) };
+    return found && { id: found.tenantId, state: toState(found, inputs), live: liveFacts(found) };
   },
 
   async create(connection, inputs, { idempotencyKey }) {
@@ -202,7 +205,7 @@ export const namespace = defineResource({
     // An import may use the name instead of the id.
     const isId = tenantId.safeParse(id).success;
     const found = isId ? await namespaces.find(id) : await byName(client, id.toLowerCase());
-    return found && { id: found.tenantId, state: toState(found, state) };
+    return found && { id: found.tenantId, state: toState(found, state), live: liveFacts(found) };
   },
 
   async update(connection, id, state, inputs) {

@@ -14,6 +14,7 @@ import {
   filterState,
   IdForm,
   listed,
+  liveFacts,
   needsOfTags,
   optional,
   output,
@@ -44,6 +45,7 @@ export const publicKey = defineExpiring({
   name: "PublicKey",
   description: "An SSH public key, with the logins and devices that it gives access to.",
   id: ids,
+  object: { kind: "publicKey" },
   inputs: {
     tenant: tenantInput,
     name: required(wire.name, {
@@ -214,7 +216,7 @@ const toBase64 = (text: string) => Buffer.from(text).toString("base64");
 
 async function existing(connection: Connection, tenant: string, key: PublicKey, known?: Partial<Owner>) {
   const owner = await ownerOf(connection, tenant, key, known);
-  return { id: `${tenant}/${key.fingerprint}`, state: toState(tenant, key, owner) };
+  return { id: `${tenant}/${key.fingerprint}`, state: toState(tenant, key, owner), live: liveFacts(key) };
 }
 
 function toState(tenant: string, key: PublicKey, owner: Owner) {

@@ -13,6 +13,7 @@ export const tag = defineResource({
     "The name of a tag, for references from other resources. Changing the name renames the tag on all devices, public keys and firewall rules of the namespace in one step. Every filter with the tag keeps matching. A tag exists while a device, key or rule uses it. Creating or deleting this resource does not change anything on the service. Servers of version 0.21 or later store tags separately: there, this resource creates the tag, and deletes it unless a device, key, rule or access policy uses it.",
   id: ids,
   idNote: "the name at creation",
+  object: { kind: "tag", id: (_id, { name }) => String(name) },
   inputs: {
     tenant: tenantInput,
     name: required(tagSchema, {

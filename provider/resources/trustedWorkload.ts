@@ -1,7 +1,16 @@
 import { dateTime, trustedWorkloads, userId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { Listing, TrustedWorkload } from "../service/listings.ts";
-import { IdForm, type InputValues, listed, optional, output, required, tenantInput } from "./definition.ts";
+import {
+  IdForm,
+  type InputValues,
+  listed,
+  liveFacts,
+  optional,
+  output,
+  required,
+  tenantInput,
+} from "./definition.ts";
 import { defineGuarded } from "./lockoutGuard.ts";
 import { declares } from "./values.ts";
 
@@ -50,6 +59,7 @@ export const trustedWorkload = defineGuarded({
   description:
     "A job of a pipeline, or another program, that exchanges a token of an OpenID Connect provider for a session in a namespace. The program needs no stored secret. Requires `gatehouse-server`.",
   id: ids,
+  object: { kind: "trustedWorkload" },
   idNote: "an import also accepts `tenant/name`",
   inputs,
   outputs,
@@ -120,5 +130,6 @@ function existing(tenant: string, workload: TrustedWorkload) {
   const { id, name, issuer, audience, claims, role, maxSessionMinutes, singleUse } = workload;
   const settings = { tenant, name, issuer, audience, claims, role, maxSessionMinutes, singleUse };
   const { createdBy, createdAt } = workload;
-  return { id: `${tenant}/${id}`, state: { ...settings, workloadId: id, createdBy, createdAt } };
+  const state = { ...settings, workloadId: id, createdBy, createdAt };
+  return { id: `${tenant}/${id}`, state, live: liveFacts(workload) };
 }

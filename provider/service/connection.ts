@@ -98,6 +98,8 @@ export interface ConnectionOptions {
   readonly opens?: (secret: string) => Promise<boolean>;
   /** True to reject ends and owners that the server does not enforce. @default false */
   readonly requiresEnforcedExpiry?: boolean;
+  /** True to delete objects that another stack declared last. @default false */
+  readonly deletesClaimed?: boolean;
 }
 
 /** The remedy if the user is not a member of any namespace. */
@@ -171,6 +173,11 @@ export class Connection {
     return new Connection(this.client.declaring(declaration), this.#shared.options, this.#shared);
   }
 
+  /** Returns a view of this connection that calls `check` before its first write. */
+  checkingFirstWrite(check: Parameters<Client["checkingFirstWrite"]>[0]): Connection {
+    return new Connection(this.client.checkingFirstWrite(check), this.#shared.options, this.#shared);
+  }
+
   /** Returns a view of this connection whose writes ask the service to refuse a lockout. */
   guarding(): Connection {
     return new Connection(this.client.guarding(), this.#shared.options, this.#shared);
@@ -192,6 +199,11 @@ export class Connection {
   /** True to reject ends and owners that the server does not enforce. */
   get requiresEnforcedExpiry(): boolean {
     return this.#shared.options.requiresEnforcedExpiry ?? false;
+  }
+
+  /** True to delete objects that another stack declared last. */
+  get deletesClaimed(): boolean {
+    return this.#shared.options.deletesClaimed ?? false;
   }
 
   /** Returns true if the service accepts this secret as an API key. */

@@ -110,6 +110,12 @@ export const SETTINGS = {
       "Set to `true` to reject `expiresAt` and `owner` in previews if the server does not enforce them. By default, a notice reports such a server.",
     isSwitch: true,
   },
+  deleteClaimed: {
+    variable: "GATEHOUSE_DELETE_CLAIMED",
+    description:
+      "Set to `true` to delete objects that another stack has declared last. By default, a deletion leaves such an object on the service.",
+    isSwitch: true,
+  },
 } satisfies Readonly<Record<string, Setting>>;
 
 /** Returns the description of a setting, with its environment variables. */
@@ -201,6 +207,7 @@ export function newConnection(
     frontEnd,
     defaultTenant: defaultTenant(lookup, env),
     requiresEnforcedExpiry: !OFF.includes(given[SETTINGS.requireEnforcedExpiry.variable] ?? ""),
+    deletesClaimed: !OFF.includes(given[SETTINGS.deleteClaimed.variable] ?? ""),
     opens: (secret) => opens(service, secret),
   });
 }

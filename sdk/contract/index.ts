@@ -6,6 +6,7 @@ import * as audit from "./audit.ts";
 import * as billing from "./billing.ts";
 import * as connectors from "./connectors.ts";
 import * as containers from "./containers.ts";
+import * as declarations from "./declarations.ts";
 import * as devices from "./devices.ts";
 import * as firewall from "./firewall.ts";
 import * as fleet from "./fleet.ts";
@@ -26,6 +27,7 @@ import * as trustedWorkloads from "./trustedWorkloads.ts";
 import * as tunnels from "./tunnels.ts";
 import * as users from "./users.ts";
 
+export { CLAIMED_KINDS, type ClaimedKind } from "./declarations.ts";
 export * from "./operation.ts";
 export * from "./schemas.ts";
 export * from "./sshKey.ts";
@@ -38,6 +40,7 @@ export {
   billing,
   connectors,
   containers,
+  declarations,
   devices,
   firewall,
   fleet,
@@ -99,6 +102,7 @@ export const additionalOperations = {
   ...operationsOf(audit),
   ...operationsOf(addresses),
   ...operationsOf(trustedWorkloads),
+  ...operationsOf(declarations),
 };
 
 /** All operations of the public listener, by id. The client has a method for each of them. */

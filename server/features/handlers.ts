@@ -5,6 +5,7 @@ import { apiKeyHandlers } from "./apiKeys/handlers.ts";
 import { auditHandlers } from "./audit/handlers.ts";
 import { billingHandlers } from "./billing/handlers.ts";
 import { connectorHandlers } from "./connectors/handlers.ts";
+import { declarationHandlers } from "./declarations/handlers.ts";
 import { containerHandlers } from "./devices/containers.ts";
 import { deviceHandlers } from "./devices/handlers.ts";
 import { firewallHandlers } from "./firewall/handlers.ts";
@@ -46,5 +47,6 @@ export const handlers: Handlers<Omit<Operations, keyof typeof liveConnections>> 
   ...tunnelHandlers,
   ...auditHandlers,
   ...trustedWorkloadHandlers,
+  ...declarationHandlers,
   confirmAddress,
 };

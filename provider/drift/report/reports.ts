@@ -12,6 +12,7 @@ import {
 } from "../../review/report/sections.ts";
 import { type Paint, sectionLines, terminalStyle } from "../../review/report/text.ts";
 import type { TestedNamespace } from "../../review/testedNamespace.ts";
+import { actorText, declarationText } from "../../service/auditTrail.ts";
 import { counted, printable, timeText } from "../../words.ts";
 import { changedFields } from "../changedFields.ts";
 import {
@@ -23,7 +24,6 @@ import {
   type ReportedObject,
   valueText,
 } from "../driftReport.ts";
-import type { DeclaringResource } from "../whoChanged.ts";
 
 /** The report for a terminal. */
 export function driftText(c: Paint, report: DriftReport): string {
@@ -217,19 +217,3 @@ function knownSentences({ effects, by, declaredBy, firstSeen }: Known, style: Re
     ...(firstSeen === undefined ? [] : [`first seen ${timeText(firstSeen)}`]),
   ];
 }
-
-function actorText({ actor, address, at, operation, declaredBy }: NonNullable<Known["by"]>): string {
-  const who = {
-    user: `user ${actor.name}`,
-    apikey: `API key ${actor.name}`,
-    device: `device ${actor.id}`,
-    workload: `the workload ${actor.name}`,
-    operator: "an operator of the service",
-  }[actor.kind];
-  const where = address === "" ? "" : ` from ${address}`;
-  const declared = declaredBy ? `, for ${declarationText(declaredBy)} according to the request` : "";
-  return `last changed by ${who}${where}, ${timeText(at)} (${operation}${declared})`;
-}
-
-const declarationText = ({ project, stack, resource }: DeclaringResource): string =>
-  `${resource} of ${project}/${stack}`;

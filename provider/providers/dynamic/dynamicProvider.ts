@@ -1,6 +1,7 @@
 import { GatehouseError, printedError } from "@gatehouse-access/sdk/errors";
 import type { dynamic } from "@pulumi/pulumi";
 import {
+  DECLARER,
   dynamicValues,
   LOGICAL_ID,
   OPEN_INPUTS,
@@ -45,10 +46,12 @@ export function dynamicProvider(
     },
 
     async diff(id, olds: Values, news: Values) {
-      const compared = lifecycle.diff(logicalId(news), id, ownValues(olds), ownValues(news));
-      const { changes, replaces, deleteBeforeReplace } = compared;
+      const compared = lifecycle.diff(logicalId(news), id, ownValues(olds), ownValues(news), {
+        declarer: olds[DECLARER],
+      });
+      const { changes, replaces, claims, deleteBeforeReplace } = compared;
       return {
-        changes: changes.length + replaces.length > 0,
+        changes: claims || changes.length + replaces.length > 0,
         replaces: [...replaces],
         deleteBeforeReplace,
       };
@@ -57,23 +60,23 @@ export function dynamicProvider(
     async create(inputs: Values) {
       try {
         const created = await lifecycle.create(creatorOf(inputs), ownValues(inputs));
-        return { id: created.id, outs: outputsAfter(definition, inputs, created.state) };
+        return { id: created.id, outs: outputsAfter(lifecycle, inputs, created.state) };
       } catch (error) {
         throw error instanceof UnfinishedError
-          ? new ResourceInitError(definition, error, inputs)
+          ? new ResourceInitError(lifecycle, error, inputs)
           : printable(error);
       }
     },
 
     async update(id, olds: Values, news: Values) {
       const changed = await lifecycle
-        .update(logicalId(news), id, ownValues(olds), ownValues(news))
+        .update(logicalId(news), id, ownValues(olds), ownValues(news), { declarer: olds[DECLARER] })
         .catch(throwPrintable);
-      return { outs: outputsAfter(definition, news, changed) };
+      return { outs: outputsAfter(lifecycle, news, changed) };
     },
 
     async read(id, props: Values = {}) {
-      const { [PROVIDER_KEY]: code, [OPEN_INPUTS]: kept } = props;
+      const { [PROVIDER_KEY]: code, [OPEN_INPUTS]: kept, [DECLARER]: declarer } = props;
       const known = kept as Values | undefined;
       const found = await lifecycle.read(logicalId(props), id, ownValues(props), known).catch(throwPrintable);
       if (!found) return {};
@@ -83,7 +86,7 @@ export function dynamicProvider(
       const open = known ?? (inputs && openInputs(definition, ownValues(props)));
       return {
         id: found.id,
-        props: outputs(definition, code, state, open),
+        props: outputs(definition, code, state, open, declarer),
         // The other inputs that Pulumi classes add are omitted. The program's next run sets these inputs.
         ...(inputs && { inputs: { ...inputs, [PROVIDER_KEY]: code } }),
       };
@@ -125,8 +128,11 @@ const secretMark = (value: unknown) => ({ [SIGNATURE]: SECRET, value });
  * Returns the outputs that the engine stores after a write.
  * @param inputs the inputs that the engine passed
  */
-const outputsAfter = (definition: ResourceDefinition, inputs: Values, state: Readonly<Values>): Values =>
-  outputs(definition, inputs[PROVIDER_KEY], state, openInputs(definition, inputs));
+function outputsAfter(lifecycle: ResourceLifecycle, inputs: Values, state: Readonly<Values>): Values {
+  const { definition } = lifecycle;
+  const declarer = lifecycle.declarer(logicalId(inputs));
+  return outputs(definition, inputs[PROVIDER_KEY], state, openInputs(definition, inputs), declarer);
+}
 
 // Omits undefined values: an engine would reject them after the object was created, and the state would not contain the
 // object.
@@ -135,12 +141,18 @@ function outputs(
   code: unknown,
   state: Readonly<Values>,
   open: Readonly<Values> | undefined,
+  declarer: unknown,
 ): Values {
   const secrets = secretsOf(definition);
   const defined = Object.entries(state)
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => [name, secrets.includes(name) ? secretMark(value) : value] as const);
-  return { ...Object.fromEntries(defined), ...(open && { [OPEN_INPUTS]: open }), [PROVIDER_KEY]: code };
+  return {
+    ...Object.fromEntries(defined),
+    ...(open && { [OPEN_INPUTS]: open }),
+    ...(declarer !== undefined && { [DECLARER]: declarer }),
+    [PROVIDER_KEY]: code,
+  };
 }
 
 /**
@@ -152,10 +164,10 @@ class ResourceInitError extends Error {
   readonly properties: Values;
   readonly reasons: string[];
 
-  constructor(definition: ResourceDefinition, failure: UnfinishedError, inputs: Values) {
+  constructor(lifecycle: ResourceLifecycle, failure: UnfinishedError, inputs: Values) {
     super(failure.message);
     this.id = failure.id;
-    this.properties = outputsAfter(definition, inputs, failure.state);
+    this.properties = outputsAfter(lifecycle, inputs, failure.state);
     this.reasons = [failure.reason];
   }
 }

@@ -5,7 +5,7 @@ import pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
 import type { Props } from "../../engine/value.ts";
-import { ownValues, PROVIDER_KEY, providerText } from "../../engineMarks.ts";
+import { DECLARER, ownValues, PROVIDER_KEY, providerText } from "../../engineMarks.ts";
 import { plannedCreate, plannedUpdate } from "../../lifecycle/diff.ts";
 import { type Compared, noticeText, ResourceLifecycle, type Runtime } from "../../lifecycle/lifecycle.ts";
 import { pulumiRun } from "../../lifecycle/runRecord.ts";
@@ -127,7 +127,7 @@ export class PulumiProvider {
     const before = plainValues(propsIn(request.getOldInputs() ?? request.getOlds()));
     const changes = diffInstance(before, plainValues(propsIn(request.getNews())));
     const replaces = changes.filter((change) => change.replaces).map(({ field }) => field);
-    return compared({ changes, replaces, deleteBeforeReplace: false });
+    return compared({ changes, replaces, claims: false, deleteBeforeReplace: false });
   }
 
   configure(request: proto.ConfigureRequest): proto.ConfigureResponse {
@@ -185,10 +185,12 @@ export class PulumiProvider {
 
   diff(request: proto.DiffRequest): proto.DiffResponse {
     const lifecycle = this.#lifecycleOf(request.getUrn());
-    const state = ownValues(plainValues(propsIn(request.getOlds())));
+    const olds = plainValues(propsIn(request.getOlds()));
+    const state = ownValues(olds);
     const news = ownValues(plainValues(propsIn(request.getNews())));
     const inputs = keepIgnored(news, state, request.getIgnorechangesList());
-    const answer = compared(lifecycle.diff(request.getUrn(), request.getId(), state, inputs));
+    const { [DECLARER]: declarer } = olds;
+    const answer = compared(lifecycle.diff(request.getUrn(), request.getId(), state, inputs, { declarer }));
     const { outputs } = lifecycle.definition;
     answer.setStablesList(
       Object.keys(outputs).filter((name) => !outputs[name]?.volatile && !outputs[name]?.mutable),
@@ -215,11 +217,15 @@ export class PulumiProvider {
       };
       const created = await lifecycle.create(creator, inputs);
       answer.setId(created.id);
-      answer.setProperties(stateOf(definition, created.state, given));
+      answer.setProperties(stateOf(definition, created.state, given, lifecycle.declarer(request.getUrn())));
       return answer;
     } catch (error) {
       throw error instanceof UnfinishedError
-        ? new InitFailedError(error, stateOf(definition, error.state, given), structOf(inputs, given))
+        ? new InitFailedError(
+            error,
+            stateOf(definition, error.state, given, lifecycle.declarer(request.getUrn())),
+            structOf(inputs, given),
+          )
         : error;
     }
   }
@@ -239,7 +245,8 @@ export class PulumiProvider {
     );
     if (!found) return answer;
     answer.setId(found.id);
-    answer.setProperties(stateOf(lifecycle.definition, found.state, before));
+    const { [DECLARER]: declarer } = plainValues(before);
+    answer.setProperties(stateOf(lifecycle.definition, found.state, before, declarer));
     if (found.inputs) answer.setInputs(structOf(found.inputs, propsIn(inputs)));
     return answer;
   }
@@ -248,17 +255,22 @@ export class PulumiProvider {
     const lifecycle = this.#lifecycleOf(request.getUrn());
     const { definition } = lifecycle;
     const given = propsIn(request.getNews());
-    const state = ownValues(plainValues(propsIn(request.getOlds())));
+    const olds = plainValues(propsIn(request.getOlds()));
+    const state = ownValues(olds);
     const news = ownValues(plainValues(given));
     const inputs = keepIgnored(news, state, request.getIgnorechangesList());
     const answer = new proto.UpdateResponse();
+    const urn = request.getUrn();
+    const options = { declarer: olds[DECLARER], secretInputs: secretNames(given) };
     if (request.getPreview()) {
+      const failure = await lifecycle.previewUpdate(urn, request.getId(), state, inputs, options);
+      if (failure) throw failure;
       answer.setProperties(stateOf(definition, plannedUpdate(definition, state, inputs), given));
       return answer;
     }
     this.#refuseCancelled();
-    const after = await lifecycle.update(request.getUrn(), request.getId(), state, inputs);
-    answer.setProperties(stateOf(definition, after, given));
+    const after = await lifecycle.update(urn, request.getId(), state, inputs, options);
+    answer.setProperties(stateOf(definition, after, given, lifecycle.declarer(urn)));
     return answer;
   }
 
@@ -327,8 +339,12 @@ const namesOf = (all: readonly { readonly name: string }[]) =>
  * Converts a state to a message. The message contains the code of a dynamic provider, so that dynamic resources can
  * adopt the state.
  */
-function stateOf(definition: ResourceDefinition, state: Values, like: Props) {
-  const values = { ...state, [PROVIDER_KEY]: providerText(definition.name) };
+function stateOf(definition: ResourceDefinition, state: Values, like: Props, declarer?: unknown) {
+  const values = {
+    ...state,
+    ...(declarer !== undefined && { [DECLARER]: declarer }),
+    [PROVIDER_KEY]: providerText(definition.name),
+  };
   return structOf(values, like, secretsOf(definition));
 }
 
@@ -349,10 +365,10 @@ function failureOf(reason: string): proto.CheckFailure {
   return failure;
 }
 
-function compared({ changes, replaces, deleteBeforeReplace }: Compared): proto.DiffResponse {
+function compared({ changes, replaces, claims, deleteBeforeReplace }: Compared): proto.DiffResponse {
   const { DIFF_NONE, DIFF_SOME } = proto.DiffResponse.DiffChanges;
   const answer = new proto.DiffResponse();
-  answer.setChanges(changes.length + replaces.length > 0 ? DIFF_SOME : DIFF_NONE);
+  answer.setChanges(claims || changes.length + replaces.length > 0 ? DIFF_SOME : DIFF_NONE);
   answer.setReplacesList([...replaces]);
   answer.setDeletebeforereplace(deleteBeforeReplace);
   answer.setDiffsList(changes.map(({ field }) => field));

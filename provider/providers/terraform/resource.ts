@@ -91,7 +91,7 @@ export class TerraformResource {
     if (!prior) return created();
     const isRequested = this.#newVersions(config, prior, "secretVersion").length > 0;
     const news = this.#withoutSameSecrets(config, prior, inputs);
-    const { changes, replaces } = lifecycle.diff(name, idIn(prior), olds, news, isRequested);
+    const { changes, replaces } = lifecycle.diff(name, idIn(prior), olds, news, { isRequested });
     if (changes.length === 0 && !isRequested) {
       const versions = this.#newVersions(config, prior, "secretInputVersion");
       const changed = versions.map(({ name }) => [name, config[name]]);

@@ -255,17 +255,6 @@ const NEEDS: Readonly<Record<string, ReturnType<typeof needs>>> = {
   Device: needs(["updateDevice", "acceptDevice"], ["updateDevice", "updateDeviceStatus"], ["deleteDevice"]),
 };
 
-/** Inputs that are not sent to the service. A change of such an input calls no operation. */
-const UNSENT: Readonly<Record<string, readonly string[]>> = {
-  Namespace: ["forceDestroy"],
-  Member: ["allowLockout"],
-  ApiKey: ["allowLockout", "overlap", "rotateBefore"],
-  TrustedWorkload: ["allowLockout"],
-  DeviceTags: ["device"],
-  DeviceTagAttachment: ["device"],
-  Device: ["device", "onDestroy"],
-};
-
 /** The user, API key or workload that applies a plan, with its role in one namespace. */
 export interface Actor {
   readonly kind: "user" | "apikey" | "workload";
@@ -335,9 +324,9 @@ function neededBy(planned: PlannedStep): readonly OperationId[] {
     .flatMap((one) => NEEDS[planned.definition.name]?.[one] ?? []);
 }
 
-function isSent(work: Work, { step, definition: { name }, before, after }: PlannedStep): boolean {
+function isSent(work: Work, { step, definition: { name, inputs }, before, after }: PlannedStep): boolean {
   if (work === "create") return after !== undefined;
-  if (work === "update") return step.fields.some(({ path }) => !UNSENT[name]?.includes(topOf(path)));
+  if (work === "update") return step.fields.some(({ path }) => !inputs[topOf(path)]?.isLocal);
   if (name === "Device" && before?.outputs.onDestroy !== "remove") return false;
   return before !== undefined && !before.retained;
 }

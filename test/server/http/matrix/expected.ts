@@ -28,6 +28,13 @@ const ADDITIONS: Readonly<Record<string, Access>> = {
     edition: "community",
     aliases: [],
   },
+  claimObject: {
+    auth: ["jwt", "apikey"],
+    minRole: "operator",
+    pathParams: ["tenant", "kind", "id"],
+    edition: "community",
+    aliases: [],
+  },
 };
 
 /**

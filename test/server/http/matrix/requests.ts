@@ -117,6 +117,11 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     removeMember: { params: member, ...missing },
     getNamespaceSupport: { params: tenant, status: 200 },
     getAuditTrail: { params: tenant, status: 200 },
+    claimObject: {
+      params: { ...tenant, kind: "device", id: "missing" },
+      body: { project: "lab", stack: "test", resource: "key" },
+      ...missing,
+    },
 
     createApiKey: { body: { name: "observer", expires_at: 30, role: "observer" }, status: 409 },
     // Every namespace has a workload with the name `observer`.

@@ -1,0 +1,147 @@
+import { PreconditionFailedError, type WriteCondition } from "@gatehouse-access/sdk";
+import { type Message, ResourceError, said } from "../resourceError.ts";
+import type { Existing, InputField, ResourceDefinition } from "../resources/definition.ts";
+import { idWithin, sameValue } from "../resources/values.ts";
+import { actorText, lastChangeIfReadable } from "../service/auditTrail.ts";
+import type { Connection } from "../service/connection.ts";
+import { diff } from "./diff.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** A declared input whose live value differs from the state and from the declaration. */
+export interface OutOfBandChange {
+  readonly field: string;
+  /** The value in the state. */
+  readonly known: unknown;
+  /** The value on the service. */
+  readonly live: unknown;
+}
+
+/** An update of one object: its state before, and its declaration. */
+export interface PlannedUpdate {
+  readonly definition: ResourceDefinition;
+  readonly id: string;
+  readonly state: Values;
+  /** The declared inputs, in canonical form. */
+  readonly inputs: Values;
+  /**
+   * Names of inputs whose values must not appear in errors.
+   * @default none
+   */
+  readonly secretInputs?: readonly string[] | undefined;
+}
+
+/**
+ * Returns the declared inputs that another actor changed since the state was written. An update would revert these
+ * changes, because it sends all inputs. A live value that equals the declaration is no such change. Secrets are not
+ * compared, because the service does not return them.
+ */
+export function outOfBandChanges(
+  { definition, state, inputs }: Pick<PlannedUpdate, "definition" | "state" | "inputs">,
+  live: Values,
+): OutOfBandChange[] {
+  return Object.entries(definition.inputs).flatMap(([name, field]) => {
+    const isCompared = !field.transient && !field.isLocal && !field.secret && inputs[name] !== undefined;
+    if (
+      !isCompared ||
+      isSame(field, live, live[name], state[name]) ||
+      isSame(field, live, live[name], inputs[name])
+    )
+      return [];
+    return [{ field: name, known: state[name], live: live[name] }];
+  });
+}
+
+const isSame = (field: InputField, object: Values, live: unknown, value: unknown): boolean =>
+  sameValue(field, live, value) || (value !== undefined && (field.sameAs?.(object, value as never) ?? false));
+
+/**
+ * Reads the object before an update, and rejects the update if it would revert a change of another actor.
+ * @returns the condition under which the service may perform the update. Undefined if the service has no revisions, or
+ * the object does not exist
+ * @throws ResourceError (`changed_out_of_band`) with the changed inputs, the actor and the remedy
+ */
+export async function requireUnchanged(
+  connection: Connection,
+  update: PlannedUpdate,
+): Promise<WriteCondition | undefined> {
+  const { definition, id, state } = update;
+  const found = await definition.read(connection, id, state);
+  if (found?.id !== id) return undefined;
+  const changes = outOfBandChanges(update, found.state);
+  if (changes.length > 0) throw await changedError(connection, update, found, changes);
+  const { object } = definition;
+  const revision = found.live?.revision;
+  return object && revision !== undefined
+    ? { kind: object.kind, id: objectId(definition, found), revision }
+    : undefined;
+}
+
+/** Returns the id of the object in the service's paths, audit trail and declarations. */
+export const objectId = (
+  { object }: Pick<ResourceDefinition, "object">,
+  { id, state }: Pick<Existing<Values>, "id" | "state">,
+): string => object?.id?.(id, state) ?? idWithin({ id });
+
+/** The number of attempts of an update whose object changes while the update runs. */
+const ATTEMPTS = 5;
+
+/**
+ * Updates an object. Another actor's change of the object since the state was written is an error, unless the live value
+ * equals the declaration. If the object changes between the read and the write, a service with revisions rejects the
+ * write, and the object is read again.
+ * @throws ResourceError (`changed_out_of_band`)
+ */
+export async function updateUnchanged(connection: Connection, update: PlannedUpdate): Promise<Values> {
+  const { definition, id, state, inputs } = update;
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      const checked = connection.checkingFirstWrite(() => requireUnchanged(connection, update));
+      return await definition.update(checked, id, state, inputs);
+    } catch (error) {
+      if (!(error instanceof PreconditionFailedError) || attempt === ATTEMPTS) throw error;
+      await connection.forget();
+      const found = await definition.read(connection, id, state);
+      // An earlier attempt whose answer was lost may have updated the object.
+      if (found?.id === id && diff(definition, found.state, inputs).length === 0) return found.state;
+    }
+  }
+}
+
+/** Returns the error for an update that would revert changes of another actor. */
+async function changedError(
+  connection: Connection,
+  { definition, secretInputs = [] }: PlannedUpdate,
+  found: Existing<Values>,
+  changes: readonly OutOfBandChange[],
+): Promise<ResourceError> {
+  const { object } = definition;
+  const tenant = String(found.state.tenant ?? found.id);
+  const { client } = await connection.tenant(tenant);
+  const change =
+    object && found.live?.revision !== undefined
+      ? await lastChangeIfReadable(client, tenant, { kind: object.kind, id: objectId(definition, found) })
+      : undefined;
+  return changedFault(definition, changes, change && said`; ${actorText(change)}`, secretInputs);
+}
+
+/** @param actor the actor of the change, as a continuation of the sentence about the changes */
+export function changedFault(
+  { name }: Pick<ResourceDefinition, "name">,
+  changes: readonly OutOfBandChange[],
+  actor: Message = said``,
+  secretInputs: readonly string[] = [],
+): ResourceError {
+  const texts = changes.map(({ field, known, live }, index) => {
+    const separator = index === 0 ? "" : "; ";
+    return secretInputs.includes(field)
+      ? said`${separator}${{ field }} (secret)`
+      : said`${separator}${{ field }} is ${JSON.stringify(live) ?? "nothing"} on the service, and ${JSON.stringify(known) ?? "nothing"} in the state`;
+  });
+  return new ResourceError(name, {
+    code: "changed_out_of_band",
+    field: [changes[0]?.field ?? "id"],
+    detail: said`the update would revert a change that another actor made: ${texts.flat()}${actor}`,
+    remedy: said`${{ phrase: "refresh" }} to see and revert the change, or declare the live value`,
+  });
+}

@@ -1,0 +1,90 @@
+import { type Client, NotFoundError, PermissionError } from "@gatehouse-access/sdk";
+import type { ObjectKind } from "@gatehouse-access/sdk/contract";
+import { timeText } from "../words.ts";
+
+/** The change of an object and the actor who made the change, from an entry of the audit trail. */
+export interface TrailNote {
+  /** Time of the change, RFC 3339 in UTC. */
+  readonly at: string;
+  /** Id of the operation. */
+  readonly operation: string;
+  readonly actor: {
+    readonly kind: "user" | "apikey" | "device" | "workload" | "operator";
+    readonly id: string;
+    readonly name: string;
+  };
+  /** Source address of the request; empty for an operator of the service. */
+  readonly address: string;
+  /** Id of the request in the service's log. */
+  readonly requestId: string;
+  /**
+   * The resource that the request declared as its origin. The value is only a hint, since every client can forge it.
+   */
+  readonly declaredBy?: DeclaringResource;
+}
+
+/** The resource of a program that declares an object. */
+export interface DeclaringResource {
+  readonly project: string;
+  readonly stack: string;
+  readonly resource: string;
+}
+
+/** Kind and id of an object in the audit trail. */
+export interface TrailObject {
+  readonly kind: ObjectKind;
+  readonly id: string;
+}
+
+/** Returns a resource of a program as text. */
+export const declarationText = ({ project, stack, resource }: DeclaringResource): string =>
+  `${resource} of ${project}/${stack}`;
+
+/** Returns the actor, the time and the operation of a change as text. */
+export function actorText({ actor, address, at, operation, declaredBy }: TrailNote): string {
+  const who = {
+    user: `user ${actor.name}`,
+    apikey: `API key ${actor.name}`,
+    device: `device ${actor.id}`,
+    workload: `the workload ${actor.name}`,
+    operator: "an operator of the service",
+  }[actor.kind];
+  const where = address === "" ? "" : ` from ${address}`;
+  const declared = declaredBy ? `, for ${declarationText(declaredBy)} according to the request` : "";
+  return `last changed by ${who}${where}, ${timeText(at)} (${operation}${declared})`;
+}
+
+/** Returns the last change of an object. Undefined if the audit trail has no entry for the object. */
+export async function lastChange(
+  client: Client,
+  tenant: string,
+  { kind, id: object }: { readonly kind: string; readonly id: string },
+): Promise<TrailNote | undefined> {
+  const query = { kind, object, perPage: 1 };
+  const [entry] = await client.getAuditTrail({ params: { tenant }, query });
+  return entry && noteOf(entry);
+}
+
+/**
+ * Returns the last change of an object like {@link lastChange}. Also undefined if the service has no audit trail, or the
+ * credential may not read it.
+ */
+export async function lastChangeIfReadable(
+  client: Client,
+  tenant: string,
+  object: TrailObject,
+): Promise<TrailNote | undefined> {
+  try {
+    return await lastChange(client, tenant, object);
+  } catch (error) {
+    if (error instanceof NotFoundError || error instanceof PermissionError) return undefined;
+    throw error;
+  }
+}
+
+type Entry = Awaited<ReturnType<Client["getAuditTrail"]>>[number];
+
+/** Returns the change that an entry of the audit trail describes. */
+export const noteOf = ({ at, operation, actor, address, requestId, declaredBy }: Entry): TrailNote => {
+  return { at, operation, actor, address, requestId, ...(declaredBy && { declaredBy }) };
+};
