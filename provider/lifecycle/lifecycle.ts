@@ -369,7 +369,8 @@ export class ResourceLifecycle {
         createOrAdopt({ definition, connection, inputs, origin, secretInputs, adopted }),
       );
       run.created(definition, resource, created);
-      if (isAdopted) await this.#claim(resource, created);
+      // A write during the adoption has declared the object, and its result contains no facts of the object.
+      if (isAdopted && created.live) await this.#claim(resource, created);
       const warning = definition.warning?.(created.state);
       if (warning !== undefined) tell({ about, text: warning }, resource);
       return created;
@@ -436,15 +437,19 @@ export class ResourceLifecycle {
     }
   }
 
-  /** Stores the resource as the declarer of an object. Does nothing on servers of others. */
-  async #claim(resource: string | undefined, { id, state }: Existing<Values>): Promise<void> {
+  /**
+   * Stores the resource as the declarer of an object, which is read if its facts are unknown. Does nothing on servers of
+   * others: their objects have no revision.
+   */
+  async #claim(resource: string | undefined, { id, state, live }: Existing<Values>): Promise<void> {
     const { definition } = this;
     const object = claimedObject(definition);
     const body = this.#declaration(resource);
     if (!object || !body || declaredByText(body) === undefined) return;
     await this.#onService(resource, async (service) => {
+      const { revision } = live ?? (await definition.read(service, id, state))?.live ?? {};
+      if (revision === undefined) return;
       const { tenant, client } = await service.tenant(String(state.tenant ?? id));
-      if (!(await service.knowsIdempotencyKeys(tenant))) return;
       const params = { tenant, kind: object.kind, id: objectId(definition, { id, state }) };
       await client.claimObject({ params, body });
     });
