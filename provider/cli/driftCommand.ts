@@ -38,6 +38,7 @@ interface Flags extends TargetFlags, RunFlags, WithStackFlags, TerraformFlags {
   readonly unmanaged: UnmanagedMode;
   readonly repair?: boolean;
   readonly adoptFrom: readonly string[];
+  readonly deleteForgotten?: boolean;
   readonly markdown?: string;
   readonly junit?: string;
   readonly html?: string;
@@ -62,6 +63,10 @@ export function addDriftCommand(program: Command, action: ActionOf): void {
       collect,
       [],
     )
+    .option(
+      "--delete-forgotten",
+      "With --repair: also delete objects that this stack declared earlier and that its state does not contain",
+    )
     .option("-y, --yes", YES)
     .addOption(allowIncompleteOption())
     .option("--json", "Print the report as JSON")
@@ -83,7 +88,7 @@ export function addDriftCommand(program: Command, action: ActionOf): void {
   addTerraformFlag(
     command,
     "Report the drift in this plan of Terraform or OpenTofu instead of the drift of a stack",
-    ["stack", "engine", "target", "exclude", "repair", "adoptFrom", "offline"],
+    ["stack", "engine", "target", "exclude", "repair", "adoptFrom", "deleteForgotten", "offline"],
   );
   addHelp(addNoTestsFlag(addWithStackFlag(command)).action(action(drift)), {
     group: "Operate a fleet:",
@@ -131,6 +136,8 @@ async function drift(io: Io, folder: string, flags: Flags): Promise<Outcome> {
           notEvaluated,
           provider,
         },
+        // Without a project, two folders of one name look like one stack.
+        declarer: undefined,
         home: await connection.homeIfAny(),
         stack: { drift: async () => drift, preview: async () => plan },
         own: ownResources(resources, connection.client.url),
@@ -160,6 +167,7 @@ async function stackDrift(running: Running, folder: string, flags: Flags): Promi
     const { findDrift } = await import("../drift/findDrift.ts");
     const search: DriftSearch = {
       ...{ connection, stack, home: service, unmanaged: flags.unmanaged },
+      declarer: stack,
       own: await resourcesOf(stack, connection),
       ...(await managedOrExcepted(io, folder, flags, stack.stack, connection)),
       ...how,
@@ -221,14 +229,17 @@ async function notifierOf(
   };
 }
 
+const UNRECORDED =
+  "the service does not record whether another stack declares the object; run the repair at a terminal without --yes to confirm each deletion";
+
 /** Reverts drift and deletes unmanaged objects, after a confirmation. Resolves with false if nothing changed. */
 async function repair(
-  { io, stack, prompt, preflight, progress }: Running,
+  { io, stack, prompt, confirmOne, preflight, progress }: Running,
   connection: Connection,
   { report, meanings, unmanaged }: FoundDrift,
   flags: Flags,
 ): Promise<boolean> {
-  const { removable, removeObjects, restorable } = await import("../drift/repair.ts");
+  const { declarationsOf, removable, removeObjects, restorable } = await import("../drift/repair.ts");
   const { printable } = await import("../words.ts");
   const { objectText } = await import("../estate/liveObjects.ts");
   const c = colors(progress, io.env);
@@ -241,17 +252,27 @@ async function repair(
   );
   const repairer = {
     ...{ project, stack: name, adoptFrom: flags.adoptFrom },
+    deletesForgotten: flags.deleteForgotten ?? false,
     closed: new Set(closed.map(({ namespace }) => namespace.tenant)),
     identity: await connection.client.identity(),
   };
-  const { done: removed, left } = removable(objects, repairer);
+  const { known, unknown } = await declarationsOf(connection, objects);
+  const { done: surelyRemoved, left } = removable(known, repairer);
+  const undeclared = unknown.map((object) => ({ object, declaredBy: undefined }));
+  const { done: possiblyRemoved, left: alsoLeft } = removable(undeclared, repairer);
   const restored = restorable(report.drifted, repairer);
   const title = (object: (typeof objects)[number]) => printable(objectText(object));
   const printSkipped = (what: string, reason: string) =>
     progress.write(c.yellow(`   ${what} stays: ${printable(reason)}\n`));
-  for (const { item, reason } of left) printSkipped(title(item), reason);
+  for (const { item, reason } of [...left, ...alsoLeft]) printSkipped(title(item), reason);
   for (const { item, reason } of restored.left)
     printSkipped(`${typeName(item.type)} ${printable(item.name)}`, reason);
+  const removed = [...surelyRemoved];
+  for (const object of possiblyRemoved) {
+    const question = `Delete ${title(object)}? The service does not record whether another stack declares it.`;
+    if (confirmOne === undefined) printSkipped(title(object), UNRECORDED);
+    else if (await confirmOne(question)) removed.push(object);
+  }
   for (const object of removed) progress.write(c.red(` -  ${title(object)} (unmanaged) will be deleted\n`));
   const { confirm = async () => true } = prompt("Repair?");
   const remove = () =>

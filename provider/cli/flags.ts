@@ -30,6 +30,16 @@ export const requireEnforcedExpiryOption = (): Option =>
 export const withExpiryFlag = (io: Io, { requireEnforcedExpiry }: ExpiryFlags): Io =>
   requireEnforcedExpiry ? { ...io, env: { ...io.env, GATEHOUSE_REQUIRE_ENFORCED_EXPIRY: "true" } } : io;
 
+export const deleteClaimedOption = (): Option =>
+  new Option(
+    "--delete-claimed",
+    "Also delete objects that another stack has declared last (default: GATEHOUSE_DELETE_CLAIMED)",
+  );
+
+/** Returns the streams and the environment of a command with its flag {@link deleteClaimedOption}. */
+export const withClaimedFlag = (io: Io, { deleteClaimed }: { readonly deleteClaimed?: boolean }): Io =>
+  deleteClaimed ? { ...io, env: { ...io.env, GATEHOUSE_DELETE_CLAIMED: "true" } } : io;
+
 /** The flags of every command that works on a stack. */
 export interface StackFlags extends ConfigurationFlags {
   readonly parallel: number;

@@ -41,9 +41,11 @@ export type ActionOf = <Words extends unknown[]>(
   command: (io: Io, ...words: Words) => Promise<Outcome>,
 ) => (this: Command, ...words: Words) => Promise<void>;
 
+/** The outcome of a run. An object that another stack has declared, and that stayed on the service, is a finding. */
 export const runOutcome = (io: Io, result: Result): Outcome => ({
   result: withoutValues(result),
   text: () => textOf(io, result),
+  ...(result.left && { exitCode: BLOCKED }),
 });
 
 const textOf = ({ stdout, env }: Io, result: Result): string =>

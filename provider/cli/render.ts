@@ -121,13 +121,15 @@ export function resultText(c: Colors, result: Result): string {
   if (outputs.length > 0 && !isDrift) {
     lines.push(c.bold("Outputs"), ...outputs.map(([key, shown]) => `   ${printable(key)}: ${value(shown)}`));
   }
-  const left = retainedObjects(result.steps);
-  const summary = { ...result.summary, delete: result.summary.delete - left };
+  const retained = retainedObjects(result.steps);
+  const claimed = result.left?.length ?? 0;
+  const summary = { ...result.summary, delete: result.summary.delete - retained - claimed };
   const tense = isDrift ? "drifted" : result.planned ? "planned" : "done";
   const counts = (Object.keys(OPERATIONS) as StepOp[])
     .filter((op) => summary[op] > 0)
     .map((op) => c[OPERATIONS[op].color](`${summary[op]} ${OPERATIONS[op][tense]}`));
-  if (left > 0) counts.push(c.yellow(`${left} ${result.planned ? "to keep" : "kept"} unmanaged`));
+  if (retained > 0) counts.push(c.yellow(`${retained} ${result.planned ? "to keep" : "kept"} unmanaged`));
+  if (claimed > 0) counts.push(c.yellow(`${claimed} left to another stack`));
   lines.push(`${counts.length > 0 ? counts.join(", ") : "No resources"}${summaryTail(c, result)}`);
   return lines.join("\n");
 }

@@ -1,23 +1,27 @@
 import { type Command, Option } from "commander";
-import type { Plan, PreviewOptions } from "../engine/index.ts";
+import { hasChanges, type Plan, type PreviewOptions, type Stack } from "../engine/index.ts";
+import { printable } from "../words.ts";
 import {
   addReplaceFlag,
   addStackFlags,
   addTargetFlags,
   allowIncompleteOption,
   createOption,
+  deleteClaimedOption,
   type ExpiryFlags,
   JSON_RESULT,
   requireEnforcedExpiryOption,
   type TargetFlags,
   targetsOf,
+  withClaimedFlag,
   withExpiryFlag,
   YES,
 } from "./flags.ts";
 import { addHelp } from "./help.ts";
-import { type ActionOf, type Io, type Outcome, runOutcome } from "./outcome.ts";
+import { type ActionOf, type Io, type Outcome, type Output, runOutcome } from "./outcome.ts";
 import { upAsReviewed } from "./planFiles.ts";
 import { addNoTestsFlag, hasPolicyTests, runPolicyTests, TESTING } from "./policyTests.ts";
+import { resourcesOf, type Service } from "./service.ts";
 import { type RunFlags, type Running, withStack } from "./withStack.ts";
 
 interface Flags extends TargetFlags, RunFlags, ExpiryFlags {
@@ -27,6 +31,7 @@ interface Flags extends TargetFlags, RunFlags, ExpiryFlags {
   readonly skipPreview?: boolean;
   readonly refresh?: boolean;
   readonly clearPendingCreates?: boolean;
+  readonly deleteClaimed?: boolean;
 }
 
 export function addRunCommands(program: Command, action: ActionOf): void {
@@ -59,6 +64,7 @@ export function addRunCommands(program: Command, action: ActionOf): void {
   addReplaceFlag(upCommand)
     .option("--refresh", `${REFRESH}, and revert drift`)
     .addOption(requireEnforcedExpiryOption())
+    .addOption(deleteClaimedOption())
     .option("-y, --yes", YES)
     .addOption(
       new Option(
@@ -97,7 +103,11 @@ export function addRunCommands(program: Command, action: ActionOf): void {
     ],
     page: "docs/reference/resources.md",
   });
-  destroyCommand.option("--refresh", REFRESH).option("-y, --yes", YES).action(action(destroy));
+  destroyCommand
+    .option("--refresh", REFRESH)
+    .addOption(deleteClaimedOption())
+    .option("-y, --yes", YES)
+    .action(action(destroy));
 }
 
 const REFRESH = "Read the live objects first";
@@ -127,7 +137,8 @@ function preview(io: Io, folder: string, flags: Flags): Promise<Outcome> {
 function up(io: Io, folder: string, flags: Flags): Promise<Outcome> {
   const { plan: planFile, skipPreview = false } = flags;
   const isWriting = planFile === undefined;
-  return withStack(withExpiryFlag(io, flags), folder, { ...flags, isWriting }, async (running) => {
+  const withFlags = withClaimedFlag(withExpiryFlag(io, flags), flags);
+  return withStack(withFlags, folder, { ...flags, isWriting }, async (running) => {
     if (planFile !== undefined)
       return runOutcome(io, await upAsReviewed(running.io, planFile, running.stack));
     return applyProgram(io, running, updateOptions(flags), skipPreview);
@@ -151,12 +162,25 @@ export async function applyProgram(
   try {
     const result = await stack.up({ ...options, ...how });
     isConfirmed = true;
+    if (service && hasChanges(result)) await reportForgotten(progress, stack, service);
     return runOutcome(io, result);
   } finally {
     // The namespace is stored even if the run failed, since a failed run may also have created objects in the
     // namespace.
     const note = isConfirmed ? await service?.pin() : undefined;
     if (note !== undefined) progress.write(`${note}\n`);
+  }
+}
+
+/** Prints the objects that the stack declared earlier and that its state does not contain. */
+async function reportForgotten(progress: Output, stack: Stack, { connection }: Service): Promise<void> {
+  const { objectText } = await import("../estate/liveObjects.ts");
+  const { forgottenObjects } = await import("../estate/forgotten.ts");
+  // The run has changed objects, possibly in another process.
+  await connection.forget();
+  for (const object of await forgottenObjects(connection, await resourcesOf(stack, connection), stack)) {
+    const text = `${objectText(object)} was declared by this stack earlier, and its state does not contain the object`;
+    progress.write(`${printable(text)}. Adopt it, or delete it with drift --repair --delete-forgotten.\n`);
   }
 }
 
@@ -169,9 +193,14 @@ function refresh(io: Io, folder: string, flags: Flags): Promise<Outcome> {
 }
 
 function destroy(io: Io, folder: string, flags: Flags): Promise<Outcome> {
-  return withStack(io, folder, { ...flags, isWriting: true }, async ({ stack, prompt }) => {
-    const { refresh = false } = flags;
-    const options = { ...targetsOf(flags), refresh, ...prompt("Delete these resources?") };
-    return runOutcome(io, await stack.destroy(options));
-  });
+  return withStack(
+    withClaimedFlag(io, flags),
+    folder,
+    { ...flags, isWriting: true },
+    async ({ stack, prompt }) => {
+      const { refresh = false } = flags;
+      const options = { ...targetsOf(flags), refresh, ...prompt("Delete these resources?") };
+      return runOutcome(io, await stack.destroy(options));
+    },
+  );
 }

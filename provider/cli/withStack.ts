@@ -40,6 +40,8 @@ export interface Running extends StackOnService {
   readonly progress: Output;
   /** Returns engine options that prompt the user to confirm a plan; empty options if the command does not prompt. */
   readonly prompt: (question: string) => { readonly confirm?: (plan: Plan) => Promise<boolean> };
+  /** Prompts the user to confirm one action. Undefined if the command does not prompt. */
+  readonly confirmOne: ((question: string) => Promise<boolean>) | undefined;
   /**
    * Runs the preflight checks of a plan: reads the service to check that the plan can be applied. The plan must contain
    * values.
@@ -91,6 +93,7 @@ export async function withStack(
     return await work({
       ...opened,
       progress,
+      confirmOne: prompts ? (question) => ask(io, question) : undefined,
       prompt: (question) => (prompts ? { confirm: (plan) => confirm(io, plan, question) } : {}),
       preflight: async (plan) => {
         if (!flags.offline) await requirePossible(opened, plan);

@@ -9,6 +9,7 @@ import {
   typeName,
 } from "../engine/index.ts";
 import {
+  type Declarer,
   EXCEPTIONS_FILE,
   type Exception,
   endedObjects,
@@ -61,6 +62,8 @@ export interface DriftSearch {
   readonly targets: TargetOptions;
   readonly unmanaged: UnmanagedMode;
   readonly own: readonly OwnResource[];
+  /** The stack, if the service's declarations identify it. */
+  readonly declarer: Declarer | undefined;
   /** Resources of other stacks. Their objects count as managed. */
   readonly others: readonly OwnResource[];
   readonly exceptions: readonly Exception[];
@@ -165,7 +168,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     drifted: changed,
     unmanaged: namespaces.flatMap((namespace) =>
       namespace.unmanaged.map(({ object, exception }) => ({
-        ...shownObject({ object, exception }),
+        ...shownObject({ object, exception }, search.declarer),
         ...(object.declaredBy && { declaredBy: object.declaredBy }),
         tenant: namespace.tenant,
         effects: namespace.meaning.ofObjects.get(object) ?? [],

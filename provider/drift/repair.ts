@@ -2,7 +2,9 @@ import type { Identity } from "@gatehouse-access/sdk";
 import type { Declaration } from "@gatehouse-access/sdk/contract";
 import { EngineError } from "../engine/index.ts";
 import { type LiveObject, objectText } from "../estate/liveObjects.ts";
+import { objectId } from "../lifecycle/outOfBand.ts";
 import { idWithin } from "../resources/values.ts";
+import { changeThat } from "../service/auditTrail.ts";
 import type { Connection } from "../service/connection.ts";
 import { undefinedIfMissing } from "../service/listings.ts";
 import { counted } from "../words.ts";
@@ -22,18 +24,28 @@ export interface Repairer {
   readonly stack: string;
   /** Stacks whose objects the repair may change, as `stack` of the same project or `project/stack`. */
   readonly adoptFrom: readonly string[];
+  /** True to delete objects that this stack declared earlier. */
+  readonly deletesForgotten: boolean;
   /** The namespaces that may deny every login without their unmanaged access policies, by id. */
   readonly closed: ReadonlySet<string>;
 }
 
+/** An unmanaged object, and what the service knows about its declaration. */
+export interface Removal {
+  readonly object: LiveObject;
+  /** The resource that declared the object last. Undefined for an object that no program declared. */
+  readonly declaredBy: Declaration | undefined;
+}
+
 /**
  * Returns the unmanaged objects that a repair deletes. A repair skips API keys that the run may use, the user who runs
- * the command, the last access policies, and objects of other stacks.
+ * the command, the last access policies, objects of other stacks, and objects that this stack declared earlier: these
+ * may have moved to another stack.
  */
-export function removable(objects: readonly LiveObject[], repairer: Repairer): Repair<LiveObject> {
+export function removable(removals: readonly Removal[], repairer: Repairer): Repair<LiveObject> {
   const { kind, userId, workloadId } = repairer.identity;
   const isLast = ({ id }: LiveObject) => repairer.closed.has(id.split("/", 1)[0] ?? "");
-  return sorted(objects, (object) => {
+  const { done, left } = sorted(removals, ({ object, declaredBy }) => {
     const { name } = object.definition;
     if (name === "ApiKey" && kind === "apiKey")
       return "this run may use this API key; repair with a user's credential, or revoke the key manually";
@@ -43,8 +55,45 @@ export function removable(objects: readonly LiveObject[], repairer: Repairer): R
       return "this workload runs the command";
     if (name === "AccessPolicy" && isLast(object))
       return "the namespace may deny every login without this policy; declare a policy first";
-    return foreign(object.declaredBy, repairer);
+    const isForgotten = declaredBy?.project === repairer.project && declaredBy.stack === repairer.stack;
+    if (isForgotten && !repairer.deletesForgotten)
+      return "this stack declared the object earlier, and it may have moved to another stack; delete it with --delete-forgotten";
+    return foreign(declaredBy, repairer);
   });
+  return {
+    done: done.map(({ object }) => object),
+    left: left.map(({ item, reason }) => ({ item: item.object, reason })),
+  };
+}
+
+/**
+ * Returns the declaration of each unmanaged object. Reads the audit trail for an object that is a part of another
+ * object, such as a tag of a device, since the declaration of the whole does not identify the part.
+ * @returns undefined for objects of servers that store no declarations
+ */
+export async function declarationsOf(
+  connection: Connection,
+  objects: readonly LiveObject[],
+): Promise<{ readonly known: readonly Removal[]; readonly unknown: readonly LiveObject[] }> {
+  const known: Removal[] = [];
+  const unknown: LiveObject[] = [];
+  for (const object of objects) {
+    const { definition, id, declaredBy } = object;
+    const [tenant = ""] = id.split("/", 1);
+    const isRecorded = (await connection.server(tenant)).isOwn === true;
+    const { object: whole } = definition;
+    if (!isRecorded || !whole) unknown.push(object);
+    else if (!whole.isPart) known.push({ object, declaredBy });
+    else {
+      const { client } = await connection.tenant(tenant);
+      const name = { kind: whole.kind, id: objectId(definition, { id, state: object.state ?? {} }) };
+      const added = await changeThat(client, tenant, name, (entry) => whole.isPart?.(id, entry) ?? false);
+      // An entry that the audit trail no longer contains may be an entry of this stack.
+      if (added === undefined) unknown.push(object);
+      else known.push({ object, declaredBy: added.declaredBy });
+    }
+  }
+  return { known, unknown };
 }
 
 /** The drifted resources that a repair reverts to their declarations. */

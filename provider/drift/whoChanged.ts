@@ -67,7 +67,7 @@ export async function whoChanged(
 /** Kind and id of an object in the audit trail, where all tags of a device are one object. */
 function trailName({ kind, id }: ObjectName): ObjectName {
   const object = inTrail.get(kind);
-  return { kind: object?.kind ?? kind, id: object?.isShared ? id.slice(0, id.indexOf("/")) : id };
+  return { kind: object?.kind ?? kind, id: object?.isPart ? id.slice(0, id.indexOf("/")) : id };
 }
 
 async function readEach(client: Client, tenant: string, names: ReadonlyMap<string, ObjectName>) {

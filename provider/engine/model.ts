@@ -1,3 +1,4 @@
+import { type Left, readLeftNotice } from "../engineMarks.ts";
 import { STATE_IDENTITY_TYPE } from "../urn.ts";
 
 /** The engines that run a stack. */
@@ -130,6 +131,8 @@ export interface Result {
   /** The stack's outputs, with secrets masked. */
   readonly outputs: Record<string, Shown>;
   readonly diagnostics: readonly Diagnostic[];
+  /** Objects that deletions left on the service, because another stack has declared them. Omitted if there are none. */
+  readonly left?: readonly Left[];
   readonly durationMs: number;
 }
 
@@ -163,6 +166,12 @@ export function summarize(steps: readonly Step[]): Summary {
 /** Returns the number of successful deletions that keep the object (`retainOnDelete`). */
 export const retainedObjects = (steps: readonly ShownStep[]): number =>
   steps.filter(({ op, retained, error }) => op === "delete" && retained && error === undefined).length;
+
+/** Returns the objects that deletions left on the service, as {@link Result.left} contains them. */
+export function leftObjects(diagnostics: readonly Diagnostic[]): Pick<Result, "left"> {
+  const left = diagnostics.flatMap(({ message }) => readLeftNotice(message) ?? []);
+  return left.length > 0 ? { left } : {};
+}
 
 /** Returns a sentence with the number of failed resources; undefined if no step failed. */
 export function failedSteps(steps: readonly Step[]): string | undefined {

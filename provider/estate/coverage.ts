@@ -75,7 +75,31 @@ export interface UnmanagedObject {
   readonly name: string;
   /** The exception for the object in access.ignore; omitted if there is no exception, or if the exception has ended. */
   readonly exception?: { readonly until: string; readonly reason: string };
+  /**
+   * True if this stack declared the object earlier, and its state does not contain the object. Causes are a creation
+   * whose answer was lost, a lost state, and an object that moved to another stack.
+   */
+  readonly declaredEarlier?: true;
 }
+
+/** A program and its stack, which declare objects. */
+export interface Declarer {
+  readonly project: string;
+  readonly stack: string;
+}
+
+/**
+ * Returns true if the stack declared the object last, according to the service. The declaration of an object that
+ * several resources share identifies none of them.
+ */
+export const isDeclaredBy = (
+  { definition, declaredBy }: Pick<LiveObject, "definition" | "declaredBy">,
+  declarer: Declarer | undefined,
+): boolean =>
+  declarer !== undefined &&
+  !definition.object?.isPart &&
+  declaredBy?.project === declarer.project &&
+  declaredBy.stack === declarer.stack;
 
 /** Coverage of one kind of objects. */
 export interface KindCoverage {
@@ -140,12 +164,16 @@ export const endedObjects = (
       expiredObject(object, { expiresAt: String(object.state?.expiresAt), status: "enforced" }),
     );
 
-/** Returns an unmanaged object in the format of reports. */
-export const shownObject = ({ object, exception }: Unmanaged): UnmanagedObject => ({
+/**
+ * Returns an unmanaged object in the format of reports.
+ * @param declarer the stack of the report; undefined if no stack is known
+ */
+export const shownObject = ({ object, exception }: Unmanaged, declarer?: Declarer): UnmanagedObject => ({
   kind: object.definition.name,
   id: idWithin(object),
   name: object.name,
   ...(exception && { exception: { until: exception.until, reason: exception.reason } }),
+  ...(isDeclaredBy(object, declarer) && { declaredEarlier: true }),
 });
 
 /** Computes the coverage of a namespace, in total and for each kind. */
@@ -170,7 +198,7 @@ export function coverageOf(
     ...total,
     percent: unread.length > 0 ? null : total.percent,
     kinds,
-    unmanaged: unmanaged.map(shownObject),
+    unmanaged: unmanaged.map((one) => shownObject(one)),
     expired: endedObjects(all, managed),
     unknown,
   };

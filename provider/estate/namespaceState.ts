@@ -1,4 +1,10 @@
-import { type Client, hasDifference, isNotFound, sshAccessModeOf } from "@gatehouse-access/sdk";
+import {
+  type Client,
+  type Declaration,
+  hasDifference,
+  isNotFound,
+  sshAccessModeOf,
+} from "@gatehouse-access/sdk";
 import {
   type AccessDevice,
   type AccessKey,
@@ -75,6 +81,8 @@ export interface Estate extends NamespaceState {
   readonly identity: IdentityState | undefined;
   /** True if the server ends access by itself. Otherwise, the policy has no ends and no owners of keys. */
   readonly enforcesExpiry: boolean;
+  /** The resources that declared objects last, by the kind and the id of the object, as in `PublicKey 73:d4:…`. */
+  readonly declarers: ReadonlyMap<string, Declaration>;
   /** The login names and addresses of the most recent sessions, and the number of these sessions. */
   readonly seen: EvaluatedLogins & { readonly sessions: number };
 }
@@ -148,6 +156,13 @@ export async function readEstate(connection: Connection, named?: string): Promis
     accessUnknown,
     identity,
     enforcesExpiry,
+    declarers: new Map([
+      ...declarersOf("PublicKey", keys, ({ fingerprint }) => fingerprint),
+      ...declarersOf("FirewallRule", rules, ({ id }) => id),
+      ...declarersOf("Member", members ?? [], ({ id }) => id),
+      ...declarersOf("ApiKey", apiKeys ?? [], ({ name }) => name),
+      ...declarersOf("TrustedWorkload", trustedWorkloads ?? [], ({ id }) => id),
+    ]),
     devices,
     members,
     apiKeys,
@@ -158,6 +173,14 @@ export async function readEstate(connection: Connection, named?: string): Promis
     unreadable,
   };
 }
+
+/** Returns the declarations of objects of one kind, for {@link Estate.declarers}. */
+const declarersOf = <T extends { readonly declaredBy?: Declaration | undefined }>(
+  kind: string,
+  objects: readonly T[],
+  idOf: (object: T) => string,
+): (readonly [string, Declaration])[] =>
+  objects.flatMap((object) => (object.declaredBy ? [[`${kind} ${idOf(object)}`, object.declaredBy]] : []));
 
 /**
  * Reads several namespaces, one after the other. `unreadable` contains a sentence for each namespace that the

@@ -37,7 +37,7 @@ import { agoText } from "../words.ts";
 import { DuplicateDeclarationError } from "./claims.ts";
 import { createOrAdopt } from "./createOrAdopt.ts";
 import { diff, type InputChange, lastingOutputs, settled } from "./diff.ts";
-import { objectId, requireUnchanged, updateUnchanged } from "./outOfBand.ts";
+import { changeConflict, objectId, updateUnchanged } from "./outOfBand.ts";
 import type { Creator, RunRecord } from "./runRecord.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -427,10 +427,8 @@ export class ResourceLifecycle {
     if (!isSent || this.#isUnchecked) return undefined;
     try {
       const update = { definition, id, state, inputs: settled(definition, state, inputs), secretInputs };
-      await this.#onService(resource, (service) => requireUnchanged(service, update));
-      return undefined;
+      return await this.#onService(resource, (service) => changeConflict(service, update));
     } catch (error) {
-      if (error instanceof ResourceError && error.code === "changed_out_of_band") return error;
       if (!(error instanceof RequestError || error instanceof ConfigurationError)) throw error;
       this.#isUnchecked ||= isUnreachable(error);
       return undefined;

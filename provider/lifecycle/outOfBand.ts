@@ -1,5 +1,5 @@
 import { PreconditionFailedError, type WriteCondition } from "@gatehouse-access/sdk";
-import { type Message, ResourceError, said } from "../resourceError.ts";
+import { ResourceError, said } from "../resourceError.ts";
 import type { Existing, InputField, ResourceDefinition } from "../resources/definition.ts";
 import { idWithin, sameValue } from "../resources/values.ts";
 import { actorText, lastChangeIfReadable } from "../service/auditTrail.ts";
@@ -77,6 +77,20 @@ export async function requireUnchanged(
     : undefined;
 }
 
+/** Returns the error of {@link requireUnchanged}; undefined if the update would revert no change of another actor. */
+export async function changeConflict(
+  connection: Connection,
+  update: PlannedUpdate,
+): Promise<ResourceError | undefined> {
+  try {
+    await requireUnchanged(connection, update);
+    return undefined;
+  } catch (error) {
+    if (error instanceof ResourceError && error.code === "changed_out_of_band") return error;
+    throw error;
+  }
+}
+
 /** Returns the id of the object in the service's paths, audit trail and declarations. */
 export const objectId = (
   { object }: Pick<ResourceDefinition, "object">,
@@ -122,23 +136,14 @@ async function changedError(
     object && found.live?.revision !== undefined
       ? await lastChangeIfReadable(client, tenant, { kind: object.kind, id: objectId(definition, found) })
       : undefined;
-  return changedFault(definition, changes, change && said`; ${actorText(change)}`, secretInputs);
-}
-
-/** @param actor the actor of the change, as a continuation of the sentence about the changes */
-export function changedFault(
-  { name }: Pick<ResourceDefinition, "name">,
-  changes: readonly OutOfBandChange[],
-  actor: Message = said``,
-  secretInputs: readonly string[] = [],
-): ResourceError {
+  const actor = change ? said`; ${actorText(change)}` : said``;
   const texts = changes.map(({ field, known, live }, index) => {
     const separator = index === 0 ? "" : "; ";
     return secretInputs.includes(field)
       ? said`${separator}${{ field }} (secret)`
       : said`${separator}${{ field }} is ${JSON.stringify(live) ?? "nothing"} on the service, and ${JSON.stringify(known) ?? "nothing"} in the state`;
   });
-  return new ResourceError(name, {
+  return new ResourceError(definition.name, {
     code: "changed_out_of_band",
     field: [changes[0]?.field ?? "id"],
     detail: said`the update would revert a change that another actor made: ${texts.flat()}${actor}`,

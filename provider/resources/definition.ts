@@ -125,10 +125,11 @@ export interface ServiceObject {
    */
   id?(id: string, state: Values): string;
   /**
-   * True if resources of several programs share the object, so that its declaration identifies none of them. The tags of
-   * a device are such an object of their attachments.
+   * Returns true if a change of the object added the part that a resource with this id manages. Defined if resources of
+   * several programs each manage a part of the object, so that its declaration identifies none of them. The tags of a
+   * device are such an object of their attachments.
    */
-  readonly isShared?: boolean;
+  isPart?(id: string, change: { readonly before: unknown; readonly after: unknown }): boolean;
 }
 
 /** An object of a namespace, with the inputs and outputs that a program's resource for this object would have. */
@@ -418,7 +419,7 @@ const declarationIn = (owner: Declaration | undefined): Declaration | undefined 
  */
 export function claimedObject({ object }: Pick<ResourceDefinition, "object">) {
   const kind = CLAIMED_KINDS.find((claimed) => claimed === object?.kind);
-  return object && kind !== undefined && !object.isShared ? { ...object, kind } : undefined;
+  return object && kind !== undefined && !object.isPart ? { ...object, kind } : undefined;
 }
 
 /**

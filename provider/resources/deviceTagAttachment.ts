@@ -21,7 +21,11 @@ export const deviceTagAttachment = defineResource({
   description:
     "One tag of a device. The resource does not change other tags of the device. Do not use this resource together with `DeviceTags` on the same device.",
   id: ids,
-  object: { kind: "deviceTags", id: (id) => ids.split(id).uid, isShared: true },
+  object: {
+    kind: "deviceTags",
+    id: (id) => ids.split(id).uid,
+    isPart: (id, { before, after }) => hasTag(after, ids.split(id).tag) && !hasTag(before, ids.split(id).tag),
+  },
   inputs: {
     tenant: tenantInput,
     device: deviceInput,
@@ -98,6 +102,10 @@ export const deviceTagAttachment = defineResource({
     await removeTag(await connection.tenant(tenant), uid, tag);
   },
 });
+
+/** Returns true if the declared fields of a device's tags contain the tag. */
+const hasTag = (declared: unknown, tag: string): boolean =>
+  ((declared as { readonly tags?: readonly string[] } | null)?.tags ?? []).includes(tag);
 
 /** Removes a tag from a device, if the device exists and has the tag. */
 export async function removeTag({ client, devices }: TenantClient, uid: string, tag: string): Promise<void> {

@@ -14,6 +14,7 @@ import {
 } from "@gatehouse-access/sdk/policy";
 import type { Plan } from "../engine/index.ts";
 import {
+  type Declarer,
   type Exception,
   type ManagedObjects,
   share,
@@ -106,7 +107,7 @@ export async function reviewNamespace(
   const access = accessUnknown === undefined ? accessLines(before, after) : null;
   const findings = (evaluated: Access, state: NamespaceState) =>
     lint(evaluated, expiring(state, options.expiresWithin));
-  const unmanaged = unmanagedAccess(estate, planned, options.elsewhere);
+  const unmanaged = unmanagedAccess(estate, planned, options.elsewhere, plan);
   const review: NamespaceReview = {
     tenant: estate.tenant,
     name: estate.name,
@@ -307,8 +308,14 @@ interface Elsewhere {
 /**
  * Computes the coverage of a namespace, and the access that unmanaged objects give.
  * @param planned the namespace after the change
+ * @param declarer the stack of the plan
  */
-function unmanagedAccess(estate: Estate, planned: PlannedEstate, elsewhere: Elsewhere | undefined) {
+function unmanagedAccess(
+  estate: Estate,
+  planned: PlannedEstate,
+  elsewhere: Elsewhere | undefined,
+  declarer: Declarer,
+) {
   const urns = new Map(planned.managed.map(({ kind, id, urn }) => [`${kind} ${id}`, urn]));
   const managed = {
     ownerOf: (object: LiveObject) =>
@@ -320,7 +327,7 @@ function unmanagedAccess(estate: Estate, planned: PlannedEstate, elsewhere: Else
   const coverage: Coverage = {
     ...share(objects, unmanaged),
     unmanaged: unmanaged.map((one): UndeclaredObject => {
-      const { kind, id, name, ...excepted } = shownObject(one);
+      const { kind, id, name, ...excepted } = shownObject(one, declarer);
       const widens = widening.get(one.object) ?? [];
       return { kind: kind as EstateObject["kind"], id, name, widens, ...excepted };
     }),
@@ -330,9 +337,10 @@ function unmanagedAccess(estate: Estate, planned: PlannedEstate, elsewhere: Else
 
 /** The objects of a namespace that count for the coverage, by kind. The owner does not count. */
 function declarableObjects(estate: Estate): LiveObject[] {
-  const { tenant, policy, identity, members = [], apiKeys = [], trustedWorkloads = [] } = estate;
+  const { declarers, tenant, policy, identity, members = [], apiKeys = [], trustedWorkloads = [] } = estate;
   const objectOf = (kind: EstateObject["kind"], id: string, name: string, state?: LiveObject["state"]) => ({
     ...{ definition: definitionNamed(kind), id: `${tenant}/${id}`, name, state },
+    declaredBy: declarers.get(`${kind} ${id}`),
   });
   const kinds: LiveObject[][] = [
     policy.keys.map(({ fingerprint, name }) => objectOf("PublicKey", fingerprint, name)),

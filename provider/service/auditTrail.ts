@@ -82,6 +82,35 @@ export async function lastChangeIfReadable(
   }
 }
 
+/** Maximum number of entries of one object that are searched, starting with the newest entry. */
+const SEARCHED_MAX = 1_000;
+
+/** The declared fields of an object before and after a change, as the audit trail contains them. */
+export interface TrailChange {
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+/**
+ * Returns the newest change of an object that meets a condition. Undefined if the newest entries of the audit trail
+ * contain no such change.
+ */
+export async function changeThat(
+  client: Client,
+  tenant: string,
+  { kind, id: object }: TrailObject,
+  isWanted: (change: TrailChange) => boolean,
+): Promise<TrailNote | undefined> {
+  let searched = 0;
+  const query = { kind, object, perPage: 100 };
+  for await (const entry of client.iterate("getAuditTrail", { params: { tenant }, query })) {
+    if (isWanted(entry)) return noteOf(entry);
+    searched += 1;
+    if (searched === SEARCHED_MAX) return undefined;
+  }
+  return undefined;
+}
+
 type Entry = Awaited<ReturnType<Client["getAuditTrail"]>>[number];
 
 /** Returns the change that an entry of the audit trail describes. */

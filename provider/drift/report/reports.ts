@@ -199,13 +199,15 @@ const fieldText = ({ path, old, new: now }: FieldChange): string =>
  * devices; last changed by …`.
  */
 export function unmanagedSentence(
-  { kind, id, name, exception, ...known }: ReportedObject,
+  { kind, id, name, exception, declaredEarlier, ...known }: ReportedObject,
   style: ReportStyle,
 ): string {
   const title = id === name ? style.name(name) : `${style.name(name)} (${style.text(id)})`;
   const status = exception
     ? `excepted until ${exception.until}: ${style.text(exception.reason)}`
-    : "unmanaged";
+    : declaredEarlier
+      ? "unmanaged, and was declared by this stack earlier"
+      : "unmanaged";
   return [`${kind} ${title} is ${status}`, ...knownSentences(known, style)].join("; ");
 }
 

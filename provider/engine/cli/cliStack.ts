@@ -24,6 +24,7 @@ import {
   type DestroyOptions,
   failedSteps,
   hasChanges,
+  leftObjects,
   NOTHING_TO_DO,
   type Plan,
   type PreviewOptions,
@@ -249,6 +250,7 @@ export class CliStack implements Stack {
       summary: summarize(steps),
       outputs: command === "destroy" ? {} : (events.outputs ?? shownOutputs(await handle.outputs())),
       diagnostics: log.diagnostics,
+      ...leftObjects(log.diagnostics),
       durationMs: Date.now() - started,
     };
     if (failure === undefined) return result;

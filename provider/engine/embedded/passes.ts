@@ -12,6 +12,7 @@ import {
   type Diagnostic,
   type EngineEvent,
   failedSteps,
+  leftObjects,
   type PreviewOptions,
   type Result,
   reportedSteps,
@@ -151,6 +152,7 @@ export function conclude(settings: RunSettings, pass: Pass, outcome: Outcome, pl
     summary: summarize(steps),
     outputs: shownProps(outcome.outputs),
     diagnostics: log.diagnostics,
+    ...leftObjects(log.diagnostics),
     durationMs: Date.now() - started,
   };
   if (stop.reason === "cancelled") throw new CancelledError(result);

@@ -11,6 +11,7 @@ import { definitionOf } from "../../estate/liveObjects.ts";
 import { type Estate, readEstate } from "../../estate/namespaceState.ts";
 import { existsAlready } from "../../lifecycle/createOrAdopt.ts";
 import { diff } from "../../lifecycle/diff.ts";
+import { changeConflict } from "../../lifecycle/outOfBand.ts";
 import { withAdoptedNamespaces } from "../../plan/adoptedNamespaces.ts";
 import { plannedEstate } from "../../plan/planned/plannedEstate.ts";
 import {
@@ -32,7 +33,7 @@ import { byText, byTexts, counted } from "../../words.ts";
 
 /** A reason why a planned change cannot be applied, or why its result would differ from the declarations. */
 export interface PlanProblem {
-  readonly about: "namespace" | "permissions" | "quota" | "device" | "tag" | "existing" | "order";
+  readonly about: "namespace" | "permissions" | "quota" | "device" | "tag" | "existing" | "changed" | "order";
   /** A sentence with the resources, the problem and a remedy. */
   readonly text: string;
 }
@@ -78,6 +79,7 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
     const opened = await connection.tenant(tenant);
     add("device", await missingDevices(opened, coming));
     add("tag", await missingTags(opened, coming));
+    add("changed", await changedOutOfBand(connection, steps));
     add("quota", await fullNamespace(opened, namespace, coming));
     if (await mayContradict(connection, tenant, steps)) {
       const planned = plannedEstate(await readEstate(connection, tenant), changes, {
@@ -158,6 +160,24 @@ async function missingTags(
       ({ title, tag }) =>
         `${title}: the namespace ${tenant} has no tag "${tag}"; add the tag to a device first, or correct its spelling`,
     );
+}
+
+/** Reports objects that another actor changed since the state was written, and whose update would revert the change. */
+async function changedOutOfBand(connection: Connection, steps: readonly PlannedStep[]): Promise<string[]> {
+  const updates = steps.filter((planned) => planned.step.op === "update" && isSent("update", planned));
+  const reports = updates.map(async ({ step, definition, before, after, title }) => {
+    if (!before || !after || step.id === undefined) return [];
+    const hidden = Object.entries(definition.inputs).filter(
+      ([name]) => isHidden(before.outputs[name]) || isHidden(after.inputs[name]),
+    );
+    const inputs = { ...canonicalInputs(definition.inputs, after.inputs) };
+    // The plan does not contain secrets and values that are not known yet.
+    for (const [name] of hidden) delete inputs[name];
+    const change = { definition, id: step.id, state: before.outputs, inputs };
+    const error = await whereReadable(() => changeConflict(connection, change));
+    return error ? [`${title}: ${error.message}`] : [];
+  });
+  return (await Promise.all(reports)).flat();
 }
 
 /** Reports namespaces that the plan creates beyond the quota of their owner. */

@@ -1,6 +1,7 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
 import type { AccessChange, Finding, Outcome, Principal } from "@gatehouse-access/sdk/policy";
 import type { Runner, ShownStep, Summary } from "../../engine/index.ts";
+import type { UnmanagedObject } from "../../estate/coverage.ts";
 import type { DuplicateDeclarations } from "../../plan/planned/conflicts.ts";
 import type { DeclaredEnd } from "../../plan/planned/plannedEstate.ts";
 import type { PolicyTestResult } from "../../policyTests/results.ts";
@@ -95,7 +96,7 @@ export interface EstateObject {
 }
 
 /** An unmanaged object. */
-export interface UndeclaredObject extends EstateObject {
+export interface UndeclaredObject extends EstateObject, Pick<UnmanagedObject, "declaredEarlier"> {
   /** Access that the object gives after the change, as sentences; empty if the object gives no access. */
   readonly widens: readonly string[];
   /** The exception for the object in access.ignore; omitted if there is no exception, or if the exception has ended. */

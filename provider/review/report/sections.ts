@@ -93,8 +93,8 @@ export function namespaceSections(
     {
       title: `Unmanaged objects${whereIfSeveral}: ${managed}`,
       items: coverage.unmanaged.map(
-        ({ kind, name, widens, exception }) =>
-          `${kind} ${style.name(name)}${widens.length > 0 ? `: ${style.text(widens.join("; "))}` : ""}${exception ? ` (excepted until ${exception.until}: ${style.text(exception.reason)})` : ""}`,
+        ({ kind, name, widens, exception, declaredEarlier }) =>
+          `${kind} ${style.name(name)}${declaredEarlier ? ", declared by this stack earlier" : ""}${widens.length > 0 ? `: ${style.text(widens.join("; "))}` : ""}${exception ? ` (excepted until ${exception.until}: ${style.text(exception.reason)})` : ""}`,
       ),
     },
     { title: `Limitations${where}`, items: [...notEvaluated, ...unknown].map(style.text) },
