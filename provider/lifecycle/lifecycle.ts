@@ -494,11 +494,22 @@ export class ResourceLifecycle {
     return { ...kept, inputs: Object.fromEntries(refreshed.filter(([, value]) => value !== undefined)) };
   }
 
-  async delete(resource: string | undefined, id: string, state: Values): Promise<void> {
+  /**
+   * Deletes the object, unless another stack has declared it last.
+   * @param declarer the {@link declarer} in the state, for engines that pass no resource name to a deletion
+   */
+  async delete(
+    resource: string | undefined,
+    id: string,
+    state: Values,
+    { declarer }: Pick<DiffOptions, "declarer"> = {},
+  ): Promise<void> {
     const { definition } = this;
     const { run } = this.#runtime;
     if (run.isHeld(definition, id)) return;
-    await this.#leavingClaimed(resource, id, state, (service) => {
+    const known = typeof declarer === "string" ? declarationOf(declarer) : undefined;
+    const declaration = this.#declaration(resource) ?? known;
+    await this.#leavingClaimed({ resource, id, state, declaration }, (service) => {
       const step = () => definition.delete(service, id, state, (key) => run.isClaimed(key));
       const exists = async () => {
         await service.forget();
@@ -513,13 +524,18 @@ export class ResourceLifecycle {
    * the user gets a notice. The declaration is read right before the first write.
    */
   async #leavingClaimed(
-    resource: string | undefined,
-    id: string,
-    state: Values,
+    {
+      resource,
+      id,
+      state,
+      declaration,
+    }: Existing<Values> & {
+      readonly resource: string | undefined;
+      readonly declaration: Declaration | undefined;
+    },
     remove: (service: Connection) => Promise<unknown>,
   ): Promise<void> {
     const { definition } = this;
-    const declaration = this.#declaration(resource);
     const check = async (service: Connection) => {
       if (!declaration || !claimedObject(definition)) return undefined;
       const owner = (await definition.read(service, id, state))?.live?.declaredBy;
@@ -533,7 +549,7 @@ export class ResourceLifecycle {
       );
     } catch (error) {
       if (!(error instanceof ClaimedError)) throw error;
-      const name = resource === undefined ? String(state.name ?? id) : urnName(resource);
+      const name = resource === undefined ? (declaration?.resource ?? id) : urnName(resource);
       const text = leftText(id, declarationText(error.owner));
       this.#runtime.tell({ about: { type: definition.name, name }, text }, resource);
     }

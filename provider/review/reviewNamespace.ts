@@ -107,7 +107,13 @@ export async function reviewNamespace(
   const access = accessUnknown === undefined ? accessLines(before, after) : null;
   const findings = (evaluated: Access, state: NamespaceState) =>
     lint(evaluated, expiring(state, options.expiresWithin));
-  const unmanaged = unmanagedAccess(estate, planned, options.elsewhere, plan);
+  const unmanaged = unmanagedAccess(
+    estate,
+    planned,
+    options.elsewhere,
+    // Without a project, two folders of one name look like one stack.
+    plan.engine === "terraform" ? undefined : plan,
+  );
   const review: NamespaceReview = {
     tenant: estate.tenant,
     name: estate.name,
@@ -308,13 +314,13 @@ interface Elsewhere {
 /**
  * Computes the coverage of a namespace, and the access that unmanaged objects give.
  * @param planned the namespace after the change
- * @param declarer the stack of the plan
+ * @param declarer the stack of the plan, if the service's declarations identify it
  */
 function unmanagedAccess(
   estate: Estate,
   planned: PlannedEstate,
   elsewhere: Elsewhere | undefined,
-  declarer: Declarer,
+  declarer: Declarer | undefined,
 ) {
   const urns = new Map(planned.managed.map(({ kind, id, urn }) => [`${kind} ${id}`, urn]));
   const managed = {

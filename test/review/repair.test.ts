@@ -26,9 +26,14 @@ function sortedFor(
   identity: Repairer["identity"],
   objects: readonly LiveObject[] = OBJECTS,
   closed: readonly string[] = [],
+  deletesForgotten = false,
 ) {
-  const repairer = { identity, project: "fleet", stack: "prod", adoptFrom: [], closed: new Set(closed) };
-  const { done, left } = removable(objects, repairer);
+  const repairer = {
+    ...{ identity, project: "fleet", stack: "prod", adoptFrom: [], deletesForgotten },
+    closed: new Set(closed),
+  };
+  const removals = objects.map((object) => ({ object, declaredBy: object.declaredBy }));
+  const { done, left } = removable(removals, repairer);
   return {
     removed: done.map(({ name }) => name),
     left: Object.fromEntries(left.map(({ item, reason }) => [item.name, reason])),
@@ -50,11 +55,23 @@ describe("a repair", () => {
     });
   });
 
-  it("keeps the running user's membership even if this stack declared the membership last", () => {
+  it("keeps objects that this stack declared earlier, unless it deletes forgotten objects", () => {
     const declaredBy = { project: "fleet", stack: "prod", resource: "me", at: "2026-01-01T00:00:00.000Z" };
     const own = [object("Member", USER, declaredBy), object("ApiKey", "deploy", declaredBy)];
-    expect(sortedFor({ kind: "token", userId: USER }, own).removed).toEqual(["deploy"]);
-    expect(sortedFor({ kind: "apiKey" }, own).removed).toEqual([USER]);
+    const earlier = expect.stringMatching(/^this stack declared the object earlier/);
+    expect(sortedFor({ kind: "password", userId: OTHER }, own)).toEqual({
+      removed: [],
+      left: { [USER]: earlier, deploy: earlier },
+    });
+    const all = sortedFor({ kind: "password", userId: OTHER }, own, [], true);
+    expect(all).toEqual({ removed: [USER, "deploy"], left: {} });
+  });
+
+  it("keeps the running user's membership even if it deletes forgotten objects", () => {
+    const declaredBy = { project: "fleet", stack: "prod", resource: "me", at: "2026-01-01T00:00:00.000Z" };
+    const own = [object("Member", USER, declaredBy), object("ApiKey", "deploy", declaredBy)];
+    expect(sortedFor({ kind: "token", userId: USER }, own, [], true).removed).toEqual(["deploy"]);
+    expect(sortedFor({ kind: "apiKey" }, own, [], true).removed).toEqual([USER]);
   });
 
   it("keeps access policies if the namespace would deny every login without them", () => {

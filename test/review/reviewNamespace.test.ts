@@ -20,6 +20,7 @@ const estateOf = (tenant: string): Estate => ({
     accessUnknown: undefined,
     identity: undefined,
     enforcesExpiry: false,
+    declarers: new Map(),
   },
   policy: { devices: [], keys: [], rules: [] },
   seen: { sessions: 0, logins: [], addresses: [] },

@@ -149,6 +149,7 @@ describe("a captured plan", () => {
       accessUnknown: undefined,
       identity: undefined,
       enforcesExpiry: false,
+      declarers: new Map(),
     },
     policy: { devices: [], keys: [], rules: [] },
     seen: { sessions: 0, logins: [], addresses: [] },

@@ -93,7 +93,8 @@ export function dynamicProvider(
     },
 
     async delete(id, props: Values) {
-      await lifecycle.delete(logicalId(props), id, ownValues(props)).catch(throwPrintable);
+      const { [DECLARER]: declarer } = props;
+      await lifecycle.delete(logicalId(props), id, ownValues(props), { declarer }).catch(throwPrintable);
     },
   };
 }

@@ -104,6 +104,7 @@ export const estate: Estate = {
   accessUnknown: undefined,
   identity: undefined,
   enforcesExpiry: false,
+  declarers: new Map(),
 };
 
 interface Sides {
