@@ -163,12 +163,9 @@ describe("an object that the run changed", () => {
     listing.change("1", { name: "new" });
     listing.change("1", { tag: "prod" }, ["name new"]);
     const changed = { id: "1", name: "new", tag: "prod" };
-    expect(await Promise.all([before, ...["1", "name old", "name new"].map((key) => listing.find(key))])).toEqual([
-      changed,
-      changed,
-      changed,
-      changed,
-    ]);
+    expect(
+      await Promise.all([before, ...["1", "name old", "name new"].map((key) => listing.find(key))]),
+    ).toEqual([changed, changed, changed, changed]);
     expect(await listing.all()).toEqual([changed, { id: "2", name: "taken" }]);
     listing.put({ id: "1", name: "newer" });
     expect(await listing.find("name old")).toEqual({ id: "1", name: "newer" });
