@@ -93,6 +93,63 @@ describe.each(engines)("a missing stack, with the $label", ({ engine, available 
   });
 });
 
+describe.each(engines)("a state folder that does not exist, with the $label", ({ engine, available }) => {
+  const commands = [
+    "preview",
+    "preview --create --stack test",
+    "up --yes --stack test",
+    "up --yes --skip-preview --stack test",
+    "refresh --yes",
+    "destroy --yes --stack test",
+    "drift --stack test",
+    "review",
+    "coverage",
+    "expire --yes",
+  ];
+
+  test.runIf(available).each(commands)(
+    "is an error of gatehouse %s, which creates nothing",
+    async (command) => {
+      const [name = "", ...flags] = command.split(" ");
+      const missing = join(ws.root, "no", "states");
+      ws.env.PULUMI_BACKEND_URL = `file://${missing}`;
+      const before = readdirSync(ws.folder);
+      const { code, output } = await ws.command(name, ws.folder, "--engine", engine, ...flags);
+      expect([code, output]).toEqual([
+        1,
+        `error: PULUMI_BACKEND_URL: the folder ${missing} does not exist. Create the folder, or correct the URL of the state backend. Nothing was changed. [backend]\n`,
+      ]);
+      expect([existsSync(dirname(missing)), readdirSync(ws.folder)]).toEqual([false, before]);
+    },
+  );
+
+  test.runIf(available)("is reported with the file of the project that contains the address", async () => {
+    writeFileSync(
+      join(ws.folder, "Pulumi.yaml"),
+      "name: cloud\nruntime: nodejs\nbackend: { url: 'file://./no/states' }\n",
+    );
+    delete ws.env.PULUMI_BACKEND_URL;
+    const open = () => ws.open({ engine });
+    await expect(open()).rejects.toMatchObject({
+      code: "backend",
+      field: ["backend", "url"],
+      detail: `the folder ${join(ws.folder, "no/states")} does not exist (${join(ws.folder, "Pulumi.yaml")}).`,
+    });
+    mkdirSync(join(ws.folder, "no"));
+    writeFileSync(join(ws.folder, "no/states"), "");
+    await expect(open()).rejects.toMatchObject({ detail: expect.stringContaining("is a file") });
+  });
+});
+
+test("the first run creates the folders inside the state folder, and the state folder itself with create_dir=true", async () => {
+  await ws.up();
+  expect(existsSync(join(ws.state, ".pulumi/stacks/cloud/test.json"))).toBe(true);
+  const created = join(ws.root, "new");
+  ws.env.PULUMI_BACKEND_URL = `file://${created}?create_dir=true`;
+  await ws.up();
+  expect(existsSync(join(created, ".pulumi/stacks/cloud/test.json"))).toBe(true);
+});
+
 describe.each(engines)("the output of a failure, with the $label", ({ engine, available }) => {
   const up = async () =>
     (await ws.command("up", ws.folder, "--yes", "--stack", "test", "--engine", engine)).output;

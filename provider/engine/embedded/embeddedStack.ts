@@ -22,6 +22,7 @@ import {
   onlyStack,
   type Project,
   parseStackName,
+  requireBackendFolder,
   requireNodeRuntime,
 } from "../project.ts";
 import { FileBackend, type HistoryEntry, takeLock } from "../state/fileBackend.ts";
@@ -86,7 +87,9 @@ export class EmbeddedStack implements Stack {
   static async open(project: Project, options: StackOptions): Promise<EmbeddedStack> {
     requireNodeRuntime(project);
     const env = options.env ?? process.env;
-    const folder = backendFolder(await chooseBackend(project, env), project);
+    const backend = await chooseBackend(project, env);
+    const folder = backendFolder(backend, project);
+    await requireBackendFolder(backend, project);
     const stack =
       options.stack ??
       env.PULUMI_STACK ??
