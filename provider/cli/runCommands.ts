@@ -1,5 +1,13 @@
 import { type Command, Option } from "commander";
-import type { Plan, PreviewOptions } from "../engine/index.ts";
+import {
+  makeUrn,
+  OWN_DYNAMIC,
+  type Plan,
+  type PreviewOptions,
+  type Result,
+  type Step,
+} from "../engine/index.ts";
+import { printable } from "../words.ts";
 import {
   addReplaceFlag,
   addStackFlags,
@@ -141,23 +149,45 @@ export async function applyProgram(
   options: PreviewOptions,
   skipPreview = false,
 ): Promise<Outcome> {
+  const planned = service?.planned;
+  const whole = <R extends Result>(result: R): R => (planned ? withNamespace(result, planned.name) : result);
   let isConfirmed = skipPreview;
-  const confirm = async (plan: Plan) => {
+  const confirm = async (given: Plan) => {
+    const plan = whole(given);
     await preflight(plan);
     isConfirmed = (await prompt("Apply these changes?").confirm?.(plan)) ?? true;
     return isConfirmed;
   };
-  const how = skipPreview ? { skipPreview } : { values: true, confirm };
+  let isCreated = false;
+  const prepare = async (): Promise<Record<string, string>> => {
+    if (!planned) return {};
+    const tenant = await planned.create();
+    if (!isCreated) progress.write(`Created the namespace ${printable(planned.name)} (${tenant}).\n`);
+    isCreated = true;
+    return { GATEHOUSE_TENANT: tenant };
+  };
+  const how = skipPreview ? { skipPreview } : { values: true, confirm, prepare };
   try {
     const result = await stack.up({ ...options, ...how });
-    isConfirmed = true;
-    return runOutcome(io, result);
+    return runOutcome(io, isCreated ? whole(result) : result);
   } finally {
     // The namespace is stored even if the run failed, since a failed run may also have created objects in the
     // namespace.
-    const note = isConfirmed ? await service?.pin() : undefined;
+    const note = isConfirmed && (!planned || isCreated) ? await service?.pin() : undefined;
     if (note !== undefined) progress.write(`${note}\n`);
   }
+}
+
+/** Returns a plan or result with the creation of the namespace as its first step. */
+function withNamespace<R extends Result>(result: R, name: string): R {
+  const type = `${OWN_DYNAMIC}Namespace`;
+  const step: Step = {
+    ...{ op: "create", urn: makeUrn(result.stack, result.project, "", type, name), type, name },
+    fields: [{ path: "name", new: name }],
+    after: { inputs: { name }, outputs: { name } },
+  };
+  const summary = { ...result.summary, create: result.summary.create + 1 };
+  return { ...result, steps: [step, ...result.steps], summary };
 }
 
 function refresh(io: Io, folder: string, flags: Flags): Promise<Outcome> {

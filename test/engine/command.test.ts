@@ -1,4 +1,12 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Result } from "../../provider/engine/index.ts";
@@ -207,9 +215,49 @@ test.each([
   await terminal.untilShown("Apply these changes? [y/N] ");
   terminal.press(keys);
   expect([await terminal.code, ws.calls()]).toEqual([code, calls]);
+  const isApplied = calls.length > 0;
+  const written = [join(ws.state, ".pulumi"), join(ws.folder, "Pulumi.test.yaml")];
+  expect(written.map(existsSync)).toEqual([isApplied, isApplied]);
   const locks = join(ws.state, ".pulumi", "locks");
   const files = existsSync(locks) ? readdirSync(locks, { recursive: true, encoding: "utf8" }) : [];
   expect(files.filter((file) => file.endsWith(".json"))).toEqual([]);
+});
+
+test.each(["up", "refresh", "destroy"])(
+  "%s that the user declines writes no missing settings file",
+  async (name) => {
+    ws.plan({ things: [{ name: "a" }] });
+    await ws.up();
+    const file = join(ws.folder, "Pulumi.test.yaml");
+    rmSync(file);
+    ws.plan({ things: [{ name: "a" }, { name: "b" }] });
+    const args = [COMMAND, name, ws.folder, "--stack", "test", "--engine", "embedded"];
+    const answered = async (answer: string) => {
+      const terminal = openTerminal(process.execPath, args, { env: ws.env });
+      await terminal.untilShown("? [y/N] ");
+      terminal.type(answer);
+      return [await terminal.code, existsSync(file)];
+    };
+    expect(await answered("n")).toEqual([1, false]);
+    expect(await answered("y")).toEqual([0, true]);
+  },
+);
+
+test("a stack that another process creates during the prompt is previewed again", async () => {
+  ws.plan({ things: [{ name: "a" }] });
+  const plans: string[][] = [];
+  const result = await ws.up({
+    skipPreview: false,
+    confirm: async ({ steps }) => {
+      plans.push(steps.map(({ op, name }) => `${op} ${name}`).filter((step) => /(a|b)$/.test(step)));
+      if (plans.length > 1) return true;
+      ws.plan({ things: [{ name: "a" }] });
+      await ws.up();
+      ws.plan({ things: [{ name: "a" }, { name: "b" }] });
+      return true;
+    },
+  });
+  expect([result.createdStack, plans]).toEqual([false, [["create a"], ["same a", "create b"]]]);
 });
 
 test("--json prints the result, also if the run failed", async () => {
