@@ -84,7 +84,7 @@ export function addRunCommands(program: Command, action: ActionOf): void {
     .addOption(
       new Option(
         "--create-namespace <name>",
-        "Namespace for resources that do not set tenant, if no namespace is configured. The namespace is created unless the user is already a member of a namespace with this name",
+        "Namespace for resources that do not set tenant, if no namespace is configured. After the confirmation, the namespace is created unless the user is already a member of a namespace with this name",
       ).conflicts("plan"),
     )
     .action(action(up));

@@ -5,6 +5,7 @@ import {
   isNotFound,
   isUnreachable,
 } from "@gatehouse-access/sdk";
+import { UNKNOWN } from "../engineMarks.ts";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import { type Invitation, invitationListing } from "./invitations.ts";
 import {
@@ -315,7 +316,7 @@ export class Connection {
    */
   home(): Promise<string> {
     const { defaultTenant } = this.#shared.options;
-    if (hasUnknown(defaultTenant)) {
+    if (defaultTenant === UNKNOWN) {
       // A preview of `gatehouse up --create-namespace` creates no namespace.
       const detail = "the default namespace does not exist yet: this run creates it after the confirmation";
       const remedy =

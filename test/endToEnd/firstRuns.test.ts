@@ -307,6 +307,15 @@ describe.each(engines)("a stack's first runs, with the $label", ({ engine, avail
     );
   });
 
+  it.skipIf(!available)("report that the program reads a namespace that does not exist yet", async () => {
+    const env = { GATEHOUSE_TENANT: UNKNOWN, LOOKUPS: "1" };
+    const { code, stdout, stderr } = await gate(["preview", "--create", "--no-tests"], {}, env);
+    expect([code, stdout + stderr]).toEqual([
+      1,
+      expect.stringMatching(/the default namespace does not exist yet.*create the namespace first/),
+    ]);
+  });
+
   it.skipIf(!available)(
     "with --create-namespace and --yes, name the namespace that they created",
     async () => {
