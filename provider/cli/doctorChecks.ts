@@ -182,9 +182,7 @@ async function checkBackend(run: Run): Promise<Finding> {
   if (!isEmbedded && scheme !== "file") throw new NotChecked(`only the Pulumi CLI can check ${scheme}://`);
   const root = backendFolder(choice, project);
   const found = `${root} (${choice.source})`;
-  // The embedded engine creates the folder.
-  if (!existsSync(root))
-    return problem(isEmbedded ? "warning" : "failed", `${found} does not exist`, "Create the folder.");
+  if (!existsSync(root)) return problem("failed", `${found} does not exist`, "Create the folder.");
   for (const path of [root, join(root, ".pulumi"), join(root, ".pulumi", "stacks", project.name)]) {
     await ifThere(readdir(path)).catch(fileError("backend", "read", path));
     await ifThere(access(path, constants.W_OK)).catch(fileError("backend", "write", path));

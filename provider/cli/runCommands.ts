@@ -1,5 +1,14 @@
 import { type Command, Option } from "commander";
-import { hasChanges, type Plan, type PreviewOptions, type Stack } from "../engine/index.ts";
+import {
+  hasChanges,
+  makeUrn,
+  OWN_DYNAMIC,
+  type Plan,
+  type PreviewOptions,
+  type Result,
+  type Stack,
+  type Step,
+} from "../engine/index.ts";
 import { printable } from "../words.ts";
 import {
   addReplaceFlag,
@@ -82,7 +91,7 @@ export function addRunCommands(program: Command, action: ActionOf): void {
     .addOption(
       new Option(
         "--create-namespace <name>",
-        "Namespace for resources that do not set tenant, if no namespace is configured. The namespace is created unless the user is already a member of a namespace with this name",
+        "Namespace for resources that do not set tenant, if no namespace is configured. After the confirmation, the namespace is created unless the user is already a member of a namespace with this name",
       ).conflicts("plan"),
     )
     .action(action(up));
@@ -152,22 +161,32 @@ export async function applyProgram(
   options: PreviewOptions,
   skipPreview = false,
 ): Promise<Outcome> {
+  const planned = service?.planned;
+  const whole = <R extends Result>(result: R): R => (planned ? withNamespace(result, planned.name) : result);
   let isConfirmed = skipPreview;
-  const confirm = async (plan: Plan) => {
+  const confirm = async (given: Plan) => {
+    const plan = whole(given);
     await preflight(plan);
     isConfirmed = (await prompt("Apply these changes?").confirm?.(plan)) ?? true;
     return isConfirmed;
   };
-  const how = skipPreview ? { skipPreview } : { values: true, confirm };
+  let isCreated = false;
+  const prepare = async (): Promise<Record<string, string>> => {
+    if (!planned) return {};
+    const tenant = await planned.create();
+    if (!isCreated) progress.write(`Created the namespace ${printable(planned.name)} (${tenant}).\n`);
+    isCreated = true;
+    return { GATEHOUSE_TENANT: tenant };
+  };
+  const how = skipPreview ? { skipPreview } : { values: true, confirm, prepare };
   try {
     const result = await stack.up({ ...options, ...how });
-    isConfirmed = true;
     if (service && hasChanges(result)) await reportForgotten(progress, stack, service);
-    return runOutcome(io, result);
+    return runOutcome(io, isCreated ? whole(result) : result);
   } finally {
     // The namespace is stored even if the run failed, since a failed run may also have created objects in the
     // namespace.
-    const note = isConfirmed ? await service?.pin() : undefined;
+    const note = isConfirmed && (!planned || isCreated) ? await service?.pin() : undefined;
     if (note !== undefined) progress.write(`${note}\n`);
   }
 }
@@ -182,6 +201,18 @@ async function reportForgotten(progress: Output, stack: Stack, { connection }: S
     const text = `${objectText(object)} was declared by this stack earlier, and its state does not contain the object`;
     progress.write(`${printable(text)}. Adopt it, or delete it with drift --repair --delete-forgotten.\n`);
   }
+}
+
+/** Returns a plan or result with the creation of the namespace as its first step. */
+function withNamespace<R extends Result>(result: R, name: string): R {
+  const type = `${OWN_DYNAMIC}Namespace`;
+  const step: Step = {
+    ...{ op: "create", urn: makeUrn(result.stack, result.project, "", type, name), type, name },
+    fields: [{ path: "name", new: name }],
+    after: { inputs: { name }, outputs: { name } },
+  };
+  const summary = { ...result.summary, create: result.summary.create + 1 };
+  return { ...result, steps: [step, ...result.steps], summary };
 }
 
 function refresh(io: Io, folder: string, flags: Flags): Promise<Outcome> {

@@ -52,12 +52,28 @@ const printerOf =
 
 const TENANT_KEY = "gatehouse:tenant";
 
+/** A namespace that the run creates after the confirmation of its plan. */
+export interface PlannedNamespace {
+  readonly name: string;
+  /** Creates the namespace. Resolves with its id. Later calls resolve with the same id. */
+  readonly create: () => Promise<string>;
+}
+
 /** The service that a command connects to, and the namespace of resources that do not set a namespace. */
 export interface Service extends Home {
   readonly connection: Connection;
+  /** The namespace that does not exist yet; `tenant` is then undefined. */
+  readonly planned?: PlannedNamespace;
   /** Writes the namespace to the stack's configuration, for later runs. Resolves with a sentence to print. */
   readonly pin: () => Promise<string | undefined>;
   readonly text: string;
+}
+
+/** The value of `--create-namespace`, and the time at which a missing namespace is created. */
+export interface CreateNamespace {
+  readonly name: string;
+  /** True to create a missing namespace when the stack is opened, false to create it after the confirmation. */
+  readonly isConfirmed: boolean;
 }
 
 /** A stack, and the service that contains its objects. */
@@ -85,15 +101,15 @@ export function requireService(service: Service | undefined): Service {
 /**
  * Opens a stack, and determines the namespace of resources that do not set a namespace. A plan, its review and its run
  * then use the same namespace. The caller closes the connection.
- * @param createNamespace name of the namespace to use if no setting and no resource determines a namespace. The
- * namespace is created unless the user is a member of a namespace with this name.
+ * @param createNamespace the namespace to use if no setting and no resource determines a namespace. The namespace is
+ * created unless the user is a member of a namespace with this name.
  * @throws the errors of opening the stack; RequestError if the service or the credential fails; ConfigurationError if a
  * setting is wrong
  */
 export async function openOnService(
   io: Io,
   options: Omit<StackOptions, "env">,
-  createNamespace?: string,
+  createNamespace?: CreateNamespace,
 ): Promise<StackOnService> {
   const { env } = io;
   const stack = await openStack({ ...options, env });
@@ -103,23 +119,32 @@ export async function openOnService(
   if (!isSet(settings(lookup, env), "GATEHOUSE_URL")) return { stack, service: undefined, io };
   const connection = newConnection(lookup, { tell: printerOf(io), stop: options.signal }, env);
   try {
-    const { tenant, unsettled, isConfigured, reason } = await withReleaseNote(io, connection, () =>
+    const { tenant, unsettled, isConfigured, reason, missing } = await withReleaseNote(io, connection, () =>
       homeOf(env, stack, connection, createNamespace),
     );
     const { url } = connection.client;
-    const text =
-      tenant === undefined ? `${url}; no namespace is set` : await describe(connection, tenant, reason);
-    const service = { connection, tenant, unsettled, text, pin: async () => undefined };
-    if (tenant === undefined || isConfigured) return { stack, service, io };
+    const planned = missing === undefined ? undefined : plannedNamespace(connection, missing);
+    const text = planned
+      ? `${printable(planned.name)} on ${url}, which this run creates after the confirmation`
+      : tenant === undefined
+        ? `${url}; no namespace is set`
+        : await describe(connection, tenant, reason);
+    const service = { connection, tenant, unsettled, text, ...(planned && { planned }) };
+    if ((tenant === undefined && !planned) || isConfigured)
+      return { stack, service: { ...service, pin: async () => undefined }, io };
     // The environment also contains the address of the service, so that the plugin does not use the namespace for
     // provider instances of other services.
     const serviceUrl = isSet(env, "GATEHOUSE_URL") ? {} : { GATEHOUSE_URL: url };
-    const namedIo = { ...io, env: { ...env, ...serviceUrl, GATEHOUSE_TENANT: tenant } };
+    // For a preview, the id of a namespace that does not exist yet is an unknown value.
+    const { UNKNOWN } = await import("../engineMarks.ts");
+    const namedIo = { ...io, env: { ...env, ...serviceUrl, GATEHOUSE_TENANT: tenant ?? UNKNOWN } };
     // The stack is opened again, because an open stack keeps the environment with which it was opened.
     const reopened = await openStack({ ...options, env: namedIo.env });
     const pin = async () => {
-      await reopened.setConfig(TENANT_KEY, tenant);
-      return `Set ${TENANT_KEY} to ${tenant} in the stack's configuration.`;
+      const id = tenant ?? (await planned?.create());
+      if (id === undefined) return undefined;
+      await reopened.setConfig(TENANT_KEY, id);
+      return `Set ${TENANT_KEY} to ${id} in the stack's configuration.`;
     };
     return { stack: reopened, service: { ...service, pin }, io: namedIo };
   } catch (error) {
@@ -185,13 +210,15 @@ interface DeterminedHome extends Home {
    */
   readonly isConfigured: boolean;
   readonly reason: string;
+  /** The name of the namespace that the run creates after the confirmation. */
+  readonly missing?: string;
 }
 
 async function homeOf(
   env: NodeJS.ProcessEnv,
   stack: Stack,
   connection: Connection,
-  createNamespace: string | undefined,
+  createNamespace: CreateNamespace | undefined,
 ): Promise<DeterminedHome> {
   const unneeded = createNamespace === undefined ? "" : "; --create-namespace was not needed";
   const home = (tenant: string, reason: string, isConfigured = false): DeterminedHome => {
@@ -214,10 +241,18 @@ async function homeOf(
     return { tenant: undefined, unsettled, isConfigured: false, reason: "" };
   }
   if (only !== undefined) return home(only, `by the stack's resources${unneeded}`);
-  const reason = "the only namespace of the credential";
-  if (createNamespace === undefined)
+  if (createNamespace === undefined) {
+    const reason = "the only namespace of the credential";
     return { ...(await connection.homeIfAny()), isConfigured: false, reason };
-  return home(await findOrCreateNamespace(connection, createNamespace), reason);
+  }
+  const { name, isConfirmed } = createNamespace;
+  const known = (await connection.namespaces.all()).find(
+    (namespace) => namespace.name === name.toLowerCase(),
+  );
+  if (known) return home(known.tenantId, "by --create-namespace, which found this namespace");
+  if (isConfirmed)
+    return home(await plannedNamespace(connection, name).create(), "created by --create-namespace");
+  return { tenant: undefined, unsettled: undefined, isConfigured: false, reason: "", missing: name };
 }
 
 /**
@@ -244,10 +279,20 @@ const tenantsOf = (resources: readonly { readonly tenant: string }[]) => [
   ...new Set(resources.map(({ tenant }) => tenant)),
 ];
 
-async function findOrCreateNamespace({ client, namespaces }: Connection, name: string): Promise<string> {
-  const all = await namespaces.all();
-  const known = all.find((namespace) => namespace.name === name.toLowerCase());
-  return known?.tenantId ?? (await client.createNamespace({ body: { name } })).tenantId;
+function plannedNamespace({ client, namespaces }: Connection, name: string): PlannedNamespace {
+  let created: Promise<string> | undefined;
+  const create = async () => {
+    const namespace = await client.createNamespace({ body: { name } });
+    namespaces.put(namespace);
+    return namespace.tenantId;
+  };
+  return {
+    name,
+    create() {
+      created ??= create();
+      return created;
+    },
+  };
 }
 
 async function describe(connection: Connection, tenant: string, reason: string): Promise<string> {

@@ -27,6 +27,7 @@ export interface RunFlags extends StackFlags {
   readonly allowIncomplete?: boolean;
   /** Name of the namespace to use if no namespace is configured. The namespace is created if it does not exist. */
   readonly createNamespace?: string;
+  readonly skipPreview?: boolean;
 }
 
 const READS_PER_LINE = 100;
@@ -87,7 +88,7 @@ export async function withStack(
           service: undefined,
           io,
         }
-      : await openOnService(io, options, flags.createNamespace);
+      : await openOnService(io, options, createNamespaceOf(flags, prompts));
     service = opened.service;
     if (service) progress.write(`Namespace: ${service.text}\n`);
     return await work({
@@ -107,6 +108,11 @@ export async function withStack(
     await service?.connection.client.close();
     for (const name of ENDING_SIGNALS) process.off(name, interrupt);
   }
+}
+
+/** @param prompts true if the command asks for a confirmation before it changes anything */
+function createNamespaceOf({ createNamespace: name, skipPreview }: RunFlags, prompts: boolean) {
+  return name === undefined ? undefined : { name, isConfirmed: !prompts || skipPreview === true };
 }
 
 const confirmationRequired = ({ json }: RunFlags): EngineError =>

@@ -1,4 +1,5 @@
 import type { FieldChange, ShownStep } from "../engine/index.ts";
+import type { OwnResource } from "../estate/coverage.ts";
 import { definitionOf } from "../estate/liveObjects.ts";
 import { topOf } from "../plan/steps.ts";
 import { sameValue } from "../resources/values.ts";
@@ -39,6 +40,26 @@ const DEVICE_FIELDS: ReadonlySet<string> = new Set(["deviceName", "deviceStatus"
 
 // States from earlier versions do not contain the device status. The first read of this status is therefore not drift.
 const isOfDevice = ({ path, old }: FieldChange): boolean => DEVICE_FIELDS.has(path) && old !== undefined;
+
+/**
+ * Returns a step without the changes of its device that the stack itself made: a Device resource of the stack has the
+ * new name or status in its state. The state of the resource was written before that change.
+ * @param outputs the outputs of the resource in the state
+ * @param own all resources of the stack
+ */
+export function withoutDeclaredDevice<S extends Pick<ShownStep, "fields">>(
+  step: S,
+  outputs: Readonly<Record<string, unknown>> = {},
+  own: readonly OwnResource[],
+): S {
+  const declared = own.find(
+    ({ definition, outputs: device }) => definition.name === "Device" && device?.uid === outputs.uid,
+  )?.outputs;
+  if (!declared) return step;
+  const isDeclared = ({ path, new: now }: FieldChange) =>
+    (path === "deviceName" && now === declared.name) || (path === "deviceStatus" && now === declared.status);
+  return { ...step, fields: step.fields.filter((field) => !isDeclared(field)) };
+}
 
 /**
  * Returns a step without the changes that only convert a state of an earlier version: inputs that have their default on the

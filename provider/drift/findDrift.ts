@@ -39,7 +39,13 @@ import type { Connection, Home } from "../service/connection.ts";
 import { apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
 import { timeText } from "../words.ts";
 import type { AcceptingProgram } from "./acceptance.ts";
-import { changedFields, isOnlyDevice, withoutConversions, withoutIgnored } from "./changedFields.ts";
+import {
+  changedFields,
+  isOnlyDevice,
+  withoutConversions,
+  withoutDeclaredDevice,
+  withoutIgnored,
+} from "./changedFields.ts";
 import { type Drifted, type DriftMeaning, driftMeaning } from "./driftMeaning.ts";
 import {
   type Acceptance,
@@ -126,7 +132,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
   const steps = result.steps.map((step) => {
     const { ignoreChanges = [], outputs } = stored.get(step.urn) ?? {};
     const known = step.op === "update" && outputs ? withoutConversions(step, outputs) : step;
-    return withoutIgnored(known, ignoreChanges);
+    return withoutDeclaredDevice(withoutIgnored(known, ignoreChanges), outputs, own);
   });
   const { expired, isExpected, notEvaluated } = expiredOf(own, steps);
   const notChecked = [...(search.notEvaluated ?? []), ...notEvaluated];

@@ -226,6 +226,11 @@ export interface UpOptions extends PreviewOptions, Confirmable {
   readonly held?: boolean;
   /** True to run the program only once, without a preview and a confirmation. @default false */
   readonly skipPreview?: boolean;
+  /**
+   * A function that is called once the plan is confirmed, before the stack is created and the program is applied.
+   * Returns environment variables to add for the program and its providers. Not called for a plan without changes.
+   */
+  readonly prepare?: () => Promise<Readonly<Record<string, string>>>;
 }
 
 export interface RefreshRunOptions extends TargetOptions, Confirmable {
@@ -291,6 +296,7 @@ export interface Stack {
   preview(options?: PreviewOptions): Promise<Plan>;
   /**
    * Runs a preview and then applies the program. Ends after the preview if neither objects nor the state would change.
+   * Creates a missing stack, once the plan is confirmed.
    */
   up(options?: UpOptions): Promise<Result>;
   /** Updates the state with the values of the live objects. */

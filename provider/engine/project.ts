@@ -1,12 +1,13 @@
 import { existsSync, statSync } from "node:fs";
-import { appendFile, readFile, writeFile } from "node:fs/promises";
+import { appendFile, readFile, stat, writeFile } from "node:fs/promises";
 import { homedir, userInfo } from "node:os";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { FieldPath } from "@gatehouse-access/sdk/errors";
 import { isMap as isYamlMap, parseDocument } from "yaml";
 import { unsupportedUse } from "./engineDifferences.ts";
-import { BackendError, ProjectError, StackSelectionError, UnsupportedError } from "./errors.ts";
-import { asMap, isMap, parseJsonFile, parseYamlMap, readIfThere, writeDurably } from "./files.ts";
+import { BackendError, fileError, ProjectError, StackSelectionError, UnsupportedError } from "./errors.ts";
+import { asMap, ifThere, isMap, parseJsonFile, parseYamlMap, readIfThere, writeDurably } from "./files.ts";
 import type { Crypter } from "./state/crypter.ts";
 import { type Props, secret } from "./value.ts";
 
@@ -239,6 +240,8 @@ interface BackendChoice {
   readonly url: string;
   /** The name of the setting or file from which the backend URL was read. */
   readonly source: string;
+  /** The setting that contains the backend URL; undefined if the URL is the one of `pulumi login`. */
+  readonly field?: FieldPath;
 }
 
 /** Returns the directory of the Pulumi CLI: PULUMI_HOME, or `.pulumi` in the user's home directory. */
@@ -261,8 +264,9 @@ function homeOfUser(): string {
  * @throws BackendError if no backend is configured, or the credentials file of `pulumi login` cannot be read
  */
 export async function chooseBackend(project: Project, env: NodeJS.ProcessEnv): Promise<BackendChoice> {
-  if (env.PULUMI_BACKEND_URL) return { url: env.PULUMI_BACKEND_URL, source: "PULUMI_BACKEND_URL" };
-  if (project.backendUrl) return { url: project.backendUrl, source: project.file };
+  const { PULUMI_BACKEND_URL: url } = env;
+  if (url) return { url, source: "PULUMI_BACKEND_URL", field: ["PULUMI_BACKEND_URL"] };
+  if (project.backendUrl) return { url: project.backendUrl, source: project.file, field: ["backend", "url"] };
   const file = join(pulumiHome(env), "credentials.json");
   const login = parseJsonFile((await readIfThere(file, BackendError)) ?? "{}", file) as {
     current?: string;
@@ -288,6 +292,26 @@ export function backendFolder(choice: BackendChoice, project: Project): string {
   if (path === "~") return homeOfUser();
   if (path.startsWith("~/")) return join(homeOfUser(), path.slice(2));
   return resolve(project.root, path === "" ? "." : path);
+}
+
+/**
+ * Requires that the directory of a file:// backend exists, as the Pulumi CLI does. A mistyped path would otherwise look
+ * like a project without stacks, and a run would create all objects again. The subdirectories may be missing: the first
+ * run creates them. With `?create_dir=true`, the first run also creates the directory itself.
+ * @throws BackendError if the directory does not exist, or is a file
+ */
+export async function requireBackendFolder(choice: BackendChoice, project: Project): Promise<void> {
+  const folder = backendFolder(choice, project);
+  const { field, source, url } = choice;
+  if (new URLSearchParams(url.split("?")[1]).get("create_dir") === "true") return;
+  const found = await ifThere(stat(folder)).catch(fileError("backend", "read", `${folder} (${source})`));
+  if (found?.isDirectory()) return;
+  throw new BackendError(
+    `${field ? "the" : "The"} folder ${folder} ${found ? "is a file" : "does not exist"}${
+      source === "PULUMI_BACKEND_URL" ? "" : ` (${source})`
+    }.`,
+    { field, remedy: "Create the folder, or correct the URL of the state backend. Nothing was changed." },
+  );
 }
 
 /**

@@ -3,7 +3,7 @@ import { dateTime, devices, uid as uidSchema } from "@gatehouse-access/sdk/contr
 import { z } from "zod";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { TenantClient } from "../service/connection.ts";
-import type { Device } from "../service/listings.ts";
+import { type Device, keysOfDevice } from "../service/listings.ts";
 import {
   defineResource,
   IdForm,
@@ -108,7 +108,9 @@ export const device = defineResource({
   async update(connection, id, state, inputs) {
     const { tenant, uid } = ids.split(id);
     const opened = await connection.tenant(tenant);
-    const { name, status } = await applyTo(opened, { uid, name: state.name, status: state.status }, inputs);
+    const { mac } = state;
+    const before = { uid, name: state.name, status: state.status, identity: { mac } };
+    const { name, status } = await applyTo(opened, before, inputs);
     return { ...state, name, status, device: inputs.device, onDestroy: inputs.onDestroy ?? "keep" };
   },
 
@@ -126,21 +128,33 @@ interface Declared {
   readonly status?: Status | undefined;
 }
 
+type Named = Pick<Device, "uid" | "name" | "identity"> & { readonly status: string };
+
 /**
  * Sets the declared name and status of a device. Sends at most one request for the name and at most one request for the
- * status.
+ * status. Other resources of the run then read the new name and status.
  */
-async function applyTo<D extends { uid: string; name: string; status: string }>(
-  { client }: TenantClient,
+async function applyTo<D extends Named>(
+  { client, devices: listing }: TenantClient,
   found: D,
-  { name = found.name, status }: Declared,
+  { name = found.name, status = found.status as Status }: Declared,
 ): Promise<D & { status: Status }> {
   const params = { uid: found.uid };
-  if (name !== found.name) await client.updateDevice({ params, body: { name } });
-  if (status === "accepted" && found.status !== status) await client.acceptDevice({ params });
-  if (status === "rejected" && found.status !== status) await reject(client, found);
-  return { ...found, name, status: (status ?? found.status) as Status };
+  if (name !== found.name) {
+    await client.updateDevice({ params, body: { name } });
+    listing.change(found.uid, { name }, keysOfAccepted({ ...found, name }));
+  }
+  if (status !== found.status) {
+    if (status === "accepted") await client.acceptDevice({ params });
+    else await reject(client, found);
+    listing.change(found.uid, { status }, keysOfAccepted({ ...found, name, status }));
+  }
+  return { ...found, name, status };
 }
+
+/** The keys by which a device is found before all other devices: only an accepted device has such keys. */
+const keysOfAccepted = (device: Named): string[] =>
+  device.status === "accepted" ? keysOfDevice(device).slice(1) : [];
 
 async function reject(client: TenantClient["client"], found: { uid: string; status: string }): Promise<void> {
   try {

@@ -5,6 +5,7 @@ import {
   isNotFound,
   isUnreachable,
 } from "@gatehouse-access/sdk";
+import { UNKNOWN } from "../engineMarks.ts";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import { type Invitation, invitationListing } from "./invitations.ts";
 import {
@@ -322,10 +323,19 @@ export class Connection {
   /**
    * Returns the id of the default namespace: the namespace in a setting, or the only namespace of the credential. The
    * result stays the same during a run. It does not depend on the namespace that the user selected last.
-   * @throws ConfigurationError with a remedy if the credential has no namespace or several namespaces
+   * @throws ConfigurationError with a remedy if the credential has no namespace or several namespaces, or if the
+   * namespace does not exist yet
    */
   home(): Promise<string> {
-    if (this.#shared.options.defaultTenant) return Promise.resolve(this.#shared.options.defaultTenant);
+    const { defaultTenant } = this.#shared.options;
+    if (defaultTenant === UNKNOWN) {
+      // A preview of `gatehouse up --create-namespace` creates no namespace.
+      const detail = "the default namespace does not exist yet: this run creates it after the confirmation";
+      const remedy =
+        "create the namespace first, or add --yes, because the program reads the namespace in its preview";
+      return Promise.reject(new ConfigurationError(detail, { field: ["tenant"], remedy }));
+    }
+    if (defaultTenant) return Promise.resolve(defaultTenant);
     if (!this.#shared.home) {
       const home = this.#onlyTenant();
       this.#shared.home = home;

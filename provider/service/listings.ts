@@ -63,7 +63,7 @@ export const macOf = (device: Pick<Device, "identity">): string =>
   device.identity.mac.toLowerCase().replaceAll("-", ":");
 
 /** Returns the lookup keys of a device in a device listing. See {@link deviceKey}. */
-const keysOfDevice = (device: Device): string[] => [
+export const keysOfDevice = (device: Pick<Device, "uid" | "identity" | "name">): string[] => [
   device.uid,
   `mac ${macOf(device)}`,
   `name ${device.name.toLowerCase()}`,
@@ -270,13 +270,22 @@ export class Listing<T> {
   /** A started list, of which only the first page was read to get the list's length. */
   #started: StartedList<T> | undefined;
   #requested = 0;
+  /** The fields that the run changed, by the object's first lookup key. Cached reads may have the earlier values. */
+  readonly #changes = new Map<string, Partial<T>>();
+  /** The first lookup keys of changed objects, by the lookup keys that select these objects since the change. */
+  readonly #selected = new Map<string, string>();
 
   constructor(source: Source<T>) {
     this.#source = source;
   }
 
   /** Returns the object with this lookup key from the cache or the service. Undefined if no such object exists. */
-  find(key: string): Promise<T | undefined> {
+  async find(key: string): Promise<T | undefined> {
+    const item = await this.#read(this.#selected.get(key) ?? key);
+    return item === undefined ? undefined : this.#changed(item);
+  }
+
+  #read(key: string): Promise<T | undefined> {
     const known = this.#found.get(key);
     if (known) return known;
     const answer = this.#all ? this.#fromAll(this.#all, key) : this.#gather(key);
@@ -287,17 +296,42 @@ export class Listing<T> {
   /** Returns all objects. */
   async all(): Promise<T[]> {
     const all = await this.#listOnce();
-    return [...new Set(all.values())].filter((item) => item !== undefined);
+    return [...new Set(all.values())].flatMap((item) => (item === undefined ? [] : [this.#changed(item)]));
   }
 
   /** Caches an object after a write, so that a later read sends no request. */
   put(item: T): void {
-    for (const key of this.#source.keysOf(item)) this.#found.set(key, Promise.resolve(item));
+    const keys = this.#source.keysOf(item);
+    // Reads with earlier lookup keys may be cached too.
+    this.#changes.set(`${keys[0]}`, item);
+    for (const key of keys) {
+      this.#selected.delete(key);
+      this.#found.set(key, Promise.resolve(item));
+    }
+  }
+
+  /**
+   * Records the fields of an object that the run changed. Later reads return the new values, and send no request for
+   * the change. A lookup key that the object no longer has still finds the object if it was read with this key before.
+   * @param identity the object's first lookup key
+   * @param selecting other lookup keys that select this object since the change, even if they selected another object
+   * or none before
+   */
+  change(identity: string, fields: Partial<T>, selecting: readonly string[] = []): void {
+    this.#changes.set(identity, { ...this.#changes.get(identity), ...fields });
+    for (const key of selecting) this.#selected.set(key, identity);
+  }
+
+  #changed(item: T): T {
+    const fields = this.#changes.get(`${this.#source.keysOf(item)[0]}`);
+    return fields ? { ...item, ...fields } : item;
   }
 
   /** Drops all cached reads, so that the next read queries the service. */
   forget(): void {
     this.#found.clear();
+    this.#changes.clear();
+    this.#selected.clear();
     this.#all = undefined;
     this.#started = undefined;
   }
@@ -308,7 +342,10 @@ export class Listing<T> {
    */
   drop(removed: string | T): void {
     const keys = typeof removed === "string" ? [removed] : this.#source.keysOf(removed);
-    for (const key of keys) this.#found.set(key, Promise.resolve(undefined));
+    for (const key of keys) {
+      this.#selected.delete(key);
+      this.#found.set(key, Promise.resolve(undefined));
+    }
   }
 
   // A failure is not cached, so that the next read tries again.

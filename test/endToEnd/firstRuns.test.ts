@@ -1,14 +1,16 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { openStack, type UpdateFailedError } from "../../provider/engine/index.ts";
+import { UNKNOWN } from "../../provider/engineMarks.ts";
 import { createClient, passwordCredential } from "../../sdk/index.ts";
 import { environmentWithout } from "../support/command.ts";
 import { createKey } from "../support/fleet.ts";
-import { engines, gatehouseBy } from "../support/gatehouse.ts";
+import { COMMAND, engines, gatehouseBy } from "../support/gatehouse.ts";
 import { firewallRule, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { sharedFleet } from "../support/shared.ts";
+import { openTerminal } from "../support/terminal.ts";
 
 // Each test runs several commands.
 vi.setConfig({ testTimeout: 180_000 });
@@ -220,6 +222,116 @@ describe.each(engines)("a stack's first runs, with the $label", ({ engine, avail
     expect(inFleet).toHaveLength(2);
   });
 
+  describe("with --create-namespace at a terminal", () => {
+    const started = (declared: object, more: Record<string, string> = {}) => {
+      const args = [
+        "up",
+        program.folder,
+        "--stack",
+        "prod",
+        "--engine",
+        engine,
+        "--create-namespace",
+        "Fleet",
+      ];
+      const terminal = openTerminal(process.execPath, [COMMAND, ...args], {
+        env: {
+          ...environmentWithout("GATEHOUSE_", "PULUMI_"),
+          ...commonEnv(),
+          GATEHOUSE_USERNAME: "newcomer",
+          POLICY: JSON.stringify(declared),
+          ...more,
+        },
+      });
+      return terminal;
+    };
+    /** Starts an up in a terminal, and waits for its question. */
+    const asking = async (declared: object, more: Record<string, string> = {}) => {
+      const terminal = started(declared, more);
+      await terminal.untilShown("Apply these changes? [y/N] ");
+      return terminal;
+    };
+    const written = () => [...readdirSync(program.states), ...readdirSync(program.folder)];
+
+    it.skipIf(!available)(
+      "write nothing before the answer, and count the namespace in the plan",
+      async () => {
+        const before = written();
+        const declined = await asking(policy);
+        if (engine === "embedded") expect(written()).toEqual(before);
+        expect(declined.shown()).toContain(
+          `Namespace: Fleet on ${fleet.service.url}, which this run creates after the confirmation`,
+        );
+        expect(declined.shown()).toContain("+  Namespace Fleet");
+        expect(declined.shown()).toContain("4 to create");
+        declined.type("n");
+        expect(await declined.code).toBe(1);
+        expect(declined.shown()).toContain("Nothing was changed. [declined]");
+        if (engine === "embedded") expect(written()).toEqual(before);
+        expect(existsSync(settingsFile())).toBe(false);
+        expect((await namespaces("newcomer")).size).toBe(0);
+
+        const accepted = await asking(policy);
+        accepted.type("y");
+        expect([await accepted.code, accepted.shown()]).toEqual([0, expect.stringContaining("4 created")]);
+        const ids = await namespaces("newcomer");
+        expect([...ids.keys()].sort()).toEqual(["fleet", "staging"]);
+        expect(accepted.shown()).toContain(`Created the namespace Fleet (${ids.get("fleet")})`);
+        expect(readFileSync(settingsFile(), "utf8")).toContain(`gatehouse:tenant: ${ids.get("fleet")}`);
+        const rules = await as("newcomer", (client) =>
+          client.forTenant(ids.get("fleet") ?? "").getFirewallRules({ query: { perPage: 100 } }),
+        );
+        expect(rules).toHaveLength(1);
+        expect(await gate(["preview"], policy, { GATEHOUSE_USERNAME: "newcomer" })).toMatchObject({
+          code: 0,
+          stdout: expect.not.stringContaining("to create"),
+        });
+      },
+    );
+
+    it.skipIf(!available)(
+      "use an existing namespace of this name, whatever other namespaces exist",
+      async () => {
+        const created = ["one", "two", "fleet"].map((name) =>
+          as("citizen", (client) => client.createNamespace({ body: { name } })),
+        );
+        const [, , home] = await Promise.all(created);
+        const terminal = await asking({ rule: rule(1) }, { GATEHOUSE_USERNAME: "citizen" });
+        expect(terminal.shown()).toContain(
+          `Namespace: fleet (${home?.tenantId}) on ${fleet.service.url}, by --create-namespace, which found this namespace`,
+        );
+        expect(terminal.shown()).not.toContain("the only namespace");
+        terminal.type("n");
+        expect([await terminal.code, existsSync(settingsFile())]).toEqual([1, false]);
+      },
+    );
+  });
+
+  it.skipIf(!available)("report that the program reads a namespace that does not exist yet", async () => {
+    const env = { GATEHOUSE_TENANT: UNKNOWN, LOOKUPS: "1" };
+    const { code, stdout, stderr } = await gate(["preview", "--create", "--no-tests"], {}, env);
+    expect([code, stdout + stderr]).toEqual([
+      1,
+      expect.stringMatching(/the default namespace does not exist yet.*create the namespace first/),
+    ]);
+  });
+
+  it.skipIf(!available)(
+    "with --create-namespace and --yes, name the namespace that they created",
+    async () => {
+      await as("citizen", (client) => client.createNamespace({ body: { name: "one" } }));
+      const run = await gate([...UP, "--create-namespace", "fresh"], { rule: rule(1) });
+      const id = (await namespaces("citizen")).get("fresh") ?? "";
+      expect(run).toMatchObject({
+        code: 0,
+        stdout: expect.stringContaining(
+          `Namespace: fresh (${id}) on ${fleet.service.url}, created by --create-namespace`,
+        ),
+      });
+      expect(await rulesOf(id)).toHaveLength(1);
+    },
+  );
+
   it.skipIf(!available)("without a setting, use the namespace of the resources in the state", async () => {
     const home = await as("citizen", (client) => client.createNamespace({ body: { name: "home" } }));
     // Applies the program with the automation API, which does not write the namespace to the settings file. `pulumi up`
@@ -317,7 +429,7 @@ describe.each(engines)("a stack's first runs, with the $label", ({ engine, avail
       // A program may adopt an existing namespace even if the user has reached the namespace limit.
       const { tenantId } = await as("limited", (client) => client.createNamespace({ body: { name: "one" } }));
       const adopting = { one: { type: "Namespace", args: { name: "one", adopt: true } } };
-      expect(await gate(["preview"], adopting, env)).toMatchObject({ code: 0 });
+      expect(await gate(["preview", "--create"], adopting, env)).toMatchObject({ code: 0 });
       await as("limited", (client) =>
         client.forTenant(tenantId).deleteNamespace({ params: { tenant: tenantId } }),
       );

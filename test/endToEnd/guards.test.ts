@@ -207,6 +207,33 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     await fleet.client.deleteDevice({ params: { uid: impostor } });
   });
 
+  it("the tags of a device that the same run accepts and renames cause no warning, and drift finds nothing", async () => {
+    const stack = newStack();
+    const edge = await fleet.enrollPending("edge-01");
+    const { mac } = (await fleet.client.getDevice({ params: { uid: edge } })).identity;
+    const device = { $ref: "edge.mac" };
+    const policy = (name: string) => ({
+      ana: key("ana", { hostname: "^edge-03$" }),
+      edge: { type: "Device", args: { device: mac, name, status: "accepted" } },
+      one: { type: "DeviceTagAttachment", args: { device, tag: "one" } },
+      two: { type: "DeviceTagAttachment", args: { device, tag: "two" } },
+    });
+    const first = await text(stack, ["up", "--yes", "--skip-preview"], policy("edge-02"));
+    expect([first.code, first.text]).toEqual([0, expect.not.stringContaining("not accepted yet")]);
+    const stored = () => stack.stateText("commonjs-program").match(/"device(Name|Status)":"[^"]*"/g);
+    const accepted = (name: string) => [`"deviceName":"${name}"`, `"deviceStatus":"accepted"`];
+    expect(stored()).toEqual([...accepted("edge-02"), ...accepted("edge-02")]);
+    expect(await drift(stack, policy("edge-02"))).toMatchObject({ code: 0, drifted: [] });
+    // The inputs of the tags do not change with the name, so that only a refresh updates their outputs.
+    await up(stack, policy("edge-03"));
+    expect(await drift(stack, policy("edge-03"))).toMatchObject({ code: 0, drifted: [] });
+    await stack.result(["refresh", "--yes"], policyEnv(policy("edge-03")));
+    expect(stored()).toEqual([...accepted("edge-03"), ...accepted("edge-03")]);
+    const { summary } = await stack.result(["preview"], policyEnv(policy("edge-03")));
+    expect(summary).toMatchObject({ create: 0, update: 0, replace: 0, delete: 0 });
+    await fleet.client.deleteDevice({ params: { uid: edge } });
+  });
+
   it("without a terminal, commands write nothing unless --yes is set", async () => {
     const stack = newStack();
     const policy = { ana: key("ana") };

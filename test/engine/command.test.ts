@@ -1,4 +1,12 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Result } from "../../provider/engine/index.ts";
@@ -93,6 +101,63 @@ describe.each(engines)("a missing stack, with the $label", ({ engine, available 
   });
 });
 
+describe.each(engines)("a state folder that does not exist, with the $label", ({ engine, available }) => {
+  const commands = [
+    "preview",
+    "preview --create --stack test",
+    "up --yes --stack test",
+    "up --yes --skip-preview --stack test",
+    "refresh --yes",
+    "destroy --yes --stack test",
+    "drift --stack test",
+    "review",
+    "coverage",
+    "expire --yes",
+  ];
+
+  test.runIf(available).each(commands)(
+    "is an error of gatehouse %s, which creates nothing",
+    async (command) => {
+      const [name = "", ...flags] = command.split(" ");
+      const missing = join(ws.root, "no", "states");
+      ws.env.PULUMI_BACKEND_URL = `file://${missing}`;
+      const before = readdirSync(ws.folder);
+      const { code, output } = await ws.command(name, ws.folder, "--engine", engine, ...flags);
+      expect([code, output]).toEqual([
+        1,
+        `error: PULUMI_BACKEND_URL: the folder ${missing} does not exist. Create the folder, or correct the URL of the state backend. Nothing was changed. [backend]\n`,
+      ]);
+      expect([existsSync(dirname(missing)), readdirSync(ws.folder)]).toEqual([false, before]);
+    },
+  );
+
+  test.runIf(available)("is reported with the file of the project that contains the address", async () => {
+    writeFileSync(
+      join(ws.folder, "Pulumi.yaml"),
+      "name: cloud\nruntime: nodejs\nbackend: { url: 'file://./no/states' }\n",
+    );
+    delete ws.env.PULUMI_BACKEND_URL;
+    const open = () => ws.open({ engine });
+    await expect(open()).rejects.toMatchObject({
+      code: "backend",
+      field: ["backend", "url"],
+      detail: `the folder ${join(ws.folder, "no/states")} does not exist (${join(ws.folder, "Pulumi.yaml")}).`,
+    });
+    mkdirSync(join(ws.folder, "no"));
+    writeFileSync(join(ws.folder, "no/states"), "");
+    await expect(open()).rejects.toMatchObject({ detail: expect.stringContaining("is a file") });
+  });
+});
+
+test("the first run creates the folders inside the state folder, and the state folder itself with create_dir=true", async () => {
+  await ws.up();
+  expect(existsSync(join(ws.state, ".pulumi/stacks/cloud/test.json"))).toBe(true);
+  const created = join(ws.root, "new");
+  ws.env.PULUMI_BACKEND_URL = `file://${created}?create_dir=true`;
+  await ws.up();
+  expect(existsSync(join(created, ".pulumi/stacks/cloud/test.json"))).toBe(true);
+});
+
 describe.each(engines)("the output of a failure, with the $label", ({ engine, available }) => {
   const up = async () =>
     (await ws.command("up", ws.folder, "--yes", "--stack", "test", "--engine", engine)).output;
@@ -150,9 +215,49 @@ test.each([
   await terminal.untilShown("Apply these changes? [y/N] ");
   terminal.press(keys);
   expect([await terminal.code, ws.calls()]).toEqual([code, calls]);
+  const isApplied = calls.length > 0;
+  const written = [join(ws.state, ".pulumi"), join(ws.folder, "Pulumi.test.yaml")];
+  expect(written.map(existsSync)).toEqual([isApplied, isApplied]);
   const locks = join(ws.state, ".pulumi", "locks");
   const files = existsSync(locks) ? readdirSync(locks, { recursive: true, encoding: "utf8" }) : [];
   expect(files.filter((file) => file.endsWith(".json"))).toEqual([]);
+});
+
+test.each(["up", "refresh", "destroy"])(
+  "%s that the user declines writes no missing settings file",
+  async (name) => {
+    ws.plan({ things: [{ name: "a" }] });
+    await ws.up();
+    const file = join(ws.folder, "Pulumi.test.yaml");
+    rmSync(file);
+    ws.plan({ things: [{ name: "a" }, { name: "b" }] });
+    const args = [COMMAND, name, ws.folder, "--stack", "test", "--engine", "embedded"];
+    const answered = async (answer: string) => {
+      const terminal = openTerminal(process.execPath, args, { env: ws.env });
+      await terminal.untilShown("? [y/N] ");
+      terminal.type(answer);
+      return [await terminal.code, existsSync(file)];
+    };
+    expect(await answered("n")).toEqual([1, false]);
+    expect(await answered("y")).toEqual([0, true]);
+  },
+);
+
+test("a stack that another process creates during the prompt is previewed again", async () => {
+  ws.plan({ things: [{ name: "a" }] });
+  const plans: string[][] = [];
+  const result = await ws.up({
+    skipPreview: false,
+    confirm: async ({ steps }) => {
+      plans.push(steps.map(({ op, name }) => `${op} ${name}`).filter((step) => /(a|b)$/.test(step)));
+      if (plans.length > 1) return true;
+      ws.plan({ things: [{ name: "a" }] });
+      await ws.up();
+      ws.plan({ things: [{ name: "a" }, { name: "b" }] });
+      return true;
+    },
+  });
+  expect([result.createdStack, plans]).toEqual([false, [["create a"], ["same a", "create b"]]]);
 });
 
 test("--json prints the result, also if the run failed", async () => {

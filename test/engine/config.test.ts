@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { newCrypter } from "../../provider/engine/state/crypter.ts";
@@ -72,30 +72,30 @@ describe("the configuration of a stack with the embedded engine", () => {
   });
 });
 
-describe("the configuration of a stack with a replacement for the Pulumi CLI", () => {
-  /**
-   * Opens the stack with a fake `pulumi` program on the PATH. `commands` contains the JavaScript code that the fake
-   * program runs for each CLI command.
-   */
-  const open = async (commands: { select?: string; config?: string }) => {
-    const bin = join(ws.root, "bin");
-    mkdirSync(bin);
-    const cases = Object.entries({ version: 'print("v3.270.0")', select: "", config: "", ...commands });
-    writeFileSync(
-      join(bin, "pulumi"),
-      `#!/usr/bin/env node\nconst print = (text) => process.stdout.write(text);\n` +
-        "const fail = (text, out = '') => { process.stdout.write(out); process.stderr.write(text); process.exitCode = 255; };\n" +
-        `const work = { ${cases.map(([name, code]) => `${name}() { ${code} }`).join(", ")} };\n` +
-        "const words = process.argv.slice(2);\nconst name = Object.keys(work).find((word) => words.includes(word));\n" +
-        'if (name) work[name](); else fail("error: unexpected: " + words.join(" "));\n',
-      { mode: 0o755 },
-    );
-    return ws.open({ engine: "cli", env: { ...ws.env, PATH: `${bin}:${process.env.PATH}` } });
-  };
+/**
+ * Opens the stack with a fake `pulumi` program on the PATH. `commands` contains the JavaScript code that the fake
+ * program runs for each CLI command.
+ */
+const openWithFake = async (commands: Readonly<Record<string, string>>) => {
+  const bin = join(ws.root, "bin");
+  mkdirSync(bin);
+  const cases = Object.entries({ version: 'print("v3.270.0")', select: "", config: "", ...commands });
+  writeFileSync(
+    join(bin, "pulumi"),
+    `#!/usr/bin/env node\nconst print = (text) => process.stdout.write(text);\n` +
+      "const fail = (text, out = '') => { process.stdout.write(out); process.stderr.write(text); process.exitCode = 255; };\n" +
+      `const work = { ${cases.map(([name, code]) => `${name}() { ${code} }`).join(", ")} };\n` +
+      "const words = process.argv.slice(2);\nconst name = Object.keys(work).find((word) => words.includes(word));\n" +
+      'if (name) work[name](); else fail("error: unexpected: " + words.join(" "));\n',
+    { mode: 0o755 },
+  );
+  return ws.open({ engine: "cli", env: { ...ws.env, PATH: `${bin}:${process.env.PATH}` } });
+};
 
+describe("the configuration of a stack with a replacement for the Pulumi CLI", () => {
   test("is returned as plaintext with decrypted secrets", async () => {
     const config = { "gatehouse:token": { value: "swordfish", secret: true }, "cloud:size": { value: "3" } };
-    const stack = await open({ config: `print(${JSON.stringify(JSON.stringify(config))})` });
+    const stack = await openWithFake({ config: `print(${JSON.stringify(JSON.stringify(config))})` });
     expect([...(await stack.config())]).toEqual([
       ["gatehouse:token", "swordfish"],
       ["cloud:size", "3"],
@@ -103,18 +103,46 @@ describe("the configuration of a stack with a replacement for the Pulumi CLI", (
   });
 
   test("is rejected with the CLI's error, without its other output", async () => {
-    const wrong = await open({ config: 'fail("error: getting secrets manager: incorrect passphrase")' });
+    const wrong = await openWithFake({
+      config: 'fail("error: getting secrets manager: incorrect passphrase")',
+    });
     await expect(wrong.config()).rejects.toMatchObject({ code: "passphrase" });
     ws.remove();
     ws = new Workspace();
-    const broken = await open({ config: 'fail("warning: old\\nerror: it is broken\\n", "swordfish")' });
+    const broken = await openWithFake({
+      config: 'fail("warning: old\\nerror: it is broken\\n", "swordfish")',
+    });
     await expect(broken.config()).rejects.toThrow(
       /^The Pulumi CLI could not read the stack's configuration\. error: it is broken$/,
     );
   });
 
   test("is rejected for a missing stack, and no stack is created", async () => {
-    const stack = await open({ select: `fail("error: no stack named 'test' found")` });
+    const stack = await openWithFake({ select: `fail("error: no stack named 'test' found")` });
     await expect(stack.config()).rejects.toMatchObject({ code: "stack_selection" });
   });
 });
+
+// The CLI previews only existing stacks.
+test.each([undefined, "config:\n  cloud:size: 3\n"])(
+  "the Pulumi CLI's stack that an up created for its preview is removed if the user declines (settings before: %j)",
+  async (before) => {
+    const settings = join(ws.folder, "Pulumi.test.yaml");
+    if (before !== undefined) writeFileSync(settings, before);
+    const calls = join(ws.root, "calls");
+    const write = (file: string, text: string) =>
+      `require("fs").writeFileSync(${file}, ${JSON.stringify(text)});`;
+    const called = `require("fs").appendFileSync(${JSON.stringify(calls)}, words.slice(0, 3).join(" ") + "\\n");`;
+    const stack = await openWithFake({
+      select: `fail("error: no stack named 'test' found")`,
+      init: called + write(JSON.stringify(settings), "encryptionsalt: v1:new\n"),
+      preview: called + write('words[words.indexOf("--save-plan") + 1]', "{}"),
+      output: 'print("{}")',
+      rm: `${called} require("fs").rmSync(${JSON.stringify(settings)});`,
+    });
+    await expect(stack.up({ confirm: async () => false })).rejects.toMatchObject({ code: "declined" });
+    const words = readFileSync(calls, "utf8").trim().split("\n");
+    expect(words).toEqual(["stack init test", expect.stringMatching(/^preview/), "stack rm --yes"]);
+    expect(existsSync(settings) ? readFileSync(settings, "utf8") : undefined).toBe(before);
+  },
+);

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { sharedFleet } from "../support/shared.ts";
 import { Harness } from "./support/harness.ts";
 
@@ -58,6 +58,52 @@ describe.each([
     await harness.refresh();
     expect(await harness.up(program(`${name}-new`))).toEqual([]);
     expect(harness.state.get("it")?.outputs.uid).toBe(uid);
+  });
+});
+
+describe.each([
+  { type: "DeviceTags", args: { tags: ["prod"] } },
+  { type: "DeviceTagAttachment", args: { tag: "prod" } },
+])("$type after a Device of the same run", ({ type, args }) => {
+  const macOf = async (device: string) =>
+    (await fleet.client.getDevice({ params: { uid: device } })).identity.mac.toLowerCase();
+  const seen = () => {
+    const { deviceName, deviceStatus } = harness.state.get("tags")?.outputs ?? {};
+    return [deviceName, deviceStatus];
+  };
+
+  it.each(["mac", "name"] as const)(
+    "stores the new name and the status of a device that a %s selects",
+    async (kind) => {
+      const pending = await fleet.enrollPending(`${name}-new`);
+      const selector = kind === "mac" ? await macOf(pending) : `${name}-new`;
+      const program = {
+        device: { type: "Device", args: { device: selector, name: `${name}-edge`, status: "accepted" } },
+        tags: { type, args: { device: selector, ...args } },
+      };
+      const log = vi.spyOn(console, "log").mockImplementation(() => {});
+      onTestFinished(() => log.mockRestore());
+      await harness.up(program);
+      expect(seen()).toEqual([`${name}-edge`, "accepted"]);
+      expect(log.mock.calls.flat().filter((line) => /not accepted/.test(String(line)))).toEqual([]);
+      expect(await harness.refresh()).toEqual([]);
+      expect(await harness.preview(program)).toEqual([]);
+    },
+  );
+
+  it("stores the name after an update of the Device, or after a refresh if its own inputs did not change", async () => {
+    const program = (to: string, more = {}) => ({
+      device: { type: "Device", args: { device: uid, name: to } },
+      ...more,
+    });
+    const tags = { tags: { type, args: { device: uid, ...args } } };
+    await harness.up(program(`${name}-one`));
+    await harness.up(program(`${name}-two`, tags));
+    expect(seen()).toEqual([`${name}-two`, "accepted"]);
+    await harness.up(program(`${name}-three`, tags));
+    await harness.refresh();
+    expect(seen()).toEqual([`${name}-three`, "accepted"]);
+    expect(await harness.preview(program(`${name}-three`, tags))).toEqual([]);
   });
 });
 

@@ -139,3 +139,44 @@ it("finds the API key in a state by its creation time and name, and rejects two 
     /created in the same millisecond/,
   );
 });
+
+describe("an object that the run changed", () => {
+  type Named = { readonly id: string; readonly name: string; readonly tag?: string };
+  const served: Named[] = [
+    { id: "1", name: "old" },
+    { id: "2", name: "taken" },
+  ];
+  const listingOf = () =>
+    new Listing<Named>({
+      keysOf: ({ id, name }) => [id, `name ${name}`],
+      pages: async function* pages() {
+        yield { items: served, total: served.length };
+      },
+      look: async (key) => served.find(({ id, name }) => key === id || key === `name ${name}`),
+    });
+
+  it("is returned with its new values for all lookup keys, and in the list", async () => {
+    const listing = listingOf();
+    await listing.find("name old");
+    await listing.all();
+    const before = listing.find("1");
+    listing.change("1", { name: "new" });
+    listing.change("1", { tag: "prod" }, ["name new"]);
+    const changed = { id: "1", name: "new", tag: "prod" };
+    expect(
+      await Promise.all([before, ...["1", "name old", "name new"].map((key) => listing.find(key))]),
+    ).toEqual([changed, changed, changed, changed]);
+    expect(await listing.all()).toEqual([changed, { id: "2", name: "taken" }]);
+    listing.put({ id: "1", name: "newer" });
+    expect(await listing.find("name old")).toEqual({ id: "1", name: "newer" });
+  });
+
+  it("is found by a name that found another object before", async () => {
+    const listing = listingOf();
+    expect(await listing.find("name taken")).toEqual({ id: "2", name: "taken" });
+    listing.change("1", { name: "taken" }, ["name taken"]);
+    expect(await listing.find("name taken")).toEqual({ id: "1", name: "taken" });
+    listing.forget();
+    expect(await listing.find("name taken")).toEqual({ id: "2", name: "taken" });
+  });
+});

@@ -12,13 +12,16 @@ import { OWN_PROVIDER_TYPE, ownTypeName, UrnPatterns, urnType } from "../../urn.
 import {
   CancelledError,
   checkTargetOptions,
+  DeclinedError,
   EngineError,
   LockedError,
   PassphraseError,
+  ProjectError,
   requireConfirmation,
   StackSelectionError,
   UpdateFailedError,
 } from "../errors.ts";
+import { readIfThere, removeIfThere, writeDurably } from "../files.ts";
 import {
   type Command,
   type DestroyOptions,
@@ -65,6 +68,8 @@ export class CliStack implements Stack {
   readonly #configFolder: string;
   readonly #notes: string[];
   #created = false;
+  /** The content of the settings file before this run created the stack; undefined if there was no file. */
+  #settingsBefore: string | undefined;
   /**
    * Number of pending operations and not yet deleted old objects that earlier runs left in the state; undefined until
    * the state is read.
@@ -104,7 +109,7 @@ export class CliStack implements Stack {
   }
 
   async up(options: UpOptions = {}): Promise<Result> {
-    const { skipPreview = false, held = false, create = true, values = false } = options;
+    const { skipPreview = false, held = false, create = true, values = false, prepare } = options;
     const more = await this.#updateOptions(options);
     const update = (limits: CliUpdate): Promise<Result> =>
       this.#run("up", create, (handle, run) => handle.up({ ...run, ...limits }));
@@ -128,8 +133,11 @@ export class CliStack implements Stack {
         isEmpty = this.#undone === 0 && isNothingToDo(stdout, await readFile(file, "utf8"));
       };
       const plan = await this.#run("preview", create, preview, { values });
-      if (held || !isEmpty) await requireConfirmation(options, plan);
-      if (!isEmpty) return await update(held ? { ...more, plan: file } : more);
+      if (held || !isEmpty) await this.#confirmed(options, plan);
+      if (!isEmpty) {
+        Object.assign(this.#workspace.envVars, await prepare?.());
+        return await update(held ? { ...more, plan: file } : more);
+      }
       this.#options.onEvent?.({ kind: "diagnostic", diagnostic: NOTHING_TO_DO });
       return { ...plan, command: "up", planned: false, diagnostics: [...plan.diagnostics, NOTHING_TO_DO] };
     } finally {
@@ -214,6 +222,30 @@ export class CliStack implements Stack {
     };
   }
 
+  /**
+   * Requires the confirmation of a plan. The Pulumi CLI previews only existing stacks, so the run may have created the
+   * stack for its preview. Removes this stack if the user declines.
+   * @throws DeclinedError if `confirm` returns false
+   */
+  async #confirmed(options: UpOptions, plan: Plan): Promise<void> {
+    try {
+      await requireConfirmation(options, plan);
+    } catch (error) {
+      if (error instanceof DeclinedError && this.#created) await this.#removeCreated();
+      throw error;
+    }
+  }
+
+  /** Removes the empty stack that this run created, and restores its settings file. */
+  async #removeCreated(): Promise<void> {
+    const path = stackFilePath({ configFolder: this.#configFolder }, this.stack);
+    await this.#workspace.removeStack(this.selector).catch((error: unknown) => {
+      throw cliFailure(error, "remove the stack that this run created for the preview");
+    });
+    if (this.#settingsBefore === undefined) await removeIfThere(path);
+    else await writeDurably(path, this.#settingsBefore);
+  }
+
   async #run(
     command: Command,
     create: boolean,
@@ -283,6 +315,10 @@ export class CliStack implements Stack {
         const known = await stackNames(this.#workspace).catch(() => []);
         throw StackSelectionError.missing(this.project, this.selector, known);
       }
+      this.#settingsBefore = await readIfThere(
+        stackFilePath({ configFolder: this.#configFolder }, this.stack),
+        ProjectError,
+      );
       return { handle: await CliHandle.create(this.selector, this.#workspace), created: true };
     }
   }

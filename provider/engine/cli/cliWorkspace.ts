@@ -6,7 +6,7 @@ import * as sdkErrors from "@pulumi/pulumi/automation/errors.js";
 import { LocalWorkspace, PulumiCommand } from "@pulumi/pulumi/automation/index.js";
 import { EngineError } from "../errors.ts";
 import { findOnPath, signalGroup, startInGroup } from "../processes.ts";
-import { chooseBackend, type Project } from "../project.ts";
+import { chooseBackend, type Project, requireBackendFolder } from "../project.ts";
 
 export interface CliWorkspace {
   readonly workspace: LocalWorkspace;
@@ -14,9 +14,15 @@ export interface CliWorkspace {
   readonly note: string;
 }
 
-/** Opens a project with the Pulumi CLI that is on the PATH. @throws BackendError if no backend is configured */
+/**
+ * Opens a project with the Pulumi CLI that is on the PATH.
+ * @throws BackendError if no backend is configured, or its folder does not exist
+ */
 export async function openWorkspace(project: Project, env: NodeJS.ProcessEnv): Promise<CliWorkspace> {
-  const { url, source } = await chooseBackend(project, env);
+  const backend = await chooseBackend(project, env);
+  const { url, source } = backend;
+  // The Pulumi CLI creates no folder either, but its message does not contain the setting.
+  if (url.startsWith("file://")) await requireBackendFolder(backend, project);
   const given = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
   const envVars: Record<string, string> = { PULUMI_SKIP_UPDATE_CHECK: "true", ...Object.fromEntries(given) };
   if (!envVars.PULUMI_BACKEND_URL && source === "pulumi login") envVars.PULUMI_BACKEND_URL = url;

@@ -22,6 +22,7 @@ import {
   onlyStack,
   type Project,
   parseStackName,
+  requireBackendFolder,
   requireNodeRuntime,
 } from "../project.ts";
 import { FileBackend, type HistoryEntry, takeLock } from "../state/fileBackend.ts";
@@ -39,7 +40,7 @@ import {
   requireTargets,
   stackOutputs,
 } from "./passes.ts";
-import { StackFiles } from "./stackFiles.ts";
+import { type IfMissing, StackFiles } from "./stackFiles.ts";
 
 // In file backends, the Pulumi CLI uses this organization for all stacks.
 const ORGANIZATION = "organization";
@@ -86,7 +87,9 @@ export class EmbeddedStack implements Stack {
   static async open(project: Project, options: StackOptions): Promise<EmbeddedStack> {
     requireNodeRuntime(project);
     const env = options.env ?? process.env;
-    const folder = backendFolder(await chooseBackend(project, env), project);
+    const backend = await chooseBackend(project, env);
+    const folder = backendFolder(backend, project);
+    await requireBackendFolder(backend, project);
     const stack =
       options.stack ??
       env.PULUMI_STACK ??
@@ -95,29 +98,45 @@ export class EmbeddedStack implements Stack {
   }
 
   async preview(options: PreviewOptions = {}): Promise<Plan> {
-    const settings = await this.#settings("preview", options);
+    const settings = await this.#settings("preview", options, options.create === false ? "error" : "create");
     return (await dryRun(settings, options)).plan;
   }
 
   async up(options: UpOptions = {}): Promise<Result> {
-    const { held = false, skipPreview = false, ...deploying } = options;
-    const settings = await this.#settings("up", options);
-    const deploy = (plan?: HeldPlan) => (pass: Pass) =>
-      deployPass(settings, pass, false, { ...deploying, held: plan });
+    const { held = false, skipPreview = false, create = true, prepare, ...deploying } = options;
+    const ifMissing = create ? (skipPreview ? "create" : "plan") : "error";
+    const settings = await this.#settings("up", options, ifMissing);
+    const deploy =
+      (of: RunSettings, plan?: HeldPlan) =>
+      (pass: Pass): Promise<Outcome> =>
+        deployPass(of, pass, false, { ...deploying, held: plan });
+    const heldPlan = (plan: Plan) => (held ? new HeldPlan(plan) : undefined);
+    const environment = async () => ({ ...settings.env, ...(await prepare?.()) });
+    if (settings.isMissing) {
+      // Nothing is written before the confirmation, so the stack is not locked: a lock is a file of the backend.
+      const { plan } = await dryRun(settings, deploying);
+      await requireConfirmation(options, plan);
+      const env = await environment();
+      const { started } = settings;
+      const created = { ...(await this.#settings("up", options, "create")), env, started };
+      // Another process has created the stack in the meantime, so the plan is outdated.
+      if (!created.createdStack) return this.up(options);
+      return lockedRun(created, "update", async () => deploy(created, heldPlan(plan)));
+    }
     return lockedRun(settings, "update", async () => {
-      if (skipPreview) return deploy();
+      if (skipPreview) return deploy(settings);
       const { plan, pass } = await dryRun(settings, deploying);
       const { changed, earlierPending } = pass.snapshot;
       const isEmpty = !hasChanges(plan) && !changed && earlierPending.length === 0;
       if (held || !isEmpty) await requireConfirmation(options, plan);
-      if (!isEmpty) return deploy(held ? new HeldPlan(plan) : undefined);
+      if (!isEmpty) return deploy({ ...settings, env: await environment() }, heldPlan(plan));
       pass.log.diagnostic(NOTHING_TO_DO);
       return { ...plan, planned: false };
     });
   }
 
   async refresh(options: RefreshRunOptions = {}): Promise<Result> {
-    const settings = await this.#settings("refresh", options);
+    const settings = await this.#settings("refresh", options, "error");
     return lockedRun(settings, "refresh", async () => {
       const work = refreshing(settings, options);
       if (options.confirm) await requireConfirmation(options, (await planned(settings, work)).plan);
@@ -126,7 +145,7 @@ export class EmbeddedStack implements Stack {
   }
 
   async destroy(options: DestroyOptions = {}): Promise<Result> {
-    const settings = await this.#settings("destroy", options);
+    const settings = await this.#settings("destroy", options, "error");
     return lockedRun(settings, "destroy", async () => {
       const { plan } = await planned(settings, destroying(settings, options, true));
       await requireConfirmation(options, plan);
@@ -135,7 +154,7 @@ export class EmbeddedStack implements Stack {
   }
 
   async drift(options: TargetOptions = {}): Promise<Result> {
-    const settings = await this.#settings("drift", options);
+    const settings = await this.#settings("drift", options, "error");
     return (await planned(settings, refreshing(settings, options))).plan;
   }
 
@@ -159,16 +178,10 @@ export class EmbeddedStack implements Stack {
     return (await this.#files.crypter()).decrypt(encrypted);
   }
 
-  async #settings(
-    command: Command,
-    options: TargetOptions & { readonly create?: boolean },
-  ): Promise<RunSettings> {
+  async #settings(command: Command, options: TargetOptions, ifMissing: IfMissing): Promise<RunSettings> {
     const started = Date.now();
     checkTargetOptions(options);
-    const opened = await this.#files.open({
-      create: (command === "preview" || command === "up") && options.create !== false,
-      changes: command !== "preview" && command !== "drift",
-    });
+    const opened = await this.#files.open(ifMissing);
     const { parallel = 16, onEvent = () => {}, signal } = this.#options;
     return {
       ...opened,
@@ -234,6 +247,7 @@ async function lockedRun(
   try {
     const work = await prepare();
     if (typeof work !== "function") return work;
+    await settings.addSalt();
     const pass = await openPass(settings);
     emit({ kind: "phase", phase: kind });
     const journal = await Journal.create(backend.journalFile, pass.base);

@@ -17,8 +17,17 @@ export interface OpenedStack {
   readonly crypter: Crypter;
   readonly config: StackConfig;
   readonly createdStack: boolean;
+  /** True if the stack does not exist yet. The opened stack is then empty, and nothing is written. */
+  readonly isMissing: boolean;
+  /**
+   * Writes the encryption salt of the stack to its settings if they lack the salt. The caller has locked the stack.
+   */
+  readonly addSalt: () => Promise<void>;
   readonly notes: readonly string[];
 }
+
+/** The action for a missing stack: an error, its creation, or a plan for its creation. */
+export type IfMissing = "error" | "create" | "plan";
 
 /**
  * The files of one stack: the settings (Pulumi.<stack>.yaml) and the state. Also opens the key that decrypts the
@@ -39,28 +48,35 @@ export class StackFiles {
 
   /**
    * Opens the files for a run. If an earlier process was killed, merges the journal of that process into the state.
-   * @param create true to create a missing stack
-   * @param changes true if the run changes the state
    * @throws StackSelectionError, PassphraseError, ProjectError, BackendError, UnsupportedError, LockedError or
    * JournalConflictError
    */
-  async open({ create, changes }: { create: boolean; changes: boolean }): Promise<OpenedStack> {
-    await this.backend.prepare();
+  async open(ifMissing: IfMissing): Promise<OpenedStack> {
+    await this.backend.check();
     let { file, state } = await this.#read();
-    if (!state && !create) throw await this.#missing();
+    if (!state && ifMissing === "error") throw await this.#missing();
     const passphrase = await readPassphrase(this.#env);
     let createdStack = false;
-    if (!state || (changes && file.encryptionSalt === undefined)) {
+    if (!state && ifMissing === "create") {
+      await this.backend.prepare();
       createdStack = await this.#initialize(passphrase);
       ({ file, state } = await this.#read());
     }
     const crypter = await crypterOf(passphrase, state?.salt ?? file.encryptionSalt);
     const configCrypter = file.encryptionSalt ? await openCrypter(passphrase, file.encryptionSalt) : crypter;
     const config = resolveConfig(this.#project, file, configCrypter);
+    const addSalt = () => this.#addSalt(crypter);
+    if (!state) return { crypter, config, createdStack, isMissing: true, addSalt, notes: [] };
     const notes = createdStack ? [`Created the stack ${this.backend.stack}.`] : [];
     const recovered = await recover(this.backend, crypter);
     if (recovered) notes.push(recovered);
-    return { crypter, config, createdStack, notes };
+    return { crypter, config, createdStack, isMissing: false, addSalt, notes };
+  }
+
+  async #addSalt({ saltText }: Crypter): Promise<void> {
+    await this.backend.prepare();
+    const { file } = await this.#read();
+    if (file.encryptionSalt === undefined) await writeSalt(file, saltText);
   }
 
   /**

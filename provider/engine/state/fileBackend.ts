@@ -69,18 +69,30 @@ export class FileBackend {
       .sort();
   }
 
-  /**
-   * Creates the directories and meta.yaml if they are missing.
-   * @throws UnsupportedError if the backend has an old layout; BackendError if the backend has a newer layout
-   */
+  /** Creates the directories and meta.yaml if they are missing. @throws the errors of {@link check} */
   async prepare(): Promise<void> {
-    const meta = join(this.root, "meta.yaml");
-    const text = await ifThere(readFile(meta, "utf8"));
-    if (text === undefined) {
-      await this.#refuseOldLayout();
+    await this.check();
+    const meta = this.#metaFile;
+    if (!existsSync(meta)) {
       await mkdir(this.root, { recursive: true });
       await writeDurably(meta, "version: 1\n");
-    } else {
+    }
+    await mkdir(join(this.root, "stacks", this.project), { recursive: true });
+  }
+
+  get #metaFile(): string {
+    return join(this.root, "meta.yaml");
+  }
+
+  /**
+   * Checks the layout of the backend, and writes nothing.
+   * @throws UnsupportedError if the backend has an old layout; BackendError if the backend has a newer layout
+   */
+  async check(): Promise<void> {
+    const meta = this.#metaFile;
+    const text = await ifThere(readFile(meta, "utf8"));
+    if (text === undefined) await this.#refuseOldLayout();
+    else {
       const { version } = parseYamlMap(text, meta);
       if (version === 0) throw new UnsupportedError([unsupportedUse("legacy-layout", meta)]);
       if (version !== 1)
@@ -91,7 +103,6 @@ export class FileBackend {
         throw new UnsupportedError([unsupportedUse("compressed-state", this.stateFile + suffix)]);
       }
     }
-    await mkdir(join(this.root, "stacks", this.project), { recursive: true });
   }
 
   async #refuseOldLayout(): Promise<void> {

@@ -1,4 +1,4 @@
-import { symlinkSync } from "node:fs";
+import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
 import { sshKeyLine } from "../../provider/support/programs.ts";
@@ -45,6 +45,7 @@ export const statesIn = (root: string) => ({
 /** Links the packages that the program in the folder `policy` imports, and applies the program for the first time. */
 export async function applyManually(root: string, fleet: Fleet): Promise<void> {
   symlinkSync(MODULES, join(root, "policy", "node_modules"));
+  mkdirSync(join(root, "states"), { recursive: true });
   const first = ["up", "policy", "--yes", "--stack", "prod", "--engine", "embedded", "--skip-preview"];
   expect(await spawnGatehouse(first, { ...fleet.env, ...statesIn(root) }, root)).toMatchObject({
     code: 0,
