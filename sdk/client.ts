@@ -25,6 +25,7 @@ import type {
   RequestParts,
   RequestResult,
   ServerVersion,
+  WitnessedAnswer,
 } from "./clientTypes.ts";
 import {
   DECLARED_BY,
@@ -57,6 +58,8 @@ interface Shared {
   readonly declaredBy: string | undefined;
   /** True if writes ask for the lockout guard. */
   readonly isGuarded: boolean;
+  /** Called for each successful write. */
+  readonly witness: ((answer: WitnessedAnswer) => void) | undefined;
   /** The version of the server, after the first request that needs it. */
   readonly server: { version: Promise<ServerVersion> | undefined };
 }
@@ -169,6 +172,10 @@ class Core implements ClientCore {
     return viewOf({ ...this.#shared, isGuarded: true, views: new Map() }, this.#tenant);
   }
 
+  witnessing(witness: (answer: WitnessedAnswer) => void): Client {
+    return viewOf({ ...this.#shared, witness, views: new Map() }, this.#tenant);
+  }
+
   identity(options: Pick<CallOptions, "signal"> = {}): Promise<Identity> {
     return abortable(() => this.#shared.authorizer.identity(this.#host, this.#tenant), options.signal);
   }
@@ -259,7 +266,7 @@ class Core implements ClientCore {
     options: CallOptions,
     authorization?: Authorization,
   ): Promise<Answer> {
-    const { transport, authorizer, retry, declaredBy, isGuarded } = this.#shared;
+    const { transport, authorizer, retry, declaredBy, isGuarded, witness } = this.#shared;
     const { signal, idempotencyKey, ifMatch } = options;
     const token = authorization?.token;
     return transport.send(operation, request, {
@@ -275,6 +282,7 @@ class Core implements ClientCore {
       retry: { ...retry, ...options.retry },
       secrets: [...authorizer.secrets(), ...(token === undefined ? [] : [token])],
       ...(signal && { signal }),
+      ...(operation.method !== "GET" && operation.scope !== "public" && { onAnswer: witness }),
       ...(token !== undefined && { token }),
     });
   }
@@ -363,6 +371,7 @@ export function createClient(options: ClientOptions): Client {
       views: new Map(),
       declaredBy: undefined,
       isGuarded: false,
+      witness: undefined,
       server: {
         version: serverVersion === undefined ? undefined : Promise.resolve(versionOf(serverVersion)),
       },

@@ -23,6 +23,7 @@ export type {
   RequestResult,
   ResponseOf,
   ServerVersion,
+  WitnessedAnswer,
   WorkloadIdentity,
 } from "./clientTypes.ts";
 export * from "./contract/index.ts";
