@@ -48,6 +48,12 @@ export const resourceErrors = {
     cause: "The change would lock out the user or workload that applies it, or the administrators.",
     remedy: "Follow the remedy in the error, or set `allowLockout`.",
   },
+  doubtful_answer: {
+    cause:
+      "A response states that an object does not exist or was deleted, but a proxy may have sent the response, and no list of the service proves it. The state keeps the object.",
+    remedy:
+      "Check the proxies between the client and the service. The error contains the sender of the response.",
+  },
   incomplete_response: {
     cause: "The service's response does not contain data that the resource needs.",
     remedy: "Follow the remedy in the error.",

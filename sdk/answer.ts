@@ -1,8 +1,16 @@
-import { jsonKind } from "./case.ts";
-import { JSON_TYPE, LOCKOUT_GUARD, LOCKOUTS, type LockoutName, type Operation } from "./contract/index.ts";
+import { jsonKind, requiredKeys } from "./case.ts";
+import {
+  JSON_TYPE,
+  LOCKOUT_GUARD,
+  LOCKOUTS,
+  type LockoutName,
+  type Operation,
+  SERVICE_CODES,
+} from "./contract/index.ts";
 import { expiredAt } from "./credentials.ts";
 import {
   type AnswerLimit,
+  type AnswerSource,
   AuthenticationError,
   ConfigurationError,
   ConflictError,
@@ -94,6 +102,34 @@ function readErrorBody(answer: RawAnswer): { message?: string; code?: string; fi
   };
 }
 
+const CODES: ReadonlySet<unknown> = new Set(Object.values(SERVICE_CODES));
+
+/**
+ * Returns true if the body of a response proves that this project's service sent the response: the body has a revision,
+ * or a code that only this service sends. Headers prove nothing, because proxies add them.
+ */
+export function isFromService({ text }: Pick<RawAnswer, "text">): boolean {
+  if (!text.includes('"revision"') && !text.includes('"code"')) return false;
+  let body: unknown;
+  try {
+    body = parseJson(text);
+  } catch {
+    return false;
+  }
+  if (typeof body !== "object" || body === null) return false;
+  const { revision, code } = body as { readonly revision?: unknown; readonly code?: unknown };
+  return (typeof revision === "string" && revision !== "") || CODES.has(code);
+}
+
+/** Returns the facts about the sender of a response. */
+export function sourceOf({ status, headers }: RawAnswer, secrets: readonly string[]): AnswerSource {
+  const named = (["server", "via", "content-type"] as const).flatMap((name) => {
+    const value = clean(headers[name] ?? "", secrets);
+    return value === "" ? [] : [[name, value] as const];
+  });
+  return { status, headers: Object.fromEntries(named) };
+}
+
 const RIGHT_URL = "check the URL of the service";
 
 /** Matches the message that servers with TLS send to a client that connects without TLS. */
@@ -108,6 +144,8 @@ function detailsOf(context: AnswerContext, answer: RawAnswer, outcome: Outcome) 
     ...requestOf(context),
     status: answer.status,
     outcome,
+    isFromService: isFromService(answer),
+    source: sourceOf(answer, context.secrets),
     ...(requestId && { requestId: clean(requestId, context.secrets) }),
   };
 }
@@ -251,23 +289,27 @@ function redirectOf(headers: ResponseHeaders): string {
   return `, a redirect to ${protocol}//${host}`;
 }
 
+/** True for an operation that returns an object of a namespace, and not a session or facts about the service. */
+const returnsObject = ({ object, method, scope }: Operation): boolean =>
+  object !== null || (method !== "GET" && scope === "namespace");
+
 /**
  * Parses the body of a successful response.
- * @throws ProtocolError when the body is not JSON, or when the contract has an array and the body is an object (or
- * the reverse)
+ * @throws ProtocolError when the body is not JSON, when the contract has an array and the body is an object (or the
+ * reverse), or when most keys of the object are missing. A proxy may have sent such a body, so the effect of a write is
+ * unknown
  */
 export function bodyOf(context: AnswerContext, answer: RawAnswer): unknown {
   const { operation } = context;
   const schema = operation.success.body;
   if (!schema || (answer.text === "" && operation.success.mayBeEmpty)) return undefined;
   if (operation.success.mediaType !== JSON_TYPE) return answer.text;
-  const outcome = operation.method === "GET" ? "none" : "done";
-  const fail = (detail: string, limit?: AnswerLimit) =>
-    new ProtocolError(
-      detail,
-      { ...detailsOf(context, answer, outcome), remedy: RIGHT_URL },
-      limit && { limit },
-    );
+  const reads = operation.method === "GET";
+  const fail = (detail: string, limit?: AnswerLimit) => {
+    const outcome = reads ? "none" : limit ? "done" : "unknown";
+    const details = { ...detailsOf(context, answer, outcome), remedy: RIGHT_URL } as const;
+    return new ProtocolError(detail, details, limit && { limit });
+  };
   let body: unknown;
   try {
     body = parseJson(answer.text);
@@ -284,6 +326,12 @@ export function bodyOf(context: AnswerContext, answer: RawAnswer): unknown {
   const expected = jsonKind(schema);
   if (expected !== "any" && kind !== expected) {
     throw fail(`the response is ${kind}, not ${expected}`);
+  }
+  const required = returnsObject(operation) ? requiredKeys(schema) : [];
+  const missing = required.filter((key) => !Object.hasOwn(Object(body), key));
+  // Other services omit some fields. A page of a proxy, such as `{"status":"ok"}`, has none of them.
+  if (missing.length * 2 > required.length) {
+    throw fail(`the response lacks most fields of the object: ${missing.join(", ")}`);
   }
   return body;
 }

@@ -162,6 +162,22 @@ export function fromWire(schema: z.core.$ZodType, value: unknown): unknown {
   return convert(planOf([schema]), value, "fromWire");
 }
 
+const keysOfSchemas = new WeakMap<z.core.$ZodType, readonly string[]>();
+
+/** Returns the required keys of the only object that a schema accepts. Empty for all other schemas. */
+export function requiredKeys(schema: z.core.$ZodType): readonly string[] {
+  let keys = keysOfSchemas.get(schema);
+  if (keys === undefined) {
+    const [only, ...others] = leaves([schema]);
+    const shape = only instanceof z.ZodObject && others.length === 0 ? only.shape : {};
+    keys = Object.entries(shape as Record<string, z.ZodType>).flatMap(([key, value]) =>
+      value.safeParse(undefined).success ? [] : [key],
+    );
+    keysOfSchemas.set(schema, keys);
+  }
+  return keys;
+}
+
 /** Returns the type of JSON that a schema accepts: object, array, or `any` for all other types. */
 export function jsonKind(schema: z.core.$ZodType): "object" | "array" | "any" {
   const kinds = new Set(

@@ -25,6 +25,7 @@ import type {
   RequestParts,
   RequestResult,
   ServerVersion,
+  WitnessedAnswer,
   WriteCondition,
 } from "./clientTypes.ts";
 import {
@@ -61,6 +62,8 @@ interface Shared {
   readonly isGuarded: boolean;
   /** The check before the first write. See {@link ClientCore.checkingFirstWrite}. */
   readonly firstWrite: FirstWrite | undefined;
+  /** Called for each successful write. */
+  readonly witness: ((answer: WitnessedAnswer) => void) | undefined;
   /** The version of the server, after the first request that needs it. */
   readonly server: { version: Promise<ServerVersion> | undefined };
 }
@@ -199,6 +202,10 @@ class Core implements ClientCore {
     return viewOf({ ...this.#shared, firstWrite: new FirstWrite(check), views: new Map() }, this.#tenant);
   }
 
+  witnessing(witness: (answer: WitnessedAnswer) => void): Client {
+    return viewOf({ ...this.#shared, witness, views: new Map() }, this.#tenant);
+  }
+
   identity(options: Pick<CallOptions, "signal"> = {}): Promise<Identity> {
     return abortable(() => this.#shared.authorizer.identity(this.#host, this.#tenant), options.signal);
   }
@@ -291,7 +298,7 @@ class Core implements ClientCore {
     options: CallOptions,
     authorization?: Authorization,
   ): Promise<Answer> {
-    const { transport, authorizer, retry, declaredBy, isGuarded } = this.#shared;
+    const { transport, authorizer, retry, declaredBy, isGuarded, witness } = this.#shared;
     const { signal, idempotencyKey, ifMatch } = options;
     const token = authorization?.token;
     return transport.send(operation, request, {
@@ -307,6 +314,7 @@ class Core implements ClientCore {
       retry: { ...retry, ...options.retry },
       secrets: [...authorizer.secrets(), ...(token === undefined ? [] : [token])],
       ...(signal && { signal }),
+      ...(operation.method !== "GET" && operation.scope !== "public" && { onAnswer: witness }),
       ...(token !== undefined && { token }),
     });
   }
@@ -396,6 +404,7 @@ export function createClient(options: ClientOptions): Client {
       declaredBy: undefined,
       isGuarded: false,
       firstWrite: undefined,
+      witness: undefined,
       server: {
         version: serverVersion === undefined ? undefined : Promise.resolve(versionOf(serverVersion)),
       },

@@ -4,7 +4,7 @@ import type { ResponseHeaders } from "./answer.ts";
 import type { Camelized, CamelizedInput } from "./case.ts";
 import type { Declaration, ObjectKind, Operation, Operations, Role } from "./contract/index.ts";
 import type { Credential } from "./credentials.ts";
-import type { LockoutGuardError, PermissionError, PreconditionFailedError } from "./errors.ts";
+import type { AnswerSource, LockoutGuardError, PermissionError, PreconditionFailedError } from "./errors.ts";
 import type { Filter } from "./filter.ts";
 import type { RetryPolicy, RetryWait, Timing } from "./retry.ts";
 
@@ -39,6 +39,17 @@ type Part<Name extends string, Value> = [Value] extends [undefined]
     : { readonly [K in Name]: Value };
 
 type Flat<T> = { [K in keyof T]: T[K] };
+
+/** A successful response to a write, as data about its sender. */
+export interface WitnessedAnswer {
+  /** Id of the operation, as in the contract. */
+  readonly operation: string;
+  readonly method: string;
+  readonly path: string;
+  /** True if the body of the response proves that this project's service sent the response. */
+  readonly isFromService: boolean;
+  readonly source: AnswerSource;
+}
 
 /** The request of an operation: `params` (of the path), `query` and `body`, if the operation has them. */
 export type RequestOf<Id extends OperationId> = Flat<
@@ -293,6 +304,11 @@ export interface ClientCore {
    * also call `check`, if they are sent first.
    */
   checkingFirstWrite(check: () => Promise<WriteCondition | undefined>): Client;
+  /**
+   * Returns a client whose successful writes are reported to `witness`, with the sender of each response. A page of a
+   * proxy can have the status of a success, and a write without a response body looks the same.
+   */
+  witnessing(witness: (answer: WitnessedAnswer) => void): Client;
   /**
    * Returns the version of the server and the dialect of the client's requests. The client requests the version once,
    * when it first calls an operation that differs between versions.

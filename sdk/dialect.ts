@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { ResponseHeaders } from "./answer.ts";
 import type {
   CallOptions,
   CallResult,
@@ -117,12 +118,14 @@ async function pull(client: Client, device: string, name: string, options: CallO
 const tagCalls: Performed = {
   async getTags(client, _parts, options) {
     const names: string[] = [];
+    let answer: ResponseHeaders = {};
     const pages = iteratePages(tags.list, {}, async (query) => {
       const { headers, body } = await client.request(tags.list, { query }, options);
+      answer = headers;
       return { headers, items: body };
     });
     for await (const { items } of pages) names.push(...items);
-    return { ...EMPTY, body: names };
+    return { ...EMPTY, headers: answer, body: names };
   },
 
   async renameTag(client, { params, body }, options) {

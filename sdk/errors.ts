@@ -113,6 +113,13 @@ export class ConfigurationError extends GatehouseError {
  */
 export type Outcome = "none" | "unknown" | "done";
 
+/** The facts about the sender of a response that users need to find a proxy. They prove nothing. */
+export interface AnswerSource {
+  readonly status: number;
+  /** The response headers `server`, `via` and `content-type`, if the response has them. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
 /** The facts about a failed request. */
 export interface RequestErrorDetails {
   /** Id of the operation, as in the contract. */
@@ -128,6 +135,14 @@ export interface RequestErrorDetails {
   readonly remedy?: string | undefined;
   /** The message in the server's response, if there is one. */
   readonly serverMessage?: string;
+  /**
+   * True if the body of the response proves that this project's service sent the response. Otherwise, the sender may be
+   * the service, another service or a proxy.
+   * @default false
+   */
+  readonly isFromService?: boolean;
+  /** The facts about the sender of the response; absent if no response arrived. */
+  readonly source?: AnswerSource;
   readonly outcome: Outcome;
   /** Number of attempts; 0 if the request failed before the first attempt. */
   readonly attempts: number;
@@ -144,6 +159,8 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
   readonly path: string;
   readonly status?: number;
   readonly serverMessage?: string;
+  readonly isFromService: boolean;
+  readonly source?: AnswerSource;
   readonly outcome: Outcome;
   readonly attempts: number;
 
@@ -173,6 +190,8 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
     this.attempts = attempts;
     if (details.status !== undefined) this.status = details.status;
     if (serverMessage !== undefined) this.serverMessage = serverMessage;
+    this.isFromService = details.isFromService ?? false;
+    if (details.source !== undefined) this.source = details.source;
   }
 
   /** Returns the error as JSON, including the data of the request and the properties of the subclass. */

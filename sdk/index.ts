@@ -23,6 +23,7 @@ export type {
   RequestResult,
   ResponseOf,
   ServerVersion,
+  WitnessedAnswer,
   WorkloadIdentity,
   WriteCondition,
 } from "./clientTypes.ts";

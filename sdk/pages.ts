@@ -15,7 +15,8 @@ function totalOf(headers: ResponseHeaders): number | undefined {
 }
 
 /**
- * Yields the pages of a list. The last page is the page at which the number of items reaches the header
+ * Yields the pages of a list. An empty list has one page, so that callers see whether the server sent the total 0. The
+ * last page is the page at which the number of items reaches the header
  * `X-Total-Count`. If servers do not send this header, the last page is the first page that is empty or shorter than
  * the previous page. `page` and `perPage` are limited to the bounds of servers (rules section 6). If another client
  * adds or removes items between two requests, an item may move to another page. The result then contains that item
@@ -46,8 +47,11 @@ export async function* iteratePages<Item>(
     });
     const total = totalOf(headers);
     // A server without pagination returns the same page for every page number. Stop at the first repetition.
-    if (items.length === 0 || (total === undefined && isDeepStrictEqual(items, before))) return;
+    const isFirst = page === firstPage;
+    const isRepeated = !isFirst && total === undefined && isDeepStrictEqual(items, before);
+    if (isRepeated || (items.length === 0 && !isFirst)) return;
     yield { items, total };
+    if (items.length === 0) return;
     // If the iteration starts after page 1, the skipped items also count toward the total. Their number is calculated
     // from the length of this page, because a server may return shorter pages than requested.
     seen = (seen ?? (firstPage - 1) * items.length) + items.length;

@@ -6,11 +6,13 @@ import {
   bodyOf,
   errorOf,
   failureOf,
+  isFromService,
   type RawAnswer,
   type ResponseHeaders,
+  sourceOf,
 } from "./answer.ts";
 import { toWire } from "./case.ts";
-import type { ClientOptions, RequestParts } from "./clientTypes.ts";
+import type { ClientOptions, RequestParts, WitnessedAnswer } from "./clientTypes.ts";
 import type { Operation } from "./contract/index.ts";
 import { ConfigurationError, RequestError, RetryAfterError, TransportError } from "./errors.ts";
 import { mayRepeat, pauseAfter, type RetryPolicy, type Timing } from "./retry.ts";
@@ -36,6 +38,8 @@ interface SendOptions {
   readonly token?: string;
   /** Values that errors must not contain. */
   readonly secrets: readonly string[];
+  /** Called for a successful response. */
+  readonly onAnswer?: ((answer: WitnessedAnswer) => void) | undefined;
 }
 
 /** A successful response with its parsed body. */
@@ -221,7 +225,14 @@ export class Transport {
       this.#isReached = true;
       if (raw.status < 200 || raw.status > 299) throw errorOf(context, raw);
       this.#isKeyAccepted ||= options.token === undefined && operation.auth.includes("apikey");
-      return { status: raw.status, headers: raw.headers, body: bodyOf(context, raw) };
+      const body = bodyOf(context, raw);
+      const { id, method } = operation;
+      options.onAnswer?.({
+        ...{ operation: id, method, path: request.path },
+        isFromService: isFromService(raw),
+        source: sourceOf(raw, context.secrets),
+      });
+      return { status: raw.status, headers: raw.headers, body };
     } catch (error) {
       if (error instanceof RequestError || error instanceof ConfigurationError) throw error;
       throw failureOf(context, error, { aborted: options.signal?.aborted ?? false, sent: true });

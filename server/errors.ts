@@ -1,3 +1,4 @@
+import { SERVICE_CODES } from "@gatehouse-access/sdk/contract";
 import { Prisma } from "./db/generated/sqlite/client.ts";
 import { adapterErrorOf, type Outage, outageOf } from "./db/outage.ts";
 
@@ -138,6 +139,13 @@ const OUTAGES: Readonly<Record<Outage, { readonly message: string; readonly retr
   unreachable: { message: "the database cannot be reached now, try again later", retryAfter: 5 },
 };
 
+/**
+ * Returns the body of an error. A 404 has a code, which proves to clients that this service sent it. For an unknown path,
+ * the router sends a 404 without the code.
+ */
+const withCode = (status: number, text: string) =>
+  status === 404 ? { message: text, code: SERVICE_CODES.notFound } : { message: text };
+
 /** The response to a failed request. */
 interface ErrorAnswer {
   readonly status: number;
@@ -154,10 +162,10 @@ function statusOf(error: ServiceError): number | undefined {
   return undefined;
 }
 
-function bodyOf(error: ServiceError): ErrorAnswer["body"] {
+function bodyOf(error: ServiceError, status: number): ErrorAnswer["body"] {
   if (error instanceof FieldsError) return error.fields;
   const { message } = error;
-  return error instanceof PaymentGatewayError ? { message, code: error.code } : { message };
+  return error instanceof PaymentGatewayError ? { message, code: error.code } : withCode(status, message);
 }
 
 /** Returns the response to an error; undefined for an unexpected error, whose message only the log may contain. */
@@ -165,7 +173,7 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   if (error instanceof ServiceError) {
     const status = statusOf(error);
     if (status === undefined) return undefined;
-    return { status, body: bodyOf(error), headers: error.headers };
+    return { status, body: bodyOf(error, status), headers: error.headers };
   }
   if (isWriteConflict(error)) return unavailable("too many changes at once, try again", 1);
   const outage = outageOf(error);
@@ -173,7 +181,7 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   const code = databaseCodeOf(error);
   if (code !== undefined) {
     const known = DATABASE_ERRORS[code];
-    return known && { status: known.status, body: { message: known.message }, headers: {} };
+    return known && { status: known.status, body: withCode(known.status, known.message), headers: {} };
   }
   // Fastify's own errors (body too large, bad content length) have messages without internal details.
   if (isFastifyRefusal(error)) {

@@ -6,7 +6,6 @@ import { objectId } from "../lifecycle/outOfBand.ts";
 import { idWithin } from "../resources/values.ts";
 import { changeThat } from "../service/auditTrail.ts";
 import type { Connection } from "../service/connection.ts";
-import { undefinedIfMissing } from "../service/listings.ts";
 import { counted } from "../words.ts";
 import { isOnlyDevice } from "./changedFields.ts";
 import type { DriftedResource } from "./driftReport.ts";
@@ -144,10 +143,7 @@ export async function removeObjects(
     const { definition, id, state = {} } = object;
     try {
       if (!(await isDue(object))) continue;
-      await undefinedIfMissing(
-        definition.delete(connection, id, state, () => false),
-        async () => true,
-      );
+      await definition.delete(connection, id, state, () => false);
       onRemoved(object);
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause);

@@ -28,6 +28,7 @@ import {
   type TrustedWorkload,
 } from "../service/listings.ts";
 import { type Member, usersOf } from "../service/newerListings.ts";
+import { isOwnAnswer } from "../service/server.ts";
 import { byText, byTexts } from "../words.ts";
 import { type IdentityState, identityRules, readIdentityState } from "./identityMode.ts";
 import type { LiveObject, WATCHED_KINDS } from "./liveObjects.ts";
@@ -137,7 +138,7 @@ export async function readEstate(connection: Connection, named?: string): Promis
   // This project's server ends access by itself. It sends the revision of a namespace. If the namespace could not be
   // read, an object with an end shows this server.
   const hasEnd = [...keys, ...rules].some(({ expiresAt }) => expiresAt !== undefined);
-  const enforcesExpiry = answer?.headers.etag !== undefined || hasEnd;
+  const enforcesExpiry = (answer !== undefined && isOwnAnswer(answer)) || hasEnd;
   if (!members && keys.some(({ owner }) => owner !== undefined)) {
     notEvaluated.push(
       "the members could not be read; keys with an owner are evaluated as if their owners were members",

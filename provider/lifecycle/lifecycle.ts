@@ -28,9 +28,9 @@ import {
   UnfinishedError,
 } from "../resources/definition.ts";
 import { canonical, canonicalInputs, hasUnknown, sameValue } from "../resources/values.ts";
+import { isMissingObject, isNoToken, isProvenMissing } from "../service/absence.ts";
 import { declarationText } from "../service/auditTrail.ts";
 import type { Connection } from "../service/connection.ts";
-import { isMissingObject, isNoToken, isSilent } from "../service/listings.ts";
 import { hasCapability, lackFault, lackNotice } from "../service/server.ts";
 import { urnName } from "../urn.ts";
 import { agoText } from "../words.ts";
@@ -511,11 +511,7 @@ export class ResourceLifecycle {
     const declaration = this.#declaration(resource) ?? known;
     await this.#leavingClaimed({ resource, id, state, declaration }, (service) => {
       const step = () => definition.delete(service, id, state, (key) => run.isClaimed(key));
-      const exists = async () => {
-        await service.forget();
-        return (await definition.read(service, id, state))?.id === id;
-      };
-      return undefinedIfDeleted(service, state.tenant, step, exists);
+      return undefinedIfDeleted(service, state.tenant, step);
     });
   }
 
@@ -614,8 +610,7 @@ function isState({ outputs }: ResourceDefinition, given: Values): boolean {
 
 /**
  * Runs a step that reads or deletes an object. Returns undefined if the object or its namespace was deleted out of
- * band.
- * @param exists called after a 404 without a message, which a proxy may have sent; returns true if the object exists
+ * band. A 404 that a proxy may have sent is an error, unless the step itself found a proof that the object is missing.
  * @throws Error if the credential's user is not a member of the namespace. A 404 then does not prove that the object was
  * deleted
  */
@@ -623,15 +618,11 @@ async function undefinedIfDeleted<T>(
   connection: Connection,
   tenant: unknown,
   step: () => Promise<T>,
-  exists: () => Promise<boolean> = async () => true,
 ): Promise<T | undefined> {
   try {
     return await step();
   } catch (error) {
-    if (isMissingObject(error)) {
-      if (isSilent(error) && (await exists())) throw error;
-      return undefined;
-    }
+    if (isProvenMissing(error)) return undefined;
     const isRefused = isNoToken(error) || error instanceof AuthenticationError;
     if (!isRefused || typeof tenant !== "string") throw error;
     // If the namespace was deleted, the object no longer exists. If only the user's membership ended, the object still
@@ -661,11 +652,8 @@ async function isDeleted({ client, namespaces }: Connection, tenant: string): Pr
     await client.getNamespace({ params: { tenant } });
     return false;
   } catch (error) {
-    if (isMissingObject(error)) {
-      if (!isSilent(error)) return true;
-      namespaces.forget();
-      return (await namespaces.all()).every(({ tenantId }) => tenantId !== tenant);
-    }
+    if (isProvenMissing(error)) return true;
+    if (isMissingObject(error)) return !(await namespaces.isListed(tenant));
     // A 403 shows that the namespace exists, but the user is not a member of the namespace. If the service issues no
     // token for the namespace, the cause may be the same. In both cases, the namespace does not count as deleted.
     if (error instanceof PermissionError || isNoToken(error)) return false;

@@ -212,7 +212,9 @@ export const accessPolicy = defineResource({
   async delete(connection, id) {
     const { tenant, policyId } = ids.split(id);
     const { client, accessPolicies } = await connection.tenant(tenant);
-    await client.request(deleteAccessPolicy, { params: { id: policyId } });
+    await accessPolicies.remove(policyId, client, (witnessed) =>
+      witnessed.request(deleteAccessPolicy, { params: { id: policyId } }),
+    );
     accessPolicies.forget();
   },
 });

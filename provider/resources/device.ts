@@ -118,8 +118,7 @@ export const device = defineResource({
     if (state.onDestroy !== "remove") return;
     const { tenant, uid } = ids.split(id);
     const { client, devices: listing } = await connection.tenant(tenant);
-    await client.deleteDevice({ params: { uid } });
-    listing.drop(uid);
+    await listing.remove(uid, client, (witnessed) => witnessed.deleteDevice({ params: { uid } }));
   },
 });
 

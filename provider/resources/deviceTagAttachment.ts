@@ -1,7 +1,8 @@
 import { PermissionError } from "@gatehouse-access/sdk";
 import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
+import { type Doubt, doubtOf, requireAbsent } from "../service/absence.ts";
 import type { TenantClient } from "../service/connection.ts";
-import { type Device, undefinedIfMissing } from "../service/listings.ts";
+import type { Device } from "../service/listings.ts";
 import { defineResource, IdForm, listed, type Origin, required, tenantInput } from "./definition.ts";
 import {
   deviceInput,
@@ -99,7 +100,7 @@ export const deviceTagAttachment = defineResource({
 
   async delete(connection, id) {
     const { tenant, uid, tag } = ids.split(id);
-    await removeTag(await connection.tenant(tenant), uid, tag);
+    await removeTags(await connection.tenant(tenant), uid, [tag]);
   },
 });
 
@@ -107,11 +108,21 @@ export const deviceTagAttachment = defineResource({
 const hasTag = (declared: unknown, tag: string): boolean =>
   ((declared as { readonly tags?: readonly string[] } | null)?.tags ?? []).includes(tag);
 
-/** Removes a tag from a device, if the device exists and has the tag. */
-export async function removeTag({ client, devices }: TenantClient, uid: string, tag: string): Promise<void> {
-  await undefinedIfMissing(client.deleteDeviceTag({ params: { uid, tag } }), async () => {
+/** Removes tags from a device, if the device exists and has the tags. */
+export async function removeTags(
+  { client, devices }: TenantClient,
+  uid: string,
+  tags: readonly string[],
+): Promise<void> {
+  let doubt: Doubt | undefined;
+  for (const tag of tags) {
+    const removed = await doubtOf(client, (witnessed) => witnessed.deleteDeviceTag({ params: { uid, tag } }));
+    doubt ??= removed;
+  }
+  await requireAbsent("DeviceTagAttachment", `${uid}/${tags.join(", ")}`, doubt, async () => {
     devices.forget();
-    return (await devices.find(uid))?.tags.includes(tag) ?? false;
+    const left = (await devices.find(uid))?.tags ?? [];
+    return tags.some((tag) => left.includes(tag));
   });
 }
 
@@ -139,7 +150,7 @@ async function attach(opened: TenantClient, uid: string, tag: string, origin: Or
     const old = replaced?.state;
     if (!(error instanceof PermissionError) || old?.uid !== uid) throw error;
     // A device can have at most three tags, so the replaced tag must be removed first.
-    await removeTag(opened, uid, String(old.tag));
+    await removeTags(opened, uid, [String(old.tag)]);
     await send();
   }
 }

@@ -19,7 +19,7 @@ import {
   pendingWarning,
   selectorsOf,
 } from "./deviceSelector.ts";
-import { claimOfTag, removeTag } from "./deviceTagAttachment.ts";
+import { claimOfTag, removeTags } from "./deviceTagAttachment.ts";
 
 const ids = new IdForm("DeviceTags", "tenant", "uid");
 
@@ -108,9 +108,8 @@ export const deviceTags = defineResource({
     const opened = await connection.tenant(tenant);
     // A run can replace a DeviceTags resource with DeviceTagAttachment resources. The tags of the attachments stay on
     // the device.
-    for (const tag of state.tags.filter((tag) => !isClaimed(claimOfTag(`${id}/${tag}`)))) {
-      await removeTag(opened, uid, tag);
-    }
+    const own = state.tags.filter((tag) => !isClaimed(claimOfTag(`${id}/${tag}`)));
+    await removeTags(opened, uid, own);
   },
 });
 

@@ -1,5 +1,6 @@
 import { publicKeys } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
+import { ResourceError, said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
 import { hasCapability, lackNotice } from "../service/server.ts";
 import {
@@ -138,10 +139,15 @@ export function defineExpiring<
       const used = { ...(state as Local), ...declared };
       const sentInputs = await sent(connection, inputs, state);
       const isLocal = sentInputs !== inputs;
+      const end = isLocal ? undefined : endToSend(inputs, state as Local);
       const isDue = isOver(used) && (isLocal || expiryStatus === "by-run");
       if (isDue && expiryStatus !== "removed") await remove(connection, id, state, () => false);
       if (isDue || expiryStatus === "removed") return { ...state, ...declared, expiryStatus: "removed" };
-      return withLocal(await update(connection, id, isLocal ? withoutLocal(state) : state, sentInputs), used);
+      const after = await update(connection, id, isLocal ? withoutLocal(state) : state, sentInputs);
+      if (!end || (after as Local).expiresAt === end) return withLocal(after, used);
+      // The answer shows that nobody stored the end, although the server seemed to support ends.
+      if (connection.requiresEnforcedExpiry) throw notStored(definition.name, end);
+      return { ...after, expiresAt: end, expiryStatus: "by-run" };
     },
 
     async delete(connection, id, state, isClaimed) {
@@ -171,6 +177,15 @@ async function sent<V extends Local>(connection: Connection, inputs: V, state: L
   const isSupported = hasCapability(await connection.server(inputs.tenant || state.tenant), "access expiry");
   return isSupported ? inputs : withoutLocal(inputs);
 }
+
+const notStored = (resource: string, end: string): ResourceError =>
+  new ResourceError(resource, {
+    code: "unsupported_by_server",
+    field: ["expiresAt"],
+    value: end,
+    detail: said`the service did not store the end, so it does not end the access`,
+    remedy: said`check the proxies between this machine and the service, remove the end, or do not require enforced expiry`,
+  });
 
 const withLocalState = <S extends object>(found: Existing<S>, known: Local): Existing<S> => ({
   ...found,

@@ -145,8 +145,9 @@ export const firewallRule = defineExpiring({
   async delete(connection, id) {
     const { tenant, ruleId } = ids.split(id);
     const { client, rules } = await connection.tenant(tenant);
-    await client.deleteFirewallRule({ params: { id: ruleId } });
-    rules.drop(ruleId);
+    await rules.remove(ruleId, client, (witnessed) =>
+      witnessed.deleteFirewallRule({ params: { id: ruleId } }),
+    );
   },
 });
 

@@ -1,6 +1,7 @@
 import { ResourceError, said } from "../resourceError.ts";
+import { doubtAbout, isMissingObject, isProvenMissing, requireAbsent } from "../service/absence.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
-import { type ApiKey, apiKeyIdentity, type KeyIdentity, undefinedIfMissing } from "../service/listings.ts";
+import { type ApiKey, apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
 
 /** An API key that a state contains. After the state was written, the key may have been renamed or revoked. */
 export interface HeldKey extends KeyIdentity {
@@ -48,8 +49,8 @@ export async function revoke(connection: Connection, key: HeldKey): Promise<void
   const opened = await connection.tenant(key.tenant);
   const found = await listed(opened, key);
   if (!found) return;
-  await undefinedIfMissing(opened.client.deleteApiKey({ params: { key: found.name } }), () =>
-    isStillListed(opened, key),
+  await opened.apiKeys.remove(apiKeyIdentity(found), opened.client, (witnessed) =>
+    witnessed.deleteApiKey({ params: { key: found.name } }),
   );
   opened.apiKeys.drop(found);
 }
@@ -68,7 +69,11 @@ export async function giveUpName(
   const today = await Promise.all(candidates.map((key) => listed(opened, key)));
   const found = today.find((key) => key?.name === name);
   if (!found) return;
-  await undefinedIfMissing(rename(opened, found, otherName), () => isStillListed(opened, found));
+  await rename(opened, found, otherName).catch(async (error: unknown) => {
+    if (!isMissingObject(error)) throw error;
+    const doubt = isProvenMissing(error) ? undefined : doubtAbout(error);
+    await requireAbsent("ApiKey", found.name, doubt, () => opened.apiKeys.isListed(apiKeyIdentity(found)));
+  });
 }
 
 /** Renames a key. */
@@ -76,10 +81,4 @@ export async function rename({ client, apiKeys }: TenantClient, key: ApiKey, nam
   await client.updateApiKey({ params: { key: key.name }, body: { name } });
   apiKeys.drop(key);
   apiKeys.put({ ...key, name });
-}
-
-/** Requests the list of keys again. Returns true if the list contains the key. */
-async function isStillListed(opened: TenantClient, key: InTenant): Promise<boolean> {
-  opened.apiKeys.forget();
-  return (await listed(opened, key)) !== undefined;
 }

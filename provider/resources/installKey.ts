@@ -9,6 +9,7 @@ import {
 import { apiKeys, tag } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
+import { doubtOf, requireAbsent } from "../service/absence.ts";
 import type { TenantClient } from "../service/connection.ts";
 import { isUnclear } from "../service/listings.ts";
 import { type InstallKey, installKeyNamed } from "../service/newerListings.ts";
@@ -217,7 +218,15 @@ export const installKey = defineResource({
     const { tenant, installKeyId } = ids.split(id);
     const opened = await connection.tenant(tenant);
     const found = await opened.installKeys.find(installKeyId);
-    if (found && !found.revoked) await write(opened, found, { revoked: true });
+    if (!found || found.revoked) return;
+    const { client, installKeys } = opened;
+    const doubt = await doubtOf(client, (witnessed) =>
+      write({ ...opened, client: witnessed }, found, { revoked: true }),
+    );
+    await requireAbsent("InstallKey", found.name, doubt, async () => {
+      const after = await installKeys.find(installKeyId);
+      return after !== undefined && !after.revoked;
+    });
   },
 });
 

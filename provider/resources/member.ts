@@ -2,6 +2,7 @@ import { RequestError, sshAccessModeOf } from "@gatehouse-access/sdk";
 import { type Declaration, dateTime, email, ROLES } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { ResourceError, said } from "../resourceError.ts";
+import { doubtOf, requireAbsent } from "../service/absence.ts";
 import type { Connection } from "../service/connection.ts";
 import { hasStatus, type Invitation, isNotReturned, withdrawInvitation } from "../service/invitations.ts";
 import type { Namespace } from "../service/listings.ts";
@@ -151,18 +152,14 @@ const expiring = defineExpiring({
       }
       // Services with separate invitations reject a second invitation, and may not support changes of an existing
       // invitation. The existing invitation is therefore withdrawn first.
-      if (found.isSeparate && found.status !== "declined") await withdrawInvitation(client, tenant, found.id);
+      if (found.isSeparate && found.status !== "declined") await withdraw(connection, tenant, found);
     }
     return { ...(await invite(connection, tenant, inputs)).state, ...promised };
   },
 
   async delete(connection, id, state) {
     const { tenant, userId: idOrEmail } = ids.split(id);
-    const { client } = await connection.tenant(tenant);
-    if (state.status === "accepted") {
-      await client.removeMember({ params: { tenant, uid: idOrEmail } });
-      return;
-    }
+    if (state.status === "accepted") return removeUser(connection, tenant, idOrEmail);
     const found = await lookUp(connection, tenant, ...matchersOf(idOrEmail, state));
     if (found === "not shown") {
       throw new ResourceError("Member", {
@@ -173,8 +170,7 @@ const expiring = defineExpiring({
       });
     }
     if (!found || (found.isSeparate && found.status === "declined")) return;
-    if (found.isSeparate) await withdrawInvitation(client, tenant, found.id);
-    else await client.removeMember({ params: { tenant, uid: found.id } });
+    await (found.isSeparate ? withdraw(connection, tenant, found) : removeUser(connection, tenant, found.id));
   },
 });
 
@@ -195,6 +191,32 @@ interface Person {
   readonly isSeparate: boolean;
   /** The resource that declared the membership or the invitation last, according to the service. */
   readonly declaredBy?: Declaration | undefined;
+}
+
+/** Removes a user from a namespace, and returns when the service or a new list of the members proves it. */
+async function removeUser(connection: Connection, tenant: string, uid: string): Promise<void> {
+  const { client, members } = await connection.tenant(tenant);
+  let after: Namespace | undefined;
+  const doubt = await doubtOf(client, async (witnessed) => {
+    after = await witnessed.removeMember({ params: { tenant, uid } });
+  });
+  await requireAbsent("Member", `${tenant}/${uid}`, doubt, async () => {
+    // Other servers return the namespace with its members.
+    const left = after?.tenantId === tenant && after.members.length > 0 ? after.members : undefined;
+    connection.namespaces.forget();
+    members.forget();
+    return (left ?? (await usersIn(connection, tenant)) ?? []).some(({ id }) => id === uid);
+  });
+}
+
+/** Withdraws an invitation, and returns when the service or a new list of the invitations proves it. */
+async function withdraw(connection: Connection, tenant: string, { id }: Person): Promise<void> {
+  const { client, invitations } = await connection.tenant(tenant);
+  await withdrawInvitation(client, tenant, id, async () => {
+    invitations.forget();
+    const left = await invitedTo(connection, tenant);
+    return left?.some((person) => person.id === id && person.status !== "declined") ?? true;
+  });
 }
 
 interface People {

@@ -218,7 +218,9 @@ export const namespace = defineResource({
   async delete(connection, id, state) {
     const { client } = await connection.tenant(id);
     if (!state.forceDestroy) await refuseWithDevices(connection, id);
-    await client.deleteNamespace({ params: { tenant: id } });
+    await connection.namespaces.remove(id, client, (witnessed) =>
+      witnessed.deleteNamespace({ params: { tenant: id } }),
+    );
   },
 });
 

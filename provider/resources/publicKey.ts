@@ -168,8 +168,9 @@ export const publicKey = defineExpiring({
   async delete(connection, id) {
     const { tenant, fingerprint } = ids.split(id);
     const { client, keys } = await connection.tenant(tenant);
-    await client.deletePublicKey({ params: { fingerprint } });
-    keys.drop(fingerprint);
+    await keys.remove(fingerprint, client, (witnessed) =>
+      witnessed.deletePublicKey({ params: { fingerprint } }),
+    );
   },
 });
 

@@ -145,7 +145,9 @@ export const serviceAccount = defineResource({
   async delete(connection, id) {
     const { tenant, accountId } = ids.split(id);
     const { client, serviceAccounts } = await connection.tenant(tenant);
-    await client.request(deleteServiceAccount, { params: { id: accountId } });
+    await serviceAccounts.remove(accountId, client, (witnessed) =>
+      witnessed.request(deleteServiceAccount, { params: { id: accountId } }),
+    );
     serviceAccounts.forget();
   },
 });

@@ -1,8 +1,8 @@
 import { type Client, ConflictError, createTag, hasDifference, where } from "@gatehouse-access/sdk";
 import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
+import { doubtAbout, isMissingObject, isProvenMissing, requireAbsent } from "../service/absence.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
-import { isMissingObject, isSilent } from "../service/listings.ts";
 import { defineResource, IdForm, required, tenantInput } from "./definition.ts";
 
 const ids = new IdForm("Tag", "tenant", "name");
@@ -56,7 +56,8 @@ export const tag = defineResource({
   async delete(connection, id, state) {
     const opened = await connection.tenant(ids.split(id).tenant);
     if (!(await storesTags(opened.client)) || (await isUsed(connection, opened, state.name))) return;
-    await opened.client.deleteTag({ params: { tag: state.name } });
+    const params = { tag: state.name };
+    await opened.tags.remove(state.name, opened.client, (witnessed) => witnessed.deleteTag({ params }));
     opened.tags.forget();
   },
 });
@@ -104,7 +105,9 @@ async function rename(opened: TenantClient, from: string, to: string): Promise<v
     }
     // If no object has a tag with the old name, the rename succeeds. Either no object ever had the tag, or an earlier
     // attempt renamed the tag.
-    if (!isMissingObject(error) || (isSilent(error) && (await client.getTags()).includes(from))) throw error;
+    if (!isMissingObject(error)) throw error;
+    const doubt = isProvenMissing(error) ? undefined : doubtAbout(error);
+    await requireAbsent("Tag", from, doubt, () => tags.isListed(from));
     await ensure(opened, to);
   }
   for (const listing of [devices, keys, rules, accessPolicies, tags]) listing.forget();

@@ -111,7 +111,9 @@ export const trustedWorkload = defineGuarded({
   async delete(connection, id) {
     const { tenant, workloadId } = ids.split(id);
     const { client, trustedWorkloads } = await connection.tenant(tenant);
-    await client.deleteTrustedWorkload({ params: { id: workloadId } });
+    await trustedWorkloads.remove(workloadId, client, (witnessed) =>
+      witnessed.deleteTrustedWorkload({ params: { id: workloadId } }),
+    );
     trustedWorkloads.forget();
   },
 });

@@ -7,6 +7,7 @@ import {
   listInvitations,
   RequestError,
 } from "@gatehouse-access/sdk";
+import { doubtOf, requireAbsent } from "./absence.ts";
 import { isUnreadable, Listing } from "./listings.ts";
 
 const fetchInvitations = async (client: Client, tenant: string, query: object) => {
@@ -23,6 +24,7 @@ export type Invitation = Awaited<ReturnType<typeof fetchInvitations>>["items"][n
  */
 export function invitationListing(client: Client, tenant: string): Listing<Invitation> {
   return new Listing({
+    kind: "Member",
     keysOf: ({ user, createdAt }) => [`${user.id} ${createdAt}`],
     pages: () => iteratePages(listInvitations, {}, (query) => fetchInvitations(client, tenant, query)),
     look: async () => undefined,
@@ -62,11 +64,18 @@ export async function readInvitations(
   }
 }
 
-/** Withdraws an invitation. If the invitation is no longer open, no error is thrown. */
-export async function withdrawInvitation(client: Client, tenant: string, uid: string): Promise<void> {
-  try {
-    await client.request(cancelInvitation, { params: { tenant, uid } });
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
-  }
+/**
+ * Withdraws an invitation. If the invitation is no longer open, no error is thrown.
+ * @param isOpen reads the invitations again; returns true if the invitation is open
+ */
+export async function withdrawInvitation(
+  client: Client,
+  tenant: string,
+  uid: string,
+  isOpen: () => Promise<boolean>,
+): Promise<void> {
+  const doubt = await doubtOf(client, (witnessed) =>
+    witnessed.request(cancelInvitation, { params: { tenant, uid } }),
+  );
+  await requireAbsent("Member", uid, doubt, isOpen);
 }

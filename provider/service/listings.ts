@@ -1,16 +1,25 @@
+import { setTimeout as wait } from "node:timers/promises";
 import {
   type Client,
-  isNotFound,
   NotFoundError,
-  newerOperations,
   or,
-  type Page,
   PermissionError,
   RequestError,
+  type ResponseHeaders,
   where,
 } from "@gatehouse-access/sdk";
-import { type Operation, operations } from "@gatehouse-access/sdk/contract";
 import { ResourceError, said } from "../resourceError.ts";
+import {
+  completeList,
+  type Doubt,
+  doubtAbout,
+  doubtOf,
+  isMissingObject,
+  isProvenMissing,
+  type ListedPage,
+  requireAbsent,
+  requireLength,
+} from "./absence.ts";
 
 /** A namespace, as the service returns it. */
 export type Namespace = Awaited<ReturnType<Client["getNamespace"]>>;
@@ -36,6 +45,7 @@ export type TrustedWorkload = Awaited<ReturnType<Client["getTrustedWorkload"]>>;
  */
 export function namespaceListing(client: Client): Listing<Namespace> {
   return new Listing({
+    kind: "Namespace",
     keysOf: (namespace) => [namespace.tenantId],
     pages: () => client.pages("getNamespaces", { query: { perPage: PAGE_SIZE } }),
     async look(tenant) {
@@ -91,9 +101,17 @@ export function devicesByKey(devices: readonly Device[]): ReadonlyMap<string, De
  */
 export function deviceListing(client: Client, tenant: string): Listing<Device> {
   const source: Source<Device> = {
+    kind: "Device",
     keysOf: keysOfDevice,
     // Sorted by uid, because reports of devices change the default order while pages are read.
     pages: () => client.pages("getDevices", { query: { perPage: PAGE_SIZE, sortBy: "uid", orderBy: "asc" } }),
+    among: ([first = "", ...others]) => {
+      const ofUid = (uid: string) => where("uid").eq(uid);
+      const filter = or(ofUid(first), ...others.map(ofUid));
+      return client.pages("getDevices", {
+        query: { filter, perPage: PAGE_SIZE, sortBy: "uid", orderBy: "asc" },
+      });
+    },
     requireReadable: () => client.getNamespace({ params: { tenant } }),
     prefer: preferredDevice,
     look: (key) => (UID.test(key) ? client.getDevice({ params: { uid: key } }) : lookByText(key)),
@@ -118,16 +136,20 @@ export function deviceListing(client: Client, tenant: string): Listing<Device> {
 
 /** Returns the listing of a namespace's public keys, by fingerprint. The service has no request for a single key. */
 export function publicKeyListing(client: Client): Listing<PublicKey> {
+  const kind = "PublicKey";
   return new Listing({
+    kind,
     keysOf: (key) => [key.fingerprint],
     pages: () => client.pages("getPublicKeys", { query: { perPage: PAGE_SIZE } }),
     // Servers that ignore the filter return every key, so the function searches the whole response.
     async look(fingerprint) {
       const query = { filter: where("fingerprint").eq(fingerprint), perPage: PAGE_SIZE };
-      for await (const key of client.iterate("getPublicKeys", { query })) {
-        if (key.fingerprint === fingerprint) return key;
-      }
-      return undefined;
+      const keys = await completeList(
+        kind,
+        () => client.pages("getPublicKeys", { query }),
+        (key) => key.fingerprint,
+      );
+      return keys.find((key) => key.fingerprint === fingerprint);
     },
   });
 }
@@ -135,6 +157,7 @@ export function publicKeyListing(client: Client): Listing<PublicKey> {
 /** Returns the listing of a namespace's firewall rules, by id. */
 export function ruleListing(client: Client, tenant: string): Listing<FirewallRule> {
   return new Listing({
+    kind: "FirewallRule",
     keysOf: (rule) => [rule.id],
     pages: () => client.pages("getFirewallRules", { query: { perPage: PAGE_SIZE } }),
     requireReadable: () => client.getNamespace({ params: { tenant } }),
@@ -142,13 +165,21 @@ export function ruleListing(client: Client, tenant: string): Listing<FirewallRul
   });
 }
 
+/**
+ * Returns the length of a list that the service returns without pages. Undefined for an empty list whose length the
+ * service does not return.
+ */
+export const lengthOf = (items: readonly unknown[], headers: ResponseHeaders): number | undefined =>
+  items.length > 0 || headers["x-total-count"] === "0" ? items.length : undefined;
+
 /** Returns the listing of a namespace's tags, by name. */
 export function tagListing(client: Client): Listing<string> {
   return new Listing({
+    kind: "Tag",
     keysOf: (name) => [name],
     async *pages() {
-      const items = await client.getTags();
-      yield { items, total: items.length };
+      const { headers, body } = await client.call("getTags");
+      yield { items: body, total: lengthOf(body, headers) };
     },
     look: async () => undefined,
   });
@@ -183,16 +214,17 @@ export function apiKeyListing(client: Client): Listing<ApiKey> {
     return [`${identity} ${key.name}`, identity, apiKeyIdentity({ createdAt: key.createdAt }), key.name];
   };
   const query = { sortBy: "created_at", orderBy: "asc", perPage: PAGE_SIZE } as const;
+  const kind = "ApiKey";
+  const pages = () => client.pages("listApiKeys", { query });
   return new Listing({
+    kind,
     keysOf,
-    pages: () => client.pages("listApiKeys", { query }),
+    pages,
     prefer: () => undefined,
     // The service has no request for a single key.
     async look(wanted) {
-      const found: ApiKey[] = [];
-      for await (const key of client.iterate("listApiKeys", { query })) {
-        if (keysOf(key).includes(wanted)) found.push(key);
-      }
+      const keys = await completeList(kind, pages, (key) => keysOf(key).join());
+      const found = keys.filter((key) => keysOf(key).includes(wanted));
       if (found.length > 1) throw ambiguousKeys(found);
       return found[0];
     },
@@ -209,6 +241,7 @@ const ambiguousKeys = (keys: readonly ApiKey[]) =>
 /** Returns the listing of a namespace's trusted workloads, by id. */
 export function trustedWorkloadListing(client: Client): Listing<TrustedWorkload> {
   return new Listing({
+    kind: "TrustedWorkload",
     keysOf: ({ id }) => [id],
     pages: () => client.pages("listTrustedWorkloads", { query: { perPage: PAGE_SIZE } }),
     look: (id) => client.getTrustedWorkload({ params: { id } }),
@@ -217,13 +250,20 @@ export function trustedWorkloadListing(client: Client): Listing<TrustedWorkload>
 
 /** The source of a {@link Listing}. */
 export interface Source<T> {
+  /** The resource type of the objects, for errors. */
+  readonly kind: string;
   /** Returns the lookup keys of an object. The first lookup key identifies the object. */
   keysOf(item: T): readonly string[];
   /** Returns all objects, in pages of {@link PAGE_SIZE} and in an order that does not change while they are read. */
-  pages(): AsyncIterator<Page<T>>;
+  pages(): AsyncIterator<ListedPage<T>>;
   /**
-   * Requests the object with this lookup key separately. Returns undefined, or rejects with a NotFoundError, if no such
-   * object exists.
+   * Lists only the objects with these first lookup keys, for kinds of which a namespace can have many thousands.
+   * @default lists all objects
+   */
+  among?(keys: readonly string[]): AsyncIterator<ListedPage<T>>;
+  /**
+   * Requests the object with this lookup key separately. Returns undefined only if a complete list does not contain the
+   * object. Rejects with a NotFoundError for a 404, which a proxy may have sent.
    */
   look(key: string): Promise<T | undefined>;
   /**
@@ -255,6 +295,8 @@ const FEW = 5;
  * more objects later.
  */
 const EXPECTED = 4;
+/** The maximum length of a list that is read completely to prove that it does not contain an object. */
+const WHOLE = 5 * PAGE_SIZE;
 
 /**
  * The objects of one kind in a namespace, for all resources of a run. A few objects are requested individually: 5 of
@@ -274,6 +316,8 @@ export class Listing<T> {
   readonly #changes = new Map<string, Partial<T>>();
   /** The first lookup keys of changed objects, by the lookup keys that select these objects since the change. */
   readonly #selected = new Map<string, string>();
+  /** A new read of the list, which starts after {@link WINDOW}, and the lookup keys that its callers need. */
+  #proof: { readonly keys: Set<string>; readonly found: Promise<ReadonlySet<string>> } | undefined;
 
   constructor(source: Source<T>) {
     this.#source = source;
@@ -348,6 +392,61 @@ export class Listing<T> {
     }
   }
 
+  /**
+   * Deletes an object, and returns when a proof exists that the object no longer exists: the service's own response, or
+   * a new list without the object. Deletions at the same time share this list.
+   * @param key a lookup key of the object
+   * @param send sends the request with the client that it gets
+   * @throws ResourceError (`doubtful_answer`) if there is no proof
+   */
+  async remove(key: string, client: Client, send: (client: Client) => Promise<unknown>): Promise<void> {
+    await this.#requireAbsent(key, await doubtOf(client, send));
+    this.drop(key);
+  }
+
+  /**
+   * Returns true if a new list contains the object with this lookup key. The list is read after the call, so it includes
+   * the effects of earlier requests. Calls at the same time share the list.
+   * @throws ResourceError (`doubtful_answer`) if the list proves nothing
+   */
+  async isListed(key: string): Promise<boolean> {
+    this.#proof ??= this.#startProof();
+    this.#proof.keys.add(key);
+    return (await this.#proof.found).has(key);
+  }
+
+  #startProof() {
+    const keys = new Set<string>();
+    const read = async () => {
+      this.#proof = undefined;
+      await this.#source.requireReadable?.();
+      const items = await this.#readAnew([...keys]);
+      return new Set(items.flatMap((item) => this.#source.keysOf(item)));
+    };
+    return { keys, found: wait(WINDOW).then(read) };
+  }
+
+  /** Reads a list that contains each object with these lookup keys, if the object exists. */
+  async #readAnew(keys: readonly string[]): Promise<readonly T[]> {
+    const { kind, pages, among, keysOf } = this.#source;
+    const first = (item: T) => keysOf(item)[0] ?? "";
+    if (among && keys.length <= FEW) {
+      const { value } = await pages().next();
+      const { items = [], total } = (value ?? {}) as Partial<ListedPage<T>>;
+      const other = items.find((item) => !keysOf(item).some((key) => keys.includes(key)));
+      if (total !== undefined && total > WHOLE && other !== undefined) {
+        // The result must contain an object that exists. A server that does not support the filter returns another list.
+        const some = await completeList(kind, () => among([...keys, first(other)]), first).catch(ifRefused);
+        if (some?.some((item) => first(item) === first(other))) return some;
+      }
+    }
+    return completeList(kind, pages, first);
+  }
+
+  #requireAbsent(key: string, doubt: Doubt | undefined): Promise<void> {
+    return requireAbsent(this.#source.kind, key, doubt, () => this.isListed(key));
+  }
+
   // A failure is not cached, so that the next read tries again.
   #remember(key: string, answer: Promise<T | undefined>): void {
     this.#found.set(key, answer);
@@ -420,7 +519,9 @@ export class Listing<T> {
     const found = new Map<string, T | undefined>();
     const { pages, first } = this.#start();
     this.#started = undefined;
-    this.#add(found, (await first).items);
+    const { items, total, skipped = 0 } = await first;
+    requireLength(this.#source.kind, items.length + skipped === 0, total);
+    this.#add(found, items);
     for (let next = await pages.next(); !next.done; next = await pages.next()) {
       this.#add(found, next.value.items);
     }
@@ -445,66 +546,36 @@ export class Listing<T> {
     return (await all).get(key) ?? this.#look(key);
   }
 
-  #look(key: string): Promise<T | undefined> {
-    return undefinedIfMissing(this.#source.look(key), async () => {
-      await this.#source.requireReadable?.();
-      return (await this.#listOnce()).has(key);
-    });
+  async #look(key: string): Promise<T | undefined> {
+    try {
+      return await this.#source.look(key);
+    } catch (error) {
+      if (!isMissingObject(error)) throw error;
+      if (!isProvenMissing(error)) await this.#requireAbsent(key, doubtAbout(error));
+      return undefined;
+    }
   }
+}
+
+/** Returns undefined for a request that the server refused. */
+function ifRefused(error: unknown): undefined {
+  if (error instanceof RequestError && error.status !== undefined) return undefined;
+  throw error;
 }
 
 interface StartedList<T> {
-  readonly pages: AsyncIterator<Page<T>>;
-  readonly first: Promise<Page<T>>;
+  readonly pages: AsyncIterator<ListedPage<T>>;
+  readonly first: Promise<ListedPage<T>>;
 }
 
-const pageOf = <T>({ value, done }: IteratorResult<Page<T>>): Page<T> =>
-  done ? { items: [], total: 0 } : value;
-
-/**
- * Returns true for a 404 to the request for a namespace's token. This error does not show that an object is missing.
- * The service returns it if the namespace does not exist, and if the user is not a member of the namespace.
- */
-export function isNoToken(error: unknown): boolean {
-  return isNotFound(error) && error.operation === "getNamespaceToken";
-}
-
-/**
- * Returns true for a 404 to a request whose path identifies an object. In that case, the object does not exist. The
- * paths of lists and logins identify no object, so a 404 to such a path has another cause, such as a proxy.
- */
-export function isMissingObject(error: unknown): error is NotFoundError {
-  return isNotFound(error) && !isNoToken(error) && identifiesObject(error.operation);
-}
-
-function identifiesObject(id: string): boolean {
-  const { path } = (operations as Readonly<Record<string, Operation>>)[id] ?? {};
-  const { path: newerPath } = (newerOperations as Readonly<Record<string, Operation>>)[id] ?? {};
-  return path?.includes("{") ?? newerPath?.endsWith("}") ?? false;
-}
+const pageOf = <T>({ value, done }: IteratorResult<ListedPage<T>>): ListedPage<T> =>
+  done ? { items: [], total: undefined } : value;
 
 /**
  * Returns true for a 404 without a message. The cause of such an error is unclear. Some servers return most errors
- * without a message, but the response may also come from a proxy in front of the service. In the second case, the
- * object may exist.
+ * without a message, but the response may also come from a proxy in front of the service.
  */
 export const isSilent = ({ serverMessage }: NotFoundError): boolean => serverMessage === undefined;
-
-/**
- * Returns the response, or undefined if the object does not exist.
- * @param exists called after a 404 without a message; returns true if the object exists
- */
-export async function undefinedIfMissing<T>(
-  answer: Promise<T>,
-  exists: () => Promise<boolean>,
-): Promise<T | undefined> {
-  try {
-    return await answer;
-  } catch (error) {
-    if (!isMissingObject(error) || (isSilent(error) && (await exists()))) throw error;
-    return undefined;
-  }
-}
 
 /** Returns true if a request failed, but may have taken effect. */
 export const isUnclear = (error: unknown): boolean =>

@@ -11,10 +11,12 @@ import {
   listSshIdentities,
   type RequestParts,
   type RequestResult,
+  type ResponseHeaders,
   sshAccessModeOf,
 } from "@gatehouse-access/sdk";
 import type { z } from "zod";
-import { isServiceAccount, Listing, type Namespace, PAGE_SIZE, type Source } from "./listings.ts";
+import { completeList, requireLength } from "./absence.ts";
+import { isServiceAccount, Listing, lengthOf, type Namespace, PAGE_SIZE, type Source } from "./listings.ts";
 
 type ItemOf<O extends AnyOperation<z.ZodArray>> = RequestResult<O["success"]["body"]>["body"][number];
 
@@ -32,18 +34,31 @@ export type InstallKey = ItemOf<typeof listInstallKeys>;
  * @param look requests one object; default: searches a new list
  */
 function wholeListing<Item extends { readonly id: string }>(
-  read: () => Promise<readonly Item[]>,
-  look: Source<Item>["look"] = async (id) => (await read()).find((item) => item.id === id),
+  kind: string,
+  read: () => Promise<WholeList<Item>>,
+  look?: Source<Item>["look"],
 ): Listing<Item> {
+  async function* pages() {
+    const { headers, body } = await read();
+    yield { items: body, total: lengthOf(body, headers) };
+  }
+  const idOf = ({ id }: Item) => id;
   return new Listing({
-    keysOf: ({ id }) => [id],
-    async *pages() {
-      const items = await read();
-      yield { items, total: items.length };
-    },
-    look,
+    kind,
+    keysOf: (item) => [idOf(item)],
+    pages,
+    look: look ?? (async (id) => (await completeList(kind, pages, idOf)).find((item) => idOf(item) === id)),
   });
 }
+
+/** A list that the service returns without pages. */
+interface WholeList<Item> {
+  readonly headers: ResponseHeaders;
+  readonly body: readonly Item[];
+}
+
+/** The list of a server that does not have such objects. */
+const NONE = { headers: { "x-total-count": "0" }, body: [] } as const;
 
 /** Returns true if the server has access policies, service accounts and install keys. */
 const hasAccessModes = async (client: Client): Promise<boolean> =>
@@ -54,8 +69,8 @@ async function listOf<Items extends z.ZodArray>(
   client: Client,
   operation: AnyOperation<Items>,
   parts: RequestParts = {},
-): Promise<RequestResult<Items>["body"] | []> {
-  return (await hasAccessModes(client)) ? (await client.request(operation, parts)).body : [];
+): Promise<WholeList<RequestResult<Items>["body"][number]>> {
+  return (await hasAccessModes(client)) ? client.request(operation, parts) : NONE;
 }
 
 /** A member of a namespace, as older servers return it. Newer servers omit the status and the expiry. */
@@ -66,7 +81,7 @@ export type Member = Namespace["members"][number];
  * list: see {@link usersOf}.
  */
 export const memberListing = (client: Client, tenant: string): Listing<ItemOf<typeof listMembers>> =>
-  wholeListing(async () => (await client.request(listMembers, { params: { tenant } })).body);
+  wholeListing("Member", () => client.request(listMembers, { params: { tenant } }));
 
 /**
  * Returns the users that are members of a namespace, without service accounts. On newer servers, the members of the
@@ -80,28 +95,30 @@ export async function usersOf(
   if (sshAccessModeOf(namespace) === undefined) {
     return namespace.members.filter((member) => !isServiceAccount(member));
   }
-  return (await members.all()).map(
-    ({ id, email, role, addedAt }) => ({ id, email, role, addedAt }) as Member,
-  );
+  const users = await members.all();
+  // The owner of a namespace is always a member, so a proxy sent an empty list.
+  requireLength("Member", users.length === 0, undefined);
+  return users.map(({ id, email, role, addedAt }) => ({ id, email, role, addedAt }) as Member);
 }
 
 /** Returns the listing of a namespace's access policies, by id. */
 export const accessPolicyListing = (client: Client): Listing<AccessPolicy> =>
   wholeListing(
+    "AccessPolicy",
     () => listOf(client, listAccessPolicies),
     async (id) => (await client.request(getAccessPolicy, { params: { id } })).body,
   );
 
 /** Returns the listing of a namespace's service accounts, by id. */
 export const serviceAccountListing = (client: Client): Listing<ServiceAccount> =>
-  wholeListing(() => listOf(client, listServiceAccounts));
+  wholeListing("ServiceAccount", () => listOf(client, listServiceAccounts));
 
 /**
  * Returns the listing of the SSH keys in a namespace, by id. API keys cannot read the list. For members that are neither
  * owner nor administrator, the list contains only their own keys.
  */
 export const sshIdentityListing = (client: Client): Listing<SshIdentity> =>
-  wholeListing(() => listOf(client, listSshIdentities, { query: { all: true } }));
+  wholeListing("PublicKey", () => listOf(client, listSshIdentities, { query: { all: true } }));
 
 const keyOfName = (name: string) => `name ${name}`;
 
@@ -117,8 +134,11 @@ const USER_KEY = "user";
  * revoked keys, whose names stay taken. API keys cannot read the list.
  */
 export function installKeyListing(client: Client): Listing<InstallKey> {
-  async function* pages() {
-    if (!(await hasAccessModes(client))) return;
+  async function* all() {
+    if (!(await hasAccessModes(client))) {
+      yield { items: [], total: 0 };
+      return;
+    }
     const sorted = { sortBy: "created_at", orderBy: "asc", perPage: PAGE_SIZE };
     yield* iteratePages(listInstallKeys, sorted, async (query) => {
       const { headers, body } = await client.request(listInstallKeys, { query });
@@ -126,18 +146,18 @@ export function installKeyListing(client: Client): Listing<InstallKey> {
     });
   }
   const keysOf = ({ id, name }: InstallKey) => [id, keyOfName(name)];
+  const kind = "InstallKey";
+  async function* pages() {
+    for await (const { items, total } of all()) {
+      const own = items.filter(({ type }) => type === USER_KEY);
+      yield { items: own, total, skipped: items.length - own.length };
+    }
+  }
   return new Listing({
+    kind,
     keysOf,
-    async *pages() {
-      for await (const { items, total } of pages())
-        yield { items: items.filter(({ type }) => type === USER_KEY), total };
-    },
-    async look(key) {
-      for await (const { items } of pages()) {
-        const found = items.find((item) => item.type === USER_KEY && keysOf(item).includes(key));
-        if (found) return found;
-      }
-      return undefined;
-    },
+    pages,
+    look: async (key) =>
+      (await completeList(kind, pages, ({ id }) => id)).find((item) => keysOf(item).includes(key)),
   });
 }

@@ -1,4 +1,5 @@
 import {
+  type CallResult,
   type Client,
   hasDifference,
   isLegacyModeAllowed,
@@ -158,8 +159,7 @@ export async function serverOf(client: Client, tenant: string | undefined): Prom
     client.getFirewallRules({ query: { perPage: 1 } }).catch(unlessRefused),
     client.call("getNamespace", { params: { tenant } }).catch(unlessRefused),
   ]);
-  // Only this project's server sends the revision of a namespace, as the header ETag.
-  const isOwn = "headers" in namespace ? namespace.headers.etag !== undefined : undefined;
+  const isOwn = "headers" in namespace ? isOwnAnswer(namespace) : undefined;
   return {
     ...version,
     edition: editionBy(rules, version, isOwn),
@@ -168,6 +168,17 @@ export async function serverOf(client: Client, tenant: string | undefined): Prom
     isLegacyAllowed: !("body" in namespace) || isLegacyModeAllowed(namespace.body),
   };
 }
+
+/**
+ * Returns true if this project's server sent a namespace: the namespace has a revision, and the header ETag contains the
+ * same revision. An ETag alone proves nothing, because proxies add ETags to the responses of other servers. A proxy that
+ * compresses a response makes its ETag weak.
+ */
+export const isOwnAnswer = ({
+  headers,
+  body,
+}: Pick<CallResult<"getNamespace">, "headers" | "body">): boolean =>
+  body.revision !== undefined && headers.etag?.replace(/^W\//, "") === `"${body.revision}"`;
 
 /** Returns an error that shows that the credential may not read an object, or that the object does not exist. */
 function unlessRefused(error: unknown): RequestError {

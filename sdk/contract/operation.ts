@@ -206,6 +206,13 @@ export function writesObject<O extends Pick<Operation, "object" | "method">>(
   return operation.object !== null && operation.method !== "GET";
 }
 
+/**
+ * True for an operation that changes a declared object and returns no object. This service then returns an
+ * acknowledgement, and other services return an empty body.
+ */
+export const isAcknowledged = (operation: Pick<Operation, "object" | "method" | "success">): boolean =>
+  writesObject(operation) && operation.success.body === undefined;
+
 /** True for an operation that accepts `If-Match`. */
 export const takesIfMatch = (operation: Pick<Operation, "object" | "method" | "creates">): boolean =>
   writesObject(operation) && !operation.creates;

@@ -157,6 +157,36 @@ export const wireFilter = z.object({
 /** Body of an error response. */
 export const message = model("Error", "The body of an error response", z.object({ message: z.string() }));
 
+/**
+ * Codes in bodies of this service. A body with such a code proves that the service itself sent the response. A proxy or
+ * another service with this API sends none of them, so the codes contain the name of this project.
+ */
+export const SERVICE_CODES = {
+  /** An object that the request refers to does not exist. */
+  notFound: "gatehouse_not_found",
+  /** The service deleted the object. */
+  deleted: "gatehouse_deleted",
+  /** The service wrote the object. */
+  done: "gatehouse_done",
+} as const;
+
+/** Body of the status 404 of an operation. A 404 for an unknown path has no code, because it proves nothing. */
+export const notFound = model(
+  "NotFound",
+  "The body of a 404 response. The code proves that the service itself sent the response",
+  z.object({ message: z.string(), code: z.literal(SERVICE_CODES.notFound) }),
+);
+
+/**
+ * Body of a successful write of an object whose operation returns no object. Clients of other services must accept an
+ * empty body.
+ */
+export const acknowledgement = model(
+  "Acknowledgement",
+  "The body of a successful write that returns no object. The code proves that the service itself sent the response",
+  z.object({ code: z.enum([SERVICE_CODES.done, SERVICE_CODES.deleted]) }),
+);
+
 const page = z.int().min(1).max(1_000_000).default(1).describe("Page number, starting at 1");
 const perPage = z.int().min(1).max(100).default(10).describe("Number of items on a page");
 /** Query fields of a paginated list. */

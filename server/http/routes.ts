@@ -7,11 +7,13 @@ import {
   type Edition,
   IDEMPOTENCY_KEY,
   idempotencyKey,
+  isAcknowledged,
   JSON_TYPE,
   LOCKOUT_GUARD,
   lockoutGuardHeader,
   type ObjectKind,
   type Operation,
+  SERVICE_CODES,
   takesDeclaredBy,
   takesLockoutGuard,
   writesObject,
@@ -142,11 +144,20 @@ async function respond(
     return openWebSocket(request, reply, result, operation.bodyLimit);
   }
   reply.code(operation.success.status);
-  if (result === undefined) return reply.send();
+  if (result === undefined) {
+    return isAcknowledged(operation)
+      ? reply.type(JSON_TYPE).send(acknowledgementOf(operation))
+      : reply.send();
+  }
   const { mediaType } = operation.success;
   if (mediaType !== JSON_TYPE) reply.type(`${mediaType}; charset=utf-8`);
   return reply.send(result);
 }
+
+/** Returns the body of a write that returns no object. The code proves to clients that this service sent it. */
+const acknowledgementOf = ({ method }: Operation) => ({
+  code: method === "DELETE" ? SERVICE_CODES.deleted : SERVICE_CODES.done,
+});
 
 /**
  * Returns the digest of the request's Idempotency-Key; the key itself is never stored. Returns null if the header is

@@ -23,9 +23,10 @@ const pagesOf = (all: readonly Item[], total?: number) => () =>
     return { headers, items: all.slice(start, start + 100) };
   });
 
-const notFound = (serverMessage?: string) =>
+const notFound = (serverMessage?: string, isFromService = false) =>
   new NotFoundError("not found (404)", {
     ...{ operation: "getDevice", method: "GET", path: "/api/devices/1", outcome: "none", attempts: 1 },
+    isFromService,
     ...(serverMessage !== undefined && { serverMessage }),
   });
 
@@ -41,6 +42,7 @@ it("a list is unreadable without the permission, but not with an expired token",
 describe("a list of objects", () => {
   it("resolves lookups that started before and after forget()", async () => {
     const listing = new Listing<Item>({
+      kind: "Item",
       keysOf: ({ id }) => [id],
       pages: pagesOf([]),
       look: async (id) => ({ id }),
@@ -53,6 +55,7 @@ describe("a list of objects", () => {
 
   it.each([undefined, 150])("is read completely, with a total of %s", async (total) => {
     const listing = new Listing<Item>({
+      kind: "Item",
       keysOf: ({ id }) => [id],
       pages: pagesOf(items(150), total),
       look: () => Promise.reject(new Error("unexpected request for one object")),
@@ -67,6 +70,7 @@ describe("a list of objects", () => {
     const reading = Promise.withResolvers<void>();
     let lists = 0;
     const listing = new Listing<Item>({
+      kind: "Item",
       keysOf: ({ id }) => [id],
       pages: () => {
         lists += 1;
@@ -97,22 +101,58 @@ describe("a list of objects", () => {
   describe("with a 404 for one object", () => {
     const listing = (listed: readonly Item[], error: Error, requireReadable = async () => {}) =>
       new Listing<Item>({
+        kind: "Item",
         keysOf: ({ id }) => [id],
         pages: pagesOf(listed, listed.length),
         look: () => Promise.reject(error),
         requireReadable,
       });
 
-    it("returns undefined if the 404 has a message", async () => {
-      expect(await listing(items(1), notFound("no such device")).find("0")).toBeUndefined();
+    it("returns undefined without a list if the service proves its 404", async () => {
+      const unread = () => Promise.reject(new Error("unexpected list"));
+      expect(await listing([], notFound("no such device", true), unread).find("0")).toBeUndefined();
     });
 
-    it("returns undefined if the 404 is empty and the list omits the object", async () => {
-      expect(await listing(items(1), notFound()).find("other")).toBeUndefined();
+    it.each([undefined, "no Route matched with those values"])(
+      "reads the list if the 404 has the message %s: an object that the list omits does not exist",
+      async (message) => {
+        expect(await listing(items(1), notFound(message)).find("other")).toBeUndefined();
+        const found = listing(items(1), notFound(message)).find("0");
+        await expect(found).rejects.toMatchObject({ code: "doubtful_answer" });
+      },
+    );
+
+    it("accepts an empty list only if its length is 0", async () => {
+      expect(await listing([], notFound()).find("0")).toBeUndefined();
+      const unknown = new Listing<Item>({
+        kind: "Item",
+        keysOf: ({ id }) => [id],
+        async *pages() {
+          yield { items: [], total: undefined };
+        },
+        look: () => Promise.reject(notFound()),
+      });
+      await expect(unknown.find("0")).rejects.toMatchObject({ code: "doubtful_answer" });
+      await expect(unknown.all()).rejects.toMatchObject({ code: "doubtful_answer" });
     });
 
-    it("fails if the 404 is empty and the list contains the object", async () => {
-      await expect(listing(items(1), notFound()).find("0")).rejects.toThrow("not found (404)");
+    it("reads the list again if objects moved between its pages", async () => {
+      let reads = 0;
+      const moving = new Listing<Item>({
+        kind: "Item",
+        keysOf: ({ id }) => [id],
+        async *pages() {
+          reads += 1;
+          yield { items: items(2), total: 4 };
+          yield {
+            items: reads === 1 ? [{ id: "3" }] : [{ id: "2" }, { id: "3" }],
+            total: reads === 1 ? 3 : 4,
+          };
+        },
+        look: () => Promise.reject(notFound()),
+      });
+      await expect(moving.find("2")).rejects.toMatchObject({ code: "doubtful_answer" });
+      expect(reads).toBe(2);
     });
 
     it("fails if the 404 is empty and the namespace is not readable", async () => {

@@ -16,7 +16,7 @@ let older: LossyProxy;
 let sparse: SparseService;
 beforeAll(async () => {
   proxy = await startLossyProxy(world.service.url);
-  sparse = await startSparseService(world.service.url, { emptyErrors: true, withoutTotals: true });
+  sparse = await startSparseService(world.service.url, { emptyErrors: true });
   older = await startLossyProxy(sparse.url);
 });
 afterAll(async () => {

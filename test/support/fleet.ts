@@ -106,7 +106,7 @@ export async function startFleet(
   const { tenant } = await client.identity();
   if (!tenant) throw new Error("the first user has no namespace");
   const sparse = isSparse
-    ? await startSparseService(service.url, { emptyErrors: true, withoutTotals: true })
+    ? await startSparseService(service.url, { emptyErrors: true })
     : undefined;
   let enrolled = 0;
   const nextMac = () => {

@@ -106,10 +106,82 @@ export async function replayServer(
     const usable = order === "any" ? nearest : nearest.filter(({ index }) => index === section);
     const candidates = [...recording.logins, ...usable.flatMap(({ exchanges }) => exchanges)];
     const exchange = candidates.find((recorded) => recorded.request === request);
-    if (!exchange) return undefined;
+    if (!exchange) return derivedAnswer(recording, sections, section, request);
     const { status, total, etag, body } = exchange;
     return { status, total, etag, text: recording.bodies[body] ?? "" };
   });
+}
+
+const targetOf = (request: string) => request.replace(/^\(API key\) /, "").split(" ");
+
+/** A JSON object of a server. */
+type Json = Record<string, unknown>;
+
+/** Returns the items of a list, or an object, after a recorded write of another request. */
+function afterWrite(body: unknown, path: string, { request, status }: Exchange): unknown {
+  const [method = "", target = "", sent = ""] = targetOf(request);
+  const steps = decodeURIComponent(target).split("/");
+  const [last = "", parent = ""] = [steps.at(-1), steps.slice(0, -1).join("/")];
+  const isItself = (item: unknown): boolean =>
+    item === last ||
+    Object.values(item as Json).includes(last) ||
+    (item as { user?: Json }).user?.id === last;
+  if (status >= 300) return body;
+  if (method === "DELETE") {
+    if (Array.isArray(body)) return path === parent ? body.filter((item) => !isItself(item)) : body;
+    const object = body as Json;
+    const name = parent.slice(path.length + 1);
+    const list = object[name];
+    return parent.startsWith(`${path}/`) && Array.isArray(list)
+      ? { ...object, [name]: list.filter((item) => !isItself(item)) }
+      : body;
+  }
+  const isRevoked = method === "PATCH" && sent === '{"revoked":true}' && path === parent;
+  if (isRevoked && Array.isArray(body))
+    return body.map((item) => (item.name === last ? { ...item, revoked: true } : item));
+  return body;
+}
+
+/**
+ * Derives the answer to a read that the recording does not contain. The recordings are older than the reads that prove a
+ * deletion. The answer is the last recorded list of this path, or the last recorded object, without the objects, tags
+ * and members that the recorded requests deleted since. If the case has no earlier list, a later list or a list of
+ * another case is used. The length of a list is reduced by the number of removed objects.
+ */
+function derivedAnswer(
+  { bodies, cases }: Recording,
+  sections: Sections,
+  section: number,
+  request: string,
+): Answer | undefined {
+  const [method, target = ""] = targetOf(request);
+  const [path = ""] = target.split("?");
+  if (method !== "GET") return undefined;
+  const readsIn = (recorded: Sections) =>
+    recorded
+      .flatMap((exchanges, index) => exchanges.map((exchange) => ({ exchange, index })))
+      .filter(({ exchange }) => {
+        const [read, from = ""] = targetOf(exchange.request);
+        return read === "GET" && from.split("?")[0] === path && exchange.status === 200;
+      });
+  const reads = readsIn(sections);
+  const earlier = reads.filter(({ index }) => index <= section);
+  const elsewhere = [...reads, ...Object.values(cases).flatMap(readsIn)].map((read) => ({
+    ...read,
+    index: 0,
+  }));
+  const base =
+    earlier.findLast(({ exchange }) => exchange.request === request) ?? earlier.at(-1) ?? elsewhere[0];
+  if (!base) return undefined;
+  const { status, total, etag, body } = base.exchange;
+  const before: unknown = JSON.parse(bodies[body] ?? "");
+  const writes = sections.slice(base.index, section).flat();
+  const after = writes.reduce((known: unknown, write) => afterWrite(known, path, write), before);
+  const removed = Array.isArray(before) && Array.isArray(after) ? before.length - after.length : 0;
+  return {
+    ...{ status, etag, text: JSON.stringify(after) },
+    total: total === undefined ? undefined : String(Number(total) - removed),
+  };
 }
 
 /**

@@ -57,6 +57,7 @@ const derived: Readonly<Record<string, () => Exchange>> = {
     answering("legacy user: GET /api/namespaces/{tenant}/members", 200, (members) =>
       (members as object[]).map((member) => ({ ...member, email: "" })),
     ),
+  "no API keys": () => answering("list API keys", 200, () => []),
   "no public keys": () => answering("identity key: GET /api/sshkeys/public-keys", 200, () => []),
   "no devices": () => answering("identity key: GET /api/devices", 200, () => []),
   "invitations are not shown": () => answering("list invitations", 404, () => ""),
@@ -103,8 +104,13 @@ function laterPolicies(change: object): Exchange {
 
 function answering(label: string, status: number, change: (body: unknown) => unknown): Exchange {
   const { response, ...exchange } = exchangeOf(label);
-  const headers = { "content-type": "application/json" };
-  return { ...exchange, response: { status, headers, body: change(response.body) } };
+  const body = change(response.body);
+  const headers = {
+    "content-type": "application/json",
+    // The service sends the length of each list.
+    ...(Array.isArray(body) && { "x-total-count": String(body.length) }),
+  };
+  return { ...exchange, response: { status, headers, body } };
 }
 
 /** Returns the exchange of a label in test/fixtures, or one of {@link derived}. */

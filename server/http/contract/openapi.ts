@@ -1,6 +1,7 @@
 import {
   type AuthKind,
   acceptedCredentials,
+  acknowledgement,
   billing,
   DECLARED_BY,
   declaredByHeader,
@@ -8,11 +9,13 @@ import {
   IF_MATCH,
   idempotencyKey,
   ifMatch,
+  isAcknowledged,
   JSON_TYPE,
   LOCKOUT_GUARD,
   lockoutGuardHeader,
   message,
   models,
+  notFound,
   type Operation,
   TOTAL_COUNT,
   takesDeclaredBy,
@@ -86,7 +89,7 @@ const headers = {
 
 const DESCRIPTION =
   "Access policy as code: remote SSH access to devices. Errors are `{message}`. A method that a path does not " +
-  "support returns 405. An unknown path returns 404.";
+  "support returns 405. An unknown path returns 404, without the code of a 404 about an object.";
 
 /** Builds the OpenAPI 3.1 document of the operations from the contract alone. */
 export function openApiDocument(operations: readonly Operation[]): Json {
@@ -178,13 +181,15 @@ function responses(operation: Operation, components: Components, error: Json): J
         ...(operation.object === null ? [] : ["ETag"]),
         ...(success.alternatives.length > 0 ? ["Vary"] : []),
       ]),
+      ...(isAcknowledged(operation) && content(components.schemaOf(acknowledgement, "output"))),
       ...(success.body &&
         content(components.schemaOf(success.body, "output"), success.mediaType, success.alternatives)),
     },
     ...Object.fromEntries(
       Object.entries(errors).map(([status, description]) => {
         const named = FIELD_NAME_ERRORS.has(operation.id) && ["400", "409"].includes(status);
-        const schema = status === "424" ? components.schemaOf(billing.billingError, "output") : error;
+        const own = OWN_BODIES[status];
+        const schema = own ? components.schemaOf(own, "output") : error;
         return [
           status,
           {
@@ -203,6 +208,9 @@ function responses(operation: Operation, components: Components, error: Json): J
     ),
   };
 }
+
+/** The bodies of errors that have other fields in addition to the message, by status. */
+const OWN_BODIES: Readonly<Record<string, z.ZodType>> = { 404: notFound, 424: billing.billingError };
 
 /**
  * Body of the error responses that Node and Fastify send by themselves. These bodies contain other fields in addition

@@ -2,8 +2,11 @@ import { generateKeyPairSync, sign } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import {
+  acknowledgement,
   devices,
+  isAcknowledged,
   JSON_TYPE,
+  notFound,
   type Operation,
   type Operations,
   operations,
@@ -293,7 +296,9 @@ export function headersOf({ token, apiKey, body, headers }: CallOptions): Record
 export function expectContract(operation: Operation, { status, body, text, headers }: Answer): void {
   const where = `${operation.id} answered ${status} ${text}`;
   if (status === operation.success.status) {
-    if (text === "") {
+    if (isAcknowledged(operation)) {
+      expect(acknowledgement.parse(body), where).toEqual(body);
+    } else if (text === "") {
       expect(operation.success.body === undefined || operation.success.mayBeEmpty, where).toBe(true);
     } else if (operation.success.mediaType !== JSON_TYPE) {
       expect(headers.get("content-type"), where).toBe(`${operation.success.mediaType}; charset=utf-8`);
@@ -309,6 +314,7 @@ export function expectContract(operation: Operation, { status, body, text, heade
     expect(Object.keys(errors).map(Number), where).toContain(status);
     const names = Array.isArray(body) && body.every((name: unknown) => typeof name === "string");
     expect(names || typeof body?.message === "string", where).toBe(true);
+    if (status === 404) expect(notFound.parse(body), where).toEqual(body);
   }
   expect(headers.get("x-request-id"), where).toMatch(/^[0-9a-f-]{36}$/);
 }
