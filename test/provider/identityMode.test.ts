@@ -39,7 +39,7 @@ beforeAll(async () => {
   const facts = { tenant, namespace: "dev", time: new Date().toISOString(), username };
   server = version
     ? await recordServer(GATEHOUSE_URL, { ...facts, version }, FILE)
-    : await replayServer(FILE, "any");
+    : await replayServer(FILE);
 });
 beforeEach(({ task }) => {
   printed = [];

@@ -143,6 +143,24 @@ function afterWrite(body: unknown, path: string, { request, status }: Exchange):
 }
 
 /**
+ * Derives the answer to the read of one object from the answer to the last write that returned the object. The recordings
+ * are older than the reads before updates.
+ */
+function writtenObject(
+  bodies: readonly string[],
+  writes: readonly Exchange[],
+  path: string,
+): Answer | undefined {
+  const id = decodeURIComponent(path).split("/").at(-1);
+  const written = writes.findLast(({ status, body }) => {
+    const text = bodies[body] ?? "";
+    return status < 300 && text.startsWith("{") && (JSON.parse(text) as Json).id === id;
+  });
+  if (!written) return undefined;
+  return { status: 200, total: undefined, etag: undefined, text: bodies[written.body] ?? "" };
+}
+
+/**
  * Derives the answer to a read that the recording does not contain. The recordings are older than the reads that prove a
  * deletion. The answer is the last recorded list of this path, or the last recorded object, without the objects, tags
  * and members that the recorded requests deleted since. If the case has no earlier list, a later list or a list of
@@ -172,7 +190,7 @@ function derivedAnswer(
   }));
   const base =
     earlier.findLast(({ exchange }) => exchange.request === request) ?? earlier.at(-1) ?? elsewhere[0];
-  if (!base) return undefined;
+  if (!base) return writtenObject(bodies, sections.slice(0, section).flat(), path);
   const { status, total, etag, body } = base.exchange;
   const before: unknown = JSON.parse(bodies[body] ?? "");
   const writes = sections.slice(base.index, section).flat();
