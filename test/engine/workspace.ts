@@ -171,8 +171,12 @@ export class Workspace {
       .latest;
   }
 
-  /** Names of the resources in the state. Resources that are pending deletion end with "(delete)". */
+  /**
+   * Names of the resources in the state; empty if the stack does not exist. Resources that are pending deletion end with
+   * "(delete)".
+   */
   names(): string[] {
+    if (!existsSync(join(this.state, ".pulumi", "stacks", "cloud", "test.json"))) return [];
     return (this.stored().resources ?? [])
       .map((r) => `${r.urn.split("::")[3]}${r.delete ? " (delete)" : ""}`)
       .sort();

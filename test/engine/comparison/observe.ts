@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { EngineError, type EngineName } from "../../../provider/engine/index.ts";
 import { openCrypter, StateCodec, type StoredResource } from "../../../provider/engine/state/crypter.ts";
@@ -108,6 +108,8 @@ const VOLATILE = ["created", "modified", "sourcePosition", "stackTrace"];
 
 async function stateOf(ws: Workspace): Promise<Record<string, unknown>[]> {
   const file = join(ws.state, ".pulumi/stacks/cloud/test.json");
+  // A failed preview creates no stack, except with the Pulumi CLI, which previews only existing stacks.
+  if (!existsSync(file)) return [];
   const { latest } = (
     JSON.parse(readFileSync(file, "utf8")) as {
       checkpoint: {
