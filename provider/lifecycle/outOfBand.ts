@@ -66,7 +66,12 @@ export async function requireUnchanged(
   update: PlannedUpdate,
 ): Promise<WriteCondition | undefined> {
   const { definition, id, state } = update;
-  const found = await definition.read(connection, id, state);
+  let found = await definition.read(connection, id, state);
+  if (found && outOfBandChanges(update, found.state).length > 0) {
+    // The run may have read the object before it wrote tags, devices or members.
+    await connection.forget();
+    found = await definition.read(connection, id, state);
+  }
   if (found?.id !== id) return undefined;
   const changes = outOfBandChanges(update, found.state);
   if (changes.length > 0) throw await changedError(connection, update, found, changes);

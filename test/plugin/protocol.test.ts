@@ -485,8 +485,14 @@ describe("update", () => {
   it("keeps out-of-band changes of ignored inputs", async () => {
     const started = await configured();
     const created = await create(started, "FirewallRule", { ...rule, active: true });
+    const { filter, ...others } = rule;
+    await fleet.client.updateFirewallRule({
+      params: { id: created.id.split("/")[1] ?? "" },
+      body: { ...others, filter, active: true, username: "^eve$" },
+    });
     await started.client.call("update", {
       ...{ urn: urn("FirewallRule"), id: created.id },
+      // A refresh has read the change.
       olds: { ...created.state, username: "^eve$" },
       news: { ...rule, active: true, priority: 8 },
       ignorechangesList: ["username"],
