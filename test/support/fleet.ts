@@ -105,9 +105,7 @@ export async function startFleet(
   const client = createClient({ url: service.url, credential: passwordCredential(login) });
   const { tenant } = await client.identity();
   if (!tenant) throw new Error("the first user has no namespace");
-  const sparse = isSparse
-    ? await startSparseService(service.url, { emptyErrors: true })
-    : undefined;
+  const sparse = isSparse ? await startSparseService(service.url, { emptyErrors: true }) : undefined;
   let enrolled = 0;
   const nextMac = () => {
     enrolled += 1;
