@@ -162,6 +162,8 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
     ...detailsOf(context, answer, unsure ? "unknown" : "none"),
     ...(message !== "" && { serverMessage: message }),
   };
+  // An intermediary may have replaced the response of a service that performed the request.
+  const foreign = { outcome: reads ? "none" : "unknown", remedy: RIGHT_URL } as const;
   const fields = body.fields.map((field) => clean(field, context.secrets));
   const retryAfter = parseRetryAfter(headers["retry-after"], context.now);
   switch (status) {
@@ -191,10 +193,7 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
       // A NotFoundError makes callers treat the object as deleted. A proxy's error page must not have that effect.
       return answer.text.trim() === "" || body.message !== undefined
         ? new NotFoundError("not found (404)", details)
-        : new ProtocolError("a 404 response that does not come from the service", {
-            ...details,
-            remedy: RIGHT_URL,
-          });
+        : new ProtocolError("a 404 response that does not come from the service", { ...details, ...foreign });
     case 409:
       if (headers[LOCKOUT_GUARD.toLowerCase()] !== undefined) return guardError(headers, details);
       return new ConflictError("conflicts with an existing object (409)", details, fields);
@@ -218,7 +217,7 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
       if (status < 400) {
         return new ProtocolError(`unexpected status ${status}${redirectOf(headers)}`, {
           ...details,
-          remedy: RIGHT_URL,
+          ...foreign,
         });
       }
       return new RequestError(`refused (${status})`, details);

@@ -1,4 +1,4 @@
-import { ConflictError } from "@gatehouse-access/sdk";
+import { ConflictError, isNotFound } from "@gatehouse-access/sdk";
 import { ResourceError, said } from "../resourceError.ts";
 import {
   type Adopt,
@@ -49,7 +49,7 @@ export async function createOrAdopt(creation: Creation): Promise<Existing<Values
   try {
     return await create(creation);
   } catch (error) {
-    if (!isUnclear(error)) throw await withConflict(creation, error);
+    if (!isUnclear(error) && !isUnprovenRefusal(error)) throw await withConflict(creation, error);
   }
   await connection.forget();
   // The first request may have created the object. With idempotency keys, the repeated create returns this object.
@@ -64,6 +64,9 @@ export async function createOrAdopt(creation: Creation): Promise<Existing<Values
     throw await withConflict(creation, error);
   }
 }
+
+/** Returns true for a 404 that may replace the response of a service that created the object. */
+const isUnprovenRefusal = (error: unknown): boolean => isNotFound(error) && !error.isFromService;
 
 /**
  * Returns true if this create request may duplicate an object that an interrupted run created but did not record in the

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { TerraformResource } from "../../provider/providers/terraform/resource.ts";
 import { member } from "../../provider/resources/member.ts";
 import { planProblems } from "../../provider/review/guards/planProblems.ts";
@@ -7,6 +7,7 @@ import { createClient, passwordCredential } from "../../sdk/index.ts";
 import { planOf, step } from "../review/support/planned.ts";
 import { withApp } from "../server/http/lab.ts";
 import { PASSWORD, type TestUser } from "../server/http/testApp.ts";
+import { startChangingProxy } from "../support/proxy.ts";
 import { type SparseService, startSparseService } from "../support/sparseService.ts";
 import { isTerraform } from "./support/frontDoor.ts";
 import { Harness, type Program } from "./support/harness.ts";
@@ -383,6 +384,58 @@ describe("GATEHOUSE_REQUIRE_ENFORCED_EXPIRY", () => {
     for (const [name, entry] of before.state) harness.state.set(name, entry);
     await expect(harness.preview(program)).rejects.toThrow(/unsupported_by_server/);
     expect(await stored("PublicKey")).toEqual([undefined]);
+  });
+
+  it("makes an end an error on a server of others behind a proxy that adds an ETag to each response", async () => {
+    const proxy = await startChangingProxy(sparse.url, { addsEtag: true });
+    onTestFinished(proxy.stop);
+    for (const type of ["PublicKey", "FirewallRule", "Member"]) {
+      harness = open(proxy.url, required);
+      const program = withEnd(type, inDays(1));
+      await expect(harness.preview(program)).rejects.toThrow(/does not end access by itself/);
+      await expect(harness.up(program)).rejects.toThrow(/unsupported_by_server/);
+      expect(await stored(type)).toEqual([]);
+    }
+    harness = open(proxy.url);
+    const workload = {
+      name: "ci",
+      issuer: "https://ci.example.com",
+      audience: "a",
+      claims: {},
+      role: "observer",
+    };
+    await expect(harness.up({ it: { type: "TrustedWorkload", args: workload } })).rejects.toThrow(
+      /has no trusted workloads/,
+    );
+    const settings = { sessionMaxMinutes: 60 };
+    const stage: Program = { it: { type: "Namespace", args: { name: "stage", settings } } };
+    await expect(harness.up(stage)).rejects.toThrow(/does not have this setting/);
+    await harness.up(withEnd("PublicKey", inDays(1)));
+    expect(outputs()?.expiryStatus).toBe("by-run");
+  });
+
+  it("makes an end an error if the response to the write shows that the service did not store the end", async () => {
+    const proxy = await startChangingProxy(app.url, { drops: "expires_at" });
+    onTestFinished(proxy.stop);
+    const program = withEnd("PublicKey", inDays(1));
+    harness = open(proxy.url, required);
+    await expect(harness.up(program)).rejects.toThrow(/the service did not store the end/);
+    // The key exists, so the state keeps it, and a later run without the proxy stores the end.
+    expect(await stored("PublicKey")).toEqual([undefined]);
+    expect(harness.state.has("temp")).toBe(true);
+    const direct = open(app.url, required);
+    for (const [name, entry] of harness.state) direct.state.set(name, entry);
+    expect(await direct.up(program)).toEqual(["update temp"]);
+    expect(await stored("PublicKey")).toEqual([program.temp?.args.expiresAt]);
+  });
+
+  it("is not set: an end that the service did not store is removed by a run", async () => {
+    const proxy = await startChangingProxy(app.url, { drops: "expires_at" });
+    onTestFinished(proxy.stop);
+    harness = open(proxy.url);
+    const program = withEnd("FirewallRule", inDays(1));
+    await harness.up(program);
+    expect(outputs()).toMatchObject({ ...program.temp?.args, expiryStatus: "by-run" });
   });
 
   it("has no effect on a server that ends access", async () => {

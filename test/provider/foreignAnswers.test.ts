@@ -62,9 +62,14 @@ const isAboutOne = (method = "", path = "") =>
   method === "DELETE" || /^\/api\/(devices|firewall\/rules)\/[^/?]+$/.test(path);
 const isAboutNamespace = (path = "") => /^\/api\/namespaces\/[0-9a-f-]{36}$/.test(path);
 
-describe.each([false, true])(
-  "a proxy that responds to requests about one object with an empty 404 (namespaces too: %s)",
-  (hidesNamespaces) => {
+describe.each([
+  { status: 404, text: "", hidesNamespaces: false },
+  { status: 404, text: "", hidesNamespaces: true },
+  { status: 404, text: '{"message":"no Route matched with those values"}', hidesNamespaces: false },
+  { status: 404, text: '{"message":"no Route matched with those values"}', hidesNamespaces: true },
+])(
+  "a proxy that responds to requests about one object with $status and the body $text (namespaces too: $hidesNamespaces)",
+  ({ status, text, hidesNamespaces }) => {
     let partial: Listening;
     let direct: Harness;
     let through: Harness;
@@ -73,7 +78,7 @@ describe.each([false, true])(
       const server = createServer((incoming, outgoing) => {
         const { method, url: path, headers } = incoming;
         if (isAboutOne(method, path) || (hidesNamespaces && isAboutNamespace(path))) {
-          outgoing.writeHead(404).end();
+          outgoing.writeHead(status).end(text);
           return;
         }
         const onward = request({ hostname, port, method, path, headers }, (answer) => {

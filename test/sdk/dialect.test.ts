@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from "vitest";
 import { apiKeyCredential, ConfigurationError, createClient, DIALECTS } from "../../sdk/index.ts";
-import { connect, failure, KEY } from "./scriptedClient.ts";
+import { connect, failure, KEY, wireNamespace } from "./scriptedClient.ts";
 import { type Step, scriptedServer, TENANT } from "./scriptedServer.ts";
 
 it.each([
@@ -25,7 +25,7 @@ it("rejects a text that is not a version", () => {
 
 const answer = (body: unknown): Step => ({ body });
 const missing: Step = { status: 404, body: { message: "Not Found" } };
-const namespace = (settings: object) => answer({ name: "dev", tenant_id: TENANT, members: [{}], settings });
+const namespace = (settings: object) => answer({ ...wireNamespace, settings });
 
 it.each([
   ["has access modes", namespace({ ssh_access_mode: "legacy" }), missing, "0.27"],

@@ -35,6 +35,12 @@ export async function failure<E extends Error>(
 
 /** A public key in the format of the server. */
 export const wireKey = { fingerprint: "aa", tenant_id: TENANT, created_at: "x", filter: { tags: ["prod"] } };
+/** A namespace in the format of the server. */
+export const wireNamespace = {
+  ...{ tenant_id: TENANT, name: "dev", owner: "o", type: "team", created_at: "x", billing: null },
+  ...{ max_devices: -1, devices_accepted_count: 2, members: [{}], settings: {} },
+};
+
 /** Creates a public key. The client does not retry this operation. */
 export const createKey = (client: Client, options = {}) =>
   client.createPublicKey(

@@ -12,6 +12,7 @@ import {
   TransportError,
   tokenCredential,
 } from "../../sdk/index.ts";
+import { wireNamespace } from "./scriptedClient.ts";
 import { fakeToken, OTHER, type Recorded, TENANT } from "./scriptedServer.ts";
 import { bearer, LOGIN, startSession, TAGS, tokens, user } from "./scriptedSession.ts";
 
@@ -219,9 +220,9 @@ test("determines the namespace of an API key from objects if the key cannot list
 test("determines the namespace of an API key from members if the namespace has no objects", async () => {
   const { server, client } = await startSession(key);
   server.script({ status: 403 }, { body: [] }, { body: [] });
-  server.script({ body: { tenant_id: TENANT, members: [{}] } }, { body: ["x"] });
+  server.script({ body: wireNamespace }, { body: ["x"] });
   expect(await client.forTenant(TENANT).getTags()).toEqual(["x"]);
-  server.script({ body: { tenant_id: OTHER, members: [] } });
+  server.script({ body: { ...wireNamespace, tenant_id: OTHER, members: [] } });
   await expect(client.forTenant(OTHER).getTags()).rejects.toThrow(PermissionError);
 });
 

@@ -145,6 +145,41 @@ export async function startAddingProxy(
   return listening(server);
 }
 
+/** The changes of a {@link startChangingProxy}. */
+interface Changes {
+  /** True to add an ETag to each response. */
+  readonly addsEtag?: boolean;
+  /** A field that the proxy removes from the JSON bodies of requests. */
+  readonly drops?: string;
+}
+
+/** Starts a proxy that changes the requests to the service at `target`, or its responses. */
+export async function startChangingProxy(
+  target: string,
+  { addsEtag = false, drops }: Changes,
+): Promise<Listening> {
+  const { hostname, port } = new URL(target);
+  const server = createServer(async (incoming, outgoing) => {
+    const { method = "GET", url: path = "/" } = incoming;
+    const chunks: Buffer[] = [];
+    for await (const chunk of incoming) chunks.push(chunk as Buffer);
+    const sent = Buffer.concat(chunks).toString();
+    const body =
+      sent === "" ? "" : JSON.stringify({ ...JSON.parse(sent), ...(drops && { [drops]: undefined }) });
+    const headers = { ...incoming.headers, "content-length": Buffer.byteLength(body) };
+    const onward = request({ hostname, port, method, path, headers }, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 502, {
+        ...answer.headers,
+        ...(addsEtag && { etag: '"proxy"' }),
+      });
+      answer.pipe(outgoing);
+    });
+    onward.on("error", () => incoming.socket.destroy());
+    onward.end(body);
+  });
+  return listening(server);
+}
+
 function passOn(
   target: string,
   incoming: IncomingMessage,

@@ -149,7 +149,12 @@ export class Harness {
       for (const [name, entry] of this.state) {
         if (program[name]) continue;
         steps.push(`delete ${remove(name, entry)}`);
-        if (real) this.state.delete(name);
+        const step = deletions.shift();
+        // Engines keep an object in the state if its deletion fails.
+        deletions.unshift(async () => {
+          await step?.();
+          this.state.delete(name);
+        });
       }
     };
     const finish = async () => {

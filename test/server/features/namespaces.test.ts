@@ -131,7 +131,7 @@ test("changes only the given fields in an edit", async () => {
   await create({ name: "taken" });
   expect((await edit({ name: "TAKEN" })).status).toBe(409);
   const record = await ana.call("setSessionRecord", { params: path(), body: { session_record: true } });
-  expect([record.status, record.text]).toEqual([200, ""]);
+  expect([record.status, record.body]).toEqual([200, { code: "gatehouse_done" }]);
   expect((await edit({})).body.settings.session_record).toBe(true);
 });
 

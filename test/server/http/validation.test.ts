@@ -85,7 +85,7 @@ describe("validation of a body", () => {
       headers: authorized(),
       body: "not json",
     });
-    expect(answer.body).toEqual({ message: "tag: is not on the device" });
+    expect(answer.body).toMatchObject({ message: "tag: is not on the device" });
   });
 });
 

@@ -1,0 +1,274 @@
+import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { type Listening, listening } from "../support/listening.ts";
+import { sharedFleet } from "../support/shared.ts";
+import { startSparseService } from "../support/sparseService.ts";
+import { isTerraform } from "./support/frontDoor.ts";
+import { Harness, type Program } from "./support/harness.ts";
+import { sshKeyLine } from "./support/programs.ts";
+
+// An intermediary, such as a gateway, a login page or a load balancer, answers some requests in place of the service.
+// Whatever it answers, no object is lost (it lives, but a run deletes it from the state), forgotten (it lives, but no
+// later run puts it into the state) or doubled.
+
+/** An answer of an intermediary. */
+interface Answer {
+  readonly name: string;
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+const HTML = { "content-type": "text/html", server: "gateway/1.0" };
+const JSON_BODY = {
+  "content-type": "application/json",
+  "x-request-id": "7",
+  via: "1.1 gateway",
+  etag: '"1"',
+};
+const PAGE = "<html>Log in</html>";
+
+const ANSWERS: readonly Answer[] = [
+  {
+    ...{ name: "404 with a message", status: 404, headers: JSON_BODY },
+    body: '{"message":"no Route matched with those values"}',
+  },
+  { name: "404 without a body", status: 404 },
+  { name: "404 with a page", status: 404, headers: HTML, body: PAGE },
+  { name: "404 with {}", status: 404, headers: JSON_BODY, body: "{}" },
+  { name: "200 with a page", status: 200, headers: HTML, body: PAGE },
+  { name: "200 with {}", status: 200, headers: JSON_BODY, body: "{}" },
+  { name: "200 with []", status: 200, headers: JSON_BODY, body: "[]" },
+  { name: "204", status: 204 },
+  { name: "302 to a login page", status: 302, headers: { location: "https://login.example.com/" } },
+  { name: "401 with a page", status: 401, headers: HTML, body: PAGE },
+  { name: "403 with a page", status: 403, headers: HTML, body: PAGE },
+  { name: "502 with a page", status: 502, headers: HTML, body: PAGE },
+  { name: "503 with Retry-After", status: 503, headers: { "retry-after": "600" } },
+];
+
+/** The requests that the intermediary answers, and the run during which it does. */
+interface Fault {
+  readonly name: string;
+  readonly run: "refresh" | "import" | "create" | "update" | "destroy";
+  /** Matches the method and the path of a request. */
+  readonly on: RegExp;
+  /** True if the service performs the request, and only its answer is replaced. */
+  readonly reaches?: boolean;
+}
+
+const OBJECT =
+  "(firewall/rules/[^/?]+|sshkeys/public-keys/.+|namespaces/api-key/.+|namespaces/[0-9a-f-]{36}(/members/.+)?|devices/.+)";
+
+const FAULTS: readonly Fault[] = [
+  { name: "the read of a rule at a refresh", run: "refresh", on: /^GET \/api\/firewall\/rules\/\w+$/ },
+  { name: "the list of public keys at a refresh", run: "refresh", on: /^GET \/api\/sshkeys\/public-keys/ },
+  { name: "the list of API keys at a refresh", run: "refresh", on: /^GET \/api\/namespaces\/api-key/ },
+  {
+    name: "the read of a namespace at a refresh",
+    run: "refresh",
+    on: /^GET \/api\/namespaces(\/[0-9a-f-]{36})?(\?|$)/,
+  },
+  { name: "the read of a device at a refresh", run: "refresh", on: /^GET \/api\/devices/ },
+  { name: "each read of one object at a refresh", run: "refresh", on: new RegExp(`^GET /api/${OBJECT}$`) },
+  { name: "the read of a rule at an import", run: "import", on: /^GET \/api\/firewall\/rules\/\w+$/ },
+  { name: "the creation of a rule", run: "create", on: /^POST \/api\/firewall\/rules/ },
+  { name: "the answer to the creation of a rule", run: "create", on: /^POST \/api\/firewall/, reaches: true },
+  { name: "the answer to the creation of a key", run: "create", on: /^POST \/api\/sshkeys/, reaches: true },
+  { name: "the update of a rule", run: "update", on: /^PUT \/api\/firewall\/rules\/\w+$/ },
+  { name: "each deletion of a destroy", run: "destroy", on: /^DELETE / },
+  { name: "the answer to each deletion of a destroy", run: "destroy", on: /^DELETE /, reaches: true },
+  {
+    ...{ name: "each request about one object of a destroy", run: "destroy" },
+    on: new RegExp(`^(GET|DELETE) /api/${OBJECT}$`),
+  },
+];
+
+const fleet = sharedFleet(["ana"]);
+
+/** The intermediary. Without a fault, it forwards each request. */
+async function startIntermediary(target: string) {
+  let fault: Fault | undefined;
+  let answer: Answer | undefined;
+  let count = 0;
+  const { hostname, port } = new URL(target);
+  const replace = (outgoing: ServerResponse) => {
+    count += 1;
+    outgoing.writeHead(answer?.status ?? 500, answer?.headers).end(answer?.body);
+  };
+  const serve = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    const { method = "GET", url: path = "/", headers } = incoming;
+    const isReplaced = fault?.on.test(`${method} ${path}`) ?? false;
+    if (isReplaced && !fault?.reaches) {
+      incoming.resume().on("end", () => replace(outgoing));
+      return;
+    }
+    const onward = request({ hostname, port, method, path, headers }, (response) => {
+      if (isReplaced) {
+        response.resume().on("end", () => replace(outgoing));
+        return;
+      }
+      outgoing.writeHead(response.statusCode ?? 502, response.headers);
+      response.pipe(outgoing);
+    });
+    onward.on("error", () => incoming.socket.destroy());
+    incoming.pipe(onward);
+  };
+  return {
+    ...(await listening(createServer(serve))),
+    /** Runs work during which the intermediary answers. Returns the number of its answers. */
+    async during(replaced: Fault, with_: Answer, work: () => Promise<void>): Promise<number> {
+      [fault, answer, count] = [replaced, with_, 0];
+      await work();
+      [fault, answer] = [undefined, undefined];
+      return count;
+    },
+  };
+}
+
+const data = sshKeyLine();
+const RULE = { action: "deny", priority: 1, sourceIp: ".*", username: "y", filter: { hostname: "z" } };
+
+const program: Program = {
+  rule: { type: "FirewallRule", args: RULE },
+  key: { type: "PublicKey", args: { name: "ana", data, username: "^ana$", filter: { hostname: "^web" } } },
+  ci: { type: "ApiKey", args: { name: "pipeline", validDays: 30, role: "observer" } },
+  ana: { type: "Member", args: { email: "ana@example.com", role: "observer" } },
+  stage: { type: "Namespace", args: { name: "stage" } },
+  tags: { type: "DeviceTags", args: { device: "web1", tags: ["edge", "prod"] } },
+  tag: { type: "DeviceTagAttachment", args: { device: "web2", tag: "lab" } },
+};
+const more: Program = {
+  more: { type: "FirewallRule", args: { ...RULE, priority: 2 } },
+  other: {
+    type: "PublicKey",
+    args: { name: "ben", data: sshKeyLine(), username: "^ben$", filter: { hostname: "^web" } },
+  },
+};
+const changed: Program = { ...program, rule: { type: "FirewallRule", args: { ...RULE, username: "x" } } };
+
+/** Returns the objects of the namespace, as the service itself lists them: each with the type of its resource. */
+async function liveObjects(): Promise<string[]> {
+  const { client, tenant } = fleet;
+  const query = { perPage: 100 };
+  const [rules, keys, apiKeys, namespaces, devices] = await Promise.all([
+    client.getFirewallRules({ query }),
+    client.getPublicKeys({ query }),
+    client.listApiKeys({ query }),
+    client.getNamespaces({ query }),
+    client.getDevices({ query }),
+  ]);
+  const members = namespaces.find(({ tenantId }) => tenantId === tenant)?.members ?? [];
+  return [
+    ...rules.map(({ id }) => `FirewallRule ${id}`),
+    ...keys.map(({ fingerprint }) => `PublicKey ${fingerprint}`),
+    ...apiKeys.map(({ createdAt }) => `ApiKey ${createdAt}`),
+    ...namespaces
+      .filter(({ tenantId }) => tenantId !== tenant)
+      .map(({ tenantId }) => `Namespace ${tenantId}`),
+    ...members.filter(({ role }) => role !== "owner").map(({ id }) => `Member ${id}`),
+    ...devices.flatMap(({ uid, tags }) => tags.map((tag) => `tag ${uid} ${tag}`)),
+  ].sort();
+}
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** Returns the objects that a state contains. */
+function objectsIn({ state }: Harness): string[] {
+  const objects = [...state.values()].flatMap(({ type, outputs }) => {
+    const { ruleId, fingerprint, createdAt, tenant, userId, uid, tags, tag } = outputs as Values;
+    if (type === "FirewallRule") return [`FirewallRule ${ruleId}`];
+    if (type === "PublicKey") return [`PublicKey ${fingerprint}`];
+    if (type === "ApiKey") return [`ApiKey ${createdAt}`];
+    if (type === "Namespace") return [`Namespace ${tenant}`];
+    if (type === "Member") return [`Member ${userId}`];
+    return [tags ?? tag].flat().map((name) => `tag ${uid} ${name}`);
+  });
+  return objects.sort();
+}
+
+/** Returns the error of a run; undefined if the run succeeds. */
+const failureOf = (run: Promise<unknown>): Promise<unknown> =>
+  run.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+
+const SERVERS = [
+  { server: "this project's service", start: async () => undefined },
+  { server: "a server of 0.19", start: () => startSparseService(fleet.service.url) },
+];
+
+// Long: each table has 182 cases, which take more than a minute.
+describe.each(SERVERS)("with $server", { tags: ["long"], timeout: 300_000 }, ({ start }) => {
+  let sparse: Awaited<ReturnType<typeof startSparseService>> | undefined;
+  let intermediary: Listening & Awaited<ReturnType<typeof startIntermediary>>;
+  const harnesses: Harness[] = [];
+  const open = () => {
+    const env = { ...fleet.env, GATEHOUSE_URL: intermediary.url, GATEHOUSE_RETRY_TIMEOUT: "0" };
+    const harness = new Harness(env, `stack${harnesses.length}`);
+    harnesses.push(harness);
+    return harness;
+  };
+  beforeAll(async () => {
+    sparse = await start();
+    intermediary = await startIntermediary(sparse?.url ?? fleet.service.url);
+    const names = (await fleet.client.getDevices()).map(({ name }) => name);
+    for (const name of ["web1", "web2"]) if (!names.includes(name)) await fleet.enroll(name);
+  });
+  afterEach(async () => {
+    await Promise.all(harnesses.splice(0).map((harness) => harness.close()));
+  });
+  afterAll(async () => {
+    await intermediary.stop();
+    await sparse?.stop();
+  });
+
+  it.each(FAULTS)("$name: no object is lost, forgotten or doubled by any answer", async (fault) => {
+    const { run } = fault;
+    let replaced = 0;
+    // Without idempotency keys, the next run cannot recognize an object whose creation an intermediary refused after the
+    // service had performed it.
+    const isUnlikely = ({ status }: Answer) =>
+      sparse !== undefined && run === "create" && [401, 403].includes(status);
+    for (const answer of ANSWERS.filter((one) => !fault.reaches || !isUnlikely(one))) {
+      const harness = open();
+      const wanted = run === "create" ? { ...program, ...more } : run === "update" ? changed : program;
+      await harness.up(program);
+      let failure: unknown;
+      const count = await intermediary.during(fault, answer, async () => {
+        if (run === "refresh") failure = await failureOf(harness.refresh());
+        else if (run === "import")
+          failure = await failureOf(
+            open().import("rule", "FirewallRule", harness.state.get("rule")?.id ?? ""),
+          );
+        else failure = await failureOf(harness.up(run === "destroy" ? {} : wanted));
+      });
+      replaced += count;
+      const live = await liveObjects();
+      const known = objectsIn(harness);
+      const where = `${answer.name}: ${String(failure)}`;
+      // A run that creates objects may fail before it writes an object to the state. The next run finds the object.
+      const created = live.length - known.length;
+      const mayMiss = run === "create" && failure !== undefined ? 2 : 0;
+      expect(live.filter((object) => !known.includes(object)).length, where).toBeLessThanOrEqual(mayMiss);
+      expect(created, where).toBeLessThanOrEqual(mayMiss);
+      if (run === "destroy" && failure === undefined) expect(live, where).toEqual([]);
+      if (run === "import" && count > 0) expect(failure, where).toBeDefined();
+
+      // Without the intermediary, the next run converges.
+      if (run === "destroy") {
+        await harness.up({});
+        expect(await liveObjects(), where).toEqual([]);
+        continue;
+      }
+      await harness.up(wanted);
+      await harness.refresh();
+      expect(await harness.preview(wanted), where).toEqual([]);
+      expect(objectsIn(harness), where).toEqual(await liveObjects());
+      await harness.up({});
+      expect(await liveObjects(), where).toEqual([]);
+    }
+    if (!isTerraform) expect(replaced).toBeGreaterThan(0);
+  });
+});
