@@ -111,10 +111,19 @@ describe("an update of one field", () => {
 function differentValues(field: InputField): unknown[] {
   const candidates: unknown[][] = [
     ["before", "declared", "live"],
+    [["before"], ["declared"], ["live"]],
     [{ sessionMaxMinutes: 1 }, { sessionMaxMinutes: 2 }, { sessionMaxMinutes: 3 }],
+    [{ userId: "1" }, { userId: "2" }, { userId: "3" }],
   ];
-  const isDifferent = (values: readonly unknown[]) =>
-    new Set(values.map((value) => JSON.stringify(canonical(field, value)))).size === values.length;
+  const isDifferent = (values: readonly unknown[]) => {
+    try {
+      const texts = values.map((value) => JSON.stringify(canonical(field, value)));
+      return new Set(texts).size === values.length;
+    } catch {
+      // The input has values of another type.
+      return false;
+    }
+  };
   return candidates.find(isDifferent) ?? [];
 }
 
