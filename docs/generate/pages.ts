@@ -91,9 +91,10 @@ function resourceSection(definition: ResourceDefinition): string {
   ].join("\n\n");
 }
 
-const RESOURCE_RULES = `**Requests.** Each create, update and delete takes one request on \`gatehouse-server\`. An unchanged resource takes no
-request. Exceptions:
+const RESOURCE_RULES = `**Requests.** Each create takes one request on \`gatehouse-server\`. Each update and delete takes one request, after a read
+of the object, which is shared like the reads of a refresh. An unchanged resource takes no request. Exceptions:
 
+- A resource that moved from another stack takes a read and a request, which claims its object.
 - A Namespace with settings other than the defaults takes 2 requests at creation.
 - A Device takes up to 2 requests (name and status).
 - The deletion of DeviceTags takes a request for each tag.
