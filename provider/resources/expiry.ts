@@ -145,7 +145,7 @@ export function defineExpiring<
       if (isDue || expiryStatus === "removed") return { ...state, ...declared, expiryStatus: "removed" };
       const after = await update(connection, id, isLocal ? withoutLocal(state) : state, sentInputs);
       if (!end || (after as Local).expiresAt === end) return withLocal(after, used);
-      // The answer shows that nobody stored the end, although the server seemed to support ends.
+      // The response shows that the server did not store the end, although it seemed to support ends.
       if (connection.requiresEnforcedExpiry) throw notStored(definition.name, end);
       return { ...after, expiresAt: end, expiryStatus: "by-run" };
     },

@@ -1,7 +1,8 @@
 import { createServer, request } from "node:http";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { type Listening, listening } from "../support/listening.ts";
 import { sharedFleet } from "../support/shared.ts";
+import { startSparseService } from "../support/sparseService.ts";
 import { Harness, type Program } from "./support/harness.ts";
 
 // A misconfigured proxy responds to every request with 404. This must not cause the provider to treat the objects as
@@ -114,3 +115,20 @@ describe.each([
     });
   },
 );
+
+it("an empty list without X-Total-Count proves no deletion: the run fails, and the state keeps the object", async () => {
+  const sparse = await startSparseService(fleet.service.url, { withoutTotals: true });
+  const direct = new Harness(fleet.env);
+  const through = new Harness({ ...fleet.env, GATEHOUSE_URL: sparse.url });
+  onTestFinished(async () => {
+    await Promise.all([direct.close(), through.close()]);
+    await sparse.stop();
+  });
+  const { rule } = program;
+  await direct.up({ rule } as Program);
+  for (const [name, entry] of direct.state) through.state.set(name, entry);
+  const failure = (await through.up({}).catch((error: unknown) => error)) as AggregateError;
+  expect(String(failure)).toContain("has no header X-Total-Count: 0");
+  expect(String(failure)).toContain("doubtful_answer");
+  expect([...through.state.keys()]).toEqual(["rule"]);
+});
