@@ -97,8 +97,9 @@ export const isDeclaredBy = (
   declarer: Declarer | undefined,
 ): boolean =>
   declarer !== undefined &&
+  declaredBy !== undefined &&
   !definition.object?.isPart &&
-  declaredBy?.project === declarer.project &&
+  declaredBy.project === declarer.project &&
   declaredBy.stack === declarer.stack;
 
 /** Coverage of one kind of objects. */

@@ -48,6 +48,7 @@ const bob = { id: "user-bob", email: "bob@example.com", isAccepted: true };
 const enforcing: Estate = {
   ...estate,
   enforcesExpiry: true,
+  declarers: new Map(),
   policy: {
     ...estate.policy,
     keys: [
