@@ -2,12 +2,14 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFil
 import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { DriftReport } from "../../provider/drift/driftReport.ts";
+import { environmentWithout } from "../support/command.ts";
 import { createKey } from "../support/fleet.ts";
-import { changesOf, type Stack } from "../support/gatehouse.ts";
+import { COMMAND, changesOf, type Stack } from "../support/gatehouse.ts";
 import { firewallRule, type Policy, policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { sharedFleet } from "../support/shared.ts";
 import { startSparseService } from "../support/sparseService.ts";
+import { openTerminal } from "../support/terminal.ts";
 
 const PROJECT = "commonjs-program";
 
@@ -21,6 +23,7 @@ interface Entry {
   readonly id?: string;
 }
 
+// Each of these tests runs about ten commands, and most of them show the same behavior from another side.
 describe("the objects of a stack", { timeout: 120_000 }, () => {
   const fleet = sharedFleet();
   let program: PolicyProgram;
@@ -154,7 +157,9 @@ describe("the objects of a stack", { timeout: 120_000 }, () => {
     expect(await keys()).toEqual([]);
   });
 
-  it("that another stack has claimed are deleted only with --delete-claimed", async () => {
+  it("that another stack has claimed are deleted only with --delete-claimed", {
+    tags: ["long"],
+  }, async () => {
     const [a, b] = [stackOf("a"), stackOf("b")];
     const key = publicKey("ana");
     await up(a, { ana: key });
@@ -163,7 +168,9 @@ describe("the objects of a stack", { timeout: 120_000 }, () => {
     expect(await keys()).toEqual([]);
   });
 
-  it("that a stack retained and another one adopted stay at a repair of the first stack", async () => {
+  it("that a stack retained and another one adopted stay at a repair of the first stack", {
+    tags: ["long"],
+  }, async () => {
     const [a, b] = [stackOf("a"), stackOf("b")];
     const key = publicKey("ana");
     await up(a, { ana: { ...key, options: { retainOnDelete: true } }, deny });
@@ -176,7 +183,7 @@ describe("the objects of a stack", { timeout: 120_000 }, () => {
     expect(await keys()).toHaveLength(1);
   });
 
-  it("stay with a renamed stack, also if a new stack has the old name", async () => {
+  it("stay with a renamed stack, also if a new stack has the old name", { tags: ["long"] }, async () => {
     const old = stackOf("prod");
     const policy = { ana: publicKey("ana"), deny };
     await up(old, policy);
@@ -213,7 +220,9 @@ describe("the objects of a stack", { timeout: 120_000 }, () => {
     expect((await keys()).map(({ name }) => name)).toEqual(["bob"]);
   });
 
-  it("stay if the state is lost or an older state is restored, until --delete-forgotten", async () => {
+  it("stay if the state is lost or an older state is restored, until --delete-forgotten", {
+    tags: ["long"],
+  }, async () => {
     const stack = stackOf("main");
     await up(stack, { deny });
     const older = readFileSync(stateFile(stack), "utf8");
@@ -250,7 +259,9 @@ describe("the objects of a stack", { timeout: 120_000 }, () => {
     ]);
   });
 
-  it("are not deleted by a repair on a server without declarations, unless the user confirms each one", async () => {
+  it("are not deleted by a repair on a server without declarations, unless the user confirms each one", {
+    tags: ["long"],
+  }, async () => {
     const sparse = await startSparseService(fleet.service.url, {});
     try {
       const stack = stackOf("main", { ...fleet.env, GATEHOUSE_URL: sparse.url });
@@ -262,6 +273,26 @@ describe("the objects of a stack", { timeout: 120_000 }, () => {
         expect.stringContaining("does not record whether another stack"),
       ]);
       expect(await keys()).toHaveLength(1);
+
+      const args = ["drift", program.folder, "--stack", "main", "--engine", "embedded", "--repair"];
+      const env = {
+        ...environmentWithout("GATEHOUSE_", "PULUMI_"),
+        ...{ ...fleet.env, GATEHOUSE_URL: sparse.url, ...policyEnv({ deny }) },
+        PULUMI_BACKEND_URL: `file://${program.states}`,
+        PULUMI_CONFIG_PASSPHRASE: "correct horse battery staple",
+      };
+      const answered = async (answer: string) => {
+        const terminal = openTerminal(process.execPath, [COMMAND, ...args], { env });
+        await terminal.untilShown(/Delete PublicKey backdoor .*\? .* \[y\/N\] /s);
+        terminal.type(answer);
+        if (answer === "y") {
+          await terminal.untilShown("Repair? [y/N] ");
+          terminal.type("y");
+        }
+        return terminal.code;
+      };
+      expect([await answered("n"), (await keys()).length]).toEqual([2, 1]);
+      expect([await answered("y"), (await keys()).length]).toEqual([0, 0]);
     } finally {
       await sparse.stop();
     }
