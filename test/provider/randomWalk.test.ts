@@ -5,8 +5,8 @@ import { sharedFleet } from "../support/shared.ts";
 import {
   Choices,
   type Fields,
-  fingerprintOf,
   keyOf,
+  objectsOf,
   randomFields,
   type Shown,
   SLOTS,
@@ -99,17 +99,6 @@ function liveOf(snapshot: Snapshot, { kind, fixed }: Slot, id: string): WalkObje
   const none = { kind, id, fields: { ...fixed, tags: [] }, owner: undefined };
   return found ?? (kind === "DeviceTags" ? none : undefined);
 }
-
-/** Returns the objects that a slot may declare. */
-const objectsOf = ({ kind, fixed, pools }: Slot, snapshot: Snapshot) =>
-  [...snapshot.values()].filter((object) => {
-    if (object.kind !== kind) return false;
-    if (kind === "PublicKey") return object.id === fingerprintOf(fixed.data);
-    if (kind === "ApiKey") return pools.name?.includes(object.fields.name);
-    return Object.entries(object.fields).every(
-      ([field, value]) => !(field in fixed) || fixed[field] === value,
-    );
-  });
 
 /**
  * Returns the idempotency key of a creation, and the object of an earlier creation with this key. Rules have no

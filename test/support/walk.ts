@@ -46,7 +46,7 @@ export interface Slot {
 }
 
 /** Returns the MD5 fingerprint of an OpenSSH public key line, as 16 hexadecimal pairs. */
-export function fingerprintOf(line: unknown): string {
+function fingerprintOf(line: unknown): string {
   const [, blob = ""] = String(line).split(" ");
   const digest = createHash("md5").update(Buffer.from(blob, "base64")).digest("hex");
   return digest.match(/../g)?.join(":") ?? "";
@@ -133,6 +133,17 @@ export function slotOf(name: string): Slot {
   if (!slot) throw new Error(`no slot ${name}`);
   return slot;
 }
+
+/** Returns the objects that a slot may declare. */
+export const objectsOf = ({ kind, fixed, pools }: Slot, snapshot: Snapshot) =>
+  [...snapshot.values()].filter((object) => {
+    if (object.kind !== kind) return false;
+    if (kind === "PublicKey") return object.id === fingerprintOf(fixed.data);
+    if (kind === "ApiKey") return pools.name?.includes(object.fields.name);
+    return Object.entries(object.fields).every(
+      ([field, value]) => !(field in fixed) || fixed[field] === value,
+    );
+  });
 
 /** Random choices of a walk. A seed always gives the same choices. */
 export class Choices {
