@@ -30,8 +30,8 @@ import {
 // reads the service before and after each command, and compares the changes with the output of the preview before.
 
 const PROJECT = "commonjs-program";
-const STEPS = Number(process.env.GATEHOUSE_WALK_STEPS ?? "25");
-const STEPS_WITH_CLI = Number(process.env.GATEHOUSE_WALK_STEPS ?? "100");
+const STEPS = Number(process.env.TEST_WALK_STEPS ?? "25");
+const STEPS_WITH_CLI = Number(process.env.TEST_WALK_STEPS ?? "100");
 
 /** The errors that a run may report: the walk causes each of them with changes of the administrator. */
 const EXPECTED_ERRORS = /changed_out_of_band|already.exists|object_deleted|conflict/;
@@ -432,7 +432,7 @@ describe.each(engines)("a random walk with the $label", ({ engine, available }) 
   });
 
   const steps = engine === "cli" ? STEPS_WITH_CLI : STEPS;
-  // Takes a minute, and longer with GATEHOUSE_WALK_STEPS.
+  // Takes a minute, and longer with TEST_WALK_STEPS.
   it.runIf(available)(
     `of ${steps} steps makes only changes that a preview or report showed, and undoes no change of another actor unseen`,
     { tags: ["long"], timeout: 3_600_000 },
