@@ -1,4 +1,5 @@
 import { ConflictError, isNotFound } from "@gatehouse-access/sdk";
+import type { Declaration } from "@gatehouse-access/sdk/contract";
 import { ResourceError, said } from "../resourceError.ts";
 import {
   type Adopt,
@@ -7,9 +8,11 @@ import {
   type ResourceDefinition,
   UnfinishedError,
 } from "../resources/definition.ts";
+import { lastChangeIfReadable } from "../service/auditTrail.ts";
 import type { Connection } from "../service/connection.ts";
 import { isUnclear } from "../service/listings.ts";
 import { diff, type InputChange } from "./diff.ts";
+import { objectId } from "./outOfBand.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -18,6 +21,11 @@ export interface Creation {
   readonly connection: Connection;
   readonly inputs: Record<string, unknown>;
   readonly origin: Origin;
+  /**
+   * The resource that declares the object, if the front end knows it.
+   * @default unknown
+   */
+  readonly declaration?: Declaration | undefined;
   /**
    * Names of inputs whose values must not appear in errors.
    * @default none
@@ -32,7 +40,7 @@ export interface Creation {
  * - If a response was lost, the request is repeated on services with idempotency keys. On other services, an equal
  *   existing object is adopted instead.
  * - If an earlier attempt created the object under the same idempotency key, that object is updated to match the
- *   inputs.
+ *   inputs, unless another resource has declared it or another actor has changed it since.
  * - If the object existed before, it is adopted only if `adopt` allows it.
  * @throws Error with the existing object, the differences and the remedy
  * @throws UnfinishedError if the object exists, but could not be updated to match the inputs
@@ -107,19 +115,54 @@ const conflicting = (
 
 /**
  * Creates the object. The service may return an object that an earlier attempt created under the same idempotency key.
- * That object is updated to match the inputs, unless a change requires a replacement. If another resource has claimed
- * that object, the function creates another object.
+ * That object is updated to match the inputs, unless a change requires a replacement, or would revert a change of
+ * another actor. If another resource has claimed or declared that object, the function creates another object.
  */
 async function create(creation: Creation): Promise<Existing<Values>> {
   const { definition, connection, inputs, origin } = creation;
   const created = await definition.create(connection, inputs, origin);
-  if (origin.isOthers(created.id)) return create({ ...creation, origin: origin.after(created.id) });
-  origin.claim(created.id);
+  const isMoved = isDeclaredByAnother(creation, created);
+  if (origin.isOthers(created.id) || (isMoved && !definition.identity))
+    return create({ ...creation, origin: origin.after(created.id) });
   const changes = diff(definition, created.state, inputs);
+  // No second object can have the same identity.
+  if (isMoved) throw existsAlready(creation, created.id, conflicting(definition, changes));
+  origin.claim(created.id);
   if (changes.length === 0) return created;
   if (changes.some((change) => change.replaces)) throw existsAlready(creation, created.id, changes);
+  const differing = conflicting(definition, changes, definition.setAfterCreate);
+  if (differing.length > 0 && (await isChangedByAnother(creation, created)))
+    throw existsAlready(creation, created.id, differing);
   return updated(creation, created);
 }
+
+/**
+ * Returns true if an object that an earlier attempt created has moved to another resource or stack since, according to
+ * the service. False on servers of others, which store no declarations.
+ */
+function isDeclaredByAnother({ declaration }: Creation, { live }: Existing<Values>): boolean {
+  const owner = live?.declaredBy;
+  return owner !== undefined && declaration !== undefined && !isSameDeclaration(owner, declaration);
+}
+
+/**
+ * Returns true unless the declaring resource itself made the last change of an object that an earlier attempt created.
+ * Also true if the credential cannot read the last change. False on servers of others, which record no changes, and if
+ * the program allows an adoption with changes.
+ */
+async function isChangedByAnother(creation: Creation, created: Existing<Values>): Promise<boolean> {
+  const { definition, connection, inputs, declaration } = creation;
+  const { object } = definition;
+  const isRecorded = object && declaration && created.live?.revision !== undefined;
+  if (!isRecorded || inputs.adopt === "overwrite") return false;
+  const { tenant, client } = await connection.tenant(String(created.state.tenant ?? created.id));
+  const name = { kind: object.kind, id: objectId(definition, created) };
+  const last = await lastChangeIfReadable(client, tenant, name);
+  return last?.declaredBy === undefined || !isSameDeclaration(last.declaredBy, declaration);
+}
+
+const isSameDeclaration = (one: Declaration, two: Declaration): boolean =>
+  one.project === two.project && one.stack === two.stack && one.resource === two.resource;
 
 async function adoptExisting(
   creation: Creation,

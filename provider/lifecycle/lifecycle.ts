@@ -358,6 +358,7 @@ export class ResourceLifecycle {
     const { resource, secretInputs } = creator;
     const origin = run.origin(definition, creator, inputs);
     const about = { type: definition.name, name: origin.name };
+    const declaration = this.#declaration(resource);
     let isAdopted = false;
     const adopted = (id: string) => {
       isAdopted = true;
@@ -366,7 +367,7 @@ export class ResourceLifecycle {
     await this.#refuseUnsupported(resource, {}, inputs);
     try {
       const created = await this.#writing(resource, (connection) =>
-        createOrAdopt({ definition, connection, inputs, origin, secretInputs, adopted }),
+        createOrAdopt({ definition, connection, inputs, origin, declaration, secretInputs, adopted }),
       );
       run.created(definition, resource, created);
       // A write during the adoption has declared the object, and its result contains no facts of the object.
@@ -445,10 +446,11 @@ export class ResourceLifecycle {
     const body = this.#declaration(resource);
     if (!object || !body || declaredByText(body) === undefined) return;
     await this.#onService(resource, async (service) => {
-      const { revision } = live ?? (await definition.read(service, id, state))?.live ?? {};
-      if (revision === undefined) return;
+      // Another actor may have renamed an API key since the state was written, so its present name counts.
+      const found = live ? { id, state, live } : await definition.read(service, id, state);
+      if (found?.live?.revision === undefined) return;
       const { tenant, client } = await service.tenant(String(state.tenant ?? id));
-      const params = { tenant, kind: object.kind, id: objectId(definition, { id, state }) };
+      const params = { tenant, kind: object.kind, id: objectId(definition, found) };
       await client.claimObject({ params, body });
     });
   }
