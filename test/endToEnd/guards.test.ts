@@ -175,6 +175,8 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
   it("preview, up and review block on contradicting rules of one priority", async () => {
     const stack = newStack();
     const equal = { ana: key("ana"), allow: rule("allow", 5), deny: rule("deny", 5) };
+    // A blocked first run creates no stack.
+    await up(stack, {});
     const blocked = await text(stack, ["up", "--yes"], equal);
     expect(blocked).toMatchObject({
       code: 1,
