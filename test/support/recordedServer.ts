@@ -98,7 +98,9 @@ export async function replayServer(
   order: "recorded" | "any" = "recorded",
 ): Promise<RecordedServer> {
   const recording = JSON.parse(readFileSync(file, "utf8")) as Recording;
-  return serve(recording.facts, async (name, section, request) => {
+  /** The deletions since the last other write. In any order, a recorded read can be older than the deletions. */
+  let deletions: Exchange[] = [];
+  return serve(recording.facts, async (name, section, request, { method, path, body: sent }) => {
     const sections = recording.cases[name] ?? [];
     const distance = (index: number) => Math.abs(index - section);
     const nearest = sections.map((exchanges, index) => ({ exchanges, index }));
@@ -108,7 +110,11 @@ export async function replayServer(
     const exchange = candidates.find((recorded) => recorded.request === request);
     if (!exchange) return derivedAnswer(recording, sections, section, request);
     const { status, total, etag, body } = exchange;
-    return { status, total, etag, text: recording.bodies[body] ?? "" };
+    const answer = { status, total, etag, text: recording.bodies[body] ?? "" };
+    if (method === "DELETE" || sent === REVOCATION) deletions.push(exchange);
+    else if (!isRead(method, path)) deletions = [];
+    const isOlder = order === "any" && method === "GET" && status === 200 && deletions.length > 0;
+    return isOlder ? withoutDeleted(answer, path.split("?")[0] ?? "", deletions) : answer;
   });
 }
 
@@ -116,6 +122,9 @@ const targetOf = (request: string) => request.replace(/^\(API key\) /, "").split
 
 /** A JSON object of a server. */
 type Json = Record<string, unknown>;
+
+/** The body of the request that revokes an install key. */
+const REVOCATION = '{"revoked":true}';
 
 /** Returns the items of a list, or an object, after a recorded write of another request. */
 function afterWrite(body: unknown, path: string, { request, status }: Exchange): unknown {
@@ -136,7 +145,7 @@ function afterWrite(body: unknown, path: string, { request, status }: Exchange):
       ? { ...object, [name]: list.filter((item) => !isItself(item)) }
       : body;
   }
-  const isRevoked = method === "PATCH" && sent === '{"revoked":true}' && path === parent;
+  const isRevoked = method === "PATCH" && sent === REVOCATION && path === parent;
   if (isRevoked && Array.isArray(body))
     return body.map((item) => (item.name === last ? { ...item, revoked: true } : item));
   return body;
@@ -192,14 +201,17 @@ function derivedAnswer(
     earlier.findLast(({ exchange }) => exchange.request === request) ?? earlier.at(-1) ?? elsewhere[0];
   if (!base) return writtenObject(bodies, sections.slice(0, section).flat(), path);
   const { status, total, etag, body } = base.exchange;
-  const before: unknown = JSON.parse(bodies[body] ?? "");
-  const writes = sections.slice(base.index, section).flat();
+  const text = bodies[body] ?? "";
+  return withoutDeleted({ status, total, etag, text }, path, sections.slice(base.index, section).flat());
+}
+
+/** Returns the answer to a read of a path after these writes. */
+function withoutDeleted(answer: Answer, path: string, writes: readonly Exchange[]): Answer {
+  const before: unknown = JSON.parse(answer.text);
   const after = writes.reduce((known: unknown, write) => afterWrite(known, path, write), before);
   const removed = Array.isArray(before) && Array.isArray(after) ? before.length - after.length : 0;
-  return {
-    ...{ status, etag, text: JSON.stringify(after) },
-    total: total === undefined ? undefined : String(Number(total) - removed),
-  };
+  const total = answer.total === undefined ? undefined : String(Number(answer.total) - removed);
+  return { ...answer, total, text: JSON.stringify(after) };
 }
 
 /**
