@@ -123,7 +123,8 @@ name and the fields that identify the object. If the response was lost, the next
 service ignores the key, the next \`up\` searches for the object before it creates it again. For an API key, the secret is
 lost with the interrupted run. The next \`up\` then creates another key. The first key, whose secret is unknown, stays
 until a user removes it. If the resource sets the key's name, \`up\` reports an error instead. An object that existed
-before is an error, unless \`adopt\` is true. Two resources for the same object are refused, including DeviceTags and
+before is an error, unless \`adopt\` is true. So is an object of an earlier creation that moved to another stack or that
+another actor changed. Two resources for the same object are refused, including DeviceTags and
 DeviceTagAttachment for the same device.
 
 **Declared by.** Each write sends the project, the stack and the name of the resource to the service, and no other data
