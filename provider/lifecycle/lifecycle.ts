@@ -566,7 +566,8 @@ export class ResourceLifecycle {
       if (!this.#declaration(resource) || !claimedObject(definition)) return undefined;
       const found = await definition.read(service, id, state);
       const owner = found?.live?.declaredBy;
-      if (found && owner && (this.#isOthers(resource, found) || isOthers?.(owner))) throw new ClaimedError(owner);
+      if (found && owner && (this.#isOthers(resource, found) || isOthers?.(owner)))
+        throw new ClaimedError(owner);
       return undefined;
     };
     try {

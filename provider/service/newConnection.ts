@@ -131,7 +131,9 @@ export const PROJECT_SETTING: Setting = {
 /** Returns the description of a setting, with its environment variables. */
 export function settingText({ description, variable, isSwitch, isPlain }: Setting): string {
   const inFile =
-    isSwitch || isPlain || variable.endsWith("_FILE") ? "" : `, or \`${variable}_FILE\` for a file with the value`;
+    isSwitch || isPlain || variable.endsWith("_FILE")
+      ? ""
+      : `, or \`${variable}_FILE\` for a file with the value`;
   return `${description} Can also be set with the environment variable \`${variable}\`${inFile}.`;
 }
 

@@ -242,9 +242,7 @@ export class TerraformResource {
       const { changes, claims } = lifecycle.diff(undefined, id, state, news, { declarer });
       const mark = isMarked ? instanceIn(before) : undefined;
       const isSent = claims || changes.length > 0;
-      const after = isSent
-        ? await lifecycle.update(undefined, id, state, inputs, { declarer, mark })
-        : state;
+      const after = isSent ? await lifecycle.update(undefined, id, state, inputs, { declarer, mark }) : state;
       const data = { ...before, ...(isSent && { declarer: lifecycle.declarer(undefined) }) };
       return { row: this.row({ id, state: after }, planned), data };
     }

@@ -16,7 +16,7 @@ import {
   warning,
 } from "./diagnostics.ts";
 import { instanceIn, type PrivateData, privateBytes, privateData } from "./privateData.ts";
-import { Replacements } from "./replacements.ts";
+import type { Replacements } from "./replacements.ts";
 import { idIn, isSecret, TerraformResource } from "./resource.ts";
 import { decodedRow, encoded, parsed, rowIn, type WireValue } from "./wireValues.ts";
 
@@ -380,7 +380,8 @@ class PlannedObjects {
     const object = objectOf(resource, prior);
     const deleted = this.#deleted.get(object) ?? [];
     const isTaken =
-      this.#staying.has(object) || !deleted.every((instance) => this.#isPast(resource, prior, data, instance));
+      this.#staying.has(object) ||
+      !deleted.every((instance) => this.#isPast(resource, prior, data, instance));
     this.#staying.set(object, data);
     return isTaken ? alreadyManaged(object) : undefined;
   }
@@ -396,7 +397,8 @@ class PlannedObjects {
     for (const key of keys) this.#deletedKeys.set(key, object);
     this.#deleted.set(object, [...(this.#deleted.get(object) ?? []), instance]);
     // During an apply, the successor has taken over the object.
-    if (this.#replacements.isPast({ typeName: resource.typeName, id: idIn(prior) }, instance)) return undefined;
+    if (this.#replacements.isPast({ typeName: resource.typeName, id: idIn(prior) }, instance))
+      return undefined;
     const staying = this.#staying.get(object);
     if (staying) {
       return this.#isPast(resource, prior, staying, instance) ? undefined : alreadyManaged(object);
@@ -431,7 +433,12 @@ class PlannedObjects {
    * True if an instance took over the object from another instance, which a killed run left in the state. Records the
    * replacement, so that the deletion of the other instance leaves the object.
    */
-  #isPast({ typeName }: TerraformResource, row: Row, { tookOver = [] }: PrivateData, instance: string): boolean {
+  #isPast(
+    { typeName }: TerraformResource,
+    row: Row,
+    { tookOver = [] }: PrivateData,
+    instance: string,
+  ): boolean {
     if (!tookOver.includes(instance)) return false;
     this.#replacements.complete({ typeName, id: idIn(row), instances: [instance] });
     return true;
