@@ -17,7 +17,7 @@ import {
   valuesOf,
 } from "../../terraform/types.ts";
 import { type Diagnostic, errorAt, errorDiagnostic, failureDiagnostic } from "./diagnostics.ts";
-import { instanceIn, newInstance, type PrivateData } from "./privateData.ts";
+import { newInstance, type PrivateData } from "./privateData.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -203,11 +203,11 @@ export class TerraformResource {
   /**
    * Returns true for a declaration by another instance of the resource: one that has adopted the object, or that has
    * taken it over.
-   * @param data the private data of this instance
+   * @param data the private data of this instance. An instance of an earlier version has no id, and no marks to compare
    */
-  isOthers(data: PrivateData, { resource }: { readonly resource: string }): boolean {
+  isOthers({ instance }: PrivateData, { resource }: { readonly resource: string }): boolean {
     const mark = markIn(resource, this.typeName);
-    return mark !== undefined && mark !== instanceIn(data);
+    return mark !== undefined && instance !== undefined && mark !== instance;
   }
 
   /**
@@ -238,12 +238,12 @@ export class TerraformResource {
     const { withReplaced } = this.definition;
     if (!withReplaced || planned.id !== UNKNOWN) {
       const news = this.#withoutSameSecrets(config, prior, inputs);
-      const { declarer, isMarked } = before;
+      const { declarer, isMarked, instance = newInstance() } = before;
       const { changes, claims } = lifecycle.diff(undefined, id, state, news, { declarer });
-      const mark = isMarked ? instanceIn(before) : undefined;
+      const mark = isMarked ? instance : undefined;
       const isSent = claims || changes.length > 0;
       const after = isSent ? await lifecycle.update(undefined, id, state, inputs, { declarer, mark }) : state;
-      const data = { ...before, ...(isSent && { declarer: lifecycle.declarer(undefined) }) };
+      const data = { ...before, instance, ...(isSent && { declarer: lifecycle.declarer(undefined) }) };
       return { row: this.row({ id, state: after }, planned), data };
     }
     const dataOf = ({ id: object }: Existing<Values>): PrivateData => ({
