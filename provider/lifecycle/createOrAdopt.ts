@@ -25,12 +25,12 @@ export interface Creation {
   readonly secretInputs?: readonly string[] | undefined;
   /** Called with the id of an adopted object. */
   readonly adopted: (id: string) => void;
-  /** Returns true for the id of an object that the create takes over from a replaced resource, without `adopt`. */
-  readonly takesOver?: ((id: string) => boolean) | undefined;
-  /** Returns true for an object that another stack has declared last. Such an object is not taken over. */
+  /** Returns true for the id of an object that the create inherits from a replaced resource, without `adopt`. */
+  readonly inherits?: ((id: string) => boolean) | undefined;
+  /** Returns true for an object that another stack has declared last. Such an object is not inherited. */
   readonly isForeign?: (existing: Existing<Values>) => boolean;
-  /** Called before an object is taken over. */
-  readonly tookOver?: () => void;
+  /** Called before an object is inherited. */
+  readonly inherited?: () => void;
   /**
    * The connection that updates adopted objects.
    * @default connection
@@ -51,7 +51,7 @@ export interface Creation {
 export async function createOrAdopt(creation: Creation): Promise<Existing<Values>> {
   const { definition, connection, inputs, origin } = creation;
   const replaced = await replacedObject(creation);
-  if (replaced) return takeOver(creation, replaced);
+  if (replaced) return inherit(creation, replaced);
   const adopt = inputs.adopt as Adopt;
   const mayAdopt = adopt || definition.overwrites;
   if (mayAdopt || mayDuplicate(definition, origin)) {
@@ -152,18 +152,18 @@ async function adoptExisting(
 
 /** Returns the object of a replaced resource that the inputs declare. Undefined if the create needs a new object. */
 async function replacedObject(creation: Creation): Promise<Existing<Values> | undefined> {
-  const { definition, connection, inputs, origin, takesOver, isForeign } = creation;
-  if (!takesOver) return undefined;
-  const isOther = (id: string) => origin.isOthers(id) || !takesOver(id);
+  const { definition, connection, inputs, origin, inherits, isForeign } = creation;
+  if (!inherits) return undefined;
+  const isOther = (id: string) => origin.isOthers(id) || !inherits(id);
   const existing = await definition.find?.(connection, inputs, isOther);
   return existing && !isOther(existing.id) && !isForeign?.(existing) ? existing : undefined;
 }
 
-/** Takes over the object of a replaced resource: updates the object to match the inputs, without consent. */
-async function takeOver(creation: Creation, existing: Existing<Values>): Promise<Existing<Values>> {
-  const { definition, inputs, origin, tookOver } = creation;
+/** Inherits the object of a replaced resource: updates the object to match the inputs, without consent. */
+async function inherit(creation: Creation, existing: Existing<Values>): Promise<Existing<Values>> {
+  const { definition, inputs, origin, inherited } = creation;
   origin.claim(existing.id);
-  tookOver?.();
+  inherited?.();
   const changes = diff(definition, existing.state, inputs);
   return changes.length > 0 ? updated(creation, existing, true) : withSecrets(creation, existing);
 }

@@ -118,7 +118,7 @@ export interface DeleteOptions {
 
 /** An object after a create. */
 export interface CreatedObject extends Existing<Values> {
-  /** True if the object existed before, and was adopted or taken over. */
+  /** True if the object existed before, and was adopted or inherited. */
   readonly isAdopted: boolean;
 }
 
@@ -377,7 +377,7 @@ export class ResourceLifecycle {
   async create(creator: Creator, inputs: Record<string, unknown>): Promise<CreatedObject> {
     const { definition } = this;
     const { run, tell } = this.#runtime;
-    const { resource, secretInputs, mark, takesOver } = creator;
+    const { resource, secretInputs, mark, inherits } = creator;
     const origin = run.origin(definition, creator, inputs);
     const about = { type: definition.name, name: origin.name };
     let isAdopted = false;
@@ -392,9 +392,9 @@ export class ResourceLifecycle {
           ...{ definition, inputs, origin, secretInputs, adopted },
           connection: this.#declaring(service, resource),
           adopting: this.#declaring(service, resource, mark),
-          takesOver,
+          inherits,
           isForeign: (existing) => this.#isOthers(resource, existing),
-          tookOver: () => {
+          inherited: () => {
             isAdopted = true;
           },
         }),

@@ -33,11 +33,11 @@ export interface Creator {
   /** The object that the new object replaces. Only engines that pass no resource name pass the replaced object. */
   readonly replaced?: Existing<Values>;
   /**
-   * Returns true for the id of an object that the create takes over from a replaced resource, without `adopt`. Only
+   * Returns true for the id of an object that the create inherits from a replaced resource, without `adopt`. Only
    * engines that create a successor before they delete the replaced resource set this function.
    */
-  readonly takesOver?: ((id: string) => boolean) | undefined;
-  /** The mark of the declaration of an object that the create adopts or takes over. See {@link markedResource}. */
+  readonly inherits?: ((id: string) => boolean) | undefined;
+  /** The mark of the declaration of an object that the create adopts or inherits. See {@link markedResource}. */
   readonly mark?: string | undefined;
 }
 

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { testFolder } from "../support/folder.ts";
+import { requestsDuring } from "../support/requests.ts";
 import {
   type AttachedProvider,
   hasTerraform,
@@ -275,6 +276,31 @@ describe.runIf(hasTerraform)(`out-of-band changes under ${LABEL}`, () => {
     expect(await root.changes("-refresh=false")).toEqual(["gatehouse_public_key.one: update"]);
     await root.must("apply", "plan");
     expect(await fleet.client.getPublicKeys()).toMatchObject([{ name: "laptop", username: "^ana$" }]);
+  });
+
+  it("cost no additional request in a plan with a refresh", async () => {
+    const root = new RootModule(testFolder(), { ...provider.env, ...fleet.env });
+    const configuration = (username: string) => ({
+      resource: {
+        gatehouse_public_key: {
+          one: key({ data: line, username }).resource.gatehouse_public_key.one,
+        },
+        gatehouse_namespace: {
+          one: { name: "counted", settings: { session_idle_minutes: username.length } },
+        },
+        gatehouse_firewall_rule: {
+          one: { action: "deny", priority: 5, source_ip: ".*", username, filter: { hostname: ".*" } },
+        },
+      },
+    });
+    const line = sshKeyLine("counted");
+    root.write(configuration("^ana$"));
+    await root.apply();
+    const requests = async () => (await requestsDuring(fleet.service, () => root.must("plan"))).sort();
+    const unchanged = await requests();
+    root.write(configuration("^anna$"));
+    expect(await requests()).toEqual(unchanged);
+    await root.must("destroy", "-auto-approve");
   });
 
   it("after the plan are reported by the apply", async () => {

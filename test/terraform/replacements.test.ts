@@ -88,7 +88,7 @@ describe.runIf(hasTerraform)(`replacements with create_before_destroy under ${LA
     await root.apply(...types.map((type) => `-replace=${type}.one`));
     expect(ids(root)).toEqual(before);
     expect(await root.changes()).toEqual([]);
-    // The second replacement starts from instances that took over their objects.
+    // The second replacement starts from instances that inherited their objects.
     await root.apply(...types.map((type) => `-replace=${type}.one`));
     expect(ids(root)).toEqual(before);
     expect(await root.changes()).toEqual([]);
@@ -180,7 +180,7 @@ describe.runIf(hasTerraform)(`replacements with create_before_destroy under ${LA
   });
 
   // Long, because Terraform starts the provider for each step.
-  it("take over the object in another process than the plan", { tags: ["long"] }, async () => {
+  it("inherit the object in another process than the plan", { tags: ["long"] }, async () => {
     const root = new RootModule(testFolder(), { ...installedProvider(), ...world.env });
     root.write(key());
     await root.apply();

@@ -14,15 +14,15 @@ export interface PrivateData {
   /** A random id of the instance. States of earlier versions have none. */
   readonly instance?: string | undefined;
   /**
-   * True if the instance adopted the object or took it over. Its declarations then contain the id of the instance, so
+   * True if the instance adopted the object or inherited it. Its declarations then contain the id of the instance, so
    * that the deletion of an earlier instance leaves the object.
    */
   readonly isMarked?: boolean | undefined;
   /**
-   * The instances whose object this instance took over, newest first. See {@link instanceIn}. A killed run may have
+   * The instances whose object this instance inherited, newest first. See {@link instanceIn}. A killed run may have
    * left these instances in the state.
    */
-  readonly tookOver?: readonly string[] | undefined;
+  readonly inheritedFrom?: readonly string[] | undefined;
 }
 
 const text = z.string().optional().catch(undefined);
@@ -31,7 +31,7 @@ const schema = z.object({
   object: text,
   instance: text,
   isMarked: z.boolean().optional().catch(undefined),
-  tookOver: z.array(z.string()).optional().catch(undefined),
+  inheritedFrom: z.array(z.string()).optional().catch(undefined),
 });
 
 /** Parses private data. Content that this version does not know has no facts. */

@@ -6,7 +6,7 @@ import { z } from "zod";
 const schema = z.object({
   typeName: z.string(),
   id: z.string(),
-  /** The ids of the instances that a successor replaces, newest first. See `PrivateData.tookOver`. */
+  /** The ids of the instances that a successor replaces, newest first. See `PrivateData.inheritedFrom`. */
   instances: z.array(z.string()),
 });
 
@@ -15,12 +15,12 @@ export type Replacement = z.output<typeof schema>;
 
 type ReplacedObject = Pick<Replacement, "typeName" | "id">;
 
-/** A planned replacement, or one whose successor has taken over the object. */
+/** A planned replacement, or one whose successor has inherited the object. */
 type Step = "planned" | "done";
 
 /**
  * The replacements of a root module that may keep their object. A successor that Terraform creates before it deletes the
- * replaced instance takes over the object of that instance, if it declares the same object. Terraform passes the private
+ * replaced instance inherits the object of that instance, if it declares the same object. Terraform passes the private
  * data of a replaced instance to the plan of its successor, but not to the apply, which runs in another process. So the
  * plan records the replacement in a file of Terraform's data directory. Without the record, a create rejects the
  * existing object. Each object has its own file, because several processes can run at the same time.
@@ -57,7 +57,7 @@ export class Replacements {
   }
 
   /**
-   * Records that a successor has taken over an object, so that the deletion of the replaced instances leaves the object.
+   * Records that a successor has inherited an object, so that the deletion of the replaced instances leaves the object.
    * @throws Error if the file cannot be written
    */
   complete({ typeName, id, instances }: Replacement): void {
@@ -66,14 +66,14 @@ export class Replacements {
     this.dropPlanned({ typeName, id });
   }
 
-  /** True if a successor has taken over the object of this instance. */
+  /** True if a successor has inherited the object of this instance. */
   isPast(object: ReplacedObject, instance: string): boolean {
     return this.#read("done", object)?.instances.includes(instance) ?? false;
   }
 
   /**
    * Ends the record of a replaced instance, which the state no longer contains after this call. Returns true if a
-   * successor has taken over the object.
+   * successor has inherited the object.
    */
   endOf(object: ReplacedObject, instance: string): boolean {
     const done = this.#read("done", object);

@@ -189,10 +189,10 @@ export class TerraformResource {
     lifecycle: ResourceLifecycle,
     config: Row,
     planned: Row,
-    takesOver?: (id: string) => boolean,
+    inherits?: (id: string) => boolean,
   ): Promise<AppliedRow> {
     const instance = newInstance();
-    const creator = { ...this.#creator(config), takesOver, mark: instance };
+    const creator = { ...this.#creator(config), inherits, mark: instance };
     const created = await lifecycle.create(creator, this.#inputs(lifecycle, config));
     const { id, isAdopted } = created;
     const declarer = lifecycle.declarer(undefined);

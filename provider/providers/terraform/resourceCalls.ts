@@ -226,10 +226,10 @@ export class ResourceCalls {
    * @param before the private data of the replaced instance; without an object for a new resource
    */
   #recordReplacement({ typeName }: TerraformResource, before: PrivateData): Diagnostic[] {
-    const { object: id, tookOver = [] } = before;
+    const { object: id, inheritedFrom = [] } = before;
     if (id === undefined) return [];
     try {
-      this.#replacements.plan({ typeName, id, instances: [instanceIn(before), ...tookOver] });
+      this.#replacements.plan({ typeName, id, instances: [instanceIn(before), ...inheritedFrom] });
       return [];
     } catch (error) {
       return [warning("Replacement not recorded", `${NOT_RECORDED}: ${printedError(error)}`)];
@@ -280,20 +280,20 @@ export class ResourceCalls {
     });
   }
 
-  /** Creates an object, or takes over the object of a replaced instance that Terraform deletes later. */
+  /** Creates an object, or inherits the object of a replaced instance that Terraform deletes later. */
   async #create(resource: TerraformResource, lifecycle: ResourceLifecycle, config: Row, planned: Row) {
     const { typeName } = resource;
-    const takesOver = this.#replacements.hasPlanned(typeName)
+    const inherits = this.#replacements.hasPlanned(typeName)
       ? (id: string) => this.#replacements.planned({ typeName, id }) !== undefined
       : undefined;
-    const { row, data } = await resource.create(lifecycle, config, planned, takesOver);
-    const replacement = takesOver && this.#replacements.planned({ typeName, id: idIn(row) });
+    const { row, data } = await resource.create(lifecycle, config, planned, inherits);
+    const replacement = inherits && this.#replacements.planned({ typeName, id: idIn(row) });
     if (!replacement) return { row, data };
     this.#replacements.complete(replacement);
-    return { row, data: { ...data, tookOver: replacement.instances } };
+    return { row, data: { ...data, inheritedFrom: replacement.instances } };
   }
 
-  /** Deletes an object, unless another instance has taken it over. */
+  /** Deletes an object, unless another instance has inherited it. */
   async #delete(resource: TerraformResource, lifecycle: ResourceLifecycle, prior: Row, before: PrivateData) {
     const object = { typeName: resource.typeName, id: idIn(prior) };
     if (this.#replacements.endOf(object, instanceIn(before))) return;
@@ -396,7 +396,7 @@ class PlannedObjects {
     const instance = instanceIn(data);
     for (const key of keys) this.#deletedKeys.set(key, object);
     this.#deleted.set(object, [...(this.#deleted.get(object) ?? []), instance]);
-    // During an apply, the successor has taken over the object.
+    // During an apply, the successor has inherited the object.
     if (this.#replacements.isPast({ typeName: resource.typeName, id: idIn(prior) }, instance))
       return undefined;
     const staying = this.#staying.get(object);
@@ -430,16 +430,16 @@ class PlannedObjects {
   }
 
   /**
-   * True if an instance took over the object from another instance, which a killed run left in the state. Records the
+   * True if an instance inherited the object from another instance, which a killed run left in the state. Records the
    * replacement, so that the deletion of the other instance leaves the object.
    */
   #isPast(
     { typeName }: TerraformResource,
     row: Row,
-    { tookOver = [] }: PrivateData,
+    { inheritedFrom = [] }: PrivateData,
     instance: string,
   ): boolean {
-    if (!tookOver.includes(instance)) return false;
+    if (!inheritedFrom.includes(instance)) return false;
     this.#replacements.complete({ typeName, id: idIn(row), instances: [instance] });
     return true;
   }
