@@ -19,8 +19,8 @@ import { withConnection } from "./service.ts";
  */
 export async function readTerraform(io: Io, folder: string, file: string): Promise<TerraformPlan> {
   const { readTerraformPlan } = await import("../plan/terraform/readTerraformPlan.ts");
-  const { isInPlan, isUrlAlone } = await import("../plan/terraform/providerUrls.ts");
-  const { workspaceIn } = await import("../terraform/workspace.ts");
+  const { isInPlan, isSettingAlone, isUrlAlone } = await import("../plan/terraform/providerUrls.ts");
+  const { namedProject, workspaceIn } = await import("../terraform/workspace.ts");
   // If the folder does not exist, later steps would find neither policy tests nor access.ignore, and would continue
   // without them. This check reports the missing folder.
   await readdir(folder).catch(fileError("plan_file", "read", folder));
@@ -31,6 +31,8 @@ export async function readTerraform(io: Io, folder: string, file: string): Promi
   return readTerraformPlan(content, {
     name: isStdin ? "the standard input" : file,
     workspace: workspaceIn(folder, io.env),
+    isProjectNamed: namedProject(undefined, io.env) !== undefined,
+    isProjectAlone: (key, variable) => isSettingAlone(folder, key, "project", variable),
     isUrlAlone: (key, variable) => isUrlAlone(folder, key, variable),
     isInPlan: (variable) => isInPlan(folder, variable),
   });

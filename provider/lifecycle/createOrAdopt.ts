@@ -33,6 +33,17 @@ export interface Creation {
   readonly secretInputs?: readonly string[] | undefined;
   /** Called with the id of an adopted object. */
   readonly adopted: (id: string) => void;
+  /** Returns true for the id of an object that the create inherits from a replaced resource, without `adopt`. */
+  readonly inherits?: ((id: string) => boolean) | undefined;
+  /** Returns true for an object that another stack has declared last. Such an object is not inherited. */
+  readonly isForeign?: (existing: Existing<Values>) => boolean;
+  /** Called before an object is inherited. */
+  readonly inherited?: () => void;
+  /**
+   * The connection that updates adopted objects.
+   * @default connection
+   */
+  readonly adopting?: Connection;
 }
 
 /**
@@ -47,6 +58,8 @@ export interface Creation {
  */
 export async function createOrAdopt(creation: Creation): Promise<Existing<Values>> {
   const { definition, connection, inputs, origin } = creation;
+  const replaced = await replacedObject(creation);
+  if (replaced) return inherit(creation, replaced);
   const adopt = inputs.adopt as Adopt;
   const mayAdopt = adopt || definition.overwrites;
   if (mayAdopt || mayDuplicate(definition, origin)) {
@@ -170,7 +183,7 @@ async function adoptExisting(
   adopt: Adopt,
   setAfterCreate: readonly string[] = [],
 ): Promise<Existing<Values>> {
-  const { definition, connection, inputs, origin, adopted } = creation;
+  const { definition, inputs, origin, adopted } = creation;
   // Concurrent creates of equal objects can find the same existing object. If another resource has claimed this object,
   // the search is repeated.
   if (!definition.identity && origin.isOthers(existing.id)) return createOrAdopt(creation);
@@ -180,6 +193,29 @@ async function adoptExisting(
   origin.claim(existing.id);
   adopted(existing.id);
   if (changes.length > 0) return updated(creation, existing, true);
+  return withSecrets(creation, existing);
+}
+
+/** Returns the object of a replaced resource that the inputs declare. Undefined if the create needs a new object. */
+async function replacedObject(creation: Creation): Promise<Existing<Values> | undefined> {
+  const { definition, connection, inputs, origin, inherits, isForeign } = creation;
+  if (!inherits) return undefined;
+  const isOther = (id: string) => origin.isOthers(id) || !inherits(id);
+  const existing = await definition.find?.(connection, inputs, isOther);
+  return existing && !isOther(existing.id) && !isForeign?.(existing) ? existing : undefined;
+}
+
+/** Inherits the object of a replaced resource: updates the object to match the inputs, without consent. */
+async function inherit(creation: Creation, existing: Existing<Values>): Promise<Existing<Values>> {
+  const { definition, inputs, origin, inherited } = creation;
+  origin.claim(existing.id);
+  inherited?.();
+  const changes = diff(definition, existing.state, inputs);
+  return changes.length > 0 ? updated(creation, existing, true) : withSecrets(creation, existing);
+}
+
+async function withSecrets(creation: Creation, existing: Existing<Values>): Promise<Existing<Values>> {
+  const { definition, connection } = creation;
   const { id, state } = existing;
   const hasSecrets = Object.values(definition.outputs).some(({ secret }) => secret);
   // A search does not request secret outputs.
@@ -187,12 +223,13 @@ async function adoptExisting(
 }
 
 async function updated(
-  { definition, connection, inputs }: Creation,
+  { definition, connection, adopting = connection, inputs }: Creation,
   { id, state }: Existing<Values>,
   existedBefore = false,
 ): Promise<Existing<Values>> {
   try {
-    return { id, state: await definition.update(connection, id, state, inputs) };
+    const writing = existedBefore ? adopting : connection;
+    return { id, state: await definition.update(writing, id, state, inputs) };
   } catch (error) {
     throw new UnfinishedError(id, state, error, existedBefore);
   }

@@ -38,7 +38,7 @@ import { DuplicateDeclarationError } from "./claims.ts";
 import { createOrAdopt } from "./createOrAdopt.ts";
 import { diff, type InputChange, lastingOutputs, settled } from "./diff.ts";
 import { changeConflict, objectId, updateUnchanged } from "./outOfBand.ts";
-import type { Creator, RunRecord } from "./runRecord.ts";
+import { type Creator, markedResource, type RunRecord } from "./runRecord.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -106,6 +106,20 @@ export interface DiffOptions {
 export interface UpdateOptions extends Pick<DiffOptions, "declarer"> {
   /** Names of inputs whose values must not appear in errors, if the engine provides them. */
   readonly secretInputs?: readonly string[];
+  /** The mark of the declaration that the update stores. See {@link markedResource}. */
+  readonly mark?: string | undefined;
+}
+
+/** The options of {@link ResourceLifecycle.delete}. */
+export interface DeleteOptions extends Pick<DiffOptions, "declarer"> {
+  /** Returns true for a declaration of this project and stack by another instance of the resource. */
+  readonly isOthers?: (owner: Declaration) => boolean;
+}
+
+/** An object after a create. */
+export interface CreatedObject extends Existing<Values> {
+  /** True if the object existed before, and was adopted or inherited. */
+  readonly isAdopted: boolean;
 }
 
 /** For each mode of a namespace, the objects that decide about logins, and all objects that act in the mode. */
@@ -323,8 +337,16 @@ export class ResourceLifecycle {
     return typeof before === "string" && now !== undefined && before !== now;
   }
 
-  #declaration(resource: string | undefined): Declaration | undefined {
-    return this.#runtime.declaration(this.definition, resource);
+  #declaration(resource: string | undefined, mark?: string): Declaration | undefined {
+    const declaration = this.#runtime.declaration(this.definition, resource);
+    return declaration && { ...declaration, resource: markedResource(declaration.resource, mark) };
+  }
+
+  /** Returns true if another project or stack has declared the object last. */
+  #isOthers(resource: string | undefined, { live }: Existing<Values>): boolean {
+    const own = this.#declaration(resource);
+    const owner = live?.declaredBy;
+    return own !== undefined && owner !== undefined && !isSameStack(owner, own);
   }
 
   /** Compares the state with checked inputs, without sending a request. */
@@ -352,10 +374,10 @@ export class ResourceLifecycle {
    * Creates or adopts the object.
    * @throws UnfinishedError if the object exists, but could not be updated to match the inputs
    */
-  async create(creator: Creator, inputs: Record<string, unknown>): Promise<Existing<Values>> {
+  async create(creator: Creator, inputs: Record<string, unknown>): Promise<CreatedObject> {
     const { definition } = this;
     const { run, tell } = this.#runtime;
-    const { resource, secretInputs } = creator;
+    const { resource, secretInputs, mark, inherits } = creator;
     const origin = run.origin(definition, creator, inputs);
     const about = { type: definition.name, name: origin.name };
     const declaration = this.#declaration(resource);
@@ -366,15 +388,24 @@ export class ResourceLifecycle {
     };
     await this.#refuseUnsupported(resource, {}, inputs);
     try {
-      const created = await this.#writing(resource, (connection) =>
-        createOrAdopt({ definition, connection, inputs, origin, declaration, secretInputs, adopted }),
+      const created = await this.#onService(resource, (service) =>
+        createOrAdopt({
+          ...{ definition, inputs, origin, declaration, secretInputs, adopted },
+          connection: this.#declaring(service, resource),
+          adopting: this.#declaring(service, resource, mark),
+          inherits,
+          isForeign: (existing) => this.#isOthers(resource, existing),
+          inherited: () => {
+            isAdopted = true;
+          },
+        }),
       );
       run.created(definition, resource, created);
       // A write during the adoption has declared the object, and its result contains no facts of the object.
-      if (isAdopted && created.live) await this.#claim(resource, created);
+      if (isAdopted && created.live) await this.#claim(resource, created, mark);
       const warning = definition.warning?.(created.state);
       if (warning !== undefined) tell({ about, text: warning }, resource);
-      return created;
+      return { ...created, isAdopted };
     } catch (error) {
       if (error instanceof UnfinishedError) origin.claim(error.id);
       throw error;
@@ -391,7 +422,7 @@ export class ResourceLifecycle {
     id: string,
     given: Values,
     inputs: Values,
-    { declarer, secretInputs }: UpdateOptions = {},
+    { declarer, secretInputs, mark }: UpdateOptions = {},
   ): Promise<Values> {
     const { definition } = this;
     const state = this.#current(given);
@@ -403,8 +434,8 @@ export class ResourceLifecycle {
       const update = { definition, id, state, inputs: wanted, secretInputs };
       const after = isSame
         ? state
-        : await this.#writing(resource, (service) => updateUnchanged(service, update));
-      if (isMoved) await this.#claim(resource, { id, state: after });
+        : await this.#writing(resource, (service) => updateUnchanged(service, update), mark);
+      if (isMoved) await this.#claim(resource, { id, state: after }, mark);
       return { ...after, ...lastingOutputs(definition, state, wanted) };
     } catch (error) {
       throw isMissingObject(error) ? deletedError(definition, id, error) : error;
@@ -440,10 +471,14 @@ export class ResourceLifecycle {
    * Stores the resource as the declarer of an object, which is read if its facts are unknown. Does nothing on servers of
    * others: their objects have no revision.
    */
-  async #claim(resource: string | undefined, { id, state, live }: Existing<Values>): Promise<void> {
+  async #claim(
+    resource: string | undefined,
+    { id, state, live }: Existing<Values>,
+    mark?: string,
+  ): Promise<void> {
     const { definition } = this;
     const object = claimedObject(definition);
-    const body = this.#declaration(resource);
+    const body = this.#declaration(resource, mark);
     if (!object || !body || declaredByText(body) === undefined) return;
     await this.#onService(resource, async (service) => {
       // Another actor may have renamed an API key since the state was written, so its present name counts.
@@ -496,22 +531,17 @@ export class ResourceLifecycle {
     return { ...kept, inputs: Object.fromEntries(refreshed.filter(([, value]) => value !== undefined)) };
   }
 
-  /**
-   * Deletes the object, unless another stack has declared it last.
-   * @param declarer the {@link declarer} in the state, for engines that pass no resource name to a deletion
-   */
+  /** Deletes the object, unless another stack has declared it last. */
   async delete(
     resource: string | undefined,
     id: string,
     state: Values,
-    { declarer }: Pick<DiffOptions, "declarer"> = {},
+    options: DeleteOptions = {},
   ): Promise<void> {
     const { definition } = this;
     const { run } = this.#runtime;
     if (run.isHeld(definition, id)) return;
-    const known = typeof declarer === "string" ? declarationOf(declarer) : undefined;
-    const declaration = this.#declaration(resource) ?? known;
-    await this.#leavingClaimed({ resource, id, state, declaration }, (service) => {
+    await this.#leavingClaimed({ resource, id, state }, options, (service) => {
       const step = () => definition.delete(service, id, state, (key) => run.isClaimed(key));
       return undefinedIfDeleted(service, state.tenant, step);
     });
@@ -522,23 +552,17 @@ export class ResourceLifecycle {
    * the user gets a notice. The declaration is read right before the first write.
    */
   async #leavingClaimed(
-    {
-      resource,
-      id,
-      state,
-      declaration,
-    }: Existing<Values> & {
-      readonly resource: string | undefined;
-      readonly declaration: Declaration | undefined;
-    },
+    { resource, id, state }: Existing<Values> & { readonly resource: string | undefined },
+    { isOthers, declarer }: DeleteOptions,
     remove: (service: Connection) => Promise<unknown>,
   ): Promise<void> {
     const { definition } = this;
+    const known = typeof declarer === "string" ? declarationOf(declarer) : undefined;
+    const declaration = this.#declaration(resource) ?? known;
     const check = async (service: Connection) => {
       if (!declaration || !claimedObject(definition)) return undefined;
       const owner = (await definition.read(service, id, state))?.live?.declaredBy;
-      const isOthers = owner && (owner.project !== declaration.project || owner.stack !== declaration.stack);
-      if (isOthers) throw new ClaimedError(owner);
+      if (owner && (!isSameStack(owner, declaration) || isOthers?.(owner))) throw new ClaimedError(owner);
       return undefined;
     };
     try {
@@ -575,10 +599,18 @@ export class ResourceLifecycle {
   }
 
   /** Runs work that may write, and sends the declaration of the resource with the writes. */
-  #writing<T>(resource: string | undefined, step: (service: Connection) => Promise<T>): Promise<T> {
-    const declaration = this.#runtime.declaration(this.definition, resource);
-    if (!declaration) return this.#onService(resource, step);
-    return this.#onService(resource, (service) => step(service.declaring(declaration)));
+  #writing<T>(
+    resource: string | undefined,
+    step: (service: Connection) => Promise<T>,
+    mark?: string,
+  ): Promise<T> {
+    return this.#onService(resource, (service) => step(this.#declaring(service, resource, mark)));
+  }
+
+  /** Returns a connection whose writes carry the declaration of the resource. */
+  #declaring(service: Connection, resource: string | undefined, mark?: string): Connection {
+    const declaration = this.#declaration(resource, mark);
+    return declaration ? service.declaring(declaration) : service;
   }
 
   async #onService<T>(resource: string | undefined, step: (service: Connection) => Promise<T>): Promise<T> {
@@ -589,6 +621,9 @@ export class ResourceLifecycle {
     );
   }
 }
+
+const isSameStack = (one: Declaration, two: Declaration): boolean =>
+  one.project === two.project && one.stack === two.stack;
 
 /** Ends the deletion of an object that another stack has declared last. */
 class ClaimedError extends Error {

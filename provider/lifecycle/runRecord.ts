@@ -6,6 +6,20 @@ import { Claims } from "./claims.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
+/** The separator between the name of a resource and the mark in a declaration. */
+const MARK = "#";
+
+/**
+ * Returns the name of a resource in declarations, with the mark of one of its instances. Engines that pass no resource
+ * names use marks: a deletion compares the mark, and leaves an object that another instance has adopted.
+ */
+export const markedResource = (resource: string, mark: string | undefined): string =>
+  mark === undefined ? resource : resource + MARK + mark;
+
+/** Returns the mark in the result of {@link markedResource}. Undefined for a name without a mark, and for others. */
+export const markIn = (declared: string, resource: string): string | undefined =>
+  declared.startsWith(resource + MARK) ? declared.slice((resource + MARK).length) : undefined;
+
 /** The resource that creates an object, and the data that the engine passes for the create. */
 export interface Creator {
   /** The URN of the resource. */
@@ -18,6 +32,13 @@ export interface Creator {
   readonly chosen?: Values;
   /** The object that the new object replaces. Only engines that pass no resource name pass the replaced object. */
   readonly replaced?: Existing<Values>;
+  /**
+   * Returns true for the id of an object that the create inherits from a replaced resource, without `adopt`. Only
+   * engines that create a successor before they delete the replaced resource set this function.
+   */
+  readonly inherits?: ((id: string) => boolean) | undefined;
+  /** The mark of the declaration of an object that the create adopts or inherits. See {@link markedResource}. */
+  readonly mark?: string | undefined;
 }
 
 /**

@@ -25,6 +25,8 @@ export interface Setting {
   readonly secret?: boolean;
   /** True for a setting with the values `true` and `false`. Its variable has no `_FILE` form. */
   readonly isSwitch?: boolean;
+  /** True for a setting whose variable has no `_FILE` form. */
+  readonly isPlain?: boolean;
 }
 
 /**
@@ -118,10 +120,20 @@ export const SETTINGS = {
   },
 } satisfies Readonly<Record<string, Setting>>;
 
+/** The setting that only Terraform has, because programs of Pulumi name their project themselves. */
+export const PROJECT_SETTING: Setting = {
+  variable: "GATEHOUSE_PROJECT",
+  description:
+    "The name of the project that declares the objects, together with the workspace. Set it in each root module, so that two folders with equal names are two projects. Defaults to the base name of the root module's folder.",
+  isPlain: true,
+};
+
 /** Returns the description of a setting, with its environment variables. */
-export function settingText({ description, variable, isSwitch }: Setting): string {
+export function settingText({ description, variable, isSwitch, isPlain }: Setting): string {
   const inFile =
-    isSwitch || variable.endsWith("_FILE") ? "" : `, or \`${variable}_FILE\` for a file with the value`;
+    isSwitch || isPlain || variable.endsWith("_FILE")
+      ? ""
+      : `, or \`${variable}_FILE\` for a file with the value`;
   return `${description} Can also be set with the environment variable \`${variable}\`${inFile}.`;
 }
 

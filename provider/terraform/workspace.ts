@@ -10,11 +10,28 @@ export interface Workspace {
 /**
  * Returns the workspace that is selected in a directory. Terraform and OpenTofu store the selection in the same file.
  * @param env TF_WORKSPACE overrides the workspace, and TF_DATA_DIR overrides the data directory
+ * @param project the {@link namedProject}; default: the base name of the directory, which other root modules can share
  */
-export function workspaceIn(folder: string, env: NodeJS.ProcessEnv): Workspace {
-  const stack = env.TF_WORKSPACE || selectedIn(env.TF_DATA_DIR || join(folder, ".terraform")) || "default";
-  return { project: basename(resolve(folder)) || "terraform", stack };
+export function workspaceIn(
+  folder: string,
+  env: NodeJS.ProcessEnv,
+  project: string | undefined = namedProject(undefined, env),
+): Workspace {
+  const stack = env.TF_WORKSPACE || selectedIn(dataFolderOf(folder, env)) || "default";
+  return { project: project ?? (basename(resolve(folder)) || "terraform"), stack };
 }
+
+/**
+ * Returns the project that a setting names. Undefined if no setting names it: two root modules in folders with equal
+ * names are then one project.
+ * @param inBlock the argument `project` of the provider block, which takes precedence over the environment
+ */
+export const namedProject = (inBlock: unknown, env: NodeJS.ProcessEnv): string | undefined =>
+  (typeof inBlock === "string" && inBlock) || env.GATEHOUSE_PROJECT || undefined;
+
+/** Returns Terraform's data directory of a root module. @param env TF_DATA_DIR overrides the directory */
+export const dataFolderOf = (folder: string, env: NodeJS.ProcessEnv): string =>
+  env.TF_DATA_DIR || join(folder, ".terraform");
 
 function selectedIn(dataFolder: string): string | undefined {
   try {

@@ -188,6 +188,7 @@ describe("an object that the run changed", () => {
   ];
   const listingOf = () =>
     new Listing<Named>({
+      kind: "Device",
       keysOf: ({ id, name }) => [id, `name ${name}`],
       pages: async function* pages() {
         yield { items: served, total: served.length };

@@ -147,7 +147,11 @@ describe("a provider block of a plan", () => {
   function read(
     expressions: Readonly<Record<string, unknown>>,
     variables: Readonly<Record<string, unknown>>,
-    how: Partial<typeof facts> & { readonly isOfModule?: true } = {},
+    how: Partial<typeof facts> & {
+      readonly isOfModule?: true;
+      readonly isProjectAlone?: () => boolean;
+      readonly isProjectNamed?: boolean;
+    } = {},
   ) {
     const { isOfModule, ...more } = how;
     const key = isOfModule ? "module.inner:gatehouse" : "gatehouse";
@@ -169,9 +173,11 @@ describe("a provider block of a plan", () => {
       },
     };
     const origin = { name: "a plan", workspace: workspaceIn(testFolder(), {}), ...facts, ...more };
-    const { settings, notEvaluated } = readTerraformPlan(JSON.stringify(plan), origin);
+    const { settings, notEvaluated, ...read } = readTerraformPlan(JSON.stringify(plan), origin);
+    planned = read;
     return { settings: Object.fromEntries(settings), notEvaluated };
   }
+  let planned: Pick<ReturnType<typeof readTerraformPlan>, "plan" | "isProjectNamed"> | undefined;
   const variable = (name: string) => ({ references: [`var.${name}`] });
   const unknown = { settings: {}, notEvaluated: [expect.stringContaining("url is unknown in the plan")] };
 
@@ -187,6 +193,23 @@ describe("a provider block of a plan", () => {
   it("has no url if the configuration does not set it, or sets it to a variable with the value null", () => {
     expect(read({}, {})).toEqual({ settings: {}, notEvaluated: [] });
     expect(read({ url: variable("url") }, { url: null })).toEqual({ settings: {}, notEvaluated: [] });
+  });
+
+  it("names the project of the plan, unless its value is unknown in the plan", () => {
+    const known = { settings: { "gatehouse:project": "access" }, notEvaluated: [] };
+    expect(read({ project: { constant_value: "access" } }, {})).toEqual(known);
+    expect(planned).toMatchObject({ isProjectNamed: true, plan: { project: "access", stack: "default" } });
+    const isAlone = { isProjectAlone: () => true };
+    expect(read({ project: variable("name") }, { name: "access" }, isAlone)).toEqual(known);
+    expect(read({ project: variable("name") }, { name: "access" })).toEqual({
+      settings: {},
+      notEvaluated: [expect.stringContaining("project is unknown in the plan")],
+    });
+    expect(planned).toMatchObject({ isProjectNamed: false });
+    read({}, {});
+    expect(planned).toMatchObject({ isProjectNamed: false });
+    read({}, {}, { isProjectNamed: true });
+    expect(planned).toMatchObject({ isProjectNamed: true });
   });
 
   it.each<[string, ...Parameters<typeof read>]>([

@@ -28,6 +28,7 @@ export function isOwnBlock(json: PlanJson, key: string): boolean {
 const SETTINGS = {
   url: { place: "on another service", variable: "GATEHOUSE_URL" },
   tenant: { place: "in another namespace", variable: "GATEHOUSE_TENANT" },
+  project: { place: "declared by another project", variable: "GATEHOUSE_PROJECT" },
 } as const;
 
 const CREDENTIAL_ATTRIBUTES = CREDENTIAL_SETTINGS.map(terraformName);
@@ -44,6 +45,11 @@ interface PlannedTenant {
 export interface ConfigurationFacts {
   /** True if the provider block with this key sets `url` to exactly this variable. */
   readonly isUrlAlone: (key: string, variable: string) => boolean;
+  /**
+   * True if the provider block with this key sets `project` to exactly this variable.
+   * @default false
+   */
+  readonly isProjectAlone?: (key: string, variable: string) => boolean;
   /** True if the plan contains the value that Terraform used for this variable when it created the plan. */
   readonly isInPlan: (variable: string) => boolean;
 }
@@ -161,6 +167,11 @@ export class ProviderBlocks {
     const settings = {
       url: expressionValue(expressions.url, variableOf, (name) => this.#facts.isUrlAlone(key, name)),
       tenant: tenant === UNKNOWN ? this.#plannedTenant(key) : tenant,
+      project: expressionValue(
+        expressions.project,
+        variableOf,
+        (name) => this.#facts.isProjectAlone?.(key, name) ?? false,
+      ),
     };
     this.#settings.set(key, settings);
     return settings;

@@ -10,12 +10,16 @@ import { fileError } from "../../engine/index.ts";
  * @param key the key of the block in a plan: `gatehouse`, or `gatehouse.alias`
  * @throws EngineError (`plan_file`) if the folder or a file cannot be read
  */
-export function isUrlAlone(folder: string, key: string, variable: string): boolean {
-  const urls = configurationFiles(folder, HCL)
+export const isUrlAlone = (folder: string, key: string, variable: string): boolean =>
+  isSettingAlone(folder, key, "url", variable);
+
+/** Like {@link isUrlAlone}, for an argument with this name. */
+export function isSettingAlone(folder: string, key: string, setting: string, variable: string): boolean {
+  const values = configurationFiles(folder, HCL)
     .flatMap(blocksOf)
     .filter((block) => providerKey(block) === key)
-    .flatMap(({ given }) => given.get("url") ?? []);
-  return urls.length > 0 && urls.every((url) => url === `var.${variable}`);
+    .flatMap(({ given }) => given.get(setting) ?? []);
+  return values.length > 0 && values.every((value) => value === `var.${variable}`);
 }
 
 /**

@@ -40,6 +40,11 @@ export interface TerraformPlan {
    * The `provider` argument with which resources get {@link settings}; omitted if the default block has these settings.
    */
   readonly provider?: string;
+  /**
+   * True if the provider block or the environment names the project. Otherwise the project is the base name of the root
+   * module's folder, which other root modules can share.
+   */
+  readonly isProjectNamed: boolean;
   /** Resources and settings of the plan that cannot be evaluated, as sentences. */
   readonly notEvaluated: readonly string[];
   /** Summarizes the changes of all providers, for a comparison with another plan. */
@@ -57,7 +62,13 @@ const kinds = new Map(
 export interface PlanOrigin extends ConfigurationFacts {
   /** Name of the plan in errors. */
   readonly name: string;
+  /** The workspace, with the project that the environment names, or else with the base name of the folder. */
   readonly workspace: Workspace;
+  /**
+   * True if the environment names the project.
+   * @default false
+   */
+  readonly isProjectNamed?: boolean;
 }
 
 /**
@@ -65,13 +76,14 @@ export interface PlanOrigin extends ConfigurationFacts {
  * @throws EngineError (`plan_file`) if the text is not a plan
  */
 export function readTerraformPlan(text: string, origin: PlanOrigin): TerraformPlan {
-  const { name, workspace: place } = origin;
+  const { name, isProjectNamed = false } = origin;
   const json = parsePlan(text, name);
   const ofKinds = [...json.resource_changes, ...omittedResources(json)].filter(isOfKind);
   const own = (changes: readonly ResourceChange[]) =>
     changes.filter((change) => isOfKind(change) && isOwn(change));
   const changes = own(ofKinds);
   const reader = new PlanReader(json, changes, origin);
+  const { place } = reader;
   const steps = changes.map((change) => reader.step(change));
   const settings = reader.blocks.shared();
   const drifted = own(json.resource_drift).flatMap((change) => reader.drift(change));
@@ -85,6 +97,7 @@ export function readTerraformPlan(text: string, origin: PlanOrigin): TerraformPl
     resources: changes.flatMap((change) => reader.resource(change)),
     settings,
     ...reader.blocks.named(),
+    isProjectNamed: isProjectNamed || settings.has("gatehouse:project"),
     notEvaluated: [...incomplete(json), ...ofOthers(ofKinds), ...reader.blocks.notEvaluated()],
     work: () => workOf(json, settings, (type) => kinds.get(type)?.attributes ?? []),
   };
@@ -132,13 +145,13 @@ interface RowValues {
 
 /** Converts the resources of a Terraform plan to the form of Pulumi resources: steps with inputs and outputs. */
 class PlanReader {
-  readonly #place: Workspace;
+  /** The workspace of the plan. A known project in the provider block takes precedence. */
+  readonly place: Workspace;
   readonly #configured: ReadonlyMap<string, ConfiguredResource>;
   readonly #changes: ReadonlyMap<string, ResourceChange["change"]>;
   readonly blocks: ProviderBlocks;
 
   constructor(json: PlanJson, changes: readonly ResourceChange[], origin: PlanOrigin) {
-    this.#place = origin.workspace;
     this.#configured = configuredResources(json);
     const own = [...this.#configured.values()].filter(
       ({ type, provider_config_key: key }) => kinds.has(type) && (key === undefined || isOwnBlock(json, key)),
@@ -151,6 +164,8 @@ class PlanReader {
       return [{ resource, tenant: row?.tenant }];
     });
     this.blocks = new ProviderBlocks(json, own, origin, tenants);
+    const { project, stack } = origin.workspace;
+    this.place = { project: this.blocks.shared().get("gatehouse:project") ?? project, stack };
     this.#changes = new Map(json.resource_changes.map(({ address, change }) => [address, change]));
   }
 
@@ -256,7 +271,7 @@ class PlanReader {
 
   #named(address: string, type: string): Pick<Step, "urn" | "type" | "name"> {
     const own = OWN_PLUGIN + (kinds.get(type)?.definition.name ?? type);
-    const { project, stack } = this.#place;
+    const { project, stack } = this.place;
     return { urn: makeUrn(stack, project, "", own, address), type: own, name: address };
   }
 

@@ -1,23 +1,27 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { ConfigurationError } from "@gatehouse-access/sdk";
+import { declaredByText } from "@gatehouse-access/sdk/contract";
 import { printedError } from "@gatehouse-access/sdk/errors";
 import type { Notice } from "../../lifecycle/lifecycle.ts";
 import { hasUnknown } from "../../resources/values.ts";
 import type { Connection } from "../../service/connection.ts";
-import { SETTINGS, type Setting, settingText } from "../../service/newConnection.ts";
+import { PROJECT_SETTING, SETTINGS, type Setting, settingText } from "../../service/newConnection.ts";
 import { lookupSchema } from "../../terraform/attributes.ts";
 import { type Member, memberOf, type Row, STRING, terraformName, valuesOf } from "../../terraform/types.ts";
-import { type Workspace, workspaceIn } from "../../terraform/workspace.ts";
+import { namedProject, type Workspace, workspaceIn } from "../../terraform/workspace.ts";
 import { checkInstance, connectionOf, type Instance, tenantOf } from "../instanceSettings.ts";
 import { type Diagnostic, errorAt } from "./diagnostics.ts";
 
-/** The arguments of a provider block. */
+/** The arguments of a provider block that configure the connection. */
 const MEMBERS: readonly (Member & { readonly sensitive: boolean })[] = Object.entries(
   SETTINGS as Readonly<Record<string, Setting>>,
 ).map(([property, setting]) => ({
   ...memberOf(property, settingText(setting), STRING),
   sensitive: setting.secret ?? false,
 }));
+
+/** The argument of a provider block that names the project. */
+const PROJECT = { ...memberOf("project", settingText(PROJECT_SETTING), STRING), sensitive: false };
 
 /** The settings that are not secret. */
 const PUBLIC_SETTINGS = Object.fromEntries(
@@ -28,7 +32,7 @@ const PUBLIC_SETTINGS = Object.fromEntries(
 export const configurationSchema = (): object =>
   lookupSchema(
     "Configures the service, a credential and a namespace. Omitted arguments default to environment variables. The credential in the environment is used only if `GATEHOUSE_URL` is the address of the same service.",
-    MEMBERS,
+    [...MEMBERS, PROJECT],
     [],
   );
 
@@ -39,6 +43,8 @@ export const configurationSchema = (): object =>
 export class Configuration {
   readonly #env: NodeJS.ProcessEnv;
   readonly #instance: Instance | undefined;
+  /** The argument `project` of the block. */
+  readonly #project: unknown;
   #connection: Connection | undefined;
   #reading: Connection | undefined;
   #workspace: Workspace | undefined;
@@ -60,16 +66,32 @@ export class Configuration {
     // The block takes precedence over the environment, as in every Terraform provider.
     const instance = row && { isDefault: false, inputs: valuesOf(MEMBERS, row) };
     this.#instance = instance;
+    this.#project = row && valuesOf([PROJECT], row).project;
     this.isUnknown = hasUnknown(instance?.inputs);
-    this.errors = instance ? errorsOf(instance, env) : [];
+    this.errors = instance ? [...errorsOf(instance, env), ...this.#projectErrors()] : [];
     const isSettled = instance && this.errors.length === 0;
     this.tenant = isSettled ? tenantOf(instance, env) : undefined;
   }
 
-  /** The workspace of the root module. Terraform starts providers in the root module's directory. */
-  get workspace(): Workspace {
-    this.#workspace ??= workspaceIn(".", this.#env);
+  /**
+   * The workspace of the root module. Terraform starts providers in the root module's directory. Undefined if the
+   * project is not known before apply.
+   */
+  get workspace(): Workspace | undefined {
+    if (hasUnknown(this.#project)) return undefined;
+    this.#workspace ??= workspaceIn(".", this.#env, namedProject(this.#project, this.#env));
     return this.#workspace;
+  }
+
+  #projectErrors(): Diagnostic[] {
+    const project = hasUnknown(this.#project) ? undefined : namedProject(this.#project, this.#env);
+    if (project === undefined) return [];
+    // The text with the longest name of a resource type must fit into one header.
+    const isValid = declaredByText({ project, stack: "default", resource: "x".repeat(100) }) !== undefined;
+    const detail = `project: must be a text without control characters, at most 255 bytes; it is ${JSON.stringify(project)}`;
+    return isValid && Buffer.byteLength(project) <= 255
+      ? []
+      : [errorAt(["project"], "Invalid provider configuration", detail)];
   }
 
   /**

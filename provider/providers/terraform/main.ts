@@ -1,4 +1,5 @@
 import { SOURCE } from "../../terraform/source.ts";
+import { dataFolderOf } from "../../terraform/workspace.ts";
 import { isStartedByTerraform, servePlugin } from "./goPlugin.ts";
 import { TerraformProvider } from "./terraformProvider.ts";
 
@@ -14,7 +15,9 @@ async function main(args: readonly string[], env: NodeJS.ProcessEnv): Promise<vo
     process.exitCode = 1;
     return;
   }
-  const line = await servePlugin(new TerraformProvider(env).methods(), SOURCE, { env, attachable });
+  // A provider in debug mode serves several root modules, and runs the plans and the applies in one process.
+  const provider = new TerraformProvider(env, attachable ? undefined : dataFolderOf(".", env));
+  const line = await servePlugin(provider.methods(), SOURCE, { env, attachable });
   process.stdout.write(attachable ? `TF_REATTACH_PROVIDERS='${line}'\n` : `${line}\n`);
 }
 

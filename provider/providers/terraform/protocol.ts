@@ -105,6 +105,7 @@ const MESSAGES: Messages = {
     priorState: [2, "Value"],
     plannedState: [3, "Value"],
     config: [4, "Value"],
+    plannedPrivate: [5, "bytes"],
   },
   Applied: {
     newState: [1, "Value"],
@@ -116,14 +117,19 @@ const MESSAGES: Messages = {
     importedResources: [1, "ImportedResource", "repeated"],
     diagnostics: [2, "Diagnostic", "repeated"],
   },
-  ImportedResource: { typeName: [1, "string"], state: [2, "Value"] },
+  ImportedResource: { typeName: [1, "string"], state: [2, "Value"], private: [3, "bytes"] },
   Move: {
     sourceProviderAddress: [1, "string"],
     sourceTypeName: [2, "string"],
     sourceState: [4, "RawState"],
     targetTypeName: [5, "string"],
+    sourcePrivate: [6, "bytes"],
   },
-  Moved: { targetState: [1, "Value"], diagnostics: [2, "Diagnostic", "repeated"] },
+  Moved: {
+    targetState: [1, "Value"],
+    diagnostics: [2, "Diagnostic", "repeated"],
+    targetPrivate: [3, "bytes"],
+  },
   DataRead: { state: [1, "Value"], diagnostics: [2, "Diagnostic", "repeated"] },
   Opened: {
     diagnostics: [1, "Diagnostic", "repeated"],

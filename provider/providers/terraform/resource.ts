@@ -1,7 +1,9 @@
+import type { Declaration } from "@gatehouse-access/sdk";
 import { withCode } from "@gatehouse-access/sdk/errors";
 import { UNKNOWN } from "../../engineMarks.ts";
 import { plannedUpdate } from "../../lifecycle/diff.ts";
 import type { ResourceLifecycle } from "../../lifecycle/lifecycle.ts";
+import { markIn } from "../../lifecycle/runRecord.ts";
 import { ResourceError, type ResourceFault, said } from "../../resourceError.ts";
 import { type Existing, type ResourceDefinition, UnfinishedError } from "../../resources/definition.ts";
 import { canonical, hasUnknown, sameValue } from "../../resources/values.ts";
@@ -14,7 +16,8 @@ import {
   typeNameOf,
   valuesOf,
 } from "../../terraform/types.ts";
-import { type Diagnostic, errorAt, failureDiagnostic } from "./diagnostics.ts";
+import { type Diagnostic, errorAt, errorDiagnostic, failureDiagnostic } from "./diagnostics.ts";
+import { newInstance, type PrivateData } from "./privateData.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -31,6 +34,12 @@ export interface PlannedChange {
   /** Names of the attributes that require a replacement. */
   readonly replaces: readonly string[];
   readonly errors: readonly Diagnostic[];
+}
+
+/** A row of the state after an apply, with its private data. */
+export interface AppliedRow {
+  readonly row: Row;
+  readonly data: PrivateData;
 }
 
 /** A resource type in Terraform. It plans and runs the lifecycle operations on rows of this type. */
@@ -69,12 +78,14 @@ export class TerraformResource {
    * @param name the resource's name in errors about two resources with one object; the same in all calls for one
    * resource
    * @param prior the state; undefined for a new resource
+   * @param declarer the resource that declared the object when the state was written, if the state contains it
    */
   async plan(
     lifecycle: ResourceLifecycle,
     name: string,
     config: Row,
     prior: Row | undefined,
+    { declarer }: PrivateData = {},
   ): Promise<PlannedChange> {
     const olds = prior ? this.valuesIn(prior) : {};
     const { inputs, failures } = lifecycle.check(name, olds, this.#declared(config));
@@ -91,19 +102,38 @@ export class TerraformResource {
     if (!prior) return created();
     const isRequested = this.#newVersions(config, prior, "secretVersion").length > 0;
     const news = this.#withoutSameSecrets(config, prior, inputs);
-    const { changes, replaces } = lifecycle.diff(name, idIn(prior), olds, news, { isRequested });
+    const id = idIn(prior);
+    const { changes, replaces, claims } = lifecycle.diff(name, id, olds, news, { isRequested, declarer });
     if (changes.length === 0 && !isRequested) {
       const versions = this.#newVersions(config, prior, "secretInputVersion");
       const changed = versions.map(({ name }) => [name, config[name]]);
-      return { planned: { ...prior, ...Object.fromEntries(changed) }, replaces: [], errors: [] };
+      const planned = { ...prior, ...Object.fromEntries(changed), ...(claims && this.#claimed()) };
+      return { planned, replaces: [], errors: [] };
     }
     if (this.definition.withReplaced && replaces.length > 0) return created();
+    const reverted = replaces.length === 0 && (await lifecycle.previewUpdate(name, id, olds, news));
+    if (reverted) {
+      const refused = errorDiagnostic(this.definition, reverted, "was changed out of band");
+      return { planned: config, replaces: [], errors: [refused] };
+    }
     const changed = new Set(changes.map(({ field }) => field));
     return {
       planned: this.#plannedUpdate(config, prior, plannedUpdate(this.definition, olds, news), changed),
       replaces: this.attributes.filter(({ property }) => replaces.includes(property)).map(({ name }) => name),
       errors: [],
     };
+  }
+
+  /**
+   * Returns the planned change of an update whose only effect is a claim. Terraform applies an update only if a value
+   * changes, so one output is unknown before the apply. The output is one to which configurations rarely refer: one that
+   * changes without an update, or else the last one.
+   */
+  #claimed(): Row {
+    const outputs = this.attributes.filter(({ role }) => role === "output");
+    const isVolatile = (attribute: Attribute) => attribute.role === "output" && attribute.field.volatile;
+    const shown = outputs.findLast(isVolatile) ?? outputs.at(-1);
+    return shown ? { [shown.name]: UNKNOWN } : {};
   }
 
   /**
@@ -155,9 +185,39 @@ export class TerraformResource {
    * Creates an object.
    * @throws UnfinishedError if the object exists, but could not be updated to match the configuration
    */
-  async create(lifecycle: ResourceLifecycle, config: Row, planned: Row): Promise<Row> {
-    const created = await lifecycle.create(this.#creator(config), this.#inputs(lifecycle, config));
-    return this.row(created, planned);
+  async create(
+    lifecycle: ResourceLifecycle,
+    config: Row,
+    planned: Row,
+    inherits?: (id: string) => boolean,
+  ): Promise<AppliedRow> {
+    const instance = newInstance();
+    const creator = { ...this.#creator(config), inherits, mark: instance };
+    const created = await lifecycle.create(creator, this.#inputs(lifecycle, config));
+    const { id, isAdopted } = created;
+    const declarer = lifecycle.declarer(undefined);
+    const data = { declarer, object: id, instance, ...(isAdopted && { isMarked: true }) };
+    return { row: this.row(created, planned), data };
+  }
+
+  /**
+   * Returns true for a declaration by another instance of the resource: one that has adopted the object, or that has
+   * taken it over.
+   * @param data the private data of this instance. An instance of an earlier version has no id, and no marks to compare
+   */
+  isOthers({ instance }: PrivateData, { resource }: { readonly resource: string }): boolean {
+    const mark = markIn(resource, this.typeName);
+    return mark !== undefined && instance !== undefined && mark !== instance;
+  }
+
+  /**
+   * Returns the private data of an imported instance. If another instance has adopted the object, the imported instance
+   * continues it, so that a later deletion deletes the object.
+   * @param owner the declaration of the object
+   */
+  importedData(object: string, owner: Declaration | undefined): PrivateData {
+    const mark = owner && markIn(owner.resource, this.typeName);
+    return { object, instance: mark ?? newInstance(), ...(mark !== undefined && { isMarked: true }) };
   }
 
   /**
@@ -170,25 +230,36 @@ export class TerraformResource {
     config: Row,
     prior: Row,
     planned: Row,
-  ): Promise<{ readonly row: Row; readonly left?: unknown }> {
+    before: PrivateData,
+  ): Promise<AppliedRow & { readonly left?: unknown }> {
     const inputs = this.#inputs(lifecycle, config);
     const id = idIn(prior);
     const state = this.valuesIn(prior);
     const { withReplaced } = this.definition;
     if (!withReplaced || planned.id !== UNKNOWN) {
       const news = this.#withoutSameSecrets(config, prior, inputs);
-      const isChanged = lifecycle.diff(undefined, id, state, news).changes.length > 0;
-      const after = isChanged ? await lifecycle.update(undefined, id, state, inputs) : state;
-      return { row: this.row({ id, state: after }, planned) };
+      const { declarer, isMarked, instance = newInstance() } = before;
+      const { changes, claims } = lifecycle.diff(undefined, id, state, news, { declarer });
+      const mark = isMarked ? instance : undefined;
+      const isSent = claims || changes.length > 0;
+      const after = isSent ? await lifecycle.update(undefined, id, state, inputs, { declarer, mark }) : state;
+      const data = { ...before, instance, ...(isSent && { declarer: lifecycle.declarer(undefined) }) };
+      return { row: this.row({ id, state: after }, planned), data };
     }
+    const dataOf = ({ id: object }: Existing<Values>): PrivateData => ({
+      ...{ declarer: lifecycle.declarer(undefined), object, instance: newInstance() },
+    });
     const both = (created: Existing<Values>, left: unknown) => {
       const carriesOn = { id: created.id, state: withReplaced({ ...created.state }, state) };
-      return { row: this.row(carriesOn, planned), left };
+      return { row: this.row(carriesOn, planned), data: dataOf(created), left };
     };
     try {
       const created = await lifecycle.create({ ...this.#creator(config), replaced: { id, state } }, inputs);
-      const left = await lifecycle.delete(undefined, id, state).catch((error: unknown) => ({ error }));
-      return left ? both(created, left.error) : { row: this.row(created, planned) };
+      const isOthers = (owner: Declaration) => this.isOthers(before, owner);
+      const left = await lifecycle
+        .delete(undefined, id, state, { isOthers })
+        .catch((error: unknown) => ({ error }));
+      return left ? both(created, left.error) : { row: this.row(created, planned), data: dataOf(created) };
     } catch (error) {
       if (error instanceof UnfinishedError) return both(error, error);
       throw error;

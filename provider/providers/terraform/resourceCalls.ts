@@ -15,6 +15,8 @@ import {
   noticeDiagnostic,
   warning,
 } from "./diagnostics.ts";
+import { instanceIn, type PrivateData, privateBytes, privateData } from "./privateData.ts";
+import type { Replacements } from "./replacements.ts";
 import { idIn, isSecret, TerraformResource } from "./resource.ts";
 import { decodedRow, encoded, parsed, rowIn, type WireValue } from "./wireValues.ts";
 
@@ -63,15 +65,19 @@ export async function withDiagnostics(
 export class ResourceCalls {
   readonly #configuration: Configuration;
   readonly #lifecycles: ReadonlyMap<string, ResourceLifecycle>;
-  readonly #objects = new PlannedObjects();
+  readonly #objects: PlannedObjects;
+  readonly #replacements: Replacements;
   #isStopped = false;
 
-  constructor(configuration: Configuration) {
+  constructor(configuration: Configuration, replacements: Replacements) {
     this.#configuration = configuration;
+    this.#replacements = replacements;
+    this.#objects = new PlannedObjects(replacements);
     const runtime: Runtime = {
       run: new RunRecord(),
       defaultTenant: () => configuration.tenant,
-      declaration: ({ name }) => ({ ...configuration.workspace, resource: typeNameOf({ name }) }),
+      declaration: ({ name }) =>
+        configuration.workspace && { ...configuration.workspace, resource: typeNameOf({ name }) },
       isReplacementRequested: () => false,
       connection: () => configuration.service(),
       tell: (notice) => configuration.notices.getStore()?.push(notice),
@@ -118,13 +124,15 @@ export class ResourceCalls {
     readonly sourceProviderAddress?: string;
     readonly sourceTypeName?: string;
     readonly sourceState?: RawState;
+    readonly sourcePrivate?: Uint8Array;
     readonly targetTypeName: string;
   }): Promise<object> {
     const { targetTypeName: typeName, sourceTypeName = "", sourceProviderAddress = "" } = request;
     return this.#answer({ typeName }, (resource) => {
       const isOwn = sourceProviderAddress.split("/").at(-1) === "gatehouse";
       if (isOwn && sourceTypeName === typeName) {
-        return { targetState: encoded(upgraded(resource, request.sourceState)) };
+        const targetState = encoded(upgraded(resource, request.sourceState));
+        return { targetState, targetPrivate: request.sourcePrivate };
       }
       const detail = `cannot move a ${sourceTypeName} of ${sourceProviderAddress} to ${typeName}; remove it from the state with a removed block, and import it as ${typeName}`;
       return { diagnostics: [errorAt([], "Unsupported move", detail)] };
@@ -156,7 +164,11 @@ export class ResourceCalls {
       }
       try {
         const found = await lifecycle.read(undefined, idIn(current), resource.valuesIn(current));
-        return { ...asItWas, newState: encoded(found && resource.row(found, current)) };
+        const newState = encoded(found && resource.row(found, current));
+        // The read after an import is the only one that returns inputs.
+        if (!found?.inputs) return { ...asItWas, newState };
+        const data = resource.importedData(found.id, found.live?.declaredBy);
+        return { newState, private: privateBytes(data) };
       } catch (error) {
         return {
           ...asItWas,
@@ -175,65 +187,121 @@ export class ResourceCalls {
   ): Promise<object> {
     return this.#answer(request, async (resource, lifecycle) => {
       const prior = decodedRow(request.priorState);
+      const before = privateData(request.priorPrivate);
       if (!decodedRow(request.proposedNewState)) {
-        const conflict = prior && this.#objects.deletes(resource, prior);
-        return { plannedState: encoded(null), diagnostics: conflict ? [conflict] : [] };
+        const conflict = prior && this.#objects.deletes(resource, prior, before);
+        return {
+          plannedState: encoded(null),
+          plannedPrivate: request.priorPrivate,
+          diagnostics: conflict ? [conflict] : [],
+        };
       }
-      const duplicate = prior && this.#objects.keeps(resource, prior);
+      const duplicate = prior && this.#objects.keeps(resource, prior, before);
       if (duplicate) return { diagnostics: [duplicate] };
-      const replaced = prior ? undefined : replacedIn(request.priorPrivate);
-      const name = replaced ?? this.#objects.nameOf(resource, prior);
+      const name = this.#objects.nameOf(resource, prior ? idIn(prior) : before.object);
       const { planned, replaces, errors } = await resource.plan(
         lifecycle,
         name,
         rowIn(request.config),
         prior,
+        before,
       );
-      const conflict = prior ? undefined : this.#objects.creates(resource, planned);
+      const conflict = prior ? undefined : this.#objects.creates(resource, planned, before);
+      const warnings = prior ? [] : this.#recordReplacement(resource, before);
+      // If the object is replaced, for example because of `-replace`, Terraform next plans the create of the new object.
+      // Terraform passes no state to that call, but it passes the private data, which contain the id of the object.
+      const data = prior ? { ...before, object: idIn(prior) } : before;
       return {
         plannedState: encoded(planned),
         requiresReplace: replaces.map((attribute) => attributePath(attribute)),
-        // If the object is replaced, for example because of `-replace`, Terraform next plans the create of the new
-        // object. Terraform passes no state to that call, but it passes the private data. The private data therefore
-        // contains the resource's name.
-        ...(prior && { plannedPrivate: Buffer.from(JSON.stringify({ replaces: name })) }),
-        diagnostics: conflict ? [...errors, conflict] : errors,
+        plannedPrivate: privateBytes(data),
+        diagnostics: [...errors, ...(conflict ? [conflict] : []), ...warnings],
       };
     });
   }
 
+  /**
+   * Records the planned replacement of an object for the apply, which may create the successor first. Returns a warning
+   * if the record cannot be written.
+   * @param before the private data of the replaced instance; without an object for a new resource
+   */
+  #recordReplacement({ typeName }: TerraformResource, before: PrivateData): Diagnostic[] {
+    const { object: id, inheritedFrom = [] } = before;
+    if (id === undefined) return [];
+    try {
+      this.#replacements.plan({ typeName, id, instances: [instanceIn(before), ...inheritedFrom] });
+      return [];
+    } catch (error) {
+      return [warning("Replacement not recorded", `${NOT_RECORDED}: ${printedError(error)}`)];
+    }
+  }
+
   apply(
-    request: WithConfig & { readonly priorState?: WireValue; readonly plannedState?: WireValue },
+    request: WithConfig & {
+      readonly priorState?: WireValue;
+      readonly plannedState?: WireValue;
+      readonly plannedPrivate?: Uint8Array;
+    },
   ): Promise<object> {
     return this.#answer(request, async (resource, lifecycle) => {
+      const before = privateData(request.plannedPrivate);
       const prior = decodedRow(request.priorState);
       const planned = decodedRow(request.plannedState);
       const config = rowIn(request.config);
       const step = !prior ? "created" : planned ? "updated" : "deleted";
-      const failed = (error: unknown, state = prior, what = `could not be ${step}`) => ({
+      const failed = (error: unknown, state = prior, what = `could not be ${step}`, data = before) => ({
         newState: encoded(state),
+        private: privateBytes(data),
         diagnostics: [errorDiagnostic(resource.definition, error, what, resource.secretsIn(config))],
       });
       if (this.#isStopped) return failed(new Error("not started: the run was cancelled"));
       try {
         if (planned && prior) {
-          const { row, left } = await resource.update(lifecycle, config, prior, planned);
-          if (left === undefined) return { newState: encoded(row) };
-          return failed(left, row, left instanceof UnfinishedError ? NOT_COMPLETED : OLD_ONE_LEFT);
+          const { row, data, left } = await resource.update(lifecycle, config, prior, planned, before);
+          if (left === undefined) return { newState: encoded(row), private: privateBytes(data) };
+          return failed(left, row, left instanceof UnfinishedError ? NOT_COMPLETED : OLD_ONE_LEFT, data);
         }
-        if (planned) return { newState: encoded(await resource.create(lifecycle, config, planned)) };
-        if (prior) await lifecycle.delete(undefined, idIn(prior), resource.valuesIn(prior));
+        if (planned) {
+          const { row, data } = await this.#create(resource, lifecycle, config, planned);
+          return { newState: encoded(row), private: privateBytes(data) };
+        }
+        if (prior) await this.#delete(resource, lifecycle, prior, before);
         return { newState: encoded(null) };
       } catch (error) {
         if (!(error instanceof UnfinishedError) || !planned) return failed(error);
         if (error.existedBefore)
           return failed(error, prior, `already exists (${error.id}) and could not be updated`);
         // Terraform recreates the object, because it marks the result of a failed create as tainted.
-        return failed(error, resource.row(error, planned), "was created, but is incomplete");
+        const data = { object: error.id, declarer: lifecycle.declarer(undefined) };
+        return failed(error, resource.row(error, planned), "was created, but is incomplete", data);
       } finally {
         this.#configuration.written();
       }
     });
+  }
+
+  /** Creates an object, or inherits the object of a replaced instance that Terraform deletes later. */
+  async #create(resource: TerraformResource, lifecycle: ResourceLifecycle, config: Row, planned: Row) {
+    const { typeName } = resource;
+    const inherits = this.#replacements.hasPlanned(typeName)
+      ? (id: string) => this.#replacements.planned({ typeName, id }) !== undefined
+      : undefined;
+    const { row, data } = await resource.create(lifecycle, config, planned, inherits);
+    const replacement = inherits && this.#replacements.planned({ typeName, id: idIn(row) });
+    if (!replacement) return { row, data };
+    this.#replacements.complete(replacement);
+    return { row, data: { ...data, inheritedFrom: replacement.instances } };
+  }
+
+  /** Deletes an object, unless another instance has inherited it. */
+  async #delete(resource: TerraformResource, lifecycle: ResourceLifecycle, prior: Row, before: PrivateData) {
+    const object = { typeName: resource.typeName, id: idIn(prior) };
+    if (this.#replacements.endOf(object, instanceIn(before))) return;
+    await lifecycle.delete(undefined, object.id, resource.valuesIn(prior), {
+      isOthers: (owner) => resource.isOthers(before, owner),
+    });
+    // A successor that Terraform creates after this deletion is a new object.
+    this.#replacements.dropPlanned(object);
   }
 
   /** Handles a call for a resource. Errors outside the lifecycle also become diagnostics. */
@@ -254,12 +322,8 @@ export class ResourceCalls {
   }
 }
 
-/**
- * Returns the name of the resource that the planned create replaces, from Terraform's private data. Undefined if the
- * create is not a replacement.
- */
-const replacedIn = (marked: Uint8Array | undefined): string | undefined =>
-  marked?.length ? (parsed(marked) as { readonly replaces?: string }).replaces : undefined;
+const NOT_RECORDED =
+  "if the resource has create_before_destroy, the apply rejects the existing object; set adopt = true, or make Terraform's data directory writable";
 
 const NOT_COMPLETED = "was replaced, but the new object is incomplete; the next apply continues";
 
@@ -282,18 +346,28 @@ const upgraded = (resource: TerraformResource, raw: RawState | undefined): Row =
  * declares the same object in another resource.
  */
 class PlannedObjects {
-  /** Types and ids of the objects that the plan keeps in the state. */
-  readonly #staying = new Set<string>();
-  /** The objects that the plan deletes, each by its type and id and by its {@link TerraformResource.objectKeys}. */
-  readonly #deleted = new Set<string>();
-  /** The objects that the plan creates, by {@link TerraformResource.objectKeys}. */
-  readonly #created = new Set<string>();
+  readonly #replacements: Replacements;
+  /** The instances that the plan keeps in the state, by type and id of their objects. */
+  readonly #staying = new Map<string, PrivateData>();
+  /** The ids of the instances that the plan deletes, by type and id of their objects. */
+  readonly #deleted = new Map<string, string[]>();
+  /** The objects that the plan deletes, by {@link TerraformResource.objectKeys}. */
+  readonly #deletedKeys = new Map<string, string>();
+  /** The instances that the planned creates replace, by {@link TerraformResource.objectKeys}. */
+  readonly #created = new Map<string, PrivateData>();
   /** The number of new resources so far, which have no state. */
   #newCount = 0;
 
-  /** Returns the name of a resource for errors about two resources with one object. */
-  nameOf({ typeName }: TerraformResource, prior: Row | undefined): string {
-    if (prior) return `::${typeName}::${idIn(prior)}`;
+  constructor(replacements: Replacements) {
+    this.#replacements = replacements;
+  }
+
+  /**
+   * Returns the name of a resource for errors about two resources with one object.
+   * @param id the id of the resource's object, or of the object that the resource replaces; undefined for a new resource
+   */
+  nameOf({ typeName }: TerraformResource, id: string | undefined): string {
+    if (id !== undefined) return `::${typeName}::${id}`;
     this.#newCount += 1;
     return `::${typeName}::new ${this.#newCount}`;
   }
@@ -302,10 +376,13 @@ class PlannedObjects {
    * Records an object that the plan keeps.
    * @returns the error if another resource in the state has the same object
    */
-  keeps(resource: TerraformResource, prior: Row): Diagnostic | undefined {
+  keeps(resource: TerraformResource, prior: Row, data: PrivateData): Diagnostic | undefined {
     const object = objectOf(resource, prior);
-    const isTaken = this.#staying.has(object) || this.#deleted.has(object);
-    this.#staying.add(object);
+    const deleted = this.#deleted.get(object) ?? [];
+    const isTaken =
+      this.#staying.has(object) ||
+      !deleted.every((instance) => this.#isPast(resource, prior, data, instance));
+    this.#staying.set(object, data);
     return isTaken ? alreadyManaged(object) : undefined;
   }
 
@@ -313,22 +390,58 @@ class PlannedObjects {
    * Records an object that the plan deletes.
    * @returns the error if another resource has or declares the same object
    */
-  deletes(resource: TerraformResource, prior: Row): Diagnostic | undefined {
+  deletes(resource: TerraformResource, prior: Row, data: PrivateData): Diagnostic | undefined {
     const object = objectOf(resource, prior);
     const keys = resource.objectKeys(prior);
-    for (const key of [object, ...keys]) this.#deleted.add(key);
-    if (this.#staying.has(object)) return alreadyManaged(object);
-    return keys.some((key) => this.#created.has(key)) ? notMoved(object) : undefined;
+    const instance = instanceIn(data);
+    for (const key of keys) this.#deletedKeys.set(key, object);
+    this.#deleted.set(object, [...(this.#deleted.get(object) ?? []), instance]);
+    // During an apply, the successor has inherited the object.
+    if (this.#replacements.isPast({ typeName: resource.typeName, id: idIn(prior) }, instance))
+      return undefined;
+    const staying = this.#staying.get(object);
+    if (staying) {
+      return this.#isPast(resource, prior, staying, instance) ? undefined : alreadyManaged(object);
+    }
+    const successors = keys.flatMap((key) => this.#created.get(key) ?? []);
+    const isLeft = successors.every((successor) => this.#isPast(resource, prior, successor, instance));
+    return isLeft ? undefined : notMoved(object);
   }
 
   /**
    * Records an object that the plan creates.
+   * @param replaced the private data of the replaced instance; empty for a new resource
    * @returns the error if the plan deletes the same object
    */
-  creates(resource: TerraformResource, planned: Row): Diagnostic | undefined {
+  creates(resource: TerraformResource, planned: Row, replaced: PrivateData): Diagnostic | undefined {
     const keys = resource.objectKeys(planned);
-    for (const key of keys) this.#created.add(key);
-    return keys.some((key) => this.#deleted.has(key)) ? notMoved(`the ${resource.typeName}`) : undefined;
+    for (const key of keys) this.#created.set(key, replaced);
+    const isDeleted = keys.some((key) => {
+      const object = this.#deletedKeys.get(key);
+      if (object === undefined) return false;
+      const row = { id: replaced.object };
+      const isSame = object === objectOf(resource, row);
+      return !(
+        isSame &&
+        (this.#deleted.get(object) ?? []).every((instance) => this.#isPast(resource, row, replaced, instance))
+      );
+    });
+    return isDeleted ? notMoved(`the ${resource.typeName}`) : undefined;
+  }
+
+  /**
+   * True if an instance inherited the object from another instance, which a killed run left in the state. Records the
+   * replacement, so that the deletion of the other instance leaves the object.
+   */
+  #isPast(
+    { typeName }: TerraformResource,
+    row: Row,
+    { inheritedFrom = [] }: PrivateData,
+    instance: string,
+  ): boolean {
+    if (!inheritedFrom.includes(instance)) return false;
+    this.#replacements.complete({ typeName, id: idIn(row), instances: [instance] });
+    return true;
   }
 }
 

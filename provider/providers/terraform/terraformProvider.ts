@@ -4,6 +4,7 @@ import { Configuration, configurationSchema } from "./configuration.ts";
 import { type DataSource, dataSourceSchema, dataSourcesOf } from "./dataSources.ts";
 import type { Diagnostic } from "./diagnostics.ts";
 import { callFunction, functionSchemas } from "./providerFunctions.ts";
+import { Replacements } from "./replacements.ts";
 import { ResourceCalls, resources, type WithConfig, withDiagnostics } from "./resourceCalls.ts";
 import { encoded, rowIn } from "./wireValues.ts";
 
@@ -52,12 +53,15 @@ export const providerSchema = () => ({
 export class TerraformProvider {
   readonly #env: NodeJS.ProcessEnv;
   #configuration: Configuration;
+  readonly #replacements: Replacements;
   #calls: ResourceCalls;
 
-  constructor(env: NodeJS.ProcessEnv = process.env) {
+  /** @param dataFolder Terraform's data directory; undefined if this process runs all plans and applies */
+  constructor(env: NodeJS.ProcessEnv = process.env, dataFolder?: string) {
     this.#env = env;
     this.#configuration = new Configuration(env);
-    this.#calls = new ResourceCalls(this.#configuration);
+    this.#replacements = new Replacements(dataFolder);
+    this.#calls = new ResourceCalls(this.#configuration, this.#replacements);
   }
 
   /** Returns the methods, by their names in the protocol. */
@@ -104,7 +108,7 @@ export class TerraformProvider {
     if (configuration.errors.length > 0) return configuration.errors;
     void this.#configuration.close();
     this.#configuration = configuration;
-    this.#calls = new ResourceCalls(configuration);
+    this.#calls = new ResourceCalls(configuration, this.#replacements);
     return [];
   }
 

@@ -1,11 +1,12 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { SOURCE, type TerraformCli } from "../../../provider/terraform/source.ts";
 import { environmentWithout } from "../../support/command.ts";
+import { testFolder } from "../../support/folder.ts";
 
 /** The path of the built provider program, as it is published. */
 export const PROVIDER = fileURLToPath(
@@ -61,6 +62,17 @@ export async function startProvider(env: Readonly<Record<string, string>>): Prom
     };
   }
   throw new Error("the provider ended without output");
+}
+
+/**
+ * Returns environment variables with which Terraform starts the built provider itself, in the folder of each root
+ * module.
+ */
+export function installedProvider(): Readonly<Record<string, string>> {
+  const file = join(testFolder(), "terraformrc");
+  const overrides = `dev_overrides {\n    "${SOURCE}" = "${dirname(PROVIDER)}"\n  }`;
+  writeFileSync(file, `provider_installation {\n  ${overrides}\n  direct {}\n}\n`);
+  return { TF_CLI_CONFIG_FILE: file };
 }
 
 type Json = Readonly<Record<string, unknown>>;

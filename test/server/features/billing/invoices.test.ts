@@ -62,10 +62,7 @@ test("lists open invoices and settles them, with immediate effect", async () => 
   expect((await find()).status).toBe("unpaid");
 
   expect(await settle(invoice.id, "lost")).toEqual([400, { message: expect.stringMatching(/^status: /) }]);
-  expect(await settle("in_0", "paid")).toEqual([
-    404,
-    { message: "no such invoice" },
-  ]);
+  expect(await settle("in_0", "paid")).toEqual([404, { message: "no such invoice" }]);
   expect(await settle(invoice.id, "paid")).toEqual([200, { id: invoice.id, status: "paid" }]);
   expect((await find()).status).toBe("active");
   expect(await settle(invoice.id, "paid")).toEqual([200, { id: invoice.id, status: "paid" }]);
