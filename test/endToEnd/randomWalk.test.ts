@@ -34,7 +34,8 @@ const STEPS = Number(process.env.TEST_WALK_STEPS ?? "20");
 const STEPS_WITH_CLI = Number(process.env.TEST_WALK_STEPS ?? "100");
 
 /** The errors that a run may report: the walk causes each of them with changes of the administrator. */
-const EXPECTED_ERRORS = /changed_out_of_band|already.exists|object_deleted|conflict/;
+const EXPECTED_ERRORS =
+  /changed_out_of_band|would revert a change|already.(exists|has)|object_deleted|no longer exists|conflict/;
 
 interface Entry {
   readonly urn: string;
