@@ -342,7 +342,7 @@ export async function startWalk({ client, tenant, service, enroll }: Fleet): Pro
   };
 }
 
-/** What a preview showed of one resource. */
+/** The step of a preview for one resource. */
 export interface Shown {
   readonly op: "create" | "update" | "delete";
   /** The name of the resource in the program. */
