@@ -91,9 +91,13 @@ describe("settings of a Namespace", () => {
     expect(stateSettings()).toEqual(DEFAULTS);
   });
 
-  it("that changed after the last refresh are reverted by an update of another setting", async () => {
+  it("that changed after the last refresh are not reverted by an update of another setting", async () => {
     await harness.up(program());
     await changeOutOfBand({ deviceProof: "required" });
+    const refused = /settings is .*"deviceProof":"required".* on the service.*changed_out_of_band/s;
+    await expect(harness.up(program({ sessionRecord: false }))).rejects.toThrow(refused);
+    expect(await liveSettings()).toMatchObject({ sessionRecord: true, deviceProof: "required" });
+    await harness.refresh();
     await harness.up(program({ sessionRecord: false }));
     expect(stateSettings()).toEqual({ ...DEFAULTS, sessionRecord: false });
     expect(await liveSettings()).toEqual({ sessionRecord: false, connectionAnnouncement: "" });
