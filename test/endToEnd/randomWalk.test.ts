@@ -443,7 +443,7 @@ describe.each(engines)("a random walk with the $label", ({ engine, available }) 
   });
 
   const steps = engine === "cli" ? STEPS_WITH_CLI : STEPS;
-  // Takes 40 seconds on an idle machine, and longer with TEST_WALK_STEPS.
+  // Takes two minutes on a busy machine, since each step runs commands. TEST_WALK_STEPS sets another number of steps.
   it.runIf(available)(
     `of ${steps} steps makes only changes that a preview or report showed, and undoes no change of another actor unseen`,
     { tags: ["long"], timeout: 3_600_000 },

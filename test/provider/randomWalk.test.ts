@@ -484,7 +484,7 @@ async function step(choices: Choices): Promise<void> {
   }
 }
 
-// Takes a minute on an idle machine. TEST_WALK_STEPS sets another number of steps.
+// Takes three minutes on a busy machine, since each run is a real run. TEST_WALK_STEPS sets another number of steps.
 it(`a random walk of ${STEPS} steps: each change was shown by the preview or made by another actor, and no change of another actor was undone unseen`, {
   tags: ["long"],
   timeout: 1_800_000,
