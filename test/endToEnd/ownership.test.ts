@@ -101,7 +101,7 @@ describe("the objects of a stack", { timeout: 120_000 }, () => {
     const kept = { ana: publicKey("ana") };
     const moved: Policy = { deny, ci: apiKey };
     await up(s1, { ...kept, ...moved });
-    // `pulumi state move` encrypts secrets anew. Here, both stacks have the same key.
+    // `pulumi state move` encrypts secrets with the key of the other stack. Here, both stacks have the same key.
     copyFileSync(join(program.folder, "Pulumi.s1.yaml"), join(program.folder, "Pulumi.s2.yaml"));
     await up(s2, { bob: publicKey("bob") });
     move(s1, s2, ["deny", "ci"]);
