@@ -112,8 +112,12 @@ export interface UpdateOptions extends Pick<DiffOptions, "declarer"> {
 
 /** The options of {@link ResourceLifecycle.delete}. */
 export interface DeleteOptions {
-  /** Returns true for a declaration of this project and stack by another instance of the resource. */
-  readonly isOthers?: (owner: Declaration) => boolean;
+  /**
+   * Returns true if the deletion must leave the object, because another resource has declared the object last.
+   * @param isForeign true if the owner belongs to another project or stack
+   * @default returns `isForeign`
+   */
+  readonly isOthers?: (owner: Declaration, isForeign: boolean) => boolean;
 }
 
 /** An object after a create. */
@@ -558,7 +562,7 @@ export class ResourceLifecycle {
     resource: string | undefined,
     id: string,
     state: Values,
-    { isOthers }: DeleteOptions,
+    { isOthers = (_owner, isForeign) => isForeign }: DeleteOptions,
     remove: (service: Connection) => Promise<unknown>,
   ): Promise<void> {
     const { definition } = this;
@@ -566,8 +570,7 @@ export class ResourceLifecycle {
       if (!this.#declaration(resource) || !claimedObject(definition)) return undefined;
       const found = await definition.read(service, id, state);
       const owner = found?.live?.declaredBy;
-      if (found && owner && (this.#isOthers(resource, found) || isOthers?.(owner)))
-        throw new ClaimedError(owner);
+      if (found && owner && isOthers(owner, this.#isOthers(resource, found))) throw new ClaimedError(owner);
       return undefined;
     };
     try {
