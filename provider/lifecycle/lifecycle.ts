@@ -112,8 +112,12 @@ export interface UpdateOptions extends Pick<DiffOptions, "declarer"> {
 
 /** The options of {@link ResourceLifecycle.delete}. */
 export interface DeleteOptions extends Pick<DiffOptions, "declarer"> {
-  /** Returns true for a declaration of this project and stack by another instance of the resource. */
-  readonly isOthers?: (owner: Declaration) => boolean;
+  /**
+   * Returns true if the deletion must leave the object, because another resource has declared the object last.
+   * @param isForeign true if the owner belongs to another project or stack
+   * @default returns `isForeign`
+   */
+  readonly isOthers?: (owner: Declaration, isForeign: boolean) => boolean;
 }
 
 /** An object after a create. */
@@ -553,7 +557,7 @@ export class ResourceLifecycle {
    */
   async #leavingClaimed(
     { resource, id, state }: Existing<Values> & { readonly resource: string | undefined },
-    { isOthers, declarer }: DeleteOptions,
+    { isOthers = (_owner, isForeign) => isForeign, declarer }: DeleteOptions,
     remove: (service: Connection) => Promise<unknown>,
   ): Promise<void> {
     const { definition } = this;
@@ -562,7 +566,7 @@ export class ResourceLifecycle {
     const check = async (service: Connection) => {
       if (!declaration || !claimedObject(definition)) return undefined;
       const owner = (await definition.read(service, id, state))?.live?.declaredBy;
-      if (owner && (!isSameStack(owner, declaration) || isOthers?.(owner))) throw new ClaimedError(owner);
+      if (owner && isOthers(owner, !isSameStack(owner, declaration))) throw new ClaimedError(owner);
       return undefined;
     };
     try {

@@ -117,10 +117,25 @@ describe.runIf(hasTerraform)(`objects of several configurations of ${LABEL}`, ()
     expect(await owner()).toMatchObject({ project: "first" });
     expect(await first.must("destroy", "-auto-approve")).toContain("0 destroyed");
     expect(await keys()).toHaveLength(1);
+    // The import is the last step of the move, so a destroy of the new folder deletes the object.
+    const text = readFileSync(fileOf(second), "utf8");
+    await second.must("destroy", "-auto-approve");
+    expect(await keys()).toEqual([]);
+    writeFileSync(fileOf(second), "");
+    second.write(of("first"));
+    await second.apply();
+    writeFileSync(fileOf(second), JSON.stringify({ ...JSON.parse(text), serial: 100 }));
     // The first update after the import declares the object.
     second.write(of("second", { resource: resource({ username: "^root$" }) }));
     await second.apply();
     expect(await owner()).toMatchObject({ project: "second" });
+    // From then on, a declaration by the first folder is newer than the import.
+    first.write(of("first", { resource: resource({ adopt: "overwrite" }) }));
+    await first.apply();
+    expect(words(await second.must("destroy", "-auto-approve"))).toContain(
+      "of first/default has declared it",
+    );
+    expect(await keys()).toHaveLength(1);
   });
 
   it("are claimed by an adoption, so that the folder that declared them before leaves them", async () => {
@@ -280,20 +295,8 @@ describe.runIf(hasTerraform)(`out-of-band changes under ${LABEL}`, () => {
 
   it("cost no additional request in a plan with a refresh", async () => {
     const root = new RootModule(testFolder(), { ...provider.env, ...fleet.env });
-    const configuration = (username: string) => ({
-      resource: {
-        gatehouse_public_key: {
-          one: key({ data: line, username }).resource.gatehouse_public_key.one,
-        },
-        gatehouse_namespace: {
-          one: { name: "counted", settings: { session_idle_minutes: username.length } },
-        },
-        gatehouse_firewall_rule: {
-          one: { action: "deny", priority: 5, source_ip: ".*", username, filter: { hostname: ".*" } },
-        },
-      },
-    });
     const line = sshKeyLine("counted");
+    const configuration = (username: string) => key({ data: line, name: "counted", username });
     root.write(configuration("^ana$"));
     await root.apply();
     const requests = async () => (await requestsDuring(fleet.service, () => root.must("plan"))).sort();

@@ -9,6 +9,8 @@ import { z } from "zod";
 export interface PrivateData {
   /** The project, stack and resource that declared the object when this state was written. */
   readonly declarer?: string | undefined;
+  /** The declaration of the object when it was imported. Undefined for an object that this instance declared. */
+  readonly importedFrom?: string | undefined;
   /** The id of the object. */
   readonly object?: string | undefined;
   /** A random id of the instance. States of earlier versions have none. */
@@ -28,6 +30,7 @@ export interface PrivateData {
 const text = z.string().optional().catch(undefined);
 const schema = z.object({
   declarer: text,
+  importedFrom: text,
   object: text,
   instance: text,
   isMarked: z.boolean().optional().catch(undefined),

@@ -1,4 +1,5 @@
 import type { Declaration } from "@gatehouse-access/sdk";
+import { declaredByText } from "@gatehouse-access/sdk/contract";
 import { withCode } from "@gatehouse-access/sdk/errors";
 import { UNKNOWN } from "../../engineMarks.ts";
 import { plannedUpdate } from "../../lifecycle/diff.ts";
@@ -16,7 +17,7 @@ import {
   typeNameOf,
   valuesOf,
 } from "../../terraform/types.ts";
-import { type Diagnostic, errorAt, errorDiagnostic, failureDiagnostic } from "./diagnostics.ts";
+import { type Diagnostic, errorAt, failureDiagnostic } from "./diagnostics.ts";
 import { newInstance, type PrivateData } from "./privateData.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -34,6 +35,8 @@ export interface PlannedChange {
   /** Names of the attributes that require a replacement. */
   readonly replaces: readonly string[];
   readonly errors: readonly Diagnostic[];
+  /** The object that an update changes, with its values before and its declared inputs. */
+  readonly update?: { readonly id: string; readonly state: Values; readonly inputs: Values };
 }
 
 /** A row of the state after an apply, with its private data. */
@@ -111,16 +114,12 @@ export class TerraformResource {
       return { planned, replaces: [], errors: [] };
     }
     if (this.definition.withReplaced && replaces.length > 0) return created();
-    const reverted = replaces.length === 0 && (await lifecycle.previewUpdate(name, id, olds, news));
-    if (reverted) {
-      const refused = errorDiagnostic(this.definition, reverted, "was changed out of band");
-      return { planned: config, replaces: [], errors: [refused] };
-    }
     const changed = new Set(changes.map(({ field }) => field));
     return {
       planned: this.#plannedUpdate(config, prior, plannedUpdate(this.definition, olds, news), changed),
       replaces: this.attributes.filter(({ property }) => replaces.includes(property)).map(({ name }) => name),
       errors: [],
+      ...(replaces.length === 0 && { update: { id, state: olds, inputs: news } }),
     };
   }
 
@@ -201,13 +200,20 @@ export class TerraformResource {
   }
 
   /**
-   * Returns true for a declaration by another instance of the resource: one that has adopted the object, or that has
-   * taken it over.
-   * @param data the private data of this instance. An instance of an earlier version has no id, and no marks to compare
+   * Returns true if a deletion must leave the object, because another resource has declared the object after this
+   * instance: a resource of another project or workspace, or another instance that has adopted the object.
+   * @param data the private data of this instance. An instance of an earlier version has no id
+   * @param owner the resource that has declared the object last
    */
-  isOthers({ instance }: PrivateData, { resource }: { readonly resource: string }): boolean {
-    const mark = markIn(resource, this.typeName);
-    return mark !== undefined && instance !== undefined && mark !== instance;
+  isOthers(
+    { declarer, importedFrom, instance }: PrivateData,
+    owner: Declaration,
+    isForeign: boolean,
+  ): boolean {
+    const text = declaredByText(owner);
+    if (text !== undefined && [declarer, importedFrom].includes(text)) return false;
+    const mark = markIn(owner.resource, this.typeName);
+    return isForeign || (mark !== undefined && instance !== undefined && mark !== instance);
   }
 
   /**
@@ -217,7 +223,10 @@ export class TerraformResource {
    */
   importedData(object: string, owner: Declaration | undefined): PrivateData {
     const mark = owner && markIn(owner.resource, this.typeName);
-    return { object, instance: mark ?? newInstance(), ...(mark !== undefined && { isMarked: true }) };
+    return {
+      ...{ object, instance: mark ?? newInstance(), importedFrom: owner && declaredByText(owner) },
+      ...(mark !== undefined && { isMarked: true }),
+    };
   }
 
   /**
@@ -243,7 +252,8 @@ export class TerraformResource {
       const mark = isMarked ? instance : undefined;
       const isSent = claims || changes.length > 0;
       const after = isSent ? await lifecycle.update(undefined, id, state, inputs, { declarer, mark }) : state;
-      const data = { ...before, instance, ...(isSent && { declarer: lifecycle.declarer(undefined) }) };
+      const declared = isSent && { declarer: lifecycle.declarer(undefined), importedFrom: undefined };
+      const data = { ...before, instance, ...declared };
       return { row: this.row({ id, state: after }, planned), data };
     }
     const dataOf = ({ id: object }: Existing<Values>): PrivateData => ({
@@ -255,7 +265,7 @@ export class TerraformResource {
     };
     try {
       const created = await lifecycle.create({ ...this.#creator(config), replaced: { id, state } }, inputs);
-      const isOthers = (owner: Declaration) => this.isOthers(before, owner);
+      const isOthers = (owner: Declaration, isForeign: boolean) => this.isOthers(before, owner, isForeign);
       const left = await lifecycle
         .delete(undefined, id, state, { isOthers })
         .catch((error: unknown) => ({ error }));

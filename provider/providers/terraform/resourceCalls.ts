@@ -199,13 +199,18 @@ export class ResourceCalls {
       const duplicate = prior && this.#objects.keeps(resource, prior, before);
       if (duplicate) return { diagnostics: [duplicate] };
       const name = this.#objects.nameOf(resource, prior ? idIn(prior) : before.object);
-      const { planned, replaces, errors } = await resource.plan(
+      const { planned, replaces, errors, update } = await resource.plan(
         lifecycle,
         name,
         rowIn(request.config),
         prior,
         before,
       );
+      const reverted =
+        update && (await lifecycle.previewUpdate(name, update.id, update.state, update.inputs));
+      if (reverted) {
+        return { diagnostics: [errorDiagnostic(resource.definition, reverted, "was changed out of band")] };
+      }
       const conflict = prior ? undefined : this.#objects.creates(resource, planned, before);
       const warnings = prior ? [] : this.#recordReplacement(resource, before);
       // If the object is replaced, for example because of `-replace`, Terraform next plans the create of the new object.
@@ -298,7 +303,7 @@ export class ResourceCalls {
     const object = { typeName: resource.typeName, id: idIn(prior) };
     if (this.#replacements.endOf(object, instanceIn(before))) return;
     await lifecycle.delete(undefined, object.id, resource.valuesIn(prior), {
-      isOthers: (owner) => resource.isOthers(before, owner),
+      isOthers: (owner, isForeign) => resource.isOthers(before, owner, isForeign),
     });
     // A successor that Terraform creates after this deletion is a new object.
     this.#replacements.dropPlanned(object);
