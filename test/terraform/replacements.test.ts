@@ -137,7 +137,7 @@ describe.runIf(hasTerraform)(`replacements with create_before_destroy under ${LA
     root.write({ resource: { ...key().resource, gatehouse_firewall_rule: { one: rule } } });
     const held = holding.hold("POST /api/firewall/rules");
     const apply = root.start("apply", "-auto-approve", `-replace=${keyAddress}`);
-    await held.arrived;
+    await Promise.race([held.arrived, apply.ended]);
     apply.child.kill("SIGKILL");
     process.kill(killed.pid, "SIGKILL");
     await apply.ended;
