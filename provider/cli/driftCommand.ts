@@ -123,7 +123,7 @@ async function drift(io: Io, folder: string, flags: Flags): Promise<Outcome> {
   };
   if (flags.terraform !== undefined) {
     const terraform = await readTerraform(io, folder, flags.terraform);
-    const { plan, drift, resources, settings, notEvaluated, provider } = terraform;
+    const { plan, drift, resources, settings, notEvaluated, provider, isProjectNamed } = terraform;
     const { findDrift } = await import("../drift/findDrift.ts");
     const { ownResources } = await import("../estate/coverage.ts");
     const find = async (connection: Connection) =>
@@ -137,7 +137,7 @@ async function drift(io: Io, folder: string, flags: Flags): Promise<Outcome> {
           provider,
         },
         // Without a project, two folders of one name look like one stack.
-        declarer: undefined,
+        declarer: isProjectNamed ? plan : undefined,
         home: await connection.homeIfAny(),
         stack: { drift: async () => drift, preview: async () => plan },
         own: ownResources(resources, connection.client.url),
