@@ -11,7 +11,7 @@ import { definitions } from "../../../provider/resources/index.ts";
 import { Connection } from "../../../provider/service/connection.ts";
 import { opens } from "../../../provider/service/newConnection.ts";
 import { createClient, credentialsFromEnvironment } from "../../../sdk/index.ts";
-import { type Message, PluginClient } from "../../support/pluginClient.ts";
+import { failureOf, type Message, PluginClient } from "../../support/pluginClient.ts";
 import { type DoorOptions, type FrontDoor, type ResourceName, StateChangedError } from "./door.ts";
 import { terraformDoor } from "./terraformDoor.ts";
 
@@ -109,7 +109,11 @@ async function pluginDoor({ env, stack, stateId, replace }: DoorOptions): Promis
   const client = new PluginClient(server.port);
   const call = (method: string, request: object) =>
     client.call(method, request).catch((error: grpc.ServiceError) => {
-      throw new Error(error.details || error.message);
+      const message = error.details || error.message;
+      const { initFailed } = failureOf(error).error;
+      if (!initFailed) throw new Error(message);
+      const { id, properties, reasonsList } = initFailed;
+      throw new StateChangedError([message, ...reasonsList].join(": "), { id, outputs: plain(properties) });
     });
   const instance = `urn:pulumi:${stack}::project::pulumi:providers:gatehouse::default_0_1_0`;
   await call("configure", { id: stateId, urn: instance, args: {} });
