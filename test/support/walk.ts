@@ -145,6 +145,12 @@ export const objectsOf = ({ kind, fixed, pools }: Slot, snapshot: Snapshot) =>
     );
   });
 
+/**
+ * Returns the seed of a walk. The seed is fixed, so that a run fails only after a change of the code. TEST_WALK_SEED sets
+ * another seed, to search for new faults.
+ */
+export const walkSeed = (fixed: number): number => Number(process.env.TEST_WALK_SEED ?? fixed);
+
 /** Random choices of a walk. A seed always gives the same choices. */
 export class Choices {
   #state: number;
