@@ -206,7 +206,8 @@ test("names an object for every write of the contract", () => {
     "acceptInvite",
   ]);
   // These operations change no values that a Pulumi or Terraform program can declare. They sign, mark a device as
-  // offline, continue a session, renew the session of a workload, or call the payment gateway.
+  // offline, continue a session, renew the session of a workload, store who declares an object, or call the payment
+  // gateway.
   const passing = new Set([
     ...[
       "authSshPublicKey",
@@ -214,6 +215,7 @@ test("names an object for every write of the contract", () => {
       "setSessionAuthenticated",
       "recordSession",
       "renewWorkloadSession",
+      "claimObject",
     ],
     ...["evaluateBilling", "reportBilling", "createBillingPortal"],
   ]);
