@@ -98,7 +98,7 @@ test("requires the permission to change the object", async () => {
   expect((await claim("device", uid, CLAIM, token)).status).toBe(200);
   const secret = await app.call("createApiKey", {
     token: ana.token,
-    body: { name: "ci", expires_at: 30, role: "administrator" },
+    body: { name: "deploy", expires_at: 30, role: "administrator" },
   });
   const byKey = (kind: string, id: string) =>
     app.call("claimObject", {

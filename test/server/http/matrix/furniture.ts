@@ -104,6 +104,7 @@ export function paramsFor(id: Id, names: readonly string[], furniture: Furniture
       fingerprint,
       id: id.includes("Workload") ? workload : rule,
       key,
+      kind: "firewallRule",
       status: "reject",
       seat: "0",
     },
