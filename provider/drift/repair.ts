@@ -4,7 +4,7 @@ import { EngineError } from "../engine/index.ts";
 import { type LiveObject, objectText } from "../estate/liveObjects.ts";
 import { objectId } from "../lifecycle/outOfBand.ts";
 import { idWithin } from "../resources/values.ts";
-import { changeThat } from "../service/auditTrail.ts";
+import { changeThat, isSameStack } from "../service/auditTrail.ts";
 import type { Connection } from "../service/connection.ts";
 import { counted } from "../words.ts";
 import { isOnlyDevice } from "./changedFields.ts";
@@ -54,8 +54,7 @@ export function removable(removals: readonly Removal[], repairer: Repairer): Rep
       return "this workload runs the command";
     if (name === "AccessPolicy" && isLast(object))
       return "the namespace may deny every login without this policy; declare a policy first";
-    const isForgotten = declaredBy?.project === repairer.project && declaredBy.stack === repairer.stack;
-    if (isForgotten && !repairer.deletesForgotten)
+    if (declaredBy && isSameStack(declaredBy, repairer) && !repairer.deletesForgotten)
       return "this stack declared the object earlier, and it may have moved to another stack; delete it with --delete-forgotten";
     return foreign(declaredBy, repairer);
   });
@@ -68,7 +67,7 @@ export function removable(removals: readonly Removal[], repairer: Repairer): Rep
 /**
  * Returns the declaration of each unmanaged object. Reads the audit trail for an object that is a part of another
  * object, such as a tag of a device, since the declaration of the whole does not identify the part.
- * @returns undefined for objects of servers that store no declarations
+ * @returns the objects with their declarations, and the objects whose declaration the service does not record
  */
 export async function declarationsOf(
   connection: Connection,
@@ -116,11 +115,9 @@ function sorted<T>(items: readonly T[], reasonOf: (item: T) => string | undefine
 }
 
 /** Returns the reason why a repair skips an object of another stack; undefined if a repair may change the object. */
-function foreign(
-  owner: Declaration | undefined,
-  { project, stack, adoptFrom }: Repairer,
-): string | undefined {
-  if (!owner || (owner.project === project && owner.stack === stack)) return undefined;
+function foreign(owner: Declaration | undefined, repairer: Repairer): string | undefined {
+  if (!owner || isSameStack(owner, repairer)) return undefined;
+  const { project, adoptFrom } = repairer;
   const whole = `${owner.project}/${owner.stack}`;
   if (adoptFrom.includes(whole) || (owner.project === project && adoptFrom.includes(owner.stack)))
     return undefined;

@@ -5,6 +5,7 @@ import { EngineError, fileError, ifThere, type StateResource } from "../engine/i
 import { claimsOfId } from "../lifecycle/claims.ts";
 import type { ResourceDefinition } from "../resources/definition.ts";
 import { idWithin } from "../resources/values.ts";
+import { isSameStack } from "../service/auditTrail.ts";
 import { isSameService } from "../service/connection.ts";
 import { type ExpiredObject, expiredObject, hasEndedOnService } from "./expired.ts";
 import { definitionOf, type Inventory, type LiveObject, WATCHED_KINDS } from "./liveObjects.ts";
@@ -99,8 +100,7 @@ export const isDeclaredBy = (
   declarer !== undefined &&
   declaredBy !== undefined &&
   !definition.object?.isPart &&
-  declaredBy.project === declarer.project &&
-  declaredBy.stack === declarer.stack;
+  isSameStack(declaredBy, declarer);
 
 /** Coverage of one kind of objects. */
 export interface KindCoverage {

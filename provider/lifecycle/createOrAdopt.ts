@@ -8,7 +8,7 @@ import {
   type ResourceDefinition,
   UnfinishedError,
 } from "../resources/definition.ts";
-import { lastChangeIfReadable } from "../service/auditTrail.ts";
+import { isSameStack, lastChangeIfReadable } from "../service/auditTrail.ts";
 import type { Connection } from "../service/connection.ts";
 import { isUnclear } from "../service/listings.ts";
 import { diff, type InputChange } from "./diff.ts";
@@ -35,8 +35,6 @@ export interface Creation {
   readonly adopted: (id: string) => void;
   /** Returns true for the id of an object that the create inherits from a replaced resource, without `adopt`. */
   readonly inherits?: ((id: string) => boolean) | undefined;
-  /** Returns true for an object that another stack has declared last. Such an object is not inherited. */
-  readonly isForeign?: (existing: Existing<Values>) => boolean;
   /** Called before an object is inherited. */
   readonly inherited?: () => void;
   /**
@@ -175,7 +173,7 @@ async function isChangedByAnother(creation: Creation, created: Existing<Values>)
 }
 
 const isSameDeclaration = (one: Declaration, two: Declaration): boolean =>
-  one.project === two.project && one.stack === two.stack && one.resource === two.resource;
+  isSameStack(one, two) && one.resource === two.resource;
 
 async function adoptExisting(
   creation: Creation,
@@ -196,13 +194,18 @@ async function adoptExisting(
   return withSecrets(creation, existing);
 }
 
-/** Returns the object of a replaced resource that the inputs declare. Undefined if the create needs a new object. */
+/**
+ * Returns the object of a replaced resource that the inputs declare. Undefined if the create needs a new object, or if
+ * another stack has declared the object last.
+ */
 async function replacedObject(creation: Creation): Promise<Existing<Values> | undefined> {
-  const { definition, connection, inputs, origin, inherits, isForeign } = creation;
+  const { definition, connection, declaration, inputs, origin, inherits } = creation;
   if (!inherits) return undefined;
   const isOther = (id: string) => origin.isOthers(id) || !inherits(id);
   const existing = await definition.find?.(connection, inputs, isOther);
-  return existing && !isOther(existing.id) && !isForeign?.(existing) ? existing : undefined;
+  if (!existing || isOther(existing.id)) return undefined;
+  const owner = existing.live?.declaredBy;
+  return owner && declaration && !isSameStack(owner, declaration) ? undefined : existing;
 }
 
 /** Inherits the object of a replaced resource: updates the object to match the inputs, without consent. */

@@ -29,7 +29,7 @@ import {
 } from "../resources/definition.ts";
 import { canonical, canonicalInputs, hasUnknown, sameValue } from "../resources/values.ts";
 import { isMissingObject, isNoToken, isProvenMissing } from "../service/absence.ts";
-import { declarationText } from "../service/auditTrail.ts";
+import { declarationText, isSameStack } from "../service/auditTrail.ts";
 import type { Connection } from "../service/connection.ts";
 import { hasCapability, lackFault, lackNotice } from "../service/server.ts";
 import { urnName } from "../urn.ts";
@@ -346,13 +346,6 @@ export class ResourceLifecycle {
     return declaration && { ...declaration, resource: markedResource(declaration.resource, mark) };
   }
 
-  /** Returns true if another project or stack has declared the object last. */
-  #isOthers(resource: string | undefined, { live }: Existing<Values>): boolean {
-    const own = this.#declaration(resource);
-    const owner = live?.declaredBy;
-    return own !== undefined && owner !== undefined && !isSameStack(owner, own);
-  }
-
   /** Compares the state with checked inputs, without sending a request. */
   diff(
     resource: string | undefined,
@@ -398,7 +391,6 @@ export class ResourceLifecycle {
           connection: this.#declaring(service, resource),
           adopting: this.#declaring(service, resource, mark),
           inherits,
-          isForeign: (existing) => this.#isOthers(resource, existing),
           inherited: () => {
             isAdopted = true;
           },
@@ -625,9 +617,6 @@ export class ResourceLifecycle {
     );
   }
 }
-
-const isSameStack = (one: Declaration, two: Declaration): boolean =>
-  one.project === two.project && one.stack === two.stack;
 
 /** Ends the deletion of an object that another stack has declared last. */
 class ClaimedError extends Error {

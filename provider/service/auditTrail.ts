@@ -36,6 +36,12 @@ export interface TrailObject {
   readonly id: string;
 }
 
+/** Returns true if two declarations are of the same stack: of one project, and with one name. */
+export const isSameStack = (
+  one: Pick<DeclaringResource, "project" | "stack">,
+  two: Pick<DeclaringResource, "project" | "stack">,
+): boolean => one.project === two.project && one.stack === two.stack;
+
 /** Returns a resource of a program as text. */
 export const declarationText = ({ project, stack, resource }: DeclaringResource): string =>
   `${resource} of ${project}/${stack}`;

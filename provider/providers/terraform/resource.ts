@@ -224,7 +224,9 @@ export class TerraformResource {
   importedData(object: string, owner: Declaration | undefined): PrivateData {
     const mark = owner && markIn(owner.resource, this.typeName);
     return {
-      ...{ object, instance: mark ?? newInstance(), importedFrom: owner && declaredByText(owner) },
+      object,
+      instance: mark ?? newInstance(),
+      importedFrom: owner && declaredByText(owner),
       ...(mark !== undefined && { isMarked: true }),
     };
   }
@@ -257,7 +259,9 @@ export class TerraformResource {
       return { row: this.row({ id, state: after }, planned), data };
     }
     const dataOf = ({ id: object }: Existing<Values>): PrivateData => ({
-      ...{ declarer: lifecycle.declarer(undefined), object, instance: newInstance() },
+      declarer: lifecycle.declarer(undefined),
+      object,
+      instance: newInstance(),
     });
     const both = (created: Existing<Values>, left: unknown) => {
       const carriesOn = { id: created.id, state: withReplaced({ ...created.state }, state) };
