@@ -228,7 +228,9 @@ export class Transport {
       const body = bodyOf(context, raw);
       const { id, method } = operation;
       options.onAnswer?.({
-        ...{ operation: id, method, path: request.path },
+        operation: id,
+        method,
+        path: request.path,
         isFromService: isFromService(raw),
         source: sourceOf(raw, context.secrets),
       });

@@ -207,7 +207,10 @@ async function reportForgotten(progress: Output, stack: Stack, { connection }: S
 function withNamespace<R extends Result>(result: R, name: string): R {
   const type = `${OWN_DYNAMIC}Namespace`;
   const step: Step = {
-    ...{ op: "create", urn: makeUrn(result.stack, result.project, "", type, name), type, name },
+    op: "create",
+    urn: makeUrn(result.stack, result.project, "", type, name),
+    type,
+    name,
     fields: [{ path: "name", new: name }],
     after: { inputs: { name }, outputs: { name } },
   };

@@ -387,7 +387,12 @@ export class ResourceLifecycle {
     try {
       const created = await this.#onService(resource, (service) =>
         createOrAdopt({
-          ...{ definition, inputs, origin, declaration, secretInputs, adopted },
+          definition,
+          inputs,
+          origin,
+          declaration,
+          secretInputs,
+          adopted,
           connection: this.#declaring(service, resource),
           adopting: this.#declaring(service, resource, mark),
           inherits,

@@ -1,5 +1,5 @@
 import { RequestError, sshAccessModeOf } from "@gatehouse-access/sdk";
-import { type Declaration, dateTime, email, ROLES } from "@gatehouse-access/sdk/contract";
+import { dateTime, email, ROLES } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { ResourceError, said } from "../resourceError.ts";
 import { doubtOf, requireAbsent } from "../service/absence.ts";
@@ -7,7 +7,7 @@ import type { Connection } from "../service/connection.ts";
 import { hasStatus, type Invitation, isNotReturned, withdrawInvitation } from "../service/invitations.ts";
 import type { Namespace } from "../service/listings.ts";
 import { type Member, usersOf } from "../service/newerListings.ts";
-import { IdForm, listed, liveFacts, output, required, tenantInput } from "./definition.ts";
+import { IdForm, type LiveFacts, listed, liveFacts, output, required, tenantInput } from "./definition.ts";
 import { defineExpiring, endState, endToSend, expiryInputs, expiryOutputs } from "./expiry.ts";
 import { defineGuarded } from "./lockoutGuard.ts";
 
@@ -177,7 +177,7 @@ const expiring = defineExpiring({
 export const member = defineGuarded(expiring);
 
 /** A member or an invited user. */
-interface Person {
+interface Person extends LiveFacts {
   readonly id: string;
   readonly email: string;
   readonly role: string;
@@ -189,8 +189,6 @@ interface Person {
   readonly accessExpiresAt?: string | undefined;
   /** True for an invitation that the service lists separately from members. */
   readonly isSeparate: boolean;
-  /** The resource that declared the membership or the invitation last, according to the service. */
-  readonly declaredBy?: Declaration | undefined;
 }
 
 /** Removes a user from a namespace, and returns when the service or a new list of the members proves it. */
@@ -355,7 +353,14 @@ function fromMember(member: Member): Person {
   const { id, email, role, status, addedAt, expiresAt, accessExpiresAt, declaredBy, revision } = member;
   const isPending = status === "pending";
   return {
-    ...{ id, email, role, addedAt, accessExpiresAt, declaredBy, revision, isSeparate: false },
+    id,
+    email,
+    role,
+    addedAt,
+    accessExpiresAt,
+    declaredBy,
+    revision,
+    isSeparate: false,
     status: isPending ? invitedUntil(expiresAt) : "accepted",
     expiresAt: isPending ? expiresAt : "",
   };

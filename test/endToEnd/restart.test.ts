@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer, request } from "node:http";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { PassThrough, Readable } from "node:stream";
 import { expect, it, onTestFinished } from "vitest";
@@ -9,6 +9,7 @@ import { makeDataDir } from "../support/dataFolder.ts";
 import { startFleet } from "../support/fleet.ts";
 import { policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
+import { forward } from "../support/proxy.ts";
 import { startService } from "../support/service.ts";
 
 const KEYS = "/api/sshkeys/public-keys";
@@ -17,13 +18,7 @@ const KEYS = "/api/sshkeys/public-keys";
 async function startFront(portOf: () => number, onRequest: (line: string) => void) {
   const server = createServer((near, answer) => {
     onRequest(`${near.method} ${near.url}`);
-    const { method, headers, url: path } = near;
-    const far = request({ host: "127.0.0.1", port: portOf(), method, headers, path }, (from) => {
-      answer.writeHead(from.statusCode ?? 502, from.headers);
-      from.pipe(answer);
-    });
-    far.on("error", () => near.destroy());
-    near.pipe(far);
+    forward(`http://127.0.0.1:${portOf()}`, near, answer);
   });
   // No other test listens on this address. So no test can take the proxy's port while the proxy is closed.
   const host = "127.0.0.2";

@@ -1,6 +1,7 @@
-import { createServer, request } from "node:http";
+import { createServer } from "node:http";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { type Listening, listening } from "../support/listening.ts";
+import { forward } from "../support/proxy.ts";
 import { sharedFleet } from "../support/shared.ts";
 import { startSparseService } from "../support/sparseService.ts";
 import { Harness, type Program } from "./support/harness.ts";
@@ -75,18 +76,13 @@ describe.each([
     let direct: Harness;
     let through: Harness;
     beforeEach(async () => {
-      const { hostname, port } = new URL(fleet.service.url);
       const server = createServer((incoming, outgoing) => {
-        const { method, url: path, headers } = incoming;
+        const { method, url: path } = incoming;
         if (isAboutOne(method, path) || (hidesNamespaces && isAboutNamespace(path))) {
           outgoing.writeHead(status).end(text);
           return;
         }
-        const onward = request({ hostname, port, method, path, headers }, (answer) => {
-          outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-          answer.pipe(outgoing);
-        });
-        incoming.pipe(onward);
+        forward(fleet.service.url, incoming, outgoing);
       });
       partial = await listening(server);
       await fleet.enroll("listed");

@@ -1,6 +1,7 @@
-import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Listening, listening } from "../support/listening.ts";
+import { forward } from "../support/proxy.ts";
 import { sharedFleet } from "../support/shared.ts";
 import { startSparseService } from "../support/sparseService.ts";
 import { isTerraform } from "./support/frontDoor.ts";
@@ -91,28 +92,18 @@ async function startIntermediary(target: string) {
   let fault: Fault | undefined;
   let answer: Answer | undefined;
   let count = 0;
-  const { hostname, port } = new URL(target);
   const replace = (outgoing: ServerResponse) => {
     count += 1;
     outgoing.writeHead(answer?.status ?? 500, answer?.headers).end(answer?.body);
   };
   const serve = (incoming: IncomingMessage, outgoing: ServerResponse) => {
-    const { method = "GET", url: path = "/", headers } = incoming;
+    const { method = "GET", url: path = "/" } = incoming;
     const isReplaced = fault?.on.test(`${method} ${path}`) ?? false;
     if (isReplaced && !fault?.reaches) {
       incoming.resume().on("end", () => replace(outgoing));
       return;
     }
-    const onward = request({ hostname, port, method, path, headers }, (response) => {
-      if (isReplaced) {
-        response.resume().on("end", () => replace(outgoing));
-        return;
-      }
-      outgoing.writeHead(response.statusCode ?? 502, response.headers);
-      response.pipe(outgoing);
-    });
-    onward.on("error", () => incoming.socket.destroy());
-    incoming.pipe(onward);
+    forward(target, incoming, outgoing, isReplaced ? { instead: () => replace(outgoing) } : {});
   };
   return {
     ...(await listening(createServer(serve))),

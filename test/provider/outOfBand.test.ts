@@ -3,16 +3,16 @@ import { outOfBandChanges } from "../../provider/lifecycle/outOfBand.ts";
 import type { InputField } from "../../provider/resources/definition.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import { canonical } from "../../provider/resources/values.ts";
+import { type LossyProxy, startLossyProxy } from "../support/proxy.ts";
 import { sharedFleet } from "../support/shared.ts";
-import { type ForwardingProxy, startForwardingProxy } from "./support/forwardingProxy.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { sshKeyLine } from "./support/programs.ts";
 
 const fleet = sharedFleet(["ana"]);
-let proxy: ForwardingProxy;
+let proxy: LossyProxy;
 let harness: Harness;
 beforeAll(async () => {
-  proxy = await startForwardingProxy(fleet.service.url);
+  proxy = await startLossyProxy(fleet.service.url);
   await fleet.enroll("web-01");
 });
 afterAll(() => proxy.stop());

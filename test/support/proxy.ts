@@ -10,8 +10,13 @@ import { type Listening, listening, listenOnNewPort } from "./listening.ts";
 
 type Matches = (method: string, path: string) => boolean;
 
-/** A proxy in front of a service. Tests can let the proxy lose responses. */
+/** A proxy in front of a service. Tests can let the proxy lose responses, and act between two requests of a client. */
 export interface LossyProxy extends Listening {
+  /**
+   * Calls `act` before each request until it returns a promise. The request is forwarded after the promise has
+   * resolved.
+   */
+  before(act: (method: string, path: string) => Promise<void> | undefined): void;
   /** Loses the response to the next request that matches. The service still receives the request. */
   loseAnswer(matches: Matches): void;
   /**
@@ -25,7 +30,7 @@ export interface LossyProxy extends Listening {
 
 /** Starts a proxy in front of the service at `target`. */
 export async function startLossyProxy(target: string): Promise<LossyProxy> {
-  const { hostname, port } = new URL(target);
+  let act: ((method: string, path: string) => Promise<void> | undefined) | undefined;
   let first: Matches | undefined;
   let then: Matches | undefined;
   let begun = false;
@@ -38,24 +43,18 @@ export async function startLossyProxy(target: string): Promise<LossyProxy> {
     return true;
   };
 
-  const server = createServer((incoming, outgoing) => {
+  const server = createServer(async (incoming, outgoing) => {
     const { method = "GET", url: path = "/" } = incoming;
-    const { headers } = incoming;
-    const lose = loses(method, path);
-    const onward = request({ hostname, port, method, path, headers }, (answer) => {
-      if (!lose) {
-        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-        answer.pipe(outgoing);
-        return;
-      }
-      // Reads the complete response before it closes the connection, so that the service has committed its changes.
-      answer.resume().on("end", () => {
-        lost += 1;
-        incoming.socket.destroy();
-      });
-    });
-    onward.on("error", () => incoming.socket.destroy());
-    incoming.pipe(onward);
+    const acting = act?.(method, path);
+    if (acting) {
+      act = undefined;
+      await acting;
+    }
+    const lose = () => {
+      lost += 1;
+      incoming.socket.destroy();
+    };
+    forward(target, incoming, outgoing, loses(method, path) ? { instead: lose } : {});
   });
   const set = (matches: Matches | undefined, others: Matches | undefined) => {
     first = matches;
@@ -64,6 +63,9 @@ export async function startLossyProxy(target: string): Promise<LossyProxy> {
   };
   return {
     ...(await listening(server)),
+    before: (action) => {
+      act = action;
+    },
     loseAnswer: (matches) => set(matches, undefined),
     loseAnswers: set,
     lost: () => lost,
@@ -129,7 +131,7 @@ export async function startAddingProxy(
 ): Promise<Listening> {
   const { hostname, port } = new URL(target);
   const server = createServer((incoming, outgoing) =>
-    passOn(target, incoming, outgoing, { ...incoming.headers, ...added }),
+    forward(target, incoming, outgoing, { headers: { ...incoming.headers, ...added } }),
   );
   server.on("upgrade", (incoming, socket, head) => {
     const onward = connect(Number(port), hostname);
@@ -180,15 +182,28 @@ export async function startChangingProxy(
   return listening(server);
 }
 
-function passOn(
+/** The parts of a request or of its response that {@link forward} replaces. */
+interface Replacements {
+  /** The headers of the request. */
+  readonly headers?: OutgoingHttpHeaders;
+  /** Answers the client after the service has sent its complete response, and so has committed its changes. */
+  readonly instead?: () => void;
+}
+
+/** Forwards a request to the service at `target`, and the response to the client. */
+export function forward(
   target: string,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  headers: OutgoingHttpHeaders = incoming.headers,
+  { headers = incoming.headers, instead }: Replacements = {},
 ): void {
   const { hostname, port } = new URL(target);
   const { method = "GET", url: path = "/" } = incoming;
   const onward = request({ hostname, port, method, path, headers }, (answer) => {
+    if (instead) {
+      answer.resume().on("end", instead);
+      return;
+    }
     outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
     answer.pipe(outgoing);
   });
@@ -222,7 +237,7 @@ export async function startHoldingProxy(target: string): Promise<HoldingProxy> {
     const [match] = at < 0 ? [] : waiting.splice(at, 1);
     match?.arrive();
     await match?.released;
-    passOn(target, incoming, outgoing);
+    forward(target, incoming, outgoing);
   });
   return {
     ...(await listening(server)),
