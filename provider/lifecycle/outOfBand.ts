@@ -33,23 +33,41 @@ export interface PlannedUpdate {
 
 /**
  * Returns the declared inputs that another actor changed since the state was written. An update would revert these
- * changes, because it sends all inputs. A live value that equals the declaration is no such change. Secrets are not
- * compared, because the service does not return them.
+ * changes, because it sends all inputs. A live value that equals the declaration is no such change, nor is a tag that
+ * this run renamed. Secrets are not compared, because the service does not return them.
+ * @param newName returns the name of a tag after the renames of this run
  */
 export function outOfBandChanges(
   { definition, state, inputs }: Pick<PlannedUpdate, "definition" | "state" | "inputs">,
   live: Values,
+  newName: (tag: string) => string = (tag) => tag,
 ): OutOfBandChange[] {
+  const renamed = withNewNames(definition, state, newName);
   return Object.entries(definition.inputs).flatMap(([name, field]) => {
     const isCompared = !field.transient && !field.isLocal && !field.secret && inputs[name] !== undefined;
-    if (
-      !isCompared ||
-      isSame(field, live, live[name], state[name]) ||
-      isSame(field, live, live[name], inputs[name])
-    )
-      return [];
+    const unchanged = [state[name], renamed[name], inputs[name]];
+    if (!isCompared || unchanged.some((value) => isSame(field, live, live[name], value))) return [];
     return [{ field: name, known: state[name], live: live[name] }];
   });
+}
+
+/** Returns the state with the new names of its tags. */
+function withNewNames(
+  { tags }: Pick<ResourceDefinition, "tags">,
+  state: Values,
+  newName: (tag: string) => string,
+): Values {
+  if (!tags) return state;
+  const field = "gives" in tags ? tags.gives : tags.needs;
+  return { ...state, [field]: withNewName(state[field], newName) };
+}
+
+/** @param value a tag, tags, or a filter */
+function withNewName(value: unknown, newName: (tag: string) => string): unknown {
+  if (typeof value === "string") return newName(value);
+  if (Array.isArray(value)) return value.map((tag) => withNewName(tag, newName));
+  if (typeof value !== "object" || value === null || !("tags" in value)) return value;
+  return { ...value, tags: withNewName(value.tags, newName) };
 }
 
 const isSame = (field: InputField, object: Values, live: unknown, value: unknown): boolean =>
@@ -66,14 +84,19 @@ export async function requireUnchanged(
   update: PlannedUpdate,
 ): Promise<WriteCondition | undefined> {
   const { definition, id, state } = update;
+  const changesOf = async (live: Values): Promise<OutOfBandChange[]> => {
+    if (!definition.tags) return outOfBandChanges(update, live);
+    const { tagWork } = await connection.tenant(tenantOf(id, live));
+    return outOfBandChanges(update, live, (tag) => tagWork.newName(tag));
+  };
   let found = await definition.read(connection, id, state);
-  if (found && outOfBandChanges(update, found.state).length > 0) {
+  if (found && (await changesOf(found.state)).length > 0) {
     // The run may have read the object before it wrote tags, devices or members.
     await connection.forget();
     found = await definition.read(connection, id, state);
   }
   if (found?.id !== id) return undefined;
-  const changes = outOfBandChanges(update, found.state);
+  const changes = await changesOf(found.state);
   if (changes.length > 0) throw await changedError(connection, update, found, changes);
   const { object } = definition;
   const revision = found.live?.revision;
@@ -81,6 +104,9 @@ export async function requireUnchanged(
     ? { kind: object.kind, id: objectId(definition, found), revision }
     : undefined;
 }
+
+/** Returns the namespace of an object. The id of a namespace is the id of its resource. */
+const tenantOf = (id: string, { tenant = id }: Values): string => String(tenant);
 
 /** Returns the error of {@link requireUnchanged}; undefined if the update would revert no change of another actor. */
 export async function changeConflict(
@@ -135,7 +161,7 @@ async function changedError(
   changes: readonly OutOfBandChange[],
 ): Promise<ResourceError> {
   const { object } = definition;
-  const tenant = String(found.state.tenant ?? found.id);
+  const tenant = tenantOf(found.id, found.state);
   const { client } = await connection.tenant(tenant);
   const change =
     object && found.live?.revision !== undefined

@@ -46,8 +46,9 @@ export const tag = defineResource({
   async update(connection, id, state, inputs) {
     const { tenant } = ids.split(id);
     const opened = await connection.tenant(tenant);
-    if (state.name !== inputs.name)
-      await opened.tagWork.during(() => rename(opened, state.name, inputs.name));
+    const { name: from } = state;
+    if (from !== inputs.name)
+      await opened.tagWork.renaming(from, inputs.name, () => rename(opened, from, inputs.name));
     return { tenant, name: inputs.name };
   },
 

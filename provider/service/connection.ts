@@ -419,12 +419,13 @@ const QUIET = 5_000;
 /**
  * The writes of tags in one namespace during a run. The service rejects a filter with an unused tag (rules section
  * 16.4). The create or update of a key or rule may therefore have to wait until another resource has added the tag to a
- * device.
+ * device. A rename changes the tag in other objects, whose states still contain the old name.
  */
 export class TagWork {
   readonly #client: Client;
   readonly #tenant: string;
   readonly #waiting = new Set<() => void>();
+  readonly #renames: { readonly from: string; readonly to: string }[] = [];
   #running = 0;
   #ended = 0;
 
@@ -433,7 +434,19 @@ export class TagWork {
     this.#tenant = tenant;
   }
 
-  /** Runs work that adds tags to a device. */
+  /** Runs work that renames a tag. */
+  renaming<T>(from: string, to: string, work: () => Promise<T>): Promise<T> {
+    // Other resources may read objects with the new name before the answer to the rename arrives.
+    this.#renames.push({ from, to });
+    return this.during(work);
+  }
+
+  /** Returns the name of a tag after the renames of this run. */
+  newName(tag: string): string {
+    return this.#renames.reduce((name, { from, to }) => (name === from ? to : name), tag);
+  }
+
+  /** Runs work after which a missing tag may exist. */
   async during<T>(work: () => Promise<T>): Promise<T> {
     this.#running += 1;
     try {

@@ -93,6 +93,24 @@ describe("an update of one field", () => {
     expect(key).toMatchObject({ name: "ana (on call)", filter: { tags: ["core"] } });
   });
 
+  it("that replaces a filter or tags accepts a tag that the same run renamed", async () => {
+    const data = sshKeyLine("filter");
+    const program = (tag: string, filter: object, tags: string[]): Program => ({
+      tag: { type: "Tag", args: { name: tag } },
+      tags: { type: "DeviceTags", args: { device: "web-01", tags } },
+      key: { type: "PublicKey", args: { name: "ana", data, username: "^ana$", filter } },
+    });
+    await harness.up(program("edge", { tags: ["edge"] }, ["edge", "zone"]));
+    expect(await harness.up(program("core", { hostname: "^web-" }, ["core"]))).toEqual([
+      "update key",
+      "update tag",
+      "update tags",
+    ]);
+    const [key] = await fleet.client.getPublicKeys();
+    expect(key).toMatchObject({ filter: { hostname: "^web-" } });
+    expect(await harness.refresh()).toEqual([]);
+  });
+
   it("that no request contains ignores manual changes", async () => {
     const member = (args: object): Program => ({
       it: { type: "Member", args: { email: "ana@example.com", role: "observer", ...args } },
