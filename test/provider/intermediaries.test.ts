@@ -222,9 +222,9 @@ describe.each(SERVERS)("with $server", { tags: ["long"], timeout: 300_000 }, ({ 
     // service had performed it.
     const isUnlikely = ({ status }: Answer) =>
       sparse !== undefined && run === "create" && [401, 403].includes(status);
+    const harness = open();
+    const wanted = run === "create" ? { ...program, ...more } : run === "update" ? changed : program;
     for (const answer of ANSWERS.filter((one) => !fault.reaches || !isUnlikely(one))) {
-      const harness = open();
-      const wanted = run === "create" ? { ...program, ...more } : run === "update" ? changed : program;
       await harness.up(program);
       let failure: unknown;
       const count = await intermediary.during(fault, answer, async () => {
@@ -257,9 +257,9 @@ describe.each(SERVERS)("with $server", { tags: ["long"], timeout: 300_000 }, ({ 
       await harness.refresh();
       expect(await harness.preview(wanted), where).toEqual([]);
       expect(objectsIn(harness), where).toEqual(await liveObjects());
-      await harness.up({});
-      expect(await liveObjects(), where).toEqual([]);
     }
+    await harness.up({});
+    expect(await liveObjects()).toEqual([]);
     if (!isTerraform) expect(replaced).toBeGreaterThan(0);
   });
 });
