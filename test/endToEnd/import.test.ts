@@ -222,7 +222,9 @@ describe("a program for an existing namespace", { timeout: 300_000 }, () => {
     // The stack claims the objects that it adopts, and writes nothing else.
     const claims = (await up()).filter(isWrite);
     expect(claims).not.toEqual([]);
-    expect(claims.filter((request) => !/^PUT \/api\/namespaces\/[^/]+\/declarations\//.test(request))).toEqual([]);
+    expect(
+      claims.filter((request) => !/^PUT \/api\/namespaces\/[^/]+\/declarations\//.test(request)),
+    ).toEqual([]);
     expect((await up()).filter(isWrite)).toEqual([]);
 
     const filed = outFolder();

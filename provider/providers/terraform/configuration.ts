@@ -37,6 +37,12 @@ export const configurationSchema = (): object =>
   );
 
 /**
+ * The messages that the current call collects. The response to the call contains the messages as warnings. All
+ * configurations share this storage, because each storage adds work to every asynchronous step of the process.
+ */
+export const noticesOfCall = new AsyncLocalStorage<Notice[]>();
+
+/**
  * The configuration of a provider block, completed with settings from the environment. Sends no request until a call
  * needs the service.
  */
@@ -51,8 +57,6 @@ export class Configuration {
   readonly #stop = new AbortController();
   /** The message lists of the calls that have already reported a wait for the service. */
   readonly #waited = new WeakSet<Notice[]>();
-  /** The messages that the current call collects. The response to the call contains the messages as warnings. */
-  readonly notices = new AsyncLocalStorage<Notice[]>();
   /** The errors in the settings from the provider block and the environment. Unknown values are not checked. */
   readonly errors: readonly Diagnostic[];
   /** True if the provider block contains a value that is not known before apply. */
@@ -130,7 +134,7 @@ export class Configuration {
    */
   #reportWait(line: string): void {
     console.error(`[WARN] ${line}`);
-    const notices = this.notices.getStore();
+    const notices = noticesOfCall.getStore();
     if (!notices || this.#waited.has(notices)) return;
     this.#waited.add(notices);
     notices.push({ text: line });

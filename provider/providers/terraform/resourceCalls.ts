@@ -6,7 +6,7 @@ import { UnfinishedError } from "../../resources/definition.ts";
 import { definitions } from "../../resources/index.ts";
 import { versionText } from "../../terraform/source.ts";
 import { type Row, typeNameOf } from "../../terraform/types.ts";
-import type { Configuration } from "./configuration.ts";
+import { type Configuration, noticesOfCall } from "./configuration.ts";
 import {
   attributePath,
   type Diagnostic,
@@ -80,7 +80,7 @@ export class ResourceCalls {
         configuration.workspace && { ...configuration.workspace, resource: typeNameOf({ name }) },
       isReplacementRequested: () => false,
       connection: () => configuration.service(),
-      tell: (notice) => configuration.notices.getStore()?.push(notice),
+      tell: (notice) => noticesOfCall.getStore()?.push(notice),
     };
     this.#lifecycles = new Map(
       [...resources].map(([type, { definition }]) => [type, new ResourceLifecycle(definition, runtime)]),
@@ -319,7 +319,7 @@ export class ResourceCalls {
       const lifecycle = this.#lifecycles.get(typeName);
       if (!resource || !lifecycle) throw new Error(`${typeName} is not a resource of this provider`);
       const notices: Notice[] = [];
-      const answer = await this.#configuration.notices.run(notices, () => work(resource, lifecycle));
+      const answer = await noticesOfCall.run(notices, () => work(resource, lifecycle));
       if (notices.length === 0) return answer;
       const warnings = notices.map((notice) => noticeDiagnostic(resource.definition, notice));
       return { ...answer, diagnostics: [...(answer.diagnostics ?? []), ...warnings] };
