@@ -2,8 +2,11 @@ import { createRequire } from "node:module";
 import { expect, it } from "vitest";
 import {
   CHANGED,
+  lateTracing,
   RARELY_USED,
   standIn,
+  TRACES,
+  type Tracing,
   withoutDebugMessages,
   withoutPositions,
   withoutTraces,
@@ -47,6 +50,41 @@ it("sends all log messages except debug messages", async () => {
   await messages.debug("registering");
   await messages.warn("out of date");
   expect(sent).toEqual(["out of date"]);
+});
+
+it("the SDK has the replaced functions of traces", () => {
+  const functions = {
+    start: expect.any(Function),
+    stop: expect.any(Function),
+    newSpan: expect.any(Function),
+  };
+  expect(sdk(TRACES.tracing)).toEqual(functions);
+  expect(sdk(TRACES.api).trace.getTracer("test").startSpan("run")).toMatchObject({
+    end: expect.any(Function),
+    addEvent: expect.any(Function),
+  });
+});
+
+it("loads the exporters of traces when the export starts", () => {
+  const calls: string[] = [];
+  const original: Tracing = {
+    start: (destination) => void calls.push(`start ${destination}`),
+    stop: () => void calls.push("stop"),
+    newSpan: (name) => `exported ${name}`,
+  };
+  const load = () => {
+    calls.push("load");
+    return original;
+  };
+  const api = () => ({ trace: { getTracer: () => ({ startSpan: (name: string) => `local ${name}` }) } });
+  const tracing = lateTracing(load, api);
+  tracing.stop();
+  expect(tracing.newSpan("run")).toBe("local run");
+  expect(calls).toEqual([]);
+  tracing.start("http://127.0.0.1:9411");
+  expect(tracing.newSpan("run")).toBe("exported run");
+  tracing.stop();
+  expect(calls).toEqual(["load", "start http://127.0.0.1:9411", "stop"]);
 });
 
 it("does not patch an SDK version without the expected functions", () => {

@@ -4,7 +4,7 @@ import { isMainThread } from "node:worker_threads";
 
 // Patches the Pulumi SDK to skip work that this engine does not need. The processes of the SDK load this module first.
 // At the start, the SDK loads a TypeScript compiler and the package resolver of npm, which it needs only to serialize
-// functions. The SDK also loads the Automation API and a debugger. Without this module, `gatehouse preview` of two
+// functions. The SDK also loads the Automation API, a debugger, and the exporters of traces. Without this module, `gatehouse preview` of two
 // resources takes 2.0 s instead of 1.6 s, and 2.9 s of CPU time instead of 2.1 s. The SDK records a stack trace for
 // each promise (fifty promises for a public key), and prints the trace if the promise never settles and
 // PULUMI_DEBUG_PROMISE_LEAKS is set. The SDK also records a stack trace for each resource, to report the position of
@@ -33,9 +33,10 @@ replaceModule("../../runtime/closure/v8Hooks.js", lateHooks);
 /**
  * Replaces the exports of an SDK module. Has no effect in processes that run other scripts.
  * @param name path of the module, relative to the SDK's directory of entry points
- * @param create returns the new exports; its argument `load` returns the original exports
+ * @param create returns the new exports; its argument `load` returns the original exports, and `require` loads modules
+ * as the SDK does
  */
-function replaceModule(name: string, create: (load: () => object) => object): void {
+function replaceModule(name: string, create: (load: () => object, require: NodeJS.Require) => object): void {
   const [, script] = process.argv;
   if (!isMainThread || script === undefined || !OF_THE_SDK.test(script)) return;
   const require = createRequire(script);
@@ -48,7 +49,7 @@ function replaceModule(name: string, create: (load: () => object) => object): vo
     // require the original again while it is loading, and must not receive the replacement.
     if (require.cache[file] === entry) delete require.cache[file];
     return require(file);
-  });
+  }, require);
   require.cache[file] = entry;
 }
 
@@ -123,6 +124,49 @@ function lateHooks(load: () => object): object {
   };
   // The original module provides all exports that this replacement does not define.
   return Object.setPrototypeOf(hooks, standIn(load)) as object;
+}
+
+/** The module of the SDK that creates and exports spans. */
+export interface Tracing {
+  start(destination: string): void;
+  stop(): void;
+  newSpan(name: string): unknown;
+}
+
+/** The functions of `@opentelemetry/api` that create a span. */
+interface TraceApi {
+  readonly trace: { getTracer(name: string): { startSpan(name: string): unknown } };
+}
+
+/** Modules of the traces, as paths relative to the SDK's directory of entry points. */
+export const TRACES = { tracing: "../run/tracing.js", api: "@opentelemetry/api" } as const;
+
+replaceModule(TRACES.tracing, (load, require) =>
+  lateTracing(
+    () => load() as Tracing,
+    () => require(TRACES.api) as TraceApi,
+  ),
+);
+
+/**
+ * Replaces the SDK's module of traces. The original loads the exporters at the start, although spans are exported only
+ * with the option `--tracing`. The replacement loads the original when the export starts. Before that, spans come from
+ * the tracer that is registered in the process, if there is one.
+ */
+export function lateTracing(load: () => Tracing, api: () => TraceApi): Tracing {
+  let exporting: Tracing | undefined;
+  const tracing = {
+    __esModule: true,
+    start(destination: string) {
+      exporting = load();
+      exporting.start(destination);
+    },
+    stop: () => exporting?.stop(),
+    newSpan: (name: string) =>
+      exporting ? exporting.newSpan(name) : api().trace.getTracer("nodejs-runtime").startSpan(name),
+  };
+  // The original module provides all exports that this replacement does not define.
+  return Object.setPrototypeOf(tracing, standIn(load)) as Tracing;
 }
 
 /** Modules of the SDK that are patched, as paths relative to the SDK's directory of entry points. */
