@@ -30,7 +30,7 @@ import {
 // reads the service before and after each command, and compares the changes with the output of the preview before.
 
 const PROJECT = "commonjs-program";
-const STEPS = Number(process.env.TEST_WALK_STEPS ?? "20");
+const STEPS = Number(process.env.TEST_WALK_STEPS ?? "12");
 const STEPS_WITH_CLI = Number(process.env.TEST_WALK_STEPS ?? "100");
 
 /** The errors that a run may report: the walk causes each of them with changes of the administrator. */
