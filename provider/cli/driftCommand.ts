@@ -260,7 +260,7 @@ async function repair(
   const { done: surelyRemoved, left } = removable(known, repairer);
   const undeclared = unknown.map((object) => ({ object, declaredBy: undefined }));
   const { done: possiblyRemoved, left: alsoLeft } = removable(undeclared, repairer);
-  const restored = restorable(report.drifted, repairer);
+  const restored = restorable(report, repairer);
   const title = (object: (typeof objects)[number]) => printable(objectText(object));
   const printSkipped = (what: string, reason: string) =>
     progress.write(c.yellow(`   ${what} stays: ${printable(reason)}\n`));

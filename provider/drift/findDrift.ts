@@ -182,7 +182,9 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
       })),
     ),
     unmanagedMode: mode,
-    notApplied: changedSteps(plan.steps.filter((step) => !urns.has(step.urn) && !isRoot(step))),
+    notApplied: changedSteps(
+      plan.steps.filter((step) => !isRoot(step) && (!urns.has(step.urn) || isDeclaredChange(step))),
+    ),
     namespaces: namespaces.map(({ meaning }) => meaning.namespace),
     expiring: namespaces.flatMap(({ expiring }) => expiring),
     expired: [...expired, ...namespaces.flatMap(({ ended }) => ended)],
@@ -224,6 +226,9 @@ const isRoot = ({ type }: Step): boolean => type === "pulumi:pulumi:Stack";
 
 const isDrifted = (step: Step): step is Drifted =>
   step.op === "delete" || (step.op === "update" && step.fields.length > 0 && !isServiceChange(step));
+
+/** True if the step does more than to claim the object: the program declares another value than the state. */
+const isDeclaredChange = (step: Step): boolean => step.op !== "update" || changedFields(step).length > 0;
 
 /**
  * True if the object changed only in fields that no program can declare, for example after a user accepted an

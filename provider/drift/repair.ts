@@ -8,7 +8,7 @@ import { changeThat, isSameStack } from "../service/auditTrail.ts";
 import type { Connection } from "../service/connection.ts";
 import { counted } from "../words.ts";
 import { isOnlyDevice } from "./changedFields.ts";
-import type { DriftedResource } from "./driftReport.ts";
+import type { DriftedResource, DriftReport } from "./driftReport.ts";
 
 /** The findings that a repair reverts, and the skipped findings with a reason for each. */
 export interface Repair<T> {
@@ -94,16 +94,23 @@ export async function declarationsOf(
   return { known, unknown };
 }
 
-/** The drifted resources that a repair reverts to their declarations. */
-export const restorable = (
-  drifted: readonly DriftedResource[],
+/**
+ * Returns the drifted resources that a repair reverts to their declarations. The repair skips a resource that the
+ * program changes too, since the report shows the values in the state and not the new ones.
+ */
+export function restorable(
+  { drifted, notApplied }: Pick<DriftReport, "drifted" | "notApplied">,
   repairer: Repairer,
-): Repair<DriftedResource> =>
-  sorted(drifted, (resource) =>
-    resource.op === "update" && isOnlyDevice(resource)
-      ? "no resource declares the device's name or status; change the device manually, or declare a Device"
-      : foreign(resource.declaredBy, repairer),
-  );
+): Repair<DriftedResource> {
+  const changed = new Set(notApplied.map(({ urn }) => urn));
+  return sorted(drifted, (resource) => {
+    if (resource.op === "update" && isOnlyDevice(resource))
+      return "no resource declares the device's name or status; change the device manually, or declare a Device";
+    if (changed.has(resource.urn))
+      return "the program declares another change of this resource, and a repair applies no changes of the program; run gatehouse up";
+    return foreign(resource.declaredBy, repairer);
+  });
+}
 
 function sorted<T>(items: readonly T[], reasonOf: (item: T) => string | undefined): Repair<T> {
   const done = items.filter((item) => reasonOf(item) === undefined);

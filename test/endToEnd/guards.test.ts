@@ -37,8 +37,8 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
   afterAll(() => program?.remove());
 
   const newStack = (name?: string) => program.stack({ env: fleet.env, ...(name !== undefined && { name }) });
-  const up = (stack: Stack, policy: Policy) =>
-    stack.result(["up", "--yes", "--skip-preview"], policyEnv(policy));
+  const up = (stack: Stack, policy: Policy, ...flags: readonly string[]) =>
+    stack.result(["up", "--yes", "--skip-preview", ...flags], policyEnv(policy));
   const text = async (stack: Stack, args: readonly string[], policy: Policy) => {
     const { code, stdout, stderr } = await stack.run(args, policyEnv(policy));
     return { code, text: stdout + stderr };
@@ -143,6 +143,26 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
 
       expect(await text(stack, ["drift", "--repair", "--yes"], policy)).toMatchObject({ code: 0 });
       expect(await members()).not.toContain(dave.email);
+    });
+
+    it("skips a drifted object that the program changes too", async () => {
+      const stack = newStack();
+      await up(stack, { allow: rule("allow", 5), deny: rule("deny", 6) });
+      for (const { id, active: _active, ...body } of await fleet.client.getFirewallRules())
+        await fleet.client.updateFirewallRule({ params: { id }, body: { ...body, active: false } });
+      const changed = { allow: rule("allow", 5), deny: rule("deny", 7) };
+      const repaired = await text(stack, ["drift", "--repair", "--yes"], changed);
+      expect(repaired).toMatchObject({
+        code: 2,
+        text: expect.stringMatching(/FirewallRule deny stays: the program declares another change/),
+      });
+      const live = async () =>
+        (await fleet.client.getFirewallRules())
+          .map(({ action, priority, active }) => `${action} ${priority} ${active}`)
+          .sort();
+      expect(await live()).toEqual(["allow 5 true", "deny 6 false"]);
+      await up(stack, changed, "--refresh");
+      expect(await live()).toEqual(["allow 5 true", "deny 7 true"]);
     });
 
     it("rejects an order of rules that it cannot restore", async () => {
