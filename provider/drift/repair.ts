@@ -56,7 +56,8 @@ export function removable(removals: readonly Removal[], repairer: Repairer): Rep
       return "the namespace may deny every login without this policy; declare a policy first";
     if (declaredBy && isSameStack(declaredBy, repairer) && !repairer.deletesForgotten)
       return "this stack declared the object earlier, and it may have moved to another stack; delete it with --delete-forgotten";
-    return foreign(declaredBy, repairer);
+    // A claim of the whole object, such as all tags of a device, leaves no entry in the audit trail of the part.
+    return foreign(declaredBy, repairer) ?? foreign(object.declaredBy, repairer);
   });
   return {
     done: done.map(({ object }) => object),

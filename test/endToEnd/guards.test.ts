@@ -103,6 +103,19 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       expect(await keys()).toEqual(["ana ^root$"]);
     });
 
+    it("keeps manual tags of a device that another stack has adopted since", async () => {
+      const [mine, theirs] = [newStack(), newStack()];
+      await up(mine, {});
+      await fleet.client.updateDeviceTags({ params: { uid: web }, body: { tags: ["edge"] } });
+      await up(theirs, { tags: { type: "DeviceTags", args: { device: "web-01", tags: ["edge"] } } });
+      expect(await text(mine, ["drift", "--repair", "--yes"], {})).toMatchObject({
+        code: 2,
+        text: expect.stringMatching(/stays: tags of .* declared this object last/),
+      });
+      expect(await fleet.client.getDevice({ params: { uid: web } })).toMatchObject({ tags: ["edge"] });
+      expect(await text(theirs, ["destroy", "--yes"], {})).toMatchObject({ code: 0 });
+    });
+
     it("removes neither the running user nor the API key of the run", async () => {
       const stack = newStack();
       const policy = { ana: key("ana") };
