@@ -3,8 +3,10 @@ import type { NotedRun, NoticeKept } from "../drift/driftNotice.ts";
 import { type DriftReport, isDrift, type UnmanagedMode } from "../drift/driftReport.ts";
 import type { DriftSearch, FoundDrift } from "../drift/findDrift.ts";
 import { EngineError, type Plan, readProject, typeName, withoutValues } from "../engine/index.ts";
+import type { OwnResource } from "../estate/coverage.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { Connection } from "../service/connection.ts";
+import { urnName } from "../urn.ts";
 import {
   addStackFlags,
   addTargetFlags,
@@ -173,7 +175,11 @@ async function stackDrift(running: Running, folder: string, flags: Flags): Promi
       ...how,
     };
     const found = await findDrift(search);
-    if (!flags.repair || !isDrift(found.report) || !(await repair(running, connection, found, flags)))
+    if (
+      !flags.repair ||
+      !isDrift(found.report) ||
+      !(await repair(running, connection, search.own, found, flags))
+    )
       return { found };
     await connection.forget();
     const left = await findDrift({ ...search, own: await resourcesOf(stack, connection) });
@@ -236,6 +242,7 @@ const UNRECORDED =
 async function repair(
   { io, stack, prompt, confirmOne, preflight, progress }: Running,
   connection: Connection,
+  own: readonly OwnResource[],
   { report, meanings, unmanaged }: FoundDrift,
   flags: Flags,
 ): Promise<boolean> {
@@ -252,6 +259,7 @@ async function repair(
   );
   const repairer = {
     ...{ project, stack: name, adoptFrom: flags.adoptFrom },
+    resources: new Set(own.map(({ urn }) => urnName(urn))),
     deletesForgotten: flags.deleteForgotten ?? false,
     closed: new Set(closed.map(({ namespace }) => namespace.tenant)),
     identity: await connection.client.identity(),

@@ -21,6 +21,8 @@ export interface Repairer {
   readonly identity: Identity;
   readonly project: string;
   readonly stack: string;
+  /** The names of the resources in the state. */
+  readonly resources: ReadonlySet<string>;
   /** Stacks whose objects the repair may change, as `stack` of the same project or `project/stack`. */
   readonly adoptFrom: readonly string[];
   /** True to delete objects that this stack declared earlier. */
@@ -54,15 +56,26 @@ export function removable(removals: readonly Removal[], repairer: Repairer): Rep
       return "this workload runs the command";
     if (name === "AccessPolicy" && isLast(object))
       return "the namespace may deny every login without this policy; declare a policy first";
-    if (declaredBy && isSameStack(declaredBy, repairer) && !repairer.deletesForgotten)
+    const declarer = declaredBy ?? claimant(object, repairer);
+    if (declarer && isSameStack(declarer, repairer) && !repairer.deletesForgotten)
       return "this stack declared the object earlier, and it may have moved to another stack; delete it with --delete-forgotten";
-    // A claim of the whole object, such as all tags of a device, leaves no entry in the audit trail of the part.
-    return foreign(declaredBy, repairer) ?? foreign(object.declaredBy, repairer);
+    return foreign(declarer, repairer) ?? foreign(object.declaredBy, repairer);
   });
   return {
     done: done.map(({ object }) => object),
     left: left.map(({ item, reason }) => ({ item: item.object, reason })),
   };
+}
+
+/**
+ * Returns the resource that declared the whole of an object last, such as all tags of a device, if this resource may have
+ * claimed the object. A claim leaves no entry in the audit trail of the part. If the state contains the resource, another
+ * actor added the part.
+ */
+function claimant({ declaredBy }: LiveObject, repairer: Repairer): Declaration | undefined {
+  const isManaged =
+    declaredBy && isSameStack(declaredBy, repairer) && repairer.resources.has(declaredBy.resource);
+  return isManaged ? undefined : declaredBy;
 }
 
 /**

@@ -31,8 +31,13 @@ function sortedFor(
   const repairer = {
     ...{ identity, project: "fleet", stack: "prod", adoptFrom: [], deletesForgotten },
     closed: new Set(closed),
+    resources: new Set(["attachment"]),
   };
-  const removals = objects.map((object) => ({ object, declaredBy: object.declaredBy }));
+  // The audit trail contains no declaration of a part.
+  const removals = objects.map((object) => ({
+    object,
+    declaredBy: object.definition.object?.isPart ? undefined : object.declaredBy,
+  }));
   const { done, left } = removable(removals, repairer);
   return {
     removed: done.map(({ name }) => name),
@@ -65,6 +70,24 @@ describe("a repair", () => {
     });
     const all = sortedFor({ kind: "password", userId: OTHER }, own, [], true);
     expect(all).toEqual({ removed: [USER, "deploy"], left: {} });
+  });
+
+  it("keeps a manual tag that a resource may have claimed: one that the state lacks, or one of another stack", () => {
+    const tag = (id: string, stack: string, resource: string) =>
+      object("DeviceTagAttachment", id, { project: "fleet", stack, resource });
+    const tags = [
+      tag("1/a", "prod", "attachment"),
+      tag("2/b", "prod", "lost"),
+      tag("3/c", "lab", "attachment"),
+    ];
+    expect(sortedFor({ kind: "token" }, tags)).toEqual({
+      removed: ["1/a"],
+      left: {
+        "2/b": expect.stringMatching(/^this stack declared the object earlier/),
+        "3/c": expect.stringMatching(/^attachment of fleet\/lab declared this object last/),
+      },
+    });
+    expect(sortedFor({ kind: "token" }, tags, [], true).removed).toEqual(["1/a", "2/b"]);
   });
 
   it("keeps the running user's membership even if it deletes forgotten objects", () => {
