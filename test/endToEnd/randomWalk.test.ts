@@ -95,6 +95,11 @@ class WalkStack {
     return this.#state.checkpoint.latest.resources ?? [];
   }
 
+  /** The names of the walk's resources in the state, sorted, since the engine writes them in any order. */
+  get names(): readonly string[] {
+    return this.resources.map(nameIn).filter(isSlot).sort();
+  }
+
   write(resources: readonly Entry[]): void {
     const { checkpoint, ...file } = this.#state;
     const latest = { ...checkpoint.latest, resources };
@@ -191,10 +196,7 @@ class Walk {
     for (const stack of this.#stacks) {
       // The deletion of the namespace would end the service's objects at once.
       this.#forget(stack, ["trials"]);
-      const shown = stack.resources
-        .map(nameIn)
-        .filter(isSlot)
-        .map((name) => this.#deletion(stack, name));
+      const shown = stack.names.map((name) => this.#deletion(stack, name));
       await this.#checked(
         stack,
         shown,
@@ -279,9 +281,7 @@ class Walk {
   }
 
   async #destroyOne(stack: WalkStack): Promise<void> {
-    const names = stack.resources
-      .map(nameIn)
-      .filter((name) => isSlot(name) && slotOf(name).kind !== "Namespace");
+    const names = stack.names.filter((name) => slotOf(name).kind !== "Namespace");
     if (names.length === 0) return;
     const name = this.#choices.of(names);
     const { urn = "" } = stack.resources.find((one) => nameIn(one) === name) ?? {};
@@ -375,8 +375,7 @@ class Walk {
 
   /** Moves a resource between the states, as `pulumi state move` does, and its declaration. */
   #move(from: WalkStack, to: WalkStack): void {
-    const target = to.resources.map(nameIn);
-    const names = from.resources.map(nameIn).filter((name) => isSlot(name) && !target.includes(name));
+    const names = from.names.filter((name) => !to.names.includes(name));
     if (names.length === 0) return;
     const name = this.#choices.of(names);
     this.log.push(`${from.name}: move ${name} to ${to.name}`);
@@ -399,7 +398,7 @@ class Walk {
   }
 
   /** Removes a resource from the state and the program, as after a lost state. */
-  #forget(stack: WalkStack, names: readonly string[] = stack.resources.map(nameIn).filter(isSlot)): void {
+  #forget(stack: WalkStack, names = stack.names): void {
     const present = names.filter((name) => stack.idOf(name) !== undefined);
     if (present.length === 0) return;
     const name = this.#choices.of(present);

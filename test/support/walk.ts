@@ -134,16 +134,18 @@ export function slotOf(name: string): Slot {
   return slot;
 }
 
-/** Returns the objects that a slot may declare. */
+/** Returns the objects that a slot may declare, sorted by their fields, since their ids differ in each run. */
 export const objectsOf = ({ kind, fixed, pools }: Slot, snapshot: Snapshot) =>
-  [...snapshot.values()].filter((object) => {
-    if (object.kind !== kind) return false;
-    if (kind === "PublicKey") return object.id === fingerprintOf(fixed.data);
-    if (kind === "ApiKey") return pools.name?.includes(object.fields.name);
-    return Object.entries(object.fields).every(
-      ([field, value]) => !(field in fixed) || fixed[field] === value,
-    );
-  });
+  [...snapshot.values()]
+    .filter((object) => {
+      if (object.kind !== kind) return false;
+      if (kind === "PublicKey") return object.id === fingerprintOf(fixed.data);
+      if (kind === "ApiKey") return pools.name?.includes(object.fields.name);
+      return Object.entries(object.fields).every(
+        ([field, value]) => !(field in fixed) || fixed[field] === value,
+      );
+    })
+    .sort((one, two) => (text(one.fields) < text(two.fields) ? -1 : 1));
 
 /**
  * Returns the seed of a walk. The seed is fixed, so that a run fails only after a change of the code. TEST_WALK_SEED sets
