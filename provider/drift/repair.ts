@@ -121,7 +121,7 @@ export function restorable(
     if (resource.op === "update" && isOnlyDevice(resource))
       return "no resource declares the device's name or status; change the device manually, or declare a Device";
     if (changed.has(resource.urn))
-      return "the program declares another change of this resource, and a repair applies no changes of the program; run gatehouse up";
+      return "the program declares another change of this resource, and a repair applies no changes of the program; run gatehouse up --refresh";
     return foreign(resource.declaredBy, repairer);
   });
 }

@@ -4,13 +4,13 @@ import { isMainThread } from "node:worker_threads";
 
 // Patches the Pulumi SDK to skip work that this engine does not need. The processes of the SDK load this module first.
 // At the start, the SDK loads a TypeScript compiler and the package resolver of npm, which it needs only to serialize
-// functions. The SDK also loads the Automation API, a debugger, and the exporters of traces. Without this module, `gatehouse preview` of two
-// resources takes 2.0 s instead of 1.6 s, and 2.9 s of CPU time instead of 2.1 s. The SDK records a stack trace for
-// each promise (fifty promises for a public key), and prints the trace if the promise never settles and
-// PULUMI_DEBUG_PROMISE_LEAKS is set. The SDK also records a stack trace for each resource, to report the position of
-// the declaration to the engine. The SDK translates all these traces with source maps. For each resource, the SDK sends
-// four debug messages to the engine. This engine uses neither stack traces nor debug messages. Without this module,
-// `gatehouse up` of 1,000 public keys takes 30 s of CPU time instead of 11 s.
+// functions. The SDK also loads the Automation API, a debugger, and the exporters of traces. Without this module,
+// `gatehouse preview` of two resources takes 2.0 s instead of 1.6 s, and 2.9 s of CPU time instead of 2.1 s. The SDK
+// records a stack trace for each promise (fifty promises for a public key), and prints the trace if the promise never
+// settles and PULUMI_DEBUG_PROMISE_LEAKS is set. The SDK also records a stack trace for each resource, to report the
+// position of the declaration to the engine. The SDK translates all these traces with source maps. For each resource,
+// the SDK sends four debug messages to the engine. This engine uses neither stack traces nor debug messages. Without
+// this module, `gatehouse up` of 1,000 public keys takes 30 s of CPU time instead of 11 s.
 
 /**
  * Modules that the SDK loads at the start but rarely uses, as paths relative to the SDK's directory of entry points.
