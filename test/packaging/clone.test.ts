@@ -68,6 +68,8 @@ async function type(
 /** Fills a folder with links to all programs of the PATH, except the programs of OpenSSH. Returns the folder. */
 function pathWithoutSsh(folder: string): string {
   mkdirSync(folder);
+  // An ordinary user reads the folder, also if this process has a umask of 077.
+  chmodSync(folder, 0o755);
   const programs = systemPath
     .filter((source) => existsSync(source))
     .flatMap((source) => readdirSync(source).map((name) => [name, join(source, name)] as const))
