@@ -12,7 +12,7 @@ import { isSameStack, lastChangeIfReadable } from "../service/auditTrail.ts";
 import type { Connection } from "../service/connection.ts";
 import { isUnclear } from "../service/listings.ts";
 import { diff, type InputChange } from "./diff.ts";
-import { objectId } from "./outOfBand.ts";
+import { objectId, tenantOf } from "./outOfBand.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -166,7 +166,7 @@ async function isChangedByAnother(creation: Creation, created: Existing<Values>)
   const { object } = definition;
   const isRecorded = object && declaration && created.live?.revision !== undefined;
   if (!isRecorded || inputs.adopt === "overwrite") return false;
-  const { tenant, client } = await connection.tenant(String(created.state.tenant ?? created.id));
+  const { tenant, client } = await connection.tenant(tenantOf(created));
   const name = { kind: object.kind, id: objectId(definition, created) };
   const last = await lastChangeIfReadable(client, tenant, name);
   return last?.declaredBy === undefined || !isSameDeclaration(last.declaredBy, declaration);

@@ -37,7 +37,7 @@ import { agoText } from "../words.ts";
 import { DuplicateDeclarationError } from "./claims.ts";
 import { createOrAdopt } from "./createOrAdopt.ts";
 import { diff, type InputChange, lastingOutputs, settled } from "./diff.ts";
-import { changeConflict, objectId, updateUnchanged } from "./outOfBand.ts";
+import { changeConflict, objectId, tenantOf, updateUnchanged } from "./outOfBand.ts";
 import { type Creator, markedResource, type RunRecord } from "./runRecord.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -485,7 +485,7 @@ export class ResourceLifecycle {
       // Another actor may have renamed an API key since the state was written, so its present name counts.
       const found = live ? { id, state, live } : await definition.read(service, id, state);
       if (found?.live?.revision === undefined) return;
-      const { tenant, client } = await service.tenant(String(state.tenant ?? id));
+      const { tenant, client } = await service.tenant(tenantOf({ id, state }));
       const params = { tenant, kind: object.kind, id: objectId(definition, found) };
       await client.claimObject({ params, body });
     });

@@ -86,7 +86,7 @@ export async function requireUnchanged(
   const { definition, id, state } = update;
   const changesOf = async (live: Values): Promise<OutOfBandChange[]> => {
     if (!definition.tags) return outOfBandChanges(update, live);
-    const { tagWork } = await connection.tenant(tenantOf(id, live));
+    const { tagWork } = await connection.tenant(tenantOf({ id, state: live }));
     return outOfBandChanges(update, live, (tag) => tagWork.newName(tag));
   };
   let found = await definition.read(connection, id, state);
@@ -104,9 +104,6 @@ export async function requireUnchanged(
     ? { kind: object.kind, id: objectId(definition, found), revision }
     : undefined;
 }
-
-/** Returns the namespace of an object. The id of a namespace is the id of its resource. */
-const tenantOf = (id: string, { tenant = id }: Values): string => String(tenant);
 
 /** Returns the error of {@link requireUnchanged}; undefined if the update would revert no change of another actor. */
 export async function changeConflict(
@@ -127,6 +124,10 @@ export const objectId = (
   { object }: Pick<ResourceDefinition, "object">,
   { id, state }: Pick<Existing<Values>, "id" | "state">,
 ): string => object?.id?.(id, state) ?? idWithin({ id });
+
+/** Returns the id of the object's namespace. The resource id of a namespace is its own id. */
+export const tenantOf = ({ id, state: { tenant = id } }: Pick<Existing<Values>, "id" | "state">): string =>
+  String(tenant);
 
 /** The number of attempts of an update whose object changes while the update runs. */
 const ATTEMPTS = 5;
@@ -161,7 +162,7 @@ async function changedError(
   changes: readonly OutOfBandChange[],
 ): Promise<ResourceError> {
   const { object } = definition;
-  const tenant = tenantOf(found.id, found.state);
+  const tenant = tenantOf(found);
   const { client } = await connection.tenant(tenant);
   const change =
     object && found.live?.revision !== undefined
