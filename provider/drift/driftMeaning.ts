@@ -3,17 +3,20 @@ import type { Plan, Step } from "../engine/index.ts";
 import type { LiveObject } from "../estate/liveObjects.ts";
 import { type Estate, inOrder, type NamespaceState, withoutObjects } from "../estate/namespaceState.ts";
 import { plannedEstate } from "../plan/planned/plannedEstate.ts";
+import { settingChanges } from "../resources/namespace.ts";
 import { idWithin } from "../resources/values.ts";
 import { accesses, accessLines, firstSentences, sentencesByKey } from "../review/accessLines.ts";
+import { laterAccess } from "../review/laterAccess.ts";
 import {
   accessSentence,
+  apiKeySentence,
   memberSentence,
   PLAIN,
+  settingSentence,
   tokensPhrase,
   workloadSentence,
 } from "../review/report/sections.ts";
-import { memberChanges } from "../review/reviewNamespace.ts";
-import { workloadChanges } from "../review/workloadChanges.ts";
+import { apiKeyChanges, memberChanges, workloadChanges } from "../review/roleChanges.ts";
 import type { DriftedNamespace } from "./driftReport.ts";
 
 /** The step of a resource whose object was changed or deleted out of band. */
@@ -64,22 +67,26 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
   const declared = without(drifted, unmanaged);
   const { before, after } = accesses(declared.policy, live.policy, estate);
   const isKnown = estate.accessUnknown === undefined;
-  const access = isKnown ? accessLines(before, after) : null;
+  const later = laterAccess(before, after);
+  const access = isKnown ? [...accessLines(before, after), ...later.lines] : null;
   const byKey = sentencesByKey(access ?? []);
   const reachOfPart = (part: NamespaceState) => {
     if (!isKnown) return [EFFECT_UNKNOWN];
     const compared = accesses(part.policy, live.policy, estate);
-    return firstSentences(
-      accessLines(compared.before, compared.after).map((line) => accessSentence(line, PLAIN)),
-    );
+    const lines = [
+      ...accessLines(compared.before, compared.after),
+      ...laterAccess(compared.before, compared.after).lines,
+    ];
+    return firstSentences(lines.map((line) => accessSentence(line, PLAIN)));
   };
   const ofPart = (part: NamespaceState) => {
+    const { members, workloads, apiKeys, settings } = otherChanges(part, live);
     return [
       ...reachOfPart(part),
-      ...memberChanges(part.members ?? [], live.members ?? []).map((change) => memberSentence(change, PLAIN)),
-      ...workloadChanges(part.trustedWorkloads ?? [], live.trustedWorkloads ?? []).map((change) =>
-        workloadSentence(change, PLAIN),
-      ),
+      ...members.map((change) => memberSentence(change, PLAIN)),
+      ...workloads.map((change) => workloadSentence(change, PLAIN)),
+      ...apiKeys.map((change) => `API key ${apiKeySentence(change, PLAIN)}`),
+      ...settings.map((change) => settingSentence(change, PLAIN)),
     ];
   };
   let left = EACH_MAX;
@@ -101,6 +108,8 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
   const memberAccess = (object: LiveObject) =>
     live.policy.identity ? each(() => reachOfPart(withoutObjects(live, [object]))) : [];
   const ofObjects = unmanaged.map((object) => {
+    const privilege = object.definition.privilege?.(object.state ?? {});
+    if (privilege !== undefined) return [object, [privilege]] as const;
     switch (object.definition.name) {
       case "PublicKey":
         return [
@@ -112,8 +121,6 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
       case "ServiceAccount":
       case "DeviceTagAttachment":
         return [object, each(() => ofPart(withoutObjects(live, [object])))] as const;
-      case "InstallKey":
-        return [object, ["enrolls devices in the namespace"]] as const;
       case "TrustedWorkload": {
         const workload = live.trustedWorkloads?.find(({ id }) => id === idWithin(object));
         const tokens = workload ? ` for ${tokensPhrase(workload, PLAIN)}` : "";
@@ -130,18 +137,25 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
       tenant: estate.tenant,
       name: estate.name,
       access,
-      members: memberChanges(declared.members ?? [], live.members ?? []),
-      workloads: workloadChanges(declared.trustedWorkloads ?? [], live.trustedWorkloads ?? []),
+      ...otherChanges(declared, live),
     },
     before,
     after,
     accessUnknown: estate.accessUnknown,
     ofResources: new Map(ofResources),
     ofObjects: new Map(ofObjects),
-    notEvaluated: [...estate.notEvaluated, ...declared.notEvaluated],
+    notEvaluated: [...estate.notEvaluated, ...declared.notEvaluated, ...later.notEvaluated],
     unknown: [...estate.unknown, ...declared.unknown],
   };
 }
+
+/** The changes of roles and settings between two states of a namespace. */
+const otherChanges = (before: NamespaceState, after: NamespaceState) => ({
+  members: memberChanges(before.members ?? [], after.members ?? []),
+  workloads: workloadChanges(before.trustedWorkloads ?? [], after.trustedWorkloads ?? []),
+  apiKeys: apiKeyChanges(before.apiKeys ?? [], after.apiKeys ?? []),
+  settings: before.settings && after.settings ? settingChanges(before.settings, after.settings) : [],
+});
 
 function permissionsOf({ definition, state }: LiveObject): string {
   const role = String(state?.role ?? "member");

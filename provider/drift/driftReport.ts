@@ -2,7 +2,8 @@ import type { FieldChange, Result, ShownStep } from "../engine/index.ts";
 import type { UnmanagedObject } from "../estate/coverage.ts";
 import type { ExpiredObject } from "../estate/expired.ts";
 import type { Format } from "../import/model.ts";
-import type { MemberChange, ReviewedAccess, WorkloadChange } from "../review/report/review.ts";
+import type { SettingChange } from "../resources/namespace.ts";
+import type { ApiKeyChange, MemberChange, ReviewedAccess, WorkloadChange } from "../review/report/review.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { DeclaringResource, TrailNote } from "../service/auditTrail.ts";
 
@@ -43,6 +44,10 @@ export interface DriftedNamespace {
   readonly members: readonly MemberChange[];
   /** Trusted workloads that the drift adds, removes or changes, compared with the program. */
   readonly workloads: readonly WorkloadChange[];
+  /** API keys that the drift adds, removes or changes, compared with the program. */
+  readonly apiKeys: readonly ApiKeyChange[];
+  /** Settings of the namespace that the drift changes, compared with the program. */
+  readonly settings: readonly SettingChange[];
 }
 
 /** An API key that has expired or expires soon. */

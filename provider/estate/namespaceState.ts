@@ -15,6 +15,7 @@ import {
   loginsToEvaluate,
   type NamespacePolicy,
 } from "@gatehouse-access/sdk/policy";
+import { type NamespaceSettings, settingsIn } from "../resources/namespace.ts";
 import { idWithin } from "../resources/values.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
 import { hasStatus, type Invitation, readInvitations } from "../service/invitations.ts";
@@ -57,6 +58,8 @@ export interface NamespaceState {
   readonly apiKeys: readonly ApiKey[] | undefined;
   /** Trusted workloads; undefined if they could not be read. Empty on servers without trusted workloads. */
   readonly trustedWorkloads: readonly Workload[] | undefined;
+  /** The settings of the namespace; undefined if the credential may not read the namespace. */
+  readonly settings: NamespaceSettings | undefined;
   /**
    * Lists and resources that could not be evaluated, as sentences. The actual access may differ from {@link policy}
    * because of them.
@@ -80,6 +83,11 @@ export interface Estate extends NamespaceState {
    * and if they could not be read.
    */
   readonly identity: IdentityState | undefined;
+  /**
+   * The ids of users who own keys and are not members, by e-mail address in lower case. Such a key admits logins again if
+   * its owner becomes a member. Other servers, and servers whose caller is not an administrator, return no addresses.
+   */
+  readonly formerOwners: ReadonlyMap<string, string>;
   /** True if the server ends access by itself. Otherwise, the policy has no ends and no owners of keys. */
   readonly enforcesExpiry: boolean;
   /** The resources that declared objects last, by the kind and the id of the object, as in `PublicKey 73:d4:…`. */
@@ -155,6 +163,12 @@ export async function readEstate(connection: Connection, named?: string): Promis
       ...(identity?.decides && { identity: identityRules(identity, members ?? []) }),
     },
     accessUnknown,
+    settings: namespace && settingsIn(namespace),
+    formerOwners: new Map(
+      keys.flatMap(({ owner, ownerEmail }) =>
+        owner !== undefined && ownerEmail !== undefined ? [[ownerEmail.toLowerCase(), owner] as const] : [],
+      ),
+    ),
     identity,
     enforcesExpiry,
     declarers: new Map([

@@ -316,6 +316,12 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
    * for objects whose effect does not depend on the mode.
    */
   readonly actsIn?: SshAccessMode;
+  /**
+   * Returns the privilege that an object gives beside logins and roles, as a sentence without its subject. Undefined if
+   * the object gives none. Kinds without this function give only logins and roles.
+   * @param values inputs, in which a value that is secret or unknown before the apply is a mark
+   */
+  privilege?(values: Values): string | undefined;
   /** The inputs that a create sets with a second request. Until then, they have their defaults. */
   readonly setAfterCreate?: readonly (keyof I & string)[];
   /** True if a replacement must delete the old object first, because both objects cannot exist at the same time. */

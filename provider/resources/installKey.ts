@@ -141,6 +141,11 @@ export const installKey = defineResource({
   outputs,
   needs: (_inputs, state) => (state ? [] : [{ capability: "install keys" }]),
   setAfterCreate: ["disabled"],
+  privilege({ mode = "automatic", tags = [], disabled }) {
+    if (disabled === true) return undefined;
+    const tagged = Array.isArray(tags) && tags.length > 0 ? `, tags ${tags.join(", ")}` : "";
+    return `enrolls devices in the namespace (mode ${mode}${tagged})`;
+  },
   identity: {
     fields: ["tenant", "name"],
     ofInputs: ({ tenant, name }) => [{ key: `install key ${tenant ?? ""} ${name}`, property: "name" }],

@@ -112,6 +112,101 @@ function settingsOf(given: Settings = {}): StoredSettings {
 const comparable = (state: Settings | undefined, declared: Settings | undefined): StoredSettings =>
   settingsOf(declared?.sshAccessMode === undefined ? { ...state, sshAccessMode: undefined } : state);
 
+/** The effect of a changed setting: it gives access, or weakens a protection. */
+type SettingEffect = "opens" | "weakens" | undefined;
+
+/** Limits of which 0 means "no limit". */
+const weakensLimit = (before: number, after: number): SettingEffect =>
+  (after || Number.POSITIVE_INFINITY) > (before || Number.POSITIVE_INFINITY) ? "weakens" : undefined;
+
+const RECORD_MODES: readonly FullSettings["sessionRecordMode"][] = ["terminals", "default", "all"];
+
+const weakensIf = (isWeaker: boolean): SettingEffect => (isWeaker ? "weakens" : undefined);
+
+/** The effect of a change of each setting, from the value before and the value after the change. */
+const EFFECTS: {
+  readonly [K in keyof FullSettings]: (before: FullSettings[K], after: FullSettings[K]) => SettingEffect;
+} = {
+  sessionRecord: (before, after) => weakensIf(before && !after),
+  connectionAnnouncement: () => undefined,
+  deviceProof: (before, after) => weakensIf(before === "required" && after === "optional"),
+  sessionMaxMinutes: weakensLimit,
+  sessionIdleMinutes: weakensLimit,
+  sessionRecordMode: (before, after) => weakensIf(RECORD_MODES.indexOf(after) < RECORD_MODES.indexOf(before)),
+  // A smaller limit records less of a session. The limit of the server is the largest one.
+  sessionRecordMegabytes: (before, after) => weakensLimit(after, before),
+  sshForwarding: (before, after) =>
+    after.every((rule) => before.some((other) => isDeepStrictEqual(other, rule))) ? undefined : "opens",
+};
+
+/** The settings of a namespace. Each setting that a program can omit has its default. */
+export type NamespaceSettings = StoredSettings;
+
+/** A changed setting of a namespace. */
+export interface SettingChange {
+  /** The name of the setting, as programs declare it. */
+  readonly setting: string;
+  readonly from: unknown;
+  readonly to: unknown;
+  /**
+   * `opens`: the change gives access, as a new forwarding rule does. `weakens`: the change weakens a protection, such as
+   * the recording of sessions. Omitted for other changes.
+   */
+  readonly effect?: "opens" | "weakens";
+}
+
+/** Returns the settings of a live namespace. */
+export const settingsIn = (wire: Wire): NamespaceSettings => toState(wire).settings;
+
+/**
+ * Returns the settings of a namespace after a plan declares settings. A setting that is secret or unknown before the
+ * apply keeps its live value, and is in `hidden`.
+ * @param declared the declared settings
+ * @param isHidden returns true for a value that is secret or unknown before the apply
+ */
+export function plannedSettings(
+  live: NamespaceSettings,
+  declared: unknown,
+  isHidden: (value: unknown) => boolean,
+): { readonly settings: NamespaceSettings; readonly hidden: readonly string[] } {
+  if (typeof declared === "string" && isHidden(declared)) return { settings: live, hidden: ["settings"] };
+  const given = Object.entries((declared ?? {}) as Readonly<Record<string, unknown>>);
+  const hidden = given.filter(([, value]) => isHidden(value)).map(([name]) => name);
+  const known: Settings = Object.fromEntries(given.filter(([name]) => !hidden.includes(name)));
+  const kept = Object.entries(live).filter(([name]) => hidden.includes(name));
+  const { sshAccessMode = live.sshAccessMode } = known;
+  return {
+    settings: settingsOf({ ...known, ...Object.fromEntries(kept), ...(sshAccessMode && { sshAccessMode }) }),
+    // The text of the announcement protects nothing.
+    hidden: hidden.filter((name) => name !== "connectionAnnouncement"),
+  };
+}
+
+/**
+ * Returns the settings of a new namespace that differ from the defaults, as changes of the defaults.
+ * @param declared the declared settings
+ * @param isHidden returns true for a value that is secret or unknown before the apply
+ */
+export const newSettings = (declared: unknown, isHidden: (value: unknown) => boolean): SettingChange[] => {
+  const { settings, hidden } = plannedSettings(DEFAULT_SETTINGS, declared, isHidden);
+  const unknown = hidden.map((setting) => ({ setting, from: null, to: "(secret or unknown)" }));
+  return [...settingChanges(DEFAULT_SETTINGS, settings), ...unknown];
+};
+
+/** Returns the settings that differ, with the effect of each change. */
+export function settingChanges(before: NamespaceSettings, after: NamespaceSettings): SettingChange[] {
+  const changeOf = <K extends keyof FullSettings>(setting: K): SettingChange[] => {
+    const [from, to] = [before[setting], after[setting]];
+    if (isDeepStrictEqual(from, to)) return [];
+    const effect = EFFECTS[setting](from as FullSettings[K], to as FullSettings[K]);
+    return [{ setting, from, to, ...(effect && { effect }) }];
+  };
+  const [from, to] = [before.sshAccessMode, after.sshAccessMode];
+  // The lines about access show the effect of the mode.
+  const mode = from === to ? [] : [{ setting: "sshAccessMode", from: from ?? null, to: to ?? null }];
+  return [...SETTING_NAMES.flatMap(changeOf), ...mode];
+}
+
 export const namespace = defineResource({
   name: "Namespace",
   description:

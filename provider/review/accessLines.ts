@@ -11,7 +11,7 @@ import { DeviceGroups } from "../access/deviceGroups.ts";
 import { byDevice, countingInvited, type Estate, evaluatedFor } from "../estate/namespaceState.ts";
 import { byText } from "../words.ts";
 import type { ReviewedAccess, ReviewedPrincipal } from "./report/review.ts";
-import { endPhrase, PLAIN, reachPhrase } from "./report/sections.ts";
+import { endPhrase, PLAIN, reachPhrase, startPhrase } from "./report/sections.ts";
 
 /**
  * Evaluates two policies of a namespace for the same logins, addresses and devices, so that they are comparable. If the
@@ -47,9 +47,13 @@ const everyDevice = (before: NamespacePolicy, after: NamespacePolicy) =>
  * @param before access before the change
  * @param after access after the change, with the same evaluated login names, addresses and uids as `before`
  */
-export function accessLines(before: Access, after: Access): ReviewedAccess[] {
+export const accessLines = (before: Access, after: Access): ReviewedAccess[] =>
+  linesOf(accessChanges(before, after), before, after);
+
+/** Returns the lines about some changes between two accesses, as {@link accessLines}. */
+export function linesOf(changes: Iterable<AccessChange>, before: Access, after: Access): ReviewedAccess[] {
   const byLogin = new Map<string, AccessChange & { logins: string[] }>();
-  for (const change of accessChanges(before, after)) {
+  for (const change of changes) {
     const id = JSON.stringify({ ...change, subject: subjectFacts(change.subject).id, login: "" });
     const same = byLogin.get(id);
     if (same) same.logins.push(change.login);
@@ -97,7 +101,8 @@ const isPrincipalFacts = (facts: SubjectFacts): facts is ReviewedPrincipal => fa
 export function sentencesByKey(access: readonly ReviewedAccess[]): ReadonlyMap<string, string[]> {
   const sentences = new Map<string, string[]>();
   for (const line of access) {
-    const sentence = `${line.change === "lost" ? "no longer gives" : "gives"} ${reachPhrase(line, PLAIN)}${endPhrase(line)}`;
+    const verb = line.change === "lost" ? "no longer gives" : "gives";
+    const sentence = `${verb} ${reachPhrase(line, PLAIN)}${startPhrase(line)}${endPhrase(line)}`;
     for (const { fingerprint } of line.keys)
       sentences.set(fingerprint, [...(sentences.get(fingerprint) ?? []), sentence]);
   }

@@ -1,13 +1,11 @@
 import {
   type Access,
-  type AccessKey,
   type AccessPolicy,
   type AccessRule,
   type EvaluationOptions,
   expiryOf,
   type Finding,
   hasExpired,
-  hasPassed,
   type LintOptions,
   lint,
   SOON_DAYS,
@@ -32,6 +30,7 @@ import {
 } from "../estate/namespaceState.ts";
 import { declaredEnds, type PlannedEstate, plannedEstate } from "../plan/planned/plannedEstate.ts";
 import { runPolicyTests } from "../policyTests/runPolicyTests.ts";
+import { settingChanges } from "../resources/namespace.ts";
 import { idWithin } from "../resources/values.ts";
 import type { Member } from "../service/newerListings.ts";
 import { byText, byTexts, counted } from "../words.ts";
@@ -44,17 +43,18 @@ import {
   workloadLockouts,
 } from "./guards/lockouts.ts";
 import { type Actor, missingPermissions } from "./guards/planProblems.ts";
+import { laterAccess } from "./laterAccess.ts";
+import { otherPrivileges } from "./otherPrivileges.ts";
 import type {
   Coverage,
   EstateObject,
-  MemberChange,
   NamespaceReview,
   ReviewedAccess,
   ReviewedFinding,
   UndeclaredObject,
 } from "./report/review.ts";
 import { accessSentence, isGain, PLAIN, tokensPhrase } from "./report/sections.ts";
-import { workloadChanges } from "./workloadChanges.ts";
+import { apiKeyChanges, memberChanges, workloadChanges } from "./roleChanges.ts";
 
 /** Options of {@link reviewNamespace}. */
 export interface NamespaceReviewOptions extends EvaluationOptions {
@@ -101,12 +101,15 @@ export async function reviewNamespace(
   const withinDays = options.expiresWithin ?? SOON_DAYS;
   const by = { ...(home !== undefined && { home }), now: new Date(), creatorRole: actor.role };
   const planned = inOrder(plannedEstate(estate, plan, by));
-  const was = inOrder(base ? plannedEstate(estate, base, by) : { ...estate, notEvaluated: [], unknown: [] });
+  const basePlanned = base && plannedEstate(estate, base, by);
+  const was = inOrder<NamespaceState>(basePlanned ?? { ...estate, notEvaluated: [], unknown: [] });
   const { accessUnknown } = planned;
   const { before, after } = accesses(was.policy, planned.policy, { ...estate, accessUnknown }, options);
-  const access = accessUnknown === undefined ? accessLines(before, after) : null;
+  const later = laterAccess(before, after);
+  const access = accessUnknown === undefined ? [...accessLines(before, after), ...later.lines] : null;
+  const invited = new Set(estate.members?.map(({ email }) => email));
   const findings = (evaluated: Access, state: NamespaceState) =>
-    lint(evaluated, expiring(state, options.expiresWithin));
+    lint(evaluated, expiring(state, invited, options.expiresWithin));
   const unmanaged = unmanagedAccess(
     estate,
     planned,
@@ -131,6 +134,9 @@ export async function reviewNamespace(
     access,
     members: memberChanges(was.members ?? [], planned.members ?? [], planned.policy.keys),
     workloads: workloadChanges(was.trustedWorkloads ?? [], planned.trustedWorkloads ?? []),
+    apiKeys: apiKeyChanges(was.apiKeys ?? [], planned.apiKeys ?? []),
+    settings: was.settings && planned.settings ? settingChanges(was.settings, planned.settings) : [],
+    privileges: otherPrivileges(planned.steps, basePlanned?.steps),
     ending: {
       withinDays,
       objects: declaredEnds(planned, by.now, new Date(by.now.getTime() + withinDays * DAY_MS)),
@@ -159,6 +165,7 @@ export async function reviewNamespace(
         ? []
         : ["trusted workloads could not be read; unmanaged workloads cannot be detected"]),
       ...planned.notEvaluated.toSorted(byText),
+      ...later.notEvaluated,
       // Unmanaged objects are the same in two revisions.
       ...(base ? [] : unmanaged.notEvaluated),
     ],
@@ -181,45 +188,14 @@ const unended = ({ members = [] }: Pick<NamespaceState, "members">, now: Date): 
 
 const DAY_MS = 86_400_000;
 
-type Roled = Pick<Member, "id" | "email" | "role" | "accessExpiresAt">;
-
-/** Members who are added, removed, or get another role or end. `keys` are the public keys after the change. */
-export function memberChanges(
-  before: readonly Roled[],
-  after: readonly Roled[],
-  keys: readonly AccessKey[] = [],
-): MemberChange[] {
-  const was = new Map(before.map((member) => [member.email, member]));
-  const is = new Map(after.map((member) => [member.email, member]));
-  const now = new Date();
-  const changes = [...new Set([...was.keys(), ...is.keys()])].flatMap((email): MemberChange[] => {
-    const [old, member] = [was.get(email), is.get(email)];
-    const [from, to] = [old?.role, member?.role];
-    const [untilBefore = null, until = null] = [old, member].map(
-      (one) => endOf(one?.accessExpiresAt).expiresAt,
-    );
-    const isEndChanged = member !== undefined && until !== untilBefore;
-    if (from === to && !isEndChanged) return [];
-    const change = from === undefined ? "added" : to === undefined ? "removed" : from === to ? "end" : "role";
-    const isEnded = !member || (until !== null && hasPassed(until, now));
-    const owned = keys.filter(({ owner }) => owner !== undefined && [old?.id, email].includes(owner));
-    return [
-      {
-        ...{ change, email, ...(from && { from }), ...(to && { to }) },
-        ...(isEndChanged && { until, untilBefore }),
-        ...(isEnded && owned.length > 0 && { refusedKeys: owned.map(({ name }) => name) }),
-      },
-    ];
-  });
-  return changes.sort(byTexts(({ email }) => email));
-}
-
 /**
- * Lint options with the trusted workloads, and the expiry of API keys and invitations. New invitations are omitted, since they always expire
- * soon.
+ * Lint options with the trusted workloads, and the expiry of API keys and invitations. New invitations are omitted, since
+ * they always expire soon.
+ * @param invited the addresses of the present members and invited users
  */
 function expiring(
   { members, apiKeys, trustedWorkloads = [] }: NamespaceState,
+  invited: ReadonlySet<string>,
   expiresWithin: number | undefined,
 ): LintOptions {
   return {
@@ -229,7 +205,7 @@ function expiring(
       ...{ name, role, expiresAt: expiryOf(expiresIn) },
     })),
     invitations: (members ?? [])
-      .filter(({ id, status }) => id !== "" && status === "pending")
+      .filter(({ id, email, status }) => id !== "" && status === "pending" && invited.has(email))
       .map(({ email, role, expiresAt }) => ({ email, role, expiresAt: expiryOf(expiresAt) })),
   };
 }
@@ -355,7 +331,9 @@ function declarableObjects(estate: Estate): LiveObject[] {
     ),
     (identity?.policies ?? []).map(({ id, name }) => objectOf("AccessPolicy", id, name)),
     (identity?.serviceAccounts ?? []).map(({ id, name }) => objectOf("ServiceAccount", id, name)),
-    members.filter(({ role }) => role !== "owner").map(({ id, email }) => objectOf("Member", id, email)),
+    members
+      .filter(({ role }) => role !== "owner")
+      .map(({ id, email, role }) => objectOf("Member", id, email, { role })),
     // In states, the creation time and the creator identify an API key. So the object of a key contains all fields of
     // the key.
     apiKeys.map((key) => objectOf("ApiKey", key.name, key.name, { ...key })),
@@ -375,8 +353,8 @@ function declarableObjects(estate: Estate): LiveObject[] {
 const OTHERS_MAX = 20;
 
 /**
- * Returns the access that each unmanaged key, rule, access policy, service account and trusted workload adds, as
- * sentences.
+ * Returns the access that each unmanaged key, rule, access policy, service account and trusted workload adds, and the
+ * roles above observer of unmanaged members and API keys, as sentences.
  */
 function wideningOf(estate: Estate, planned: PlannedEstate, unmanaged: readonly Unmanaged[]) {
   const objects = unmanaged.map(({ object }) => object);
@@ -397,6 +375,10 @@ function wideningOf(estate: Estate, planned: PlannedEstate, unmanaged: readonly 
       workload ? [`gives the role ${workload.role} to ${tokensPhrase(workload, PLAIN)}`] : [],
     );
   }
+  for (const object of objects) {
+    const { role } = object.state ?? {};
+    if (role === "operator" || role === "administrator") widening.set(object, [`gives the role ${role}`]);
+  }
   const deciding = planned.policy.identity ? ["AccessPolicy", "ServiceAccount", "Member"] : ["FirewallRule"];
   const isExcepted = new Set(unmanaged.filter(({ exception }) => exception).map(({ object }) => object));
   const others = deciding
@@ -404,7 +386,7 @@ function wideningOf(estate: Estate, planned: PlannedEstate, unmanaged: readonly 
     .sort((left, right) => Number(isExcepted.has(left)) - Number(isExcepted.has(right)));
   for (const object of others.slice(0, OTHERS_MAX)) {
     const sentences = gainedBy([object]).map((line) => accessSentence(line, PLAIN));
-    widening.set(object, firstSentences(sentences));
+    widening.set(object, firstSentences([...(widening.get(object) ?? []), ...sentences]));
   }
   const skipped = others.slice(OTHERS_MAX).filter((object) => !isExcepted.has(object)).length;
   const objectsText = counted(skipped, "further unmanaged object");

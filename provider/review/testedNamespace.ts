@@ -77,7 +77,7 @@ export async function plannedNamespace(
   const before = await readEstate(connection, main);
   const { role: creatorRole } = actorOf(await connection.client.forTenant(main).identity(), before);
   const planned = plannedEstate(before, adopting, { creatorRole });
-  const { accessUnknown, members, apiKeys, trustedWorkloads } = planned;
+  const { accessUnknown, members, apiKeys, trustedWorkloads, settings } = planned;
   const policy = countingInvited(planned.policy);
   const notEvaluated = [
     ...before.notEvaluated,
@@ -90,6 +90,6 @@ export async function plannedNamespace(
     ...planned.unknown.toSorted(byText),
     ...planned.notes,
   ];
-  const state = { policy, accessUnknown, members, apiKeys, trustedWorkloads, notEvaluated, unknown };
-  return { before, after: { ...before, ...state } };
+  const objects = { policy, members, apiKeys, trustedWorkloads, settings };
+  return { before, after: { ...before, ...objects, accessUnknown, notEvaluated, unknown } };
 }

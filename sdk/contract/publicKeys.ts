@@ -3,6 +3,7 @@ import { declaredBy, defineOperation } from "./operation.ts";
 import {
   accessEnd,
   dateTime,
+  email,
   filter,
   filtering,
   fingerprint,
@@ -41,6 +42,11 @@ export const publicKey = model(
       .optional()
       .describe(
         "The ID of the user to whom the key belongs. The key admits logins only while the user is a member",
+      ),
+    owner_email: email
+      .optional()
+      .describe(
+        "The e-mail address of the owner's account. Only in lists for administrators, and only if the owner is not a member: the key admits logins again if this user becomes a member",
       ),
     revision,
     declared_by: declaredBy,

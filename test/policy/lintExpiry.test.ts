@@ -13,7 +13,7 @@ test("reports API keys without expiry that can change the policy", () => {
   expect(linted({}, { apiKeys, now })).toMatchObject([
     {
       rule: "api-key-without-expiry",
-      severity: "warning",
+      severity: "error",
       object: { kind: "apiKey", id: "administrator for ever" },
       message: 'API key "administrator for ever" has the role administrator and no expiry.',
     },

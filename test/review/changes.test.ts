@@ -9,7 +9,7 @@ import {
   workloadLockouts,
 } from "../../provider/review/guards/lockouts.ts";
 import { missingPermissions } from "../../provider/review/guards/planProblems.ts";
-import { memberChanges } from "../../provider/review/reviewNamespace.ts";
+import { memberChanges } from "../../provider/review/roleChanges.ts";
 import { Access, type AccessRule, type NamespacePolicy } from "../../sdk/policy/index.ts";
 
 const web1 = { uid: "1", name: "web-1", tags: ["prod"] };

@@ -28,7 +28,7 @@ const namespace = (more: Partial<NamespaceReview> = {}): NamespaceReview => ({
   evaluated: { devices: 1, keys: 1, rules: 0, sessions: 0, logins: ["root"], addresses: ["192.0.2.1"] },
   coverage: { managed: 1, total: 1, percent: 100, unmanaged: [] },
   ending: { withinDays: 14, objects: [] },
-  workloads: [],
+  ...{ workloads: [], apiKeys: [], settings: [], privileges: [] },
   ...{ tests: [], notEvaluated: [], unknown: [], ...more },
 });
 
@@ -171,7 +171,9 @@ describe("a comment", () => {
     expect(title(review({ access: [line("ana", lost)] }))).toContain("(1 key loses access)");
     expect(title(review(changes, changes))).toContain("(4 keys gain access, 2 keys lose access)");
     const members = [{ change: "added", email: "dan@example.org", to: "administrator" }] as const;
-    expect(title(review({ members }))).toBe("## OK: access review of `fleet/prod` (1 member change)");
+    expect(title(review({ members }))).toBe(
+      "## OK: access review of `fleet/prod` (1 member change; gained privileges: role administrator: member dan&#64;example.org)",
+    );
     expect(title(review({ access: [line("ana"), line("ana")] }))).toContain("(1 key gains access)");
     const lockouts = [{ code: "last-administrator", message: "no administrator is left" }] as const;
     expect(title(review({ ...changes, lockouts }, { lockouts }))).toBe(

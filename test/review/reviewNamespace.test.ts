@@ -19,6 +19,8 @@ const estateOf = (tenant: string): Estate => ({
     unreadable: {},
     accessUnknown: undefined,
     identity: undefined,
+    settings: undefined,
+    formerOwners: new Map(),
     enforcesExpiry: false,
     declarers: new Map(),
   },

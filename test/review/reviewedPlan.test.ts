@@ -143,6 +143,8 @@ describe("a captured plan", () => {
       members: [],
       apiKeys: [],
       trustedWorkloads: [],
+      settings: undefined,
+      formerOwners: new Map(),
       notEvaluated: [],
       unknown: [],
       unreadable: {},

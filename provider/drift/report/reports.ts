@@ -4,10 +4,12 @@ import type { Format } from "../../import/model.ts";
 import { COMMENT_MAX, code, fittedSections, MARKDOWN } from "../../review/report/markdown.ts";
 import {
   accessSentence,
+  apiKeySentence,
   memberSentence,
   PLAIN,
   type ReportStyle,
   type Section,
+  settingSentence,
   workloadSentence,
 } from "../../review/report/sections.ts";
 import { type Paint, sectionLines, terminalStyle } from "../../review/report/text.ts";
@@ -144,7 +146,7 @@ function driftSections(report: DriftReport, style: ReportStyle): Section[] {
       items: expired.map((object) => expiredSentence(object, style.name(object.name))),
     },
     { title: `Not evaluated: ${notEvaluated.length}`, items: notEvaluated.map(style.text) },
-    ...namespaces.flatMap(({ name, access, members, workloads }) => {
+    ...namespaces.flatMap(({ name, access, members, workloads, apiKeys, settings }) => {
       const where = isSole ? "" : ` in the namespace ${style.text(name)}`;
       return [
         {
@@ -158,6 +160,14 @@ function driftSections(report: DriftReport, style: ReportStyle): Section[] {
         {
           title: `Trusted workload changes from drift${where}`,
           items: workloads.map((change) => workloadSentence(change, style)),
+        },
+        {
+          title: `API key changes from drift${where}`,
+          items: apiKeys.map((change) => apiKeySentence(change, style)),
+        },
+        {
+          title: `Setting changes from drift${where}`,
+          items: settings.map((change) => settingSentence(change, style)),
         },
       ];
     }),

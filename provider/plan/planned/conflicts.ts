@@ -51,7 +51,9 @@ function claimsOf(draft: Draft, { planned, id }: Declared): readonly Claim[] {
   const { identity, inputs: fields } = definition;
   const ofId = id === undefined ? [] : claimsOfId(definition, id);
   if (!identity || !after || identity.fields.some((field) => isHidden(after.inputs[field]))) return ofId;
-  const inputs = { ...canonicalInputs(fields, after.inputs) };
+  // A value that is secret or unknown has no canonical form.
+  const known = Object.entries(fields).filter(([name]) => !isHidden(after.inputs[name]));
+  const inputs = canonicalInputs(Object.fromEntries(known), after.inputs);
   if (fields.tenant) inputs.tenant = draft.estate.tenant;
   // The selector may be a name or a MAC address, so the device's uid from the id of the object replaces the selector.
   if (fields.device) inputs.device = id?.split("/")[1] ?? inputs.device;

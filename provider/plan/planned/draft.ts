@@ -8,6 +8,7 @@ import type {
 } from "@gatehouse-access/sdk/policy";
 import { identityRules } from "../../estate/identityMode.ts";
 import { acceptedDevices, type Estate, policyMember, type Workload } from "../../estate/namespaceState.ts";
+import type { NamespaceSettings } from "../../resources/namespace.ts";
 import { type ApiKey, apiKeyIdentity, type Device, deviceKey, devicesByKey } from "../../service/listings.ts";
 import type { Member } from "../../service/newerListings.ts";
 
@@ -51,6 +52,10 @@ export class Draft {
   readonly apiKeys: Map<string, PlannedApiKey> | undefined;
   /** Trusted workloads by id. */
   readonly trustedWorkloads: Map<string, Workload> | undefined;
+  /** The settings of the namespace; undefined if they could not be read. */
+  settings: NamespaceSettings | undefined;
+  /** The ids of key owners in the state, by the declared e-mail address in lower case. */
+  readonly statedOwners: ReadonlyMap<string, string>;
   readonly #devices: Map<string, Device>;
   readonly #live: ReadonlyMap<string, Device>;
   /** A cache of {@link devices} by selector key. Undefined after a device's name or status changes. */
@@ -61,9 +66,17 @@ export class Draft {
     return this.#devices;
   }
 
-  constructor(estate: Estate, now: Date, creatorRole: Role | undefined) {
+  /** @param statedOwners the ids of key owners in the state, by the declared e-mail address in lower case */
+  constructor(
+    estate: Estate,
+    now: Date,
+    creatorRole: Role | undefined,
+    statedOwners: ReadonlyMap<string, string> = new Map(),
+  ) {
     const { policy, devices, members, apiKeys, trustedWorkloads, identity } = estate;
     this.estate = estate;
+    this.statedOwners = statedOwners;
+    this.settings = estate.settings;
     this.now = now;
     this.creatorRole = creatorRole;
     this.#devices = new Map(devices.map((device) => [device.uid, device]));
@@ -76,6 +89,18 @@ export class Draft {
     this.apiKeys = apiKeys && new Map(apiKeys.map((key) => [apiKeyIdentity(key), key]));
     this.trustedWorkloads = trustedWorkloads && new Map(trustedWorkloads.map((one) => [one.id, one]));
     this.#live = devicesByKey(devices);
+  }
+
+  /**
+   * Returns the id of the user with an e-mail address: of a present or planned member, of a member whom the plan removes,
+   * or of a former member who owns keys. Undefined for another user.
+   */
+  userIdOf(address: string): string | undefined {
+    const email = address.toLowerCase();
+    const { estate, members } = this;
+    const known = [...(members?.values() ?? []), ...(estate.members ?? [])];
+    const member = known.find((one) => one.email.toLowerCase() === email && one.id !== "");
+    return member?.id ?? estate.formerOwners.get(email) ?? this.statedOwners.get(email);
   }
 
   /** Returns the uid of the device that a selector matches, by its live data or by its planned name. */
@@ -138,5 +163,6 @@ export class Draft {
     const { keys, rules, policies, serviceAccounts, members, apiKeys, trustedWorkloads } = this;
     const maps = [keys, rules, policies, serviceAccounts, members, apiKeys, trustedWorkloads];
     for (const map of [this.#devices, ...maps]) map?.clear();
+    this.settings = undefined;
   }
 }

@@ -18,6 +18,7 @@ import { claimOfTag, deviceTagAttachment } from "../../resources/deviceTagAttach
 import { deviceTags } from "../../resources/deviceTags.ts";
 import { firewallRule } from "../../resources/firewallRule.ts";
 import { member } from "../../resources/member.ts";
+import { plannedSettings } from "../../resources/namespace.ts";
 import { publicKey } from "../../resources/publicKey.ts";
 import { serviceAccount } from "../../resources/serviceAccount.ts";
 import { tag } from "../../resources/tag.ts";
@@ -225,7 +226,7 @@ function plannedOwner(draft: Draft, after: ResourceValues, before: ResourceValue
   if (known === "" && !draft.members)
     throw new UnpredictableError("its owner cannot be found, because the members could not be read");
   const email = owner.toLowerCase();
-  return { owner: known || userOf(draft, email) || email };
+  return { owner: known || draft.userIdOf(email) || email };
 }
 
 const fingerprintOf = (after: ResourceValues) =>
@@ -409,9 +410,23 @@ const namespaceKind: Kind = {
   decisive: [],
   isLive: ({ estate }, id) => estate.tenant === id,
   remove: (draft) => draft.clear(),
-  createOrAdopt: (draft, _step, after) => changeAccessMode(draft, after),
-  update: (draft, _step, _before, after) => changeAccessMode(draft, after),
+  createOrAdopt: (draft, _step, after) => changeSettings(draft, after),
+  update: (draft, _step, _before, after) => changeSettings(draft, after),
 };
+
+function changeSettings(draft: Draft, after: ResourceValues): void {
+  const { settings: live } = draft;
+  const { settings: declared } = after.inputs;
+  const planned = live && plannedSettings(live, declared, (value) => isHidden(value as Shown));
+  if (planned) draft.settings = planned.settings;
+  changeAccessMode(draft, after);
+  const hidden = planned?.hidden.filter((name) => name !== "sshAccessMode") ?? [];
+  if (hidden.length > 0) {
+    const names = hidden.map((name) => (name === "settings" ? name : `settings.${name}`)).join(" and ");
+    const verb = hidden.length === 1 ? "is" : "are";
+    throw new UnpredictableError(`its ${names} ${verb} secret or unknown before the apply`);
+  }
+}
 
 function changeAccessMode(draft: Draft, after: ResourceValues): void {
   const { estate, policies } = draft;
@@ -445,8 +460,9 @@ const DAY_MS = 86_400_000;
 /** Validity period of an invitation in milliseconds (rules section 5). */
 const INVITATION_MS = 7 * DAY_MS;
 
-const userOf = ({ members }: Draft, email: string) =>
-  [...(members?.values() ?? [])].find((member) => member.email.toLowerCase() === email)?.id;
+/** Returns the planned or present member with an e-mail address; undefined if there is none. */
+const memberWith = ({ members }: Draft, email: string): Member | undefined =>
+  [...(members?.values() ?? [])].find((one) => one.email.toLowerCase() === email);
 
 /**
  * Members of the namespace. A new member counts as pending, since some services send an invitation first. Fields that
@@ -454,16 +470,21 @@ const userOf = ({ members }: Draft, email: string) =>
  */
 const memberKind: Kind = {
   decisive: ["email", "role", "expiresAt"],
-  idOf: (draft, after) => userOf(draft, inputsOf(member, after).email),
+  idOf: (draft, after) => memberWith(draft, inputsOf(member, after).email)?.id,
   isLive: ({ estate }, id) => estate.members?.some((entry) => entry.id === id) ?? false,
   remove: (draft, _step, before) => draft.members?.delete(outputOf(before, "userId")),
   createOrAdopt(draft, { step }, after) {
     const { email, role } = inputsOf(member, after);
-    const known = draft.members?.get(userOf(draft, email) ?? "");
+    const known = memberWith(draft, email);
     const { now } = draft;
-    if (!known) draft.newPrincipals.set(step.urn, email);
-    draft.members?.set(known?.id ?? email, {
-      ...{ id: "", email, status: "pending", type: "team", addedAt: now.toISOString() },
+    // The keys of a user who returns admit logins again. Drift of a removed member restores the user with the id in the
+    // state.
+    const stated = outputOf(after, "userId");
+    const returning = isHidden(stated) || stated === "" ? draft.userIdOf(email) : stated;
+    const id = known?.id ?? returning ?? "";
+    if (!known) draft.newPrincipals.set(step.urn, id || email);
+    draft.members?.set(id || email, {
+      ...{ id, email, status: "pending", type: "team", addedAt: now.toISOString() },
       expiresAt: new Date(now.getTime() + INVITATION_MS).toISOString(),
       ...known,
       ...{ role, accessExpiresAt: plannedEnd(draft, after).expiresAt },

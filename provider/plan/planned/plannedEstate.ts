@@ -1,10 +1,11 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
 import { hasPassed } from "@gatehouse-access/sdk/policy";
-import type { Plan } from "../../engine/index.ts";
+import type { Plan, Shown } from "../../engine/index.ts";
 import type { Estate, NamespaceState } from "../../estate/namespaceState.ts";
 import { Claims, DuplicateDeclarationError } from "../../lifecycle/claims.ts";
 import type { ResourceDefinition } from "../../resources/definition.ts";
 import { pendingText } from "../../resources/deviceSelector.ts";
+import { newSettings } from "../../resources/namespace.ts";
 import type { ApiKey } from "../../service/listings.ts";
 import { byText, byTexts, firstOf } from "../../words.ts";
 import { isHidden, losesObject, type PlannedStep, stepsOf } from "../steps.ts";
@@ -65,8 +66,8 @@ export function plannedEstate(
   plan: Plan,
   { home = estate.tenant, now = new Date(), creatorRole }: PlannedEstateOptions = {},
 ): PlannedEstate {
-  const draft = new Draft(estate, now, creatorRole);
   const { steps, inNewNamespaces, notEvaluated } = stepsOf(plan, estate.tenant, home);
+  const draft = new Draft(estate, now, creatorRole, statedOwners(steps));
   const done = carryOut(draft, steps);
   const apiKeys = draft.apiKeys && [...draft.apiKeys.values()];
   const opposed = contradictions(draft);
@@ -77,6 +78,7 @@ export function plannedEstate(
     members: draft.members && [...draft.members.values()],
     apiKeys: apiKeys?.filter(hasRole),
     trustedWorkloads: draft.trustedWorkloads && [...draft.trustedWorkloads.values()],
+    settings: draft.settings,
     managed: managedBy(draft, steps, done.declared),
     duplicates: duplicateDeclarations(draft, done.declared),
     notEvaluated: [
@@ -84,6 +86,7 @@ export function plannedEstate(
       ...done.notEvaluated,
       ...modeChange.notEvaluated,
       ...opposed.filter(({ isUndecided }) => isUndecided).map(({ text }) => text),
+      ...possiblyRegained(draft),
     ],
     unknown: [
       ...steps.filter(leavesObject).map(leftNote),
@@ -149,9 +152,8 @@ const leftNote = ({ title }: PlannedStep) =>
 /**
  * Reports new members. Before the invitation, it is unknown whether an e-mail address has an account on the service.
  */
-function invitedNote({ estate, members }: Draft): string[] {
-  const known = new Set(estate.members?.map(({ id }) => id));
-  const invited = [...(members?.values() ?? [])].filter(({ id }) => !known.has(id)).map(({ email }) => email);
+function invitedNote(draft: Draft): string[] {
+  const invited = unknownUsers(draft);
   if (invited.length === 0) return [];
   return [
     `only the invitation shows whether these addresses have an account: ${firstOf(invited.toSorted(), NAMED_MAX)}`,
@@ -159,6 +161,44 @@ function invitedNote({ estate, members }: Draft): string[] {
 }
 
 const NAMED_MAX = 5;
+
+/** Returns the addresses of new members whose user ids are not known. */
+function unknownUsers({ estate, members }: Draft): string[] {
+  const known = new Set(estate.members?.map(({ email }) => email));
+  return [...(members?.values() ?? [])].flatMap(({ id, email }) =>
+    id === "" && !known.has(email) ? [email] : [],
+  );
+}
+
+/**
+ * Reports the keys that a new member may own: keys of former members whose addresses neither the service nor the state
+ * contains. Their access may return with the member.
+ */
+function possiblyRegained(draft: Draft): string[] {
+  const { estate, members, keys, statedOwners } = draft;
+  const added = unknownUsers(draft);
+  if (added.length === 0 || !members) return [];
+  const present = (estate.members ?? []).map(({ id }) => id);
+  const former = [...estate.formerOwners.values(), ...statedOwners.values()];
+  const known = new Set([...members.keys(), ...present, ...former]);
+  const orphans = [...keys.values()].filter(({ owner }) => owner !== undefined && !known.has(owner));
+  if (orphans.length === 0) return [];
+  const names = firstOf(orphans.map(({ name }) => name).sort(byText), NAMED_MAX);
+  return [
+    `the keys ${names} belong to former members, and may admit logins again: this plan adds ${firstOf(added.toSorted(), NAMED_MAX)}, and the service does not return whose keys these are; review with the credential of an administrator, or delete the keys`,
+  ];
+}
+
+/** Returns the ids of key owners in the state, by the declared e-mail address in lower case. */
+const statedOwners = (steps: readonly PlannedStep[]): ReadonlyMap<string, string> =>
+  new Map(
+    steps.flatMap(({ before }) => {
+      const [owner, ownerId] = [before?.inputs.owner, before?.outputs.ownerId];
+      const isKnown =
+        typeof owner === "string" && typeof ownerId === "string" && owner !== "" && ownerId !== "";
+      return isKnown ? [[owner.toLowerCase(), ownerId] as const] : [];
+    }),
+  );
 
 /** Reports a new resource that selects a pending device by its name or MAC address. */
 function pendingNote(draft: Draft, planned: PlannedStep): string[] {
@@ -176,10 +216,14 @@ function pendingNote(draft: Draft, planned: PlannedStep): string[] {
 export const newNamespaceNotes = (plan: Plan): string[] =>
   stepsOf(plan, "", "").inNewNamespaces.map(newNamespaceNote).sort(byText);
 
-const newNamespaceNote = ({ title, definition }: PlannedStep) =>
-  definition.name === "Namespace"
-    ? `${title} creates a namespace, which has no objects yet`
-    : `${title} is in a namespace that this plan creates, and is not evaluated`;
+function newNamespaceNote({ title, definition, after }: PlannedStep): string {
+  if (definition.name !== "Namespace")
+    return `${title} is in a namespace that this plan creates, and is not evaluated`;
+  const settings = newSettings(after?.inputs.settings, (value) => isHidden(value as Shown))
+    .map(({ setting, to }) => `${setting} ${JSON.stringify(to)}`)
+    .join(", ");
+  return `${title} creates a namespace, which has no objects yet${settings === "" ? "" : `; settings: ${settings}`}`;
+}
 
 function managedBy(draft: Draft, steps: readonly PlannedStep[], declared: readonly Declared[]) {
   const managed = new Map<string, ManagedObject>();

@@ -1,9 +1,10 @@
 import type { PolicyTestResult } from "../../policyTests/results.ts";
-import { counted, printable } from "../../words.ts";
+import { counted, firstOf, printable } from "../../words.ts";
 import type { NamespaceReview, Review } from "./review.ts";
 import {
   type Allowed,
   evaluatedSentence,
+  gainedPrivileges,
   isGain,
   namespaceSections,
   objections,
@@ -11,6 +12,7 @@ import {
   type ReportStyle,
   revisionsSentence,
   type Section,
+  weakenedProtections,
 } from "./sections.ts";
 
 /** Maximum length of a comment, in characters. GitHub's limit of 65,536 is the smallest of the usual code hosts. */
@@ -54,11 +56,13 @@ export function reviewMarkdown(
 
 const hasItems = ({ items }: Section) => items.length > 0;
 
-/** Returns true if no key gains access, no member may gain a role, and the review evaluated all parts. */
-const isWithoutGain = ({ access, members, notEvaluated }: NamespaceReview): boolean =>
-  access?.every(({ change }) => change === "lost") === true &&
-  members.every(({ change }) => change === "removed") &&
-  notEvaluated.length === 0;
+/** Returns true if no key gains access, nothing gives another privilege, and the review evaluated all parts. */
+const isWithoutGain = (namespace: NamespaceReview): boolean =>
+  namespace.access?.every(({ change }) => change === "lost") === true &&
+  namespace.members.every(({ change }) => change === "removed") &&
+  gainedPrivileges(namespace).length === 0 &&
+  weakenedProtections(namespace).length === 0 &&
+  namespace.notEvaluated.length === 0;
 
 /**
  * The title of a comment: the result, the stack, and the numbers of changes. A review that could not evaluate all parts
@@ -67,7 +71,11 @@ const isWithoutGain = ({ access, members, notEvaluated }: NamespaceReview): bool
 function titleOf(review: Review, blocking: number): string {
   const { namespaces, project, stack } = review;
   const missing = [review, ...namespaces].flatMap(({ notEvaluated }) => notEvaluated).length;
-  const members = namespaces.flatMap((namespace) => namespace.members).length;
+  const changes = CHANGES.flatMap(({ list, what }) => {
+    const count = namespaces.reduce((sum, namespace) => sum + namespace[list].length, 0);
+    return count === 0 ? [] : [counted(count, what)];
+  });
+  const gained = namespaces.flatMap(gainedPrivileges).map(plain);
   const access = (["gained", "lost"] as const).flatMap((change) => {
     const keys = keysWith(namespaces, change);
     if (keys === 0) return [];
@@ -78,16 +86,29 @@ function titleOf(review: Review, blocking: number): string {
   const counts = [
     ...(blocking > 0 ? [counted(blocking, "blocking finding")] : []),
     ...access,
-    ...(members > 0 ? [counted(members, "member change")] : []),
+    ...changes,
     ...(namespaces.some((namespace) => !namespace.access)
       ? ["access not known"]
-      : access.length + members === 0
+      : access.length + changes.length === 0
         ? ["no access changes"]
         : []),
     ...(missing > 0 ? [`${counted(missing, "part")} not evaluated`] : []),
   ];
-  return `## ${result}: access review of ${code(`${project}/${stack}`)} (${counts.join(", ")})`;
+  const privileges = gained.length === 0 ? "" : `; gained privileges: ${firstOf(gained, GAINED_MAX)}`;
+  return `## ${result}: access review of ${code(`${project}/${stack}`)} (${counts.join(", ")}${privileges})`;
 }
+
+/** The lists of changes beside access that the title counts. */
+const CHANGES = [
+  { list: "members", what: "member change" },
+  { list: "workloads", what: "workload change" },
+  { list: "apiKeys", what: "API key change" },
+  { list: "settings", what: "setting change" },
+  { list: "privileges", what: "other privilege change" },
+] as const;
+
+/** Maximum number of privileges in the title. The report lists all of them. */
+const GAINED_MAX = 3;
 
 /** Returns the number of keys with a change; prolonged access counts as gained. A key in two namespaces counts twice. */
 const keysWith = (namespaces: readonly NamespaceReview[], change: "gained" | "lost"): number =>

@@ -5,6 +5,7 @@ import type { UnmanagedObject } from "../../estate/coverage.ts";
 import type { DuplicateDeclarations } from "../../plan/planned/conflicts.ts";
 import type { DeclaredEnd } from "../../plan/planned/plannedEstate.ts";
 import type { PolicyTestResult } from "../../policyTests/results.ts";
+import type { SettingChange } from "../../resources/namespace.ts";
 import type { Lockout } from "../guards/lockouts.ts";
 import type { MissingPermission } from "../guards/planProblems.ts";
 
@@ -23,6 +24,11 @@ export interface ReviewedAccess {
   readonly before?: Outcome;
   /** The outcome of the logins after the change; only in identity mode. */
   readonly after?: Outcome;
+  /**
+   * The time when the access starts, in RFC 3339: the end of a rule that denies. Omitted if the access starts with the
+   * change.
+   */
+  readonly starts?: string;
   /** The time when the access ends after the change, in RFC 3339; null if it does not end, and for a loss. */
   readonly until: string | null;
   /** The time when the access ended before the change; null if it did not end, and for a gain. */
@@ -79,6 +85,31 @@ export interface WorkloadChange {
   readonly accepts?: AcceptedTokens;
   /** The tokens that the workload accepted before the change; omitted if they are the same. */
   readonly acceptedBefore?: AcceptedTokens;
+}
+
+/** An API key that is added, removed, replaced, or gets another role. */
+export interface ApiKeyChange {
+  /** `replaced`: another key with this name takes the place of the key, which may keep working for an overlap. */
+  readonly change: "added" | "removed" | "replaced" | "role";
+  readonly name: string;
+  /** Role before the change; omitted for a new key. */
+  readonly from?: Role;
+  /** Role after the change; omitted for a removed key. */
+  readonly to?: Role;
+  /** The end of a new key, in RFC 3339; null if it does not end. Omitted for other changes. */
+  readonly until?: string | null;
+  /** The end of a replaced key, as `until`. */
+  readonly untilBefore?: string | null;
+}
+
+/** A privilege beside logins and roles, such as the enrollment of devices, that an object gives or no longer gives. */
+export interface OtherPrivilege {
+  readonly change: "gained" | "lost" | "altered";
+  readonly kind: string;
+  /** Name of the resource. */
+  readonly resource: string;
+  /** The privilege after the change, or before it if it is lost, without a subject: `enrolls devices in the namespace`. */
+  readonly privilege: string;
 }
 
 /** An object of a namespace. */
@@ -150,6 +181,11 @@ export interface NamespaceReview {
   readonly access: readonly ReviewedAccess[] | null;
   readonly members: readonly MemberChange[];
   readonly workloads: readonly WorkloadChange[];
+  readonly apiKeys: readonly ApiKeyChange[];
+  /** Changed settings of the namespace, with the values before and after the change. */
+  readonly settings: readonly SettingChange[];
+  /** Privileges beside logins and roles that change. */
+  readonly privileges: readonly OtherPrivilege[];
   /** Declared objects whose access ends within `--expires-within` days, sorted by end. */
   readonly ending: { readonly withinDays: number; readonly objects: readonly DeclaredEnd[] };
   readonly lockouts: readonly Lockout[];

@@ -1,11 +1,24 @@
 import { ANY_LOGIN, type FindingObject, type Outcome, otherAddressOf } from "@gatehouse-access/sdk/policy";
 import { retainedObjects, typeName } from "../../engine/index.ts";
 import type { PolicyTestResult } from "../../policyTests/results.ts";
-import { byText, CONDITIONS, counted, OTHER_LOGINS, printable, untilText } from "../../words.ts";
+import type { SettingChange } from "../../resources/namespace.ts";
+import {
+  byText,
+  CONDITIONS,
+  counted,
+  firstOf,
+  instantText,
+  OTHER_LOGINS,
+  printable,
+  untilText,
+} from "../../words.ts";
+import { gainedRoles } from "../roleChanges.ts";
 import type {
   AcceptedTokens,
+  ApiKeyChange,
   MemberChange,
   NamespaceReview,
+  OtherPrivilege,
   Review,
   ReviewedAccess,
   ReviewedFinding,
@@ -49,11 +62,14 @@ export interface Section {
  * @param whereIfSeveral suffix of other titles; an empty string if there is only one namespace
  */
 export function namespaceSections(
-  { access, members, workloads, ending, tests, lint, coverage, notEvaluated, unknown }: NamespaceReview,
+  namespace: NamespaceReview,
   style: ReportStyle,
   where: string,
   whereIfSeveral: string,
 ): Section[] {
+  const { access, members, workloads, apiKeys, settings, privileges, ending, tests, lint, coverage } =
+    namespace;
+  const { notEvaluated, unknown } = namespace;
   const passing = tests.filter(({ ok }) => ok).length;
   const managed = `${coverage.managed} of ${coverage.total} objects are managed (${coverage.percent} %)`;
   const findings = (isNew: boolean) =>
@@ -61,6 +77,10 @@ export function namespaceSections(
       .filter((finding) => finding.isNew === isNew)
       .map(({ severity, message }) => `${severity}: ${style.text(message)}`);
   return [
+    {
+      title: `Gained privileges${whereIfSeveral}`,
+      items: gainedPrivileges(namespace).map((sentence) => style.change("gained", style.text(sentence))),
+    },
     {
       title: `Access changes${where}`,
       items: access
@@ -77,6 +97,18 @@ export function namespaceSections(
     {
       title: `Trusted workload changes${whereIfSeveral}`,
       items: workloads.map((change) => workloadSentence(change, style)),
+    },
+    {
+      title: `API key changes${whereIfSeveral}`,
+      items: apiKeys.map((change) => apiKeySentence(change, style)),
+    },
+    {
+      title: `Setting changes${whereIfSeveral}`,
+      items: settings.map((change) => settingSentence(change, style)),
+    },
+    {
+      title: `Other privileges${whereIfSeveral}`,
+      items: privileges.map((change) => style.change(change.change, privilegeSentence(change, style))),
     },
     {
       title: `Access that ends within ${counted(ending.withinDays, "day")}${whereIfSeveral}`,
@@ -138,9 +170,12 @@ export function objections(review: Review, allowed: Allowed): string[] {
     const missing = missingPermissions.map(
       ({ reason, resources }) => `${reason}; required by ${resources.slice(0, 5).join(", ")}`,
     );
-    const findings = blockingFindings(namespace).map(({ message, suggestion }) =>
-      suggestion ? `${message} ${suggestion}` : message,
-    );
+    const findings = [
+      ...weakenedProtections(namespace),
+      ...blockingFindings(namespace).map(({ message, suggestion }) =>
+        suggestion ? `${message} ${suggestion}` : message,
+      ),
+    ];
     const failing = tests.filter(({ ok }) => !ok).map((test) => `the policy test "${test.name}" fails`);
     return [
       ...unless(allowed.allowLockout, "--allow-lockout", locked),
@@ -167,6 +202,12 @@ export function objections(review: Review, allowed: Allowed): string[] {
  */
 const unless = (isAllowed: boolean, flag: string, sentences: readonly string[]): string[] =>
   isAllowed ? [] : sentences.map((sentence) => `${sentence} (allow with ${flag})`);
+
+/** Changes of settings that weaken a protection, as sentences. They block. */
+export const weakenedProtections = ({ settings }: Pick<NamespaceReview, "settings">): string[] =>
+  settings
+    .filter(({ effect }) => effect === "weakens")
+    .map((change) => `the setting ${settingSentence(change, PLAIN)}`);
 
 /** The new lint findings that block: errors, and unanchored patterns of keys and rules that give access. */
 export function blockingFindings({ lint, access }: NamespaceReview): ReviewedFinding[] {
@@ -243,7 +284,7 @@ export function accessSentence(line: ReviewedAccess, style: Style): string {
   const reach = reachPhrase(line, style);
   switch (change) {
     case "gained":
-      return `${who} ${many ? "gain" : "gains"} ${reach}${endPhrase(line)}${CONDITIONS[after]}`;
+      return `${who} ${many ? "gain" : "gains"} ${reach}${startPhrase(line)}${endPhrase(line)}${CONDITIONS[after]}`;
     case "lost":
       return `${who} ${many ? "lose" : "loses"} ${reach}${CONDITIONS[before]}`;
     case "altered": {
@@ -254,6 +295,10 @@ export function accessSentence(line: ReviewedAccess, style: Style): string {
     }
   }
 }
+
+/** The start of access that a change gives later, in a phrase: ` starting 2026-12-01 18:00 UTC`. Empty otherwise. */
+export const startPhrase = ({ starts }: Pick<ReviewedAccess, "starts">): string =>
+  starts === undefined ? "" : ` starting ${instantText(starts)}`;
 
 /** The end of access after a change, at the end of a phrase: ` until 2026-12-01 18:00 UTC`. Empty without an end. */
 export const endPhrase = ({ until }: Pick<ReviewedAccess, "until">): string =>
@@ -319,6 +364,63 @@ export function workloadSentence(change: WorkloadChange, style: Style): string {
   const role = from === to ? `${name} (${to})` : `${name} becomes ${to} (was ${from})`;
   return acceptedBefore ? `${role}: ${tokens} (before: ${tokensPhrase(acceptedBefore, style)})` : role;
 }
+
+/** A sentence about a changed API key: `ci is added as operator until 2026-12-01 18:00 UTC`. */
+export function apiKeySentence({ change, name, from, to, until }: ApiKeyChange, style: Style): string {
+  const end = until === undefined ? "" : ` ${endText(until)}`;
+  switch (change) {
+    case "added":
+      return `${style.name(name)} is added as ${to}${end}`;
+    case "removed":
+      return `${style.name(name)} is removed (was ${from})`;
+    case "replaced":
+      return `${style.name(name)} is replaced by a new key, as ${to}${from === to ? "" : ` (was ${from})`}${end}`;
+    case "role":
+      return `${style.name(name)} becomes ${to} (was ${from})`;
+  }
+}
+
+/** A sentence about a changed setting: `sessionRecord changes from true to false, which weakens a protection`. */
+export function settingSentence({ setting, from, to, effect }: SettingChange, style: Style): string {
+  const values = `from ${style.text(JSON.stringify(from))} to ${style.text(JSON.stringify(to))}`;
+  const effects = { opens: ", which allows forwarding", weakens: ", which weakens a protection" };
+  return `${style.name(setting)} changes ${values}${effect ? effects[effect] : ""}`;
+}
+
+/** A sentence about a privilege beside logins and roles: `InstallKey floor enrolls devices in the namespace`. */
+export const privilegeSentence = (
+  { change, kind, resource, privilege }: OtherPrivilege,
+  style: Style,
+): string =>
+  `${kind} ${style.name(resource)} ${change === "lost" ? "no longer " : ""}${style.text(privilege)}`;
+
+/**
+ * The privileges beside logins that a change gives: roles above observer, forwarding and the enrollment of devices. The
+ * summary of a review lists them.
+ */
+export function gainedPrivileges(namespace: GivenPrivileges): string[] {
+  const roles = Map.groupBy(gainedRoles(namespace), ({ role }) => role);
+  return [
+    ...[...roles].map(
+      ([role, gained]) =>
+        `role ${role}: ${firstOf(
+          gained.map(({ holder }) => holder),
+          GAINED_MAX,
+        )}`,
+    ),
+    ...namespace.settings
+      .filter(({ effect }) => effect === "opens")
+      .map(({ setting }) => `setting ${setting}`),
+    ...namespace.privileges
+      .filter(({ change }) => change !== "lost")
+      .map((privilege) => privilegeSentence(privilege, PLAIN)),
+  ];
+}
+
+/** The changes of a namespace that may give privileges beside logins. */
+type GivenPrivileges = Pick<NamespaceReview, "members" | "workloads" | "apiKeys" | "settings" | "privileges">;
+
+const GAINED_MAX = 5;
 
 /** The tokens that a trusted workload accepts: `tokens of <issuer> with repository "acme/fleet", used once`. */
 export function tokensPhrase(

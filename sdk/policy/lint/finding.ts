@@ -175,7 +175,7 @@ export const lintRules = {
   },
   "api-key-without-expiry": {
     title: "A privileged API key never expires",
-    severities: ["warning"],
+    severities: ["error"],
     means: "An API key with the role administrator or owner has no expiry.",
     matters:
       "The API key can change access. A leaked API key stays valid until an administrator revokes it. An API key also stays valid after its creator has left the namespace.",
@@ -218,8 +218,7 @@ export const lintRules = {
     severities: ["warning"],
     means:
       "A firewall rule that denies logins has a time `expiresAt`. From this time, the other rules decide about its logins.",
-    matters:
-      "The rule may then no longer deny logins. A review compares the access at the present time, so it does not show this access.",
+    matters: "The rule may then no longer deny logins. A review lists the access that starts at this time.",
     mend: "Remove the end, and delete the rule in a reviewed change. List the later access with `gatehouse access --at`.",
   },
   "key-without-owner": {

@@ -313,7 +313,7 @@ const mayChangePolicy = (role: string) => role === "administrator" || role === "
 
 const endless = (object: FindingObject, role: string): Finding => ({
   rule: "api-key-without-expiry",
-  severity: "warning",
+  severity: "error",
   message: `API key ${quoted(object.name)} has the role ${role} and no expiry.`,
   object,
   field: "expiresAt",

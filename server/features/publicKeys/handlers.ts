@@ -2,6 +2,7 @@ import {
   type PublicOperations,
   parseSshPublicKey,
   type publicKeys,
+  roleAtLeast,
   sshPublicKeyLine,
 } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
@@ -12,6 +13,7 @@ import { leaveToCommit, type SqlClient, sql } from "../../db/sql/sql.ts";
 import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers, ObjectWrite } from "../../http/handler.ts";
 import { listColumns } from "../../lists/listRows.ts";
+import type { Services } from "../../services.ts";
 import { newEnd, updatedEnd } from "../accessEnd.ts";
 import { checkFilter, filterColumn } from "../filters/filter.ts";
 import { tagRows } from "../tags/tagList.ts";
@@ -76,8 +78,35 @@ const getPublicKeys: Handler<PublicOperations["getPublicKeys"]> = async (context
           orderBy: { position: "asc" },
         });
   const tagsOf = Map.groupBy(tags, (tag) => tag.fingerprint);
-  return rows.map((row) => presentPublicKey({ ...row, tags: tagsOf.get(row.fingerprint) ?? [] }));
+  const addressOf = roleAtLeast(identity.role, "administrator")
+    ? await formerOwners(services.db, tenantId, rows)
+    : new Map<string, string>();
+  return rows.map((row) => {
+    const address = addressOf.get(row.ownerId ?? "");
+    return {
+      ...presentPublicKey({ ...row, tags: tagsOf.get(row.fingerprint) ?? [] }),
+      ...(address !== undefined && { owner_email: address }),
+    };
+  });
 };
+
+/**
+ * Returns the addresses of the owners who are not members of the namespace, by user id. An administrator needs them to
+ * see which keys admit logins again if a user becomes a member.
+ */
+async function formerOwners(
+  db: Services["db"],
+  tenantId: string,
+  keys: readonly Pick<PublicKey, "ownerId">[],
+): Promise<ReadonlyMap<string, string>> {
+  const ids = [...new Set(keys.flatMap(({ ownerId }) => ownerId ?? []))];
+  if (ids.length === 0) return new Map();
+  const users = await db.user.findMany({
+    where: { id: { in: ids }, memberships: { none: { tenantId } } },
+    select: { id: true, email: true },
+  });
+  return new Map(users.map(({ id, email }) => [id, email]));
+}
 
 const createPublicKey: ObjectWrite<PublicOperations["createPublicKey"]> = async (context) => {
   const { services, identity, body, creationKey, declaration } = context;

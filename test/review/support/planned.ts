@@ -57,13 +57,14 @@ export const rule = (id: string, more: Partial<AccessRule> = {}): AccessRule => 
   filter: { tags: ["prod"] },
   ...more,
 });
-const member = (name: string, role: string) =>
+/** Returns an accepted member. */
+export const member = (name: string, role: string) =>
   ({ id: `user-${name}`, email: `${name}@example.com`, role, status: "accepted" }) as NonNullable<
     Estate["members"]
   >[number];
 /** Returns an API key in the form in which the service lists it. */
 export const apiKey = (name: string, role: string) =>
-  ({ name, role, createdAt: `created ${name}`, createdBy: CREATOR }) as NonNullable<
+  ({ name, role, createdAt: `created ${name}`, createdBy: CREATOR, expiresIn: -1 }) as NonNullable<
     Estate["apiKeys"]
   >[number];
 
@@ -103,6 +104,8 @@ export const estate: Estate = {
   unreadable: {},
   accessUnknown: undefined,
   identity: undefined,
+  settings: undefined,
+  formerOwners: new Map(),
   enforcesExpiry: false,
   declarers: new Map(),
 };

@@ -69,6 +69,7 @@ export function factsOf(policy: NamespacePolicy, more: Partial<PolicyTestFacts> 
     unknown: [],
     unreadable: {},
     accessUnknown: undefined,
+    settings: undefined,
     ...more,
   };
 }

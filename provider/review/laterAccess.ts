@@ -1,0 +1,92 @@
+import {
+  Access,
+  type AccessChange,
+  accessChanges,
+  hasPassed,
+  subjectFacts,
+} from "@gatehouse-access/sdk/policy";
+import { counted } from "../words.ts";
+import { linesOf } from "./accessLines.ts";
+import type { ReviewedAccess } from "./report/review.ts";
+
+/** Maximum number of times at which access is evaluated. Each time requires two evaluations of the namespace. */
+const TIMES_MAX = 20;
+
+/**
+ * Returns the access that a change gives later: when a rule that denies ends. Access that the change gives at once is
+ * omitted. `notEvaluated` reports the times beyond the limit, as sentences.
+ * @param before access before the change
+ * @param after access after the change, with the same evaluated login names, addresses and uids as `before`
+ */
+export function laterAccess(
+  before: Access,
+  after: Access,
+): { readonly lines: readonly ReviewedAccess[]; readonly notEvaluated: readonly string[] } {
+  const times = endsOfDenials(after);
+  if (times.length === 0) return { lines: [], notEvaluated: [] };
+  const reported = new Gains();
+  reported.add(accessChanges(before, after));
+  const lines = times.slice(0, TIMES_MAX).flatMap((time) => {
+    const [old, now] = [before, after].map((access) => at(access, new Date(time))) as [Access, Access];
+    const gained = reported.newIn(accessChanges(old, now), now.uids);
+    reported.add(gained);
+    return linesOf(gained, old, now).map((line) => ({ ...line, starts: time }));
+  });
+  const skipped = times.length - TIMES_MAX;
+  const ends = counted(skipped, "further end of a rule that denies", "further ends of rules that deny");
+  const notEvaluated = `the access after ${ends} was not evaluated: the limit is ${TIMES_MAX}`;
+  return { lines, notEvaluated: skipped > 0 ? [notEvaluated] : [] };
+}
+
+/** The times at which rules end that deny logins, sorted. No other end gives access. */
+function endsOfDenials({ policy, time }: Access): string[] {
+  if (policy.identity) return [];
+  const ends = policy.rules.flatMap(({ action, active, expiresAt }) =>
+    action === "deny" && active && expiresAt !== undefined && !hasPassed(expiresAt, time) ? [expiresAt] : [],
+  );
+  return [...new Set(ends)].sort((left, right) => Date.parse(left) - Date.parse(right));
+}
+
+const at = ({ policy, evaluated, uids }: Access, time: Date): Access =>
+  new Access(policy, evaluated, uids, time);
+
+/** Gained logins of a subject with one login name, from each of the addresses on each of the devices. */
+interface Gain {
+  readonly addresses: ReadonlySet<string>;
+  readonly devices: ReadonlySet<string>;
+}
+
+/** Logins that changes give. */
+class Gains {
+  readonly #all = new Map<string, Gain[]>();
+
+  add(changes: Iterable<AccessChange>): void {
+    for (const change of changes) {
+      if (change.change !== "gained") continue;
+      const name = nameOf(change);
+      const gain = { addresses: new Set(change.addresses), devices: new Set(change.devices) };
+      this.#all.set(name, [...(this.#all.get(name) ?? []), gain]);
+    }
+  }
+
+  /** Returns the gained logins of changes, without the logins that were added before. */
+  newIn(changes: Iterable<AccessChange>, uids: readonly string[]): AccessChange[] {
+    return Array.from(changes).flatMap((change): AccessChange[] => {
+      if (change.change !== "gained") return [];
+      const known = this.#all.get(nameOf(change)) ?? [];
+      const byDevices = Map.groupBy(change.addresses, (address) => {
+        const gains = known.filter(({ addresses }) => addresses.has(address));
+        const left = change.devices.filter((uid) => !gains.some(({ devices }) => devices.has(uid)));
+        return left.join(" ");
+      });
+      return [...byDevices].flatMap(([devices, addresses]) => {
+        if (devices === "") return [];
+        const left = new Set(devices.split(" "));
+        return [{ ...change, addresses, devices: uids.filter((uid) => left.has(uid)) }];
+      });
+    });
+  }
+}
+
+const nameOf = ({ subject, login }: AccessChange): string =>
+  JSON.stringify([subjectFacts(subject).id, login]);

@@ -1,0 +1,157 @@
+import { isDeepStrictEqual } from "node:util";
+import { type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
+import { type AccessKey, expiryOf, hasPassed } from "@gatehouse-access/sdk/policy";
+import { endOf, type Workload } from "../estate/namespaceState.ts";
+import { type ApiKey, apiKeyIdentity } from "../service/listings.ts";
+import type { Member } from "../service/newerListings.ts";
+import { byTexts } from "../words.ts";
+import type { AcceptedTokens, ApiKeyChange, MemberChange, WorkloadChange } from "./report/review.ts";
+
+type Roled = Pick<Member, "id" | "email" | "role" | "accessExpiresAt">;
+
+/** Members who are added, removed, or get another role or end. `keys` are the public keys after the change. */
+export function memberChanges(
+  before: readonly Roled[],
+  after: readonly Roled[],
+  keys: readonly AccessKey[] = [],
+): MemberChange[] {
+  const was = new Map(before.map((member) => [member.email, member]));
+  const is = new Map(after.map((member) => [member.email, member]));
+  const now = new Date();
+  const changes = [...new Set([...was.keys(), ...is.keys()])].flatMap((email): MemberChange[] => {
+    const [old, member] = [was.get(email), is.get(email)];
+    const [from, to] = [old?.role, member?.role];
+    const [untilBefore = null, until = null] = [old, member].map(
+      (one) => endOf(one?.accessExpiresAt).expiresAt,
+    );
+    const isEndChanged = member !== undefined && until !== untilBefore;
+    if (from === to && !isEndChanged) return [];
+    const change = from === undefined ? "added" : to === undefined ? "removed" : from === to ? "end" : "role";
+    const isEnded = !member || (until !== null && hasPassed(until, now));
+    const owned = keys.filter(({ owner }) => owner !== undefined && [old?.id, email].includes(owner));
+    return [
+      {
+        ...{ change, email, ...(from && { from }), ...(to && { to }) },
+        ...(isEndChanged && { until, untilBefore }),
+        ...(isEnded && owned.length > 0 && { refusedKeys: owned.map(({ name }) => name) }),
+      },
+    ];
+  });
+  return changes.sort(byTexts(({ email }) => email));
+}
+
+/** Returns the trusted workloads that are added, removed, or get another role or other conditions, by name. */
+export function workloadChanges(before: readonly Workload[], after: readonly Workload[]): WorkloadChange[] {
+  const was = new Map(before.map((workload) => [workload.id, workload]));
+  const is = new Map(after.map((workload) => [workload.id, workload]));
+  const changes = [...new Map([...was, ...is]).values()].flatMap(({ id, name }): WorkloadChange[] => {
+    const [old, now] = [was.get(id), is.get(id)];
+    const [acceptedBefore, accepts] = [old && tokensOf(old), now && tokensOf(now)];
+    const isSame = isDeepStrictEqual(acceptedBefore, accepts);
+    if (old?.role === now?.role && isSame) return [];
+    const change = !old ? "added" : !now ? "removed" : "altered";
+    return [
+      {
+        ...{ change, name },
+        ...(old && { from: old.role }),
+        ...(now && { to: now.role, accepts }),
+        ...(now && acceptedBefore && !isSame && { acceptedBefore }),
+      },
+    ];
+  });
+  return changes.sort(byTexts(({ name }) => name));
+}
+
+const tokensOf = ({ issuer, audience, claims, maxSessionMinutes, singleUse }: Workload): AcceptedTokens => ({
+  ...{ issuer, audience, claims, maxSessionMinutes, singleUse },
+});
+
+type Keyed = Pick<ApiKey, "name" | "role" | "expiresIn" | "createdAt" | "createdBy">;
+
+/**
+ * Returns the API keys that are added, removed, replaced, or get another role, by name. A key that another key of the
+ * same name replaces counts as replaced, even if it keeps working for an overlap.
+ */
+export function apiKeyChanges(before: readonly Keyed[], after: readonly Keyed[]): ApiKeyChange[] {
+  const was = new Map(before.map((key) => [apiKeyIdentity(key), key]));
+  const is = new Map(after.filter(isLive).map((key) => [apiKeyIdentity(key), key]));
+  const named = new Map(before.map((key) => [key.name, key]));
+  const replaced = new Set<Keyed>();
+  const changes = after.flatMap((key): ApiKeyChange[] => {
+    const { name, role } = key;
+    const same = isLive(key) ? was.get(apiKeyIdentity(key)) : undefined;
+    if (same) return same.role === role ? [] : [{ change: "role", name, from: same.role, to: role }];
+    const old = named.get(name);
+    // In a comparison of two plans, both plans create the key.
+    const isSame = old !== undefined && !isLive(old) && old.role === role && endIn(old) === endIn(key);
+    if (old) replaced.add(old);
+    if (isSame) return [];
+    const ends = { until: endIn(key), ...(old && { untilBefore: endIn(old) }) };
+    return [{ change: old ? "replaced" : "added", name, ...(old && { from: old.role }), to: role, ...ends }];
+  });
+  const removed = before.flatMap((key): ApiKeyChange[] => {
+    if (replaced.has(key) || is.has(apiKeyIdentity(key))) return [];
+    return [{ change: "removed", name: key.name, from: key.role }];
+  });
+  return [...changes, ...removed].sort(byTexts(({ name }) => name));
+}
+
+/** True for a key that exists on the service: a plan does not know the creator of a new key. */
+const isLive = ({ createdBy }: Keyed): boolean => createdBy !== "";
+
+/** Returns the end of a key to the day, since two plans create a key at different times. Null if it does not end. */
+const endIn = ({ expiresIn }: Keyed): string | null => expiryOf(expiresIn)?.toISOString() ?? null;
+
+/** A role above observer that a change gives to a user or a program, or makes wider. */
+export interface GainedRole {
+  readonly role: Role;
+  /** The user or program with the role, as in `API key ci`. */
+  readonly holder: string;
+}
+
+/** The changes of a namespace that may give roles. */
+export interface RoleChanges {
+  readonly members: readonly MemberChange[];
+  readonly workloads: readonly WorkloadChange[];
+  readonly apiKeys: readonly ApiKeyChange[];
+}
+
+/**
+ * Returns the roles above observer that changes give: a new holder, a higher role, a later end, or other accepted tokens.
+ * The highest role comes first.
+ */
+export function gainedRoles({ members, workloads, apiKeys }: RoleChanges): GainedRole[] {
+  const gained = [
+    ...members.map((change) => ({
+      ...{ from: change.from, to: change.to, holder: `member ${change.email}` },
+      isWider: isLater(change.untilBefore, change.until),
+    })),
+    ...apiKeys.map((change) => ({
+      ...{ from: change.from, to: change.to, holder: `API key ${change.name}` },
+      // A rotated key always ends later than the key that it replaces.
+      isWider: change.change === "replaced" && change.until === null && change.untilBefore !== null,
+    })),
+    ...workloads.map((change) => ({
+      ...{ from: change.from, to: change.to, holder: `workload ${change.name}` },
+      isWider: change.acceptedBefore !== undefined,
+    })),
+  ].flatMap(({ from, to, holder, isWider }): GainedRole[] => {
+    if (to === undefined || to === "service" || !roleAtLeast(to, "operator")) return [];
+    const isHigher = from === undefined || from === "service" || !roleAtLeast(from, to);
+    return isHigher || isWider ? [{ role: to, holder }] : [];
+  });
+  return gained.sort(
+    byTexts<GainedRole>(
+      ({ role }) => String(ORDER.indexOf(role)),
+      ({ holder }) => holder,
+    ),
+  );
+}
+
+const ORDER: readonly Role[] = ["owner", "administrator", "operator", "observer"];
+
+/** True if an end is later than the end before the change. Undefined ends do not differ; null is no end. */
+const isLater = (before: string | null | undefined, after: string | null | undefined): boolean =>
+  after !== undefined &&
+  before !== null &&
+  (after === null || (before !== undefined && Date.parse(after) > Date.parse(before)));

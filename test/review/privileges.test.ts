@@ -1,0 +1,372 @@
+import { describe, expect, test } from "vitest";
+import type { Plan } from "../../provider/engine/index.ts";
+import type { Estate } from "../../provider/estate/namespaceState.ts";
+import { reviewMarkdown } from "../../provider/review/report/markdown.ts";
+import type { NamespaceReview, Review } from "../../provider/review/report/review.ts";
+import { type Allowed, objections } from "../../provider/review/report/sections.ts";
+import { type NamespaceReviewOptions, reviewNamespace } from "../../provider/review/reviewNamespace.ts";
+import { apiKey, estate, lineC, member, planOf, step, TENANT, workload } from "./support/planned.ts";
+
+const NOTHING: Allowed = {
+  ...{ allowLockout: false, allowUnmanaged: true, allowMissingPermissions: false },
+  ...{ allowFindings: false, allowIncomplete: false },
+};
+
+const OPTIONS: NamespaceReviewOptions = {
+  ...{ folder: undefined, home: TENANT, runningId: "user-owner", protect: [] },
+  actor: { kind: "user", role: "owner" },
+};
+
+type Steps = Parameters<typeof planOf>;
+
+async function reviewed(live: Estate, ...steps: Steps) {
+  const { review } = await reviewNamespace(live, planOf(...steps), OPTIONS);
+  return { review, ...reportOf(review) };
+}
+
+/** The title of the comment about a review, and its blocking findings. */
+function reportOf(namespace: NamespaceReview) {
+  const whole: Review = {
+    ...{
+      version: 1,
+      project: "fleet",
+      stack: "prod",
+      engine: "embedded",
+      service: "https://gate.example.org",
+    },
+    summary: { create: 0, update: 0, replace: 0, delete: 0, import: 0, same: 0 },
+    ...{ changes: [], duplicateDeclarations: [], preflightFailures: [], notEvaluated: [], unknown: [] },
+    namespaces: [namespace],
+  };
+  const [, title = ""] = reviewMarkdown(whole, NOTHING).split("\n");
+  return { title, blocking: objections(whole, NOTHING) };
+}
+
+/** A namespace whose server ends access, with one key of `ana`, who is not a member. */
+const orphaned = (more: Partial<Estate> = {}): Estate => ({
+  ...estate,
+  enforcesExpiry: true,
+  policy: {
+    ...estate.policy,
+    rules: [],
+    keys: [{ fingerprint: "aa", name: "ana-laptop", username: "", filter: {}, owner: "user-ana" }],
+    members: [{ id: "user-owner", email: "owner@example.com", isAccepted: true }],
+  },
+  ...more,
+});
+
+const anaReturns = step("create", "Member", "ana", { after: { email: "Ana@example.com", role: "observer" } });
+
+describe("a user who becomes a member again", () => {
+  test("regains the access of the owned keys, if the service returns the owner's address", async () => {
+    const live = orphaned({ formerOwners: new Map([["ana@example.com", "user-ana"]]) });
+    const { review, title } = await reviewed(live, anaReturns);
+    expect(review.notEvaluated).toEqual([]);
+    expect(review.access).toMatchObject([
+      { change: "gained", keys: [{ name: "ana-laptop" }], anyLogin: true },
+    ]);
+    expect(title).toContain("1 key gains access");
+  });
+
+  test("regains the access of the owned keys, if the state contains the owner's id", async () => {
+    const values = {
+      inputs: {
+        ...{ owner: "ana@example.com", data: lineC, name: "ana-laptop" },
+        ...{ filter: { hostname: ".*" }, username: "" },
+      },
+      outputs: { ownerId: "user-ana", fingerprint: "aa" },
+    };
+    const same = step("same", "PublicKey", "ana", {
+      before: values,
+      after: values.inputs,
+      id: `${TENANT}/aa`,
+    });
+    const { review } = await reviewed(orphaned(), anaReturns, same);
+    expect(review.access).toMatchObject([{ change: "gained", keys: [{ name: "ana-laptop" }] }]);
+  });
+
+  test("blocks the review if nothing shows whose keys the former members' keys are", async () => {
+    const { review, title, blocking } = await reviewed(orphaned(), anaReturns);
+    expect(review.notEvaluated).toEqual([
+      expect.stringMatching(/^the keys ana-laptop belong to former members, and may admit logins again/),
+    ]);
+    expect(title).toMatch(/^## Blocked: /);
+    expect(blocking).toHaveLength(1);
+  });
+
+  test("does not block the review if the keys of former members belong to other users", async () => {
+    const live = orphaned({ formerOwners: new Map([["bea@example.com", "user-ana"]]) });
+    const { review } = await reviewed(live, anaReturns);
+    expect(review).toMatchObject({ access: [], notEvaluated: [] });
+  });
+
+  test("keeps the access of the owned keys if the membership is replaced", async () => {
+    const members = [member("owner", "owner"), { ...member("ana", "operator"), id: "user-ana" }];
+    const live = orphaned({ members });
+    const before = { outputs: { userId: "user-ana" } };
+    const after = { email: "ana@example.com", role: "operator" };
+    const state = { before, id: `${TENANT}/user-ana`, after };
+    const { policy } = live;
+    const withAna = {
+      ...policy,
+      members: [...(policy.members ?? []), { id: "user-ana", email: "ana@example.com", isAccepted: true }],
+    };
+    const { review } = await reviewed({ ...live, policy: withAna }, step("replace", "Member", "ana", state));
+    expect(review).toMatchObject({ access: [], members: [] });
+  });
+});
+
+describe("a role above observer", () => {
+  const role = "administrator";
+
+  test("of a trusted workload is in the title, also if only the accepted tokens change", async () => {
+    const { id, ...settings } = workload;
+    const added = step("create", "TrustedWorkload", "ci", { after: { ...settings, name: "ci", role } });
+    expect((await reviewed(estate, added)).title).toContain(
+      "gained privileges: role administrator: workload ci",
+    );
+    const state = { before: { outputs: { workloadId: id } }, id: `${TENANT}/${id}` };
+    const claims = { ...settings.claims, ref: "refs/heads/other" };
+    const changed = step("update", "TrustedWorkload", "d", { ...state, after: { ...settings, claims } });
+    expect((await reviewed(estate, changed)).title).toContain(
+      `gained privileges: role ${settings.role}: workload ${settings.name}`,
+    );
+  });
+
+  test("of an API key is in the title, and an administrator's key without an end blocks", async () => {
+    const key = (validDays: number) =>
+      step("create", "ApiKey", "deploy", { after: { name: "deploy", role, validDays } });
+    const ending = await reviewed(estate, key(30));
+    expect(ending.title).toMatch(
+      /^## OK: .*\(1 API key change; gained privileges: role administrator: API key deploy\)/,
+    );
+    expect(ending.review.apiKeys).toMatchObject([{ change: "added", name: "deploy", to: role }]);
+    const endless = await reviewed(estate, key(-1));
+    expect(endless.title).toMatch(/^## Blocked: /);
+    expect(endless.blocking).toEqual([expect.stringContaining("has the role administrator and no expiry")]);
+  });
+
+  test("of an API key that gets a higher role is in the title", async () => {
+    const before = {
+      outputs: { name: "ci", role: "observer", createdAt: "created ci", createdBy: "user-owner" },
+    };
+    const live = { ...estate, apiKeys: [{ ...apiKey("ci", "observer"), createdBy: "user-owner" }] };
+    const after = { name: "ci", role: "operator", validDays: 30 };
+    const raised = step("update", "ApiKey", "ci", { before, id: `${TENANT}/ci`, after });
+    const { title, review } = await reviewed(live, raised);
+    expect(review.apiKeys).toEqual([{ change: "role", name: "ci", from: "observer", to: "operator" }]);
+    expect(title).toContain("gained privileges: role operator: API key ci");
+  });
+
+  test("that a rotation keeps is no gain, except without an end", async () => {
+    const before = {
+      outputs: { name: "ci", role: "operator", createdAt: "created ci", createdBy: "user-owner" },
+    };
+    const expiresIn = Math.floor(Date.now() / 1000) + 86_400;
+    const live = {
+      ...estate,
+      apiKeys: [{ ...apiKey("ci", "operator"), createdBy: "user-owner", expiresIn }],
+    };
+    const rotated = (validDays: number) => {
+      const after = { name: "ci", role: "operator", validDays, overlap: 1 };
+      return step("replace", "ApiKey", "ci", { before, id: `${TENANT}/ci`, after });
+    };
+    const { title, review } = await reviewed(live, rotated(30));
+    expect(review.apiKeys).toMatchObject([
+      { change: "replaced", name: "ci", from: "operator", to: "operator" },
+    ]);
+    expect(title).not.toContain("gained");
+    expect((await reviewed(live, rotated(-1))).title).toContain("role operator: API key ci");
+  });
+
+  test("of a member is in the title if it is new, higher or prolonged", async () => {
+    const promoted = { email: "bob@example.com", role };
+    const state = { before: { outputs: { userId: "user-bob" } }, id: `${TENANT}/user-bob`, after: promoted };
+    const update = step("update", "Member", "bob", state);
+    const gained = "gained privileges: role administrator: member bob&#64;example.com";
+    expect((await reviewed(estate, update)).title).toContain(gained);
+    const admin = { ...member("bob", role), accessExpiresAt: "2031-01-01T00:00:00.000Z" };
+    const ending = { ...estate, enforcesExpiry: true, members: [member("owner", "owner"), admin] };
+    expect((await reviewed(ending, update)).title).toContain(gained);
+    const shorter = { ...promoted, expiresAt: "2030-06-01T00:00:00Z" };
+    const shortened = step("update", "Member", "bob", { ...state, after: shorter });
+    expect((await reviewed(ending, shortened)).title).not.toContain("gained");
+    const observer = step("update", "Member", "bob", { ...state, after: { ...promoted, role: "observer" } });
+    expect((await reviewed(ending, observer)).title).not.toContain("gained");
+  });
+
+  test("of an unmanaged member or API key blocks as unmanaged access", async () => {
+    const live = {
+      ...estate,
+      members: [member("owner", "owner"), member("eve", role), member("obs", "observer")],
+      apiKeys: [apiKey("backdoor", "operator"), apiKey("reader", "observer")],
+    };
+    const { review } = await reviewed(live);
+    const widening = review.coverage.unmanaged.filter(({ kind }) => kind === "Member" || kind === "ApiKey");
+    expect(widening.map(({ name, widens }) => [name, widens])).toEqual([
+      ["eve@example.com", ["gives the role administrator"]],
+      ["obs@example.com", []],
+      ["backdoor", ["gives the role operator"]],
+      ["reader", []],
+    ]);
+  });
+});
+
+describe("the settings of a namespace", () => {
+  const settings: NonNullable<Estate["settings"]> = {
+    ...{ sessionRecord: true, connectionAnnouncement: "", deviceProof: "required", sessionMaxMinutes: 60 },
+    ...{ sessionIdleMinutes: 10, sessionRecordMode: "all", sessionRecordMegabytes: 0, sshForwarding: [] },
+  };
+  const live: Estate = { ...estate, settings };
+  const declaring = (changes: Readonly<Record<string, unknown>>) => {
+    const after = { name: "fleet", settings: { ...settings, ...changes } };
+    return step("update", "Namespace", "fleet", {
+      ...{ before: { outputs: {} }, id: TENANT },
+      after: after as never,
+    });
+  };
+
+  test.each([
+    ["sessionRecord", false],
+    ["deviceProof", "optional"],
+    ["sessionMaxMinutes", 0],
+    ["sessionMaxMinutes", 61],
+    ["sessionIdleMinutes", 0],
+    ["sessionRecordMode", "default"],
+    ["sessionRecordMegabytes", 1],
+  ])("are shown before and after, and block if they weaken a protection: %s = %j", async (setting, to) => {
+    const { review, title, blocking } = await reviewed(live, declaring({ [setting]: to }));
+    const from = settings[setting as keyof typeof settings];
+    expect(review.settings).toEqual([{ setting, from, to, effect: "weakens" }]);
+    expect(title).toMatch(/^## Blocked: .*1 setting change/);
+    expect(blocking).toEqual([
+      `fleet: the setting ${setting} changes from ${JSON.stringify(from)} to ${JSON.stringify(to)}, which weakens a protection (allow with --allow-findings)`,
+    ]);
+  });
+
+  test.each([
+    ["connectionAnnouncement", "welcome"],
+    ["sessionMaxMinutes", 30],
+    ["sessionIdleMinutes", 5],
+  ])("do not block if no protection is weaker: %s = %j", async (setting, to) => {
+    const { review, title } = await reviewed(live, declaring({ [setting]: to }));
+    expect(review.settings).toMatchObject([{ setting, to }]);
+    expect(review.settings[0]).not.toHaveProperty("effect");
+    expect(title).toMatch(/^## OK: access review of `fleet\/prod` \(1 setting change\)/);
+  });
+
+  test("gain access if they allow forwarding, and lose it without a finding", async () => {
+    const rule = { login: ".*", target: ".*" };
+    const opened = await reviewed(live, declaring({ sshForwarding: [rule] }));
+    expect(opened.review.settings).toMatchObject([{ setting: "sshForwarding", to: [rule], effect: "opens" }]);
+    expect(opened.title).toContain("1 setting change; gained privileges: setting sshForwarding");
+    const open: Estate = { ...estate, settings: { ...settings, sshForwarding: [rule] } };
+    expect((await reviewed(open, declaring({}))).title).not.toContain("gained");
+  });
+
+  test("that are secret or unknown before the apply are not evaluated", async () => {
+    const { review } = await reviewed(live, declaring({ sshForwarding: "[unknown]" }));
+    expect(review.settings).toEqual([]);
+    expect(review.notEvaluated).toEqual([
+      expect.stringContaining('Namespace "fleet": its settings.sshForwarding is secret or unknown'),
+    ]);
+    expect(
+      (await reviewed(live, declaring({ connectionAnnouncement: "[secret]" }))).review.notEvaluated,
+    ).toEqual([]);
+  });
+});
+
+describe("an install key", () => {
+  const key = { name: "floor", mode: "automatic", tags: ["prod"] };
+
+  test("that a plan adds is a gained privilege", async () => {
+    const { review, title } = await reviewed(estate, step("create", "InstallKey", "floor", { after: key }));
+    const privilege = "enrolls devices in the namespace (mode automatic, tags prod)";
+    expect(review.privileges).toEqual([
+      { change: "gained", kind: "InstallKey", resource: "floor", privilege },
+    ]);
+    expect(title).toContain("gained privileges: InstallKey floor enrolls devices in the namespace");
+  });
+
+  test("that a plan revokes or keeps is no gain", async () => {
+    const state = { before: { inputs: key, outputs: {} }, id: `${TENANT}/floor` };
+    const deleted = await reviewed(estate, step("delete", "InstallKey", "floor", state));
+    expect(deleted.review.privileges).toMatchObject([{ change: "lost" }]);
+    expect(deleted.title).not.toContain("gained");
+    const kept = await reviewed(estate, step("same", "InstallKey", "floor", { ...state, after: key }));
+    expect(kept.review.privileges).toEqual([]);
+  });
+});
+
+describe("a rule that denies until a time", () => {
+  const key = { fingerprint: "aa", name: "ana", username: "", filter: {} };
+  const deny = { action: "deny", active: true, priority: 1, sourceIp: ".*", username: ".*" } as const;
+  const rule = { ...deny, id: "1", filter: {} };
+  const live: Estate = {
+    ...estate,
+    enforcesExpiry: true,
+    policy: { ...estate.policy, keys: [key], rules: [rule] },
+  };
+  const starts = "2031-01-01T00:00:00.000Z";
+  const ending = (expiresAt: string) => {
+    const after = { ...deny, filter: { hostname: ".*" }, expiresAt };
+    return step("update", "FirewallRule", "r", {
+      before: { outputs: { ruleId: "1" } },
+      id: `${TENANT}/1`,
+      after,
+    });
+  };
+
+  test("gives access that starts later", async () => {
+    const { review, title } = await reviewed(live, ending(starts));
+    expect(review.access).toMatchObject([{ change: "gained", keys: [{ name: "ana" }], starts, until: null }]);
+    expect(title).toContain("1 key gains access");
+  });
+
+  test("gives no access later that the namespace without the change gives at the same time", async () => {
+    const already: Estate = { ...live, policy: { ...live.policy, rules: [{ ...rule, expiresAt: starts }] } };
+    expect((await reviewed(already, ending(starts))).review.access).toEqual([]);
+    const later = ending("2032-01-01T00:00:00.000Z");
+    expect((await reviewed(already, later)).review.access?.map(({ change }) => change)).not.toContain(
+      "gained",
+    );
+  });
+
+  test("does not repeat access that the change gives at once", async () => {
+    const both = step("create", "PublicKey", "k", {
+      after: {
+        name: "new",
+        data: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIQ2SBOT0OdwHNcrLwDP+IhVAgjmXGpVGHvDvp7vPBEx",
+        filter: { tags: ["lab"] },
+        username: "^root$",
+      },
+    });
+    const narrow: Estate = {
+      ...live,
+      policy: { ...live.policy, rules: [{ ...rule, username: "^admin$", expiresAt: starts }] },
+    };
+    const { review } = await reviewed(narrow, both);
+    expect(review.access).toHaveLength(1);
+    expect(review.access?.[0]).not.toHaveProperty("starts");
+  });
+});
+
+test("more ends of rules that deny than the limit are not evaluated", async () => {
+  const rules = Array.from({ length: 25 }, (_, at) => ({
+    ...({
+      id: `${at}`,
+      action: "deny",
+      active: true,
+      priority: at,
+      sourceIp: "",
+      username: "",
+      filter: {},
+    } as const),
+    expiresAt: `20${30 + at}-01-01T00:00:00.000Z`,
+  }));
+  const live: Estate = { ...estate, enforcesExpiry: true, policy: { ...estate.policy, rules } };
+  const { review } = await reviewNamespace(live, { steps: [] } as unknown as Plan, OPTIONS);
+  expect(review.notEvaluated).toContain(
+    "the access after 5 further ends of rules that deny was not evaluated: the limit is 20",
+  );
+});
