@@ -108,3 +108,30 @@ test("lists keys oldest first, and allows the same key in two namespaces", async
   expect((await ana.call("deletePublicKey", { params })).status).toBe(404);
   expect((await eve.call("getPublicKeys")).body).toHaveLength(1);
 });
+
+test("lists the address of an owner who is no longer a member, only for administrators", async () => {
+  const [bob, carla] = [await app.user("bob"), await app.user("carla")];
+  const params = { tenant: ana.tenant };
+  for (const [user, role] of [
+    [bob, "administrator"],
+    [carla, "operator"],
+  ] as const) {
+    await ana.call("inviteMember", { params, body: { email: user.email, role } });
+  }
+  await create({ data: base64(ED25519), owner: bob.id });
+  const tokenOf = async (user: typeof bob) =>
+    (await user.call("getNamespaceToken", { params })).body.token as string;
+  const listed = async (token?: string) => {
+    const call = token === undefined ? ana.call("getPublicKeys") : app.call("getPublicKeys", { token });
+    return (await call).body[0];
+  };
+  const operator = await tokenOf(carla);
+  expect(await listed()).toMatchObject({ owner: bob.id });
+  expect(await listed()).not.toHaveProperty("owner_email");
+  await ana.call("removeMember", { params: { ...params, uid: bob.id } });
+  expect(await listed()).toMatchObject({ owner: bob.id, owner_email: bob.email });
+  expect(await listed(operator)).toMatchObject({ owner: bob.id });
+  expect(await listed(operator)).not.toHaveProperty("owner_email");
+  await ana.call("inviteMember", { params, body: { email: bob.email, role: "observer" } });
+  expect(await listed()).not.toHaveProperty("owner_email");
+});
