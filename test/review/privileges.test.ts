@@ -1,46 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { Plan } from "../../provider/engine/index.ts";
 import type { Estate } from "../../provider/estate/namespaceState.ts";
-import { reviewMarkdown } from "../../provider/review/report/markdown.ts";
-import type { NamespaceReview, Review } from "../../provider/review/report/review.ts";
-import { type Allowed, objections } from "../../provider/review/report/sections.ts";
-import { type NamespaceReviewOptions, reviewNamespace } from "../../provider/review/reviewNamespace.ts";
-import { apiKey, estate, lineC, member, planOf, step, TENANT, workload } from "./support/planned.ts";
-
-const NOTHING: Allowed = {
-  ...{ allowLockout: false, allowUnmanaged: true, allowMissingPermissions: false },
-  ...{ allowFindings: false, allowIncomplete: false },
-};
-
-const OPTIONS: NamespaceReviewOptions = {
-  ...{ folder: undefined, home: TENANT, runningId: "user-owner", protect: [] },
-  actor: { kind: "user", role: "owner" },
-};
-
-type Steps = Parameters<typeof planOf>;
-
-async function reviewed(live: Estate, ...steps: Steps) {
-  const { review } = await reviewNamespace(live, planOf(...steps), OPTIONS);
-  return { review, ...reportOf(review) };
-}
-
-/** The title of the comment about a review, and its blocking findings. */
-function reportOf(namespace: NamespaceReview) {
-  const whole: Review = {
-    ...{
-      version: 1,
-      project: "fleet",
-      stack: "prod",
-      engine: "embedded",
-      service: "https://gate.example.org",
-    },
-    summary: { create: 0, update: 0, replace: 0, delete: 0, import: 0, same: 0 },
-    ...{ changes: [], duplicateDeclarations: [], preflightFailures: [], notEvaluated: [], unknown: [] },
-    namespaces: [namespace],
-  };
-  const [, title = ""] = reviewMarkdown(whole, NOTHING).split("\n");
-  return { title, blocking: objections(whole, NOTHING) };
-}
+import { reviewed } from "./support/namespaceReview.ts";
+import { apiKey, estate, lineC, member, step, TENANT, workload } from "./support/planned.ts";
 
 /** A namespace whose server ends access, with one key of `ana`, who is not a member. */
 const orphaned = (more: Partial<Estate> = {}): Estate => ({
@@ -365,7 +326,7 @@ test("more ends of rules that deny than the limit are not evaluated", async () =
     expiresAt: `20${30 + at}-01-01T00:00:00.000Z`,
   }));
   const live: Estate = { ...estate, enforcesExpiry: true, policy: { ...estate.policy, rules } };
-  const { review } = await reviewNamespace(live, { steps: [] } as unknown as Plan, OPTIONS);
+  const { review } = await reviewed(live);
   expect(review.notEvaluated).toContain(
     "the access after 5 further ends of rules that deny was not evaluated: the limit is 20",
   );

@@ -1,6 +1,6 @@
 import type { PolicyTestResult } from "../../policyTests/results.ts";
 import { counted, firstOf, printable } from "../../words.ts";
-import type { NamespaceReview, Review } from "./review.ts";
+import type { NamespaceReview, Review, ReviewedAccess } from "./review.ts";
 import {
   type Allowed,
   evaluatedSentence,
@@ -76,12 +76,16 @@ function titleOf(review: Review, blocking: number): string {
     return count === 0 ? [] : [counted(count, what)];
   });
   const gained = namespaces.flatMap(gainedPrivileges).map(plain);
-  const access = (["gained", "lost"] as const).flatMap((change) => {
-    const keys = keysWith(namespaces, change);
-    if (keys === 0) return [];
-    const verb = { gained: "gain", lost: "lose" }[change];
-    return [`${counted(keys, "key")} ${verb}${keys === 1 ? "s" : ""} access`];
-  });
+  const access = (["gained", "lost", "altered"] as const).flatMap((change) =>
+    SUBJECTS.flatMap(({ idsOf, what, several }) => {
+      const count = subjectsWith(namespaces, change, idsOf);
+      if (count === 0) return [];
+      const who = counted(count, what, several);
+      if (change === "altered") return [`the access of ${who} changes`];
+      const verb = { gained: "gain", lost: "lose" }[change];
+      return [`${who} ${verb}${count === 1 ? "s" : ""} access`];
+    }),
+  );
   const result = blocking > 0 ? "Blocked" : missing > 0 ? "Incomplete" : "OK";
   const counts = [
     ...(blocking > 0 ? [counted(blocking, "blocking finding")] : []),
@@ -110,15 +114,33 @@ const CHANGES = [
 /** Maximum number of privileges in the title. The report lists all of them. */
 const GAINED_MAX = 3;
 
-/** Returns the number of keys with a change; prolonged access counts as gained. A key in two namespaces counts twice. */
-const keysWith = (namespaces: readonly NamespaceReview[], change: "gained" | "lost"): number =>
+/** The subjects of access changes: keys, or users and service accounts in identity mode. */
+const SUBJECTS: readonly {
+  readonly what: string;
+  readonly several: string;
+  readonly idsOf: (line: ReviewedAccess) => readonly string[];
+}[] = [
+  { what: "key", several: "keys", idsOf: ({ keys }) => keys.map(({ fingerprint }) => fingerprint) },
+  {
+    ...{ what: "user or service account", several: "users and service accounts" },
+    idsOf: ({ principals = [] }) => principals.map(({ id }) => id),
+  },
+];
+
+/**
+ * Returns the number of subjects with a change. Prolonged access counts as gained. A subject in two namespaces counts
+ * twice.
+ */
+const subjectsWith = (
+  namespaces: readonly NamespaceReview[],
+  change: ReviewedAccess["change"],
+  idsOf: (line: ReviewedAccess) => readonly string[],
+): number =>
   namespaces
-    .map(({ access }) =>
-      (access ?? [])
-        .filter((line) => (change === "gained" ? isGain(line) : line.change === change))
-        .flatMap(({ keys }) => keys),
-    )
-    .reduce((sum, keys) => sum + new Set(keys.map(({ fingerprint }) => fingerprint)).size, 0);
+    .map(({ access }) => (access ?? []).filter((line) => effectOf(line) === change).flatMap(idsOf))
+    .reduce((sum, ids) => sum + new Set(ids).size, 0);
+
+const effectOf = (line: ReviewedAccess): ReviewedAccess["change"] => (isGain(line) ? "gained" : line.change);
 
 /** Folds the sections of a namespace in which no key and no member gains access. */
 function foldedNamespace(name: string, sections: readonly Section[]): Section[] {
