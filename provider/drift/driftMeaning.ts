@@ -177,8 +177,8 @@ function declaredEstate(
   unmanaged: readonly LiveObject[],
   home: string,
 ): NamespaceState {
-  const ops = new Map(drifted.map(({ urn, op }) => [urn, op]));
-  const planned = plannedEstate(estate, onlyDrifted(plan, ops), { home });
+  const steps = new Map(drifted.map((step) => [step.urn, step]));
+  const planned = plannedEstate(estate, onlyDrifted(plan, steps), { home });
   return withoutObjects({ ...planned, policy: devicesBefore(planned.policy, estate, drifted) }, unmanaged);
 }
 
@@ -209,10 +209,15 @@ function devicesBefore(
 }
 
 /** A plan that reverts the drifted resources to their declarations and changes nothing else. */
-function onlyDrifted(plan: Plan, drifted: ReadonlyMap<string, Drifted["op"]>): Plan {
+function onlyDrifted(plan: Plan, drifted: ReadonlyMap<string, Drifted>): Plan {
   const steps = plan.steps.flatMap(({ before, ...step }): Step[] => {
-    const op = drifted.get(step.urn);
-    if (op === "delete") return step.after ? [{ ...step, op: "create" }] : [];
+    const { op, before: deleted = before } = drifted.get(step.urn) ?? {};
+    if (op === "delete") {
+      if (!step.after) return [];
+      // The program may not know the outputs of the deleted object, such as the id of a user, but the state does.
+      const outputs = { ...step.after.outputs, ...deleted?.outputs };
+      return [{ ...step, op: "create", after: { ...step.after, outputs } }];
+    }
     if (!before) return [];
     if (op === undefined) return [{ ...step, op: "same", fields: [], before, after: before }];
     return [{ ...step, op: step.op === "same" ? "update" : step.op, before }];

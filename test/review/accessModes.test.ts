@@ -132,7 +132,7 @@ const IDENTITY: Rows = [
       2,
       "No access changes",
       `AccessPolicy Operators: ${OF_ALICE}`,
-      "Member alice@example.com: user alice",
+      "Member alice@example.com: gives the role operator; user alice",
       "5 blocking findings",
     ],
     [2, "No access changes", UNREAD_SSH_KEYS, ...NOT_LISTED, "8 blocking findings"],
@@ -165,7 +165,7 @@ const LEGACY: Rows = [
   [["coverage", "--fail-on-unmanaged"], [2], [2]],
   [
     ["review"],
-    [2, "No access changes", "1 blocking finding"],
+    [2, "No access changes", "2 blocking findings"],
     [2, "No access changes", "3 blocking findings", ...NOT_LISTED],
   ],
   [

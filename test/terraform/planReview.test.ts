@@ -68,6 +68,19 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
   const run = (...args: readonly string[]) =>
     gatehouse([...args, "--terraform", planFile], { ...fleet.env, GATEHOUSE_NOTIFY_URL: hook.url });
 
+  it("shows changed settings with both values, and blocks if a protection is weaker", async () => {
+    const { name } = await fleet.client.getNamespace({ params: { tenant: fleet.tenant } });
+    const settings = { session_record: false, ssh_forwarding: [{ login: "^deploy$", target: ".*" }] };
+    await plan({ resource: { gatehouse_namespace: { home: { name, adopt: "overwrite", settings } } } });
+    const review = await run("review", root.folder);
+    expect(review.stdout).toContain("sessionRecord changes from true to false, which weakens a protection");
+    expect(review.stdout).toContain(
+      'sshForwarding changes from [] to [{"login":"^deploy$","target":".*"}], which allows forwarding',
+    );
+    expect(review.code).toBe(2);
+    expect((await run("review", root.folder, "--allow-findings")).code).toBe(0);
+  });
+
   it("can be reviewed and evaluated for access before the apply, and reports manual changes as drift", async () => {
     await plan(estate("^root$"));
     const first = await run("review", root.folder);
