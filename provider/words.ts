@@ -1,3 +1,4 @@
+import { printableIssuer } from "@gatehouse-access/sdk/errors";
 import type { AccessRule, AccessSubject, ANY_LOGIN, Outcome } from "@gatehouse-access/sdk/policy";
 
 /** The text that represents all logins that no pattern contains literally. */
@@ -154,6 +155,20 @@ export const codeOf = (character: string): string => (character.codePointAt(0) ?
  * characters become `\u{1b}`.
  */
 export const printable = (text: string): string => escaping(text, (character) => `\\u{${codeOf(character)}}`);
+
+/** True for a URL with letters that are not ASCII. Such a URL can look like another URL. */
+const isLookAlike = (value: unknown): value is string =>
+  typeof value === "string" && /^\s*https:/i.test(value) && /[^\x20-\x7e]/.test(value);
+
+/**
+ * Returns a value as JSON, for output; `nothing` for undefined. A URL with letters that are not ASCII has its host in
+ * punycode.
+ */
+export function valueJson(value: unknown): string {
+  if (isLookAlike(value)) return printableIssuer(value);
+  const shown = (_key: string, item: unknown) => (isLookAlike(item) ? printableIssuer(item) : item);
+  return JSON.stringify(value, shown) ?? "nothing";
+}
 
 /** Applies {@link printable} to each line of a text. */
 export const printableLines = (text: string): string => text.split("\n").map(printable).join("\n");

@@ -4,6 +4,7 @@ import type { SdkErrorCode } from "./errorCodes.ts";
 export { addHelpEnd, type HelpEnd, reportUsage } from "./commandLine.ts";
 export { type ErrorKind, type SdkErrorCode, sdkErrors } from "./errorCodes.ts";
 export { type FileFailure, fileFailure, fileFailureText } from "./fileErrors.ts";
+export { printableIssuer } from "./issuer.ts";
 export { maskSecrets, withoutControls } from "./mask.ts";
 
 /** The path of a value in nested data: names of properties and indexes of array items, outermost first. */

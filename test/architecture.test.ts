@@ -102,6 +102,7 @@ const modules: Readonly<Record<string, Module>> = {
       "errorCodes.ts",
       "commandLine.ts",
       "fileErrors.ts",
+      "issuer.ts",
       "mask.ts",
       "requestSentences.ts",
     ],

@@ -14,7 +14,7 @@ import {
   urnType,
 } from "../engine/index.ts";
 import type { AccessMapMeta } from "../map/accessMapData.ts";
-import { printable, printableLines, timeText } from "../words.ts";
+import { printable, printableLines, timeText, valueJson } from "../words.ts";
 import { writeOutput } from "./writeOutput.ts";
 
 export type Colors = ReturnType<typeof pc.createColors>;
@@ -38,7 +38,7 @@ const LINE_WIDTH = 110;
 
 function value(shown: Shown | undefined): string {
   if (shown === undefined) return "(none)";
-  const text = printable(JSON.stringify(shown)).replaceAll(/"\[(unknown|secret)\]"/g, "[$1]");
+  const text = printable(valueJson(shown)).replaceAll(/"\[(unknown|secret)\]"/g, "[$1]");
   return text.length <= VALUE_WIDTH ? text : `${text.slice(0, 44)} … ${text.slice(-24)}`;
 }
 

@@ -6,6 +6,7 @@ import type { SettingChange } from "../resources/namespace.ts";
 import type { ApiKeyChange, MemberChange, ReviewedAccess, WorkloadChange } from "../review/report/review.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { DeclaringResource, TrailNote } from "../service/auditTrail.ts";
+import { valueJson } from "../words.ts";
 
 /** The origin of a finding, and its effect on access. */
 export interface Known {
@@ -132,6 +133,6 @@ const VALUE_MAX = 60;
 /** Returns a value as text for a sentence. Shortens long values. */
 export function valueText(value: FieldChange["old"]): string {
   if (value === undefined) return "not set";
-  const text = JSON.stringify(value);
+  const text = valueJson(value);
   return text.length > VALUE_MAX ? `${text.slice(0, VALUE_MAX).toWellFormed()}…` : text;
 }

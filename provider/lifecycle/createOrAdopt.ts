@@ -11,6 +11,7 @@ import {
 import { isSameStack, lastChangeIfReadable } from "../service/auditTrail.ts";
 import type { Connection } from "../service/connection.ts";
 import { isUnclear } from "../service/listings.ts";
+import { valueJson } from "../words.ts";
 import { diff, type InputChange } from "./diff.ts";
 import { objectId, tenantOf } from "./outOfBand.ts";
 
@@ -269,7 +270,7 @@ export function existsAlready(
     const separator = index === 0 ? "" : "; ";
     return secretInputs.includes(field) || definition.inputs[field]?.secret
       ? said`${separator}${{ field }} (secret)`
-      : said`${separator}${{ field }} is ${JSON.stringify(before) ?? "nothing"}, declared ${JSON.stringify(after)}`;
+      : said`${separator}${{ field }} is ${valueJson(before)}, declared ${valueJson(after)}`;
   });
   const detail = said`${id} already exists (${ORIGIN}) and differs: ${differences.flat()}`;
   const remedy = said`declare the object as it is, or set ${adopt("overwrite")} to update it; ${EXCHANGED}`;

@@ -4,6 +4,7 @@ import type { Existing, InputField, ResourceDefinition } from "../resources/defi
 import { idWithin, sameValue } from "../resources/values.ts";
 import { actorText, lastChangeIfReadable } from "../service/auditTrail.ts";
 import type { Connection } from "../service/connection.ts";
+import { valueJson } from "../words.ts";
 import { diff } from "./diff.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -173,7 +174,7 @@ async function changedError(
     const separator = index === 0 ? "" : "; ";
     return secretInputs.includes(field)
       ? said`${separator}${{ field }} (secret)`
-      : said`${separator}${{ field }} is ${JSON.stringify(live) ?? "nothing"} on the service, and ${JSON.stringify(known) ?? "nothing"} in the state`;
+      : said`${separator}${{ field }} is ${valueJson(live)} on the service, and ${valueJson(known)} in the state`;
   });
   return new ResourceError(definition.name, {
     code: "changed_out_of_band",

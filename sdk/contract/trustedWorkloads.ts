@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { normalizedIssuer } from "../issuer.ts";
 import { declaredBy, defineOperation } from "./operation.ts";
 import { dateTime, model, paging, revision, role, TOTAL_COUNT, tenantId, userId } from "./schemas.ts";
 
@@ -6,7 +7,7 @@ const part = "Trusted workloads";
 const NOT_ALLOWED =
   "role below administrator, the role of the workload is higher than the caller's role or is owner, or called with an API key";
 const INVALID =
-  "a field is missing or invalid: issuer not an https URL, no claim, or max_session_minutes out of range";
+  "a field is missing or invalid: issuer not an https URL in its normalized form, no claim, or max_session_minutes out of range";
 const UNKNOWN = "no such workload in the namespace";
 const TAKEN = "another workload of the namespace has the name";
 
@@ -28,17 +29,30 @@ const requiredValue = z
     `must have at most ${WILDCARDS_MAX} wildcards`,
   );
 
-/** The URL of an OpenID Connect provider, exactly as in the claim `iss` of its tokens. */
+const ISSUER_LENGTH = 255;
+const ISSUER = "URL of the OpenID Connect provider, exactly as in the claim iss of its tokens";
+
+/** The issuer of a new or changed workload. */
 const issuer = z
-  .url({ protocol: /^https$/ })
-  .max(255)
-  .refine((text) => {
-    const url = URL.parse(text);
-    return (
-      url !== null && !text.includes("?") && !text.includes("#") && url.username === "" && url.password === ""
+  .string()
+  .max(ISSUER_LENGTH)
+  .superRefine((text, context) => {
+    const normalized = normalizedIssuer(text);
+    if (normalized === text) return;
+    context.addIssue(
+      normalized === undefined
+        ? "must be an https URL without user, query and fragment"
+        : `must be in the normalized form ${normalized}`,
     );
-  }, "must be an https URL without user, query and fragment")
-  .describe("URL of the OpenID Connect provider, exactly as in the claim iss of its tokens");
+  })
+  .meta({ format: "uri" })
+  .describe(`${ISSUER}. The scheme and the host are in lower case, and the host is in ASCII (punycode)`);
+
+/** The issuer of a stored workload. Earlier versions stored issuers that are not in their normalized form. */
+const storedIssuer = z
+  .url({ protocol: /^https$/ })
+  .max(ISSUER_LENGTH)
+  .describe(ISSUER);
 
 type ClaimValues = Record<string, string>;
 
@@ -91,6 +105,7 @@ export const trustedWorkload = model(
   "TrustedWorkload",
   "A job of a pipeline, or another program, that exchanges a token of an OpenID Connect provider for a session",
   settings.extend({
+    issuer: storedIssuer,
     id: userId.describe("Id of the workload"),
     tenant_id: tenantId,
     created_by: userId.describe("Id of the user or workload that created the workload"),

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { EngineError } from "../../engine/index.ts";
-import { firstOf, printable } from "../../words.ts";
+import { firstOf, printable, valueJson } from "../../words.ts";
 import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./planFile.ts";
 
 /** A difference between the reviewed plan and the current plan. */
@@ -113,7 +113,7 @@ const VALUE_MAX = 120;
 
 function textOf(value: unknown): string {
   if (value === undefined) return "not set";
-  const text = JSON.stringify(value);
+  const text = valueJson(value);
   return text.length > VALUE_MAX ? `${text.slice(0, VALUE_MAX).toWellFormed()}…` : text;
 }
 

@@ -1,3 +1,4 @@
+import { printableIssuer } from "@gatehouse-access/sdk/errors";
 import { ANY_LOGIN, type FindingObject, type Outcome, otherAddressOf } from "@gatehouse-access/sdk/policy";
 import { retainedObjects, typeName } from "../../engine/index.ts";
 import type { PolicyTestResult } from "../../policyTests/results.ts";
@@ -430,7 +431,7 @@ export function tokensPhrase(
   const conditions = Object.entries(claims)
     .toSorted(([left], [right]) => byText(left, right))
     .map(([name, value]) => style.text(`${name} ${JSON.stringify(value)}`));
-  return `tokens of ${style.text(issuer)} for ${style.text(audience)} with ${conditions.join(" and ")}, up to ${counted(maxSessionMinutes, "minute")}${singleUse ? ", used once" : ""}`;
+  return `tokens of ${style.text(printableIssuer(issuer))} for ${style.text(audience)} with ${conditions.join(" and ")}, up to ${counted(maxSessionMinutes, "minute")}${singleUse ? ", used once" : ""}`;
 }
 
 /** The devices, keys, rules, logins and addresses for which access was evaluated, as a sentence. */

@@ -182,13 +182,13 @@ export const lintRules = {
     mend: "Replace the API key with a key that expires, or give it a lower role.",
   },
   "wide-workload": {
-    title: "A trusted workload accepts tokens of too many programs",
-    severities: ["error", "warning"],
+    title: "A trusted workload accepts tokens that other users may get",
+    severities: ["error"],
     means:
-      "`error`: the required claims of a trusted workload do not identify a program. For GitHub and GitLab, no claim contains an owner without a wildcard, so that repositories of other owners match. For other issuers, every claim matches all programs. `warning`: a workload of GitHub or GitLab with a role above observer accepts tokens of every branch, because no claim restricts the branch, the environment or the workflow, or it accepts tokens of pull requests.",
+      "A workload with a role above observer has no finding only if lint knows its issuer, and if its claims name the owner, the project and a place that the owner can protect, all without a wildcard. Lint knows `https://token.actions.githubusercontent.com` (also with the name of an enterprise at the end), `https://gitlab.com` and `https://accounts.google.com`. For GitHub and GitLab, the place is a branch, a tag or an environment. For Google, the address or the number of a service account names all three. For a workload with the role observer, the claims must name an owner if lint knows the issuer, and a program otherwise. The finding does not depend on the settings of the provider: lint cannot check whether a branch or an environment is protected.",
     matters:
-      "Each program whose token matches gets the role. A user who can create a branch or a pull request can change the program that runs.",
-    mend: "Declare the claims with `githubActions()`, `gitlabCi()` or `kubernetes()`. Require `ref` or `environment`, and protect the branch or the environment. Use the role observer for pull requests.",
+      "Each program whose token matches gets the role. A user who can create a branch, an environment, a repository or an account that matches can use the role.",
+    mend: "Declare the claims with `githubActions()` or `gitlabCi()`. Require the repository or project, and `ref` or `environment`, without wildcards. Protect the branch, the tag or the environment. Use the role observer for pull requests. For another issuer, such as a Kubernetes cluster or your own GitLab server, check who controls the issuer and the programs, then accept the finding: see [Accept an issuer that lint does not know](workload-identity.md#accept-an-issuer-that-lint-does-not-know).",
   },
   "expires-soon": {
     title: "An API key or invitation expires soon",

@@ -1,3 +1,4 @@
+import { printableIssuer } from "../../issuer.ts";
 import { unmatchedClaim } from "../workload.ts";
 import { type Finding, quoted } from "./finding.ts";
 
@@ -11,143 +12,264 @@ export interface LintedWorkload {
   readonly role: string;
 }
 
-/** Claims that tokens of every program of an issuer have. They do not identify a program. */
-const COMMON = new Set(["iss", "aud", "exp", "iat", "nbf", "jti", "typ"]);
+type Claims = LintedWorkload["claims"];
 
-/** An issuer whose tokens the jobs of all its users get. */
-interface PipelineIssuer {
-  readonly is: (workload: LintedWorkload) => boolean;
-  /** Ids of the owner or the repository. */
-  readonly ids: readonly string[];
-  /** Claims that begin with the name of the owner. `sub` has a prefix before the name. */
-  readonly owned: readonly string[];
-  readonly subject: string;
-  /** Claims that restrict the code that runs. */
-  readonly restricting: readonly string[];
-  /** Parts of `sub` that restrict the code that runs. */
-  readonly parts: readonly string[];
+/**
+ * What the required claims of a workload must name besides the owner of the program: the project with its code, and a
+ * place that the owner can protect, such as a branch, a tag or an environment.
+ */
+type Part = "project" | "place";
+
+const PARTS: readonly Part[] = ["project", "place"];
+
+/** A claim whose value names parts. The pattern admits only values without a wildcard. */
+interface NamingClaim {
+  readonly claim: string;
+  readonly value: RegExp;
+  readonly names: readonly Part[];
+}
+
+/** A provider of tokens, with the claims by which lint finds out which programs get a token. */
+interface Provider {
+  /** True for the issuers of the provider itself. Each pattern contains the whole URL. */
+  readonly isIssuer: (issuer: string) => boolean;
+  /** True for a server of a customer, which has an issuer of its own. */
+  readonly isServer?: (workload: LintedWorkload) => boolean;
+  /** Claims that name the owner, also if the rest of the value has wildcards. */
+  readonly owners: readonly (readonly [claim: string, value: RegExp])[];
+  /** Claims that name the project and the place. A claim that names the project also names its owner. */
+  readonly exact: readonly NamingClaim[];
+  /** Returns true if claims name a place only together. */
+  readonly namesPlace?: (claims: Claims) => boolean;
+  /** The claims to require, as the end of a sentence. The claim for the project also names the owner. */
+  readonly require: Readonly<Record<Part, string>>;
+}
+
+const REF = "refs/(?:heads|tags)/[^*:]+";
+const GITHUB_NAME = "[A-Za-z0-9._-]+";
+const NUMBER = /^[0-9]+$/;
+
+const exactly = (pattern: string): RegExp => new RegExp(`^(?:${pattern})$`);
+
+const GITHUB: Provider = {
+  // An enterprise can have its own issuer, which ends with the name of the enterprise.
+  isIssuer: (issuer) => /^https:\/\/token\.actions\.githubusercontent\.com(?:\/[A-Za-z0-9-]+)?$/.test(issuer),
+  // GitHub Enterprise Server has the path /_services/token.
+  isServer: ({ issuer }) => issuer.endsWith("/_services/token"),
+  owners: [
+    ["repository_id", NUMBER],
+    ["repository_owner_id", NUMBER],
+    ["repository", /^[^/*]+\//],
+    ["repository_owner", /^[^*]+$/],
+    // Other repositories can call a reusable workflow, so job_workflow_ref does not identify a repository.
+    ["workflow_ref", /^[^/*]+\//],
+    ["sub", /^repo:[^/*]+\/|^(?!repo:)[^*]+$/],
+  ],
+  exact: [
+    { claim: "repository", value: exactly(`${GITHUB_NAME}/${GITHUB_NAME}`), names: ["project"] },
+    { claim: "repository_id", value: NUMBER, names: ["project"] },
+    { claim: "ref", value: exactly(REF), names: ["place"] },
+    { claim: "environment", value: /^[^*]+$/, names: ["place"] },
+    {
+      claim: "sub",
+      value: exactly(`repo:${GITHUB_NAME}/${GITHUB_NAME}:(?:ref:${REF}|environment:[^*:]+)`),
+      names: PARTS,
+    },
+  ],
+  namesPlace: isGithubWorkflow,
+  require: { project: "repository", place: "ref or environment" },
+};
+
+/**
+ * Returns true if the claims name a workflow file at a branch or tag, and the file belongs to the owner of the
+ * repository. The job then runs the code of this file, even if a job of another branch calls it.
+ */
+function isGithubWorkflow(claims: Claims): boolean {
+  const owner = claims.repository?.split("/")[0];
+  const file = exactly(`(${GITHUB_NAME})/${GITHUB_NAME}/\\.github/workflows/[^*@/:]+@${REF}`);
+  return ["workflow_ref", "job_workflow_ref"].some(
+    (name) => owner !== undefined && file.exec(claims[name] ?? "")?.[1] === owner,
+  );
 }
 
 const GITLAB_CLAIMS = ["project_path", "project_id", "namespace_path", "namespace_id", "ref_protected"];
+const GITLAB_PATH = "[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)+";
 
-const ISSUERS: readonly PipelineIssuer[] = [
-  {
-    // GitHub Enterprise Server has the path /_services/token.
-    is: ({ issuer }) =>
-      issuer.startsWith("https://token.actions.githubusercontent.com") || issuer.endsWith("/_services/token"),
-    ids: ["repository_id", "repository_owner_id"],
-    // Other repositories can call a reusable workflow, so job_workflow_ref does not identify a repository.
-    owned: ["repository", "repository_owner", "workflow_ref"],
-    subject: "repo:",
-    restricting: ["ref", "environment", "job_workflow_ref", "workflow_ref"],
-    parts: [":ref:", ":environment:", ":job_workflow_ref:"],
+const GITLAB: Provider = {
+  isIssuer: (issuer) => issuer === "https://gitlab.com",
+  // GitLab servers have different issuers. The claims identify them.
+  isServer: ({ claims }) =>
+    GITLAB_CLAIMS.some((name) => Object.hasOwn(claims, name)) ||
+    claims.sub?.startsWith("project_path:") === true,
+  owners: [
+    ["project_id", NUMBER],
+    ["namespace_id", NUMBER],
+    ["project_path", /^[^/*]+\//],
+    ["namespace_path", /^[^/*]+(?:\/|$)/],
+    ["sub", /^project_path:[^/*]+\/|^(?!project_path:)[^*]+$/],
+  ],
+  exact: [
+    { claim: "project_path", value: exactly(GITLAB_PATH), names: ["project"] },
+    { claim: "project_id", value: NUMBER, names: ["project"] },
+    { claim: "ref_path", value: exactly(REF), names: ["place"] },
+    { claim: "ref_protected", value: /^true$/, names: ["place"] },
+    { claim: "environment", value: /^[^*]+$/, names: ["place"] },
+    { claim: "environment_protected", value: /^true$/, names: ["place"] },
+    {
+      claim: "sub",
+      value: exactly(`project_path:${GITLAB_PATH}:ref_type:(?:branch|tag):ref:[^*:]+`),
+      names: PARTS,
+    },
+  ],
+  // A branch and a tag can have the same name.
+  namesPlace: ({ ref = "*", ref_type: type = "" }) => /^[^*]+$/.test(ref) && /^(?:branch|tag)$/.test(type),
+  require: {
+    project: "project_path",
+    place: "ref with ref_type, ref_path, ref_protected or environment",
   },
-  {
-    // GitLab servers have different issuers. The claims identify them.
-    is: ({ issuer, claims }) =>
-      issuer === "https://gitlab.com" ||
-      GITLAB_CLAIMS.some((name) => Object.hasOwn(claims, name)) ||
-      claims.sub?.startsWith("project_path:") === true,
-    ids: ["project_id", "namespace_id"],
-    owned: ["project_path", "namespace_path"],
-    subject: "project_path:",
-    restricting: ["ref", "ref_path", "ref_protected", "environment", "environment_protected"],
-    parts: [":ref:"],
-  },
-];
+};
 
-const isWild = (value: string): boolean => /^[*/]*$/.test(value);
+/** The parts that a service account names: it belongs to one project, and its owner decides who can use it. */
+const ACCOUNT = {
+  value: /^[a-z0-9-]+@[a-z0-9.-]+\.iam\.gserviceaccount\.com$/,
+  require: "email with the address of a service account, or sub with its number",
+};
 
-/** True if the value names the owner: the text before the first slash has no wildcard. */
-const hasOwner = (value: string): boolean => value !== "" && !(value.split("/", 1)[0] ?? "").includes("*");
+const GOOGLE: Provider = {
+  isIssuer: (issuer) => issuer === "https://accounts.google.com",
+  owners: [
+    ["sub", NUMBER],
+    ["email", /^[^*]*@[^*]+$/],
+    ["hd", /^[^*]+$/],
+  ],
+  exact: [
+    { claim: "sub", value: NUMBER, names: PARTS },
+    { claim: "email", value: ACCOUNT.value, names: PARTS },
+  ],
+  require: { project: ACCOUNT.require, place: ACCOUNT.require },
+};
+
+const PROVIDERS = [GITHUB, GITLAB, GOOGLE];
+
+/** Claims that tokens of every program of an issuer have. They do not identify a program. */
+const COMMON = new Set(["iss", "aud", "exp", "iat", "nbf", "jti", "typ", "idtyp", "token_use"]);
+
+/** True if a value does not distinguish programs: it matches every text, or it is a switch. */
+const isCommon = (value: string): boolean => /^[*/]*$/.test(value) || value === "true" || value === "false";
 
 /** A name that no pattern contains as fixed text. A pattern that matches it matches every name. */
 const ANY = "\u0001";
 
-/** Values that a user who can create branches, tags, pull requests or jobs can choose, and the value of no protection. */
-const CHOSEN = ["", "refs/heads/", "refs/tags/"]
-  .flatMap((prefix) => [prefix + ANY, `${prefix}${ANY}/${ANY}`])
-  .concat("refs/pull/1/merge", "refs/merge-requests/1/head", "false");
-
 const matches = (pattern: string, value: string): boolean =>
   unmatchedClaim({ value: pattern }, { value }) === undefined;
 
-/** Returns the part of a claim that restricts a ref or an environment. Claims of workflows have the ref after an `@`. */
-function refOf(name: string, value = ""): string {
-  if (!name.endsWith("workflow_ref")) return value;
-  return value.includes("@") ? value.slice(value.lastIndexOf("@") + 1) : "";
+/** Returns the value of a required claim; an empty text if the claim is not required. */
+const requiredValue = (claims: Claims, name: string): string =>
+  // A claim such as `constructor` must not be read from the prototype.
+  (Object.hasOwn(claims, name) ? claims[name] : undefined) ?? "";
+
+/** A problem of a workload, as the rest of a sentence about it, and a suggestion. */
+interface Problem {
+  readonly text: string;
+  readonly suggestion: string;
 }
 
-/** True if the value restricts a ref or an environment: it matches no value that every user of the repository can choose. */
-const restricts = (value: string): boolean =>
-  value !== "" && !isWild(value) && !CHOSEN.some((chosen) => matches(value, chosen));
-
-/** Returns findings for trusted workloads that accept tokens of programs that other users control. */
+/**
+ * Returns findings for trusted workloads that accept tokens of programs that other users control. A workload with a
+ * role above observer has no finding only if its claims name the owner, the project and a place that can be protected,
+ * for an issuer whose claims are known. A workload with the role observer must only name the owner or the program.
+ */
 export function workloadFindings(workloads: readonly LintedWorkload[]): Finding[] {
   return workloads.flatMap((workload): Finding[] => {
-    const { id, name, role, claims } = workload;
+    const { id, name, role } = workload;
+    const problem = openTo(workload) ?? (role === "observer" ? undefined : unprotected(workload));
+    if (problem === undefined) return [];
+    // A review blocks on new messages. The message therefore changes with the role, the issuer and the claims.
+    const message = `Trusted workload ${quoted(name)} (${role}) accepts tokens of ${tokensOf(workload)}: ${problem.text}.`;
     const object = { kind: "trustedWorkload", id, name } as const;
-    const title = `Trusted workload ${quoted(name)} (${role})`;
-    const found = { rule: "wide-workload", object, field: "claims" } as const;
-    const issuer = ISSUERS.find(({ is }) => is(workload));
-    const open = issuer ? openTo(issuer, claims) : openToAll(claims);
-    const wide = issuer && role !== "observer" ? wideFor(issuer, claims) : undefined;
-    const [accepts, suggestion] = open ?? wide ?? [];
-    if (accepts === undefined) return [];
-    const message = `${title} accepts tokens of ${accepts}.`;
-    return [{ ...found, severity: open ? "error" : "warning", message, ...(suggestion && { suggestion }) }];
+    const { suggestion } = problem;
+    return [{ rule: "wide-workload", severity: "error", object, field: "claims", message, suggestion }];
   });
 }
 
-type Claims = LintedWorkload["claims"];
+/** Returns the issuer and the required claims of a workload, as part of a sentence. */
+function tokensOf({ issuer, claims }: LintedWorkload): string {
+  const conditions = Object.entries(claims)
+    .toSorted(([left], [right]) => (left < right ? -1 : 1))
+    .map(([name, value]) => `${name} ${quoted(value)}`);
+  return `${printableIssuer(issuer)} with ${conditions.join(" and ")}`;
+}
 
-/** The programs whose tokens a workload accepts, and a suggestion. */
-type Problem = readonly [accepts: string, suggestion: string];
-
-/** Returns the problem that every program with a token of the issuer can use the workload. */
-function openToAll(claims: Claims): Problem | undefined {
+/** Returns the problem that programs of other owners, or all programs of the issuer, can use the workload. */
+function openTo(workload: LintedWorkload): Problem | undefined {
+  const { issuer, claims } = workload;
+  const provider = PROVIDERS.find(({ isIssuer, isServer }) => isIssuer(issuer) || isServer?.(workload));
+  if (provider) {
+    if (provider.owners.some(([name, value]) => value.test(requiredValue(claims, name)))) return undefined;
+    return {
+      text: "no required claim names an owner, so programs of other owners have such tokens",
+      suggestion: `Require ${provider.require.project}.`,
+    };
+  }
   const identifies = ([name, value]: readonly [string, string]) =>
-    !COMMON.has(name) && !isWild(value) && !matches(value, `system:serviceaccount:${ANY}:${ANY}`);
+    !COMMON.has(name) && !isCommon(value) && !matches(value, `system:serviceaccount:${ANY}:${ANY}`);
   if (Object.entries(claims).some(identifies)) return undefined;
-  return [
-    "every program of the issuer: no required claim identifies a program",
-    "Require the claim sub, or another claim that identifies the program.",
-  ];
+  return {
+    text: "no required claim identifies a program, so every program of the issuer has such tokens",
+    suggestion: "Require the claim sub, or another claim that identifies the program.",
+  };
 }
 
-/** Returns the problem that every user of GitHub or GitLab can use the workload. */
-function openTo({ ids, owned, subject }: PipelineIssuer, claims: Claims): Problem | undefined {
-  const { sub = "" } = claims;
-  const isOwned =
-    ids.some((name) => !(claims[name] ?? "*").includes("*")) ||
-    owned.some((name) => hasOwner(claims[name] ?? "")) ||
-    (sub.startsWith(subject) ? hasOwner(sub.slice(subject.length)) : sub !== "" && !sub.includes("*"));
-  if (isOwned) return undefined;
-  return [
-    "repositories of other owners: no required claim contains an owner without a wildcard",
-    `Require ${owned[0]} with the name of the owner.`,
-  ];
+/** Returns the problem that the claims of a workload with a role above observer do not name all parts. */
+function unprotected({ issuer, claims }: LintedWorkload): Problem | undefined {
+  const provider = PROVIDERS.find(({ isIssuer }) => isIssuer(issuer));
+  if (!provider) {
+    return {
+      text: "lint does not know the issuer, so it cannot find out which programs have such tokens",
+      suggestion:
+        "Check who controls the issuer and these programs. Use the role observer if the workload only reads.",
+    };
+  }
+  if (isForPullRequests(claims)) {
+    return {
+      text: "these are jobs of pull requests, which can change the code that runs",
+      suggestion: "Require another ref, or use the role observer.",
+    };
+  }
+  const named = new Set(
+    provider.exact
+      .filter(({ claim, value }) => value.test(requiredValue(claims, claim)))
+      .flatMap(({ names }) => names)
+      .concat(provider.namesPlace?.(claims) ? ["place"] : []),
+  );
+  const missing = PARTS.filter((part) => !named.has(part));
+  if (missing.length === 0) return undefined;
+  const required = [...new Set(missing.map((part) => provider.require[part]))];
+  return {
+    text: `no required claim names ${missing.map((part) => PART_TEXTS[part]).join(" and ")} without a wildcard`,
+    suggestion: `Require ${required.join(", and ")}, without wildcards, or use the role observer.`,
+  };
 }
 
-/** Returns the problem that every branch, or every pull request, can use the workload. */
-function wideFor({ restricting, parts }: PipelineIssuer, claims: Claims): Problem | undefined {
-  const { sub = "", event_name: event = "" } = claims;
-  const isPullRequest =
-    restricting.some((name) => /^refs\/(?:pull|merge-requests)\//.test(refOf(name, claims[name]))) ||
-    sub.endsWith(":pull_request") ||
-    event.startsWith("pull_request");
-  if (isPullRequest)
-    return [
-      "pull requests, which can change the code that runs",
-      "Require another ref, or use the role observer.",
-    ];
-  const isRestricted =
-    restricting.some((name) => restricts(refOf(name, claims[name]))) ||
-    parts.some((part) => restricts(sub.split(part).slice(1).join(part)));
-  if (isRestricted) return undefined;
-  const names = restricting.slice(0, 3);
-  return [
-    "every branch of the repository",
-    `Require ${names.slice(0, -1).join(", ")} or ${names.at(-1)}, or use the role observer.`,
-  ];
+const PART_TEXTS: Readonly<Record<Part, string>> = {
+  project: "a project",
+  place: "a branch, a tag or an environment",
+};
+
+const PULL_REQUEST_EVENTS = ["pull_request", "pull_request_target"];
+const OTHER_EVENTS = ["push", "schedule", "workflow_dispatch"];
+
+/** True if the claims require tokens of pull requests or merge requests. */
+function isForPullRequests(claims: Claims): boolean {
+  const refs = ["ref", "ref_path", "workflow_ref", "job_workflow_ref"].map((name) =>
+    requiredValue(claims, name),
+  );
+  const event = requiredValue(claims, "event_name");
+  return (
+    refs.some((ref) => /(?:^|@)refs\/(?:pull|merge-requests)\//.test(ref)) ||
+    requiredValue(claims, "sub").endsWith(":pull_request") ||
+    requiredValue(claims, "pipeline_source") === "merge_request_event" ||
+    (PULL_REQUEST_EVENTS.some((name) => matches(event, name)) &&
+      !OTHER_EVENTS.some((name) => matches(event, name)))
+  );
 }

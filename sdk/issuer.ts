@@ -1,0 +1,28 @@
+/**
+ * Returns the normalized form of the URL of an OpenID Connect provider: scheme and host in lower case, host in ASCII
+ * (punycode), no default port, no dot segments. A URL without a path stays without a slash, because issuers are compared
+ * as text with the claim `iss`. Undefined if the text is not an `https` URL, or has a user, query or fragment.
+ */
+export function normalizedIssuer(text: string): string | undefined {
+  const url = URL.parse(text);
+  if (url?.protocol !== "https:" || `${url.username}${url.password}` !== "" || /[?#]/.test(text))
+    return undefined;
+  // A host with a dot at its end is another name of the same host.
+  url.hostname = url.hostname.replace(/\.+$/, "");
+  if (url.hostname.endsWith(".")) return undefined;
+  return url.pathname === "/" && !text.endsWith("/") ? url.origin : url.href;
+}
+
+/**
+ * Returns an issuer for output. An issuer that is not in its normalized form could look like another issuer, so the
+ * result then has the normalized form first, and the text with escapes for all characters that are not ASCII.
+ */
+export function printableIssuer(issuer: string): string {
+  const normalized = normalizedIssuer(issuer);
+  if (normalized === issuer) return issuer;
+  const escaped = JSON.stringify(issuer).replace(
+    /[^\x20-\x7e]/gu,
+    (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
+  );
+  return normalized === undefined ? escaped : `${normalized} (written as ${escaped})`;
+}
