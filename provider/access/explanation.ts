@@ -135,6 +135,8 @@ export const assumedLines = ({
   );
 
 function reason(view: AccessView, { deniedBy, rule, key, device, login }: AccessExplanation): string {
+  if (deniedBy === "type")
+    return `the service refuses keys of the type ${key.refusedType}, such as ${key.name}`;
   if (deniedBy === "expired") return `the key ${key.name} expired at ${instantText(key.expiresAt ?? "")}`;
   if (deniedBy === "owner") return `the key ${key.name} belongs to ${ownerText(view, key)}`;
   if (deniedBy === "login") return `the key ${key.name} does not allow the login name ${login}`;

@@ -187,6 +187,8 @@ function exampleText(example: PolicyCounterexample): string {
       return `${who}: refused, the key does not allow this login`;
     case "device":
       return `${who}: refused, the key does not allow this device`;
+    case "type":
+      return `${who}: refused, the service refuses keys of this type`;
     case "expired":
       return `${who}: refused, the key has expired`;
     case "owner":

@@ -5,6 +5,7 @@ import {
   isNotFound,
   sshAccessModeOf,
 } from "@gatehouse-access/sdk";
+import { refusedKeyType } from "@gatehouse-access/sdk/contract";
 import {
   type AccessDevice,
   type AccessKey,
@@ -157,7 +158,7 @@ export async function readEstate(connection: Connection, named?: string): Promis
     name: namespace?.name ?? tenant,
     policy: {
       devices: acceptedDevices(devices),
-      keys: keys.map(accessKey),
+      keys: keys.map((key) => accessKey(key, enforcesExpiry)),
       rules: accessRulesOf(rules),
       ...(enforcesExpiry && { members: members?.map(policyMember) }),
       ...(identity?.decides && { identity: identityRules(identity, members ?? []) }),
@@ -329,11 +330,25 @@ function accessRule(rule: FirewallRule): AccessRule {
   return { id, action, active, priority, sourceIp, username, filter, ...endOf(rule.expiresAt) };
 }
 
-const accessKey = ({ fingerprint, name, username, filter, expiresAt, owner }: PublicKey): AccessKey => ({
-  ...{ fingerprint, name, username, filter },
-  ...endOf(expiresAt),
-  ...(owner !== undefined && { owner }),
-});
+function accessKey(key: PublicKey, isOwnServer: boolean): AccessKey {
+  const { fingerprint, name, username, filter, expiresAt, owner } = key;
+  return {
+    ...{ fingerprint, name, username, filter },
+    ...refusedTypeOf(Buffer.from(key.data, "base64").toString("utf8"), isOwnServer),
+    ...endOf(expiresAt),
+    ...(owner !== undefined && { owner }),
+  };
+}
+
+/**
+ * Returns the type of a public key as a policy contains it, if the server refuses keys of this type. Other servers than
+ * this project's admit all types of keys.
+ * @param line the key as a line of an authorized_keys file
+ */
+export function refusedTypeOf(line: string, isOwnServer: boolean): Pick<AccessKey, "refusedType"> {
+  const refusedType = isOwnServer ? refusedKeyType(line) : undefined;
+  return refusedType === undefined ? {} : { refusedType };
+}
 
 /** Returns a member as a policy contains it. A user whose id the service does not return has the e-mail address as id. */
 export const policyMember = ({ id, email, status, accessExpiresAt }: Member): AccessMember => ({

@@ -261,12 +261,14 @@ const CAUSES = {
   gained: {
     rule: "denied it",
     object: "is new",
+    type: "the service refuses the type of the key",
     expired: "the key had expired",
     owner: "the owner of the key was not a member",
   },
   lost: {
     rule: "denies it",
     object: "is removed",
+    type: "the service refuses the type of the key",
     expired: "the key has expired",
     owner: "the owner of the key is not a member",
   },

@@ -24,7 +24,7 @@ export interface PolicyCounterexample {
   /** The time when the access ends, in RFC 3339; null if it does not end. Omitted if the login is refused. */
   readonly until?: string | null;
   /**
-   * The cause of a refusal: the key's login names, the key's devices, the end of the key, the owner of the key, or the
+   * The cause of a refusal: the key's login names, the key's devices, the type of the key, the end of the key, the owner of the key, or the
    * rule; in identity mode the SSH key, the policy, or that no policy allows the login. Omitted if the login is allowed.
    */
   readonly deniedBy?: "login" | "device" | "rule" | "key" | KeyLapse | "policy" | "policies" | "default";

@@ -90,7 +90,7 @@ export const createPublicKey = defineOperation({
   idempotencyKey: true,
   success: { body: publicKey },
   errors: {
-    400: "field missing, invalid regular expression, not exactly one of filter.hostname and filter.tags, data is not an OpenSSH public key, expires_at is not in the future, or owner is not a member",
+    400: "field missing, invalid regular expression, not exactly one of filter.hostname and filter.tags, data is not an OpenSSH public key or has the type ssh-dss, with which clients cannot log in, expires_at is not in the future, or owner is not a member",
     403: NOT_ADMINISTRATOR,
     404: "a filter tag does not exist in the namespace",
     409: "a key with the same fingerprint already exists in the namespace",

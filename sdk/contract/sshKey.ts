@@ -8,6 +8,8 @@ interface SshKeyForm {
   readonly fields: readonly FieldCheck[];
   /** Description of the required fields, as the end of a sentence. */
   readonly allowed: string;
+  /** True for a type that the service stores for compatibility, but that it refuses in logins and for new keys. */
+  readonly isRefused?: boolean;
 }
 
 /** OpenSSH's limits for the number of bits of an RSA modulus (`SSH_RSA_MINIMUM_MODULUS_SIZE`, `SSHBUF_MAX_BIGNUM`). */
@@ -66,7 +68,7 @@ const isExponent: FieldCheck = (field) => bitsOf(field) > 1 && isOdd(field);
 const modulus = `a modulus of ${MODULUS_BITS.min} to ${MODULUS_BITS.max} bits`;
 const curvePoint = (curve: string) => `an uncompressed point of ${curve}`;
 
-/** The supported key types, and the required content of their blobs. */
+/** The known key types, and the required content of their blobs. */
 const SSH_KEY_FORMS: ReadonlyMap<string, SshKeyForm> = new Map([
   ["ssh-ed25519", { fields: [bytes(32)], allowed: "32 bytes" }],
   ["ssh-rsa", { fields: [isExponent, isModulus], allowed: `an odd exponent above 1 and ${modulus}` }],
@@ -98,9 +100,26 @@ const SSH_KEY_FORMS: ReadonlyMap<string, SshKeyForm> = new Map([
     {
       fields: [isModulus, (field) => bitsOf(field) === 160, isPositive, isPositive],
       allowed: `${modulus}, a subgroup of 160 bits, its generator and the key`,
+      // DSA signatures use SHA-1, so OpenSSH removed DSA keys.
+      isRefused: true,
     },
   ],
 ]);
+
+/** The types of keys with which this project's service admits logins. */
+export const LOGIN_KEY_TYPES: readonly string[] = [...SSH_KEY_FORMS].flatMap(([type, { isRefused }]) =>
+  isRefused ? [] : [type],
+);
+
+/**
+ * Returns the type of a public key with which this project's service admits no login; undefined for a key of another
+ * type. Other services may admit such keys: version 0.19 and 0.27 do.
+ * @param line the key as a line of an authorized_keys file
+ */
+export function refusedKeyType(line: string): string | undefined {
+  const [type = ""] = line.trimStart().split(/\s/, 1);
+  return SSH_KEY_FORMS.get(type)?.isRefused ? type : undefined;
+}
 
 /** An SSH public key without comment, options and white space. */
 export interface SshPublicKey {

@@ -66,7 +66,7 @@ export class Access {
   readonly evaluated: EvaluatedLogins;
   /** Uids of the devices. A {@link DeviceSet} contains indexes of this list. */
   readonly uids: readonly string[];
-  /** The public keys that have neither expired nor lost their owner. */
+  /** The public keys that may admit logins: their type is not refused, and they have not expired or lost their owner. */
   readonly keys: readonly AccessKey[];
   /** The rules in force, strongest first. A {@link RuleSet} contains indexes of this list. */
   readonly rules: readonly AccessRule[];
@@ -146,7 +146,8 @@ export class Access {
   /** Returns the reason why a key of the policy admits no login; undefined if it may admit logins. */
   lapseOf(key: AccessKey): KeyLapse | undefined {
     // Keys with an owner are evaluated as if their owners were members if the members are not known.
-    if (this.policy.members === undefined) return hasExpired(key, this.time) ? "expired" : undefined;
+    if (this.policy.members === undefined)
+      return keyLapse({ ...key, owner: undefined }, undefined, this.time);
     return keyLapse(key, this.#ownerOf(key), this.time);
   }
 
@@ -160,7 +161,7 @@ export class Access {
 
   /**
    * Returns the devices on which a key admits a login name, regardless of the firewall. Returns undefined if the key
-   * does not admit the login name, has expired, or belongs to a user who is not a member. A principal is admitted to
+   * does not admit the login name, has a refused type, has expired, or belongs to a user who is not a member. A principal is admitted to
    * every device, unless the principal has no SSH key and cannot confirm one.
    */
   admitted(subject: AccessSubject, login: string): DeviceSet | undefined {

@@ -13,6 +13,11 @@ export interface AccessKey extends KeyRule {
   readonly fingerprint: string;
   /** Name of the key. Other keys may have the same name. */
   readonly name: string;
+  /**
+   * The type of the key, such as `ssh-dss`, if the service admits no login with keys of this type. Undefined for keys of
+   * other types.
+   */
+  readonly refusedType?: string | undefined;
   /** The time when the key expires, in RFC 3339. Undefined if it does not expire. */
   readonly expiresAt?: string | undefined;
   /** The id of the user to whom the key belongs. The key admits logins only while the user is a member. */
@@ -207,6 +212,7 @@ export interface Explanation {
   /**
    * The part of the policy that denies the login; undefined if the login is allowed.
    * - `key`: the namespace does not have the public key;
+   * - `type`: the service refuses keys of the key's type;
    * - `expired`: the key has expired;
    * - `owner`: the owner of the key is not a member;
    * - `login`: the key does not admit the login name;

@@ -18,20 +18,26 @@ export const hasExpired = ({ expiresAt }: { readonly expiresAt?: string | undefi
   expiresAt !== undefined && hasPassed(expiresAt, at);
 
 /**
- * The reason why a public key admits no login: `expired` if its end has passed, `owner` if its owner is not a member, has
- * not accepted the invitation, or is a member whose membership has ended.
+ * The reason why a public key admits no login: `type` if the service refuses keys of this type, `expired` if its end has
+ * passed, `owner` if its owner is not a member, has not accepted the invitation, or is a member whose membership has
+ * ended.
  */
-export type KeyLapse = "expired" | "owner";
+export type KeyLapse = "type" | "expired" | "owner";
 
 /**
  * Returns the reason why a public key admits no login at a time; undefined if it may admit logins.
  * @param owner the membership of the key's owner; undefined if the owner is not a member
  */
 export function keyLapse(
-  key: { readonly expiresAt?: string | undefined; readonly owner?: string | undefined },
+  key: {
+    readonly refusedType?: string | undefined;
+    readonly expiresAt?: string | undefined;
+    readonly owner?: string | undefined;
+  },
   owner: Pick<AccessMember, "isAccepted" | "expiresAt"> | undefined,
   at: Date,
 ): KeyLapse | undefined {
+  if (key.refusedType !== undefined) return "type";
   if (hasExpired(key, at)) return "expired";
   if (key.owner === undefined) return undefined;
   return owner?.isAccepted && !hasExpired(owner, at) ? undefined : "owner";

@@ -59,6 +59,7 @@ export type Refusal =
   | "address"
   | "device"
   | "key"
+  | "type"
   | "expired"
   | "owner"
   | "filter"

@@ -34,23 +34,29 @@ const owner = fc.option(fc.constantFrom("user0", "user1", "user2", "stranger"), 
   freq: 2,
 });
 
-/** Adds ends and owners to the objects of a random policy. Some owners are not members. */
+const refusedType = fc.option(fc.constant("ssh-dss"), { nil: undefined, freq: 6 });
+
+/** Adds ends, owners and refused types to the objects of a random policy. Some owners are not members. */
 const expiring = (policy: fc.Arbitrary<NamespacePolicy>): fc.Arbitrary<NamespacePolicy> =>
   fc
     .tuple(
       policy,
       fc.infiniteStream(end),
       fc.infiniteStream(owner),
+      fc.infiniteStream(refusedType),
       fc.tuple(member("user0"), member("user1"), member("user2")),
     )
-    .map(([{ devices, keys, rules }, ends, owners, members]) => ({
+    .map(([{ devices, keys, rules }, ends, owners, types, members]) => ({
       devices,
-      keys: keys.map((key) => ({ ...key, expiresAt: ends.next().value, owner: owners.next().value })),
+      keys: keys.map((key) => ({
+        ...key,
+        ...{ expiresAt: ends.next().value, owner: owners.next().value, refusedType: types.next().value },
+      })),
       rules: rules.map((rule) => ({ ...rule, expiresAt: ends.next().value })),
       members,
     }));
 
-/** Returns the part of a policy that has an effect at a time, without ends and owners. */
+/** Returns the part of a policy that has an effect at a time, without ends, owners and refused types. */
 function effectiveAt({ devices, keys, rules, members = [] }: NamespacePolicy, at: Date): NamespacePolicy {
   const lasts = (time: string | undefined) => time === undefined || new Date(time).getTime() > at.getTime();
   const present = new Set<string>();
@@ -58,6 +64,7 @@ function effectiveAt({ devices, keys, rules, members = [] }: NamespacePolicy, at
   return {
     devices,
     keys: keys
+      .filter((key) => key.refusedType === undefined)
       .filter((key) => lasts(key.expiresAt) && (key.owner === undefined || present.has(key.owner)))
       .map(({ fingerprint, name, username, filter }) => ({ fingerprint, name, username, filter })),
     rules: rules.filter((rule) => lasts(rule.expiresAt)),
@@ -108,7 +115,7 @@ const nameOfDecision = ({ fingerprint, login, address, uid }: Decided) =>
 
 describe("policies with ends agree with a brute-force oracle", () => {
   test("on the logins at each time, and on the explanation", () => {
-    const counts = { allowed: 0, expired: 0, owner: 0 };
+    const counts = { allowed: 0, expired: 0, owner: 0, type: 0 };
     fc.assert(
       fc.property(
         expiring(arbitrary.policy),
@@ -126,8 +133,9 @@ describe("policies with ends agree with a brute-force oracle", () => {
             for (const { fingerprint } of policy.keys) {
               const explained = explain(policy, { fingerprint, login, address, uid, at });
               expect(explained.allowed).toBe(expected.has(nameOf(fingerprint, login, address, uid)));
-              if (explained.deniedBy === "expired" || explained.deniedBy === "owner")
-                counts[explained.deniedBy] += 1;
+              const { deniedBy } = explained;
+              if (deniedBy === "expired" || deniedBy === "owner" || deniedBy === "type")
+                counts[deniedBy] += 1;
             }
           }
         },
@@ -239,6 +247,17 @@ test("a text that is not a time has passed", () => {
   const question = { fingerprint: "a", login: "root", address: "10.0.0.1", uid: "d" };
   expect(explain(policy, question)).toMatchObject({ allowed: false, deniedBy: "expired" });
   expect([...grantsOf(new Access(policy, { logins: ["root"], addresses: ["10.0.0.1"] }))]).toEqual([]);
+});
+
+test("a key of a refused type admits no login, also if the members are unknown", () => {
+  const key = { fingerprint: "a", name: "a", username: "", filter: {}, refusedType: "ssh-dss" };
+  const evaluated = { logins: ["root"], addresses: ["10.0.0.1"] };
+  const question = { fingerprint: "a", login: "root", address: "10.0.0.1", uid: "d" };
+  for (const members of [undefined, []]) {
+    const policy = { devices: [{ uid: "d", name: "d", tags: [] }], keys: [key], rules: [], members };
+    expect(explain(policy, question)).toMatchObject({ allowed: false, deniedBy: "type" });
+    expect([...grantsOf(new Access(policy, evaluated))]).toEqual([]);
+  }
 });
 
 test("a key whose owner cannot be looked up is evaluated as if the owner were a member", () => {

@@ -53,6 +53,11 @@ const RULES: readonly (readonly [string, Record<string, unknown>, RegExp])[] = [
     { issuer: "https://gitlab.example.com/?x=1" },
     /^TrustedWorkload\.issuer: must be an https/,
   ],
+  [
+    "TrustedWorkload",
+    { issuer: "https://gitl\u0430b.com" },
+    /^TrustedWorkload\.issuer: must be in the normalized form https:\/\/xn--gitlb-7ve\.com$/,
+  ],
   ["TrustedWorkload", { claims: {} }, /^TrustedWorkload\.claims: must have at least one claim$/],
   ["TrustedWorkload", { claims: { "a b": "x" } }, /^TrustedWorkload\.claims/],
   [

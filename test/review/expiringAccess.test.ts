@@ -12,6 +12,7 @@ import { accessSentence, memberSentence, PLAIN } from "../../provider/review/rep
 import { reviewText } from "../../provider/review/report/text.ts";
 import { reviewNamespace } from "../../provider/review/reviewNamespace.ts";
 import type { AccessRule } from "../../sdk/policy/index.ts";
+import { DSA_KEY } from "../support/dsaKey.ts";
 import { accessesOf, meta } from "./support/example.ts";
 import {
   byPlugin,
@@ -87,6 +88,12 @@ describe("a planned namespace", () => {
     expect(policy.keys.at(-1)).toMatchObject({ expiresAt: end, owner: bob.id });
     expect(policy.rules).toMatchObject([{ expiresAt: LATER }]);
     expect(policy.members).toContainEqual({ ...bob, expiresAt: LATER });
+  });
+
+  test("has no access by a new DSA key, except on a server that admits such keys", () => {
+    const create = step("create", "PublicKey", "c", { after: { ...keyInputs, data: DSA_KEY } });
+    expect(plannedIn(enforcing, create).policy.keys.at(-1)).toMatchObject({ refusedType: "ssh-dss" });
+    expect(plannedIn(estate, create).policy.keys.at(-1)?.refusedType).toBeUndefined();
   });
 
   test("finds the owner among members that the same plan adds", () => {
@@ -426,6 +433,17 @@ describe("gatehouse access", () => {
     expect(open.refused).toBe(false);
     expect(open.text).toContain("does not match: expired (everything else matches)");
     expect(open.text).toContain(`until ${textOf(SOON)}`);
+  });
+
+  test("--explain reports a key of a type that the service refuses", () => {
+    const keys = [{ ...keyA, refusedType: "ssh-dss" }];
+    const { refused, text } = explained(
+      { key: ["a"] },
+      { ...enforcing, policy: { ...enforcing.policy, keys } },
+    );
+    expect(refused).toBe(true);
+    expect(text).toMatch(/^DENIED: key a as root /);
+    expect(text).toContain("Because the service refuses keys of the type ssh-dss, such as a.");
   });
 
   test.each([

@@ -1,6 +1,12 @@
 import { generateKeyPairSync, type JsonWebKey } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { parseSshPublicKey, sshPublicKeyLine } from "../../sdk/contract/index.ts";
+import {
+  LOGIN_KEY_TYPES,
+  parseSshPublicKey,
+  refusedKeyType,
+  sshPublicKeyLine,
+} from "../../sdk/contract/index.ts";
+import { DSA_FINGERPRINT, DSA_KEY } from "../support/dsaKey.ts";
 
 const field = (data: Buffer) => {
   const length = Buffer.alloc(4);
@@ -58,10 +64,7 @@ const SSH_KEYGEN_KEYS = [
     "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQCqYrsWmU1ULjh/w/YpHIn7O6NQ8aWaBjsWpx1Y1nXvl3y3yHp/Z1fT5qb4d1759is4A33GHUnNyhXWV9/PFRp8NzsCvzrzJYlQRX0DimFHHNrb5QjqyEv9/wbhHvXXxD5keawb/hBkcYi8/N6eXnMtQ+nw+QvfKlXt1Uu3BHCAcw==",
     "b3:7f:ba:82:4a:2a:ac:96:2e:06:4a:3d:1c:8f:77:c6",
   ],
-  [
-    "ssh-dss AAAAB3NzaC1kc3MAAACBAM/7K4P6C27mGxWUkyyG6gSIEoiRttg8UkpGu9/kBnjjmR82Qcbh9u5/iWY0eAW9gwr1gm0kE6ZOpczvlxtFURGQjbBuTeuA0uzgR7y9bhDXW67q72UJKAIATKadKXE3qrSB3rW/yrR8xJDUKBSyN8Qg6eNq5muUojHptdMtVE6/AAAAFQCVZqmWebH1ayxRNTHDVD6wXHMBuwAAAIAZ/iq8cElj9xVKJqrUaEbnQdnFIXErmJ+xN4iutcol6yE8MlghL6GoHXL6TMucbxWTn0j+lU8l8N9EG9rpGEkdNchYjGVF87qa1OjBTC25Z4DU6FlGRTTOMRZFr+V8XaomDpKWbpN9emnCNFXuY58DSyRhuEfW01Er7+1iTSkt6AAAAIB3aUNExze2WPlzevbY9EiGH+parwrYdE17g8+x54/MLHrgnVcBqcXow7fiYvxtS8/01/gpOYWrt8dGEjLMjhZfhtO7Jjc9tW0A0hSStfLdcyudI85xNcBaD2HLbLIkr3vb42CT+RluPnGIvM18h1MUsmyCQrq0caXUgBrqUvTqVA==",
-    "90:17:b3:2f:40:4a:99:00:16:28:36:3f:9d:a0:10:34",
-  ],
+  [DSA_KEY, DSA_FINGERPRINT],
 ] as const;
 
 describe("a public key line", () => {
@@ -142,4 +145,13 @@ describe("a public key line", () => {
       expect(() => parseSshPublicKey(`ssh-ed25519 ${blob}`)).toThrow("must contain the key in base64");
     },
   );
+});
+
+test("clients can log in with all types of keys except DSA", () => {
+  expect(refusedKeyType(`  ${DSA_KEY} ana@laptop`)).toBe("ssh-dss");
+  expect(LOGIN_KEY_TYPES).not.toContain("ssh-dss");
+  const others = SSH_KEYGEN_KEYS.filter(([key]) => key !== DSA_KEY);
+  expect(others.map(([key]) => refusedKeyType(key))).toEqual(others.map(() => undefined));
+  expect(LOGIN_KEY_TYPES).toEqual(expect.arrayContaining(others.map(([key]) => key.split(" ")[0])));
+  expect(refusedKeyType("constructor AAAA")).toBeUndefined();
 });

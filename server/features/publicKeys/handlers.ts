@@ -1,4 +1,5 @@
 import {
+  LOGIN_KEY_TYPES,
   type PublicOperations,
   parseSshPublicKey,
   type publicKeys,
@@ -28,11 +29,15 @@ import { addPublicKeyTag, removePublicKeyTag, updatePublicKeyTags } from "./tags
 
 /**
  * Parses a public key.
- * @throws InvalidError `data` is not a public key
+ * @throws InvalidError `data` is not a public key, or a key of a type with which clients cannot log in
  */
 function readKey(data: string): { readonly fingerprint: string; readonly data: string } {
   try {
     const key = parseSshPublicKey(Buffer.from(data, "base64").toString("utf8"));
+    if (!LOGIN_KEY_TYPES.includes(key.type))
+      throw new Error(
+        `must be a key with which clients can log in, not ${key.type}: one of ${LOGIN_KEY_TYPES.join(", ")}`,
+      );
     // The comment of the key is omitted, so that the same key always has the same text (models section 5).
     return {
       fingerprint: key.fingerprint,

@@ -1,4 +1,4 @@
-import type { publicKeys } from "@gatehouse-access/sdk/contract";
+import { type publicKeys, refusedKeyType } from "@gatehouse-access/sdk/contract";
 import { type KeyLapse, keyLapse } from "@gatehouse-access/sdk/policy";
 import type { z } from "zod";
 import { type Declared, declaredIn, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
@@ -49,9 +49,12 @@ export async function findOwnedKey(
 }
 
 /** Returns the reason why a key admits no login at a time; undefined if it may admit logins. */
-export const lapseOf = ({ expiresAt, ownerId, owner }: OwnedKey, at: Date): KeyLapse | undefined =>
+export const lapseOf = ({ data, expiresAt, ownerId, owner }: OwnedKey, at: Date): KeyLapse | undefined =>
   keyLapse(
-    { expiresAt: expiresAt?.toISOString(), owner: ownerId ?? undefined },
+    {
+      refusedType: refusedKeyType(Buffer.from(data, "base64").toString("utf8")),
+      ...{ expiresAt: expiresAt?.toISOString(), owner: ownerId ?? undefined },
+    },
     owner ? policyMember(owner) : undefined,
     at,
   );

@@ -81,6 +81,7 @@ interface Policy {
 }
 
 const LAPSES: Readonly<Record<KeyLapse, string>> = {
+  type: "has a type that the service refuses",
   expired: "has expired",
   owner: "belongs to a user who is not a member",
 };

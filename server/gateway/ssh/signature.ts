@@ -1,4 +1,5 @@
 import { createPublicKey, hash, type KeyObject, verify } from "node:crypto";
+import { LOGIN_KEY_TYPES } from "@gatehouse-access/sdk/contract";
 import type { ParsedKey } from "ssh2";
 import { ssh2 } from "./ssh2.ts";
 
@@ -17,17 +18,17 @@ export interface KeySignature {
 }
 
 /**
- * Returns true if a signature is valid. Accepts all types of stored keys, except DSA keys. Rejects RSA signatures with
- * SHA-1, because they can be forged.
+ * Returns true if a signature is valid, for the types in `LOGIN_KEY_TYPES`. Rejects RSA signatures with SHA-1, because
+ * they can be forged.
  */
 export function isValidSignature({ key, signature, signed, digest }: KeySignature): boolean {
   try {
     const type = stringsOf(key, 1)[0]?.toString("latin1") ?? "";
+    if (!LOGIN_KEY_TYPES.includes(type)) return false;
     if (type.startsWith("sk-")) return isValidTouchSignature(type, key, signature, signed);
     const parsed = ssh2.utils.parseKey(key);
     if (parsed instanceof Error) return false;
     if (parsed.type === "ssh-rsa" && digest !== "sha256" && digest !== "sha512") return false;
-    if (parsed.type === "ssh-dss") return false;
     return (parsed as ParsedKey).verify(signed, signature, digest as string) === true;
   } catch {
     return false;

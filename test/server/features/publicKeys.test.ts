@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
+import { DSA_FINGERPRINT, DSA_KEY } from "../../support/dsaKey.ts";
 import { withLab } from "../http/lab.ts";
 import { ED25519, enroll, PUBLIC_KEY, valuesOf } from "../http/testApp.ts";
 
@@ -50,6 +51,30 @@ test("rejects an invalid key without repeating it", async () => {
     expect(status, what).toBe(400);
     expect(body.message).toMatch(/^data: /);
   }
+});
+
+test("rejects a new DSA key, with the types of keys with which clients can log in", async () => {
+  const { status, body } = await create({ data: base64(DSA_KEY) });
+  expect(status).toBe(400);
+  expect(body.message).toMatch(
+    /^data: must be a key with which clients can log in, not ssh-dss: one of ssh-ed25519, ssh-rsa, /,
+  );
+  expect((await ana.call("getPublicKeys")).body).toEqual([]);
+});
+
+test("lists, changes and deletes a DSA key that an earlier version stored", async () => {
+  await create();
+  await app.services.db.publicKey.updateMany({
+    data: { fingerprint: DSA_FINGERPRINT, data: base64(`${DSA_KEY}\n`) },
+  });
+  const params = { fingerprint: DSA_FINGERPRINT };
+  expect((await ana.call("getPublicKeys")).body).toMatchObject([params]);
+  const settings = { name: "old", username: ".*", filter: { hostname: ".*" } };
+  expect(await ana.call("updatePublicKey", { params, body: settings })).toMatchObject({
+    status: 200,
+    body: { name: "old" },
+  });
+  expect((await ana.call("deletePublicKey", { params })).status).toBe(200);
 });
 
 test("rejects wrong fields", async () => {

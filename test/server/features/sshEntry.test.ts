@@ -1,6 +1,8 @@
 import { createPublicKey, verify } from "node:crypto";
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
+import { admit } from "../../../server/gateway/logins/admit.ts";
+import { DSA_FINGERPRINT, DSA_KEY } from "../../support/dsaKey.ts";
 import { withInternalApp, withLab } from "../http/lab.ts";
 import { DENY_RULE, ED25519, enroll, enrollProven, PUBLIC_KEY } from "../http/testApp.ts";
 
@@ -117,6 +119,29 @@ describe("public keys", () => {
     const find = (tenant: string) => internal.call("lookupPublicKey", { params: { fingerprint, tenant } });
     expect((await find(ana.tenant)).body).toEqual(created);
     expect((await find(eve.tenant)).status).toBe(404);
+  });
+
+  test("admit no login if an earlier version stored a DSA key", async () => {
+    await accept();
+    await register({});
+    await app.services.db.publicKey.updateMany({
+      data: { fingerprint: DSA_FINGERPRINT, data: Buffer.from(`${DSA_KEY}\n`).toString("base64") },
+    });
+    const params = { fingerprint: DSA_FINGERPRINT };
+    const device = { name: "web-1", tenant_id: ana.tenant, tags: [] };
+    const evaluated = await internal.call("evaluatePublicKey", {
+      params: { ...params, username: "root" },
+      body: device,
+    });
+    expect(evaluated.text).toBe("false");
+    const found = await internal.call("lookupPublicKey", { params: { ...params, tenant: ana.tenant } });
+    expect(found.status).toBe(404);
+    const key = Buffer.from(parseSshPublicKey(DSA_KEY).blob, "base64");
+    const question = { device: { uid }, login: "root", address: "192.0.2.1", key, firewall: true };
+    expect(await admit(app.services, question)).toMatchObject({
+      refused: "type",
+      reason: "the key laptop has a type that the service refuses",
+    });
   });
 
   test("admit by login pattern and name pattern", async () => {

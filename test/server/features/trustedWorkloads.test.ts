@@ -310,3 +310,40 @@ describe("the name of an actor", () => {
     expect([name.length, name.endsWith("é…")]).toEqual([255, true]);
   });
 });
+
+describe("the issuer of a workload", () => {
+  const write = (issuer: string) =>
+    ana.call("createTrustedWorkload", {
+      body: { name: "other", issuer, audience: AUDIENCE, claims: { sub: "x" }, role: "observer" },
+    });
+
+  test.each([
+    ["https:h", "https://h"],
+    ["https://h\\@x", "https://h/@x"],
+    ["https://h\n", "https://h"],
+    [" https://h/", "https://h/"],
+    ["https://gitl\u0430b.com", "https://xn--gitlb-7ve.com"],
+    ["https://GitLab.com", "https://gitlab.com"],
+    ["https://gitlab.com:443/", "https://gitlab.com/"],
+    ["https://gitlab.com./", "https://gitlab.com/"],
+    ["https://gitlab.com/a/../b", "https://gitlab.com/b"],
+    ["https://0x7f.1", "https://127.0.0.1"],
+  ])("is rejected as %j, with the normalized form", async (issuer, normalized) => {
+    const { status, body } = await write(issuer);
+    expect([status, body.message]).toEqual([400, `issuer: must be in the normalized form ${normalized}`]);
+    expect((await write(normalized)).body.issuer).toBe(normalized);
+  });
+
+  test("is listed, and its workload can be deleted, if an earlier version stored another form", async () => {
+    const issuer = "https://gitl\u0430b.com";
+    const { id } = (await write("https://gitlab.com")).body;
+    await app.services.db.trustedWorkload.updateMany({ data: { issuer } });
+    const { status, body } = await ana.call("listTrustedWorkloads");
+    expect([status, body]).toMatchObject([200, [{ id, issuer }]]);
+    expect((await ana.call("getTrustedWorkload", { params: { id } })).body.issuer).toBe(issuer);
+    const { name, audience, claims, role } = body[0];
+    const change = { params: { id }, body: { name, issuer, audience, claims, role } };
+    expect((await ana.call("updateTrustedWorkload", change)).status).toBe(400);
+    expect((await ana.call("deleteTrustedWorkload", { params: { id } })).status).toBe(200);
+  });
+});
