@@ -123,8 +123,11 @@ const enrolledKey = (key: SshIdentity): EnrolledKey => ({
 const split = (kind: string, id: string, state: Readonly<Record<string, unknown>>) =>
   declarable([{ definition: definitionNamed(kind), id, name: String(state.name), state }]);
 
-const refusalOf: RefusalOf = (policy) =>
-  split("AccessPolicy", "", { ...policy, subject: { user: "new account" } }).undeclarable[0]?.reason;
+const refusalOf: RefusalOf = (policy, account) =>
+  [
+    split("AccessPolicy", "", { ...policy, subject: { user: "new account" } }),
+    ...(account ? [split("ServiceAccount", "", { ...account })] : []),
+  ].flatMap(({ undeclarable }) => undeclarable)[0]?.reason;
 
 function declaration(...object: Parameters<typeof split>): Declarable {
   const { declarable: possible, undeclarable } = split(...object);

@@ -17,6 +17,7 @@ import {
   type NamespacePolicy,
 } from "@gatehouse-access/sdk/policy";
 import { type NamespaceSettings, settingsIn } from "../resources/namespace.ts";
+import { lineOf, sshFingerprintOf } from "../resources/publicKey.ts";
 import { idWithin } from "../resources/values.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
 import { hasStatus, type Invitation, readInvitations } from "../service/invitations.ts";
@@ -158,7 +159,10 @@ export async function readEstate(connection: Connection, named?: string): Promis
     name: namespace?.name ?? tenant,
     policy: {
       devices: acceptedDevices(devices),
-      keys: keys.map((key) => accessKey(key, enforcesExpiry)),
+      keys: keys.map((key) => ({
+        ...accessKey(key, enforcesExpiry),
+        ...(identity && sshFingerprint(lineOf(key))),
+      })),
       rules: accessRulesOf(rules),
       ...(enforcesExpiry && { members: members?.map(policyMember) }),
       ...(identity?.decides && { identity: identityRules(identity, members ?? []) }),
@@ -348,6 +352,15 @@ function accessKey(key: PublicKey, isOwnServer: boolean): AccessKey {
 export function refusedTypeOf(line: string, isOwnServer: boolean): Pick<AccessKey, "refusedType"> {
   const refusedType = isOwnServer ? refusedKeyType(line) : undefined;
   return refusedType === undefined ? {} : { refusedType };
+}
+
+/**
+ * Returns the field of a key that identifies it in identity mode; empty for a key that is not valid.
+ * @param line the key in OpenSSH format
+ */
+export function sshFingerprint(line: string): Pick<AccessKey, "sshFingerprint"> {
+  const fingerprint = sshFingerprintOf(line);
+  return fingerprint === undefined ? {} : { sshFingerprint: fingerprint };
 }
 
 /** Returns a member as a policy contains it. A user whose id the service does not return has the e-mail address as id. */

@@ -3,7 +3,9 @@ import {
   type AccessRule,
   areDisjoint,
   type DeviceFilter,
+  EVERY_LOGIN,
   literalsOf,
+  loginNamesIn,
   patternOf,
   strongestFirst,
 } from "@gatehouse-access/sdk/policy";
@@ -39,12 +41,19 @@ export interface EnrolledKey {
   readonly isLimited: boolean;
 }
 
-/** The subject of an access policy. `account` is a service account that does not exist yet. */
+/** A service account that does not exist yet. */
+export interface NewAccount {
+  readonly name: string;
+  /** The SSH key of the account, as a line in OpenSSH format. */
+  readonly data: string;
+}
+
+/** The subject of an access policy. */
 export type Subject =
   | { readonly user: string }
   | { readonly role: string }
   | { readonly allMembers: true }
-  | { readonly account: { readonly name: string; readonly data: string } };
+  | { readonly account: NewAccount };
 
 /** An access policy, with the inputs of the resource AccessPolicy. */
 export interface PolicyInputs {
@@ -76,8 +85,8 @@ export interface Inexpressible {
   readonly text: string;
 }
 
-/** Returns the reason why a program cannot declare a policy; undefined if a program can. */
-export type RefusalOf = (policy: Omit<PolicyInputs, "subject">) => string | undefined;
+/** Returns the reason why a program cannot declare a policy, or the new account of it; undefined if a program can. */
+export type RefusalOf = (policy: Omit<PolicyInputs, "subject">, account?: NewAccount) => string | undefined;
 
 /** The access policies for identity mode. */
 export interface Conversion {
@@ -85,9 +94,6 @@ export interface Conversion {
   readonly inexpressible: readonly Inexpressible[];
 }
 
-/** The patterns that match every login name. A login name is not empty and has one line. */
-const ANY = new Set(["", "^", "$", ".*", "^.*", ".*$", "^.*$", ".+", "^.+", ".+$", "^.+$"]);
-const EVERY_LOGIN = ["*"];
 const EVERY_DEVICE = { hostname: ".*" };
 
 /**
@@ -128,7 +134,7 @@ export function accessPoliciesFor(
       );
       continue;
     }
-    const { names, isWhole } = namesIn(key.username);
+    const { names, isWhole } = loginNamesIn(key.username);
     if (!isWhole) {
       const kept = names.length > 0 ? `keeps access only as ${names.join(", ")}` : "gets no access policy";
       lose(`access policies list login names, so ${key.username} cannot be expressed; the key ${kept}`);
@@ -151,13 +157,13 @@ export function accessPoliciesFor(
     }
     if (shared.length === 0) continue;
     if (own?.isServiceAccount) accounts.add(own.principal);
-    const { data } = key;
     const name = key.name || fingerprintOf(key);
+    const account = own ? undefined : { name, data: key.data };
     const policy = { name, filter: devices, logins: shared, sourceIps: [], action: "allow" } as const;
-    const refusal = refusalOf(policy);
-    if (refusal === undefined)
-      add({ ...policy, subject: own ? { user: own.principal } : { account: { name, data } } });
-    else lose(refusal);
+    const refusal = refusalOf(policy, account);
+    if (refusal !== undefined) lose(refusal);
+    else if (own) add({ ...policy, subject: { user: own.principal } });
+    else if (account) add({ ...policy, subject: { account } });
   }
 
   // "All members" does not include service accounts, and a service account can get another role than `service`.
@@ -187,18 +193,6 @@ function filterOf({ hostname, tags = [] }: DeviceFilter): DeviceFilter | undefin
   return tags.length > 0 ? { tags: [...new Set(tags)].sort() } : EVERY_DEVICE;
 }
 
-/**
- * Returns login names that a pattern matches. `isWhole` is true if the pattern matches no other login name.
- */
-function namesIn(pattern: string): { readonly names: readonly string[]; readonly isWhole: boolean } {
-  if (ANY.has(pattern)) return { names: EVERY_LOGIN, isWhole: true };
-  const { kind, texts = [] } = literalsOf(pattern) ?? {};
-  const found = [...new Set(texts)].filter((text) => text !== "" && patternOf(pattern)?.test(text));
-  // In an access policy, the name `*` matches every login.
-  const names = found.filter((name) => !EVERY_LOGIN.includes(name));
-  return { names, isWhole: kind === "whole" && names.length === found.length };
-}
-
 interface Denials {
   readonly policies: readonly Omit<PolicyInputs, "subject">[];
   readonly inexpressible: readonly AccessRule[];
@@ -211,8 +205,8 @@ function denialsOf(rules: readonly AccessRule[], refusalOf: RefusalOf, reported:
   const active = strongestFirst(rules.filter((rule) => rule.active));
   for (const [place, rule] of active.entries()) {
     if (rule.action !== "deny") continue;
-    const { names, isWhole } = namesIn(rule.username);
-    const sourceIps = ANY.has(rule.sourceIp) ? [] : rangesIn(rule.sourceIp)?.args.map(asNetwork);
+    const { names, isWhole } = loginNamesIn(rule.username);
+    const sourceIps = isAny(rule.sourceIp) ? [] : rangesIn(rule.sourceIp)?.args.map(asNetwork);
     const filter = filterOf(rule.filter);
     const exception = active
       .slice(0, place)
@@ -235,6 +229,9 @@ function denialsOf(rules: readonly AccessRule[], refusalOf: RefusalOf, reported:
   return { policies, inexpressible };
 }
 
+/** Returns true for a pattern that matches every text of one line. */
+const isAny = (pattern: string): boolean => loginNamesIn(pattern).names.includes(EVERY_LOGIN);
+
 /** Returns an IPv4 address as a network, as the service stores it. */
 const asNetwork = (range: string): string => (range.includes("/") ? range : `${range}/32`);
 
@@ -246,9 +243,10 @@ const overlap = (left: AccessRule, right: AccessRule): boolean =>
 
 /** Returns true if a rule may deny a login of a key. @param name a login name that the key admits, or `*` */
 function mayDeny(rule: AccessRule, key: LegacyKey, name: string): boolean {
-  const matches = EVERY_LOGIN.includes(name)
-    ? !areDisjoint([rule.username], "login")
-    : (patternOf(rule.username)?.test(name) ?? true);
+  const matches =
+    name === EVERY_LOGIN
+      ? !areDisjoint([rule.username], "login")
+      : (patternOf(rule.username)?.test(name) ?? true);
   return matches && shareDevices(rule.filter, key.filter);
 }
 
@@ -273,9 +271,9 @@ function shareDevices(
 /** Returns true if a key gives access to the same devices, with this login name or with all (`*`). */
 function admitsToo(key: LegacyKey | undefined, devices: DeviceFilter, name: string): boolean {
   if (!key || JSON.stringify(filterOf(key.filter)) !== JSON.stringify(devices)) return false;
-  if (ANY.has(key.username)) return true;
-  return !EVERY_LOGIN.includes(name) && (patternOf(key.username)?.test(name) ?? false);
+  if (isAny(key.username)) return true;
+  return name !== EVERY_LOGIN && (patternOf(key.username)?.test(name) ?? false);
 }
 
 const loginsText = (names: readonly string[]): string =>
-  names[0] === "*" ? "every login" : `the logins ${names.join(", ")}`;
+  names[0] === EVERY_LOGIN ? "every login" : `the logins ${names.join(", ")}`;

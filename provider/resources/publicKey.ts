@@ -3,6 +3,7 @@ import {
   fingerprint,
   parseSshPublicKey,
   publicKeys,
+  sha256Fingerprint,
   sshPublicKeyLine,
 } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
@@ -220,12 +221,25 @@ async function existing(connection: Connection, tenant: string, key: PublicKey, 
   return { id: `${tenant}/${key.fingerprint}`, state: toState(tenant, key, owner), live: liveFacts(key) };
 }
 
+/** Returns a key as one line in OpenSSH format. The service returns the line in base64. */
+export const lineOf = ({ data }: Pick<PublicKey, "data">): string =>
+  Buffer.from(data, "base64").toString("utf8");
+
+/** Returns the SHA256 fingerprint of a line in OpenSSH format; undefined if the line contains no valid key. */
+export function sshFingerprintOf(line: string): string | undefined {
+  try {
+    return sha256Fingerprint(parseSshPublicKey(line));
+  } catch {
+    // Older servers stored keys that this version rejects.
+    return undefined;
+  }
+}
+
 function toState(tenant: string, key: PublicKey, owner: Owner) {
-  const data = Buffer.from(key.data, "base64").toString("utf8");
   return {
     tenant,
     name: key.name,
-    data: canonicalSshKey(data),
+    data: canonicalSshKey(lineOf(key)),
     username: key.username,
     filter: filterState(key.filter),
     fingerprint: key.fingerprint,

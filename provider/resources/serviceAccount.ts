@@ -15,7 +15,7 @@ import {
   type State,
   tenantInput,
 } from "./definition.ts";
-import { canonicalSshKey, sshKeySchema } from "./publicKey.ts";
+import { canonicalSshKey, lineOf, sshFingerprintOf, sshKeySchema } from "./publicKey.ts";
 import { daysOf, daysOnWire, daysSchema, hasPassed, NEVER, timeText } from "./validity.ts";
 
 const fingerprintOf = (line: string): string => sha256Fingerprint(parseSshPublicKey(line));
@@ -105,12 +105,11 @@ export const serviceAccount = defineResource({
   },
 
   async list(connection, tenant) {
-    const { serviceAccounts } = await connection.tenant(tenant);
-    const isUndeclarable = (): AccountState => {
-      throw new Error("the service does not return the public key of a service account");
-    };
-    return (await serviceAccounts.all()).map(({ id, name }) =>
-      listed(`${tenant}/${id}`, name, isUndeclarable),
+    const opened = await connection.tenant(tenant);
+    const accounts = await opened.serviceAccounts.all();
+    const lines = accounts.length === 0 ? new Map<string, string>() : await publicKeyLines(opened);
+    return accounts.map((account) =>
+      listed(`${tenant}/${account.id}`, account.name, () => listedState(tenant, account, lines)),
     );
   },
 
@@ -154,6 +153,36 @@ export const serviceAccount = defineResource({
 
 const withKey = (accounts: readonly ServiceAccount[], fingerprint: string): ServiceAccount | undefined =>
   accounts.find(({ identities }) => identities?.some((identity) => identity.fingerprint === fingerprint));
+
+/** Returns the lines of the public keys of a namespace that the credential may read, by SHA256 fingerprint. */
+async function publicKeyLines({ keys }: TenantClient): Promise<ReadonlyMap<string, string>> {
+  const all = await keys.all().catch((error: unknown) => {
+    if (isUnreadable(error)) return [];
+    throw error;
+  });
+  return new Map(
+    all.flatMap((key) => {
+      const line = lineOf(key);
+      const fingerprint = sshFingerprintOf(line);
+      return fingerprint === undefined ? [] : [[fingerprint, line] as const];
+    }),
+  );
+}
+
+/**
+ * Returns the state of a listed account.
+ * @param lines the public keys of the namespace, since the service does not return the key of the account
+ * @throws Error if a program cannot declare the account
+ */
+function listedState(tenant: string, account: ServiceAccount, lines: ReadonlyMap<string, string>) {
+  const data = lines.get(account.identities?.[0]?.fingerprint ?? "");
+  if (data === undefined) throw new Error("the service does not return the public key of a service account");
+  const state = toState(tenant, account, { data: canonicalSshKey(data) });
+  // A program that declares such an account would replace it.
+  if (state.consumedAt !== "" || hasPassed(state.expiresAt, new Date()))
+    throw new Error("its key has expired or was used up");
+  return state;
+}
 
 /**
  * Returns the error for a key that is already registered. For a key of another service account, the result is the

@@ -2,6 +2,7 @@ import {
   Access,
   type AccessChange,
   accessChanges,
+  accessModeOf,
   type EvaluationOptions,
   type NamespacePolicy,
   type SubjectFacts,
@@ -43,6 +44,7 @@ const everyDevice = (before: NamespacePolicy, after: NamespacePolicy) =>
 
 /**
  * Returns the access that a change gives, removes and alters. Logins and subjects with the same change share one line.
+ * If the access mode changes, a line about an SSH key contains both the public key and its principal.
  * Lines about lost access come first, then lines about altered access. Lines with more devices come before lines with fewer devices.
  * @param before access before the change
  * @param after access after the change, with the same evaluated login names, addresses and uids as `before`
@@ -53,21 +55,23 @@ export const accessLines = (before: Access, after: Access): ReviewedAccess[] =>
 /** Returns the lines about some changes between two accesses, as {@link accessLines}. */
 export function linesOf(changes: Iterable<AccessChange>, before: Access, after: Access): ReviewedAccess[] {
   const byLogin = new Map<string, AccessChange & { logins: string[] }>();
+  const [mode, newMode] = [before, after].map(({ policy }) => accessModeOf(policy));
   for (const change of changes) {
-    const id = JSON.stringify({ ...change, subject: subjectFacts(change.subject).id, login: "" });
+    const ids = subjectsOf(change).map(({ id }) => id);
+    const id = JSON.stringify({ ...change, subject: ids, previous: undefined, login: "" });
     const same = byLogin.get(id);
     if (same) same.logins.push(change.login);
     else byLogin.set(id, { ...change, logins: [change.login] });
   }
   const groups = new DeviceGroups(everyDevice(before.policy, after.policy));
   const bySubject = Map.groupBy(byLogin.values(), (same) =>
-    JSON.stringify({ ...same, subject: subjectFacts(same.subject).kind }),
+    JSON.stringify({ ...same, subject: subjectsOf(same).map(({ kind }) => kind), previous: undefined }),
   );
   const lines = [...bySubject.values()].flatMap((same): ReviewedAccess[] => {
     const [first] = same;
     if (!first) return [];
     const { change, logins, addresses, devices } = first;
-    const subjects = same.map(({ subject }) => subjectFacts(subject));
+    const subjects = same.flatMap(subjectsOf);
     const keys = subjects.flatMap(({ id, name, kind }) =>
       kind === "key" ? [{ fingerprint: id, name }] : [],
     );
@@ -79,7 +83,7 @@ export function linesOf(changes: Iterable<AccessChange>, before: Access, after: 
     const { otherAddress } = after.evaluated;
     const other = otherAddress !== undefined && { otherAddress };
     const ends = { until: first.until ?? null, untilBefore: first.untilBefore ?? null };
-    const about = { change, keys, ...identity, ...ends };
+    const about = { change, keys, ...identity, ...(newMode !== mode && { newMode }), ...ends };
     return [{ ...about, logins, anyLogin, addresses, anyAddress, ...other, devices, where }];
   });
   return lines.sort(
@@ -89,6 +93,10 @@ export function linesOf(changes: Iterable<AccessChange>, before: Access, after: 
       byText(firstName(left), firstName(right)),
   );
 }
+
+/** Returns the subject of a change, and the previous subject if it is another one. */
+const subjectsOf = ({ subject, previous }: AccessChange): SubjectFacts[] =>
+  [subject, previous].flatMap((one) => (one ? [subjectFacts(one)] : []));
 
 const ORDER: readonly ReviewedAccess["change"][] = ["lost", "altered", "gained"];
 

@@ -88,5 +88,5 @@ class Gains {
   }
 }
 
-const nameOf = ({ subject, login }: AccessChange): string =>
-  JSON.stringify([subjectFacts(subject).id, login]);
+const nameOf = ({ subject, previous, login }: AccessChange): string =>
+  JSON.stringify([subjectFacts(subject).id, previous && subjectFacts(previous).id, login]);

@@ -44,6 +44,7 @@ import {
 } from "./guards/lockouts.ts";
 import { type Actor, missingPermissions } from "./guards/planProblems.ts";
 import { laterAccess } from "./laterAccess.ts";
+import { changesMode, copiedFindings, limitationsOfModeChange } from "./modeChange.ts";
 import { otherPrivileges } from "./otherPrivileges.ts";
 import type {
   Coverage,
@@ -148,7 +149,7 @@ export async function reviewNamespace(
       ...policyLockouts(before, after),
     ],
     missingPermissions: missingPermissions(actor, planned.steps, isHome ? planned.inNewNamespaces : []),
-    lint: comparedFindings(findings(before, was), findings(after, planned)),
+    lint: comparedFindings([before, findings(before, was)], [after, findings(after, planned)], access ?? []),
     coverage: unmanaged.coverage,
     tests:
       folder === undefined
@@ -210,12 +211,20 @@ function expiring(
   };
 }
 
-/** The findings after the change. A finding is new unless the base has the same finding. */
-function comparedFindings(before: readonly Finding[], after: readonly Finding[]): ReviewedFinding[] {
+/**
+ * The findings after the change. A finding is new unless the base has the same finding. If the access mode changes, a
+ * finding about a copied filter is not new.
+ */
+function comparedFindings(
+  before: readonly [Access, readonly Finding[]],
+  after: readonly [Access, readonly Finding[]],
+  access: readonly ReviewedAccess[],
+): ReviewedFinding[] {
+  const copied = copiedFindings(before, after, access);
   const id = ({ rule, object, field, message }: Finding) =>
     JSON.stringify([rule, object.kind, object.id, field, message]);
-  const old = new Set(before.map(id));
-  return after.map((finding) => ({ ...finding, isNew: !old.has(id(finding)) }));
+  const old = new Set(before[1].map(id));
+  return after[1].map((finding) => ({ ...finding, isNew: !old.has(id(finding)) && !copied.has(finding) }));
 }
 
 /**
@@ -228,6 +237,7 @@ function undistinguished(
   after: Access,
   changes: readonly Pick<ReviewedAccess, "keys">[],
 ): string[] {
+  if (changesMode(before, after)) return limitationsOfModeChange(before, after, changes);
   if (after.policy.identity) {
     const oldPolicies = new Map(before.policy.identity?.policies.map((policy) => [policy.id, policy]));
     return after.policy.identity.policies.flatMap((policy) => {

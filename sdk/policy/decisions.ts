@@ -11,6 +11,11 @@ export interface AccessDevice extends DeviceFacts {
 export interface AccessKey extends KeyRule {
   /** Fingerprint that identifies the key. */
   readonly fingerprint: string;
+  /**
+   * The SHA256 fingerprint of the same key, in the form `SHA256:…`, by which the key identifies a principal in identity
+   * mode. Undefined on servers without access modes, and if the key is not valid.
+   */
+  readonly sshFingerprint?: string | undefined;
   /** Name of the key. Other keys may have the same name. */
   readonly name: string;
   /**

@@ -1,8 +1,9 @@
 import { type Access, type DeviceSet, type Reason, unionOf, type Verdict } from "./access.ts";
+import { subjectPairs } from "./accessMode.ts";
 import type { EvaluatedLogins } from "./decisions.ts";
 import { earlier } from "./expiry.ts";
 import type { Outcome } from "./identity.ts";
-import { type AccessSubject, isPrincipal, subjectFacts } from "./namespacePolicy.ts";
+import { type AccessSubject, isPrincipal } from "./namespacePolicy.ts";
 
 /** The logins that one rule or access policy allows for one subject. */
 export interface Grant extends Pick<Reason, "rule" | "policy"> {
@@ -64,6 +65,11 @@ function allowedTo(access: Access, login: string, subject: AccessSubject): Group
 export interface AccessChange {
   /** The subject after the change; the previous subject if the change deletes it. */
   readonly subject: AccessSubject;
+  /**
+   * The subject with the same SSH key before a change of the access mode: the public key of a principal, or the principal
+   * of a public key. Undefined if the mode stays, and for an SSH key that has a subject in one mode only.
+   */
+  readonly previous?: AccessSubject | undefined;
   readonly login: string;
   readonly addresses: readonly string[];
   /** `altered`: the logins are allowed before and after the change, but with another outcome or end. */
@@ -81,24 +87,25 @@ export interface AccessChange {
 }
 
 /**
- * Yields the effect of a policy change: the logins whose outcomes differ between the two policies.
+ * Yields the effect of a policy change: the logins whose outcomes differ between the two policies. If the access mode
+ * changes, it compares the logins with each SSH key.
  * @param before the access before the change, with the same evaluated logins and the same list of uids as `after`
  */
 export function* accessChanges(before: Access, after: Access): Generator<AccessChange> {
-  const bySubject = ({ subjects }: Access) => new Map(subjects.map((one) => [subjectFacts(one).id, one]));
-  const [old, now] = [bySubject(before), bySubject(after)];
   const alikeTo = alikeToBoth(before, after);
-  for (const id of new Set([...old.keys(), ...now.keys()])) {
-    const [was, is] = [old.get(id), now.get(id)];
+  for (const { was, is } of subjectPairs(before.policy, after.policy, after.time)) {
     const subject = is ?? was;
     if (!subject) continue;
+    const areKeys = was !== undefined && is !== undefined && !isPrincipal(was) && !isPrincipal(is);
+    const isOther = was !== undefined && is !== undefined && isPrincipal(was) !== isPrincipal(is);
+    const subjects = isOther ? { subject, previous: was } : { subject };
     const [sideBefore, sideAfter] = [was && sideOf(before, was), is && sideOf(after, is)];
     for (const [login, places] of alikeTo(was, is)) {
       const admittedBefore = was && before.admitted(was, login);
       const admittedAfter = is && after.admitted(is, login);
       if (!admittedBefore && !admittedAfter) continue;
       const groups = new Groups<`${Label} ${Label}`>();
-      const sameDevices = !isPrincipal(subject) && admittedAfter && admittedBefore?.equals(admittedAfter);
+      const sameDevices = areKeys && admittedAfter && admittedBefore?.equals(admittedAfter);
       const sameEnd = sideBefore?.end === sideAfter?.end;
       for (const { verdictBefore, verdictAfter, changed, addresses } of places) {
         const endings = verdictBefore.endings.length + verdictAfter.endings.length;
@@ -119,7 +126,7 @@ export function* accessChanges(before: Access, after: Access): Generator<AccessC
         const [from, endBefore, to, end] = label.split(" ") as [Outcome, string, Outcome, string];
         const change = from === "deny" ? "gained" : to === "deny" ? "lost" : "altered";
         const ends = { untilBefore: endBefore || undefined, until: end || undefined };
-        const about = { subject, login, addresses, change, before: from, after: to, ...ends } as const;
+        const about = { ...subjects, login, addresses, change, before: from, after: to, ...ends } as const;
         yield { ...about, devices: after.uidsOf(devices) };
       }
     }

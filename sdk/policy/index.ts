@@ -1,4 +1,5 @@
 export { Access, type DeviceSet, type Reason, type Share, type Verdict } from "./access.ts";
+export { type AccessMode, accessModeOf, type SubjectPair, subjectPairs } from "./accessMode.ts";
 export {
   type AccessDevice,
   type AccessKey,
@@ -43,6 +44,7 @@ export {
   type IdentityQuestion,
   type IdentityRules,
   isLive,
+  isSubject,
   type KeyState,
   keyStateOf,
   type Outcome,
@@ -71,6 +73,7 @@ export {
   SOON_DAYS,
 } from "./lint/lint.ts";
 export type { LintedWorkload } from "./lint/workloads.ts";
+export { areLoginsOf, EVERY_LOGIN, type LoginNames, loginNamesIn } from "./loginNames.ts";
 export {
   type AccessSubject,
   isPrincipal,
@@ -81,6 +84,7 @@ export {
 } from "./namespacePolicy.ts";
 export { type Network, networkOf, networkText, notANetwork, parseNetwork, readAddress } from "./networks.ts";
 export {
+  alternativesOf,
   compilePattern,
   literalsOf,
   type Mistaken,

@@ -163,7 +163,7 @@ export interface Literals {
 export function literalsOf(text: string): Literals | undefined {
   const tree = patternTree(text);
   if (!tree) return undefined;
-  const parts = tree.alternatives.map(branch);
+  const parts = tree.alternatives.map(({ elements }) => branch(elements));
   const [first] = parts;
   const texts = parts.flatMap((part) => part?.texts ?? []);
   if (!first || texts.length > TEXTS_MAX || parts.some((part) => part === undefined)) return undefined;
@@ -172,6 +172,40 @@ export function literalsOf(text: string): Literals | undefined {
   // that begin with one of `texts` can match.
   const anchored = parts.every((part) => part && part.kind !== "end" && part.kind !== "part");
   return anchored ? { kind: "needs", texts } : undefined;
+}
+
+/**
+ * Returns the {@link Literals} of each alternative of a pattern, also of alternatives in groups. Omits alternatives for
+ * which only a regular expression engine can decide; `isComplete` is then false. The texts of `needs` are beginnings.
+ */
+export function alternativesOf(text: string): {
+  readonly literals: readonly Literals[];
+  readonly isComplete: boolean;
+} {
+  const tree = patternTree(text);
+  const all = tree ? spread(tree.alternatives, TEXTS_MAX) : undefined;
+  const literals = all?.flatMap((elements) => branch(elements) ?? []) ?? [];
+  return { literals, isComplete: all !== undefined && literals.length === all.length };
+}
+
+/** Returns the alternatives without their groups; undefined if there are more than `max`. */
+function spread(
+  alternatives: readonly Pick<AST.Alternative, "elements">[],
+  max: number,
+): (readonly AST.Element[])[] | undefined {
+  const all: (readonly AST.Element[])[] = [];
+  for (const { elements } of alternatives) {
+    let beginnings: (readonly AST.Element[])[] = [[]];
+    for (const element of elements) {
+      const isGroup = element.type === "Group" || element.type === "CapturingGroup";
+      const parts = isGroup ? spread(element.alternatives, max) : [[element]];
+      if (!parts || beginnings.length * parts.length > max) return undefined;
+      beginnings = beginnings.flatMap((first) => parts.map((part) => [...first, ...part]));
+    }
+    all.push(...beginnings);
+    if (all.length > max) return undefined;
+  }
+  return all;
 }
 
 const isStart = (node: AST.Element | undefined) => node?.type === "Assertion" && node.kind === "start";
@@ -184,7 +218,7 @@ const isAnything = (node: AST.Element | undefined): boolean =>
   node.element.type === "CharacterSet" &&
   node.element.kind === "any";
 
-function branch({ elements }: AST.Alternative): Literals | undefined {
+function branch(elements: readonly AST.Element[]): Literals | undefined {
   const anchored = isStart(elements[0]);
   const { texts, rest } = spell(anchored ? elements.slice(1) : elements);
   const [first, second, ...more] = rest;

@@ -9,7 +9,7 @@ import {
   type PolicySubject,
 } from "@gatehouse-access/sdk/policy";
 import { ownTypeName, type ResourceValues, type Shown, urnType } from "../../engine/index.ts";
-import { endOf, refusedTypeOf, type Workload } from "../../estate/namespaceState.ts";
+import { endOf, refusedTypeOf, sshFingerprint, type Workload } from "../../estate/namespaceState.ts";
 import { accessPolicy, isDeclaredBy } from "../../resources/accessPolicy.ts";
 import { apiKey, overlapDays } from "../../resources/apiKey.ts";
 import type { InputValues, ResourceDefinition } from "../../resources/definition.ts";
@@ -239,8 +239,11 @@ function keyOf(
 ): Omit<AccessKey, "fingerprint"> {
   const { name, username, filter, data } = inputsOf(publicKey, after);
   const about = { name: isHidden(name) ? step.name : name, username, filter };
-  const refused = refusedTypeOf(data, draft.estate.enforcesExpiry);
-  return { ...about, ...refused, ...plannedEnd(draft, after), ...plannedOwner(draft, after, before) };
+  const type = {
+    ...refusedTypeOf(data, draft.estate.enforcesExpiry),
+    ...(draft.estate.identity && sshFingerprint(data)),
+  };
+  return { ...about, ...type, ...plannedEnd(draft, after), ...plannedOwner(draft, after, before) };
 }
 
 const keyKind: Kind = {

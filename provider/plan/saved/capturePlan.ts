@@ -103,7 +103,7 @@ function objectsOf(estate: Estate): Record<string, ReviewedObject> {
     ...(identity?.serviceAccounts ?? []).map(({ id, name, role, keys = [] }) =>
       entry("ServiceAccount", id, name, { name, role, keys: keys.map(({ fingerprint }) => fingerprint) }),
     ),
-    ...policy.keys.map(({ fingerprint, filter, ...key }) =>
+    ...policy.keys.map(({ fingerprint, sshFingerprint, filter, ...key }) =>
       entry("PublicKey", fingerprint, key.name, { ...key, filter: filterOf(filter) }),
     ),
     ...policy.rules.map(({ id, filter, ...rule }) =>

@@ -1,5 +1,5 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
-import type { AccessChange, Finding, Outcome, Principal } from "@gatehouse-access/sdk/policy";
+import type { AccessChange, AccessMode, Finding, Outcome, Principal } from "@gatehouse-access/sdk/policy";
 import type { Runner, ShownStep, Summary } from "../../engine/index.ts";
 import type { UnmanagedObject } from "../../estate/coverage.ts";
 import type { DuplicateDeclarations } from "../../plan/planned/conflicts.ts";
@@ -18,8 +18,13 @@ export interface ReviewedAccess {
   readonly change: AccessChange["change"];
   /** The public keys; empty in identity mode. */
   readonly keys: readonly { readonly fingerprint: string; readonly name: string }[];
-  /** The users and service accounts; only in identity mode. */
+  /**
+   * The users and service accounts; only in identity mode. If the line also contains public keys, entries with the same
+   * index have the same SSH key.
+   */
   readonly principals?: readonly ReviewedPrincipal[];
+  /** The access mode of the namespace after the change. Omitted if the mode stays. */
+  readonly newMode?: AccessMode;
   /** The outcome of the logins before the change; only in identity mode. */
   readonly before?: Outcome;
   /** The outcome of the logins after the change; only in identity mode. */

@@ -248,9 +248,12 @@ function wideningOf({ unmanaged }: NamespaceReview["coverage"]): string[] {
 const LISTED_MAX = 3;
 
 /** A list of names in a sentence: `a`, `a and b`, `a, b and 4 more`. */
-function listed(names: readonly string[], style: Style): string {
-  const shown = names.slice(0, names.length === LISTED_MAX + 1 ? LISTED_MAX + 1 : LISTED_MAX).map(style.name);
-  const more = names.length - shown.length;
+const listed = (names: readonly string[], style: Style): string => listedTexts(names.map(style.name));
+
+/** A list of formatted texts in a sentence, like {@link listed}. */
+function listedTexts(texts: readonly string[]): string {
+  const shown = texts.slice(0, texts.length === LISTED_MAX + 1 ? LISTED_MAX + 1 : LISTED_MAX);
+  const more = texts.length - shown.length;
   if (more > 0) return `${shown.join(", ")} and ${more} more`;
   const last = shown.pop() ?? "";
   return shown.length === 0 ? last : `${shown.join(", ")} and ${last}`;
@@ -271,17 +274,24 @@ function withOthers(
   return `${named.map(style.name).join(", ")} and ${others}`;
 }
 
+/** The names of the subjects. If the access mode changes, also the principals of keys: `ana (now user ana@example.com)`. */
+function subjectTexts({ keys, principals = [], newMode }: ReviewedAccess, style: Style): string[] {
+  if (keys.length === 0) return principals.map(({ name }) => style.name(name));
+  const when = newMode === "identity" ? "now" : "before:";
+  return keys.map(({ name }, index) => {
+    const principal = principals[index];
+    const other = principal ? ` (${when} ${principal.kind} ${style.name(principal.name)})` : "";
+    return `${style.name(name)}${other}`;
+  });
+}
+
 /** A sentence about an access change: `key laptop-alice gains login root on 14 devices tagged prod`. */
 export function accessSentence(line: ReviewedAccess, style: Style): string {
   const { change, keys, principals = [], before = "allow", after = "allow" } = line;
-  const subjects = [...keys, ...principals];
+  const subjects = subjectTexts(line, style);
   const many = subjects.length > 1;
-  const kind = principals[0]?.kind ?? "key";
-  const names = listed(
-    subjects.map(({ name }) => name),
-    style,
-  );
-  const who = `${many ? `${subjects.length} ${kind}s` : kind} ${names}`;
+  const kind = keys.length > 0 ? "key" : principals[0]?.kind;
+  const who = `${many ? `${subjects.length} ${kind}s` : kind} ${listedTexts(subjects)}`;
   const reach = reachPhrase(line, style);
   switch (change) {
     case "gained":

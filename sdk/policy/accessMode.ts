@@ -1,0 +1,72 @@
+import type { AccessKey } from "./decisions.ts";
+import { isLive, type Principal } from "./identity.ts";
+import { type AccessSubject, type NamespacePolicy, subjectFacts, subjectsOf } from "./namespacePolicy.ts";
+
+// In legacy mode, the subject of access is a public key. In identity mode, it is a principal, which has SSH keys. A
+// change of the mode replaces the subjects, but the users keep their SSH keys.
+
+/** The access mode of a namespace: what decides about logins. */
+export type AccessMode = "legacy" | "identity";
+
+/** Returns the access mode in which a policy decides. */
+export const accessModeOf = ({ identity }: Pick<NamespacePolicy, "identity">): AccessMode =>
+  identity ? "identity" : "legacy";
+
+/** The same subject before and after a change of the policy. Without a subject on one side, there is no access on it. */
+export interface SubjectPair {
+  readonly was: AccessSubject | undefined;
+  readonly is: AccessSubject | undefined;
+}
+
+/**
+ * Returns the subjects of two policies in pairs. If the access mode changes, a public key and a principal are a pair if
+ * the principal has this SSH key; the principal in the pair then has only this key. Other SSH keys of a principal are in
+ * a pair without a public key.
+ * @param at the time of the logins, at which SSH keys may have expired
+ */
+export function subjectPairs(before: NamespacePolicy, after: NamespacePolicy, at: Date): SubjectPair[] {
+  const [from, to] = [accessModeOf(before), accessModeOf(after)];
+  if (from === "legacy" && to === "identity") {
+    return bySshKey(before, after, at).map(({ key, principal }) => ({ was: key, is: principal }));
+  }
+  if (from === "identity" && to === "legacy") {
+    return bySshKey(after, before, at).map(({ key, principal }) => ({ was: principal, is: key }));
+  }
+  const byId = (policy: NamespacePolicy) =>
+    new Map(subjectsOf(policy).map((subject) => [subjectFacts(subject).id, subject]));
+  const [old, now] = [byId(before), byId(after)];
+  return [...new Set([...old.keys(), ...now.keys()])].map((id) => ({ was: old.get(id), is: now.get(id) }));
+}
+
+interface KeyAndPrincipal {
+  readonly key: AccessKey | undefined;
+  readonly principal: Principal | undefined;
+}
+
+function bySshKey(
+  { keys }: Pick<NamespacePolicy, "keys">,
+  { identity }: Pick<NamespacePolicy, "identity">,
+  at: Date,
+): KeyAndPrincipal[] {
+  const principals = identity?.principals ?? [];
+  const registered = new Set(keys.map(({ sshFingerprint }) => sshFingerprint));
+  const holders = new Map<string, Principal>();
+  const others = principals.flatMap((principal): Principal[] => {
+    const { keys: own } = principal;
+    // Without the list of the SSH keys, it is not known whether one of them is a public key of the namespace.
+    if (!own) return [principal];
+    const free = own.filter(({ fingerprint }) => !registered.has(fingerprint) || holders.has(fingerprint));
+    const shared = own.filter((one) => !free.includes(one));
+    for (const one of shared) {
+      // An expired or used key gives no access, so it has no principal.
+      if (isLive(one, at)) holders.set(one.fingerprint, { ...principal, keys: [one] });
+    }
+    if (shared.length === 0) return [principal];
+    const isUsed = free.some((one) => isLive(one, at)) || !shared.some((one) => isLive(one, at));
+    return isUsed ? [{ ...principal, keys: free }] : [];
+  });
+  return [
+    ...keys.map((key) => ({ key, principal: holders.get(key.sshFingerprint ?? "") })),
+    ...others.map((principal) => ({ key: undefined, principal })),
+  ];
+}
