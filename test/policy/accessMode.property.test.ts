@@ -21,16 +21,24 @@ import { decide } from "./oracle.ts";
 /** The SSH keys of the random principals, and one that belongs to no principal. */
 const SSH_KEYS = [0, 1, 2, 3].flatMap((index) => [0, 1].map((key) => `SHA256:principal${index}-${key}`));
 
-/** A namespace with public keys and with access policies. Some public keys are SSH keys of principals. */
+/**
+ * A namespace with public keys and with access policies. Some public keys are SSH keys of principals. Every second key
+ * admits every login, so that many logins are allowed in both modes.
+ */
 const namespaces = fc
   .tuple(
     arbitrary.policy,
     identityPolicy,
     fc.shuffledSubarray([...SSH_KEYS, "SHA256:other"], { minLength: 4 }),
+    fc.boolean(),
   )
-  .map(([{ devices, keys, rules }, { identity }, fingerprints]) => {
-    const registered = keys.map((key, index) => ({ ...key, sshFingerprint: fingerprints[index] }));
-    return { legacy: { devices, rules, keys: registered }, identity };
+  .map(([{ keys, rules }, { devices, identity }, fingerprints, hasRules]) => {
+    const registered = keys.map((key, index) => ({
+      ...key,
+      ...(index % 2 === 0 && { username: "", filter: {} }),
+      sshFingerprint: fingerprints[index],
+    }));
+    return { legacy: { devices, rules: hasRules ? rules : [], keys: registered }, identity };
   });
 
 type Login = readonly [login: string, address: string, uid: string];
@@ -128,7 +136,7 @@ test.each(["identity", "legacy"] as const)(
             }
         expect(found).toEqual(expected);
       }),
-      { numRuns: 150 },
+      { numRuns: 250 },
     );
     for (const [name, count] of Object.entries(counts)) expect(count, name).toBeGreaterThan(20);
   },
