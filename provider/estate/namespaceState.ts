@@ -338,7 +338,7 @@ function accessKey(key: PublicKey, isOwnServer: boolean): AccessKey {
   const { fingerprint, name, username, filter, expiresAt, owner } = key;
   return {
     ...{ fingerprint, name, username, filter },
-    ...refusedTypeOf(Buffer.from(key.data, "base64").toString("utf8"), isOwnServer),
+    ...refusedTypeOf(lineOf(key), isOwnServer),
     ...endOf(expiresAt),
     ...(owner !== undefined && { owner }),
   };
