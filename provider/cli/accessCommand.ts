@@ -3,8 +3,10 @@ import { type Command, Option } from "commander";
 import type { AccessEvidence } from "../access/evidence.ts";
 import type { AccessFlags, AccessInquiry } from "../access/inquiry.ts";
 import { EngineError, fileError, openStack, writeDurably } from "../engine/index.ts";
+import type { OwnResource } from "../estate/coverage.ts";
+import type { Estate } from "../estate/namespaceState.ts";
 import type { Connection } from "../service/connection.ts";
-import { printable } from "../words.ts";
+import { counted, printable } from "../words.ts";
 import {
   addConfigurationFlags,
   addTerraformFlag,
@@ -18,7 +20,7 @@ import {
 import { addHelp } from "./help.ts";
 import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
 import { planOrConfiguration } from "./planFiles.ts";
-import { resourcesOf, withConnection } from "./service.ts";
+import { configuredResources, resourcesOf, withConnection } from "./service.ts";
 
 interface Flags extends AccessFlags, ConfigurationFlags, TerraformFlags {
   readonly folder: string;
@@ -100,13 +102,16 @@ async function access(io: Io, { json, csv, ...flags }: Flags): Promise<Outcome> 
   if (flags.report !== undefined) return report(io, flags, flags.report, inquiry);
   const { terraform, configuration } = await planOrConfiguration(io, flags.folder, flags);
   const answer = async (connection: Connection) => {
-    if (!terraform) return accessAnswer(await readEstate(connection), inquiry);
+    if (!terraform) {
+      const estate = await readEstate(connection);
+      const own = await configuredResources(io, flags.folder, flags, connection);
+      return accessAnswer(await withOtherNamespaces(connection, estate, own), inquiry);
+    }
     const { plannedNamespace } = await import("../review/testedNamespace.ts");
-    const { after } = await plannedNamespace(connection, terraform.plan);
-    return accessAnswer(
-      { ...after, notEvaluated: [...terraform.notEvaluated, ...after.notEvaluated] },
-      inquiry,
-    );
+    const { after, others } = await plannedNamespace(connection, terraform.plan);
+    const notEvaluated = [...terraform.notEvaluated, ...after.notEvaluated];
+    const unknown = [...after.unknown, ...(await notCovered(connection, others, "plan"))];
+    return accessAnswer({ ...after, notEvaluated, unknown }, inquiry);
   };
   const { refused, notEvaluated, remarks, output } = await withConnection(
     io,
@@ -116,6 +121,36 @@ async function access(io: Io, { json, csv, ...flags }: Flags): Promise<Outcome> 
   );
   for (const remark of remarks) io.stderr.write(`${remark}\n`);
   return { parts: output, exitCode: refused || (notEvaluated && !flags.allowIncomplete) ? BLOCKED : 0 };
+}
+
+/** Adds the namespaces of a stack that an answer about one namespace does not cover. */
+async function withOtherNamespaces(
+  connection: Connection,
+  estate: Estate,
+  own: readonly OwnResource[],
+): Promise<Estate> {
+  if (own.length === 0) return estate;
+  const { namespacesUsedBy } = await import("../estate/coverage.ts");
+  const others = new Map(namespacesUsedBy(own));
+  others.delete(estate.tenant);
+  return { ...estate, unknown: [...estate.unknown, ...(await notCovered(connection, others, "stack"))] };
+}
+
+/** Returns a sentence for each namespace that an answer does not cover, with the number of its resources. */
+async function notCovered(
+  connection: Connection,
+  others: ReadonlyMap<string, number>,
+  owner: "stack" | "plan",
+): Promise<string[]> {
+  const { nameOfNamespace } = await import("../review/namespaceSearch.ts");
+  const { namespaceText } = await import("../policyTests/testCoverage.ts");
+  const sentences: string[] = [];
+  for (const [tenant, resources] of others) {
+    const where = namespaceText(await nameOfNamespace(connection, tenant));
+    const are = `${counted(resources, "resource")} of the ${owner} ${resources === 1 ? "is" : "are"}`;
+    sentences.push(`the access in ${where}, in which ${are}; set GATEHOUSE_TENANT to this namespace`);
+  }
+  return sentences;
 }
 
 /** Writes the evidence of the live access to a file. */
@@ -142,7 +177,7 @@ async function report(
     const stack =
       name === undefined ? undefined : await openStack({ folder, stack: name, env: io.env, engine });
     const own = stack && (await resourcesOf(stack, connection));
-    const estate = await readEstate(connection);
+    const estate = await withOtherNamespaces(connection, await readEstate(connection), own ?? []);
     const inventory = await inventoryOf(connection, estate.tenant, WATCHED_KINDS);
     const source = {
       ...{ readAt, service: connection.client.url },

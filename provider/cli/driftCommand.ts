@@ -96,7 +96,7 @@ export function addDriftCommand(program: Command, action: ActionOf): void {
     group: "Operate a fleet:",
     summary: "Find changes made outside the program, and unmanaged objects.",
     description:
-      `${TESTING} live namespace. Exits with code 2 if there is drift, an unmanaged object, a failed test, an API ` +
+      `${TESTING} live namespaces. Exits with code 2 if there is drift, an unmanaged object, a failed test, an API ` +
       "key that has expired or is due for rotation, or a part that could not be checked.",
     examples: [
       "gatehouse drift policy --stack prod",
@@ -146,12 +146,15 @@ async function drift(io: Io, folder: string, flags: Flags): Promise<Outcome> {
         ...(await managedOrExcepted(io, folder, flags, plan.stack, connection)),
       });
     const found = await withConnection(io, settings, find, "terraform");
-    const policyTests = () => runPolicyTests(io, folder, flags, settings, undefined, "terraform");
+    const own = async (connection: Connection) => ownResources(resources, connection.client.url);
+    const policyTests = () => runPolicyTests(io, folder, flags, settings, { own }, "terraform");
     return outcomeOf({ found }, (await hasPolicyTests(folder, flags)) ? policyTests : undefined);
   }
   return withStack(io, folder, { ...flags, isWriting: flags.repair }, async (running) => {
     const hasTests = await hasPolicyTests(folder, flags);
-    const policyTests = async () => runPolicyTests(running.io, folder, flags, await running.stack.config());
+    const own = (connection: Connection) => resourcesOf(running.stack, connection);
+    const policyTests = async () =>
+      runPolicyTests(running.io, folder, flags, await running.stack.config(), { own });
     return outcomeOf(await stackDrift(running, folder, flags), hasTests ? policyTests : undefined);
   });
 }

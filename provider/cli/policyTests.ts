@@ -1,6 +1,7 @@
 import { relative, resolve } from "node:path";
 import type { Command } from "commander";
 import { EngineError, fileError, type Plan } from "../engine/index.ts";
+import type { OwnResource } from "../estate/coverage.ts";
 import { policyTestFiles } from "../policyTests/policyFiles.ts";
 import type {
   EvaluatedCases,
@@ -9,8 +10,9 @@ import type {
   PolicyTestReport,
   PolicyTestResult,
 } from "../policyTests/results.ts";
+import { namespaceText } from "../policyTests/testCoverage.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
-import type { FrontEnd } from "../service/connection.ts";
+import type { Connection, FrontEnd } from "../service/connection.ts";
 import {
   CONDITIONS,
   counted,
@@ -34,7 +36,7 @@ import { addHelp } from "./help.ts";
 import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
 import { planOrConfiguration } from "./planFiles.ts";
 import { type Colors, colors } from "./render.ts";
-import { withConnection } from "./service.ts";
+import { configuredResources, withConnection } from "./service.ts";
 
 interface Flags extends ConfigurationFlags, TerraformFlags {
   readonly allowIncomplete: boolean;
@@ -49,8 +51,10 @@ export function addTestCommand(program: Command, action: ActionOf): void {
     .action(action(test));
   addHelp(command, {
     group: "Review access:",
-    summary: "Run the policy tests (*.policy.ts) on the live namespace.",
-    description: "Exits 2 if a test fails, or if a part could not be checked.",
+    summary: "Run the policy tests (*.policy.ts) on live namespaces.",
+    description:
+      "Runs each test on its namespaces. With --stack, a namespace with resources of the stack and without a test is " +
+      "not checked. Exits 2 if a test fails, or if a part could not be checked.",
     examples: ["gatehouse test policy", "gatehouse test --terraform plan.json"],
     page: "docs/guides/policy-tests.md",
   });
@@ -64,7 +68,10 @@ async function test(io: Io, folder: string, flags: Flags): Promise<Outcome> {
     );
   }
   const { terraform, configuration } = await planOrConfiguration(io, folder, flags);
-  return runPolicyTests(io, folder, flags, configuration, terraform, terraform && "terraform");
+  if (terraform) return runPolicyTests(io, folder, flags, configuration, { planned: terraform }, "terraform");
+  return runPolicyTests(io, folder, flags, configuration, {
+    own: (connection) => configuredResources(io, folder, flags, connection),
+  });
 }
 
 export const TESTING = "Runs the policy tests (*.policy.ts) of the project on the";
@@ -88,10 +95,20 @@ export async function hasPolicyTests(
   return files.length > 0;
 }
 
+/** The state of the namespaces that policy tests check: after a plan, or live. */
+export interface TestedState {
+  /** The plan, and the parts of the plan that could not be checked. Without a plan, live namespaces are tested. */
+  readonly planned?: { readonly plan: Plan; readonly notEvaluated?: readonly string[] };
+  /**
+   * Returns the resources of the stack. Tests must check the live namespaces of these resources.
+   * @default no resources
+   */
+  readonly own?: (connection: Connection) => Promise<readonly OwnResource[]>;
+}
+
 /**
  * Runs the policy tests of a project.
- * @param planned the plan whose resulting namespace is tested, and the parts of the plan that could not be checked.
- * Without a plan, the live namespace is tested.
+ * @param state the state of the namespaces that the tests check
  * @param frontEnd the front end whose settings the remedies of errors mention
  * @throws ConfigurationError, RequestError and other errors of the connection
  */
@@ -100,7 +117,7 @@ export async function runPolicyTests(
   folder: string,
   { allowIncomplete = false }: { readonly allowIncomplete?: boolean },
   configuration: ReadonlyMap<string, string>,
-  planned?: { readonly plan: Plan; readonly notEvaluated?: readonly string[] },
+  { planned, own }: TestedState,
   frontEnd?: FrontEnd,
 ): Promise<Outcome<TestedNamespace>> {
   // Imported here because programs without policy tests do not need this module, and the import would slow down their
@@ -109,19 +126,22 @@ export async function runPolicyTests(
   const result = await withConnection(
     io,
     configuration,
-    (connection) =>
+    async (connection) =>
       planned
         ? testPlan(connection, folder, planned.plan, planned.notEvaluated)
-        : testLive(connection, folder),
+        : testLive(connection, folder, await own?.(connection)),
     frontEnd,
   );
-  const { ok, notEvaluated, unknown } = result;
+  const { ok, untested, notEvaluated, unknown } = result;
   const c = colors(io.stdout, io.env);
   return {
     result,
     text: () =>
       [
         policyTestsText(c, result, relative("", resolve(folder))),
+        ...untested.map(({ namespace, reason }) =>
+          c.yellow(`untested: ${printable(`the namespace ${namespace}: ${reason}`)}`),
+        ),
         ...notEvaluated.map((sentence) => c.red(`not checked: ${printable(sentence)}`)),
         ...unknown.map((sentence) => c.yellow(`unknown: ${printable(sentence)}`)),
       ].join("\n"),
@@ -145,7 +165,21 @@ export function policyTestsText(c: Colors, { tests }: PolicyTestReport, folder: 
     warnings > 0 && c.yellow(counted(warnings, "warning")),
   ].filter((count) => count !== false);
   const prefix = folder === "" ? "" : `${folder}/`;
-  return [...tests.flatMap((test) => testLines(c, test, prefix)), counts.join(", ")].join("\n");
+  const lines = tests.flatMap((test, index) => [
+    ...headingLines(c, test, tests[index - 1]),
+    ...testLines(c, test, prefix),
+  ]);
+  return [...lines, counts.length > 0 ? counts.join(", ") : "No policy test ran."].join("\n");
+}
+
+/** Returns the namespace of a test as a heading, if the test before has another namespace. */
+function headingLines(
+  c: Colors,
+  { namespace }: PolicyTestResult,
+  last: PolicyTestResult | undefined,
+): string[] {
+  if (!namespace || namespace.tenant === last?.namespace?.tenant) return [];
+  return [c.bold(printable(`Tested ${namespaceText(namespace)}:`))];
 }
 
 function testLines(c: Colors, test: PolicyTestResult, prefix: string): string[] {

@@ -46,7 +46,7 @@ interface Flags extends TargetFlags, RunFlags, ExpiryFlags {
 export function addRunCommands(program: Command, action: ActionOf): void {
   const previewCommand = command(program, "preview", {
     summary: "Preview the changes.",
-    description: `${TESTING} planned namespace. Exits 2 if a test fails.`,
+    description: `${TESTING} planned namespaces. Exits 2 if a test fails, or if the plan changes a namespace without a test.`,
     examples: [
       "gatehouse preview policy --stack prod",
       "gatehouse preview policy --stack prod --json > plan.json",
@@ -138,7 +138,8 @@ function preview(io: Io, folder: string, flags: Flags): Promise<Outcome> {
     const { create = false } = flags;
     const plan = await stack.preview({ ...updateOptions(flags), values: true, create });
     await preflight(plan);
-    const policyTests = async () => runPolicyTests(onService, folder, flags, await stack.config(), { plan });
+    const policyTests = async () =>
+      runPolicyTests(onService, folder, flags, await stack.config(), { planned: { plan } });
     return { ...runOutcome(io, plan), policyTests: hasTests ? policyTests : undefined };
   });
 }

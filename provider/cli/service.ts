@@ -11,7 +11,7 @@ import {
 import type { OwnResource } from "../estate/coverage.ts";
 import type { Connection, FrontEnd, Home } from "../service/connection.ts";
 import { printable } from "../words.ts";
-import { collect, type StackFlags, stackOptionsOf } from "./flags.ts";
+import { type ConfigurationFlags, collect, type StackFlags, stackOptionsOf } from "./flags.ts";
 import type { Io } from "./outcome.ts";
 import { colors, progressLine } from "./render.ts";
 
@@ -328,6 +328,20 @@ export async function resourcesOf(stack: Stack, { client }: Connection): Promise
   // Imported here because most commands do not need the definitions of resources.
   const { ownResources } = await import("../estate/coverage.ts");
   return ownResources(await stack.resources(), client.url);
+}
+
+/**
+ * Returns the Gatehouse resources of the stack whose configuration a command uses; an empty list if the command uses no
+ * stack.
+ */
+export async function configuredResources(
+  { env }: Io,
+  folder: string,
+  { stack, engine }: ConfigurationFlags,
+  connection: Connection,
+): Promise<OwnResource[]> {
+  if (stack === undefined) return [];
+  return resourcesOf(await openStack({ folder, stack, env, engine }), connection);
 }
 
 /** Returns all resources of a stack. @throws EngineError (`usage`) if there are none */

@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
 import type { LiveObject } from "../estate/liveObjects.ts";
+import { testPlaces } from "../policyTests/testCoverage.ts";
 import type { ReportStyle } from "../review/report/sections.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import { counted, printable } from "../words.ts";
@@ -192,7 +193,10 @@ function fingerprintOf({ found: { report, unmanaged, notEvaluated }, tests }: No
     ...report.drifted.map((step) => ["drifted", step.urn, step.op, changedFields(step)]),
     ...open.map((object) => ["unmanaged", object.definition.name, object.id, declaredState(object)]),
     ...report.expiring.map(({ tenant, message }) => ["expiring", tenant, message]),
-    ...failing(tests).map(({ name, file }) => ["policy test", file, name]),
+    ...failing(tests).map(({ name, file, namespace }) => {
+      const isMain = namespace === undefined || namespace.tenant === tests?.tenant;
+      return ["policy test", file, name, ...(isMain ? [] : [namespace.tenant])];
+    }),
     ...notEvaluated.map((what) => ["notEvaluated", what]),
   ];
   return digestOf(findings.map((finding) => JSON.stringify(finding)).sort());
@@ -224,8 +228,12 @@ const sentencesOf = ({ drifted, expiring, open }: Counted, style: ReportStyle): 
   ...expiring.map(({ message }) => style.text(message)),
 ];
 
-const testSentences = (tests: TestedNamespace | undefined, style: ReportStyle): string[] =>
-  failing(tests).map(({ name }) => `the policy test ${style.name(name)} fails`);
+function testSentences(tests: TestedNamespace | undefined, style: ReportStyle): string[] {
+  const placeOf = testPlaces(tests?.tests ?? []);
+  return failing(tests).map(
+    (test) => `the policy test ${style.name(test.name)} fails${style.text(placeOf(test))}`,
+  );
+}
 
 /** Shortens a sentence. Does not split an escape sequence of {@link slackText}, and closes an open backtick. */
 function shortened(sentence: string, max: number): string {

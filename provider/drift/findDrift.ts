@@ -17,6 +17,7 @@ import {
   hasEnded,
   ManagedObjects,
   matchesException,
+  namespacesUsedBy,
   type OwnResource,
   shownObject,
   type Unmanaged,
@@ -272,7 +273,7 @@ function serviceChangeNote({ type, name, fields }: Step): string {
  * Returns the namespaces of the stack's objects. If the stack has no objects yet, returns the stack's own namespace.
  */
 function namespacesOf(own: readonly OwnResource[], { tenant: home, unsettled }: Home): string[] {
-  const used = own.flatMap(({ outputs }) => (typeof outputs?.tenant === "string" ? [outputs.tenant] : []));
+  const used = [...namespacesUsedBy(own).keys()];
   if (used.length === 0 && home === undefined) throw unsettled;
   const tenants = new Set(used.length === 0 && home !== undefined ? [home] : used);
   return [...tenants].sort((left, right) => Number(right === home) - Number(left === home));

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { tenantId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import { EngineError, fileError, ifThere, type StateResource } from "../engine/index.ts";
 import { claimsOfId } from "../lifecycle/claims.ts";
@@ -28,6 +29,17 @@ export function ownResources(resources: readonly StateResource[], service: strin
     const isHere = typeof url !== "string" || isSameService(url, service);
     return definition && isHere ? [{ ...resource, definition }] : [];
   });
+}
+
+/** Returns the number of resources in each namespace of a stack, by the id of the namespace. */
+export function namespacesUsedBy(own: readonly OwnResource[]): ReadonlyMap<string, number> {
+  const used = new Map<string, number>();
+  for (const { id = "", outputs = {} } of own) {
+    // If the namespace is a secret value, the id of the object still contains the namespace.
+    const tenant = [outputs.tenant, id.split("/", 1)[0]].find((text) => tenantId.safeParse(text).success);
+    if (typeof tenant === "string") used.set(tenant, (used.get(tenant) ?? 0) + 1);
+  }
+  return used;
 }
 
 /** The set of objects that the resources in one or more states manage. */

@@ -94,6 +94,27 @@ export function stepsOf(plan: Plan, tenant: string, home: string) {
   return { steps, inNewNamespaces, notEvaluated };
 }
 
+/**
+ * Returns true if a plan changes a namespace: if a step other than `same` has an object in the namespace before or after
+ * the plan.
+ * @param home the namespace of resources without a tenant; undefined if there is no such namespace
+ */
+export const changesNamespace = (plan: Plan, tenant: string, home = ""): boolean =>
+  stepsOf(plan, tenant, home).steps.some(({ step }) => step.op !== "same");
+
+/** Returns the names of the namespaces that a plan creates; undefined for a name that is not known before the apply. */
+export const createdNamespaces = (plan: Plan): (string | undefined)[] =>
+  stepsOf(plan, "", "")
+    .inNewNamespaces.filter(({ definition }) => definition.name === "Namespace")
+    .map(({ after }) => after?.inputs.name)
+    .map((name) => (typeof name === "string" && !isHidden(name) ? name : undefined));
+
+/**
+ * Returns sentences about the resources whose namespace is secret or unknown before the apply, and which may be in an
+ * existing namespace.
+ */
+export const unplacedNotes = (plan: Plan): string[] => stepsOf(plan, "", "").notEvaluated;
+
 const NAMED_MAX = 5;
 
 /** The namespaces that plans cover. */
@@ -124,10 +145,12 @@ export async function namespacesOf(connection: Connection, plans: readonly Plan[
   return { home, tenants, main: home ?? (tenants.length === 1 ? tenants[0] : undefined) };
 }
 
-const tenantsIn = ({ before, after }: Step): string[] =>
-  [before, after]
-    .flatMap((values) => [values?.outputs.tenant, values?.inputs.tenant])
-    .flatMap((value) => tenantId.safeParse(value).data ?? []);
+/** The namespaces of a step. If the namespace is a secret value, the id of an existing object contains the namespace. */
+const tenantsIn = ({ before, after, id }: Step): string[] =>
+  [
+    ...[before, after].flatMap((values) => [values?.outputs.tenant, values?.inputs.tenant]),
+    id?.split("/", 1)[0],
+  ].flatMap((value) => tenantId.safeParse(value).data ?? []);
 
 /** Returns a list with the title of the resource if the resource has no tenant, otherwise an empty list. */
 export function titleIfUnnamed(step: Step): string[] {

@@ -4,7 +4,7 @@ import { extname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { counted } from "../words.ts";
 import { TIME_LIMIT } from "./written/index.ts";
-import { type DeclaredTest, loading } from "./written/running.ts";
+import { type DeclaredTest, type DeclaredUntested, loading } from "./written/running.ts";
 
 /** Subdirectory of the project directory that may contain policy tests. */
 const FOLDER = "policy";
@@ -35,8 +35,10 @@ export async function policyTestFiles(folder: string): Promise<string[]> {
 const PACKAGE = "@gatehouse-access/provider/policy";
 const OWN_COPY = new URL(`./written/index${extname(import.meta.url)}`, import.meta.url).href;
 
-interface LoadedFile {
+/** The declarations of a policy file. */
+export interface LoadedFile {
   readonly tests: readonly DeclaredTest[];
+  readonly untested: readonly DeclaredUntested[];
   /** The error if the file could not be loaded. */
   readonly error?: unknown;
 }
@@ -61,19 +63,23 @@ export function loadPolicyFile(path: string): Promise<LoadedFile> {
 
 async function load(path: string): Promise<LoadedFile> {
   const tests: DeclaredTest[] = [];
-  loading.declare = (test) => tests.push(test);
+  const untested: DeclaredUntested[] = [];
+  loading.file = {
+    declareTest: (test) => tests.push(test),
+    declareUntested: (one) => untested.push(one),
+  };
   try {
     // For modules that a CommonJS module in TypeScript requires, Node.js does not call the hooks of `addHooks`. So
     // `.cts` files are rejected.
     if (path.endsWith(".cts"))
       throw new Error("policy tests in TypeScript are ES modules; rename the file to *.policy.ts or .mts");
     await endedWithin(TIME_LIMIT, import(pathToFileURL(path).href));
-    if (tests.length === 0) throw new Error("the file declares no policyTest");
-    return { tests };
+    if (tests.length + untested.length === 0) throw new Error("the file declares no policyTest");
+    return { tests, untested };
   } catch (error) {
-    return { tests: [], error };
+    return { tests: [], untested: [], error };
   } finally {
-    loading.declare = undefined;
+    loading.file = undefined;
   }
 }
 
@@ -87,6 +93,20 @@ function addHooks(): void {
       return resolved.url.endsWith(".policy.js") ? { ...resolved, format: "module" } : resolved;
     },
   });
+}
+
+/** Returns the topmost line of a file in a call stack. */
+export function lineIn(stack: string | undefined, file: string): number | undefined {
+  // Stacks contain URLs for ES modules, and paths for CommonJS modules and for files that cannot be parsed.
+  const names = [`${pathToFileURL(file).href}:`, `${file}:`];
+  for (const text of (stack ?? "").split("\n")) {
+    for (const name of names) {
+      const at = text.indexOf(name);
+      const line = at < 0 ? Number.NaN : Number.parseInt(text.slice(at + name.length), 10);
+      if (line > 0) return line;
+    }
+  }
+  return undefined;
 }
 
 export class TimeLimitError extends Error {

@@ -67,7 +67,26 @@ export interface PolicyWarning {
   readonly line: number | undefined;
 }
 
-/** The result of one test. */
+/** A namespace of the service. */
+export interface NamespaceName {
+  /** Id of the namespace. */
+  readonly tenant: string;
+  /** Name of the namespace; its id if the credential may not read the name. */
+  readonly name: string;
+}
+
+/** A namespace that a policy file declares as untested. */
+export interface UntestedNamespace {
+  /** Name or id of the namespace, as declared. */
+  readonly namespace: string;
+  readonly reason: string;
+  /** Path of the policy file relative to the project directory, with forward slashes. */
+  readonly file: string;
+  /** Line of the declaration. */
+  readonly line: number | undefined;
+}
+
+/** The result of one test in one namespace. */
 export interface PolicyTestResult {
   /** The test's name, or the file name if the file cannot be loaded. */
   readonly name: string;
@@ -75,6 +94,11 @@ export interface PolicyTestResult {
   readonly file: string;
   /** Line of the test's declaration. */
   readonly line: number | undefined;
+  /**
+   * The namespace that the test checked. Omitted in a review, which has a list of tests for each namespace, and for a
+   * file that cannot be loaded.
+   */
+  readonly namespace?: NamespaceName;
   readonly ok: boolean;
   readonly failures: readonly PolicyFailure[];
   readonly warnings: readonly PolicyWarning[];

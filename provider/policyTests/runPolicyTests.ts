@@ -1,12 +1,17 @@
-import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 import { inspect } from "node:util";
 import { Access, type EvaluatedLogins, type NamespacePolicy } from "@gatehouse-access/sdk/policy";
 import { queryTime } from "../access/queryTime.ts";
 import { countingInvited, type NamespaceState } from "../estate/namespaceState.ts";
 import { matchers } from "./matchers.ts";
-import { endedWithin, loadPolicyFile, policyTestFiles, TimeLimitError } from "./policyFiles.ts";
-import type { PolicyFailure, PolicyTestReport, PolicyTestResult, PolicyWarning } from "./results.ts";
+import { endedWithin, lineIn, TimeLimitError } from "./policyFiles.ts";
+import type { PolicyFile, PolicySuite } from "./policySuite.ts";
+import type {
+  NamespaceName,
+  PolicyFailure,
+  PolicyTestReport,
+  PolicyTestResult,
+  PolicyWarning,
+} from "./results.ts";
 import { type CalledMatcher, type DeclaredTest, type MatcherName, running } from "./written/running.ts";
 import type { PolicySubjects, TimedAccess } from "./written/types.ts";
 
@@ -19,30 +24,53 @@ export interface PolicyTestFacts extends NamespaceState {
   readonly evaluated: EvaluatedLogins;
 }
 
+/** The part of a suite that runs on one namespace. */
+export interface PolicyTestSelection {
+  /**
+   * Returns true if a test checks the namespace.
+   * @default all tests
+   */
+  readonly checks?: (test: DeclaredTest) => boolean;
+  /** The namespace of the results; omitted if the report has only one namespace. */
+  readonly namespace?: NamespaceName;
+  /**
+   * False if another run reports the files that cannot be loaded.
+   * @default true
+   */
+  readonly reportsFiles?: boolean;
+}
+
 /**
- * Runs the policy tests of a program in this process, since they are as trusted as the program. A file that cannot be
- * loaded, or that declares no test, counts as a failed test.
+ * Runs policy tests of a program on one namespace, in this process, since they are as trusted as the program. A file that
+ * cannot be loaded, or that declares no test, counts as a failed test.
  *
  * Other test runners are unsuitable: `run()` of node:test works only once in a process (Node.js 22), waits for open
  * connections, and reports the line of our call of `test()` instead of the line in the policy file. Vitest runs files
  * in workers, compiles enums, and needs almost 40 MB.
- * @param folder the project directory
- * @throws Error if the directory cannot be read
  */
-export async function runPolicyTests(folder: string, facts: PolicyTestFacts): Promise<PolicyTestReport> {
+export async function runPolicyTests(
+  { files }: PolicySuite,
+  facts: PolicyTestFacts,
+  { checks = () => true, namespace, reportsFiles = true }: PolicyTestSelection = {},
+): Promise<PolicyTestReport> {
   const subjects = subjectsOf(facts);
   const tests: PolicyTestResult[] = [];
-  for (const file of await policyTestFiles(folder)) {
-    const path = resolve(folder, file);
-    const { tests: declared, error } = await loadPolicyFile(path);
-    if (error !== undefined) {
-      const failure = thrown(error, path);
-      const failed = { ok: false, failures: [failure], warnings: [], durationMs: 0 };
-      tests.push({ name: file, file, line: failure.line, ...failed });
+  for (const one of files) {
+    if (reportsFiles) tests.push(...fileFailures(one));
+    for (const test of one.tests.filter(checks)) {
+      const result = await runTest(test, one.file, one.path, subjects);
+      tests.push(namespace ? { ...result, namespace } : result);
     }
-    for (const test of declared) tests.push(await runTest(test, file, path, subjects));
   }
   return { ok: tests.every(({ ok }) => ok), tests };
+}
+
+/** Returns a failed test if a file cannot be loaded; otherwise an empty list. */
+export function fileFailures({ file, path, error }: PolicyFile): PolicyTestResult[] {
+  if (error === undefined) return [];
+  const failure = thrown(error, path);
+  const failed = { ok: false, failures: [failure], warnings: [], durationMs: 0 };
+  return [{ name: file, file, line: failure.line, ...failed }];
 }
 
 function subjectsOf(facts: PolicyTestFacts): PolicySubjects {
@@ -163,20 +191,6 @@ function literal(value: unknown): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? String(value);
   const fields = Object.entries(value).map(([name, field]) => `${name}: ${literal(field)}`);
   return fields.length === 0 ? "{}" : `{ ${fields.join(", ")} }`;
-}
-
-/** Returns the topmost line of a file in a call stack. */
-function lineIn(stack: string | undefined, file: string): number | undefined {
-  // Stacks contain URLs for ES modules, and paths for CommonJS modules and for files that cannot be parsed.
-  const names = [`${pathToFileURL(file).href}:`, `${file}:`];
-  for (const text of (stack ?? "").split("\n")) {
-    for (const name of names) {
-      const at = text.indexOf(name);
-      const line = at < 0 ? Number.NaN : Number.parseInt(text.slice(at + name.length), 10);
-      if (line > 0) return line;
-    }
-  }
-  return undefined;
 }
 
 /** Returns path and line of a file that could not be parsed, from the first line of the stack. */

@@ -29,7 +29,8 @@ import {
   withoutObjects,
 } from "../estate/namespaceState.ts";
 import { declaredEnds, type PlannedEstate, plannedEstate } from "../plan/planned/plannedEstate.ts";
-import { runPolicyTests } from "../policyTests/runPolicyTests.ts";
+import type { PolicyTestResult } from "../policyTests/results.ts";
+import type { PolicyTestFacts } from "../policyTests/runPolicyTests.ts";
 import { settingChanges } from "../resources/namespace.ts";
 import { idWithin } from "../resources/values.ts";
 import type { Member } from "../service/newerListings.ts";
@@ -59,8 +60,11 @@ import { apiKeyChanges, memberChanges, workloadChanges } from "./roleChanges.ts"
 
 /** Options of {@link reviewNamespace}. */
 export interface NamespaceReviewOptions extends EvaluationOptions {
-  /** The directory of the policy tests; undefined if the tests do not check this namespace. */
-  readonly folder: string | undefined;
+  /**
+   * Runs the policy tests that check this namespace.
+   * @default no tests
+   */
+  readonly policyTests?: (facts: PolicyTestFacts) => Promise<readonly PolicyTestResult[]>;
   /** The namespace of resources without a tenant; undefined if all resources have a tenant. */
   readonly home: string | undefined;
   /** The user or API key that applies the plan. */
@@ -96,7 +100,7 @@ export async function reviewNamespace(
   plan: Plan,
   options: NamespaceReviewOptions,
 ): Promise<ReviewedNamespace> {
-  const { home, folder, actor, base, runningId } = options;
+  const { home, policyTests, actor, base, runningId } = options;
   const isHome = estate.tenant === home;
   // Both plans use the same time, so that expiry dates are equal.
   const withinDays = options.expiresWithin ?? SOON_DAYS;
@@ -151,10 +155,7 @@ export async function reviewNamespace(
     missingPermissions: missingPermissions(actor, planned.steps, isHome ? planned.inNewNamespaces : []),
     lint: comparedFindings([before, findings(before, was)], [after, findings(after, planned)], access ?? []),
     coverage: unmanaged.coverage,
-    tests:
-      folder === undefined
-        ? []
-        : (await runPolicyTests(folder, { ...planned, evaluated: after.evaluated })).tests,
+    tests: (await policyTests?.({ ...planned, evaluated: after.evaluated })) ?? [],
     notEvaluated: [
       ...estate.notEvaluated,
       ...(estate.members ? [] : ["members could not be read; lockouts cannot be detected"]),

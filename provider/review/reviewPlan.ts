@@ -1,17 +1,30 @@
 import type { EvaluationOptions } from "@gatehouse-access/sdk/policy";
 import { type Plan, type ShownStep, type Step, shownStep } from "../engine/index.ts";
-import { type Estate, readEach, readEstate } from "../estate/namespaceState.ts";
+import { type Estate, evaluatedFor, inOrder, readEach, readEstate } from "../estate/namespaceState.ts";
 import { withAdoptedNamespaces } from "../plan/adoptedNamespaces.ts";
 import { newNamespaceNotes } from "../plan/planned/plannedEstate.ts";
-import { namespacesOf, onService, type PlanNamespaces } from "../plan/steps.ts";
-import { policyTestFiles } from "../policyTests/policyFiles.ts";
+import {
+  changesNamespace,
+  createdNamespaces,
+  namespacesOf,
+  onService,
+  type PlanNamespaces,
+  unplacedNotes,
+} from "../plan/steps.ts";
+import { loadPolicySuite } from "../policyTests/policySuite.ts";
+import type { PolicyTestResult } from "../policyTests/results.ts";
+import { fileFailures, type PolicyTestFacts, runPolicyTests } from "../policyTests/runPolicyTests.ts";
+import { type RequiredNamespace, testCoverage } from "../policyTests/testCoverage.ts";
+import type { DeclaredTest } from "../policyTests/written/running.ts";
 import type { Connection, Home } from "../service/connection.ts";
 import { byText, byTexts } from "../words.ts";
 import { protectedGroup } from "./guards/lockouts.ts";
 import { actorOf, type PlanProblem, planProblems } from "./guards/planProblems.ts";
-import type { Review, Revisions } from "./report/review.ts";
+import { searchNamespace } from "./namespaceSearch.ts";
+import type { Review, Revisions, TestedElsewhere } from "./report/review.ts";
 import { type NamespaceReviewOptions, type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
 import { revisionChanges } from "./revisionChanges.ts";
+import { CHANGED } from "./testedNamespace.ts";
 
 /**
  * The base revision of a review. The review compares the plan with this revision instead of with the live namespace.
@@ -71,15 +84,28 @@ export async function reviewPlan(
   unknown.push(...(baseline?.unknown ?? []));
   const [head = plan, base] = plans;
   unknown.push(...newNamespaceNotes(head));
-  if (main === undefined && (await policyTestFiles(options.folder)).length > 0) notEvaluated.push(UNTESTED);
+  // Each namespace review also lists these resources.
+  if (estates.length === 0) notEvaluated.push(...unplacedNotes(head));
+  const suite = await loadPolicySuite(options.folder);
+  const coverage = await testCoverage(
+    suite,
+    { main, evaluated: estates, required: changedBy(plans, estates, home), created: createdNamespaces(head) },
+    searchNamespace(connection),
+  );
+  notEvaluated.push(...coverage.notEvaluated);
+  unknown.push(...coverage.untested);
+  const reporting = estates.some(({ tenant }) => tenant === main) ? main : estates[0]?.tenant;
+  const testsOf = (tenant: string) => async (facts: PolicyTestFacts) => {
+    const checks = (test: DeclaredTest) => coverage.checks(test, tenant);
+    return (await runPolicyTests(suite, facts, { checks, reportsFiles: tenant === reporting })).tests;
+  };
   const namespaces: ReviewedNamespace[] = [];
   for (const estate of estates) {
     const own = await connection.client.forTenant(estate.tenant).identity();
     namespaces.push(
       await reviewNamespace(estate, head, {
         ...options,
-        ...{ protect, home },
-        folder: estate.tenant === main ? options.folder : undefined,
+        ...{ protect, home, policyTests: testsOf(estate.tenant) },
         ...(base && { base }),
         actor: actorOf(own, estate),
         runningId: own.workloadId ?? identity.userId,
@@ -94,18 +120,41 @@ export async function reviewPlan(
   }
   // If `home` is undefined here, every resource has its own tenant.
   const preflightFailures = await refusals(connection, head, { tenant: home, unsettled: undefined }, base);
+  const others = await readEach(
+    coverage.elsewhere.map(({ tenant }) => tenant),
+    undefined,
+    async (tenant): Promise<TestedElsewhere> => {
+      const { policy, ...estate } = inOrder(await readEstate(connection, tenant));
+      const facts = { ...estate, policy, evaluated: evaluatedFor(estate, [policy]) };
+      notEvaluated.push(...estate.notEvaluated.map((sentence) => `${estate.name}: ${sentence}`));
+      return { tenant, name: estate.name, tests: await testsOf(tenant)(facts) };
+    },
+  );
+  notEvaluated.push(...others.unreadable.values());
+  const testedElsewhere = others.results;
+  if (reporting === undefined) notEvaluated.push(...suite.files.flatMap(fileFailures).map(unloadedNote));
   const review = reviewOf(
     connection,
     plan,
     namespaces,
-    { preflightFailures, notEvaluated, unknown },
+    { preflightFailures, notEvaluated, unknown, ...(testedElsewhere.length > 0 && { testedElsewhere }) },
     baseline,
   );
   return { review, namespaces, home, estates };
 }
 
-const UNTESTED =
-  "the policy tests did not run, since the plan covers several namespaces or only new namespaces; set GATEHOUSE_TENANT to the id of the namespace to test";
+/** The namespaces that at least one of the plans changes. Policy tests must check them. */
+const changedBy = (
+  plans: readonly Plan[],
+  estates: readonly Estate[],
+  home: string | undefined,
+): RequiredNamespace[] =>
+  estates
+    .filter(({ tenant }) => plans.some((plan) => changesNamespace(plan, tenant, home)))
+    .map(({ tenant, name }) => ({ tenant, name, reason: CHANGED }));
+
+const unloadedNote = ({ file, failures }: PolicyTestResult): string =>
+  `the policy file ${file} could not be loaded: ${failures.map(({ message }) => message).join("; ")}`;
 
 /** Problem kinds that the review already reports in other lists: `missingPermissions` and `notEvaluated`. */
 const LISTED_ELSEWHERE: ReadonlySet<PlanProblem["about"]> = new Set(["permissions", "device"]);
@@ -159,7 +208,7 @@ function reviewOf(
   { client }: Connection,
   plan: Plan,
   namespaces: readonly ReviewedNamespace[],
-  lists: Pick<Review, "preflightFailures" | "notEvaluated" | "unknown">,
+  lists: Pick<Review, "preflightFailures" | "notEvaluated" | "unknown" | "testedElsewhere">,
   baseline: Baseline | undefined,
 ): Review {
   const { project, stack, engine } = plan;

@@ -1,19 +1,52 @@
 import { ConfigurationError } from "@gatehouse-access/sdk";
 import type { Plan } from "../engine/index.ts";
-import { countingInvited, type Estate, evaluatedFor, inOrder, readEstate } from "../estate/namespaceState.ts";
+import { namespacesUsedBy, type OwnResource } from "../estate/coverage.ts";
+import {
+  countingInvited,
+  type Estate,
+  evaluatedFor,
+  inOrder,
+  readEach,
+  readEstate,
+} from "../estate/namespaceState.ts";
 import { withAdoptedNamespaces } from "../plan/adoptedNamespaces.ts";
-import { plannedEstate } from "../plan/planned/plannedEstate.ts";
-import { namespacesOf, onService } from "../plan/steps.ts";
-import type { PolicyTestReport } from "../policyTests/results.ts";
-import { runPolicyTests } from "../policyTests/runPolicyTests.ts";
+import { newNamespaceNotes, plannedEstate } from "../plan/planned/plannedEstate.ts";
+import {
+  changesNamespace,
+  createdNamespaces,
+  namespacesOf,
+  onService,
+  type PlanNamespaces,
+  stepsOf,
+  unplacedNotes,
+} from "../plan/steps.ts";
+import {
+  declaredTests,
+  declaredUntested,
+  loadPolicySuite,
+  type PolicySuite,
+} from "../policyTests/policySuite.ts";
+import type {
+  NamespaceName,
+  PolicyTestReport,
+  PolicyTestResult,
+  UntestedNamespace,
+} from "../policyTests/results.ts";
+import { fileFailures, type PolicyTestFacts, runPolicyTests } from "../policyTests/runPolicyTests.ts";
+import { namespaceText, type RunNamespaces, testCoverage } from "../policyTests/testCoverage.ts";
 import type { Connection } from "../service/connection.ts";
-import { byText } from "../words.ts";
+import { byText, counted } from "../words.ts";
 import { actorOf } from "./guards/planProblems.ts";
+import { nameOfNamespace, searchNamespace } from "./namespaceSearch.ts";
 
-/** Output of `gatehouse test --json`: the results of the policy tests on the stack's namespace. */
+/** Output of `gatehouse test --json`: the results of the policy tests on the namespaces that they check. */
 export interface TestedNamespace extends PolicyTestReport {
-  /** Id of the namespace. */
-  readonly tenant: string;
+  /** Id of the main namespace, which tests without the option `namespaces` check; null if there is none. */
+  readonly tenant: string | null;
+  /** The namespaces on which at least one test ran. */
+  readonly namespaces: readonly NamespaceName[];
+  /** The namespaces that the policy files declare as untested. */
+  readonly untested: readonly UntestedNamespace[];
   /** Parts that could not be evaluated, as sentences. The tests do not cover these parts. */
   readonly notEvaluated: readonly string[];
   /** Other facts that could not be determined, as sentences. The results of the tests may depend on these facts. */
@@ -21,21 +54,45 @@ export interface TestedNamespace extends PolicyTestReport {
 }
 
 /**
- * Runs the policy tests of a project directory on the live namespace.
- * @throws RequestError if the namespace cannot be read
+ * Runs the policy tests of a project directory on live namespaces: the main namespace, the namespaces in which the stack
+ * has resources, and the namespaces that tests name. A namespace of the stack without a test is not evaluated.
+ * @param own the resources of the stack; an empty list if the stack is not known
+ * @throws RequestError if the main namespace cannot be read; ConfigurationError if a test checks the main namespace and
+ * no setting selects this namespace
  */
-export async function testLive(connection: Connection, folder: string): Promise<TestedNamespace> {
-  const estate = inOrder(await readEstate(connection));
-  const evaluated = evaluatedFor(estate, [estate.policy]);
-  const { tenant, notEvaluated, unknown } = estate;
-  return { ...(await runPolicyTests(folder, { ...estate, evaluated })), tenant, notEvaluated, unknown };
+export async function testLive(
+  connection: Connection,
+  folder: string,
+  own: readonly OwnResource[] = [],
+): Promise<TestedNamespace> {
+  const suite = await loadPolicySuite(folder);
+  const { tenant: home, unsettled } = await connection.homeIfAny();
+  const used = namespacesUsedBy(own);
+  const main = home ?? (used.size === 1 ? [...used.keys()][0] : undefined);
+  if (main === undefined && unsettled && checksMain(suite)) throw unsettled;
+  const evaluated = await namesOf(connection, [...(main === undefined ? [] : [main]), ...used.keys()]);
+  const required = evaluated.flatMap((namespace) => {
+    const resources = used.get(namespace.tenant);
+    return resources === undefined ? [] : [{ ...namespace, reason: usedBy(resources) }];
+  });
+  const run = { main, evaluated, required, created: [] };
+  return testNamespaces(connection, suite, run, async (tenant) => {
+    const estate = inOrder(await readEstate(connection, tenant));
+    return { facts: { ...estate, evaluated: evaluatedFor(estate, [estate.policy]) }, name: estate.name };
+  });
 }
 
+/** A relative clause about the resources of a stack: `in which 3 resources of the stack are`. */
+const usedBy = (resources: number): string =>
+  `in which ${counted(resources, "resource")} of the stack ${resources === 1 ? "is" : "are"}`;
+
 /**
- * Runs the policy tests of a project directory on the namespace after a plan.
+ * Runs the policy tests of a project directory on namespaces after a plan: the namespaces of the plan, and the namespaces
+ * that tests name. A namespace without a test that the plan changes is not evaluated.
  * @param plan a preview with values
  * @param notEvaluated parts of the plan that could not be evaluated, as sentences
- * @throws RequestError if the namespace cannot be read
+ * @throws RequestError if the main namespace cannot be read; ConfigurationError if a test checks the main namespace and
+ * no setting selects this namespace
  */
 export async function testPlan(
   connection: Connection,
@@ -43,53 +100,161 @@ export async function testPlan(
   plan: Plan,
   notEvaluated: readonly string[] = [],
 ): Promise<TestedNamespace> {
-  const { before, after } = await plannedNamespace(connection, plan);
-  const evaluated = evaluatedFor(before, [before.policy, after.policy]);
-  const tested = await runPolicyTests(folder, { ...inOrder(after), evaluated });
+  const suite = await loadPolicySuite(folder);
+  const planned = await plannedOn(connection, plan);
+  const { adopting, home, main, tenants } = planned;
+  if (main === undefined && checksMain(suite)) throw noMainNamespace(tenants);
+  const evaluated = await namesOf(connection, tenants);
+  const required = evaluated
+    .filter(({ tenant }) => changesNamespace(adopting, tenant, home))
+    .map((namespace) => ({ ...namespace, reason: CHANGED }));
+  const run = { main, evaluated, required, created: createdNamespaces(adopting) };
+  // These resources may be in any namespace, so they are reported once.
+  const unplaced = unplacedNotes(adopting);
+  const tested = await testNamespaces(connection, suite, run, async (tenant) => {
+    const { before, after } = await plannedNamespaceOf(connection, planned, tenant);
+    const facts = { ...inOrder(after), evaluated: evaluatedFor(before, [before.policy, after.policy]) };
+    const ownSentences = after.notEvaluated.filter((sentence) => !unplaced.includes(sentence));
+    return { facts: { ...facts, notEvaluated: ownSentences }, name: after.name };
+  });
   return {
     ...tested,
-    tenant: after.tenant,
-    notEvaluated: [...notEvaluated, ...after.notEvaluated],
-    unknown: after.unknown,
+    notEvaluated: [...notEvaluated, ...planned.notEvaluated, ...unplaced, ...tested.notEvaluated],
+    unknown: [...planned.unknown, ...tested.unknown],
   };
 }
 
+/** The reason why tests must check a namespace: it is changed by the plan. */
+export const CHANGED = "which the plan changes";
+
+const checksMain = (suite: PolicySuite): boolean =>
+  declaredTests(suite).some(({ namespaces }) => namespaces === undefined);
+
+async function namesOf(connection: Connection, tenants: readonly string[]): Promise<NamespaceName[]> {
+  const names: NamespaceName[] = [];
+  for (const tenant of new Set(tenants)) names.push(await nameOfNamespace(connection, tenant));
+  return names;
+}
+
+interface ReadNamespace {
+  readonly facts: PolicyTestFacts;
+  readonly name: string;
+}
+
+/** Runs each test of a suite on each namespace that it checks. */
+async function testNamespaces(
+  connection: Connection,
+  suite: PolicySuite,
+  run: RunNamespaces,
+  read: (tenant: string) => Promise<ReadNamespace>,
+): Promise<TestedNamespace> {
+  const { main } = run;
+  const coverage = await testCoverage(suite, run, searchNamespace(connection));
+  const scope = [...run.evaluated, ...coverage.elsewhere];
+  const tested = scope.filter(({ tenant }) => coverage.isTested(tenant));
+  const { results, unreadable } = await readEach(
+    tested.map(({ tenant }) => tenant),
+    main,
+    async (tenant) => ({ tenant, ...(await read(tenant)) }),
+  );
+  const tests: PolicyTestResult[] = [];
+  // A file that cannot be loaded is reported once, with the tests of the first namespace.
+  if (results.length === 0) tests.push(...suite.files.flatMap(fileFailures));
+  for (const [index, { tenant, name, facts }] of results.entries()) {
+    const selection = {
+      ...{ namespace: { tenant, name }, reportsFiles: index === 0 },
+      checks: (test: Parameters<typeof coverage.checks>[0]) => coverage.checks(test, tenant),
+    };
+    tests.push(...(await runPolicyTests(suite, facts, selection)).tests);
+  }
+  const isSole = results.length === 1;
+  const sentences = (list: "notEvaluated" | "unknown") => [
+    ...new Set(
+      results.flatMap(({ name, facts }) =>
+        facts[list].map((sentence) => (isSole ? sentence : `${name}: ${sentence}`)),
+      ),
+    ),
+  ];
+  return {
+    ok: tests.every(({ ok }) => ok),
+    tests,
+    tenant: main ?? null,
+    namespaces: results.map(({ tenant, name }) => ({ tenant, name })),
+    untested: declaredUntested(suite),
+    notEvaluated: [...coverage.notEvaluated, ...unreadable.values(), ...sentences("notEvaluated")],
+    unknown: [
+      ...sentences("unknown"),
+      ...run.evaluated
+        .filter(({ tenant }) => tenant === main && !coverage.isTested(tenant))
+        .map((namespace) => `no policy test checks ${namespaceText(namespace)}`),
+    ],
+  };
+}
+
+/** A plan on one service, with the namespaces that it covers. */
+interface PlanOnService extends PlanNamespaces {
+  /** The plan, with the ids of adopted namespaces. */
+  readonly adopting: Plan;
+  /** Changes on other services, as sentences. */
+  readonly notEvaluated: readonly string[];
+  /** Unchanged resources on other services, and resources in namespaces that the plan creates, as sentences. */
+  readonly unknown: readonly string[];
+}
+
+async function plannedOn(connection: Connection, plan: Plan): Promise<PlanOnService> {
+  const { plan: local, notEvaluated, unknown } = onService(plan, connection.client.url);
+  const adopting = await withAdoptedNamespaces(connection, local);
+  return {
+    ...{ adopting, notEvaluated, unknown: [...unknown, ...newNamespaceNotes(adopting)] },
+    ...(await namespacesOf(connection, [adopting])),
+  };
+}
+
+function noMainNamespace(tenants: readonly string[]): ConfigurationError {
+  const which = tenants.length === 0 ? "no existing namespace" : `several namespaces: ${tenants.join(", ")}`;
+  return new ConfigurationError(`the plan covers ${which}`, {
+    field: ["tenant"],
+    remedy: "set GATEHOUSE_TENANT to the id of the namespace to evaluate",
+  });
+}
+
+async function plannedNamespaceOf(
+  connection: Connection,
+  { adopting, home = "" }: PlanOnService,
+  tenant: string,
+): Promise<{ readonly before: Estate; readonly after: Estate }> {
+  const before = await readEstate(connection, tenant);
+  const { role: creatorRole } = actorOf(await connection.client.forTenant(tenant).identity(), before);
+  const planned = plannedEstate(before, adopting, { home, creatorRole });
+  const { accessUnknown, members, apiKeys, trustedWorkloads, settings } = planned;
+  const policy = countingInvited(planned.policy);
+  const notEvaluated = [...before.notEvaluated, ...planned.notEvaluated.toSorted(byText)];
+  const unknown = [...before.unknown, ...planned.unknown.toSorted(byText)];
+  const objects = { policy, members, apiKeys, trustedWorkloads, settings };
+  return { before, after: { ...before, ...objects, accessUnknown, notEvaluated, unknown } };
+}
+
+/** A namespace after a plan, and the other namespaces of the plan. */
+export interface PlannedNamespace {
+  readonly after: Estate;
+  /** Number of resources of the plan in each other namespace, by the id of the namespace. */
+  readonly others: ReadonlyMap<string, number>;
+}
+
 /**
- * Returns the namespace before and after a plan: the stack's namespace, or otherwise the only namespace of the plan.
+ * Returns a namespace after a plan: the stack's namespace, or otherwise the only namespace of the plan.
  * @param plan a preview with values
  * @throws RequestError if the namespace cannot be read; ConfigurationError if no setting selects the namespace
  */
-export async function plannedNamespace(
-  connection: Connection,
-  plan: Plan,
-): Promise<{ readonly before: Estate; readonly after: Estate }> {
-  const local = onService(plan, connection.client.url);
-  const adopting = await withAdoptedNamespaces(connection, local.plan);
-  const { main, tenants } = await namespacesOf(connection, [adopting]);
-  if (main === undefined) {
-    const which =
-      tenants.length === 0 ? "no existing namespace" : `several namespaces: ${tenants.join(", ")}`;
-    throw new ConfigurationError(`the plan covers ${which}`, {
-      field: ["tenant"],
-      remedy: "set GATEHOUSE_TENANT to the id of the namespace to evaluate",
-    });
-  }
-  const before = await readEstate(connection, main);
-  const { role: creatorRole } = actorOf(await connection.client.forTenant(main).identity(), before);
-  const planned = plannedEstate(before, adopting, { creatorRole });
-  const { accessUnknown, members, apiKeys, trustedWorkloads, settings } = planned;
-  const policy = countingInvited(planned.policy);
-  const notEvaluated = [
-    ...before.notEvaluated,
-    ...local.notEvaluated,
-    ...planned.notEvaluated.toSorted(byText),
-  ];
-  const unknown = [
-    ...before.unknown,
-    ...local.unknown,
-    ...planned.unknown.toSorted(byText),
-    ...planned.notes,
-  ];
-  const objects = { policy, members, apiKeys, trustedWorkloads, settings };
-  return { before, after: { ...before, ...objects, accessUnknown, notEvaluated, unknown } };
+export async function plannedNamespace(connection: Connection, plan: Plan): Promise<PlannedNamespace> {
+  const planned = await plannedOn(connection, plan);
+  const { adopting, home, main, tenants } = planned;
+  if (main === undefined) throw noMainNamespace(tenants);
+  const { after } = await plannedNamespaceOf(connection, planned, main);
+  const others = tenants
+    .filter((tenant) => tenant !== main)
+    .map((tenant) => [tenant, stepsOf(adopting, tenant, home ?? "").steps.length] as const);
+  const notEvaluated = [...planned.notEvaluated, ...after.notEvaluated];
+  const unknown = [...planned.unknown, ...after.unknown];
+  return { after: { ...after, notEvaluated, unknown }, others: new Map(others) };
 }

@@ -1,4 +1,5 @@
 import { typeName } from "../../engine/index.ts";
+import { testPlaces } from "../../policyTests/testCoverage.ts";
 import type { TestedNamespace } from "../../review/testedNamespace.ts";
 import { countedObjects, type DriftReport } from "../driftReport.ts";
 import { driftedSentence, SENTENCES, unmanagedSentence } from "./reports.ts";
@@ -43,6 +44,7 @@ export function driftJunit(
     })),
     "not evaluated": notEvaluated.map((sentence) => ({ name: sentence, failure: sentence })),
   };
+  const placeOf = testPlaces(tests?.tests ?? []);
   const suite = `gatehouse drift ${project}/${stack}`;
   const cases = [
     ...Object.entries(groups).flatMap(([group, items]): Case[] =>
@@ -50,9 +52,9 @@ export function driftJunit(
         ? [{ group: suite, name: `no findings: ${group}` }]
         : items.map((item) => ({ ...item, group: `${suite}: ${group}` })),
     ),
-    ...(tests?.tests ?? []).map(({ name, file, ok, failures }): Case => {
+    ...(tests?.tests ?? []).map(({ name, file, ok, failures, ...test }): Case => {
       const failure = `${file}: ${failures.map(({ message }) => message).join("; ")}`;
-      return { group: `${suite}: policy tests`, name, ...(!ok && { failure }) };
+      return { group: `${suite}: policy tests${placeOf(test)}`, name, ...(!ok && { failure }) };
     }),
   ];
   const failed = cases.filter(({ failure }) => failure !== undefined).length;

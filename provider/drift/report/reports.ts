@@ -1,6 +1,7 @@
 import { type FieldChange, typeName } from "../../engine/index.ts";
 import { expiredSentence } from "../../estate/expired.ts";
 import type { Format } from "../../import/model.ts";
+import { testPlaces } from "../../policyTests/testCoverage.ts";
 import { COMMENT_MAX, code, fittedSections, MARKDOWN } from "../../review/report/markdown.ts";
 import {
   accessSentence,
@@ -54,13 +55,20 @@ export function driftMarkdown(
 
 function testSections(tests: TestedNamespace | undefined): Section[] {
   if (!tests) return [];
-  const passing = tests.tests.filter(({ ok }) => ok).length;
-  return [
-    {
-      title: `Policy tests: ${passing} of ${tests.tests.length} pass`,
-      items: [...tests.tests.flatMap(MARKDOWN.test), ...tests.notEvaluated.map(MARKDOWN.text)],
-    },
-  ];
+  const placeOf = testPlaces(tests.tests);
+  const places = [...new Set(tests.tests.map(placeOf))];
+  const sections = places.map((place) => {
+    const here = tests.tests.filter((test) => placeOf(test) === place);
+    const passing = here.filter(({ ok }) => ok).length;
+    return {
+      title: `Policy tests${MARKDOWN.text(place)}: ${passing} of ${here.length} pass`,
+      items: here.flatMap(MARKDOWN.test),
+    };
+  });
+  const notEvaluated = tests.notEvaluated.map(MARKDOWN.text);
+  const [sole, ...others] = sections;
+  if (sole && others.length === 0) return [{ ...sole, items: [...sole.items, ...notEvaluated] }];
+  return [...sections, { title: "Policy tests: not evaluated", items: notEvaluated }];
 }
 
 const SNIPPET_MAX = 60;

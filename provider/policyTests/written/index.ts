@@ -1,5 +1,5 @@
 import type { Access } from "@gatehouse-access/sdk/policy";
-import { loading, MATCHERS, type MatcherName, running, stackAbove } from "./running.ts";
+import { ALL_NAMESPACES, loading, MATCHERS, type MatcherName, running, stackAbove } from "./running.ts";
 import type {
   AccessMatchers,
   ApiKeyFacts,
@@ -24,6 +24,13 @@ export interface PolicyTestOptions {
    * @default {@link TIME_LIMIT}
    */
   readonly timeLimit?: number;
+  /**
+   * The namespaces that the test checks, by name or id. The test runs once for each of them, also in a run whose plan
+   * does not contain the namespace. `*` stands for all namespaces that the run evaluates. An id stays valid if the
+   * namespace is renamed. A namespace that does not exist, or that the credential cannot read, is not evaluated.
+   * @default the main namespace: `GATEHOUSE_TENANT`, or the only namespace of the credential
+   */
+  readonly namespaces?: readonly string[];
 }
 
 /**
@@ -37,22 +44,58 @@ export interface PolicyTestOptions {
  *   expect(access).not.toAllow({ key: "contractor-*", device: { tag: "prod" } });
  * });
  * @throws Error outside of a policy file that `gatehouse` loads
- * @throws TypeError if the name is empty, the body is not a function, or the time limit is not positive
+ * @example
+ * policyTest("no root login", ({ access }) => {
+ *   expect(access).not.toAllow({ login: "root" });
+ * }, { namespaces: ["prod", "staging"] });
+ * @throws TypeError if the name is empty, the body is not a function, the time limit is not positive, or the list of
+ * namespaces is empty
  */
 export function policyTest(name: string, body: PolicyTestBody, options: PolicyTestOptions = {}): void {
-  const { timeLimit = TIME_LIMIT } = options;
+  const { timeLimit = TIME_LIMIT, namespaces } = options;
   if (typeof name !== "string" || name.trim() === "") throw new TypeError("policyTest(): needs a name");
   if (typeof body !== "function") throw new TypeError(`policyTest("${name}"): needs a function to run`);
   if (!(timeLimit > 0)) {
     throw new TypeError(`policyTest("${name}"): timeLimit must be a positive number of seconds`);
   }
-  if (!loading.declare) {
-    throw new Error(
-      `policyTest("${name}"): gatehouse did not load this file; run the tests with: gatehouse test`,
-    );
+  // An empty list usually comes from a variable that is not set. The test would then check nothing.
+  if (namespaces !== undefined && !(Array.isArray(namespaces) && namespaces.length > 0)) {
+    throw new TypeError(`policyTest("${name}"): namespaces must be a list of at least one name or id`);
   }
-  loading.declare({ name, body, timeLimit, stack: stackAbove(policyTest) });
+  if (namespaces?.some((namespace) => !isText(namespace))) {
+    throw new TypeError(`policyTest("${name}"): each of the namespaces must be a name or an id`);
+  }
+  if (!loading.file) throw notLoaded(`policyTest("${name}")`);
+  loading.file.declareTest({
+    ...{ name, body, timeLimit, stack: stackAbove(policyTest) },
+    namespaces: namespaces && [...namespaces],
+  });
 }
+
+/**
+ * Declares in a policy file that no policy test checks a namespace. Without this declaration, a changed namespace
+ * without a policy test is not evaluated, and blocks. Reports list the namespace with the reason. If a policy test
+ * checks the namespace, the test runs.
+ * @param namespace name or id of the namespace. An id stays valid if the namespace is renamed
+ * @param reason why the namespace needs no test, for reviewers
+ * @example untested("sandbox", "experiments without production data");
+ * @throws Error outside of a policy file that `gatehouse` loads
+ * @throws TypeError if the namespace or the reason is empty, or the namespace is `*`
+ */
+export function untested(namespace: string, reason: string): void {
+  if (!isText(namespace)) throw new TypeError("untested(): needs the name or id of a namespace");
+  if (namespace === ALL_NAMESPACES) {
+    throw new TypeError(`untested("${ALL_NAMESPACES}"): declare each untested namespace by its name or id`);
+  }
+  if (!isText(reason)) throw new TypeError(`untested("${namespace}"): needs a reason`);
+  if (!loading.file) throw notLoaded(`untested("${namespace}")`);
+  loading.file.declareUntested({ namespace, reason: reason.trim(), stack: stackAbove(untested) });
+}
+
+const isText = (value: unknown): boolean => typeof value === "string" && value.trim() !== "";
+
+const notLoaded = (call: string) =>
+  new Error(`${call}: gatehouse did not load this file; run the tests with: gatehouse test`);
 
 /**
  * Returns the matchers for a value; `.not` has their negations. The type of the value determines the matchers. A failed

@@ -14,12 +14,25 @@ export const MATCHERS = [
 
 export type MatcherName = (typeof MATCHERS)[number];
 
+/** In the namespaces of a test: all namespaces that the run evaluates. */
+export const ALL_NAMESPACES = "*";
+
 /** A policy test, as declared in its file. */
 export interface DeclaredTest {
   readonly name: string;
   readonly body: PolicyTestBody;
   /** Time limit of the test, in seconds. */
   readonly timeLimit: number;
+  /** Names or ids of the namespaces that the test checks, or `*`; undefined for the main namespace. */
+  readonly namespaces: readonly string[] | undefined;
+  readonly stack: string;
+}
+
+/** A declaration that no test checks a namespace, as written in its file. */
+export interface DeclaredUntested {
+  /** Name or id of the namespace. */
+  readonly namespace: string;
+  readonly reason: string;
   readonly stack: string;
 }
 
@@ -32,8 +45,14 @@ export interface CalledMatcher {
   readonly stack: string;
 }
 
-/** Holds the function that registers each test that the policy file declares while the file is being loaded. */
-export const loading: { declare: ((test: DeclaredTest) => void) | undefined } = { declare: undefined };
+/** The functions that register the declarations of a policy file. */
+export interface Declarations {
+  readonly declareTest: (test: DeclaredTest) => void;
+  readonly declareUntested: (untested: DeclaredUntested) => void;
+}
+
+/** Holds the functions that register the declarations of a policy file while the file is being loaded. */
+export const loading: { file: Declarations | undefined } = { file: undefined };
 
 /** Holds the callback that evaluates the matchers which the running test calls. */
 export const running = new AsyncLocalStorage<(called: CalledMatcher) => void>();

@@ -207,6 +207,15 @@ export interface NamespaceReview {
   readonly unknown: readonly string[];
 }
 
+/** The policy tests of a namespace that the plan does not contain. */
+export interface TestedElsewhere {
+  /** Id of the namespace. */
+  readonly tenant: string;
+  /** Name of the namespace; its id if the credential may not read the name. */
+  readonly name: string;
+  readonly tests: readonly PolicyTestResult[];
+}
+
 /** A revision of the program. */
 export interface Revision {
   /** The given name of a branch, tag or commit, or "the working folder". */
@@ -237,6 +246,8 @@ export interface Review {
   readonly changes: readonly ShownStep[];
   /** The stack's own namespace, and all other namespaces of the plan. */
   readonly namespaces: readonly NamespaceReview[];
+  /** Policy tests of other namespaces that tests name, in their current state; omitted if there are none. */
+  readonly testedElsewhere?: readonly TestedElsewhere[];
   /** Duplicate declarations of objects. */
   readonly duplicateDeclarations: readonly DuplicateDeclarations[];
   /** Parts of the plan that the service would reject, as sentences. */

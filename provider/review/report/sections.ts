@@ -71,7 +71,6 @@ export function namespaceSections(
   const { access, members, workloads, apiKeys, settings, privileges, ending, tests, lint, coverage } =
     namespace;
   const { notEvaluated, unknown } = namespace;
-  const passing = tests.filter(({ ok }) => ok).length;
   const managed = `${coverage.managed} of ${coverage.total} objects are managed (${coverage.percent} %)`;
   const findings = (isNew: boolean) =>
     lint
@@ -118,7 +117,7 @@ export function namespaceSections(
       ),
     },
     {
-      title: `Policy tests${whereIfSeveral}: ${passing} of ${tests.length} pass`,
+      title: `Policy tests${whereIfSeveral}: ${passingOf(tests)} of ${tests.length} pass`,
       items: tests.flatMap(style.test),
     },
     { title: `New findings${whereIfSeveral}`, items: findings(true) },
@@ -135,7 +134,10 @@ export function namespaceSections(
 }
 
 /** The sections of a review of the whole plan. */
-export function planSections({ summary, changes, notEvaluated, unknown }: Review, style: Style): Section[] {
+export function planSections(
+  { summary, changes, notEvaluated, unknown, testedElsewhere = [] }: Review,
+  style: ReportStyle,
+): Section[] {
   const { create, update, replace, delete: deleted } = summary;
   const left = retainedObjects(changes);
   const items = changes.map(({ op, type, name, fields, retained }) => {
@@ -146,10 +148,19 @@ export function planSections({ summary, changes, notEvaluated, unknown }: Review
   const unmanaged = left > 0 ? `, ${left} to leave unmanaged` : "";
   const title = `Resources: ${create} to create, ${update} to update, ${replace} to replace, ${deleted - left} to delete${unmanaged}`;
   return [
+    ...testedElsewhere.map(({ name, tests }) => ({
+      title: `Policy tests in the namespace ${style.text(name)}: ${passingOf(tests)} of ${tests.length} pass`,
+      items: tests.flatMap(style.test),
+    })),
     { title, items, isDetail: true },
     { title: "Limitations", items: [...notEvaluated, ...unknown].map(style.text) },
   ];
 }
+
+const passingOf = (tests: readonly PolicyTestResult[]): number => tests.filter(({ ok }) => ok).length;
+
+const failingTests = (tests: readonly PolicyTestResult[]): string[] =>
+  tests.filter(({ ok }) => !ok).map(({ name }) => `the policy test "${name}" fails`);
 
 /** The kinds of findings that do not block a change, by the flags of the command. */
 export interface Allowed {
@@ -177,16 +188,18 @@ export function objections(review: Review, allowed: Allowed): string[] {
         suggestion ? `${message} ${suggestion}` : message,
       ),
     ];
-    const failing = tests.filter(({ ok }) => !ok).map((test) => `the policy test "${test.name}" fails`);
     return [
       ...unless(allowed.allowLockout, "--allow-lockout", locked),
       ...unless(allowed.allowMissingPermissions, "--allow-missing-permissions", missing),
       ...unless(allowUnmanaged, "--allow-unmanaged", wideningOf(coverage)),
       ...unless(allowed.allowFindings, "--allow-findings", findings),
       ...unless(allowed.allowIncomplete, "--allow-incomplete", notEvaluated),
-      ...failing,
+      ...failingTests(tests),
     ].map((sentence) => `${name}: ${sentence}`);
   });
+  const elsewhere = (review.testedElsewhere ?? []).flatMap(({ name, tests }) =>
+    failingTests(tests).map((sentence) => `${name}: ${sentence}`),
+  );
   return [
     ...review.duplicateDeclarations.map(
       ({ object, urns }) => `duplicate declarations of ${object}: ${urns.join(" and ")}`,
@@ -194,6 +207,7 @@ export function objections(review: Review, allowed: Allowed): string[] {
     ...review.preflightFailures,
     ...unless(allowed.allowIncomplete, "--allow-incomplete", review.notEvaluated),
     ...ofNamespaces,
+    ...elsewhere,
   ];
 }
 

@@ -4,12 +4,17 @@
 import { text } from "node:stream/consumers";
 import type { PolicyTestFacts } from "../../../provider/policyTests/runPolicyTests.ts";
 
-const BUILT = new URL("../../../provider/dist/policyTests/runPolicyTests.js", import.meta.url).href;
+const built = (module: string) =>
+  new URL(`../../../provider/dist/policyTests/${module}.js`, import.meta.url).href;
 const { runPolicyTests }: typeof import("../../../provider/policyTests/runPolicyTests.ts") = await import(
-  BUILT
+  built("runPolicyTests")
+);
+const { loadPolicySuite }: typeof import("../../../provider/policyTests/policySuite.ts") = await import(
+  built("policySuite")
 );
 
 const { folder, facts }: { folder: string; facts: PolicyTestFacts[] } = JSON.parse(await text(process.stdin));
+const suite = await loadPolicySuite(folder);
 const reports = [];
-for (const each of facts) reports.push(await runPolicyTests(folder, each));
+for (const each of facts) reports.push(await runPolicyTests(suite, each));
 process.stdout.write(`${JSON.stringify(reports)}\n`, () => process.exit());

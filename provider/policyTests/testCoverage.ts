@@ -1,0 +1,156 @@
+import { tenantId } from "@gatehouse-access/sdk/contract";
+import { counted, firstOf } from "../words.ts";
+import { declaredTests, declaredUntested, type PolicySuite } from "./policySuite.ts";
+import type { NamespaceName, PolicyTestResult, UntestedNamespace } from "./results.ts";
+import { ALL_NAMESPACES, type DeclaredTest } from "./written/running.ts";
+
+/** A namespace that policy tests must check, unless a policy file declares the namespace as untested. */
+export interface RequiredNamespace extends NamespaceName {
+  /** Why tests must check the namespace, as a relative clause: `which the plan changes`. */
+  readonly reason: string;
+}
+
+/** The namespaces of a run. */
+export interface RunNamespaces {
+  /** Id of the namespace that tests without the option `namespaces` check; undefined if there is none. */
+  readonly main: string | undefined;
+  /** The namespaces that the run evaluates. */
+  readonly evaluated: readonly NamespaceName[];
+  readonly required: readonly RequiredNamespace[];
+  /** Names of the namespaces that the plan creates; undefined for a name that is not known before the apply. */
+  readonly created: readonly (string | undefined)[];
+}
+
+/**
+ * Finds a namespace that a test names and that the run does not evaluate. Returns the reason if there is no such
+ * namespace, as a sentence.
+ */
+export type NamespaceSearch = (declared: string) => Promise<NamespaceName | string>;
+
+/** The namespaces that the tests of a suite check in one run. */
+export interface TestCoverage {
+  /** True if the test checks the namespace with this id. */
+  readonly checks: (test: DeclaredTest, tenant: string) => boolean;
+  /** True if at least one test checks the namespace with this id. */
+  readonly isTested: (tenant: string) => boolean;
+  /** Namespaces that tests name, in addition to the evaluated namespaces. */
+  readonly elsewhere: readonly NamespaceName[];
+  /** Declared tests that cannot run, and namespaces without a test, as sentences. They block. */
+  readonly notEvaluated: readonly string[];
+  /** Required and new namespaces without a test that a policy file declares as untested, as sentences. */
+  readonly untested: readonly string[];
+}
+
+/**
+ * Assigns the tests of a suite to namespaces. In a project with policy tests, each required namespace and each namespace
+ * that the plan creates is tested, declared as untested, or reported as not evaluated.
+ */
+export async function testCoverage(
+  suite: PolicySuite,
+  { main, evaluated, required, created }: RunNamespaces,
+  search: NamespaceSearch,
+): Promise<TestCoverage> {
+  const tests = declaredTests(suite);
+  const exempt = declaredUntested(suite);
+  const tenants = new Map<string, string>();
+  const elsewhere = new Map<string, NamespaceName>();
+  const notEvaluated: string[] = [];
+  const untested: string[] = [];
+  const isCreated = (declared: string) =>
+    created.some((name) => name !== undefined && isName(declared, name));
+
+  for (const declared of namedBy(tests)) {
+    const known = evaluated.find((namespace) => refersTo(declared, namespace));
+    const found = known ?? (await search(declared));
+    if (typeof found !== "string") {
+      tenants.set(declared, found.tenant);
+      if (!evaluated.some(({ tenant }) => tenant === found.tenant)) elsewhere.set(found.tenant, found);
+    } else if (!isCreated(declared)) {
+      const naming = tests.filter(({ namespaces = [] }) => namespaces.includes(declared));
+      notEvaluated.push(`${testsText(naming)} did not run in the namespace "${declared}": ${found}`);
+    }
+  }
+  const unassigned = tests.filter(({ namespaces }) => namespaces === undefined);
+  if (main === undefined && unassigned.length > 0) {
+    notEvaluated.push(`${testsText(unassigned)} did not run: ${NO_MAIN}`);
+  }
+
+  const checks = ({ namespaces }: DeclaredTest, tenant: string): boolean =>
+    namespaces === undefined
+      ? tenant === main
+      : namespaces.some((declared) => declared === ALL_NAMESPACES || tenants.get(declared) === tenant);
+  const isTested = (tenant: string) => tests.some((test) => checks(test, tenant));
+
+  if (suite.files.length > 0) {
+    for (const namespace of required) {
+      if (isTested(namespace.tenant)) continue;
+      const exemption = exempt.find((one) => refersTo(one.namespace, namespace));
+      const text = namespaceText(namespace);
+      if (exemption) untested.push(untestedText(text, exemption));
+      else
+        notEvaluated.push(
+          `no policy test checks ${text}, ${namespace.reason}; add "${namespace.name}" to the option namespaces of a policyTest, or declare untested("${namespace.name}", "<reason>")`,
+        );
+    }
+    for (const name of created) {
+      const exemption = exempt.find((one) => name !== undefined && isName(one.namespace, name));
+      if (exemption) untested.push(untestedText(`the namespace "${name}"`, exemption));
+      else if (name === undefined)
+        notEvaluated.push(
+          "no policy test can check a namespace that the plan creates, whose name is not known before the apply",
+        );
+      else
+        notEvaluated.push(
+          `no policy test can check the namespace "${name}" before the plan creates it; declare untested("${name}", "<reason>") until it exists`,
+        );
+    }
+  }
+  return { checks, isTested, elsewhere: [...elsewhere.values()], notEvaluated, untested };
+}
+
+const NO_MAIN =
+  "there is no main namespace; set GATEHOUSE_TENANT to the id of the namespace to test, or set the option namespaces of the test";
+
+/** The namespaces that tests name. */
+const namedBy = (tests: readonly DeclaredTest[]): ReadonlySet<string> =>
+  new Set(tests.flatMap(({ namespaces = [] }) => namespaces).filter((name) => name !== ALL_NAMESPACES));
+
+/**
+ * True if a text is the id of a namespace. Such a text never refers to a name, so that a namespace whose name is the id
+ * of another namespace does not get its tests.
+ */
+export const isNamespaceId = (declared: string): boolean => tenantId.safeParse(declared).success;
+
+const isName = (declared: string, name: string): boolean =>
+  !isNamespaceId(declared) && declared.toLowerCase() === name.toLowerCase();
+
+const refersTo = (declared: string, { tenant, name }: NamespaceName): boolean =>
+  declared === tenant || isName(declared, name);
+
+/** A namespace in a sentence: `the namespace prod (3f…)`, or only the id if the name is not known. */
+export const namespaceText = ({ tenant, name }: NamespaceName): string =>
+  name === tenant ? `the namespace ${tenant}` : `the namespace ${name} (${tenant})`;
+
+/**
+ * Returns a function that adds the namespace to a test in a report: ` in the namespace prod`. The function returns an
+ * empty text if all tests ran in one namespace.
+ */
+export function testPlaces(
+  tests: readonly PolicyTestResult[],
+): (test: Pick<PolicyTestResult, "namespace">) => string {
+  const tenants = new Set(tests.flatMap(({ namespace }) => namespace?.tenant ?? []));
+  return ({ namespace }) => (namespace && tenants.size > 1 ? ` in the namespace ${namespace.name}` : "");
+}
+
+const untestedText = (text: string, { reason, file, line }: UntestedNamespace): string =>
+  `${text} is declared as untested: ${reason} (${file}${line === undefined ? "" : `:${line}`})`;
+
+const NAMED_MAX = 3;
+
+const testsText = (tests: readonly DeclaredTest[]): string =>
+  tests.length > NAMED_MAX
+    ? counted(tests.length, "policy test")
+    : `the policy ${tests.length === 1 ? "test" : "tests"} ${firstOf(
+        tests.map(({ name }) => JSON.stringify(name)),
+        NAMED_MAX,
+      )}`;

@@ -1,0 +1,32 @@
+import { ConfigurationError } from "@gatehouse-access/sdk";
+import type { NamespaceName } from "../policyTests/results.ts";
+import { isNamespaceId, type NamespaceSearch } from "../policyTests/testCoverage.ts";
+import type { Connection } from "../service/connection.ts";
+import { isUnreadable } from "../service/listings.ts";
+import { namespaceOf } from "../service/lookups.ts";
+
+/** Returns the name of a namespace; its id if the credential may not read the name. */
+export async function nameOfNamespace(connection: Connection, tenant: string): Promise<NamespaceName> {
+  const namespace = await connection.namespaces.find(tenant).catch((error: unknown) => {
+    if (isUnreadable(error)) return undefined;
+    throw error;
+  });
+  return { tenant, name: namespace?.name ?? tenant };
+}
+
+/** Returns a search for namespaces on the service, by name or id. */
+export function searchNamespace(connection: Connection): NamespaceSearch {
+  return async (declared) => {
+    // Whether the namespace with this id exists is checked when the namespace is read.
+    if (isNamespaceId(declared)) return nameOfNamespace(connection, declared);
+    try {
+      const { tenantId: tenant, name } = await namespaceOf(connection, { name: declared });
+      return { tenant, name };
+    } catch (error) {
+      if (error instanceof ConfigurationError)
+        return "the user of the credential is not a member of a namespace with this name";
+      if (isUnreadable(error)) return error.message;
+      throw error;
+    }
+  };
+}
