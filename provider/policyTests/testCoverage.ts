@@ -10,6 +10,9 @@ export interface RequiredNamespace extends NamespaceName {
   readonly reason: string;
 }
 
+/** The reason to require a test of a namespace that the plan changes. */
+export const CHANGED = "which the plan changes";
+
 /** The namespaces of a run. */
 export interface RunNamespaces {
   /** Id of the namespace that tests without the option `namespaces` check; undefined if there is none. */

@@ -1,30 +1,17 @@
 import type { EvaluationOptions } from "@gatehouse-access/sdk/policy";
 import { type Plan, type ShownStep, type Step, shownStep } from "../engine/index.ts";
-import { type Estate, evaluatedFor, inOrder, readEach, readEstate } from "../estate/namespaceState.ts";
+import { type Estate, readEach, readEstate } from "../estate/namespaceState.ts";
 import { withAdoptedNamespaces } from "../plan/adoptedNamespaces.ts";
 import { newNamespaceNotes } from "../plan/planned/plannedEstate.ts";
-import {
-  changesNamespace,
-  createdNamespaces,
-  namespacesOf,
-  onService,
-  type PlanNamespaces,
-  unplacedNotes,
-} from "../plan/steps.ts";
-import { loadPolicySuite } from "../policyTests/policySuite.ts";
-import type { PolicyTestResult } from "../policyTests/results.ts";
-import { fileFailures, type PolicyTestFacts, runPolicyTests } from "../policyTests/runPolicyTests.ts";
-import { type RequiredNamespace, testCoverage } from "../policyTests/testCoverage.ts";
-import type { DeclaredTest } from "../policyTests/written/running.ts";
+import { namespacesOf, onService, type PlanNamespaces, unplacedNotes } from "../plan/steps.ts";
 import type { Connection, Home } from "../service/connection.ts";
 import { byText, byTexts } from "../words.ts";
 import { protectedGroup } from "./guards/lockouts.ts";
 import { actorOf, type PlanProblem, planProblems } from "./guards/planProblems.ts";
-import { searchNamespace } from "./namespaceSearch.ts";
-import type { Review, Revisions, TestedElsewhere } from "./report/review.ts";
+import type { Review, Revisions } from "./report/review.ts";
 import { type NamespaceReviewOptions, type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
+import { reviewTests } from "./reviewTests.ts";
 import { revisionChanges } from "./revisionChanges.ts";
-import { CHANGED } from "./testedNamespace.ts";
 
 /**
  * The base revision of a review. The review compares the plan with this revision instead of with the live namespace.
@@ -86,26 +73,17 @@ export async function reviewPlan(
   unknown.push(...newNamespaceNotes(head));
   // Each namespace review also lists these resources.
   if (estates.length === 0) notEvaluated.push(...unplacedNotes(head));
-  const suite = await loadPolicySuite(options.folder);
-  const coverage = await testCoverage(
-    suite,
-    { main, evaluated: estates, required: changedBy(plans, estates, home), created: createdNamespaces(head) },
-    searchNamespace(connection),
-  );
-  notEvaluated.push(...coverage.notEvaluated);
-  unknown.push(...coverage.untested);
-  const reporting = estates.some(({ tenant }) => tenant === main) ? main : estates[0]?.tenant;
-  const testsOf = (tenant: string) => async (facts: PolicyTestFacts) => {
-    const checks = (test: DeclaredTest) => coverage.checks(test, tenant);
-    return (await runPolicyTests(suite, facts, { checks, reportsFiles: tenant === reporting })).tests;
-  };
+  const tests = await reviewTests(connection, options.folder, { home, main, estates, plans });
+  // The plan may also contain a namespace that tests name and that could not be read.
+  notEvaluated.push(...tests.notEvaluated.filter((sentence) => !notEvaluated.includes(sentence)));
+  unknown.push(...tests.untested);
   const namespaces: ReviewedNamespace[] = [];
   for (const estate of estates) {
     const own = await connection.client.forTenant(estate.tenant).identity();
     namespaces.push(
       await reviewNamespace(estate, head, {
         ...options,
-        ...{ protect, home, policyTests: testsOf(estate.tenant) },
+        ...{ protect, home, policyTests: tests.testsOf(estate.tenant) },
         ...(base && { base }),
         actor: actorOf(own, estate),
         runningId: own.workloadId ?? identity.userId,
@@ -120,19 +98,7 @@ export async function reviewPlan(
   }
   // If `home` is undefined here, every resource has its own tenant.
   const preflightFailures = await refusals(connection, head, { tenant: home, unsettled: undefined }, base);
-  const others = await readEach(
-    coverage.elsewhere.map(({ tenant }) => tenant),
-    undefined,
-    async (tenant): Promise<TestedElsewhere> => {
-      const { policy, ...estate } = inOrder(await readEstate(connection, tenant));
-      const facts = { ...estate, policy, evaluated: evaluatedFor(estate, [policy]) };
-      notEvaluated.push(...estate.notEvaluated.map((sentence) => `${estate.name}: ${sentence}`));
-      return { tenant, name: estate.name, tests: await testsOf(tenant)(facts) };
-    },
-  );
-  notEvaluated.push(...others.unreadable.values());
-  const testedElsewhere = others.results;
-  if (reporting === undefined) notEvaluated.push(...suite.files.flatMap(fileFailures).map(unloadedNote));
+  const testedElsewhere = tests.elsewhere;
   const review = reviewOf(
     connection,
     plan,
@@ -142,19 +108,6 @@ export async function reviewPlan(
   );
   return { review, namespaces, home, estates };
 }
-
-/** The namespaces that at least one of the plans changes. Policy tests must check them. */
-const changedBy = (
-  plans: readonly Plan[],
-  estates: readonly Estate[],
-  home: string | undefined,
-): RequiredNamespace[] =>
-  estates
-    .filter(({ tenant }) => plans.some((plan) => changesNamespace(plan, tenant, home)))
-    .map(({ tenant, name }) => ({ tenant, name, reason: CHANGED }));
-
-const unloadedNote = ({ file, failures }: PolicyTestResult): string =>
-  `the policy file ${file} could not be loaded: ${failures.map(({ message }) => message).join("; ")}`;
 
 /** Problem kinds that the review already reports in other lists: `missingPermissions` and `notEvaluated`. */
 const LISTED_ELSEWHERE: ReadonlySet<PlanProblem["about"]> = new Set(["permissions", "device"]);

@@ -33,7 +33,7 @@ import type {
   UntestedNamespace,
 } from "../policyTests/results.ts";
 import { fileFailures, type PolicyTestFacts, runPolicyTests } from "../policyTests/runPolicyTests.ts";
-import { namespaceText, type RunNamespaces, testCoverage } from "../policyTests/testCoverage.ts";
+import { CHANGED, namespaceText, type RunNamespaces, testCoverage } from "../policyTests/testCoverage.ts";
 import type { Connection } from "../service/connection.ts";
 import { byText, counted } from "../words.ts";
 import { actorOf } from "./guards/planProblems.ts";
@@ -123,9 +123,6 @@ export async function testPlan(
     unknown: [...planned.unknown, ...tested.unknown],
   };
 }
-
-/** The reason why tests must check a namespace: it is changed by the plan. */
-export const CHANGED = "which the plan changes";
 
 const checksMain = (suite: PolicySuite): boolean =>
   declaredTests(suite).some(({ namespaces }) => namespaces === undefined);

@@ -126,7 +126,7 @@ describe.each(engines)(
         const text = await stack.run(DRIFT, env(base));
         expect(text.code).toBe(2);
         expect(text.stdout).toMatch(
-          /4 resources as declared[\s\S]*\nPolicy tests\nFAIL {2}contractors stay out of production/,
+          /4 resources as declared[\s\S]*\nPolicy tests\nTested the namespace .+:\nFAIL {2}contractors stay out of production/,
         );
       } finally {
         await tag(["prod", "web"]);

@@ -189,7 +189,7 @@ describe("a planned namespace", () => {
 
 async function reviewOf(namespace: Estate, ...steps: Step[]): Promise<NamespaceReview> {
   const { review } = await reviewNamespace(namespace, planOf(...steps), {
-    ...{ folder: undefined, home: namespace.tenant, runningId: "me", protect: [], logins: ["root"] },
+    ...{ home: namespace.tenant, runningId: "me", protect: [], logins: ["root"] },
     actor: { kind: "user", role: "administrator" },
   });
   return review;

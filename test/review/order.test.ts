@@ -51,7 +51,7 @@ const steps: Step[] = [
 ];
 
 const options = {
-  ...{ folder: undefined, home: TENANT, runningId: "me" },
+  ...{ home: TENANT, runningId: "me" },
   actor: { kind: "user", role: "observer" } as const,
   protect: [{ label: "all", has: () => true }],
 };

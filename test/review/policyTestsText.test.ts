@@ -68,3 +68,25 @@ test("messages keep their line breaks, and other control characters are escaped"
     "1 passed, 2 warnings",
   ]);
 });
+
+test("prints the namespace above its tests", () => {
+  const [first, second] = [
+    { tenant: "id-1", name: HOSTILE },
+    { tenant: "id-2", name: "id-2" },
+  ] as const;
+  const passed = { file: "a.policy.ts", line: 3, ok: true, failures: [], warnings: [], durationMs: 1 };
+  const tests = [
+    { ...passed, name: "one", namespace: first },
+    { ...passed, name: "two", namespace: first },
+    { ...passed, name: "one", namespace: second },
+  ];
+  expect(policyTestsText(pc.createColors(false), { ok: true, tests }, "").split("\n")).toEqual([
+    `Tested the namespace ${SHOWN} (id-1):`,
+    "  ok  one (1 ms)  a.policy.ts:3",
+    "  ok  two (1 ms)  a.policy.ts:3",
+    "Tested the namespace id-2:",
+    "  ok  one (1 ms)  a.policy.ts:3",
+    "3 passed",
+  ]);
+  expect(policyTestsText(pc.createColors(false), { ok: true, tests: [] }, "")).toBe("No policy test ran.");
+});

@@ -43,7 +43,7 @@ function created(
 
 const review = async (tenant: string, steps: Step[], more: Partial<NamespaceReviewOptions> = {}) => {
   const options: NamespaceReviewOptions = {
-    ...{ folder: undefined, home: HOME, runningId: "me", protect: [] },
+    ...{ home: HOME, runningId: "me", protect: [] },
     actor: { kind: "user", role: "administrator" },
     ...more,
   };
@@ -152,7 +152,7 @@ describe("trusted workloads", () => {
     trustedWorkloads: [{ ...live, ...inputs("operator", claims), role: "operator" }],
   });
   const options = {
-    ...{ folder: undefined, home: HOME, runningId: "me", protect: [] },
+    ...{ home: HOME, runningId: "me", protect: [] },
     actor: { kind: "user", role: "administrator" } as const,
   };
 

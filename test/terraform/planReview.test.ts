@@ -301,6 +301,45 @@ policyTest("no root login", ({ access }) => {
     expect(review).toMatchObject({ code: 2, stdout: expect.stringContaining("no root login") });
   });
 
+  it("needs a policy test for each namespace that it changes, however it selects the namespace", {
+    timeout: 240_000,
+  }, async () => {
+    const { tenantId: tenant } = await fleet.client.createNamespace({ body: { name: "bravo" } });
+    const policyFile = (options: string, more = "") =>
+      writeFileSync(
+        join(root.folder, "roots.policy.ts"),
+        `import { expect, policyTest, untested } from ${JSON.stringify(WRITTEN)};
+policyTest("no keys", ({ policy }) => {
+  expect(policy.keys).toSatisfy((keys) => keys.length === 0);
+}, ${options});
+${more}`,
+      );
+    const outcomes = async () => {
+      const command = (name: string) =>
+        spawnGatehouse([name, root.folder, "--terraform", planFile], fleet.env);
+      const [review, test] = [await command("review"), await command("test")];
+      return { codes: [review.code, test.code], texts: [review.stdout, test.stdout] };
+    };
+    const both = (text: string) => [expect.stringContaining(text), expect.stringContaining(text)];
+    const { ana } = estate(".*").resource.gatehouse_public_key;
+    const resource = (more: object) => ({ resource: { gatehouse_public_key: { ana: { ...ana, ...more } } } });
+    policyFile("{}");
+    for (const configuration of [
+      resource({ tenant }),
+      { provider: { gatehouse: [{ alias: "bravo", tenant }] }, ...resource({ provider: "gatehouse.bravo" }) },
+      { provider: { gatehouse: { tenant } }, ...resource({}) },
+    ]) {
+      await plan(configuration);
+      const text = `no policy test checks the namespace bravo (${tenant}), which the plan changes`;
+      expect(await outcomes()).toEqual({ codes: [2, 2], texts: both(text) });
+    }
+    policyFile('{ namespaces: ["bravo"] }');
+    expect(await outcomes()).toEqual({ codes: [2, 2], texts: both("FAIL") });
+    policyFile("{}", `untested("${tenant}", "no devices");`);
+    expect(await outcomes()).toEqual({ codes: [0, 0], texts: both("no devices") });
+    await fleet.client.forTenant(tenant).deleteNamespace({ params: { tenant } });
+  });
+
   it("has no drift in fields that its configuration ignores", async () => {
     const ignoring = estate("^root$");
     Object.assign(ignoring.resource.gatehouse_public_key.ana, {

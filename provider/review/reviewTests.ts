@@ -1,0 +1,67 @@
+import { type Estate, evaluatedFor, inOrder, readEach, readEstate } from "../estate/namespaceState.ts";
+import { changesNamespace, createdNamespaces } from "../plan/steps.ts";
+import { loadPolicySuite } from "../policyTests/policySuite.ts";
+import type { PolicyTestResult } from "../policyTests/results.ts";
+import { fileFailures, type PolicyTestFacts, runPolicyTests } from "../policyTests/runPolicyTests.ts";
+import { CHANGED, testCoverage } from "../policyTests/testCoverage.ts";
+import type { DeclaredTest } from "../policyTests/written/running.ts";
+import type { Connection } from "../service/connection.ts";
+import { searchNamespace } from "./namespaceSearch.ts";
+import type { TestedElsewhere } from "./report/review.ts";
+import type { PlanEstates } from "./reviewPlan.ts";
+
+/** The policy tests of a review. */
+export interface ReviewTests {
+  /** Returns a function that runs the tests of one namespace of the plan. */
+  readonly testsOf: (tenant: string) => (facts: PolicyTestFacts) => Promise<readonly PolicyTestResult[]>;
+  /** The tests of namespaces that tests name and that the plan does not contain, in their current state. */
+  readonly elsewhere: readonly TestedElsewhere[];
+  /** Changed namespaces without a test, and tests that could not run, as sentences. They block the change. */
+  readonly notEvaluated: readonly string[];
+  /** Changed namespaces that a policy file declares as untested, as sentences. */
+  readonly untested: readonly string[];
+}
+
+/**
+ * Assigns the policy tests of a project directory to the namespaces of a review, and runs the tests of other namespaces.
+ * @throws Error if the directory cannot be read
+ */
+export async function reviewTests(
+  connection: Connection,
+  folder: string,
+  { home, main, estates, plans }: Pick<PlanEstates, "home" | "main" | "estates" | "plans">,
+): Promise<ReviewTests> {
+  const suite = await loadPolicySuite(folder);
+  const isChanged = ({ tenant }: Estate) => plans.some((plan) => changesNamespace(plan, tenant, home));
+  const required = estates.filter(isChanged).map(({ tenant, name }) => ({ tenant, name, reason: CHANGED }));
+  const [head] = plans;
+  const created = head ? createdNamespaces(head) : [];
+  const run = { main, evaluated: estates, required, created };
+  const coverage = await testCoverage(suite, run, searchNamespace(connection));
+  // A file that cannot be loaded is reported in one namespace.
+  const first = estates.find(({ tenant }) => tenant === main) ?? estates[0];
+  const testsOf = (tenant: string) => async (facts: PolicyTestFacts) => {
+    const checks = (test: DeclaredTest) => coverage.checks(test, tenant);
+    const reportsFiles = tenant === first?.tenant;
+    return (await runPolicyTests(suite, facts, { checks, reportsFiles })).tests;
+  };
+  const notEvaluated = [...coverage.notEvaluated];
+  if (!first) notEvaluated.push(...suite.files.flatMap(fileFailures).map(unloadedNote));
+  const { results, unreadable } = await readEach(
+    coverage.elsewhere.map(({ tenant }) => tenant),
+    undefined,
+    async (tenant): Promise<TestedElsewhere> => {
+      const estate = inOrder(await readEstate(connection, tenant));
+      notEvaluated.push(...estate.notEvaluated.map((sentence) => `${estate.name}: ${sentence}`));
+      const facts = { ...estate, evaluated: evaluatedFor(estate, [estate.policy]) };
+      return { tenant, name: estate.name, tests: await testsOf(tenant)(facts) };
+    },
+  );
+  return {
+    ...{ testsOf, elsewhere: results, untested: coverage.untested },
+    notEvaluated: [...notEvaluated, ...unreadable.values()],
+  };
+}
+
+const unloadedNote = ({ file, failures }: PolicyTestResult): string =>
+  `the policy file ${file} could not be loaded: ${failures.map(({ message }) => message).join("; ")}`;
