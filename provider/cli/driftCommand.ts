@@ -125,26 +125,25 @@ async function drift(io: Io, folder: string, flags: Flags): Promise<Outcome> {
   };
   if (flags.terraform !== undefined) {
     const terraform = await readTerraform(io, folder, flags.terraform);
-    const { plan, drift, resources, settings, notEvaluated, provider, isProjectNamed } = terraform;
+    const { settings, provider, isProjectNamed, notes } = terraform;
     const { findDrift } = await import("../drift/findDrift.ts");
+    const { liveReader } = await import("../drift/liveReader.ts");
     const { ownResources } = await import("../estate/coverage.ts");
-    const find = async (connection: Connection) =>
-      findDrift({
-        ...{
-          connection,
-          targets: {},
-          unmanaged: flags.unmanaged,
-          language: "terraform",
-          notEvaluated,
-          provider,
-        },
+    const find = async (connection: Connection) => {
+      const { url } = connection.client;
+      const live = await terraform.compareWithLive(url, liveReader(connection));
+      const { plan, drift, resources } = live;
+      return findDrift({
+        ...{ connection, targets: {}, unmanaged: flags.unmanaged, language: "terraform", provider, notes },
+        notEvaluated: [...terraform.notEvaluated, ...live.notEvaluated],
         // Without a project, two folders of one name look like one stack.
         declarer: isProjectNamed ? plan : undefined,
         home: await connection.homeIfAny(),
         stack: { drift: async () => drift, preview: async () => plan },
-        own: ownResources(resources, connection.client.url),
+        own: ownResources(resources, url),
         ...(await managedOrExcepted(io, folder, flags, plan.stack, connection)),
       });
+    };
     const found = await withConnection(io, settings, find, "terraform");
     const own = async (connection: Connection) => ownResources(resources, connection.client.url);
     const policyTests = () => runPolicyTests(io, folder, flags, settings, { own }, "terraform");

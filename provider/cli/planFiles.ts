@@ -20,6 +20,7 @@ import { withConnection } from "./service.ts";
 export async function readTerraform(io: Io, folder: string, file: string): Promise<TerraformPlan> {
   const { readTerraformPlan } = await import("../plan/terraform/readTerraformPlan.ts");
   const { isInPlan, isSettingAlone, isUrlAlone } = await import("../plan/terraform/providerUrls.ts");
+  const { ignoredChangesIn } = await import("../plan/terraform/ignoredChanges.ts");
   const { namedProject, workspaceIn } = await import("../terraform/workspace.ts");
   // If the folder does not exist, later steps would find neither policy tests nor access.ignore, and would continue
   // without them. This check reports the missing folder.
@@ -33,7 +34,9 @@ export async function readTerraform(io: Io, folder: string, file: string): Promi
     workspace: workspaceIn(folder, io.env),
     isProjectNamed: namedProject(undefined, io.env) !== undefined,
     isProjectAlone: (key, variable) => isSettingAlone(folder, key, "project", variable),
+    isTenantAlone: (key, variable) => isSettingAlone(folder, key, "tenant", variable),
     isUrlAlone: (key, variable) => isUrlAlone(folder, key, variable),
+    ignoredChanges: ignoredChangesIn(folder),
     isInPlan: (variable) => isInPlan(folder, variable),
   });
 }

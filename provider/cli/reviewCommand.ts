@@ -176,7 +176,7 @@ async function review(given: Io, folder: string, flags: Flags): Promise<Outcome>
 /** The plan to review. Without a baseline, the plan is compared with the live namespace. */
 type Planned = Omit<RevisionPlans, "baseline" | "stack"> &
   Partial<RevisionPlans> &
-  Pick<ReviewOptions, "notEvaluated"> & { readonly work?: () => PlannedWork };
+  Pick<ReviewOptions, "notEvaluated" | "unknown"> & { readonly work?: () => PlannedWork };
 
 /** Calls `work` with the plan to review, and with the plan of the base revision if `--base` is set. */
 async function withPlans<T>(
@@ -186,8 +186,9 @@ async function withPlans<T>(
   work: (planned: Planned) => Promise<T>,
 ): Promise<T> {
   if (terraform !== undefined) {
-    const { plan, settings, notEvaluated, work: planned } = await readTerraform(io, folder, terraform);
-    return work({ io, plan, configuration: settings, notEvaluated, folder, work: planned });
+    const read = await readTerraform(io, folder, terraform);
+    const { plan, settings: configuration, notEvaluated, notes: unknown, work: planned } = read;
+    return work({ io, plan, configuration, notEvaluated, unknown, folder, work: planned });
   }
   if (base !== undefined) {
     const { revisionPlans, withTemporaryFolder } = await import("./revisionPlans.ts");

@@ -78,6 +78,8 @@ export interface DriftSearch {
   readonly seen: KeptFile<SeenTimes>;
   /** Parts that the caller could not evaluate, as sentences. */
   readonly notEvaluated?: readonly string[];
+  /** Facts that limit the search, as sentences. */
+  readonly notes?: readonly string[];
   readonly language: Format;
   /** The `provider` argument of new Terraform resources; omitted if the resources do not need this argument. */
   readonly provider?: string;
@@ -157,6 +159,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     (step) => !isExpected(step) && (isServiceChange(step) || (isDrifted(step) && !drifted.includes(step))),
   );
   const notes = [
+    ...(search.notes ?? []),
     ...elsewhere.notEvaluated,
     ...elsewhere.unknown,
     ...changedByService.filter(({ fields }) => fields.length > 0).map(serviceChangeNote),

@@ -38,6 +38,8 @@ export interface ReviewOptions
   readonly protect: readonly string[];
   /** Parts of the plan that could not be evaluated, as sentences. */
   readonly notEvaluated?: readonly string[];
+  /** Facts that limit the plan and do not block, as sentences. */
+  readonly unknown?: readonly string[];
   /** The base of the comparison. @default the live namespace */
   readonly baseline?: Baseline;
 }
@@ -68,7 +70,7 @@ export async function reviewPlan(
     ...(baseline ? [baseline.plan] : []),
   ]);
   notEvaluated.unshift(...(options.notEvaluated ?? []));
-  unknown.push(...(baseline?.unknown ?? []));
+  unknown.push(...(options.unknown ?? []), ...(baseline?.unknown ?? []));
   const [head = plan, base] = plans;
   unknown.push(...newNamespaceNotes(head));
   // Each namespace review also lists these resources.

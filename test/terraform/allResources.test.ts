@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startWorld, type World } from "../provider/support/world.ts";
 import { testFolder } from "../support/folder.ts";
+import { gatehouse } from "../support/gatehouse.ts";
 import { ownDefinitions } from "../support/ownDefinitions.ts";
 import { sampleConfiguration, typeOf } from "./support/configurations.ts";
 import {
@@ -88,6 +89,23 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     expect(await world.client.getPublicKeys()).toEqual([]);
     expect(await world.client.getFirewallRules()).toEqual([]);
     expect(await world.client.listApiKeys()).toEqual([]);
+  });
+
+  it("have no drift right after the apply, without a refresh", async () => {
+    await world.restoreDevices();
+    const root = newModule();
+    root.write(withAll(new Map([...samples()].map(([type, { base }]) => [type, base]))));
+    await root.apply();
+    const file = join(root.folder, "plan.json");
+    writeFileSync(file, JSON.stringify(await root.plan("-refresh=false")));
+    const args = ["drift", root.folder, "--terraform", file, "--unmanaged", "ignore", "--json"];
+    const { stdout, stderr } = await gatehouse(args, world.env);
+    expect(stderr).toBe("");
+    const { drifted, summary, notApplied } = JSON.parse(stdout);
+    expect({ drifted, notApplied, same: summary.same }).toEqual({
+      ...{ drifted: [], notApplied: [], same: ownDefinitions.length },
+    });
+    await root.must("destroy", "-auto-approve");
   });
 
   it("are imported and updated in place, and values that an update does not change stay known in the plan", async () => {

@@ -13,6 +13,8 @@ const mask = z.unknown().optional();
 const resourceChange = z.looseObject({
   address: z.string(),
   previous_address: z.string().optional(),
+  /** The key of an object that a replacement has not deleted yet. */
+  deposed: z.string().optional(),
   mode: z.string().default("managed"),
   type: z.string(),
   /** The full source address of the provider: `registry.terraform.io/gatehouse-access/gatehouse`. */
@@ -84,6 +86,8 @@ const planJson = z.looseObject({
   resource_drift: z.array(resourceChange).default([]),
   deferred_changes: z.array(deferredChange).default([]),
   errored: z.boolean().default(false),
+  /** False if a further plan is needed, for example after `-target`. Plans of OpenTofu omit it. */
+  complete: z.boolean().default(true),
   planned_values: z.looseObject({}),
   output_changes: z
     .record(
@@ -189,6 +193,13 @@ export function omittedResources({
     }));
   return [...restored, ...same];
 }
+
+/**
+ * True if a plan covers only a part of the configuration, as with `-target` and `-exclude`. A plan with `-refresh-only`
+ * covers no changes at all, and is not partial.
+ */
+export const isPartial = (json: PlanJson): boolean =>
+  !json.complete || (json.resource_changes.length > 0 && omittedResources(json).length > 0);
 
 const NO_CHANGE = { actions: ["no-op"], after_unknown: {}, replace_paths: [] };
 

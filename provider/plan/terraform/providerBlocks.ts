@@ -36,9 +36,13 @@ const CREDENTIAL_ATTRIBUTES = CREDENTIAL_SETTINGS.map(terraformName);
 type Name = keyof typeof SETTINGS;
 type Settings = Readonly<Record<Name, unknown>>;
 
-interface PlannedTenant {
-  readonly resource: ConfiguredResource | undefined;
+/** The namespace of a resource that gets its namespace from its provider block. */
+export interface ResourceTenant {
+  readonly resource: ConfiguredResource;
+  /** The id, or the mark {@link UNKNOWN}. */
   readonly tenant: unknown;
+  /** True if the value is planned. False if the plan omits the resource, so that the value is the one in the state. */
+  readonly isPlanned: boolean;
 }
 
 /** Facts about a root module that the files of the module contain and the plan does not contain. */
@@ -50,6 +54,17 @@ export interface ConfigurationFacts {
    * @default false
    */
   readonly isProjectAlone?: (key: string, variable: string) => boolean;
+  /**
+   * True if the provider block with this key sets `tenant` to exactly this variable.
+   * @default false
+   */
+  readonly isTenantAlone?: (key: string, variable: string) => boolean;
+  /**
+   * Returns the attribute paths in `ignore_changes` of the resource with this address (without keys), and `all` for all
+   * attributes. A plan does not contain them.
+   * @default none
+   */
+  readonly ignoredChanges?: (address: string) => readonly string[];
   /** True if the plan contains the value that Terraform used for this variable when it created the plan. */
   readonly isInPlan: (variable: string) => boolean;
 }
@@ -58,7 +73,7 @@ export interface ConfigurationFacts {
 export class ProviderBlocks {
   readonly #json: PlanJson;
   readonly #facts: ConfigurationFacts;
-  readonly #tenants: readonly PlannedTenant[];
+  readonly #tenants: readonly ResourceTenant[];
   /** The keys of this provider's blocks that are in use, default blocks first. */
   readonly #keys: readonly string[];
   /** The key of the root module's block without an alias; undefined if the module has no such block, or several. */
@@ -68,13 +83,13 @@ export class ProviderBlocks {
   /**
    * Finds the provider blocks of a plan.
    * @param own the resources of this provider
-   * @param tenants the planned namespaces of resources that get their namespace from a block
+   * @param tenants the namespaces of the resources that get their namespace from a block
    */
   constructor(
     json: PlanJson,
     own: readonly ConfiguredResource[],
     facts: ConfigurationFacts,
-    tenants: readonly PlannedTenant[],
+    tenants: readonly ResourceTenant[],
   ) {
     this.#json = json;
     this.#facts = facts;
@@ -130,12 +145,21 @@ export class ProviderBlocks {
   }
 
   /**
-   * The settings of a resource's block: the known address of the service, and a mark if the block has its own
-   * credential.
+   * The address of the service of a resource's block: undefined if the block has none, and the mark {@link UNKNOWN} if
+   * the plan does not contain it.
+   */
+  serviceOf(resource: ConfiguredResource | undefined): string | undefined {
+    const { url } = this.#of(this.#keyOf(resource));
+    return typeof url === "string" ? url : undefined;
+  }
+
+  /**
+   * The settings of a resource's block: the known address of the service, the known namespace, and a mark if the block
+   * has its own credential.
    */
   settingsOf(resource: ConfiguredResource | undefined): ResourceValues["provider"] {
     const key = this.#keyOf(resource);
-    const { url } = this.#of(key);
+    const { url, tenant } = this.#of(key);
     const block = blockOf(this.#json, key);
     // The key of a module, such as `module.a:gh`, may refer to the root module's block. So the blocks are compared, not
     // the keys.
@@ -143,6 +167,7 @@ export class ProviderBlocks {
     const isOwn = !isDefault && CREDENTIAL_ATTRIBUTES.some((name) => block && name in block.expressions);
     return {
       ...(typeof url === "string" && url !== UNKNOWN && { url }),
+      ...(typeof tenant === "string" && tenant !== UNKNOWN && { tenant }),
       ...(isOwn && { credential: "[secret]" }),
     };
   }
@@ -160,13 +185,16 @@ export class ProviderBlocks {
       const variable = key.includes(":") ? undefined : this.#json.variables[name];
       return variable && this.#facts.isInPlan(name) ? variable : undefined;
     };
-    // A template with other text around the variable, such as `"${var.id}/other"`, would not produce a valid id. So the
-    // expression is only the variable if the variable's value is a valid id.
-    const isId = (_name: string, value: unknown) => tenantId.safeParse(value).success;
-    const tenant = expressionValue(expressions.tenant, variableOf, isId);
     const settings = {
       url: expressionValue(expressions.url, variableOf, (name) => this.#facts.isUrlAlone(key, name)),
-      tenant: tenant === UNKNOWN ? this.#plannedTenant(key) : tenant,
+      tenant: this.#tenantOf(
+        key,
+        expressionValue(
+          expressions.tenant,
+          variableOf,
+          (name) => this.#facts.isTenantAlone?.(key, name) ?? false,
+        ),
+      ),
       project: expressionValue(
         expressions.project,
         variableOf,
@@ -178,30 +206,57 @@ export class ProviderBlocks {
   }
 
   /**
-   * The planned namespace of the resources that use a block. The plan contains the namespace of these resources even if
-   * the value of the block's expression is unknown. Undefined if the namespace differs between instances of the block
-   * (`for_each`).
+   * The namespace of the resources that use a block. The planned resources take precedence over the block's expression,
+   * since the plan contains their namespaces as the provider computed them. Undefined if the namespace differs between
+   * instances of the block (`for_each`), and if the block sets no namespace.
+   * @param written the value of the block's expression: undefined for a block without this argument
    */
-  #plannedTenant(key: string): unknown {
+  #tenantOf(key: string, written: unknown): unknown {
     const own = this.#tenants.filter(({ resource }) => this.#keyOf(resource) === key);
-    const ids = new Set(own.map(({ tenant }) => tenant));
-    const isKnown = [...ids].every((id) => id !== UNKNOWN && tenantId.safeParse(id).success);
-    if (ids.size === 0 || !isKnown) return UNKNOWN;
-    return ids.size === 1 ? [...ids][0] : undefined;
+    const isKnown = written !== undefined && written !== UNKNOWN;
+    const planned = commonTenant(own.filter(({ isPlanned }) => isPlanned));
+    switch (planned) {
+      case UNKNOWN:
+        // Without the argument, the namespace can be the only one of the credential, which only the apply knows.
+        return written === undefined ? undefined : UNKNOWN;
+      case SEVERAL:
+        return isKnown && own.some(({ tenant }) => tenant === written) ? written : undefined;
+      case NONE: {
+        if (isKnown) return written;
+        const inState = commonTenant(own);
+        return typeof inState === "string" && inState !== UNKNOWN ? inState : written;
+      }
+      default:
+        return planned;
+    }
   }
+}
+
+/** The {@link commonTenant} of an empty list. */
+const NONE = Symbol("none");
+
+/** The {@link commonTenant} of resources in different namespaces. */
+const SEVERAL = Symbol("several");
+
+/** The namespace that all resources have; the mark {@link UNKNOWN} if the namespace of one is unknown. */
+function commonTenant(resources: readonly ResourceTenant[]): string | typeof NONE | typeof SEVERAL {
+  const ids = new Set(resources.map(({ tenant }) => tenantId.safeParse(tenant).data ?? UNKNOWN));
+  if (ids.has(UNKNOWN)) return UNKNOWN;
+  const [id = NONE, ...others] = ids;
+  return others.length > 0 ? SEVERAL : id;
 }
 
 /**
  * Returns the value of an expression that is a constant or a variable. The value of any other expression is unknown.
  * Null becomes undefined.
  * @param variableOf returns a variable; undefined if the plan does not contain its value
- * @param isAlone called for an expression that refers only to this variable, with the variable's name and value.
- * Returns true if the expression has no other text: `var.url`, but not `"${var.url}/other"`.
+ * @param isAlone called for an expression that refers only to this variable. Returns true if the expression has no
+ * other text: `var.url`, but not `"${var.url}/other"`.
  */
 function expressionValue(
   written: unknown,
   variableOf: (variable: string) => PlanJson["variables"][string] | undefined,
-  isAlone: (variable: string, value: unknown) => boolean,
+  isAlone: (variable: string) => boolean,
 ): unknown {
   const parsed = expression.safeParse(written);
   if (!parsed.success) return undefined;
@@ -212,6 +267,6 @@ function expressionValue(
   const [, name] = (references.length === 1 && /^var\.([\w-]+)$/.exec(references[0] ?? "")) || [];
   const variable = name === undefined ? undefined : variableOf(name);
   if (name === undefined || !variable) return UNKNOWN;
-  const isVariable = isTemplate ? constant === `\${var.${name}}` : isAlone(name, variable.value);
+  const isVariable = isTemplate ? constant === `\${var.${name}}` : isAlone(name);
   return isVariable ? (variable.value ?? undefined) : UNKNOWN;
 }

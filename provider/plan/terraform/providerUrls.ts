@@ -39,14 +39,16 @@ export function isInPlan(folder: string, variable: string): boolean {
   return declarations.length > 0 && declarations.every((ephemeral) => String(ephemeral ?? false) === "false");
 }
 
-const HCL = /^[^.].*\.(?:tf|tofu)$/;
-const JSON_FILES = /^[^.].*\.(?:tf|tofu)\.json$/;
+/** The names of configuration files in the native syntax. */
+export const HCL = /^[^.].*\.(?:tf|tofu)$/;
+/** The names of configuration files in JSON. */
+export const JSON_FILES = /^[^.].*\.(?:tf|tofu)\.json$/;
 
 /**
  * Returns the contents of the configuration files whose names match a pattern. Terraform and OpenTofu ignore files that
  * begin with a dot.
  */
-function configurationFiles(folder: string, name: RegExp): string[] {
+export function configurationFiles(folder: string, name: RegExp): string[] {
   try {
     return readdirSync(folder)
       .filter((file) => name.test(file))
@@ -62,27 +64,40 @@ function configurationFiles(folder: string, name: RegExp): string[] {
  * JSON.
  */
 function ephemeralInJson(text: string, variable: string): unknown[] {
+  const declarations = membersIn(text, "variable", variable);
+  return declarations.map((declaration) => memberValues([declaration], "ephemeral")[0]);
+}
+
+/**
+ * Returns the values at a path in a JSON configuration file, in which each level can be one value or a list of values;
+ * an empty list for invalid JSON.
+ */
+export function membersIn(text: string, ...path: readonly string[]): unknown[] {
   let json: unknown;
   try {
     json = parseJson(text);
   } catch {
     return [];
   }
-  const members = (values: readonly unknown[], name: string) =>
-    values.flatMap((value) =>
-      typeof value === "object" && value !== null && Object.hasOwn(value, name)
-        ? [(value as Readonly<Record<string, unknown>>)[name]].flat()
-        : [],
-    );
-  const declarations = members(members([json].flat(), "variable"), variable);
-  return declarations.map((declaration) => members([declaration], "ephemeral")[0]);
+  return path.reduce<unknown[]>(memberValues, [json].flat());
 }
 
-interface Block {
+/** Returns the members with this name of all objects in a list. A member that is a list becomes several values. */
+export const memberValues = (values: readonly unknown[], name: string): unknown[] =>
+  values.flatMap((value) =>
+    typeof value === "object" && value !== null && Object.hasOwn(value, name)
+      ? [(value as Readonly<Record<string, unknown>>)[name]].flat()
+      : [],
+  );
+
+/** A top-level block of an HCL file. */
+export interface Block {
   /** The block header, which is the text before the brace: `provider "gatehouse"`. */
   readonly head: string;
   /** The expressions of the block's attributes, by name. */
   readonly given: ReadonlyMap<string, string>;
+  /** The code between the braces, without comments and heredocs. */
+  readonly body: string;
 }
 
 /**
@@ -94,31 +109,32 @@ function labelOf(head: string, type: string): string | undefined {
 }
 
 /** The key of a provider block in a plan; undefined for a block of another type. */
-function providerKey({ head, given }: Block): string | undefined {
+function providerKey({ head, given }: Pick<Block, "head" | "given">): string | undefined {
   const name = labelOf(head, "provider");
   const [, alias] = /^"([\w-]+)"$/.exec(given.get("alias") ?? "") ?? [];
   return name !== undefined && alias !== undefined ? `${name}.${alias}` : name;
 }
 
 /** The top-level blocks of an HCL text. */
-function blocksOf(text: string): Block[] {
+export function blocksOf(text: string): Block[] {
   const code = codeOf(text);
   const blocks: Block[] = [];
   let head = "";
   let given = new Map<string, string>();
   let start = 0;
+  let opened = 0;
   let depth = 0;
   for (const { 0: mark, index } of code.matchAll(/[\n()[\]{}]/g)) {
     if (")]}".includes(mark)) depth -= 1;
     const written = code.slice(start, index).trim();
     if (depth === 0 && mark === "{") {
-      [head, given, start] = [written, new Map(), index + 1];
+      [head, given, start, opened] = [written, new Map(), index + 1, index + 1];
     } else if ((depth <= 1 && mark === "\n") || (depth === 0 && mark === "}")) {
       const [, name, expression = ""] = /^([\w-]+)\s*=(?!=)(.*)$/s.exec(written) ?? [];
       if (name !== undefined) given.set(name, expression.trim());
       start = index + 1;
     }
-    if (depth === 0 && mark === "}") blocks.push({ head, given });
+    if (depth === 0 && mark === "}") blocks.push({ head, given, body: code.slice(opened, index) });
     if ("([{".includes(mark)) depth += 1;
   }
   return blocks;

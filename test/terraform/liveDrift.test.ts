@@ -1,0 +1,354 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { inventoryOf } from "../../provider/estate/liveObjects.ts";
+import { TerraformResource } from "../../provider/providers/terraform/resource.ts";
+import { Connection } from "../../provider/service/connection.ts";
+import { SOURCE } from "../../provider/terraform/source.ts";
+import { createClient, passwordCredential } from "../../sdk/index.ts";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { createKey, type Fleet, startFleet } from "../support/fleet.ts";
+import { testFolder } from "../support/folder.ts";
+import { gatehouse } from "../support/gatehouse.ts";
+import {
+  type AttachedProvider,
+  hasTerraform,
+  LABEL,
+  RootModule,
+  startProvider,
+} from "./support/terraform.ts";
+
+type Row = Record<string, unknown>;
+
+/** A resource in a test plan: its attributes in the state, after the refresh, and in the plan. */
+interface Planned {
+  readonly address: string;
+  readonly type: string;
+  readonly state: Row;
+  readonly refreshed?: Row | null;
+  readonly after?: Row;
+}
+
+const DENY = { action: "deny", active: true, sourceIp: ".*", username: "^root$" } as const;
+
+describe("drift of a Terraform plan", () => {
+  let fleet: Fleet;
+  let folder: string;
+  beforeAll(async () => {
+    fleet = await startFleet();
+    await fleet.enroll("edge-01");
+  });
+  beforeEach(() => {
+    folder = testFolder();
+  });
+  afterEach(() => fleet.clear());
+  afterAll(() => fleet.stop());
+
+  /** Returns a resource for each live object of these kinds, with the attributes that its state has. */
+  async function resourcesOf(...kinds: readonly string[]): Promise<Planned[]> {
+    const { objects } = await inventoryOf(new Connection(fleet.client), fleet.tenant, kinds);
+    return objects.map(({ definition, id, name, state }) => {
+      const resource = new TerraformResource(definition);
+      const label = name.replaceAll(/\W/g, "_");
+      const row = resource.row({ id, state: state ?? {} }, {});
+      return { address: `${resource.typeName}.r${label}`, type: resource.typeName, state: row };
+    });
+  }
+
+  const changeOf = ({ address, type, state, refreshed = state, after = refreshed ?? state }: Planned) => ({
+    ...{ address, type, mode: "managed", provider_name: `registry.terraform.io/${SOURCE}` },
+    change: {
+      actions: refreshed === null ? ["create"] : after === refreshed ? ["no-op"] : ["update"],
+      ...{ before: refreshed, after, after_unknown: {} },
+    },
+  });
+
+  /**
+   * Writes a plan of resources whose configuration sets all attributes.
+   * @param omitted resources that the plan omits, as with `-target`
+   * @param url the service in the provider block
+   */
+  function write(
+    planned: readonly Planned[],
+    { omitted = [], url }: { readonly omitted?: readonly Planned[]; readonly url?: string } = {},
+  ): void {
+    const all = [...planned, ...omitted];
+    const expressions = (row: Row) => Object.fromEntries(Object.keys(row).map((name) => [name, {}]));
+    const plan = {
+      ...{ format_version: "1.2", planned_values: {}, complete: omitted.length === 0 },
+      resource_changes: planned.map(changeOf),
+      resource_drift: planned
+        .filter(({ refreshed }) => refreshed !== undefined)
+        .map(({ address, type, state, refreshed }) => ({
+          ...{ address, type, provider_name: `registry.terraform.io/${SOURCE}` },
+          change: { actions: [refreshed ? "update" : "delete"], before: state, after: refreshed },
+        })),
+      prior_state: {
+        values: {
+          root_module: {
+            resources: all.map(({ address, type, state, refreshed = state }) => ({
+              ...{ address, type, mode: "managed", values: refreshed ?? {} },
+            })),
+          },
+        },
+      },
+      configuration: {
+        provider_config: {
+          gatehouse: {
+            full_name: `registry.terraform.io/${SOURCE}`,
+            expressions: url === undefined ? {} : { url: { constant_value: url } },
+          },
+        },
+        root_module: {
+          resources: all.map(({ address, type, state }) => ({
+            ...{ address, type, provider_config_key: "gatehouse", expressions: expressions(state) },
+          })),
+        },
+      },
+    };
+    writeFileSync(join(folder, "plan.json"), JSON.stringify(plan));
+  }
+
+  async function drift(...flags: readonly string[]) {
+    const args = ["drift", folder, "--terraform", join(folder, "plan.json"), "--json", ...flags];
+    const { code, stdout, stderr } = await gatehouse(args, fleet.env);
+    if (stdout === "") throw new Error(stderr);
+    const report = JSON.parse(stdout);
+    const drifted = report.drifted.map(
+      ({ name, op, fields }: { name: string; op: string; fields: { path: string }[] }) =>
+        [name, op, ...fields.map(({ path }) => path)].join(" "),
+    );
+    return { code, report, drifted, same: report.summary.same, notEvaluated: report.notEvaluated };
+  }
+
+  const addRule = async (priority: number) => {
+    const body = { ...DENY, priority, filter: { hostname: ".*" } };
+    return (await fleet.client.createFirewallRule({ body })).id;
+  };
+  const ANYWHERE = { username: ".*", filter: { hostname: ".*" } };
+  const open = (fingerprint: string, name: string) =>
+    fleet.client.updatePublicKey({ params: { fingerprint }, body: { name, ...ANYWHERE } });
+
+  it("finds changed, disabled and deleted objects that the plan does not contain, with their effect", async () => {
+    const [deleted, disabled] = [await addRule(1), await addRule(2)];
+    const fingerprint = await createKey(fleet.client, "ana", "^ana$");
+    await createKey(fleet.client, "ben", "^ben$");
+    const planned = await resourcesOf("PublicKey", "FirewallRule");
+    write(planned);
+    expect(await drift()).toMatchObject({ code: 0, drifted: [], same: 4, notEvaluated: [] });
+
+    await fleet.client.deleteFirewallRule({ params: { id: deleted } });
+    await fleet.client.updateFirewallRule({
+      params: { id: disabled },
+      body: { ...DENY, active: false, priority: 2, filter: { hostname: ".*" } },
+    });
+    await open(fingerprint, "ana");
+    const { code, drifted, same, report } = await drift();
+    expect([code, same]).toEqual([2, 1]);
+    const rules = planned.filter(({ type }) => type === "gatehouse_firewall_rule");
+    const addressOf = (id: string) => rules.find(({ state }) => state.rule_id === id)?.address;
+    expect(drifted.toSorted()).toEqual(
+      [
+        `${addressOf(deleted)} delete`,
+        `${addressOf(disabled)} update active`,
+        "gatehouse_public_key.rana update username",
+      ].toSorted(),
+    );
+    const [key] = report.drifted.filter(({ name }: { name: string }) => name.endsWith("rana"));
+    expect(key.fields).toEqual([{ path: "username", old: "^ana$", new: ".*" }]);
+    expect(key.effects).toEqual([expect.stringContaining("<any other login>")]);
+    expect(report.namespaces[0].access).toEqual([expect.objectContaining({ change: "gained" })]);
+    expect(report.notApplied).toEqual([]);
+  });
+
+  it("compares the resources that a plan with -target omits, and notes that the plan is partial", async () => {
+    await createKey(fleet.client, "ana", "^ana$");
+    const fingerprint = await createKey(fleet.client, "ben", "^ben$");
+    const [ana, ben] = await resourcesOf("PublicKey");
+    if (!ana || !ben) throw new Error("the keys are missing");
+    write([ana], { omitted: [ben] });
+    const PARTIAL = expect.stringContaining("covers only a part of the configuration");
+    const before = await drift();
+    expect(before).toMatchObject({ code: 0, same: 2 });
+    expect(before.report.notes).toContainEqual(PARTIAL);
+    const args = ["review", folder, "--terraform", join(folder, "plan.json"), "--json"];
+    const review = await gatehouse(args, fleet.env);
+    expect(JSON.parse(review.stdout).unknown).toContainEqual(PARTIAL);
+    expect(review.code).toBe(0);
+    await open(fingerprint, ben.state.name as string);
+    expect(await drift()).toMatchObject({ code: 2, same: 1, drifted: [`${ben.address} update username`] });
+  });
+
+  it("depends on the live objects, not on the time of the refresh", async () => {
+    const fingerprint = await createKey(fleet.client, "ana", "^ana$");
+    const [ana] = await resourcesOf("PublicKey");
+    if (!ana) throw new Error("the key is missing");
+    const wide = { ...ana.state, username: ".*" };
+    const opened = { ...ana, refreshed: wide, after: ana.state };
+    write([opened]);
+    // The change was reverted after the plan.
+    expect(await drift()).toMatchObject({ code: 0, same: 1, report: { notApplied: [] } });
+    await open(fingerprint, "ana");
+    expect(await drift()).toMatchObject({ code: 2, drifted: [`${ana.address} update username`] });
+    // The plan creates an object that existed at the time of the state, and exists again.
+    write([{ ...ana, refreshed: null }]);
+    expect(await drift()).toMatchObject({ code: 2, drifted: [`${ana.address} update username`] });
+    await fleet.client.deletePublicKey({ params: { fingerprint } });
+    expect(await drift()).toMatchObject({ code: 2, drifted: [`${ana.address} delete`] });
+  });
+
+  it("is no drift if the live value is the planned one, or the configuration ignores the field", async () => {
+    const fingerprint = await createKey(fleet.client, "ana", "^ana$");
+    const [ana] = await resourcesOf("PublicKey");
+    if (!ana) throw new Error("the key is missing");
+    await open(fingerprint, "ana");
+    write([{ ...ana, after: { ...ana.state, username: ".*" } }]);
+    expect(await drift()).toMatchObject({ code: 0, drifted: [], same: 1, report: { notApplied: [] } });
+    write([{ ...ana, after: { ...ana.state, username: "^ben$" } }]);
+    const both = await drift();
+    expect(both).toMatchObject({ code: 2, drifted: [`${ana.address} update username`] });
+    expect(both.report.notApplied).toMatchObject([{ fields: [{ path: "username", new: "^ben$" }] }]);
+
+    write([ana]);
+    const configuration = (list: string) =>
+      `resource "gatehouse_public_key" "rana" {\n  lifecycle {\n    precondition {\n      condition = true\n    }\n    ignore_changes = ${list}\n  }\n}\n`;
+    const file = join(folder, "main.tf");
+    for (const list of ["[username]", "[name, username,]", "all"]) {
+      writeFileSync(file, configuration(list));
+      expect(await drift(), list).toMatchObject({ code: 0, drifted: [] });
+    }
+    writeFileSync(file, configuration("[name, username[0]]"));
+    expect(await drift()).toMatchObject({ code: 2 });
+    writeFileSync(file, "");
+    const lifecycle = { ignore_changes: ["username"] };
+    const json = { resource: { gatehouse_public_key: { rana: { lifecycle } } } };
+    writeFileSync(`${file}.json`, JSON.stringify(json));
+    expect(await drift()).toMatchObject({ code: 0, drifted: [] });
+    writeFileSync(file, configuration("[name]"));
+    expect(await drift()).toMatchObject({ code: 2 });
+  });
+
+  it("does not evaluate objects on another service, and does not read them on this one", async () => {
+    await createKey(fleet.client, "ana", "^ana$");
+    write(await resourcesOf("PublicKey"), { url: "http://127.0.0.1:1" });
+    const env = { ...fleet.env };
+    const args = ["drift", folder, "--terraform", join(folder, "plan.json"), "--json"];
+    const { code, stdout } = await gatehouse([...args, "--unmanaged", "ignore"], env);
+    const { notEvaluated, drifted, summary } = JSON.parse(stdout);
+    expect([code, drifted, summary.same]).toEqual([2, [], 0]);
+    expect(notEvaluated).toEqual([
+      "gatehouse_public_key.rana: not compared with the live service: the object is on another service (http://127.0.0.1:1)",
+    ]);
+  });
+
+  it("does not evaluate objects that the credential cannot read", async () => {
+    await createKey(fleet.client, "ana", "^ana$");
+    const [ana] = await resourcesOf("PublicKey");
+    if (!ana) throw new Error("the key is missing");
+    await fleet.service.createUser({ username: "neighbor", password: "correct-horse" });
+    const credential = passwordCredential({ username: "neighbor", password: "correct-horse" });
+    await using neighbor = createClient({ url: fleet.service.url, credential });
+    const { tenantId } = await neighbor.createNamespace({ body: { name: "neighbor" } });
+    const state = {
+      ...ana.state,
+      tenant: tenantId,
+      id: String(ana.state.id).replace(fleet.tenant, tenantId),
+    };
+    write([ana, { ...ana, address: "gatehouse_public_key.other", state }]);
+    const { code, same, drifted, notEvaluated } = await drift();
+    expect([code, same, drifted]).toEqual([2, 1, []]);
+    expect(notEvaluated).toContainEqual(
+      expect.stringMatching(/^gatehouse_public_key\.other: not compared with the live service: /),
+    );
+  });
+
+  it("is no drift if only the service changed an object", async () => {
+    const { id: uid } = await fleet.service.createUser({ username: "carla", password: "correct-horse" });
+    const body = { email: "carla@example.com", role: "observer" } as const;
+    await fleet.client.inviteMember({ params: { tenant: fleet.tenant }, body });
+    const members = await resourcesOf("Member");
+    const otherStatus = ({ status }: Row) => (status === "pending" ? "accepted" : "pending");
+    write(
+      members.map((member) => ({ ...member, state: { ...member.state, status: otherStatus(member.state) } })),
+    );
+    const { code, drifted, report } = await drift();
+    expect([code, drifted]).toEqual([0, []]);
+    expect(report.notes).toContainEqual(expect.stringContaining("was changed by the service: status is"));
+    await fleet.client.removeMember({ params: { tenant: fleet.tenant, uid } });
+  });
+
+  it("reads API keys, whose secret is not in the state", async () => {
+    const { name } = await fleet.client.createApiKey({
+      body: { name: "deploy", role: "operator", expiresAt: -1 },
+    });
+    write(await resourcesOf("ApiKey"));
+    expect(await drift()).toMatchObject({ code: 0, drifted: [], same: 1, notEvaluated: [] });
+    await fleet.client.updateApiKey({ params: { key: name }, body: { role: "administrator" } });
+    expect(await drift()).toMatchObject({ code: 2, drifted: [expect.stringContaining("update role")] });
+  });
+});
+
+describe.runIf(hasTerraform)(`drift of a plan of ${LABEL}`, () => {
+  let fleet: Fleet;
+  let provider: AttachedProvider;
+  beforeAll(async () => {
+    fleet = await startFleet();
+    provider = await startProvider(fleet.env);
+    await fleet.enroll("edge-01");
+  });
+  afterAll(async () => {
+    await provider.stop();
+    await fleet.stop();
+  });
+
+  it("is found with -refresh=false and with -target", async () => {
+    const root = new RootModule(testFolder(), { ...provider.env, ...fleet.env });
+    const file = join(root.folder, "plan.json");
+    const key = (name: string) => ({
+      ...{ name, data: sshKeyLine(name), username: `^${name}$`, filter: { hostname: ".*" } },
+    });
+    const rule = (priority: number) => ({
+      ...{ action: "deny", priority, source_ip: ".*", username: "^root$", filter: { hostname: ".*" } },
+    });
+    root.write({
+      resource: {
+        gatehouse_public_key: { ana: key("ana"), ben: key("ben") },
+        gatehouse_firewall_rule: { first: rule(1), second: rule(2) },
+      },
+    });
+    await root.apply();
+    const plan = async (...flags: readonly string[]) => {
+      writeFileSync(file, JSON.stringify(await root.plan(...flags)));
+      const args = ["drift", root.folder, "--terraform", file, "--json"];
+      const { code, stdout } = await gatehouse(args, fleet.env);
+      const { drifted, summary } = JSON.parse(stdout);
+      const found = drifted.map(({ name, op }: { name: string; op: string }) => `${op} ${name}`);
+      return { code, same: summary.same, found: found.toSorted() };
+    };
+    const unread = [["-refresh=false"], ["-target=gatehouse_public_key.ben"]];
+    for (const flags of unread) expect(await plan(...flags)).toEqual({ code: 0, same: 4, found: [] });
+
+    const { client } = fleet;
+    for (const { id, priority, ...body } of await client.getFirewallRules()) {
+      if (priority === 1) await client.deleteFirewallRule({ params: { id } });
+      else
+        await client.updateFirewallRule({
+          params: { id },
+          body: { ...DENY, priority, active: false, filter: body.filter },
+        });
+    }
+    for (const { name, fingerprint } of await client.getPublicKeys()) {
+      const body = { name, username: ".*", filter: { hostname: ".*" } };
+      if (name === "ana") await client.updatePublicKey({ params: { fingerprint }, body });
+    }
+    for (const flags of [...unread, []])
+      expect(await plan(...flags), flags.join()).toEqual({
+        ...{ code: 2, same: 1 },
+        found: [
+          "delete gatehouse_firewall_rule.first",
+          "update gatehouse_firewall_rule.second",
+          "update gatehouse_public_key.ana",
+        ],
+      });
+  });
+});
