@@ -142,6 +142,7 @@ const modules: Readonly<Record<string, Module>> = {
         "import",
         "lifecycle",
         "plan",
+        "policyTests",
         "resources",
         "review",
         "service",

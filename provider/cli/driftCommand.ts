@@ -145,7 +145,7 @@ async function drift(io: Io, folder: string, flags: Flags): Promise<Outcome> {
       });
     };
     const found = await withConnection(io, settings, find, "terraform");
-    const own = async (connection: Connection) => ownResources(resources, connection.client.url);
+    const own = async ({ client }: Connection) => ownResources(terraform.resources, client.url);
     const policyTests = () => runPolicyTests(io, folder, flags, settings, { own }, "terraform");
     return outcomeOf({ found }, (await hasPolicyTests(folder, flags)) ? policyTests : undefined);
   }

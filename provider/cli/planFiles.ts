@@ -95,7 +95,7 @@ async function requireAsReviewed(
   plan: Plan,
   reviewed: ReviewedContent,
 ): Promise<void> {
-  const { estatesOf } = await import("../review/reviewPlan.ts");
+  const { estatesOf } = await import("../review/planEstates.ts");
   const { capturePlan } = await import("../plan/saved/capturePlan.ts");
   const { planDifferences } = await import("../plan/saved/planDifferences.ts");
   const { home, estates } = await estatesOf(connection, [plan]);

@@ -74,7 +74,7 @@ export function fileFailures({ file, path, error }: PolicyFile): PolicyTestResul
 }
 
 function subjectsOf(facts: PolicyTestFacts): PolicySubjects {
-  const { evaluated, members, apiKeys, unreadable, accessUnknown } = facts;
+  const { evaluated, members, apiKeys, trustedWorkloads, settings, unreadable, accessUnknown } = facts;
   let access: TimedAccess | undefined;
   return {
     get policy() {
@@ -94,6 +94,14 @@ function subjectsOf(facts: PolicyTestFacts): PolicySubjects {
     get apiKeys() {
       if (!apiKeys) throw new Error(unreadable.apiKeys ?? "API keys could not be read");
       return apiKeys;
+    },
+    get workloads() {
+      if (!trustedWorkloads) throw new Error("trusted workloads could not be read");
+      return trustedWorkloads;
+    },
+    get settings() {
+      if (!settings) throw new Error("the settings of the namespace could not be read");
+      return settings;
     },
   };
 }

@@ -1,13 +1,12 @@
 import type { EvaluationOptions } from "@gatehouse-access/sdk/policy";
 import { type Plan, type ShownStep, type Step, shownStep } from "../engine/index.ts";
-import { type Estate, readEach, readEstate } from "../estate/namespaceState.ts";
-import { withAdoptedNamespaces } from "../plan/adoptedNamespaces.ts";
 import { newNamespaceNotes } from "../plan/planned/plannedEstate.ts";
-import { namespacesOf, onService, type PlanNamespaces, unplacedNotes } from "../plan/steps.ts";
+import { unplacedNotes } from "../plan/steps.ts";
 import type { Connection, Home } from "../service/connection.ts";
 import { byText, byTexts } from "../words.ts";
 import { protectedGroup } from "./guards/lockouts.ts";
 import { actorOf, type PlanProblem, planProblems } from "./guards/planProblems.ts";
+import { estatesOf, type PlanEstates } from "./planEstates.ts";
 import type { Review, Revisions } from "./report/review.ts";
 import { type NamespaceReviewOptions, type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
 import { reviewTests } from "./reviewTests.ts";
@@ -128,35 +127,6 @@ async function refusals(
   const refused = await of(plan);
   const known = new Set(base && refused.length > 0 ? await of(base) : []);
   return refused.filter((sentence) => !known.has(sentence));
-}
-
-/** The live namespaces of plans. */
-export interface PlanEstates extends Pick<PlanNamespaces, "home" | "main"> {
-  /** The live namespaces. If the stack has its own namespace, that namespace comes first. */
-  readonly estates: readonly Estate[];
-  /** Changes on other services, and namespaces that could not be read, as sentences. */
-  readonly notEvaluated: string[];
-  /** Unchanged resources on other services, as sentences. */
-  readonly unknown: string[];
-  /** The plans without resources of other services. */
-  readonly plans: readonly Plan[];
-}
-
-/**
- * Reads the stack's namespace, if the stack has one, and all other namespaces of plans.
- * @throws RequestError if the stack's namespace cannot be read; ConfigurationError as for {@link namespacesOf}
- */
-export async function estatesOf(connection: Connection, plans: readonly Plan[]): Promise<PlanEstates> {
-  const onThisService = plans.map((plan) => onService(plan, connection.client.url));
-  const local = await Promise.all(onThisService.map(({ plan }) => withAdoptedNamespaces(connection, plan)));
-  const { home, main, tenants } = await namespacesOf(connection, local);
-  const { results, unreadable } = await readEach(tenants, home, (tenant) => readEstate(connection, tenant));
-  return {
-    ...{ home, main, estates: results },
-    notEvaluated: [...new Set(onThisService.flatMap((one) => one.notEvaluated)), ...unreadable.values()],
-    unknown: [...new Set(onThisService.flatMap((one) => one.unknown))],
-    plans: local,
-  };
 }
 
 function reviewOf(

@@ -7,8 +7,8 @@ import { CHANGED, testCoverage } from "../policyTests/testCoverage.ts";
 import type { DeclaredTest } from "../policyTests/written/running.ts";
 import type { Connection } from "../service/connection.ts";
 import { searchNamespace } from "./namespaceSearch.ts";
+import type { PlanEstates } from "./planEstates.ts";
 import type { TestedElsewhere } from "./report/review.ts";
-import type { PlanEstates } from "./reviewPlan.ts";
 
 /** The policy tests of a review. */
 export interface ReviewTests {

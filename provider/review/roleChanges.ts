@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from "node:util";
-import { type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import { type AccessKey, expiryOf, hasPassed } from "@gatehouse-access/sdk/policy";
 import { endOf, type Workload } from "../estate/namespaceState.ts";
 import { type ApiKey, apiKeyIdentity } from "../service/listings.ts";
@@ -101,57 +100,3 @@ const isLive = ({ createdBy }: Keyed): boolean => createdBy !== "";
 
 /** Returns the end of a key to the day, since two plans create a key at different times. Null if it does not end. */
 const endIn = ({ expiresIn }: Keyed): string | null => expiryOf(expiresIn)?.toISOString() ?? null;
-
-/** A role above observer that a change gives to a user or a program, or makes wider. */
-export interface GainedRole {
-  readonly role: Role;
-  /** The user or program with the role, as in `API key ci`. */
-  readonly holder: string;
-}
-
-/** The changes of a namespace that may give roles. */
-export interface RoleChanges {
-  readonly members: readonly MemberChange[];
-  readonly workloads: readonly WorkloadChange[];
-  readonly apiKeys: readonly ApiKeyChange[];
-}
-
-/**
- * Returns the roles above observer that changes give: a new holder, a higher role, a later end, or other accepted tokens.
- * The highest role comes first.
- */
-export function gainedRoles({ members, workloads, apiKeys }: RoleChanges): GainedRole[] {
-  const gained = [
-    ...members.map((change) => ({
-      ...{ from: change.from, to: change.to, holder: `member ${change.email}` },
-      isWider: isLater(change.untilBefore, change.until),
-    })),
-    ...apiKeys.map((change) => ({
-      ...{ from: change.from, to: change.to, holder: `API key ${change.name}` },
-      // A rotated key always ends later than the key that it replaces.
-      isWider: change.change === "replaced" && change.until === null && change.untilBefore !== null,
-    })),
-    ...workloads.map((change) => ({
-      ...{ from: change.from, to: change.to, holder: `workload ${change.name}` },
-      isWider: change.acceptedBefore !== undefined,
-    })),
-  ].flatMap(({ from, to, holder, isWider }): GainedRole[] => {
-    if (to === undefined || to === "service" || !roleAtLeast(to, "operator")) return [];
-    const isHigher = from === undefined || from === "service" || !roleAtLeast(from, to);
-    return isHigher || isWider ? [{ role: to, holder }] : [];
-  });
-  return gained.sort(
-    byTexts<GainedRole>(
-      ({ role }) => String(ORDER.indexOf(role)),
-      ({ holder }) => holder,
-    ),
-  );
-}
-
-const ORDER: readonly Role[] = ["owner", "administrator", "operator", "observer"];
-
-/** True if an end is later than the end before the change. Undefined ends do not differ; null is no end. */
-const isLater = (before: string | null | undefined, after: string | null | undefined): boolean =>
-  after !== undefined &&
-  before !== null &&
-  (after === null || (before !== undefined && Date.parse(after) > Date.parse(before)));

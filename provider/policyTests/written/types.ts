@@ -9,6 +9,7 @@ import type {
   Outcome,
   Principal,
 } from "@gatehouse-access/sdk/policy";
+import type { NamespaceState, Workload } from "../../estate/namespaceState.ts";
 import type { ApiKey, Namespace } from "../../service/listings.ts";
 
 /** A member of the namespace, as the service lists it. */
@@ -16,6 +17,12 @@ export type PolicyMember = Namespace["members"][number];
 
 /** An API key of the namespace, as the service lists it: without its secret. */
 export type PolicyApiKey = ApiKey;
+
+/** A trusted workload of the namespace, as the service lists it. */
+export type PolicyWorkload = Workload;
+
+/** The settings of the namespace, with the names and defaults of the resource `Namespace`. */
+export type PolicySettings = NonNullable<NamespaceState["settings"]>;
 
 /** The subjects of a policy test: a namespace in its current state, or after a planned change. */
 export interface PolicySubjects {
@@ -32,6 +39,17 @@ export interface PolicySubjects {
    * The API keys. If the credential has no permission to read the API keys, a test that uses this property fails.
    */
   readonly apiKeys: readonly PolicyApiKey[];
+  /**
+   * The trusted workloads: programs with a role. If the credential has no permission to read them, a test that uses this
+   * property fails.
+   */
+  readonly workloads: readonly PolicyWorkload[];
+  /**
+   * The settings of the namespace, such as port forwarding and the recording of sessions. If the credential has no
+   * permission to read the namespace, a test that uses this property fails.
+   * @example expect(settings).toSatisfy(({ sshForwarding }) => sshForwarding.length === 0, "no port forwarding");
+   */
+  readonly settings: PolicySettings;
   /**
    * The login names and addresses for which `access` is evaluated. Each assertion adds the names and addresses of its
    * query.

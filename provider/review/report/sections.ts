@@ -13,7 +13,7 @@ import {
   printable,
   untilText,
 } from "../../words.ts";
-import { gainedRoles } from "../roleChanges.ts";
+import { gainedRoles } from "./gainedRoles.ts";
 import type {
   AcceptedTokens,
   ApiKeyChange,

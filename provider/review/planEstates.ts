@@ -1,0 +1,34 @@
+import type { Plan } from "../engine/index.ts";
+import { type Estate, readEach, readEstate } from "../estate/namespaceState.ts";
+import { withAdoptedNamespaces } from "../plan/adoptedNamespaces.ts";
+import { namespacesOf, onService, type PlanNamespaces } from "../plan/steps.ts";
+import type { Connection } from "../service/connection.ts";
+
+/** The live namespaces of plans. */
+export interface PlanEstates extends Pick<PlanNamespaces, "home" | "main"> {
+  /** The live namespaces. If the stack has its own namespace, that namespace comes first. */
+  readonly estates: readonly Estate[];
+  /** Changes on other services, and namespaces that could not be read, as sentences. */
+  readonly notEvaluated: string[];
+  /** Unchanged resources on other services, as sentences. */
+  readonly unknown: string[];
+  /** The plans without resources of other services. */
+  readonly plans: readonly Plan[];
+}
+
+/**
+ * Reads the stack's namespace, if the stack has one, and all other namespaces of plans.
+ * @throws RequestError if the stack's namespace cannot be read; ConfigurationError as for {@link namespacesOf}
+ */
+export async function estatesOf(connection: Connection, plans: readonly Plan[]): Promise<PlanEstates> {
+  const onThisService = plans.map((plan) => onService(plan, connection.client.url));
+  const local = await Promise.all(onThisService.map(({ plan }) => withAdoptedNamespaces(connection, plan)));
+  const { home, main, tenants } = await namespacesOf(connection, local);
+  const { results, unreadable } = await readEach(tenants, home, (tenant) => readEstate(connection, tenant));
+  return {
+    ...{ home, main, estates: results },
+    notEvaluated: [...new Set(onThisService.flatMap((one) => one.notEvaluated)), ...unreadable.values()],
+    unknown: [...new Set(onThisService.flatMap((one) => one.unknown))],
+    plans: local,
+  };
+}
