@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import type { LiveObject } from "../estate/liveObjects.ts";
-import { testPlaces } from "../policyTests/testCoverage.ts";
 import type { ReportStyle } from "../review/report/sections.ts";
+import { testPlaces } from "../review/report/testPlaces.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import { counted, printable } from "../words.ts";
 import { changedFields } from "./changedFields.ts";

@@ -1,7 +1,7 @@
 import { tenantId } from "@gatehouse-access/sdk/contract";
 import { counted, firstOf } from "../words.ts";
 import { declaredTests, declaredUntested, type PolicySuite } from "./policySuite.ts";
-import type { NamespaceName, PolicyTestResult, UntestedNamespace } from "./results.ts";
+import type { NamespaceName, UntestedNamespace } from "./results.ts";
 import { ALL_NAMESPACES, type DeclaredTest } from "./written/running.ts";
 
 /** A namespace that policy tests must check, unless a policy file declares the namespace as untested. */
@@ -133,17 +133,6 @@ const refersTo = (declared: string, { tenant, name }: NamespaceName): boolean =>
 /** A namespace in a sentence: `the namespace prod (3f…)`, or only the id if the name is not known. */
 export const namespaceText = ({ tenant, name }: NamespaceName): string =>
   name === tenant ? `the namespace ${tenant}` : `the namespace ${name} (${tenant})`;
-
-/**
- * Returns a function that adds the namespace to a test in a report: ` in the namespace prod`. The function returns an
- * empty text if all tests ran in one namespace.
- */
-export function testPlaces(
-  tests: readonly PolicyTestResult[],
-): (test: Pick<PolicyTestResult, "namespace">) => string {
-  const tenants = new Set(tests.flatMap(({ namespace }) => namespace?.tenant ?? []));
-  return ({ namespace }) => (namespace && tenants.size > 1 ? ` in the namespace ${namespace.name}` : "");
-}
 
 const untestedText = (text: string, { reason, file, line }: UntestedNamespace): string =>
   `${text} is declared as untested: ${reason} (${file}${line === undefined ? "" : `:${line}`})`;

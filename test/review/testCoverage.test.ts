@@ -2,7 +2,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { PolicySuite } from "../../provider/policyTests/policySuite.ts";
 import type { NamespaceName } from "../../provider/policyTests/results.ts";
-import { type RunNamespaces, testCoverage, testPlaces } from "../../provider/policyTests/testCoverage.ts";
+import { type RunNamespaces, testCoverage } from "../../provider/policyTests/testCoverage.ts";
+import { testPlaces } from "../../provider/review/report/testPlaces.ts";
 
 const idOf = (digit: string) => `${digit.repeat(8)}-2222-4333-8444-555555555555`;
 const main: NamespaceName = { tenant: idOf("1"), name: "prod" };

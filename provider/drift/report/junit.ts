@@ -1,5 +1,5 @@
 import { typeName } from "../../engine/index.ts";
-import { testPlaces } from "../../policyTests/testCoverage.ts";
+import { testPlaces } from "../../review/report/testPlaces.ts";
 import type { TestedNamespace } from "../../review/testedNamespace.ts";
 import { countedObjects, type DriftReport } from "../driftReport.ts";
 import { driftedSentence, SENTENCES, unmanagedSentence } from "./reports.ts";

@@ -1,7 +1,6 @@
 import { type FieldChange, typeName } from "../../engine/index.ts";
 import { expiredSentence } from "../../estate/expired.ts";
 import type { Format } from "../../import/model.ts";
-import { testPlaces } from "../../policyTests/testCoverage.ts";
 import { COMMENT_MAX, code, fittedSections, MARKDOWN } from "../../review/report/markdown.ts";
 import {
   accessSentence,
@@ -13,6 +12,7 @@ import {
   settingSentence,
   workloadSentence,
 } from "../../review/report/sections.ts";
+import { testPlaces } from "../../review/report/testPlaces.ts";
 import { type Paint, sectionLines, terminalStyle } from "../../review/report/text.ts";
 import type { TestedNamespace } from "../../review/testedNamespace.ts";
 import { actorText, declarationText } from "../../service/auditTrail.ts";
