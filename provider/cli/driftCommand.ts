@@ -133,20 +133,22 @@ async function drift(io: Io, folder: string, flags: Flags): Promise<Outcome> {
       const { url } = connection.client;
       const live = await terraform.compareWithLive(url, liveReader(connection));
       const { plan, drift, resources } = live;
-      return findDrift({
+      const own = ownResources(resources, url);
+      const found = await findDrift({
         ...{ connection, targets: {}, unmanaged: flags.unmanaged, language: "terraform", provider, notes },
         notEvaluated: [...terraform.notEvaluated, ...live.notEvaluated],
         // Without a project, two folders of one name look like one stack.
         declarer: isProjectNamed ? plan : undefined,
         home: await connection.homeIfAny(),
         stack: { drift: async () => drift, preview: async () => plan },
-        own: ownResources(resources, url),
+        own,
         ...(await managedOrExcepted(io, folder, flags, plan.stack, connection)),
       });
+      return { found, own };
     };
-    const found = await withConnection(io, settings, find, "terraform");
-    const own = async ({ client }: Connection) => ownResources(terraform.resources, client.url);
-    const policyTests = () => runPolicyTests(io, folder, flags, settings, { own }, "terraform");
+    const { found, own } = await withConnection(io, settings, find, "terraform");
+    const tested = { own: async () => own };
+    const policyTests = () => runPolicyTests(io, folder, flags, settings, tested, "terraform");
     return outcomeOf({ found }, (await hasPolicyTests(folder, flags)) ? policyTests : undefined);
   }
   return withStack(io, folder, { ...flags, isWriting: flags.repair }, async (running) => {
