@@ -15,8 +15,8 @@ export interface LintedWorkload {
 type Claims = LintedWorkload["claims"];
 
 /**
- * A part that the required claims of a workload must name besides the owner of the program: the project with its code,
- * or a place that the owner can protect, such as a branch, a tag or an environment.
+ * A part of a program's identity that the required claims of a workload must name, besides the owner of the program: the
+ * project with the code, or a place that the owner can protect, such as a branch, a tag or an environment.
  */
 type Part = "project" | "place";
 

@@ -571,7 +571,9 @@ describe("the address of an issuer", () => {
     for (const [index, address] of PRIVATE.entries()) {
       const refused = { status: 503, requests: 0, cause: expect.stringMatching(REFUSED) };
       const host = address.includes(":") ? `[${address}]` : address;
-      expect(await attempt(`https://${host}:${port}`), address).toEqual({ ...refused, names: [] });
+      // The service accepts an issuer only in its normalized form.
+      const { origin } = new URL(`https://${host}:${port}`);
+      expect(await attempt(origin), address).toEqual({ ...refused, names: [] });
       const name = hostOf(index);
       expect(await attempt(`https://${name}:${port}`), address).toEqual({ ...refused, names: [name] });
     }
