@@ -26,7 +26,8 @@ export interface GithubJobs {
 }
 
 /**
- * Returns the settings for tokens of GitHub Actions. Set `ref` or `environment` for a role above observer.
+ * Returns the settings for tokens of GitHub Actions. For a role above observer, set `ref` or `environment`, and use no
+ * wildcard.
  * @example new TrustedWorkload("deploy", { ...githubActions({ repository: "acme/fleet", environment: "prod" }), … })
  * @throws TypeError if the values also match repositories of other owners, or environments of other repositories
  */
@@ -75,7 +76,8 @@ export interface GitlabJobs {
 }
 
 /**
- * Returns the settings for tokens of GitLab CI. Set `ref`, `refProtected` or `environment` for a role above observer.
+ * Returns the settings for tokens of GitLab CI. For a role above observer, set `ref`, `refProtected` or `environment`, and
+ * use no wildcard.
  * @example new TrustedWorkload("deploy", { ...gitlabCi({ project: "acme/fleet", refProtected: true }), … })
  * @throws TypeError if the values also match projects of other groups, or environments of other projects
  */
@@ -113,7 +115,8 @@ export interface KubernetesAccount {
 }
 
 /**
- * Returns the settings for projected tokens of a Kubernetes service account.
+ * Returns the settings for projected tokens of a Kubernetes service account. A review reports a role above observer as a
+ * finding, because lint does not know the issuers of clusters.
  * @example new TrustedWorkload("sync", { ...kubernetes({ issuer, namespace: "ops", serviceAccount: "sync" }), … })
  * @throws TypeError if the namespace or the service account is not a name
  */
