@@ -149,6 +149,7 @@ const modules: Readonly<Record<string, Module>> = {
         "terraform",
       ],
       revisions: ["engine"],
+      verify: ["access", "engine", "estate", "service"],
       cli: [
         "access",
         "drift",
@@ -163,6 +164,7 @@ const modules: Readonly<Record<string, Module>> = {
         "revisions",
         "service",
         "terraform",
+        "verify",
       ],
     },
   },

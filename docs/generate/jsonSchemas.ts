@@ -28,6 +28,7 @@ export const jsonDocuments: readonly JsonDocument[] = (
     ["review", "Review", "review/report/review", "review --json"],
     ["drift", "PrintedDrift", "drift/driftReport", "drift --json"],
     ["drift-notice", "DriftNotice", "drift/driftNotice", "drift --notify json"],
+    ["verify", "Verification", "verify/verification", "verify --json"],
     ["expire", "ExpireReport", "drift/expire", "expire --json"],
     ["coverage", "NamespaceCoverage", "estate/coverage", "coverage --json"],
     ["policy-tests", "TestedNamespace", "review/testedNamespace", "test --json"],

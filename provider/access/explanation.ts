@@ -134,7 +134,22 @@ export const assumedLines = ({
       : `No --from was given: ${address} is assumed. It represents all addresses that no rule mentions.`,
   );
 
-function reason(view: AccessView, { deniedBy, rule, key, device, login }: AccessExplanation): string {
+/** The policy that decides about a login. */
+interface OfPolicy {
+  readonly estate: Pick<AccessView["estate"], "policy">;
+}
+
+/** Returns the reason for the decision about a login, as part of a sentence. */
+export function reason(
+  view: OfPolicy,
+  {
+    deniedBy,
+    rule,
+    key,
+    device,
+    login,
+  }: Pick<AccessExplanation, "deniedBy" | "rule" | "key" | "device" | "login">,
+): string {
   if (deniedBy === "type")
     return `the service refuses keys of the type ${key.refusedType}, such as ${key.name}`;
   if (deniedBy === "expired") return `the key ${key.name} expired at ${instantText(key.expiresAt ?? "")}`;
@@ -148,7 +163,7 @@ function reason(view: AccessView, { deniedBy, rule, key, device, login }: Access
 }
 
 /** Returns the owner of a key who is not a member, or whose membership has no effect. */
-function ownerText({ estate }: AccessView, { owner = "" }: AccessKey): string {
+function ownerText({ estate }: OfPolicy, { owner = "" }: AccessKey): string {
   const member = estate.policy.members?.find(({ id }) => id === owner);
   if (!member) return `the user ${owner}, who is not a member`;
   if (!member.isAccepted) return `${member.email}, who has not accepted the invitation`;

@@ -75,7 +75,14 @@ export function identityExplanationText(view: AccessView, explanation: Explained
   return `${lines.map(printable).join("\n")}\n`;
 }
 
-function reason({ outcome, deniedBy, considered, principal, reauthPeriod }: ExplainedIdentity): string {
+/** Returns the reason for the decision about a login in identity mode, as part of a sentence. */
+export function reason({
+  outcome,
+  deniedBy,
+  considered,
+  principal,
+  reauthPeriod,
+}: IdentityExplanation): string {
   const names = (role: ConsideredPolicy["role"]) =>
     considered.filter((one) => one.role === role).map(({ policy }) => policy.name);
   switch (deniedBy) {

@@ -19,8 +19,9 @@ const NOTES = `
 Exit codes of all commands:
   0    OK
   1    Error: wrong usage, no connection, a failed run
-  2    Blocking findings: a failed policy test, drift, a refused login, a failed
-       check of doctor, a plan that differs from the reviewed plan
+  2    Blocking findings: a failed policy test, drift, a refused login, a login
+       that differs from the policy, a failed check of doctor, a plan that differs
+       from the reviewed plan
   130  Interrupted
 
 Environment: GATEHOUSE_URL is the address of the service. GATEHOUSE_API_KEY,
@@ -187,6 +188,7 @@ const LOADERS: ReadonlyMap<string, () => Promise<AddCommands>> = new Map([
   ["access", async () => (await import("./accessCommand.ts")).addAccessCommand],
   ["coverage", async () => (await import("./coverageCommand.ts")).addCoverageCommand],
   ["drift", async () => (await import("./driftCommand.ts")).addDriftCommand],
+  ["verify", async () => (await import("./verifyCommand.ts")).addVerifyCommand],
   ["expire", async () => (await import("./expireCommand.ts")).addExpireCommand],
   ["rotate", async () => (await import("./rotateCommand.ts")).addRotateCommand],
   ["ssh-config", async () => (await import("./sshConfigCommand.ts")).addSshConfigCommand],

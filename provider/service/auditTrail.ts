@@ -117,6 +117,52 @@ export async function changeThat(
   return undefined;
 }
 
+/** The kinds of objects in the audit trail that have no effect on the decision about a login. */
+const WITHOUT_EFFECT: ReadonlySet<string> = new Set([
+  "apiKey",
+  "trustedWorkload",
+  "tunnel",
+  "connector",
+  "session",
+  "billing",
+]);
+
+/** Maximum number of entries that are searched for the last change of the policy, starting with the newest entry. */
+const POLICY_SEARCHED_MAX = 10_000;
+
+/** The last change of the objects that decide about the logins to a namespace. */
+export interface PolicyChange {
+  /** Id of the entry in the audit trail. */
+  readonly entry: number;
+  readonly at: string;
+  readonly note: TrailNote;
+}
+
+/**
+ * Returns the last change of the objects that decide about the logins to a namespace. An object of an unknown kind counts
+ * as such an object. Undefined if the audit trail contains no such change, and `unknown` if it has more entries than the
+ * search reads.
+ * @param since the search ends at the first entry before this time; default: the search has no such end
+ * @throws PermissionError if the credential may not read the audit trail; NotFoundError if the server has no audit trail
+ */
+export async function lastPolicyChange(
+  client: Client,
+  tenant: string,
+  since?: Date,
+): Promise<PolicyChange | "unknown" | undefined> {
+  let searched = 0;
+  const query = { perPage: 100 };
+  for await (const entry of client.iterate("getAuditTrail", { params: { tenant }, query })) {
+    // A device changes no policy. The audit trail contains the enrollments of devices, which any client can cause.
+    const isChange = entry.actor.kind !== "device" && !WITHOUT_EFFECT.has(entry.object.kind);
+    if (isChange) return { entry: entry.id, at: entry.at, note: noteOf(entry) };
+    searched += 1;
+    if (since && new Date(entry.at) < since) return undefined;
+    if (searched === POLICY_SEARCHED_MAX) return "unknown";
+  }
+  return undefined;
+}
+
 type Entry = Awaited<ReturnType<Client["getAuditTrail"]>>[number];
 
 /** Returns the change that an entry of the audit trail describes. */

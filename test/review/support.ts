@@ -51,11 +51,16 @@ const RULES = [
   },
 ] as const;
 
-/** Starts a service with the namespace of these tests. The community edition of the service has no firewall. */
+/**
+ * Starts a service with the namespace of these tests. The community edition of the service has no firewall.
+ * @param more further settings of the service
+ */
 export async function startPolicyWorld(
   edition: "enterprise" | "community" = "enterprise",
+  more: Readonly<Record<string, string>> = {},
 ): Promise<PolicyWorld> {
   const env = {
+    ...more,
     GATEHOUSE_EDITION: edition,
     GATEHOUSE_INTERNAL_TOKEN: INTERNAL_TOKEN,
     GATEHOUSE_INTERNAL_PORT: "0",
@@ -81,19 +86,36 @@ export async function startPolicyWorld(
   return { fleet, uids, fingerprints };
 }
 
-/** Starts a session of a login, in the same way as the SSH gateway. */
-async function beginSession({ service }: Fleet, device: string): Promise<void> {
+/** Starts a session of a login, in the same way as the SSH gateway of 0.19. Returns the uid of the session. */
+export async function beginSession(
+  fleet: Fleet,
+  device: string,
+  { login = "seen", address = "198.51.100.4" } = {},
+): Promise<string> {
+  const uid = randomBytes(32).toString("hex");
+  await callInternal(fleet, "POST", "/internal/sessions", {
+    ...{ uid, device_uid: device, username: login, ip_address: address },
+  });
+  return uid;
+}
+
+/** Starts a session of a login that succeeded. Returns the uid of the session. */
+export async function admitLogin(
+  fleet: Fleet,
+  device: string,
+  of: { readonly login: string; readonly address?: string },
+): Promise<string> {
+  const uid = await beginSession(fleet, device, of);
+  await callInternal(fleet, "PATCH", `/internal/sessions/${uid}`, { authenticated: true });
+  return uid;
+}
+
+async function callInternal({ service }: Fleet, method: string, path: string, body: object): Promise<void> {
   const listener = service.logs().find(({ msg }) => msg === "listening for internal operations");
-  const body = {
-    uid: randomBytes(32).toString("hex"),
-    device_uid: device,
-    username: "seen",
-    ip_address: "198.51.100.4",
-  };
-  const response = await fetch(`${listener?.address}/internal/sessions`, {
-    method: "POST",
+  const response = await fetch(`${listener?.address}${path}`, {
+    method,
     headers: { "content-type": "application/json", "x-internal-token": INTERNAL_TOKEN },
     body: JSON.stringify(body),
   });
-  if (!response.ok) throw new Error(`no session was created: ${response.status} ${await response.text()}`);
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
 }

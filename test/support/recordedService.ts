@@ -38,6 +38,9 @@ const derived: Readonly<Record<string, () => Exchange>> = {
         .filter(({ user }) => user.email === "alice@example.com")
         .map((invitation) => ({ ...invitation, status: "rejected" })),
     ),
+  "sessions of users": () => sessionsOf({ owner: "root", alice: "root", other: "deploy" }),
+  "a session that no policy allows": () => sessionsOf({ alice: "deploy" }),
+  "sessions in ascending order": () => reversed(sessionsOf({ owner: "root", alice: "root" })),
   "info of a newer version": () =>
     answering("info", 200, (info) => ({ ...(info as object), version: "v0.31.0" })),
   "firewall rules do not exist": () => ({
@@ -64,6 +67,41 @@ const derived: Readonly<Record<string, () => Exchange>> = {
   "members before anybody accepted": () => membersIn(exchangeOf("get namespace before anybody accepted")),
   "members of the namespace": () => membersIn(exchangeOf("get namespace with its members")),
 };
+
+const reversed = ({ response, ...exchange }: Exchange): Exchange => ({
+  ...exchange,
+  response: { ...response, body: (response.body as unknown[]).toReversed() },
+});
+
+/** The fields of a session of the recorded release that do not depend on the login. */
+const SESSION = {
+  ...{ last_seen: "2026-11-28T10:50:00.35417Z", active: false, authenticated: true, recorded: false },
+  ...{ type: "none", term: "none", web: false, position: { longitude: 0, latitude: 0 } },
+  events: { types: ["exec", "exit-status"], seats: [0] },
+};
+
+/**
+ * Returns a list of sessions on the device web1 of the namespace in identity mode, one a minute, latest first. A session
+ * of a user contains the id of the user, like the recorded sessions in identity mode.
+ * @param logins the login names by the name of the user; `other` for a session without a user
+ */
+function sessionsOf(logins: Readonly<Record<string, string>>): Exchange {
+  const { body: members } = exchangeOf("identity user: GET /api/namespaces/{tenant}/members").response;
+  const { body: devices } = exchangeOf("identity user: GET /api/devices").response;
+  const device = (devices as { uid: string; name: string; tenant_id: string }[]).find(
+    ({ name }) => name === "web1",
+  );
+  return answering("identity user: GET /api/sessions", 200, () =>
+    Object.entries(logins).map(([name, login], index) => {
+      const user = (members as { id: string; username: string }[]).find(({ username }) => username === name);
+      return {
+        ...{ ...SESSION, uid: String(index).repeat(64), device_uid: device?.uid, device },
+        ...{ tenant_id: device?.tenant_id, username: login, ...(user && { user_id: user.id }) },
+        ...{ ip_address: "127.0.0.1", started_at: `2026-11-28T10:${String(50 - index)}:29.273737Z` },
+      };
+    }),
+  );
+}
 
 function inLaterMode(namespace: unknown): object {
   const { settings, ...rest } = namespace as { settings: object };

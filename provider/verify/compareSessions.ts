@@ -1,0 +1,327 @@
+import { isIP } from "node:net";
+import type { Client } from "@gatehouse-access/sdk";
+import {
+  type AccessDevice,
+  explain,
+  explainIdentity,
+  firewallDecides,
+  type IdentityRules,
+  keyAdmits,
+  keyLapse,
+  type Principal,
+  readAddress,
+} from "@gatehouse-access/sdk/policy";
+import { reason } from "../access/explanation.ts";
+import { reason as identityReason } from "../access/identityExplanation.ts";
+import { acceptedDevices, type Estate } from "../estate/namespaceState.ts";
+import type { Device } from "../service/listings.ts";
+import { counted, instantText, ruleText } from "../words.ts";
+import type { ComparedSessions, LoginDifference, Verification } from "./verification.ts";
+
+type ListedSession = Awaited<ReturnType<Client["getSessions"]>>[number];
+
+/** A session, as the service returns it. Some servers return no device for a session of a deleted device. */
+export type Session = Omit<ListedSession, "device"> & { readonly device?: { readonly name: string } | null };
+
+const deviceNameOf = ({ device, deviceUid }: Session): string => device?.name ?? deviceUid;
+
+/**
+ * Maximum time between the decision about a login and the start of its session, in milliseconds. The service decides
+ * first, and stores the session afterwards. The clocks of several instances may differ too.
+ */
+const DECISION_LAG = 10_000;
+
+/** The data with which the sessions of a namespace are compared. */
+export interface ComparisonInput {
+  readonly estate: Pick<Estate, "policy" | "devices" | "accessUnknown">;
+  /** Devices that the list of devices does not contain, such as containers. */
+  readonly otherDevices: readonly Device[];
+  /** The sessions that began since the last change of the policy, latest first. */
+  readonly sessions: readonly Session[];
+  /** The time of the last change of the policy; undefined if it is not known. */
+  readonly lastChange: Date | undefined;
+  /** True if the server stores the key of each login by key, so that a session without a key is a login by password. */
+  readonly storesKeys: boolean;
+}
+
+type Comparison = Pick<Verification, "compared" | "unauthenticated" | "differences" | "notEvaluated">;
+
+/** The data of a session that determines the login: the counter of {@link ComparedSessions}, and the key or user. */
+type Basis = Exclude<keyof ComparedSessions, "total">;
+
+interface Of {
+  readonly basis: Basis;
+  /** The fingerprint of the key, or the id of the user or service account; empty if the session contains neither. */
+  readonly subject: string;
+}
+
+/** A login to predict. */
+interface Login extends Of {
+  readonly login: string;
+  readonly address: string;
+  readonly device: AccessDevice;
+  readonly at: Date;
+}
+
+/** The decision of the policy about a login. `unknown`: the policy cannot decide with the data of the session. */
+type Prediction =
+  | { readonly decision: "allow" }
+  | { readonly decision: "deny" | "unknown"; readonly reason: string };
+
+const ALLOWED: Prediction = { decision: "allow" };
+
+/**
+ * Compares the logins that a service admitted with the policy of the namespace. A login holds if the policy allows it at
+ * the start of its session, or allowed it at the time of the decision shortly before.
+ */
+export function compareSessions(input: ComparisonInput): Comparison {
+  const { estate, sessions } = input;
+  const predict = predictor(input);
+  const counts = { total: 0, byKey: 0, byUser: 0, byFirewall: 0, weakly: 0 };
+  const differences: LoginDifference[] = [];
+  const open = new Map<string, Session[]>();
+  let unauthenticated = 0;
+  for (const session of sessions) {
+    const of = basisOf(session, input);
+    // With keys, and in identity mode, a session exists only if the policy admitted the login. Otherwise, a server may
+    // store the session before it refuses the login.
+    const isAdmitted = session.authenticated || of.basis === "byKey" || estate.policy.identity;
+    if (!isAdmitted) {
+      unauthenticated += 1;
+      continue;
+    }
+    const prediction = predict(session, of);
+    if (prediction.decision === "unknown") {
+      const alike = open.get(prediction.reason) ?? [];
+      alike.push(session);
+      open.set(prediction.reason, alike);
+      continue;
+    }
+    counts.total += 1;
+    counts[of.basis] += 1;
+    if (prediction.decision === "deny")
+      differences.push(differenceOf(session, of, prediction.reason, estate));
+  }
+  const notEvaluated = [...open].map(([why, alike]) => notComparedSentence(alike, why));
+  return { compared: counts, unauthenticated, differences, notEvaluated };
+}
+
+/** Returns a function that predicts the login of a session. */
+function predictor(input: ComparisonInput): (session: Session, of: Of) => Prediction {
+  const { estate, sessions, lastChange } = input;
+  const findDevice = deviceFinder(input);
+  const evaluate = evaluator(estate, sessions);
+  return (session, of) => {
+    if (estate.accessUnknown !== undefined) return unknown(estate.accessUnknown);
+    const device = findDevice(session.deviceUid);
+    if (device === undefined) return unknown("the device no longer exists");
+    const address = normalAddress(session.ipAddress);
+    if (address === undefined) return unknown("the address of the client is not an IP address");
+    const predictAt = (at: Date) =>
+      device === "not accepted"
+        ? denied("the device is not accepted")
+        : evaluate({ ...of, login: session.username, address, device, at });
+    const at = new Date(session.startedAt);
+    const prediction = predictAt(at);
+    if (prediction.decision !== "deny") return prediction;
+    const decidedAt = new Date(at.getTime() - DECISION_LAG);
+    if (lastChange && decidedAt < lastChange) {
+      return unknown(
+        `the policy refuses the login, because ${prediction.reason}. But the service may have decided before the last change of the policy`,
+      );
+    }
+    return predictAt(decidedAt).decision === "allow" ? ALLOWED : prediction;
+  };
+}
+
+const denied = (why: string): Prediction => ({ decision: "deny", reason: why });
+const unknown = (why: string): Prediction => ({ decision: "unknown", reason: why });
+
+function basisOf({ keyFingerprint, userId }: Session, { estate, storesKeys }: ComparisonInput): Of {
+  if (estate.policy.identity) return { basis: userId ? "byUser" : "weakly", subject: userId ?? "" };
+  if (keyFingerprint) return { basis: "byKey", subject: keyFingerprint };
+  return { basis: storesKeys ? "byFirewall" : "weakly", subject: "" };
+}
+
+/** Returns an address in the form that patterns match; undefined for a text that is not an address. */
+const normalAddress = (text: string): string | undefined =>
+  isIP(text) === 0 || text.includes("%") ? undefined : readAddress(text).toString();
+
+/** Returns a function that finds an accepted device by its uid. */
+function deviceFinder({ estate, otherDevices }: ComparisonInput) {
+  const accepted = new Map(
+    [...estate.policy.devices, ...acceptedDevices(otherDevices)].map((device) => [device.uid, device]),
+  );
+  const known = new Set(
+    [...estate.devices, ...otherDevices].flatMap(({ uid, status }) => (status === "removed" ? [] : [uid])),
+  );
+  return (uid: string): AccessDevice | "not accepted" | undefined =>
+    accepted.get(uid) ?? (known.has(uid) ? "not accepted" : undefined);
+}
+
+/**
+ * Returns a function that evaluates the policy for a login. The function evaluates equal logins once, unless access ended
+ * between them.
+ */
+function evaluator(
+  estate: Pick<Estate, "policy">,
+  sessions: readonly Session[],
+): (login: Login) => Prediction {
+  const ends = endsOf(estate, sessions);
+  const known = new Map<string, Prediction>();
+  const admitting = new Map<string, boolean>();
+  const keys = new Map(estate.policy.keys.map((key) => [key.fingerprint, key]));
+  const members = new Map(estate.policy.members?.map((member) => [member.id, member]));
+  const principals = new Map(estate.policy.identity?.principals.map((one) => [one.id, one]));
+  /** Returns the number of ends before a time. Between two ends, the decision about a login does not change. */
+  const periodOf = (at: Date) => ends.filter((end) => end <= at.getTime()).length;
+  return (login) => {
+    const { basis, subject, login: name, address, device, at } = login;
+    const question = JSON.stringify([basis, subject, name, address, device.uid, periodOf(at)]);
+    const prediction = known.get(question) ?? evaluated(login);
+    known.set(question, prediction);
+    return prediction;
+  };
+
+  function evaluated(login: Login): Prediction {
+    const { identity } = estate.policy;
+    switch (login.basis) {
+      case "byUser":
+        return identity ? byUser(login, identity) : byFirewall(login);
+      case "byKey":
+        return byKey(login);
+      case "byFirewall":
+        return byFirewall(login);
+      case "weakly":
+        return identity ? byAnyPrincipal(login, identity) : byAnyKey(login);
+    }
+  }
+
+  function byKey({ subject, login, address, device, at }: Login): Prediction {
+    const key = keys.get(subject);
+    if (!key) return denied("the namespace has no public key with this fingerprint");
+    const policy = { ...estate.policy, devices: [device], keys: [key] };
+    const explanation = explain(policy, { fingerprint: subject, login, address, uid: device.uid, at });
+    if (explanation.allowed) return ALLOWED;
+    return denied(reason({ estate: { policy } }, { ...explanation, key, login }));
+  }
+
+  function byFirewall({ login, address, device, at }: Login): Prediction {
+    const attempt = { deviceName: device.name, deviceTags: device.tags, login, sourceIp: address, at };
+    const { allowed, rule } = firewallDecides(estate.policy.rules, attempt);
+    if (allowed || !rule) return ALLOWED;
+    return denied(`the firewall rule ${ruleText(rule)} denies the login`);
+  }
+
+  function byAnyKey(login: Login): Prediction {
+    const prediction = byFirewall(login);
+    if (prediction.decision === "deny" || hasKeyFor(login)) return prediction;
+    return unknown(
+      "no public key admits the login, and the server does not store whether a password authenticated it",
+    );
+  }
+
+  /** Returns true if any key admits a login, whatever the address of the client. */
+  function hasKeyFor({ login, device, at }: Login): boolean {
+    const question = JSON.stringify([login, device.uid, periodOf(at)]);
+    const { members: areKnown } = estate.policy;
+    const has =
+      admitting.get(question) ??
+      estate.policy.keys.some((key) => {
+        const { owner, ...unowned } = key;
+        const lapse = keyLapse(areKnown ? key : unowned, members.get(owner ?? ""), at);
+        return lapse === undefined && keyAdmits(key, device, login);
+      });
+    admitting.set(question, has);
+    return has;
+  }
+
+  function byUser(login: Login, identity: IdentityRules): Prediction {
+    const principal = principals.get(login.subject);
+    if (!principal) return denied("the user or service account is not a member of the namespace");
+    return byPrincipal(login, identity, principal);
+  }
+
+  function byAnyPrincipal(login: Login, identity: IdentityRules): Prediction {
+    const predictions = identity.principals.map((principal) => byPrincipal(login, identity, principal));
+    if (predictions.some(({ decision }) => decision === "allow")) return ALLOWED;
+    const open = predictions.find(({ decision }) => decision === "unknown");
+    return open ?? denied("no user and no service account may log in");
+  }
+}
+
+function byPrincipal(
+  { login, address, device, at }: Login,
+  { policies }: IdentityRules,
+  principal: Principal,
+): Prediction {
+  const explained = (keys: Principal["keys"]) => {
+    const identity = { policies, principals: [{ ...principal, keys }] };
+    const question = { subject: principal.id, login, address, uid: device.uid, at };
+    return explainIdentity({ devices: [device], identity }, question);
+  };
+  const explanation = explained(keysAt(principal, at));
+  if (explanation.outcome !== "deny") return ALLOWED;
+  // The session does not contain the key, and users can delete their keys. The policies alone are evaluated then.
+  if (explanation.deniedBy === "key" && principal.keys?.length === 0) {
+    const byPolicies = explained(undefined);
+    if (byPolicies.outcome !== "deny")
+      return unknown(
+        `${principal.name} has no SSH key, and the server does not store the key of a login. The key may have been deleted after the login`,
+      );
+    return denied(identityReason(byPolicies));
+  }
+  return denied(identityReason(explanation));
+}
+
+/** Returns the SSH keys of a principal as they were at a time. A single-use key worked until the login that used it. */
+const keysAt = ({ keys }: Principal, at: Date): Principal["keys"] =>
+  keys?.map((key) =>
+    key.consumedAt !== null && new Date(key.consumedAt) > at ? { ...key, consumedAt: null } : key,
+  );
+
+/**
+ * Returns the times at which the decision about the login of a session can change although nobody changes the policy.
+ * Times before the first and after the last session are omitted.
+ */
+function endsOf({ policy }: Pick<Estate, "policy">, sessions: readonly Session[]): number[] {
+  const sshKeys = (policy.identity?.principals ?? []).flatMap(({ keys }) => keys ?? []);
+  const times = [
+    ...[...policy.keys, ...policy.rules, ...(policy.members ?? [])].map(({ expiresAt }) => expiresAt),
+    ...sshKeys.flatMap(({ expiresAt, consumedAt }) => [expiresAt, consumedAt]),
+  ].flatMap((time) => (time ? [Date.parse(time)] : []));
+  const starts = sessions.map(({ startedAt }) => Date.parse(startedAt));
+  const first = starts.reduce((least, start) => Math.min(least, start), Infinity) - DECISION_LAG;
+  const last = starts.reduce((most, start) => Math.max(most, start), -Infinity);
+  return [...new Set(times)].filter((time) => time > first && time <= last);
+}
+
+function differenceOf(
+  session: Session,
+  { basis, subject }: Of,
+  why: string,
+  { policy }: Pick<Estate, "policy">,
+): LoginDifference {
+  const key = policy.keys.find(({ fingerprint }) => fingerprint === subject);
+  const user = policy.identity?.principals.find(({ id }) => id === subject);
+  return {
+    session: session.uid,
+    startedAt: session.startedAt,
+    login: session.username,
+    address: session.ipAddress,
+    device: { uid: session.deviceUid, name: deviceNameOf(session) },
+    key: basis === "byKey" ? { fingerprint: subject, name: key?.name ?? null } : null,
+    user: basis === "byUser" ? { id: subject, name: user?.name ?? null } : null,
+    reason: why,
+  };
+}
+
+function notComparedSentence([latest, ...others]: readonly Session[], why: string): string {
+  if (!latest) return why;
+  const which =
+    others.length === 0
+      ? `The session ${latest.uid}`
+      : `${counted(others.length + 1, "session")}, of which the latest is ${latest.uid}`;
+  const { username, ipAddress, startedAt } = latest;
+  return `${which} (${username} on ${deviceNameOf(latest)} from ${ipAddress}, ${instantText(startedAt)}), could not be compared: ${why}`;
+}

@@ -1,0 +1,179 @@
+import type { Client } from "@gatehouse-access/sdk";
+import { EngineError } from "../engine/index.ts";
+import { type Estate, readEstate } from "../estate/namespaceState.ts";
+import { lastPolicyChange, type PolicyChange } from "../service/auditTrail.ts";
+import type { Connection, TenantClient } from "../service/connection.ts";
+import { type Device, isUnreadable } from "../service/listings.ts";
+import { counted, instantText } from "../words.ts";
+import { compareSessions, type Session } from "./compareSessions.ts";
+import type { Verification } from "./verification.ts";
+
+/** The options of {@link verifyNamespace}. */
+export interface VerificationOptions {
+  /** Sessions that began before this time are not compared. Required if the last change of the policy is not known. */
+  readonly since: Date | undefined;
+  /** Maximum number of compared sessions. */
+  readonly maxSessions: number;
+}
+
+/** Maximum number of attempts to read the policy while other clients change it. */
+const ATTEMPTS = 3;
+
+/**
+ * Compares the logins that the service admitted since the last change of the policy with the policy.
+ * @throws EngineError (`usage`) if the last change is not known and `since` is missing, or if `since` is in the future;
+ * RequestError if the sessions or the policy cannot be read
+ */
+export async function verifyNamespace(
+  connection: Connection,
+  { since, maxSessions }: VerificationOptions,
+): Promise<Verification> {
+  if (since && since > new Date()) {
+    throw new EngineError("usage", `is in the future: ${instantText(since.toISOString())}`, {
+      field: ["--since"],
+      remedy: "Check the time and its offset from UTC.",
+    });
+  }
+  const opened = await connection.tenant(undefined);
+  const { client, tenant } = opened;
+  const { isOwn } = await connection.server(tenant);
+  for (let attempt = 1; ; attempt += 1) {
+    if (attempt > 1) await connection.forget();
+    const until = new Date().toISOString();
+    const trail = await readTrail(client, tenant, isOwn, since);
+    const period = periodOf(trail, since);
+    const estate = await readEstate(connection, tenant);
+    const { sessions, notEvaluated } = await readSessions(client, period.since, maxSessions);
+    const others = await otherDevices(opened, estate, sessions);
+    const { lastChange } = trail;
+    // A change during the check can be newer than the policy that the command has read.
+    const isChanged = (await readTrail(client, tenant, isOwn, since)).lastChange?.entry !== lastChange?.entry;
+    if (isChanged && attempt < ATTEMPTS) continue;
+    const comparison = compareSessions({
+      estate,
+      sessions: isChanged ? [] : sessions,
+      otherDevices: others,
+      storesKeys: isOwn === true,
+      lastChange: lastChange && new Date(lastChange.at),
+    });
+    return {
+      ...{ version: 1, service: client.url, namespace: tenant, name: estate.name },
+      ...{ since: period.since.toISOString(), until, lastChange: lastChange?.note ?? null },
+      ...comparison,
+      notEvaluated: [
+        ...(isChanged ? [`the policy changed during the check, ${ATTEMPTS} times in a row`] : []),
+        ...[...estate.notEvaluated, ...notEvaluated, ...comparison.notEvaluated],
+      ],
+      notes: period.notes,
+    };
+  }
+}
+
+/** The last change of the policy according to the audit trail. */
+interface Trail {
+  /** Undefined if it is not known, or if the policy did not change since the start of the search. */
+  readonly lastChange: PolicyChange | undefined;
+  /** The reason why the audit trail does not show the last change, as a sentence. */
+  readonly missing: string | undefined;
+}
+
+async function readTrail(
+  client: Client,
+  tenant: string,
+  isOwn: boolean | undefined,
+  since: Date | undefined,
+): Promise<Trail> {
+  const without = (missing: string): Trail => ({ lastChange: undefined, missing });
+  if (isOwn === false) return without("the server has no audit trail");
+  try {
+    const lastChange = await lastPolicyChange(client, tenant, since);
+    if (lastChange !== "unknown") return { lastChange, missing: undefined };
+    return without("the latest entries of the audit trail contain no change of the policy");
+  } catch (error) {
+    if (!isUnreadable(error)) throw error;
+    return without(`the audit trail could not be read: ${error.message}`);
+  }
+}
+
+/** Returns the start of the compared period. @throws EngineError (`usage`) if nothing determines it */
+function periodOf(
+  { lastChange, missing }: Trail,
+  since: Date | undefined,
+): { readonly since: Date; readonly notes: string[] } {
+  const changed = lastChange && new Date(lastChange.at);
+  if (!changed && !since) {
+    const why = missing ?? "the audit trail contains no change of the policy";
+    throw new EngineError(
+      "usage",
+      `is required, because the last change of the policy is not known (${why})`,
+      {
+        field: ["--since"],
+        remedy: "Set --since to a time after the last change, such as 2026-12-01T18:00Z.",
+      },
+    );
+  }
+  if (changed && (!since || since < changed)) {
+    const note = `Only the logins since the last change of the policy, ${instantText(changed.toISOString())}, are compared, not all logins since --since.`;
+    return { since: changed, notes: since ? [note] : [] };
+  }
+  const note = `The last change of the policy is not known: ${missing}. If the policy changed after --since, earlier logins may be reported as differences.`;
+  return { since: since ?? new Date(), notes: missing === undefined ? [] : [note] };
+}
+
+/**
+ * Reads the sessions since a time, latest first. `notEvaluated` reports sessions that may be missing.
+ * @param most maximum number of sessions
+ */
+async function readSessions(client: Client, since: Date, most: number) {
+  const sessions = new Map<string, Session>();
+  const known = new Set<string>();
+  let earliest: string | undefined;
+  let isOrdered = true;
+  for await (const { items } of client.pages("getSessions", { query: { perPage: 100 } })) {
+    let isOver = false;
+    for (const session of items) {
+      const { uid, startedAt } = session;
+      // A session that begins while the pages are read moves the others, so that they occur twice.
+      if (known.has(uid)) continue;
+      known.add(uid);
+      const begun = new Date(startedAt);
+      if (earliest !== undefined && begun > new Date(earliest)) isOrdered = false;
+      earliest = startedAt;
+      if (begun < since) isOver = true;
+      else sessions.set(uid, session);
+    }
+    if (isOver || sessions.size > most) break;
+  }
+  const notEvaluated = [
+    ...(isOrdered
+      ? []
+      : [
+          "the server does not list the sessions in the order of their start, so that sessions may be missing",
+        ]),
+    ...(sessions.size > most
+      ? [
+          `more than ${counted(most, "session")} began since ${instantText(since.toISOString())}; only the latest ${most} were compared (--max-sessions)`,
+        ]
+      : []),
+  ];
+  return { sessions: [...sessions.values()].slice(0, most), notEvaluated };
+}
+
+/** Reads the devices of sessions that the list of devices does not contain. Containers have a list of their own. */
+async function otherDevices(
+  { devices }: TenantClient,
+  estate: Estate,
+  sessions: readonly Session[],
+): Promise<Device[]> {
+  const listed = new Set(estate.devices.map(({ uid }) => uid));
+  const others = new Set(sessions.map(({ deviceUid }) => deviceUid).filter((uid) => !listed.has(uid)));
+  const found = await Promise.all(
+    [...others].map((uid) =>
+      devices.find(uid).catch((error: unknown) => {
+        if (!isUnreadable(error)) throw error;
+        return undefined;
+      }),
+    ),
+  );
+  return found.filter((device) => device !== undefined);
+}
