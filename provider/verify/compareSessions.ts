@@ -2,8 +2,10 @@ import { isIP } from "node:net";
 import type { Client } from "@gatehouse-access/sdk";
 import {
   type AccessDevice,
+  type AccessRule,
   explain,
   explainIdentity,
+  filterMatches,
   firewallDecides,
   type IdentityRules,
   keyAdmits,
@@ -46,17 +48,18 @@ export interface ComparisonInput {
 
 type Comparison = Pick<Verification, "compared" | "unauthenticated" | "differences" | "notEvaluated">;
 
-/** The data of a session that determines the login: the counter of {@link ComparedSessions}, and the key or user. */
+/** The kind of data with which a login is compared, as {@link ComparedSessions} counts it. */
 type Basis = Exclude<keyof ComparedSessions, "total">;
 
-interface Of {
+/** The data of a session that determines the login. */
+interface LoginBasis {
   readonly basis: Basis;
   /** The fingerprint of the key, or the id of the user or service account; empty if the session contains neither. */
   readonly subject: string;
 }
 
 /** A login to predict. */
-interface Login extends Of {
+interface Login extends LoginBasis {
   readonly login: string;
   readonly address: string;
   readonly device: AccessDevice;
@@ -107,7 +110,7 @@ export function compareSessions(input: ComparisonInput): Comparison {
 }
 
 /** Returns a function that predicts the login of a session. */
-function predictor(input: ComparisonInput): (session: Session, of: Of) => Prediction {
+function predictor(input: ComparisonInput): (session: Session, of: LoginBasis) => Prediction {
   const { estate, sessions, lastChange } = input;
   const findDevice = deviceFinder(input);
   const evaluate = evaluator(estate, sessions);
@@ -137,7 +140,7 @@ function predictor(input: ComparisonInput): (session: Session, of: Of) => Predic
 const denied = (why: string): Prediction => ({ decision: "deny", reason: why });
 const unknown = (why: string): Prediction => ({ decision: "unknown", reason: why });
 
-function basisOf({ keyFingerprint, userId }: Session, { estate, storesKeys }: ComparisonInput): Of {
+function basisOf({ keyFingerprint, userId }: Session, { estate, storesKeys }: ComparisonInput): LoginBasis {
   if (estate.policy.identity) return { basis: userId ? "byUser" : "weakly", subject: userId ?? "" };
   if (keyFingerprint) return { basis: "byKey", subject: keyFingerprint };
   return { basis: storesKeys ? "byFirewall" : "weakly", subject: "" };
@@ -170,6 +173,10 @@ function evaluator(
   const ends = endsOf(estate, sessions);
   const known = new Map<string, Prediction>();
   const admitting = new Map<string, boolean>();
+  const rulesFor = ruleFilter(estate.policy.rules);
+  const keysFor = remembered((login: string) =>
+    estate.policy.keys.filter(({ username }) => keyAdmits({ username, filter: {} }, NO_DEVICE, login)),
+  );
   const keys = new Map(estate.policy.keys.map((key) => [key.fingerprint, key]));
   const members = new Map(estate.policy.members?.map((member) => [member.id, member]));
   const principals = new Map(estate.policy.identity?.principals.map((one) => [one.id, one]));
@@ -200,7 +207,7 @@ function evaluator(
   function byKey({ subject, login, address, device, at }: Login): Prediction {
     const key = keys.get(subject);
     if (!key) return denied("the namespace has no public key with this fingerprint");
-    const policy = { ...estate.policy, devices: [device], keys: [key] };
+    const policy = { ...estate.policy, devices: [device], keys: [key], rules: rulesFor(login, address) };
     const explanation = explain(policy, { fingerprint: subject, login, address, uid: device.uid, at });
     if (explanation.allowed) return ALLOWED;
     return denied(reason({ estate: { policy } }, { ...explanation, key, login }));
@@ -208,7 +215,7 @@ function evaluator(
 
   function byFirewall({ login, address, device, at }: Login): Prediction {
     const attempt = { deviceName: device.name, deviceTags: device.tags, login, sourceIp: address, at };
-    const { allowed, rule } = firewallDecides(estate.policy.rules, attempt);
+    const { allowed, rule } = firewallDecides(rulesFor(login, address), attempt);
     if (allowed || !rule) return ALLOWED;
     return denied(`the firewall rule ${ruleText(rule)} denies the login`);
   }
@@ -227,10 +234,10 @@ function evaluator(
     const { members: areKnown } = estate.policy;
     const has =
       admitting.get(question) ??
-      estate.policy.keys.some((key) => {
+      keysFor(login).some((key) => {
         const { owner, ...unowned } = key;
         const lapse = keyLapse(areKnown ? key : unowned, members.get(owner ?? ""), at);
-        return lapse === undefined && keyAdmits(key, device, login);
+        return lapse === undefined && filterMatches(key.filter, device);
       });
     admitting.set(question, has);
     return has;
@@ -248,6 +255,41 @@ function evaluator(
     const open = predictions.find(({ decision }) => decision === "unknown");
     return open ?? denied("no user and no service account may log in");
   }
+}
+
+const NO_DEVICE = { name: "", tags: [] };
+
+/** Returns a function that stores its results by the argument. */
+function remembered<T>(compute: (text: string) => T): (text: string) => T {
+  const known = new Map<string, { readonly value: T }>();
+  return (text) => {
+    const found = known.get(text) ?? { value: compute(text) };
+    known.set(text, found);
+    return found.value;
+  };
+}
+
+/**
+ * Returns a function that omits the rules that do not match a login name or an address, for any device and time. The
+ * evaluation of thousands of logins then tests the patterns of a rule once for each name and each address.
+ */
+function ruleFilter(rules: readonly AccessRule[]) {
+  const matching = (
+    some: readonly AccessRule[],
+    login: string,
+    sourceIp: string,
+    ignored: Partial<AccessRule>,
+  ) =>
+    some.filter((rule) => {
+      const always = { ...rule, ...ignored, active: true, expiresAt: undefined, filter: {} };
+      const attempt = { deviceName: "", deviceTags: [], login, sourceIp, at: new Date(0) };
+      return firewallDecides([always], attempt).rule !== null;
+    });
+  const ofAddress = remembered((address) => {
+    const some = matching(rules, "", address, { username: "" });
+    return remembered((login) => matching(some, login, address, { sourceIp: "" }));
+  });
+  return (login: string, address: string) => ofAddress(address)(login);
 }
 
 function byPrincipal(
@@ -281,7 +323,7 @@ const keysAt = ({ keys }: Principal, at: Date): Principal["keys"] =>
   );
 
 /**
- * Returns the times at which the decision about the login of a session can change although nobody changes the policy.
+ * Returns the times at which the decision about the login of a session can change without a change of the policy.
  * Times before the first and after the last session are omitted.
  */
 function endsOf({ policy }: Pick<Estate, "policy">, sessions: readonly Session[]): number[] {
@@ -298,7 +340,7 @@ function endsOf({ policy }: Pick<Estate, "policy">, sessions: readonly Session[]
 
 function differenceOf(
   session: Session,
-  { basis, subject }: Of,
+  { basis, subject }: LoginBasis,
   why: string,
   { policy }: Pick<Estate, "policy">,
 ): LoginDifference {
