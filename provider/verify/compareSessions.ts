@@ -5,11 +5,9 @@ import {
   type AccessRule,
   explain,
   explainIdentity,
-  filterMatches,
   firewallDecides,
   type IdentityRules,
   keyAdmits,
-  keyLapse,
   type Principal,
   readAddress,
 } from "@gatehouse-access/sdk/policy";
@@ -178,7 +176,6 @@ function evaluator(
     estate.policy.keys.filter(({ username }) => keyAdmits({ username, filter: {} }, NO_DEVICE, login)),
   );
   const keys = new Map(estate.policy.keys.map((key) => [key.fingerprint, key]));
-  const members = new Map(estate.policy.members?.map((member) => [member.id, member]));
   const principals = new Map(estate.policy.identity?.principals.map((one) => [one.id, one]));
   /** Returns the number of ends before a time. Between two ends, the decision about a login does not change. */
   const periodOf = (at: Date) => ends.filter((end) => end <= at.getTime()).length;
@@ -229,15 +226,13 @@ function evaluator(
   }
 
   /** Returns true if any key admits a login, whatever the address of the client. */
-  function hasKeyFor({ login, device, at }: Login): boolean {
+  function hasKeyFor({ login, address, device, at }: Login): boolean {
     const question = JSON.stringify([login, device.uid, periodOf(at)]);
-    const { members: areKnown } = estate.policy;
     const has =
       admitting.get(question) ??
       keysFor(login).some((key) => {
-        const { owner, ...unowned } = key;
-        const lapse = keyLapse(areKnown ? key : unowned, members.get(owner ?? ""), at);
-        return lapse === undefined && filterMatches(key.filter, device);
+        const policy = { ...estate.policy, devices: [device], keys: [key], rules: [] };
+        return explain(policy, { fingerprint: key.fingerprint, login, address, uid: device.uid, at }).allowed;
       });
     admitting.set(question, has);
     return has;

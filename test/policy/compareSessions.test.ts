@@ -156,6 +156,9 @@ describe("a session on a server that stores no keys", () => {
     expect(verdict(session(), other({ keys: [key("ana", { username: "x" })] }))).toContain("password");
     const expired = key("ana", { expiresAt: "2026-12-01T11:00:00Z" });
     expect(verdict(session(), other({ keys: [expired] }))).toContain("password");
+    expect(verdict(session(), other({ keys: [key("ana", { refusedType: "ssh-dss" })] }))).toContain(
+      "password",
+    );
     expect(verdict(session(), other({ keys: [key("ana", { owner: "u" })], members: [] }))).toContain(
       "password",
     );
