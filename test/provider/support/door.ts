@@ -25,6 +25,12 @@ export interface Made {
   readonly outputs: Values;
 }
 
+/** An object as a refresh reads it. */
+export interface Read extends Made {
+  /** The inputs that correspond to the object. Undefined if the front end returns none. */
+  readonly inputs?: Values;
+}
+
 /** The kind of a change. */
 export interface Difference {
   /** The changed inputs that require a replacement. */
@@ -49,7 +55,7 @@ export interface FrontDoor {
   create(resource: ResourceName, inputs: Values): Promise<Made>;
   /** @throws StateChangedError if the update fails but still changes the state */
   update(resource: ResourceName, id: string, outputs: Values, inputs: Values): Promise<Values>;
-  read(resource: ResourceName, id: string, outputs: Values): Promise<Made | undefined>;
+  read(resource: ResourceName, id: string, outputs: Values): Promise<Read | undefined>;
   delete(resource: ResourceName, id: string, outputs: Values): Promise<void>;
   close(): Promise<void>;
 }

@@ -84,7 +84,8 @@ async function dynamicDoor({ env, stack, stateId, replace }: DoorOptions): Promi
     },
     async read(resource, id, outputs) {
       const live = await of(resource).read(id, outputs);
-      return live.id ? { id: live.id, outputs: plain(live.props) } : undefined;
+      if (!live.id) return undefined;
+      return { id: live.id, outputs: plain(live.props), ...(live.inputs && { inputs: plain(live.inputs) }) };
     },
     async delete(resource, id, outputs) {
       await of(resource).remove(id, outputs);

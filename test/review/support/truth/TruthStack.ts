@@ -1,0 +1,256 @@
+import { randomUUID } from "node:crypto";
+import {
+  type Command,
+  type Plan,
+  type Result,
+  type ShownStep,
+  type Stack,
+  type Step,
+  type StepOp,
+  shownValues,
+  summarize,
+} from "../../../../provider/engine/index.ts";
+import { changedFields, equal, fieldDiff, type Props, refreshedFields } from "../../../../provider/engine/value.ts";
+import { type OwnResource, ownResources } from "../../../../provider/estate/coverage.ts";
+import { type FrontDoor, type ResourceName, StateChangedError } from "../../../provider/support/door.ts";
+import { doors } from "../../../provider/support/frontDoor.ts";
+
+/** A resource of a program. */
+export interface Declared {
+  readonly type: string;
+  readonly args: Readonly<Record<string, unknown>>;
+  /** True if the deletion of the resource leaves its object on the service. */
+  readonly retained?: boolean;
+}
+
+/** The resources of a program, by name, in the order of their creation. */
+export type Program = Readonly<Record<string, Declared>>;
+
+/** Thrown for a program whose inputs the provider rejects. */
+export class InvalidProgramError extends Error {
+  override readonly name = "InvalidProgramError";
+}
+
+interface Entry {
+  readonly type: string;
+  readonly id: string;
+  readonly inputs: Props;
+  readonly outputs: Props;
+  readonly retained: boolean;
+}
+
+/** The decision of the provider about one declared resource. */
+interface Decided {
+  readonly name: string;
+  readonly type: string;
+  readonly op: StepOp;
+  readonly inputs: Props;
+  readonly old: Entry | undefined;
+  readonly deletesFirst: boolean;
+  readonly retained: boolean;
+}
+
+const PROJECT = "project";
+
+/**
+ * A stack that plans and applies programs by calls of the dynamic providers, without processes. Its plans have values in
+ * the same form as plans of the embedded engine.
+ */
+export class TruthStack {
+  readonly name: string;
+  readonly #env: () => Promise<Readonly<Record<string, string>>>;
+  readonly #stateId = randomUUID();
+  readonly #state = new Map<string, Entry>();
+
+  /** @param env returns the settings of the provider for the next run */
+  constructor(name: string, env: () => Promise<Readonly<Record<string, string>>>) {
+    this.name = name;
+    this.#env = env;
+  }
+
+  /** The resources in the state. */
+  resources(service: string): OwnResource[] {
+    const resources = [...this.#state].map(([name, { type, id, inputs, outputs }]) => ({
+      ...{ urn: this.#urn(type, name), type: dynamicType(type), id, inputs, outputs },
+    }));
+    return ownResources(resources, service);
+  }
+
+  /** The secrets of API keys in the state, by the time of creation. */
+  secrets(): ReadonlyMap<string, string> {
+    const keys = [...this.#state.values()].filter(({ type }) => type === "ApiKey");
+    return new Map(keys.map(({ outputs }) => [String(outputs.createdAt), String(outputs.key)]));
+  }
+
+  /** Returns the commands that a drift report runs, for this program. */
+  commands(program: Program): Pick<Stack, "drift" | "preview"> {
+    return { drift: () => this.drift(), preview: () => this.plan(program) };
+  }
+
+  /** Plans a program with values. */
+  plan(program: Program): Promise<Plan> {
+    return this.#during(async (door) => {
+      const steps: Step[] = [];
+      for (const one of await this.#decide(door, program)) steps.push(this.#plannedStep(one));
+      for (const [name, entry] of this.#state) {
+        if (program[name]) continue;
+        const step = this.#stepOf("delete", entry.type, name, entry.id);
+        steps.push({ ...step, ...(entry.retained && { retained: true }), before: valuesOf(entry) });
+      }
+      return this.#result("preview", steps);
+    });
+  }
+
+  /** Applies a program. Returns the failures of its resources. */
+  up(program: Program): Promise<Error[]> {
+    return this.#during(async (door) => {
+      const failures: Error[] = [];
+      const attempt = (work: Promise<unknown>) =>
+        work.catch((error: unknown) => {
+          failures.push(error instanceof Error ? error : new Error(String(error)));
+        });
+      const replaced: (() => Promise<unknown>)[] = [];
+      for (const one of await this.#decide(door, program)) {
+        await attempt(this.#apply(door, one, program[one.name]?.args ?? {}, replaced));
+      }
+      for (const [name, entry] of [...this.#state].reverse()) {
+        if (program[name]) continue;
+        const remove = async () => {
+          await this.#delete(door, name, entry);
+          this.#state.delete(name);
+        };
+        await attempt(remove());
+      }
+      for (const remove of replaced.reverse()) await attempt(remove());
+      return failures;
+    });
+  }
+
+  /** Compares the state with the live objects. */
+  drift(): Promise<Result> {
+    return this.#during(async (door) => this.#result("drift", (await this.#read(door)).map(({ step }) => step)));
+  }
+
+  /** Updates the state from the live objects. */
+  async refresh(): Promise<void> {
+    await this.#during(async (door) => {
+      for (const { name, entry } of await this.#read(door)) {
+        if (entry) this.#state.set(name, entry);
+        else this.#state.delete(name);
+      }
+    });
+  }
+
+  async #during<T>(work: (door: FrontDoor) => Promise<T>): Promise<T> {
+    const options = { env: await this.#env(), stack: this.name, stateId: this.#stateId, replace: [] };
+    const door = await doors.dynamic(options);
+    try {
+      return await work(door);
+    } finally {
+      await door.close();
+    }
+  }
+
+  async #decide(door: FrontDoor, program: Program): Promise<Decided[]> {
+    const decided: Decided[] = [];
+    for (const [name, { type, args, retained = false }] of Object.entries(program)) {
+      const resource = { type, name };
+      const old = this.#state.get(name);
+      const { inputs, failures } = await door.check(resource, old?.inputs ?? {}, args);
+      if (failures.length > 0) throw new InvalidProgramError(`${type} ${name}: ${failures.join("; ")}`);
+      const about = { name, type, inputs: inputs as Props, old, retained };
+      if (!old) {
+        decided.push({ ...about, op: "create", deletesFirst: false });
+        continue;
+      }
+      const diff = await door.diff(resource, old.id, old.outputs, inputs);
+      const op = !diff ? "same" : diff.replaces.length > 0 ? "replace" : "update";
+      decided.push({ ...about, op, deletesFirst: diff?.deletesFirst ?? false });
+    }
+    return decided;
+  }
+
+  #plannedStep({ name, type, op, inputs, old, retained }: Decided): Step {
+    const outputs = op === "same" && old ? old.outputs : inputs;
+    return {
+      ...this.#stepOf(op, type, name, old?.id),
+      ...(op !== "same" && { fields: changedFields(old, inputs) }),
+      ...(op === "replace" && old?.retained && { retained: true }),
+      ...(old && { before: valuesOf(old) }),
+      after: shownValues({ inputs, outputs, retainOnDelete: retained }),
+    };
+  }
+
+  async #apply(
+    door: FrontDoor,
+    { name, type, op, inputs, old, deletesFirst, retained }: Decided,
+    args: Declared["args"],
+    replaced: (() => Promise<unknown>)[],
+  ): Promise<void> {
+    const resource: ResourceName = { type, name };
+    const put = ({ id, outputs }: { readonly id: string; readonly outputs: object }) =>
+      this.#state.set(name, { type, id, inputs, outputs: outputs as Props, retained });
+    if (old && op === "same") put(old);
+    else if (old && op === "update") {
+      put({ id: old.id, outputs: await door.update(resource, old.id, old.outputs, inputs) });
+    } else {
+      if (old) {
+        // Before a replacement, engines check the inputs a second time, without the old inputs.
+        await door.check(resource, {}, args);
+        if (deletesFirst) await this.#delete(door, name, old);
+      }
+      const created = await door.create(resource, inputs).catch((error: unknown) => {
+        if (error instanceof StateChangedError) {
+          if (error.now) put(error.now);
+          else this.#state.delete(name);
+        } else if (deletesFirst) this.#state.delete(name);
+        throw error;
+      });
+      put(created);
+      if (old && !deletesFirst) replaced.push(() => this.#delete(door, name, old));
+    }
+  }
+
+  async #delete(door: FrontDoor, name: string, { type, id, outputs, retained }: Entry): Promise<void> {
+    if (!retained) await door.delete({ type, name }, id, outputs);
+  }
+
+  /** Reads all objects of the state. */
+  async #read(door: FrontDoor) {
+    const found: { name: string; step: Step; entry: Entry | undefined }[] = [];
+    for (const [name, entry] of this.#state) {
+      const { type, id } = entry;
+      const live = await door.read({ type, name }, id, entry.outputs);
+      const step = this.#stepOf("same", type, name, id);
+      if (!live) {
+        const fields = fieldDiff(entry.inputs, undefined);
+        found.push({ name, step: { ...step, op: "delete", fields }, entry: undefined });
+        continue;
+      }
+      const now = { inputs: (live.inputs as Props | undefined) ?? entry.inputs, outputs: live.outputs as Props };
+      const isChanged = !equal(now.inputs, entry.inputs) || !equal(now.outputs, entry.outputs) || live.id !== id;
+      const changed = isChanged ? { ...step, op: "update" as const, fields: refreshedFields(entry, now) } : step;
+      found.push({ name, step: changed, entry: { ...entry, ...now, id: live.id } });
+    }
+    return found;
+  }
+
+  #urn = (type: string, name: string) => `urn:pulumi:${this.name}::${PROJECT}::${dynamicType(type)}::${name}`;
+
+  #stepOf(op: StepOp, type: string, name: string, id: string | undefined): ShownStep {
+    const step = { op, urn: this.#urn(type, name), type: dynamicType(type), name, fields: [] };
+    return { ...step, ...(id !== undefined && { id }) };
+  }
+
+  #result(command: Command, steps: readonly Step[]): Result {
+    return {
+      ...{ engine: "embedded", command, project: PROJECT, stack: this.name, ok: true, planned: true },
+      ...{ createdStack: false, steps, summary: summarize(steps), outputs: {}, diagnostics: [], durationMs: 0 },
+    };
+  }
+}
+
+const dynamicType = (type: string) => `pulumi-nodejs:dynamic/gatehouse:${type}`;
+
+const valuesOf = ({ inputs, outputs, retained }: Entry) =>
+  shownValues({ inputs, outputs, retainOnDelete: retained });
