@@ -1,35 +1,25 @@
 import { randomUUID } from "node:crypto";
 import {
   type Command,
-  type Plan,
   type Result,
   type ShownStep,
-  type Stack,
   type Step,
   type StepOp,
   shownValues,
   summarize,
 } from "../../../../provider/engine/index.ts";
-import { changedFields, equal, fieldDiff, type Props, refreshedFields } from "../../../../provider/engine/value.ts";
-import { type OwnResource, ownResources } from "../../../../provider/estate/coverage.ts";
+import {
+  changedFields,
+  equal,
+  fieldDiff,
+  type Props,
+  refreshedFields,
+} from "../../../../provider/engine/value.ts";
+import { ownResources } from "../../../../provider/estate/coverage.ts";
 import { type FrontDoor, type ResourceName, StateChangedError } from "../../../provider/support/door.ts";
 import { doors } from "../../../provider/support/frontDoor.ts";
-
-/** A resource of a program. */
-export interface Declared {
-  readonly type: string;
-  readonly args: Readonly<Record<string, unknown>>;
-  /** True if the deletion of the resource leaves its object on the service. */
-  readonly retained?: boolean;
-}
-
-/** The resources of a program, by name, in the order of their creation. */
-export type Program = Readonly<Record<string, Declared>>;
-
-/** Thrown for a program whose inputs the provider rejects. */
-export class InvalidProgramError extends Error {
-  override readonly name = "InvalidProgramError";
-}
+import type { Declared, Program } from "./programs.ts";
+import { InvalidProgramError, type TruthEngine } from "./TruthRound.ts";
 
 interface Entry {
   readonly type: string;
@@ -56,11 +46,12 @@ const PROJECT = "project";
  * A stack that plans and applies programs by calls of the dynamic providers, without processes. Its plans have values in
  * the same form as plans of the embedded engine.
  */
-export class TruthStack {
+export class TruthStack implements TruthEngine {
   readonly name: string;
   readonly #env: () => Promise<Readonly<Record<string, string>>>;
   readonly #stateId = randomUUID();
   readonly #state = new Map<string, Entry>();
+  readonly #secrets = new Map<string, string>();
 
   /** @param env returns the settings of the provider for the next run */
   constructor(name: string, env: () => Promise<Readonly<Record<string, string>>>) {
@@ -68,27 +59,27 @@ export class TruthStack {
     this.#env = env;
   }
 
-  /** The resources in the state. */
-  resources(service: string): OwnResource[] {
+  managed(): ReadonlySet<string> {
+    return new Set([...this.#state.values()].map(({ type, id }) => `${type} ${id.split("/").at(-1)}`));
+  }
+
+  async secrets(): Promise<ReadonlyMap<string, string>> {
+    for (const { type, outputs } of this.#state.values()) {
+      if (type === "ApiKey") this.#secrets.set(String(outputs.createdAt), String(outputs.key));
+    }
+    return this.#secrets;
+  }
+
+  async search(program: Program, service: string) {
     const resources = [...this.#state].map(([name, { type, id, inputs, outputs }]) => ({
       ...{ urn: this.#urn(type, name), type: dynamicType(type), id, inputs, outputs },
     }));
-    return ownResources(resources, service);
+    const stack = { drift: () => this.drift(), preview: async () => (await this.plan(program)).plan };
+    const own = ownResources(resources, service);
+    return { stack, own, language: "typescript" as const, notEvaluated: [] };
   }
 
-  /** The secrets of API keys in the state, by the time of creation. */
-  secrets(): ReadonlyMap<string, string> {
-    const keys = [...this.#state.values()].filter(({ type }) => type === "ApiKey");
-    return new Map(keys.map(({ outputs }) => [String(outputs.createdAt), String(outputs.key)]));
-  }
-
-  /** Returns the commands that a drift report runs, for this program. */
-  commands(program: Program): Pick<Stack, "drift" | "preview"> {
-    return { drift: () => this.drift(), preview: () => this.plan(program) };
-  }
-
-  /** Plans a program with values. */
-  plan(program: Program): Promise<Plan> {
+  plan(program: Program) {
     return this.#during(async (door) => {
       const steps: Step[] = [];
       for (const one of await this.#decide(door, program)) steps.push(this.#plannedStep(one));
@@ -97,11 +88,10 @@ export class TruthStack {
         const step = this.#stepOf("delete", entry.type, name, entry.id);
         steps.push({ ...step, ...(entry.retained && { retained: true }), before: valuesOf(entry) });
       }
-      return this.#result("preview", steps);
+      return { plan: this.#result("preview", steps), notEvaluated: [] };
     });
   }
 
-  /** Applies a program. Returns the failures of its resources. */
   up(program: Program): Promise<Error[]> {
     return this.#during(async (door) => {
       const failures: Error[] = [];
@@ -128,10 +118,14 @@ export class TruthStack {
 
   /** Compares the state with the live objects. */
   drift(): Promise<Result> {
-    return this.#during(async (door) => this.#result("drift", (await this.#read(door)).map(({ step }) => step)));
+    return this.#during(async (door) =>
+      this.#result(
+        "drift",
+        (await this.#read(door)).map(({ step }) => step),
+      ),
+    );
   }
 
-  /** Updates the state from the live objects. */
   async refresh(): Promise<void> {
     await this.#during(async (door) => {
       for (const { name, entry } of await this.#read(door)) {
@@ -227,9 +221,15 @@ export class TruthStack {
         found.push({ name, step: { ...step, op: "delete", fields }, entry: undefined });
         continue;
       }
-      const now = { inputs: (live.inputs as Props | undefined) ?? entry.inputs, outputs: live.outputs as Props };
-      const isChanged = !equal(now.inputs, entry.inputs) || !equal(now.outputs, entry.outputs) || live.id !== id;
-      const changed = isChanged ? { ...step, op: "update" as const, fields: refreshedFields(entry, now) } : step;
+      const now = {
+        inputs: (live.inputs as Props | undefined) ?? entry.inputs,
+        outputs: live.outputs as Props,
+      };
+      const isChanged =
+        !equal(now.inputs, entry.inputs) || !equal(now.outputs, entry.outputs) || live.id !== id;
+      const changed = isChanged
+        ? { ...step, op: "update" as const, fields: refreshedFields(entry, now) }
+        : step;
       found.push({ name, step: changed, entry: { ...entry, ...now, id: live.id } });
     }
     return found;
@@ -245,7 +245,14 @@ export class TruthStack {
   #result(command: Command, steps: readonly Step[]): Result {
     return {
       ...{ engine: "embedded", command, project: PROJECT, stack: this.name, ok: true, planned: true },
-      ...{ createdStack: false, steps, summary: summarize(steps), outputs: {}, diagnostics: [], durationMs: 0 },
+      ...{
+        createdStack: false,
+        steps,
+        summary: summarize(steps),
+        outputs: {},
+        diagnostics: [],
+        durationMs: 0,
+      },
     };
   }
 }

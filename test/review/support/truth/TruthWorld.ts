@@ -22,7 +22,10 @@ export const USERS = ["ana", "bob", "cem"];
 /** The names of the devices at the beginning of each round. The last device is pending until the first round accepts it. */
 export const DEVICES = ["edge-01", "edge-02", "db-01", "lab-01"];
 /** The claims of tokens, of which each trusted workload accepts one. */
-export const JOBS = ["prod", "staging"].map((environment) => ({ repository: "octo-org/octo-repo", environment }));
+export const JOBS = ["prod", "staging"].map((environment) => ({
+  repository: "octo-org/octo-repo",
+  environment,
+}));
 export const AUDIENCE = "gatehouse";
 
 export const emailOf = (user: string) => `${user}@example.com`;
@@ -44,6 +47,8 @@ export interface Decisions {
    * refuses, are omitted. Keys: `member <e-mail>`, `api key <time of creation>`, `job <environment>`.
    */
   readonly roles: ReadonlyMap<string, string>;
+  /** The names of the API keys, by the time of creation. */
+  readonly apiKeys: ReadonlyMap<string, string>;
   readonly settings: Readonly<Record<string, unknown>>;
 }
 
@@ -68,10 +73,13 @@ export class TruthWorld {
   /** The secrets of API keys that were created manually, by the time of creation. */
   readonly secrets = new Map<string, string>();
   readonly #internal: string;
+  readonly #tokens = new Map<string, { readonly token: string; readonly created: number }>();
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 8 });
 
   private constructor(
-    given: Pick<TruthWorld, "fleet" | "issuer" | "clock" | "uids" | "ids"> & { readonly internal: string },
+    given: Pick<TruthWorld, "fleet" | "issuer" | "clock" | "uids" | "ids" | "namespace"> & {
+      readonly internal: string;
+    },
     boss: Client,
   ) {
     this.fleet = given.fleet;
@@ -79,10 +87,12 @@ export class TruthWorld {
     this.clock = given.clock;
     this.uids = given.uids;
     this.ids = given.ids;
+    this.namespace = given.namespace;
     this.boss = boss;
     this.#internal = given.internal;
   }
 
+  /** Starts a service with users and devices, and the clock. */
   static async start(): Promise<TruthWorld> {
     const issuer = await startIssuer();
     const clock = startClock();
@@ -107,8 +117,12 @@ export class TruthWorld {
     });
     const listener = service.logs().find(({ msg }) => msg === "listening for internal operations");
     const internal = String(listener?.address);
-    const boss = createClient({ url: service.url, credential: passwordCredential({ username: "boss", password: "correct-horse" }) });
-    return new TruthWorld({ fleet, issuer, clock, uids, ids, internal }, boss);
+    const boss = createClient({
+      url: service.url,
+      credential: passwordCredential({ username: "boss", password: "correct-horse" }),
+    });
+    const { name: namespace } = await client.getNamespace({ params: { tenant } });
+    return new TruthWorld({ fleet, issuer, clock, uids, ids, namespace, internal }, boss);
   }
 
   /** The uid of the device that is pending at the beginning of each round. */
@@ -131,6 +145,9 @@ export class TruthWorld {
     return this.fleet.tenant;
   }
 
+  /** The name of the namespace. */
+  readonly namespace: string;
+
   get client(): Client {
     return this.fleet.client;
   }
@@ -147,8 +164,9 @@ export class TruthWorld {
 
   /** Asks the service for all decisions. @param secrets the secrets of API keys, by the time of creation */
   async decisions(secrets: ReadonlyMap<string, string>): Promise<Decisions> {
-    const [{ name: domain, settings = {} }, keys, devices] = await Promise.all([
+    const [{ name: domain, settings = {} }, apiKeys, keys, devices] = await Promise.all([
       this.client.getNamespace({ params: { tenant: this.tenant } }),
+      this.client.listApiKeys({ query: { perPage: 100 } }),
       this.client.getPublicKeys({ query: { perPage: 100 } }),
       this.client.getDevices({ query: { perPage: 100, status: "accepted" } }),
     ]);
@@ -175,7 +193,10 @@ export class TruthWorld {
         }),
       ),
     );
-    return { allowed, roles: await this.#roles(new Map([...this.secrets, ...secrets])), settings };
+    return {
+      ...{ allowed, settings, roles: await this.#roles(new Map([...this.secrets, ...secrets])) },
+      apiKeys: new Map(apiKeys.map(({ createdAt, name }) => [createdAt, name])),
+    };
   }
 
   async #roles(secrets: ReadonlyMap<string, string>): Promise<Map<string, string>> {
@@ -183,11 +204,12 @@ export class TruthWorld {
     const add = async (subject: string, headers: Readonly<Record<string, string>>) => {
       const response = await this.#ask("GET", "/internal/auth", undefined, headers);
       const { "x-role": role, "x-tenant-id": tenant } = response.headers;
-      if (response.status === 200 && typeof role === "string" && tenant === this.tenant) roles.set(subject, role);
+      if (response.status === 200 && typeof role === "string" && tenant === this.tenant)
+        roles.set(subject, role);
     };
     await Promise.all([
       ...["boss", ...USERS].map(async (user) =>
-        add(`member ${emailOf(user)}`, { authorization: `Bearer ${await this.#tokenOf(user)}` }),
+        add(`member ${emailOf(user)}`, { authorization: `Bearer ${await this.#tokenIn(user)}` }),
       ),
       ...[...secrets].map(([created, secret]) => add(`api key ${created}`, { "x-api-key": secret })),
       ...JOBS.map(async (claims) => {
@@ -204,6 +226,19 @@ export class TruthWorld {
       }),
     ]);
     return roles;
+  }
+
+  /**
+   * Returns a token of a user. The token of a member is valid while the user is a member, and the service reads the role
+   * with each request, so a token is created only every hour.
+   */
+  async #tokenIn(user: string): Promise<string> {
+    const known = this.#tokens.get(user);
+    if (known && known.created + 3_600_000 > Date.now()) return known.token;
+    const response = await this.#ask("GET", `/internal/auth/token/${this.ids.get(user)}`);
+    const { token, tenant } = JSON.parse(response.text) as { token: string; tenant: string };
+    if (tenant === this.tenant) this.#tokens.set(user, { token, created: Date.now() });
+    return token;
   }
 
   async #tokenOf(user: string): Promise<string> {

@@ -14,6 +14,7 @@ export class ManualChanges {
   readonly #choices: Choices;
   /** Returns the name of the tag that the program renames. */
   readonly #zone: () => string;
+  #managed: ReadonlySet<string> | undefined;
   /** The changes so far. */
   readonly log: string[] = [];
 
@@ -23,8 +24,13 @@ export class ManualChanges {
     this.#zone = zone;
   }
 
-  /** Makes some random changes. */
-  async make(): Promise<void> {
+  /**
+   * Makes some random changes.
+   * @param managed the objects that the state contains, as `<kind> <id>`. With it, no change removes or renames what no
+   * resource declares, since no drift report can contain such a change.
+   */
+  async make(managed?: ReadonlySet<string>): Promise<void> {
+    this.#managed = managed;
     const count = 1 + Math.floor(this.#choices.next() * 3);
     for (let index = 0; index < count; index += 1) {
       const kind = this.#choices.weighted({
@@ -63,6 +69,10 @@ export class ManualChanges {
     return text === undefined ? (undefined as T) : JSON.parse(text.replaceAll("ZONE", this.#zone()));
   }
 
+  #isManaged(kind: string, id: string): boolean {
+    return this.#managed?.has(`${kind} ${id}`) ?? true;
+  }
+
   async #isTag(tag: string): Promise<boolean> {
     const { boss } = this.#world;
     return (await boss.getDevices(page)).some(({ tags }) => tags.includes(tag));
@@ -87,7 +97,11 @@ export class ManualChanges {
     if (keys.length === 0 || (!isExtra && choices.chance(0.3))) {
       if (isExtra) return undefined;
       const body = {
-        ...{ name, data: Buffer.from(keyData(name)).toString("base64"), username: this.#random(RANDOM.username) },
+        ...{
+          name,
+          data: Buffer.from(keyData(name)).toString("base64"),
+          username: this.#random(RANDOM.username),
+        },
         ...{ filter: await this.#filter(), expiresAt: this.#random(RANDOM.end), owner },
       };
       await boss.createPublicKey({ body });
@@ -225,10 +239,17 @@ export class ManualChanges {
     return `change workload ${workload.name} to ${JSON.stringify(body)}`;
   }
 
-  async #tags(): Promise<string> {
+  async #tags(): Promise<string | undefined> {
     const { boss, uids } = this.#world;
     const uid = this.#choices.of(uids);
     const tags = this.#random(RANDOM.tags) as string[];
+    if (!this.#isManaged("DeviceTags", uid)) {
+      const [tag = ""] = tags;
+      const device = await boss.getDevice({ params: { uid } });
+      if (device.tags.includes(tag) || device.tags.length > 2) return undefined;
+      await boss.createDeviceTag({ params: { uid }, body: { tag } });
+      return `add tag ${tag} to device ${uids.indexOf(uid)}`;
+    }
     await boss.updateDeviceTags({ params: { uid }, body: { tags } });
     return `set tags of device ${uids.indexOf(uid)} to ${tags}`;
   }
@@ -237,21 +258,23 @@ export class ManualChanges {
     const { boss } = this.#world;
     const tag = this.#zone();
     const name = `${tag}m`;
-    if (!(await this.#isTag(tag)) || (await this.#isTag(name))) return undefined;
+    if (this.#managed || !(await this.#isTag(tag)) || (await this.#isTag(name))) return undefined;
     await boss.renameTag({ params: { tag }, body: { tag: name } });
     return `rename tag ${tag} to ${name}`;
   }
 
-  async #device(): Promise<string> {
+  async #device(): Promise<string | undefined> {
     const { boss, uids } = this.#world;
+    if (!this.#isManaged("Device", uids[1] ?? "")) return undefined;
     const name = this.#choices.of(["edge-02", "lab-02", "web-03"]);
     const [, uid = ""] = uids;
     await boss.updateDevice({ params: { uid }, body: { name } });
     return `rename device ${macOf(1)} to ${name}`;
   }
 
-  async #settings(): Promise<string> {
+  async #settings(): Promise<string | undefined> {
     const { boss, tenant } = this.#world;
+    if (!this.#isManaged("Namespace", tenant)) return undefined;
     const settings = this.#random(RANDOM.settings);
     await boss.forTenant(tenant).editNamespace({ params: { tenant }, body: { settings } as never });
     return `change settings to ${JSON.stringify(settings)}`;

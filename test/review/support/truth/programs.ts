@@ -1,9 +1,19 @@
 import { keyData } from "../../../support/policy.ts";
 import type { Choices } from "../../../support/walk.ts";
-import type { Declared, Program } from "./TruthStack.ts";
 import { AUDIENCE, emailOf, JOBS, macOf, USERS } from "./TruthWorld.ts";
 
 type Args = Record<string, unknown>;
+
+/** A resource of a program. */
+export interface Declared {
+  readonly type: string;
+  readonly args: Readonly<Record<string, unknown>>;
+  /** True if the deletion of the resource leaves its object on the service. */
+  readonly retained?: boolean;
+}
+
+/** The resources of a program, by name, in the order of their creation. */
+export type Program = Readonly<Record<string, Declared>>;
 
 /** One object that programs may declare. Each program declares it at most once, under the slot's name. */
 export interface Slot {
@@ -49,8 +59,19 @@ export const RANDOM = {
   sourceIp: from(".*", "^10\\.", "^203\\."),
   active: from(true, true, true, false),
   role: from(...ROLES),
-  tags: from<readonly string[]>(["edge"], ["lab", "prod"], ["edge", "prod"], ["prod"], ["ZONE"], ["lab", "ZONE"]),
-  claims: from<Args>(...JOBS, { repository: "octo-org/*", environment: "prod" }, { repository: "octo-org/octo-repo" }),
+  tags: from<readonly string[]>(
+    ["edge"],
+    ["lab", "prod"],
+    ["edge", "prod"],
+    ["prod"],
+    ["ZONE"],
+    ["lab", "ZONE"],
+  ),
+  claims: from<Args>(
+    ...JOBS,
+    { repository: "octo-org/*", environment: "prod" },
+    { repository: "octo-org/octo-repo" },
+  ),
   minutes: from(60, 240),
   single: from(false, true),
   settings: (choices: Choices): Args => ({
@@ -58,7 +79,11 @@ export const RANDOM = {
     deviceProof: choices.of(["optional", "required"]),
     sessionMaxMinutes: choices.of([0, 60, 600]),
     sessionIdleMinutes: choices.of([0, 15]),
-    sshForwarding: choices.of([[], [{ login: "^ana$", target: "^localhost:80$" }], [{ login: ".*", target: ".*" }]]),
+    sshForwarding: choices.of([
+      [],
+      [{ login: "^ana$", target: "^localhost:80$" }],
+      [{ login: ".*", target: ".*" }],
+    ]),
   }),
 };
 
