@@ -1,8 +1,10 @@
 import { randomUUID } from "node:crypto";
+import { liveReader } from "../../../provider/drift/liveReader.ts";
 import { ownResources } from "../../../provider/estate/coverage.ts";
 import { definitionNamed } from "../../../provider/estate/liveObjects.ts";
 import { readTerraformPlan, type TerraformPlan } from "../../../provider/plan/terraform/readTerraformPlan.ts";
 import { definitions } from "../../../provider/resources/index.ts";
+import type { Connection } from "../../../provider/service/connection.ts";
 import { workspaceIn } from "../../../provider/terraform/workspace.ts";
 import type { Program } from "../../review/support/truth/programs.ts";
 import { InvalidProgramError, type TruthEngine } from "../../review/support/truth/TruthRound.ts";
@@ -16,6 +18,8 @@ const kinds = new Map(definitions.map((definition) => [typeOf(definition), defin
 export class TerraformTruth implements TruthEngine {
   readonly #root: RootModule;
   readonly #world: TruthWorld;
+  /** True if the plans until the next apply read the live objects. */
+  #refreshes = false;
   readonly #secrets = new Map<string, string>();
   /** The secrets that the last configuration chose for new API keys, by name. */
   #chosen = new Map<string, string>();
@@ -31,18 +35,23 @@ export class TerraformTruth implements TruthEngine {
   }
 
   async up(): Promise<Error[]> {
+    this.#refreshes = false;
     const { code, output } = await this.#root.run("apply", "plan");
     await this.#keepSecrets();
     return code === 0 ? [] : [new Error(output)];
   }
 
-  /** Does nothing: each plan reads the live objects. */
-  async refresh(): Promise<void> {}
+  async refresh(): Promise<void> {
+    this.#refreshes = true;
+  }
 
-  async search(program: Program, service: string) {
-    const { plan, drift, resources, notEvaluated } = await this.#read(program);
-    const stack = { drift: async () => drift, preview: async () => plan };
-    return { stack, own: ownResources(resources, service), language: "terraform" as const, notEvaluated };
+  async search(program: Program, connection: Connection) {
+    const { url } = connection.client;
+    const terraform = await this.#read(program);
+    const live = await terraform.compareWithLive(url, liveReader(connection));
+    const stack = { drift: async () => live.drift, preview: async () => live.plan };
+    const notEvaluated = [...terraform.notEvaluated, ...live.notEvaluated];
+    return { stack, own: ownResources(live.resources, url), language: "terraform" as const, notEvaluated };
   }
 
   managed(): ReadonlySet<string> {
@@ -70,7 +79,7 @@ export class TerraformTruth implements TruthEngine {
 
   async #read(program: Program): Promise<TerraformPlan> {
     this.#write(program);
-    const { code, output } = await this.#root.run("plan", "-out=plan");
+    const { code, output } = await this.#root.run("plan", "-out=plan", `-refresh=${this.#refreshes}`);
     if (code !== 0) throw new InvalidProgramError(output);
     const text = await this.#root.must("show", "-json", "plan");
     return readTerraformPlan(text, {
@@ -99,7 +108,7 @@ export class TerraformTruth implements TruthEngine {
       if (type === "PublicKey" && owners.has(String(args.owner)))
         written.owner = owners.get(String(args.owner));
       const text = JSON.stringify(written);
-      const referring = type === "Tag" ? text : text.replaceAll(`"${zone}"`, '"${gatehouse_tag.zone.name}"');
+      const referring = type === "Tag" ? text : text.replaceAll(`"${zone}"`, `"\${gatehouse_tag.zone.name}"`);
       const kind = typeOf(definitionNamed(type));
       resource[kind] = { ...resource[kind], [name]: JSON.parse(referring) };
     }

@@ -6,6 +6,7 @@ import type { Exception } from "../../../../provider/estate/coverage.ts";
 import { countingInvited } from "../../../../provider/estate/namespaceState.ts";
 import { matchers } from "../../../../provider/policyTests/matchers.ts";
 import { reviewPlan } from "../../../../provider/review/reviewPlan.ts";
+import type { Connection } from "../../../../provider/service/connection.ts";
 import { Access, type NamespacePolicy } from "../../../../sdk/policy/index.ts";
 import { Choices } from "../../../support/walk.ts";
 import { differences, type Evaluated, laterDifferences, requireAsked, type Stated } from "./compare.ts";
@@ -29,7 +30,7 @@ export interface TruthEngine {
   /** Returns the input of a drift report for the state and a program. */
   search(
     program: Program,
-    service: string,
+    connection: Connection,
   ): Promise<Pick<DriftSearch, "stack" | "own" | "language"> & { readonly notEvaluated: readonly string[] }>;
   /** The objects in the state, as `<kind> <id>` without the namespace. */
   managed(): ReadonlySet<string>;
@@ -167,7 +168,7 @@ export class TruthRound {
     const connection = world.connection();
     const { report, meanings } = await findDrift({
       ...{ connection, home: await connection.homeIfAny(), targets: {}, unmanaged: "fail", others: [] },
-      ...(await engine.search(this.#program.build(), connection.client.url)),
+      ...(await engine.search(this.#program.build(), connection)),
       ...{ declarer: undefined, exceptions: [BOSS, ...exceptions] },
       seen: new KeptFile(join(world.folder, `seen${seed}`)),
     });

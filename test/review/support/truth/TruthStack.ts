@@ -16,6 +16,7 @@ import {
   refreshedFields,
 } from "../../../../provider/engine/value.ts";
 import { ownResources } from "../../../../provider/estate/coverage.ts";
+import type { Connection } from "../../../../provider/service/connection.ts";
 import { type FrontDoor, type ResourceName, StateChangedError } from "../../../provider/support/door.ts";
 import { doors } from "../../../provider/support/frontDoor.ts";
 import type { Declared, Program } from "./programs.ts";
@@ -70,12 +71,12 @@ export class TruthStack implements TruthEngine {
     return this.#secrets;
   }
 
-  async search(program: Program, service: string) {
+  async search(program: Program, { client }: Connection) {
     const resources = [...this.#state].map(([name, { type, id, inputs, outputs }]) => ({
       ...{ urn: this.#urn(type, name), type: dynamicType(type), id, inputs, outputs },
     }));
     const stack = { drift: () => this.drift(), preview: async () => (await this.plan(program)).plan };
-    const own = ownResources(resources, service);
+    const own = ownResources(resources, client.url);
     return { stack, own, language: "typescript" as const, notEvaluated: [] };
   }
 
