@@ -40,8 +40,8 @@ it("every field of every resource has a description", () => {
 it("the examples in the doc comments of the policy-test API compile", () => {
   const file = fileURLToPath(new URL("../examples/fleet-access/examples.policy.ts", import.meta.url));
   const source = [
-    'import { expect, policyTest } from "@gatehouse-access/provider/policy";',
-    'policyTest("examples", ({ access, members, apiKeys, policy }) => {',
+    'import { expect, policyTest, untested } from "@gatehouse-access/provider/policy";',
+    'policyTest("examples", ({ access, members, apiKeys, policy, settings }) => {',
     ...policyTestExamples(),
     "});",
   ].join("\n");
