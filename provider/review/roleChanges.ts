@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { type AccessKey, expiryOf, hasPassed } from "@gatehouse-access/sdk/policy";
+import { type AccessKey, expiryOf, hasExpired } from "@gatehouse-access/sdk/policy";
 import { endOf, type Workload } from "../estate/namespaceState.ts";
 import { type ApiKey, apiKeyIdentity } from "../service/listings.ts";
 import type { Member } from "../service/newerListings.ts";
@@ -17,8 +17,13 @@ export function memberChanges(
   const was = new Map(before.map((member) => [member.email, member]));
   const is = new Map(after.map((member) => [member.email, member]));
   const now = new Date();
+  const hasEnded = ({ accessExpiresAt }: Roled) => hasExpired(endOf(accessExpiresAt), now);
   const changes = [...new Set([...was.keys(), ...is.keys()])].flatMap((email): MemberChange[] => {
-    const [old, member] = [was.get(email), is.get(email)];
+    const member = is.get(email);
+    const present = was.get(email);
+    // A membership that has ended gives no role.
+    const old = present && hasEnded(present) ? undefined : present;
+    if (!old && (!member || hasEnded(member))) return [];
     const [from, to] = [old?.role, member?.role];
     const [untilBefore = null, until = null] = [old, member].map(
       (one) => endOf(one?.accessExpiresAt).expiresAt,
@@ -26,7 +31,7 @@ export function memberChanges(
     const isEndChanged = member !== undefined && until !== untilBefore;
     if (from === to && !isEndChanged) return [];
     const change = from === undefined ? "added" : to === undefined ? "removed" : from === to ? "end" : "role";
-    const isEnded = !member || (until !== null && hasPassed(until, now));
+    const isEnded = !member || hasEnded(member);
     const owned = keys.filter(({ owner }) => owner !== undefined && [old?.id, email].includes(owner));
     return [
       {
@@ -72,11 +77,16 @@ type Keyed = Pick<ApiKey, "name" | "role" | "expiresIn" | "createdAt" | "created
  * same name replaces counts as replaced, even if it keeps working for an overlap.
  */
 export function apiKeyChanges(before: readonly Keyed[], after: readonly Keyed[]): ApiKeyChange[] {
-  const was = new Map(before.map((key) => [apiKeyIdentity(key), key]));
-  const is = new Map(after.filter(isLive).map((key) => [apiKeyIdentity(key), key]));
-  const named = new Map(before.map((key) => [key.name, key]));
+  const now = new Date();
+  // A key that has expired gives no role.
+  const lasts = ({ expiresIn }: Keyed) =>
+    (expiryOf(expiresIn)?.getTime() ?? Number.POSITIVE_INFINITY) > now.getTime();
+  const [olds, keys] = [before.filter(lasts), after.filter(lasts)];
+  const was = new Map(olds.map((key) => [apiKeyIdentity(key), key]));
+  const is = new Map(keys.filter(isLive).map((key) => [apiKeyIdentity(key), key]));
+  const named = new Map(olds.map((key) => [key.name, key]));
   const replaced = new Set<Keyed>();
-  const changes = after.flatMap((key): ApiKeyChange[] => {
+  const changes = keys.flatMap((key): ApiKeyChange[] => {
     const { name, role } = key;
     const same = isLive(key) ? was.get(apiKeyIdentity(key)) : undefined;
     if (same) return same.role === role ? [] : [{ change: "role", name, from: same.role, to: role }];
@@ -88,7 +98,7 @@ export function apiKeyChanges(before: readonly Keyed[], after: readonly Keyed[])
     const ends = { until: endIn(key), ...(old && { untilBefore: endIn(old) }) };
     return [{ change: old ? "replaced" : "added", name, ...(old && { from: old.role }), to: role, ...ends }];
   });
-  const removed = before.flatMap((key): ApiKeyChange[] => {
+  const removed = olds.flatMap((key): ApiKeyChange[] => {
     if (replaced.has(key) || is.has(apiKeyIdentity(key))) return [];
     return [{ change: "removed", name: key.name, from: key.role }];
   });
@@ -98,5 +108,5 @@ export function apiKeyChanges(before: readonly Keyed[], after: readonly Keyed[])
 /** True for a key that exists on the service: a plan does not know the creator of a new key. */
 const isLive = ({ createdBy }: Keyed): boolean => createdBy !== "";
 
-/** Returns the end of a key to the day, since two plans create a key at different times. Null if it does not end. */
+/** Returns the end of a key, in RFC 3339; null if it does not end. */
 const endIn = ({ expiresIn }: Keyed): string | null => expiryOf(expiresIn)?.toISOString() ?? null;

@@ -156,6 +156,33 @@ describe("a role above observer", () => {
     expect((await reviewed(ending, observer)).title).not.toContain("gained");
   });
 
+  test("of an API key that has expired is no gain", async () => {
+    const before = {
+      outputs: { name: "ci", role: "observer", createdAt: "created ci", createdBy: "user-owner" },
+    };
+    const expired = { ...apiKey("ci", "observer"), createdBy: "user-owner", expiresIn: 1_600_000_000 };
+    const after = { name: "ci", role, validDays: 30 };
+    const raised = step("update", "ApiKey", "ci", { before, id: `${TENANT}/ci`, after });
+    const { review, title } = await reviewed({ ...estate, apiKeys: [expired] }, raised);
+    expect(review.apiKeys).toEqual([]);
+    expect(title).not.toContain("gained");
+  });
+
+  test("of a membership that has ended is no gain, until a change prolongs the membership", async () => {
+    const ended = { ...member("bob", "operator"), accessExpiresAt: "2020-01-01T00:00:00.000Z" };
+    const live = { ...estate, enforcesExpiry: true, members: [member("owner", "owner"), ended] };
+    const raisedUntil = (expiresAt: string) => {
+      const after = { email: "bob@example.com", role, expiresAt };
+      return step("update", "Member", "bob", {
+        ...{ before: { outputs: { userId: "user-bob" } }, id: `${TENANT}/user-bob`, after },
+      });
+    };
+    expect((await reviewed(live, raisedUntil("2020-01-01T00:00:00Z"))).review.members).toEqual([]);
+    const { review, title } = await reviewed(live, raisedUntil("2031-01-01T00:00:00Z"));
+    expect(review.members).toMatchObject([{ change: "added", email: "bob@example.com", to: role }]);
+    expect(title).toContain("role administrator: member bob&#64;example.com");
+  });
+
   test("of an unmanaged member or API key blocks as unmanaged access", async () => {
     const live = {
       ...estate,
