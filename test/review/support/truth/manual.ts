@@ -5,8 +5,8 @@ import { AUDIENCE, emailOf, macOf, type TruthWorld, USERS } from "./TruthWorld.t
 
 const page = { query: { perPage: 100 } } as const;
 
-/** Names of keys that only an administrator creates. */
-const EXTRA_KEYS = ["extra-a", "extra-b"];
+/** Names of the keys that an administrator creates. Programs declare only the last two of them, and may adopt them. */
+const EXTRA_KEYS = ["extra-a", "extra-b", "key-a", "key-b"];
 
 /** Changes of an administrator, outside of programs. */
 export class ManualChanges {

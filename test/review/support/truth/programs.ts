@@ -74,6 +74,7 @@ export const RANDOM = {
   ),
   minutes: from(60, 240),
   single: from(false, true),
+  adopt: from<unknown>(undefined, true, "overwrite"),
   settings: (choices: Choices): Args => ({
     sessionRecord: choices.chance(0.5),
     deviceProof: choices.of(["optional", "required"]),
@@ -91,6 +92,7 @@ const keySlot = (name: string): Slot => ({
   ...{ name, type: "PublicKey", rank: 4, fixed: { name, data: keyData(name) } },
   random: {
     ...{ username: RANDOM.username, filter: RANDOM.filter, owner: RANDOM.owner, expiresAt: RANDOM.end },
+    adopt: RANDOM.adopt,
   },
 });
 
@@ -99,12 +101,13 @@ const ruleSlot = (name: string): Slot => ({
   random: {
     ...{ action: RANDOM.action, priority: RANDOM.priority, sourceIp: RANDOM.sourceIp },
     ...{ username: RANDOM.username, filter: RANDOM.filter, active: RANDOM.active, expiresAt: RANDOM.end },
+    adopt: from(undefined, true),
   },
 });
 
 const memberSlot = (user: string): Slot => ({
   ...{ name: `member-${user}`, type: "Member", rank: 3, fixed: { email: emailOf(user) } },
-  random: { role: RANDOM.role, expiresAt: RANDOM.end },
+  random: { role: RANDOM.role, expiresAt: RANDOM.end, adopt: RANDOM.adopt },
 });
 
 const apiKeySlot = (name: string): Slot => ({
@@ -121,7 +124,7 @@ const workloadSlot = (name: string): Slot => ({
   ...{ name, type: "TrustedWorkload", rank: 4, fixed: { name, audience: AUDIENCE } },
   random: {
     ...{ role: RANDOM.role, claims: RANDOM.claims },
-    ...{ maxSessionMinutes: RANDOM.minutes, singleUse: RANDOM.single },
+    ...{ maxSessionMinutes: RANDOM.minutes, singleUse: RANDOM.single, adopt: RANDOM.adopt },
   },
 });
 
