@@ -28,7 +28,7 @@ export function laterAccess(
   reported.add(accessChanges(before, after));
   const lines = times.slice(0, TIMES_MAX).flatMap((time) => {
     const [old, now] = [before, after].map((access) => at(access, new Date(time))) as [Access, Access];
-    const gained = reported.newIn(accessChanges(old, now), now.uids);
+    const gained = reported.newIn(accessChanges(old, now), now);
     reported.add(gained);
     return linesOf(gained, old, now).map((line) => ({ ...line, starts: time }));
   });
@@ -54,6 +54,8 @@ const at = ({ policy, evaluated, uids }: Access, time: Date): Access =>
 interface Gain {
   readonly addresses: ReadonlySet<string>;
   readonly devices: ReadonlySet<string>;
+  /** The time when the access ends, in RFC 3339. Undefined if it does not end. */
+  readonly until: string | undefined;
 }
 
 /** Logins that changes give. */
@@ -64,16 +66,23 @@ class Gains {
     for (const change of changes) {
       if (change.change !== "gained") continue;
       const name = nameOf(change);
-      const gain = { addresses: new Set(change.addresses), devices: new Set(change.devices) };
+      const { until } = change;
+      const gain = { addresses: new Set(change.addresses), devices: new Set(change.devices), until };
       this.#all.set(name, [...(this.#all.get(name) ?? []), gain]);
     }
   }
 
-  /** Returns the gained logins of changes, without the logins that were added before. */
-  newIn(changes: Iterable<AccessChange>, uids: readonly string[]): AccessChange[] {
+  /**
+   * Returns the gained logins of changes, without the logins that were added before. Access that has ended at the time
+   * of the changes is new again.
+   * @param access the access after the changes
+   */
+  newIn(changes: Iterable<AccessChange>, { uids, time }: Pick<Access, "uids" | "time">): AccessChange[] {
     return Array.from(changes).flatMap((change): AccessChange[] => {
       if (change.change !== "gained") return [];
-      const known = this.#all.get(nameOf(change)) ?? [];
+      const known = (this.#all.get(nameOf(change)) ?? []).filter(
+        ({ until }) => until === undefined || !hasPassed(until, time),
+      );
       const byDevices = Map.groupBy(change.addresses, (address) => {
         const gains = known.filter(({ addresses }) => addresses.has(address));
         const left = change.devices.filter((uid) => !gains.some(({ devices }) => devices.has(uid)));

@@ -320,6 +320,17 @@ describe("a rule that denies until a time", () => {
     );
   });
 
+  test("gives access again that another rule gave until an earlier time", async () => {
+    const until = "2030-01-01T00:00:00.000Z";
+    const allow = { ...deny, action: "allow", filter: { hostname: ".*" }, expiresAt: until, priority: 2 };
+    const allowing = step("create", "FirewallRule", "allow", { after: allow });
+    const { review } = await reviewed(live, ending(starts), allowing);
+    expect(review.access).toMatchObject([
+      { change: "gained", keys: [{ name: "ana" }], until },
+      { change: "gained", keys: [{ name: "ana" }], starts, until: null },
+    ]);
+  });
+
   test("does not repeat access that the change gives at once", async () => {
     const both = step("create", "PublicKey", "k", {
       after: {
