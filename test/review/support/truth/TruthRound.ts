@@ -73,7 +73,7 @@ const BOSS: Exception = {
   },
 };
 
-/** What a round needs. */
+/** The options of a {@link TruthRound}. */
 export interface RoundOptions {
   readonly seed: number;
   readonly world: TruthWorld;

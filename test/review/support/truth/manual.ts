@@ -26,8 +26,8 @@ export class ManualChanges {
 
   /**
    * Makes some random changes.
-   * @param managed the objects that the state contains, as `<kind> <id>`. With it, no change removes or renames what no
-   * resource declares, since no drift report can contain such a change.
+   * @param managed the objects that the state contains, as `<kind> <id>`. With it, no change removes or renames an
+   * object that no resource declares, since no drift report can contain such a change.
    */
   async make(managed?: ReadonlySet<string>): Promise<void> {
     this.#managed = managed;
