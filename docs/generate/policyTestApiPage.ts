@@ -3,6 +3,7 @@ import type { z } from "zod";
 import { jsonSchema } from "../../provider/resources/definition.ts";
 import { apiKey } from "../../sdk/contract/apiKeys.ts";
 import { member } from "../../sdk/contract/namespaces.ts";
+import { trustedWorkload } from "../../sdk/contract/trustedWorkloads.ts";
 import {
   type Documented,
   declarationSection,
@@ -68,7 +69,7 @@ export function policyTestApiPage(note: string): string {
     `\`\`\`ts\n${example.trim()}\n\`\`\``,
     "This example is `examples/fleet-access/access.policy.ts`. A test runs it.",
     "## Functions",
-    ...["policyTest", "expect"].map(section),
+    ...["policyTest", "untested", "expect"].map(section),
     ...[fields("PolicyTestOptions"), section("TIME_LIMIT"), section("PolicyTestBody")],
     "## Matchers",
     section("Expectation"),
@@ -90,6 +91,10 @@ export function policyTestApiPage(note: string): string {
     ].map(fields),
     section("Outcome"),
     ...[section("PolicyMember"), modelTable(member), section("PolicyApiKey"), modelTable(apiKey)],
+    ...[section("PolicyWorkload"), modelTable(trustedWorkload)],
+    "The subject `workloads` has the fields `id`, `name`, `issuer`, `audience`, `claims`, `role`, `maxSessionMinutes` and `singleUse`.",
+    section("PolicySettings"),
+    "[Namespace](resources.md#namespace) describes the settings.",
     ...["MemberFacts", "ApiKeyFacts"].map(section),
     "## Results",
     table(

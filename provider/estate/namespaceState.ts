@@ -23,9 +23,11 @@ import type { Connection, TenantClient } from "../service/connection.ts";
 import { hasStatus, type Invitation, readInvitations } from "../service/invitations.ts";
 import {
   type ApiKey,
+  apiKeyIdentity,
   type Device,
   type FirewallRule,
   isUnreadable,
+  type KeyIdentity,
   type Namespace,
   type PublicKey,
   type TrustedWorkload,
@@ -445,7 +447,13 @@ export function withoutObjects<
   const idsOf = (kind: (typeof WATCHED_KINDS)[number]) =>
     new Set(objects.filter(({ definition }) => definition.name === kind).map(idWithin));
   const [keys, rules, tags] = [idsOf("PublicKey"), idsOf("FirewallRule"), idsOf("DeviceTagAttachment")];
-  const [members, apiKeys, workloads] = [idsOf("Member"), idsOf("ApiKey"), idsOf("TrustedWorkload")];
+  const [members, workloads] = [idsOf("Member"), idsOf("TrustedWorkload")];
+  // A deleted key and a new key can have the same name.
+  const apiKeys = new Set(
+    objects.flatMap(({ definition, state }) =>
+      definition.name === "ApiKey" && state ? [apiKeyIdentity(state as unknown as KeyIdentity)] : [],
+    ),
+  );
   const [policies, accounts] = [idsOf("AccessPolicy"), idsOf("ServiceAccount")];
   const untagged = (device: AccessDevice): AccessDevice => ({
     ...device,
@@ -467,7 +475,7 @@ export function withoutObjects<
       }),
     },
     members: state.members?.filter(({ id }) => !members.has(id)),
-    apiKeys: state.apiKeys?.filter(({ name }) => !apiKeys.has(name)),
+    apiKeys: state.apiKeys?.filter((key) => !apiKeys.has(apiKeyIdentity(key))),
     trustedWorkloads: state.trustedWorkloads?.filter(({ id }) => !workloads.has(id)),
   };
 }

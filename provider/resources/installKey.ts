@@ -124,6 +124,19 @@ const outputs = {
   createdAt: output(z.string(), { description: "The time when the key was created." }),
 };
 
+/** The inputs beside the mode that decide which devices can enroll, and how. */
+const ENROLLING = [
+  "tags",
+  "allowedMacs",
+  "webhookUrl",
+  "webhookTimeout",
+  "webhookCallbackTtl",
+  "validDays",
+  "usageLimit",
+  "ephemeral",
+  "ephemeralTimeout",
+] as const;
+
 type Inputs = InputValues<typeof inputs>;
 type KeyState = State<typeof inputs, typeof outputs>;
 /** The values in a state that the service does not return. */
@@ -141,10 +154,15 @@ export const installKey = defineResource({
   outputs,
   needs: (_inputs, state) => (state ? [] : [{ capability: "install keys" }]),
   setAfterCreate: ["disabled"],
-  privilege({ mode = "automatic", tags = [], disabled }) {
-    if (disabled === true) return undefined;
-    const tagged = Array.isArray(tags) && tags.length > 0 ? `, tags ${tags.join(", ")}` : "";
-    return `enrolls devices in the namespace (mode ${mode}${tagged})`;
+  privilege(values) {
+    if (values.disabled === true) return undefined;
+    const { mode = "automatic" } = values;
+    const limits = ENROLLING.flatMap((name) => {
+      const value = values[name] ?? inputs[name].default;
+      const isDefault = JSON.stringify(value) === JSON.stringify(inputs[name].default);
+      return isDefault ? [] : [`, ${name} ${[value].flat().join(" ")}`];
+    });
+    return `enrolls devices in the namespace (mode ${mode}${limits.join("")})`;
   },
   identity: {
     fields: ["tenant", "name"],

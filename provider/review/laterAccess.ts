@@ -13,8 +13,8 @@ import type { ReviewedAccess } from "./report/review.ts";
 const TIMES_MAX = 20;
 
 /**
- * Returns the access that a change gives later: when a rule that denies ends. Access that the change gives at once is
- * omitted. `notEvaluated` reports the times beyond the limit, as sentences.
+ * Returns the access that a change gives or prolongs later: when a rule that denies ends. Access that the change gives at
+ * once is omitted. `notEvaluated` reports the times beyond the limit, as sentences.
  * @param before access before the change
  * @param after access after the change, with the same evaluated login names, addresses and uids as `before`
  */
@@ -50,7 +50,7 @@ function endsOfDenials({ policy, time }: Access): string[] {
 const at = ({ policy, evaluated, uids }: Access, time: Date): Access =>
   new Access(policy, evaluated, uids, time);
 
-/** Gained logins of a subject with one login name, from each of the addresses on each of the devices. */
+/** Gained or prolonged logins of a subject with one login name, from each of the addresses on each of the devices. */
 interface Gain {
   readonly addresses: ReadonlySet<string>;
   readonly devices: ReadonlySet<string>;
@@ -58,13 +58,13 @@ interface Gain {
   readonly until: string | undefined;
 }
 
-/** Logins that changes give. */
+/** Logins that changes give or prolong. */
 class Gains {
   readonly #all = new Map<string, Gain[]>();
 
   add(changes: Iterable<AccessChange>): void {
     for (const change of changes) {
-      if (change.change !== "gained") continue;
+      if (!givesAccess(change)) continue;
       const name = nameOf(change);
       const { until } = change;
       const gain = { addresses: new Set(change.addresses), devices: new Set(change.devices), until };
@@ -79,7 +79,7 @@ class Gains {
    */
   newIn(changes: Iterable<AccessChange>, { uids, time }: Pick<Access, "uids" | "time">): AccessChange[] {
     return Array.from(changes).flatMap((change): AccessChange[] => {
-      if (change.change !== "gained") return [];
+      if (!givesAccess(change)) return [];
       const known = (this.#all.get(nameOf(change)) ?? []).filter(
         ({ until }) => until === undefined || !hasPassed(until, time),
       );
@@ -96,6 +96,13 @@ class Gains {
     });
   }
 }
+
+/** True if a change gives access or prolongs it. */
+const givesAccess = ({ change, until, untilBefore }: AccessChange): boolean =>
+  change === "gained" ||
+  (change === "altered" &&
+    untilBefore !== undefined &&
+    (until === undefined || Date.parse(until) > Date.parse(untilBefore)));
 
 const nameOf = ({ subject, previous, login }: AccessChange): string =>
   JSON.stringify([subjectFacts(subject).id, previous && subjectFacts(previous).id, login]);

@@ -1,5 +1,5 @@
 import type { ResourceValues } from "../engine/index.ts";
-import type { PlannedStep } from "../plan/steps.ts";
+import { losesObject, type PlannedStep } from "../plan/steps.ts";
 import { byTexts } from "../words.ts";
 import type { OtherPrivilege } from "./report/review.ts";
 
@@ -16,7 +16,7 @@ export function otherPrivileges(
   const before = new Map(
     base
       ? base.flatMap((planned) => entriesOf(planned, planned.after))
-      : steps.flatMap((planned) => entriesOf(planned, planned.before)),
+      : steps.filter(isKept).flatMap((planned) => entriesOf(planned, planned.before)),
   );
   const changes = [...new Map([...before, ...after])].flatMap(
     ([urn, { kind, resource }]): OtherPrivilege[] => {
@@ -35,6 +35,9 @@ export function otherPrivileges(
     ),
   );
 }
+
+/** False for a step that leaves its object on the service, which keeps the privilege. */
+const isKept = ({ step, before }: PlannedStep): boolean => !(losesObject(step) && before?.retained === true);
 
 type Given = Pick<OtherPrivilege, "kind" | "resource" | "privilege">;
 

@@ -90,13 +90,20 @@ export function apiKeyChanges(before: readonly Keyed[], after: readonly Keyed[])
     const { name, role } = key;
     const same = isLive(key) ? was.get(apiKeyIdentity(key)) : undefined;
     if (same) return same.role === role ? [] : [{ change: "role", name, from: same.role, to: role }];
-    const old = named.get(name);
+    const namesake = named.get(name);
+    const kept = namesake && is.get(apiKeyIdentity(namesake));
+    // A key that keeps working under another name, beside a new key with its name, is not replaced.
+    const isReplaced = kept === undefined || [name, `${name} (replaced)`].includes(kept.name);
+    const old = isReplaced ? namesake : undefined;
     // In a comparison of two plans, both plans create the key.
     const isSame = old !== undefined && !isLive(old) && old.role === role && endIn(old) === endIn(key);
     if (old) replaced.add(old);
     if (isSame) return [];
-    const ends = { until: endIn(key), ...(old && { untilBefore: endIn(old) }) };
-    return [{ change: old ? "replaced" : "added", name, ...(old && { from: old.role }), to: role, ...ends }];
+    const until = endIn(key);
+    if (!old) return [{ change: "added", name, to: role, until }];
+    const isLonger = validityOf(key) > validityOf(old) + DAY_MS;
+    const ends = { until, untilBefore: endIn(old), ...(isLonger && { isLonger }) };
+    return [{ change: "replaced", name, from: old.role, to: role, ...ends }];
   });
   const removed = olds.flatMap((key): ApiKeyChange[] => {
     if (replaced.has(key) || is.has(apiKeyIdentity(key))) return [];
@@ -107,6 +114,12 @@ export function apiKeyChanges(before: readonly Keyed[], after: readonly Keyed[])
 
 /** True for a key that exists on the service: a plan does not know the creator of a new key. */
 const isLive = ({ createdBy }: Keyed): boolean => createdBy !== "";
+
+const DAY_MS = 86_400_000;
+
+/** Returns the time from the creation of a key to its end, in milliseconds. */
+const validityOf = ({ createdAt, expiresIn }: Keyed): number =>
+  (expiryOf(expiresIn)?.getTime() ?? Number.POSITIVE_INFINITY) - Date.parse(createdAt);
 
 /** Returns the end of a key, in RFC 3339; null if it does not end. */
 const endIn = ({ expiresIn }: Keyed): string | null => expiryOf(expiresIn)?.toISOString() ?? null;

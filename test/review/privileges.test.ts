@@ -331,6 +331,22 @@ describe("a rule that denies until a time", () => {
     ]);
   });
 
+  test("shows that the end of access that starts later is prolonged", async () => {
+    const ends = "2032-01-01T00:00:00.000Z";
+    const { policy } = live;
+    const denied: Estate = {
+      ...live,
+      policy: { ...policy, keys: [{ ...key, expiresAt: ends }], rules: [{ ...rule, expiresAt: starts }] },
+    };
+    const after = { name: "ana", data: lineC, username: "", filter: { hostname: ".*" } };
+    const prolonged = step("update", "PublicKey", "ana", {
+      ...{ before: { outputs: { fingerprint: "aa" } }, id: `${TENANT}/aa`, after },
+    });
+    const { review, title } = await reviewed(denied, prolonged);
+    expect(review.access).toMatchObject([{ change: "altered", starts, until: null, untilBefore: ends }]);
+    expect(title).toContain("1 key gains access");
+  });
+
   test("does not repeat access that the change gives at once", async () => {
     const both = step("create", "PublicKey", "k", {
       after: {

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { parseSshPublicKey, sha256Fingerprint } from "@gatehouse-access/sdk/contract";
+import { parseSshPublicKey, ROLES, type Role, sha256Fingerprint } from "@gatehouse-access/sdk/contract";
 import {
   type AccessKey,
   type AccessPolicy,
@@ -27,7 +27,7 @@ import { NEVER } from "../../resources/validity.ts";
 import { canonical, canonicalInputs } from "../../resources/values.ts";
 import { apiKeyIdentity, macOf } from "../../service/listings.ts";
 import type { Member } from "../../service/newerListings.ts";
-import { isHidden, type PlannedStep } from "../steps.ts";
+import { hasOwnCredential, isHidden, type PlannedStep } from "../steps.ts";
 import { type Draft, UnpredictableError } from "./draft.ts";
 
 /**
@@ -222,7 +222,10 @@ function plannedOwner(draft: Draft, after: ResourceValues, before: ResourceValue
   const { owner } = after.inputs;
   if (typeof owner !== "string" || owner === "" || !draft.estate.enforcesExpiry) return {};
   // Users can change the address of their account. The declared address then still refers to the same user.
-  const known = before?.inputs.owner === owner ? outputOf(before, "ownerId") : "";
+  // Drift of a deleted key restores the key with the owner in the state.
+  const stated = before?.inputs.owner === owner ? before : before ? undefined : after;
+  const ownerId = stated ? outputOf(stated, "ownerId") : "";
+  const known = isHidden(ownerId) ? "" : ownerId;
   if (known === "" && !draft.members)
     throw new UnpredictableError("its owner cannot be found, because the members could not be read");
   const email = owner.toLowerCase();
@@ -515,6 +518,10 @@ const previousOf = ({ outputs }: ResourceValues) =>
         : [{ identity: identityOf(old), until: String(old.until) }],
     );
 
+/** Returns the role in the state of an API key that drift restores; undefined for a new key. */
+const restoredRole = ({ outputs }: ResourceValues): Role | undefined =>
+  ROLES.find((known) => known === outputs.role);
+
 const apiKeyKind: Kind = {
   decisive: ["role", "validDays"],
   isLive: ({ estate }, id) => estate.apiKeys?.some(({ name }) => name === id) ?? false,
@@ -531,12 +538,15 @@ const apiKeyKind: Kind = {
     }
     for (const identity of [own, ...previousOf(before).map((old) => old.identity)]) apiKeys.delete(identity);
   },
-  createOrAdopt({ apiKeys, estate, now, creatorRole }, { step }, after) {
-    const { name, role = creatorRole, validDays } = inputsOf(apiKey, after);
+  createOrAdopt(draft, { step, before }, after) {
+    const { apiKeys, estate, now, creatorRole } = draft;
+    const { name, role = restoredRole(after), validDays } = inputsOf(apiKey, after);
     const createdAt = now.toISOString();
+    // The next key of a resource without a name gets a generated name, as the replaced key has.
+    const generated = before ? apiKeyNameToday(draft, before) : `${step.name} (new)`;
     apiKeys?.set(step.urn, {
-      name: name === undefined || isHidden(name) ? `${step.name} (new)` : name,
-      role,
+      name: name === undefined || isHidden(name) ? generated : name,
+      role: role ?? (hasOwnCredential(step) ? undefined : creatorRole),
       // The service returns the expiry in seconds since 1970.
       expiresIn: validDays === -1 ? -1 : Math.floor((now.getTime() + validDays * DAY_MS) / 1000),
       ...{ createdAt, updatedAt: createdAt, createdBy: "", tenantId: estate.tenant },
@@ -564,7 +574,7 @@ function workloadOf({ step }: PlannedStep, after: ResourceValues, id: string): W
 
 /** Trusted workloads. A new resource adopts the workload with the same name. */
 const workloadKind: Kind = {
-  decisive: ["issuer", "claims", "role"],
+  decisive: ["issuer", "audience", "claims", "role", "maxSessionMinutes", "singleUse"],
   idOf: ({ estate }, after) =>
     estate.trustedWorkloads?.find(({ name }) => name === inputsOf(trustedWorkload, after).name)?.id,
   isLive: ({ estate }, id) => estate.trustedWorkloads?.some((workload) => workload.id === id) ?? false,

@@ -1,4 +1,4 @@
-import type { Role } from "@gatehouse-access/sdk/contract";
+import { type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import { hasPassed } from "@gatehouse-access/sdk/policy";
 import type { Plan, Shown } from "../../engine/index.ts";
 import type { Estate, NamespaceState } from "../../estate/namespaceState.ts";
@@ -48,7 +48,10 @@ interface PlannedEstateOptions {
   readonly home?: string;
   /** Time at which the plan is applied. The expiry of new API keys depends on this time. @default now */
   readonly now?: Date;
-  /** The role of the user or API key that applies the plan: the default role of new API keys. Undefined if unknown. */
+  /**
+   * The role of the user or API key that applies the plan: the default role of new API keys. Undefined if unknown. A role
+   * below administrator counts as unknown, because such a caller cannot create API keys: another caller applies the plan.
+   */
   readonly creatorRole?: Role | undefined;
 }
 
@@ -67,7 +70,8 @@ export function plannedEstate(
   { home = estate.tenant, now = new Date(), creatorRole }: PlannedEstateOptions = {},
 ): PlannedEstate {
   const { steps, inNewNamespaces, notEvaluated } = stepsOf(plan, estate.tenant, home);
-  const draft = new Draft(estate, now, creatorRole, statedOwners(steps));
+  const canCreate = creatorRole !== undefined && roleAtLeast(creatorRole, "administrator");
+  const draft = new Draft(estate, now, canCreate ? creatorRole : undefined, statedOwners(steps));
   const done = carryOut(draft, steps);
   const apiKeys = draft.apiKeys && [...draft.apiKeys.values()];
   const opposed = contradictions(draft);
@@ -87,10 +91,10 @@ export function plannedEstate(
       ...modeChange.notEvaluated,
       ...opposed.filter(({ isUndecided }) => isUndecided).map(({ text }) => text),
       ...possiblyRegained(draft),
+      ...(apiKeys ?? []).filter((key) => !hasRole(key)).map(roleNote),
     ],
     unknown: [
       ...steps.filter(leavesObject).map(leftNote),
-      ...(apiKeys ?? []).filter((key) => !hasRole(key)).map(roleNote),
       ...steps.flatMap((planned) => pendingNote(draft, planned)),
       ...invitedNote(draft),
     ],
@@ -142,7 +146,7 @@ function unreadAfterModeChange({ estate, accessPoliciesDecide, members }: Draft)
 const hasRole = (key: PlannedApiKey): key is ApiKey => key.role !== undefined;
 
 const roleNote = ({ name }: PlannedApiKey) =>
-  `API key "${name}" will have the role of its creator, which is unknown`;
+  `API key "${name}" will have the role of its creator, which is unknown; declare the role`;
 
 const leavesObject = ({ step, before }: PlannedStep) => losesObject(step) && before?.retained === true;
 
@@ -171,16 +175,16 @@ function unknownUsers({ estate, members }: Draft): string[] {
 }
 
 /**
- * Reports the keys that a new member may own: keys of former members whose addresses neither the service nor the state
- * contains. Their access may return with the member.
+ * Reports the keys that a new member may own: keys of former members whose addresses the service does not return. Their
+ * access may return with the member.
  */
 function possiblyRegained(draft: Draft): string[] {
-  const { estate, members, keys, statedOwners } = draft;
+  const { estate, members, keys } = draft;
   const added = unknownUsers(draft);
   if (added.length === 0 || !members) return [];
   const present = (estate.members ?? []).map(({ id }) => id);
-  const former = [...estate.formerOwners.values(), ...statedOwners.values()];
-  const known = new Set([...members.keys(), ...present, ...former]);
+  // The address in the state may be outdated, since users can change the address of their account.
+  const known = new Set([...members.keys(), ...present, ...estate.formerOwners.values()]);
   const orphans = [...keys.values()].filter(({ owner }) => owner !== undefined && !known.has(owner));
   if (orphans.length === 0) return [];
   const names = firstOf(orphans.map(({ name }) => name).sort(byText), NAMED_MAX);

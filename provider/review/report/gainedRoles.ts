@@ -24,8 +24,7 @@ export function gainedRoles({ members, workloads, apiKeys }: RoleChanges): Gaine
     })),
     ...apiKeys.map((change) => ({
       ...{ from: change.from, to: change.to, holder: `API key ${change.name}` },
-      // A rotated key always ends later than the key that it replaces.
-      isWider: change.change === "replaced" && change.until === null && change.untilBefore !== null,
+      isWider: change.isLonger === true,
     })),
     ...workloads.map((change) => ({
       ...{ from: change.from, to: change.to, holder: `workload ${change.name}` },

@@ -98,7 +98,7 @@ function titleOf(review: Review, blocking: number): string {
         : []),
     ...(missing > 0 ? [`${counted(missing, "part")} not evaluated`] : []),
   ];
-  const privileges = gained.length === 0 ? "" : `; gained privileges: ${firstOf(gained, GAINED_MAX)}`;
+  const privileges = gained.length === 0 ? "" : `; gained privileges: ${firstOf(gained, TITLE_MAX)}`;
   return `## ${result}: access review of ${code(`${project}/${stack}`)} (${counts.join(", ")}${privileges})`;
 }
 
@@ -112,7 +112,7 @@ const CHANGES = [
 ] as const;
 
 /** Maximum number of privileges in the title. The report lists all of them. */
-const GAINED_MAX = 3;
+const TITLE_MAX = 3;
 
 /** The subjects of access changes: keys, or users and service accounts in identity mode. */
 const SUBJECTS: readonly {

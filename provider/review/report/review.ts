@@ -30,8 +30,8 @@ export interface ReviewedAccess {
   /** The outcome of the logins after the change; only in identity mode. */
   readonly after?: Outcome;
   /**
-   * The time when the access starts, in RFC 3339: the end of a rule that denies. Omitted if the access starts with the
-   * change.
+   * The time when the gained or prolonged access starts, in RFC 3339: the end of a rule that denies. Omitted if the
+   * access starts with the change.
    */
   readonly starts?: string;
   /** The time when the access ends after the change, in RFC 3339; null if it does not end, and for a loss. */
@@ -101,10 +101,12 @@ export interface ApiKeyChange {
   readonly from?: Role;
   /** Role after the change; omitted for a removed key. */
   readonly to?: Role;
-  /** The end of a new key, in RFC 3339; null if it does not end. Omitted for other changes. */
+  /** The end of a new key, in RFC 3339; null if it does not end. Omitted for a removed key and a changed role. */
   readonly until?: string | null;
   /** The end of a replaced key, as `until`. */
   readonly untilBefore?: string | null;
+  /** True if the new key is valid for a longer time than the replaced key. */
+  readonly isLonger?: boolean;
 }
 
 /** A privilege beside logins and roles, such as the enrollment of devices, that an object gives or no longer gives. */

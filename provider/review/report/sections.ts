@@ -314,7 +314,7 @@ export function accessSentence(line: ReviewedAccess, style: Style): string {
       return `${who} ${many ? "lose" : "loses"} ${reach}${CONDITIONS[before]}`;
     case "altered": {
       const ends = line.until === line.untilBefore ? undefined : changedEnd(line);
-      if (ends && before === after) return `${who}: ${reach} ${ends}`;
+      if (ends && before === after) return `${who}: ${reach}${startPhrase(line)} ${ends}`;
       const need = `${who} ${many ? "need" : "needs"} ${NEEDED[after]} for ${reach}`;
       return `${need} (before: ${NEEDED[before]})${ends ? `, ${ends}` : ""}`;
     }
@@ -391,8 +391,12 @@ export function workloadSentence(change: WorkloadChange, style: Style): string {
 }
 
 /** A sentence about a changed API key: `ci is added as operator until 2026-12-01 18:00 UTC`. */
-export function apiKeySentence({ change, name, from, to, until }: ApiKeyChange, style: Style): string {
-  const end = until === undefined ? "" : ` ${endText(until)}`;
+export function apiKeySentence(
+  { change, name, from, to, until, untilBefore = null, isLonger }: ApiKeyChange,
+  style: Style,
+): string {
+  const before = isLonger ? `, for a longer time (before: ${endText(untilBefore)})` : "";
+  const end = until === undefined ? "" : ` ${endText(until)}${before}`;
   switch (change) {
     case "added":
       return `${style.name(name)} is added as ${to}${end}`;
