@@ -1,6 +1,6 @@
 import type { EvaluationOptions } from "@gatehouse-access/sdk/policy";
 import { type Plan, type ShownStep, type Step, shownStep } from "../engine/index.ts";
-import { newNamespaceNotes } from "../plan/planned/plannedEstate.ts";
+import { newNamespaceNotes, newNamespacesOf } from "../plan/planned/plannedEstate.ts";
 import { unplacedNotes } from "../plan/steps.ts";
 import type { Connection, Home } from "../service/connection.ts";
 import { byText, byTexts } from "../words.ts";
@@ -146,6 +146,7 @@ function reviewOf(
     ...lists,
     notEvaluated: [...lists.notEvaluated, ...changes.notEvaluated],
     namespaces: namespaces.map(({ review }) => review),
+    newNamespaces: newNamespacesOf(plan),
     duplicateDeclarations: namespaces.flatMap(({ planned }) =>
       planned.duplicates
         .map(({ object, urns }) => ({ object, urns: urns.toSorted(byText) }))

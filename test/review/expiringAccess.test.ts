@@ -211,6 +211,7 @@ const whole = (namespace: NamespaceReview) => ({
   } as const),
   summary: { create: 0, update: 1, replace: 0, delete: 0, import: 0, same: 0 },
   ...{ changes: [], duplicateDeclarations: [], preflightFailures: [], notEvaluated: [], unknown: [] },
+  newNamespaces: { namespaces: 0, resources: 0 },
   namespaces: [namespace],
 });
 const keyWith = (more: Record<string, string>) =>

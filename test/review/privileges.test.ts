@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Estate } from "../../provider/estate/namespaceState.ts";
-import { reviewed } from "./support/namespaceReview.ts";
+import { reviewed, reviewedBy } from "./support/namespaceReview.ts";
 import { apiKey, estate, lineC, member, step, TENANT, workload } from "./support/planned.ts";
 
 /** A namespace whose server ends access, with one key of `ana`, who is not a member. */
@@ -119,15 +119,14 @@ describe("a role above observer", () => {
     expect(title).toContain("gained privileges: role operator: API key ci");
   });
 
-  test("that a rotation keeps is no gain, except without an end", async () => {
-    const before = {
-      outputs: { name: "ci", role: "operator", createdAt: "created ci", createdBy: "user-owner" },
-    };
-    const expiresIn = Math.floor(Date.now() / 1000) + 86_400;
-    const live = {
-      ...estate,
-      apiKeys: [{ ...apiKey("ci", "operator"), createdBy: "user-owner", expiresIn }],
-    };
+  test("that a rotation keeps is no gain, unless the new key is valid for longer", async () => {
+    const day = 86_400;
+    const now = Math.floor(Date.now() / 1000);
+    const createdAt = new Date((now - 29 * day) * 1000).toISOString();
+    const identity = { createdAt, createdBy: "user-owner" };
+    const before = { outputs: { name: "ci", role: "operator", ...identity } };
+    const key = { ...apiKey("ci", "operator"), ...identity, expiresIn: now + day };
+    const live = { ...estate, apiKeys: [key] };
     const rotated = (validDays: number) => {
       const after = { name: "ci", role: "operator", validDays, overlap: 1 };
       return step("replace", "ApiKey", "ci", { before, id: `${TENANT}/ci`, after });
@@ -137,7 +136,8 @@ describe("a role above observer", () => {
       { change: "replaced", name: "ci", from: "operator", to: "operator" },
     ]);
     expect(title).not.toContain("gained");
-    expect((await reviewed(live, rotated(-1))).title).toContain("role operator: API key ci");
+    for (const validDays of [60, -1])
+      expect((await reviewed(live, rotated(validDays))).title).toContain("role operator: API key ci");
   });
 
   test("of a member is in the title if it is new, higher or prolonged", async () => {
@@ -154,6 +154,29 @@ describe("a role above observer", () => {
     expect((await reviewed(ending, shortened)).title).not.toContain("gained");
     const observer = step("update", "Member", "bob", { ...state, after: { ...promoted, role: "observer" } });
     expect((await reviewed(ending, observer)).title).not.toContain("gained");
+  });
+
+  test("that an API key gets from an unknown creator blocks the review", async () => {
+    const created = step("create", "ApiKey", "deploy", { after: { name: "deploy", validDays: 30 } });
+    const observed = await reviewedBy("observer", estate, created);
+    expect(observed.blocking).toEqual([
+      expect.stringContaining('API key "deploy" will have the role of its creator, which is unknown'),
+    ]);
+    expect((await reviewed(estate, created)).title).toContain("role owner: API key deploy");
+  });
+
+  test("of a new API key with the name of a key that keeps working is a gain", async () => {
+    const before = {
+      outputs: { name: "ci", role: "administrator", createdAt: "created ci", createdBy: "user-owner" },
+    };
+    const live = { ...estate, apiKeys: [{ ...apiKey("ci", role), createdBy: "user-owner" }] };
+    const renamed = step("update", "ApiKey", "old", {
+      ...{ before, id: `${TENANT}/ci`, after: { name: "ci2", role, validDays: 30 } },
+    });
+    const added = step("create", "ApiKey", "ci", { after: { name: "ci", role, validDays: 30 } });
+    const { review, title } = await reviewed(live, renamed, added);
+    expect(review.apiKeys).toMatchObject([{ change: "added", name: "ci", to: role }]);
+    expect(title).toContain("role administrator: API key ci");
   });
 
   test("of an API key that has expired is no gain", async () => {
@@ -281,6 +304,12 @@ describe("an install key", () => {
     const deleted = await reviewed(estate, step("delete", "InstallKey", "floor", state));
     expect(deleted.review.privileges).toMatchObject([{ change: "lost" }]);
     expect(deleted.title).not.toContain("gained");
+    const webhook = { ...key, mode: "webhook", webhookUrl: "https://a.example.org" };
+    const moved = { ...webhook, webhookUrl: "https://b.example.org" };
+    const changed = step("update", "InstallKey", "floor", {
+      ...{ before: { inputs: webhook, outputs: {} }, id: state.id, after: moved },
+    });
+    expect((await reviewed(estate, changed)).review.privileges).toMatchObject([{ change: "altered" }]);
     const kept = await reviewed(estate, step("same", "InstallKey", "floor", { ...state, after: key }));
     expect(kept.review.privileges).toEqual([]);
   });
@@ -338,7 +367,7 @@ describe("a rule that denies until a time", () => {
       ...live,
       policy: { ...policy, keys: [{ ...key, expiresAt: ends }], rules: [{ ...rule, expiresAt: starts }] },
     };
-    const after = { name: "ana", data: lineC, username: "", filter: { hostname: ".*" } };
+    const after = { name: "ana", data: lineC, username: ".*", filter: { hostname: ".*" } };
     const prolonged = step("update", "PublicKey", "ana", {
       ...{ before: { outputs: { fingerprint: "aa" } }, id: `${TENANT}/aa`, after },
     });

@@ -36,6 +36,7 @@ const review = (...namespaces: readonly Partial<NamespaceReview>[]): Review => (
   ...{ version: 1, project: "fleet", stack: "prod", engine: "embedded", service: "https://gate.example.org" },
   summary: { create: 1, update: 2, replace: 0, delete: 0, import: 0, same: 3 },
   ...{ changes: [], duplicateDeclarations: [], preflightFailures: [], notEvaluated: [], unknown: [] },
+  newNamespaces: { namespaces: 0, resources: 0 },
   namespaces: (namespaces.length === 0 ? [{}] : namespaces).map(namespace),
 });
 
@@ -195,6 +196,14 @@ describe("a comment", () => {
     );
     // Facts that do not block a change do not make the review incomplete.
     expect(title(review({ unknown: ["a session"] }))).toMatch(/^## OK: /);
+  });
+
+  test("is not OK if resources are in namespaces that the plan creates", () => {
+    const created = { ...review(), newNamespaces: { namespaces: 1, resources: 2 } };
+    expect(title(created)).toBe(
+      "## Incomplete: access review of `fleet/prod` (no access changes, 2 resources in new namespaces not evaluated)",
+    );
+    expect(title({ ...review(), newNamespaces: { namespaces: 1, resources: 0 } })).toMatch(/^## OK: /);
   });
 
   test("shows the stack in its title as text", () => {

@@ -93,7 +93,9 @@ describe("API keys that the change creates", () => {
     expect((await review(HOME, [key])).lint).toMatchObject([{ rule: "api-key-without-expiry" }]);
     const unknown = await review(HOME, [key], { actor: { kind: "user", role: undefined } });
     expect(unknown.lint).toEqual([]);
-    expect(unknown.unknown).toEqual(['API key "ci" will have the role of its creator, which is unknown']);
+    expect(unknown.notEvaluated).toEqual([
+      'API key "ci" will have the role of its creator, which is unknown; declare the role',
+    ]);
   });
 
   test("expire as the program declares", async () => {

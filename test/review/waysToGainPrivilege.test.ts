@@ -301,7 +301,8 @@ function driftOf({ live = base, op, kind, sides, declared, created }: Way, chang
             definition: definitionNamed(kind),
             id: `${TENANT}/${created}`,
             name: "x",
-            state: sides.after ?? {},
+            // The time of the creation identifies an API key.
+            state: { ...(estate.apiKeys?.find(({ name }) => name === created) ?? sides.after) },
           },
         ];
   const reverting =

@@ -220,6 +220,13 @@ function pendingNote(draft: Draft, planned: PlannedStep): string[] {
 export const newNamespaceNotes = (plan: Plan): string[] =>
   stepsOf(plan, "", "").inNewNamespaces.map(newNamespaceNote).sort(byText);
 
+/** Counts the namespaces that a plan creates, and the other resources in these namespaces. */
+export function newNamespacesOf(plan: Plan): { readonly namespaces: number; readonly resources: number } {
+  const { inNewNamespaces } = stepsOf(plan, "", "");
+  const namespaces = inNewNamespaces.filter(({ definition }) => definition.name === "Namespace").length;
+  return { namespaces, resources: inNewNamespaces.length - namespaces };
+}
+
 function newNamespaceNote({ title, definition, after }: PlannedStep): string {
   if (definition.name !== "Namespace")
     return `${title} is in a namespace that this plan creates, and is not evaluated`;

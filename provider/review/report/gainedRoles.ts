@@ -19,15 +19,21 @@ type RoleChanges = Pick<NamespaceReview, "members" | "workloads" | "apiKeys">;
 export function gainedRoles({ members, workloads, apiKeys }: RoleChanges): GainedRole[] {
   const gained = [
     ...members.map((change) => ({
-      ...{ from: change.from, to: change.to, holder: `member ${change.email}` },
+      from: change.from,
+      to: change.to,
+      holder: `member ${change.email}`,
       isWider: isLater(change.untilBefore, change.until),
     })),
     ...apiKeys.map((change) => ({
-      ...{ from: change.from, to: change.to, holder: `API key ${change.name}` },
+      from: change.from,
+      to: change.to,
+      holder: `API key ${change.name}`,
       isWider: change.isLonger === true,
     })),
     ...workloads.map((change) => ({
-      ...{ from: change.from, to: change.to, holder: `workload ${change.name}` },
+      from: change.from,
+      to: change.to,
+      holder: `workload ${change.name}`,
       isWider: change.acceptedBefore !== undefined,
     })),
   ].flatMap(({ from, to, holder, isWider }): GainedRole[] => {

@@ -65,11 +65,12 @@ const isWithoutGain = (namespace: NamespaceReview): boolean =>
   namespace.notEvaluated.length === 0;
 
 /**
- * The title of a comment: the result, the stack, and the numbers of changes. A review that could not evaluate all parts
- * is incomplete, even if a flag allows this.
+ * The title of a comment: the result, the stack, the numbers of changes, and the first gained privileges. A review that
+ * could not evaluate all parts is incomplete, even if a flag allows this. Resources in namespaces that the plan creates
+ * do not block, but make the review incomplete: before the apply, nothing proves that they are in these namespaces.
  */
 function titleOf(review: Review, blocking: number): string {
-  const { namespaces, project, stack } = review;
+  const { namespaces, newNamespaces, project, stack } = review;
   const missing = [review, ...namespaces].flatMap(({ notEvaluated }) => notEvaluated).length;
   const changes = CHANGES.flatMap(({ list, what }) => {
     const count = namespaces.reduce((sum, namespace) => sum + namespace[list].length, 0);
@@ -86,7 +87,8 @@ function titleOf(review: Review, blocking: number): string {
       return [`${who} ${verb}${count === 1 ? "s" : ""} access`];
     }),
   );
-  const result = blocking > 0 ? "Blocked" : missing > 0 ? "Incomplete" : "OK";
+  const isIncomplete = missing > 0 || newNamespaces.resources > 0;
+  const result = blocking > 0 ? "Blocked" : isIncomplete ? "Incomplete" : "OK";
   const counts = [
     ...(blocking > 0 ? [counted(blocking, "blocking finding")] : []),
     ...access,
@@ -97,6 +99,9 @@ function titleOf(review: Review, blocking: number): string {
         ? ["no access changes"]
         : []),
     ...(missing > 0 ? [`${counted(missing, "part")} not evaluated`] : []),
+    ...(newNamespaces.resources > 0
+      ? [`${counted(newNamespaces.resources, "resource")} in new namespaces not evaluated`]
+      : []),
   ];
   const privileges = gained.length === 0 ? "" : `; gained privileges: ${firstOf(gained, TITLE_MAX)}`;
   return `## ${result}: access review of ${code(`${project}/${stack}`)} (${counts.join(", ")}${privileges})`;

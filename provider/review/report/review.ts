@@ -250,6 +250,11 @@ export interface Review {
   readonly namespaces: readonly NamespaceReview[];
   /** Policy tests of other namespaces that tests name, in their current state; omitted if there are none. */
   readonly testedElsewhere?: readonly TestedElsewhere[];
+  /**
+   * The number of namespaces that the plan creates, and of other resources in these namespaces. The review does not
+   * evaluate them; `unknown` lists them.
+   */
+  readonly newNamespaces: { readonly namespaces: number; readonly resources: number };
   /** Duplicate declarations of objects. */
   readonly duplicateDeclarations: readonly DuplicateDeclarations[];
   /** Parts of the plan that the service would reject, as sentences. */

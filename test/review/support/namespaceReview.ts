@@ -2,33 +2,45 @@ import type { Estate } from "../../../provider/estate/namespaceState.ts";
 import { reviewMarkdown } from "../../../provider/review/report/markdown.ts";
 import type { Review } from "../../../provider/review/report/review.ts";
 import { type Allowed, objections } from "../../../provider/review/report/sections.ts";
-import { type NamespaceReviewOptions, reviewNamespace } from "../../../provider/review/reviewNamespace.ts";
+import { reviewNamespace } from "../../../provider/review/reviewNamespace.ts";
+import type { Role } from "../../../sdk/contract/index.ts";
 import { planOf, TENANT } from "./planned.ts";
 
-/** The flags of a review that allows only unmanaged objects, which these namespaces have. */
+/** The flags of a review that allows unmanaged objects, which these namespaces have, and missing permissions. */
 const ALLOWED: Allowed = {
-  ...{ allowLockout: false, allowUnmanaged: true, allowMissingPermissions: false },
-  ...{ allowFindings: false, allowIncomplete: false },
+  allowLockout: false,
+  allowUnmanaged: true,
+  allowMissingPermissions: true,
+  allowFindings: false,
+  allowIncomplete: false,
 };
 
-const OPTIONS: NamespaceReviewOptions = {
-  ...{ folder: undefined, home: TENANT, runningId: "user-owner", protect: [] },
-  actor: { kind: "user", role: "owner" },
-};
+type Steps = Parameters<typeof planOf>;
 
 /** Reviews a plan of the namespace's owner. Returns the review, the comment with its title, and the blocking findings. */
-export async function reviewed(live: Estate, ...steps: Parameters<typeof planOf>) {
-  const { review } = await reviewNamespace(live, planOf(...steps), OPTIONS);
+export const reviewed = (live: Estate, ...steps: Steps) => reviewedBy("owner", live, ...steps);
+
+/** Reviews a plan as {@link reviewed}, with the credential of a user with a role. */
+export async function reviewedBy(role: Role, live: Estate, ...steps: Steps) {
+  const { review } = await reviewNamespace(live, planOf(...steps), {
+    home: TENANT,
+    runningId: "user-owner",
+    protect: [],
+    actor: { kind: "user", role },
+  });
   const whole: Review = {
-    ...{
-      version: 1,
-      project: "fleet",
-      stack: "prod",
-      engine: "embedded",
-      service: "https://gate.example.org",
-    },
+    version: 1,
+    project: "fleet",
+    stack: "prod",
+    engine: "embedded",
+    service: "https://gate.example.org",
     summary: { create: 0, update: 0, replace: 0, delete: 0, import: 0, same: 0 },
-    ...{ changes: [], duplicateDeclarations: [], preflightFailures: [], notEvaluated: [], unknown: [] },
+    changes: [],
+    duplicateDeclarations: [],
+    preflightFailures: [],
+    notEvaluated: [],
+    unknown: [],
+    newNamespaces: { namespaces: 0, resources: 0 },
     namespaces: [review],
   };
   const comment = reviewMarkdown(whole, ALLOWED);
