@@ -1,3 +1,6 @@
+/** Maximum length of the URL of an OpenID Connect provider. */
+export const ISSUER_LENGTH = 255;
+
 /**
  * Returns the normalized form of the URL of an OpenID Connect provider: scheme and host in lower case, host in ASCII
  * (punycode), no default port, no dot segments. A URL without a path stays without a slash, because issuers are compared
@@ -8,17 +11,25 @@ export function normalizedIssuer(text: string): string | undefined {
   if (url?.protocol !== "https:" || `${url.username}${url.password}` !== "" || /[?#]/.test(text))
     return undefined;
   // A host with a dot at its end is another name of the same host.
-  url.hostname = url.hostname.replace(/\.+$/, "");
+  url.hostname = withoutDotsAtEnd(url.hostname);
   if (url.hostname.endsWith(".")) return undefined;
   return url.pathname === "/" && !text.endsWith("/") ? url.origin : url.href;
 }
 
+/** Returns a host without the dots at its end. The time of a regular expression grows with the square of the length. */
+function withoutDotsAtEnd(host: string): string {
+  let end = host.length;
+  while (host[end - 1] === ".") end -= 1;
+  return host.slice(0, end);
+}
+
 /**
  * Returns an issuer for output. An issuer that is not in its normalized form could look like another issuer, so the
- * result then has the normalized form first, and the text with escapes for all characters that are not ASCII.
+ * result then has the normalized form first, and the text with escapes for all characters that are not ASCII. A text that
+ * is longer than an issuer can be has only the escapes.
  */
 export function printableIssuer(issuer: string): string {
-  const normalized = normalizedIssuer(issuer);
+  const normalized = issuer.length > ISSUER_LENGTH ? undefined : normalizedIssuer(issuer);
   if (normalized === issuer) return issuer;
   const escaped = JSON.stringify(issuer).replace(
     /[^\x20-\x7e]/gu,

@@ -161,8 +161,8 @@ export class Access {
 
   /**
    * Returns the devices on which a key admits a login name, regardless of the firewall. Returns undefined if the key
-   * does not admit the login name, has a refused type, has expired, or belongs to a user who is not a member. A principal is admitted to
-   * every device, unless the principal has no SSH key and cannot confirm one.
+   * does not admit the login name, has a refused type, has expired, or belongs to a user who is not a member. A principal
+   * is admitted to every device, unless the principal has no SSH key and cannot confirm one.
    */
   admitted(subject: AccessSubject, login: string): DeviceSet | undefined {
     if (isPrincipal(subject)) return keyStateOf(subject, this.time) === "none" ? undefined : this.#sets.all;
