@@ -18,7 +18,8 @@ export interface GithubJobs {
   readonly environment?: string;
   /**
    * The workflow that contains the job: a file of the repository such as `deploy.yml`, which needs `ref`, or a reusable
-   * workflow such as `acme/ci/.github/workflows/deploy.yml@refs/heads/main`.
+   * workflow such as `acme/ci/.github/workflows/deploy.yml@refs/heads/main`. A job of every branch can call a reusable
+   * workflow, with its own inputs. Also set `ref` or `environment`.
    */
   readonly workflow?: string;
   /** The numeric id of the owner. Tokens of a later owner with the same name do not match. */

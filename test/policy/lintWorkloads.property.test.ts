@@ -43,7 +43,7 @@ const minimal: fc.Arbitrary<Tokens> = fc.oneof(
       fc.tuple(name, name, githubRef).map(
         ([owner, project, ref]): Claims => ({
           repository: `${owner}/${project}`,
-          job_workflow_ref: `${owner}/ci/.github/workflows/x.yml@${ref}`,
+          workflow_ref: `${owner}/${project}/.github/workflows/x.yml@${ref}`,
         }),
       ),
       fc
@@ -222,7 +222,9 @@ const OWN_ATTACKS: readonly Claims[] = [
   ...["refs/heads/evil", "refs/heads/main-evil", "refs/heads/x/main", "refs/tags/evil"].flatMap((ref) => [
     tokenOf({ ...OWN, ref }),
     tokenOf({ ...OWN, ref, environment: "evil-prod" }),
-    tokenOf({ ...OWN, ref, calls: "evil/ci/.github/workflows/x.yml@refs/heads/main" }),
+    ...["evil/ci", "acme/fleet", "acme/ci"].map((repository) =>
+      tokenOf({ ...OWN, ref, calls: `${repository}/.github/workflows/x.yml@refs/heads/main` }),
+    ),
   ]),
   tokenOf({ ...OWN, ref: "refs/pull/1/merge", event: "pull_request" }),
 ];

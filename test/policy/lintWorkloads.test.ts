@@ -17,6 +17,21 @@ const GITLAB_SERVER = "https://gitlab.example.com";
 const main = { ref: "refs/heads/main" };
 const workflow = "acme/ci/.github/workflows/x.yml";
 
+/** Claims that only tokens of pull requests have. */
+const PULL_REQUESTS: readonly Claims[] = [
+  { base_ref: "main" },
+  { base_ref: "ma*" },
+  { head_ref: "feature" },
+  { event_name: "pull_request_review" },
+  { event_name: "*request*" },
+  { sub: "repo:acme/app:pull_request" },
+  { sub: "repo:acme/app:pull*" },
+  { sub: "repo:acme/app:**pull_request" },
+  { sub: "repo:acme/app:event_name:pull_*" },
+  { sub: "repo:acme/app:ref:refs/pull/**" },
+  { workflow_ref: "acme/app/.github/workflows/x.yml@refs/pu*/**" },
+];
+
 /** Returns the findings for a workload. */
 const findingsOf = (issuer: string, claims: Claims, role = "operator"): Finding[] =>
   linted({}, { trustedWorkloads: [{ id: "1", name: "deploy", issuer, claims, role }] });
@@ -46,12 +61,18 @@ describe("a trusted workload", () => {
     [GITHUB, { sub: "repo:acme/fleet:environment:prod" }],
     [GITHUB, { sub: "repo:acme/fleet:ref:refs/heads/main" }],
     [GITHUB, { sub: "repo:acme/fleet:*", ...main, repository: "acme/fleet" }],
-    [GITHUB, { repository: "acme/fleet", job_workflow_ref: `${workflow}@refs/heads/main` }],
+    [GITHUB, { repository: "acme/fleet", job_workflow_ref: `${workflow}@refs/heads/main`, ...main }],
     [
       GITHUB,
       { repository: "acme/fleet", workflow_ref: "acme/fleet/.github/workflows/x.yml@refs/heads/main" },
     ],
     [GITHUB, { repository: "acme/fleet", environment: "prod", event_name: "p*" }],
+    [GITHUB, { repository: "acme/fleet", environment: "production EU" }],
+    [GITHUB, { repository: "acme/fleet", ...main, head_ref: "*", base_ref: "**" }],
+    [GITHUB, { repository: "acme/fleet", ...main, sub: "repo:acme/fleet:environment:p*" }],
+    [GITHUB, { sub: "repo:acme/fleet:ref:refs/heads/fix-pull_request" }],
+    [GITLAB, { project_path: "acme/fleet", ref_protected: "true", pipeline_source: "*" }],
+    [GITLAB, { project_path: "acme/fleet", ref_protected: "true", pipeline_source: "ex*" }],
     [GITLAB, { project_path: "acme/fleet", ref_protected: "true" }],
     [GITLAB, { project_path: "acme/sub/fleet", ref: "main", ref_type: "branch" }],
     [GITLAB, { project_id: "7", ref_path: "refs/heads/main" }],
@@ -109,6 +130,35 @@ describe("a trusted workload", () => {
       GITHUB,
       { repository: "acme/fleet", job_workflow_ref: "evil/ci/.github/workflows/x.yml@refs/heads/main" },
     ],
+    [
+      "every branch that calls a reusable workflow, with its own inputs and code",
+      GITHUB,
+      { repository: "acme/fleet", job_workflow_ref: `${workflow}@refs/heads/main` },
+    ],
+    [
+      "every branch that calls a workflow of its own repository",
+      GITHUB,
+      {
+        repository: "acme/fleet",
+        job_workflow_ref: "acme/fleet/.github/workflows/x.yml@refs/heads/main",
+      },
+    ],
+    [
+      "the workflow of another repository of the owner",
+      GITHUB,
+      { repository: "acme/fleet", workflow_ref: `${workflow}@refs/heads/main` },
+    ],
+    [
+      "the workflow of one of several repositories",
+      GITHUB,
+      { repository: "acme/*", workflow_ref: "acme/fleet/.github/workflows/x.yml@refs/heads/main" },
+    ],
+    ["a branch with a space", GITHUB, { repository: "acme/fleet", ref: "refs/heads/main evil" }],
+    ["a branch with a line break", GITHUB, { repository: "acme/fleet", ref: "refs/heads/main\n" }],
+    ["a blank environment", GITHUB, { repository: "acme/fleet", environment: " " }],
+    ["an environment with a line break", GITHUB, { repository: "acme/fleet", environment: "prod\nx" }],
+    ["a subject with a blank environment", GITHUB, { sub: "repo:acme/fleet:environment: " }],
+    ["a blank branch of GitLab", GITLAB, { project_path: "acme/fleet", ref: " ", ref_type: "branch" }],
     ["a branch in the middle of a subject", GITHUB, { sub: "repo:acme/fleet:*:ref:refs/heads/main" }],
     ["a branch that can also be a tag", GITLAB, { project_path: "acme/fleet", ref: "main" }],
     ["all projects of a group, with an environment", GITLAB, { project_path: "acme/*", environment: "prod" }],
@@ -155,7 +205,6 @@ describe("a trusted workload", () => {
     [GITHUB, { repository: "acme/fleet", workflow_ref: "acme/fleet/**" }],
     [GITHUB, { workflow_ref: "acme/fleet/.github/workflows/x.yml@refs/heads/main" }],
     [GITHUB, { repository: "acme/fleet", job_workflow_ref: `${workflow}*` }],
-    [GITHUB, { sub: "owner:acme:x:y", ...main }],
     [GITHUB, { sub: "repo:acme/fleet:ref:refs/**" }],
     [GITHUB, { repository: "acme/fleet", ref: "refs/pull/7/merge" }],
     [GITHUB, { repository: "acme/fleet", environment: "prod", event_name: "pull_request" }],
@@ -164,6 +213,11 @@ describe("a trusted workload", () => {
       GITHUB,
       { repository: "acme/fleet", environment: "prod", workflow_ref: `${workflow}@refs/pull/*/merge` },
     ],
+    ...PULL_REQUESTS.map((claims): [string, Claims] => [
+      GITHUB,
+      { repository: "acme/app", ref: "refs/heads/main", environment: "prod", ...claims },
+    ]),
+    [GITHUB, { repository: "acme/fleet", environment: "prod", ref: "refs/pul*/**" }],
     [GITHUB, { repository: "acme/fleet", job_workflow_ref: `${workflow}@**` }],
     [GITHUB, { sub: "repo:acme/fleet:*" }],
     [GITHUB, { sub: "repo:acme/fleet:environment:*" }],
@@ -172,9 +226,23 @@ describe("a trusted workload", () => {
     [GITLAB, { project_path: "acme/fleet", ref_protected: "*e" }],
     [GITLAB, { project_path: "acme/fleet", ref_path: "refs/merge-requests/**" }],
     [GITLAB, { project_path: "acme/fleet", environment: "prod", pipeline_source: "merge_request_event" }],
+    ...["merge_request*", "merge_*", "external_pull_request_event", "*_event"].map(
+      (source): [string, Claims] => [
+        GITLAB,
+        { project_path: "acme/fleet", ref_protected: "true", pipeline_source: source },
+      ],
+    ),
     [GITLAB_SERVER, { project_path: "acme/**" }],
     [GITLAB_SERVER, { project_id: "7" }],
     [CLUSTER, { sub: "*", client_id: "sync" }],
+    [CLUSTER, { sub: "system:serviceaccount:ops:*" }],
+    [BUILDKITE, { sub: "organization:acme:**" }],
+    [BUILDKITE, { organization_slug: "acme" }],
+    [ENTRA, { oid: "0ba5a7a5-0b5e-4d3a-9d0f-3d2c1f4b5a69" }],
+    [ENTRA, { azp: "sync" }],
+    [CLUSTER, { email: "sync@acme.example", email_verified: "true" }],
+    [GOOGLE, { email: "ceo@acme.example", email_verified: "true" }],
+    [GOOGLE, { email: "7-compute@developer.gserviceaccount.com" }],
   ])("of %s with %j is an error, except for an observer", (issuer, claims) => {
     expect(severities(issuer, claims)).toEqual(["error"]);
     expect(severities(issuer, claims, "observer")).toEqual([]);
@@ -189,9 +257,30 @@ describe("a trusted workload", () => {
     [GITHUB, { sub: "**" }],
     // A repository of another owner can call a reusable workflow.
     [GITHUB, { job_workflow_ref: `${workflow}@refs/heads/main` }],
+    // An owner can change the format of subjects, so tokens of all owners can have these subjects.
+    [GITHUB, { sub: "environment:production" }],
+    [GITHUB, { sub: "ref:refs/heads/main" }],
+    [GITHUB, { sub: "owner:acme:x:y", ...main }],
+    [GITHUB, { repository_owner: " " }],
     [GITLAB, { ref_protected: "true" }],
     [GITLAB, { project_path: "*/fleet" }],
+    [GITLAB, { sub: "ref:main" }],
+    [GITLAB_SERVER, { sub: "ref:main", ref_protected: "true" }],
     [GOOGLE, { email_verified: "true" }],
+    [GOOGLE, { email: "ceo@acme.example" }],
+    [GOOGLE, { email: "ceo@acme.example", email_verified: "*" }],
+    [GOOGLE, { email: "ceo@gserviceaccount.com.evil.example" }],
+    // These claims belong to other providers.
+    [GOOGLE, { project_id: "7" }],
+    [GITHUB, { project_path: "acme/fleet" }],
+    [BUILDKITE, { build_branch: "main" }],
+    [BUILDKITE, { pipeline_slug: "access" }],
+    [BUILDKITE, { sub: "organization:*:pipeline:access:**" }],
+    [ENTRA, { ver: "2.0" }],
+    [ENTRA, { email: "ceo@acme.example" }],
+    [CLUSTER, { sub: " " }],
+    [CLUSTER, { sub: "*:sync" }],
+    [CLUSTER, { sub: "system:serviceaccount:*:sync" }],
     [CLUSTER, { sub: "**" }],
     [CLUSTER, { sub: "system:serviceaccount:**" }],
     [CLUSTER, { sub: "system:serviceaccount:*:*" }],
@@ -211,7 +300,7 @@ describe("a trusted workload", () => {
     ],
     [
       "a reusable workflow",
-      githubActions({ repository: "acme/fleet", workflow: `${workflow}@refs/heads/main` }),
+      githubActions({ repository: "acme/fleet", ...main, workflow: `${workflow}@refs/heads/main` }),
     ],
     ["GitLab", gitlabCi({ project: "acme/fleet", ref: "main" })],
     ["a GitLab tag", gitlabCi({ project: "acme/fleet", ref: "refs/tags/v1" })],

@@ -37,6 +37,8 @@ interface Provider {
   readonly isServer?: (workload: LintedWorkload) => boolean;
   /** Claims that name the owner, also if the rest of the value has wildcards. */
   readonly owners: readonly (readonly [claim: string, value: RegExp])[];
+  /** Returns true if claims name an owner only together. */
+  readonly namesOwner?: (claims: Claims) => boolean;
   /** Claims that name the project and the place. A claim that names the project also names its owner. */
   readonly exact: readonly NamingClaim[];
   /** Returns true if claims name a place only together. */
@@ -45,7 +47,12 @@ interface Provider {
   readonly require: Readonly<Record<Part, string>>;
 }
 
-const REF = "refs/(?:heads|tags)/[^*:]+";
+const REF_NAME = "[^*:\\s]+";
+const REF = `refs/(?:heads|tags)/${REF_NAME}`;
+/** The name of an environment. It can have spaces, but not at its start or end. */
+const ENVIRONMENT = "[^*\\s](?:[^*\\r\\n]*[^*\\s])?";
+/** The name of an environment in a subject, where a colon ends it. */
+const SUBJECT_ENVIRONMENT = "[^*:\\s](?:[^*:\\r\\n]*[^*:\\s])?";
 const GITHUB_NAME = "[A-Za-z0-9._-]+";
 const NUMBER = /^[0-9]+$/;
 
@@ -59,20 +66,21 @@ const GITHUB: Provider = {
   owners: [
     ["repository_id", NUMBER],
     ["repository_owner_id", NUMBER],
-    ["repository", /^[^/*]+\//],
-    ["repository_owner", /^[^*]+$/],
+    ["repository", /^[^/*\s]+\//],
+    ["repository_owner", exactly(GITHUB_NAME)],
     // Other repositories can call a reusable workflow, so job_workflow_ref does not identify a repository.
-    ["workflow_ref", /^[^/*]+\//],
-    ["sub", /^repo:[^/*]+\/|^(?!repo:)[^*]+$/],
+    ["workflow_ref", /^[^/*\s]+\//],
+    // An owner can change the format of subjects, so a subject such as environment:production names no owner.
+    ["sub", /^repo:[^/*\s]+\//],
   ],
   exact: [
     { claim: "repository", value: exactly(`${GITHUB_NAME}/${GITHUB_NAME}`), names: ["project"] },
     { claim: "repository_id", value: NUMBER, names: ["project"] },
     { claim: "ref", value: exactly(REF), names: ["place"] },
-    { claim: "environment", value: /^[^*]+$/, names: ["place"] },
+    { claim: "environment", value: exactly(ENVIRONMENT), names: ["place"] },
     {
       claim: "sub",
-      value: exactly(`repo:${GITHUB_NAME}/${GITHUB_NAME}:(?:ref:${REF}|environment:[^*:]+)`),
+      value: exactly(`repo:${GITHUB_NAME}/${GITHUB_NAME}:(?:ref:${REF}|environment:${SUBJECT_ENVIRONMENT})`),
       names: PARTS,
     },
   ],
@@ -81,15 +89,13 @@ const GITHUB: Provider = {
 };
 
 /**
- * Returns true if the claims name a workflow file at a branch or tag, and the file belongs to the owner of the
- * repository. The job then runs the code of this file, even if a job of another branch calls it.
+ * Returns true if the claims name a workflow file of the repository, at a branch or tag. A reusable workflow
+ * (`job_workflow_ref`) is no place: a job of every branch can call it, with its own inputs, and after its own code.
  */
 function isGithubWorkflow(claims: Claims): boolean {
-  const owner = claims.repository?.split("/")[0];
-  const file = exactly(`(${GITHUB_NAME})/${GITHUB_NAME}/\\.github/workflows/[^*@/:]+@${REF}`);
-  return ["workflow_ref", "job_workflow_ref"].some(
-    (name) => owner !== undefined && file.exec(claims[name] ?? "")?.[1] === owner,
-  );
+  const file = exactly(`(${GITHUB_NAME}/${GITHUB_NAME})/\\.github/workflows/[^*@/:\\r\\n]+@${REF}`);
+  const repository = file.exec(requiredValue(claims, "workflow_ref"))?.[1];
+  return repository !== undefined && repository === requiredValue(claims, "repository");
 }
 
 const GITLAB_CLAIMS = ["project_path", "project_id", "namespace_path", "namespace_id", "ref_protected"];
@@ -104,25 +110,26 @@ const GITLAB: Provider = {
   owners: [
     ["project_id", NUMBER],
     ["namespace_id", NUMBER],
-    ["project_path", /^[^/*]+\//],
-    ["namespace_path", /^[^/*]+(?:\/|$)/],
-    ["sub", /^project_path:[^/*]+\/|^(?!project_path:)[^*]+$/],
+    ["project_path", /^[^/*\s]+\//],
+    ["namespace_path", /^[^/*\s]+(?:\/|$)/],
+    ["sub", /^project_path:[^/*\s]+\//],
   ],
   exact: [
     { claim: "project_path", value: exactly(GITLAB_PATH), names: ["project"] },
     { claim: "project_id", value: NUMBER, names: ["project"] },
     { claim: "ref_path", value: exactly(REF), names: ["place"] },
     { claim: "ref_protected", value: /^true$/, names: ["place"] },
-    { claim: "environment", value: /^[^*]+$/, names: ["place"] },
+    { claim: "environment", value: exactly(ENVIRONMENT), names: ["place"] },
     { claim: "environment_protected", value: /^true$/, names: ["place"] },
     {
       claim: "sub",
-      value: exactly(`project_path:${GITLAB_PATH}:ref_type:(?:branch|tag):ref:[^*:]+`),
+      value: exactly(`project_path:${GITLAB_PATH}:ref_type:(?:branch|tag):ref:${REF_NAME}`),
       names: PARTS,
     },
   ],
   // A branch and a tag can have the same name.
-  namesPlace: ({ ref = "*", ref_type: type = "" }) => /^[^*]+$/.test(ref) && /^(?:branch|tag)$/.test(type),
+  namesPlace: ({ ref = "*", ref_type: type = "" }) =>
+    exactly(REF_NAME).test(ref) && /^(?:branch|tag)$/.test(type),
   require: {
     project: "project_path",
     place: "ref with ref_type, ref_path, ref_protected or environment",
@@ -139,9 +146,11 @@ const GOOGLE: Provider = {
   isIssuer: (issuer) => issuer === "https://accounts.google.com",
   owners: [
     ["sub", NUMBER],
-    ["email", /^[^*]*@[^*]+$/],
-    ["hd", /^[^*]+$/],
+    // Google itself assigns the addresses of service accounts. Of other addresses, the user must prove the ownership.
+    ["email", /^[a-z0-9-]+@[a-z0-9.-]+\.gserviceaccount\.com$/],
+    ["hd", /^[^*\s]+$/],
   ],
+  namesOwner: hasVerifiedAddress,
   exact: [
     { claim: "sub", value: NUMBER, names: PARTS },
     { claim: "email", value: ACCOUNT.value, names: PARTS },
@@ -151,11 +160,36 @@ const GOOGLE: Provider = {
 
 const PROVIDERS = [GITHUB, GITLAB, GOOGLE];
 
-/** Claims that tokens of every program of an issuer have. They do not identify a program. */
-const COMMON = new Set(["iss", "aud", "exp", "iat", "nbf", "jti", "typ", "idtyp", "token_use"]);
+/**
+ * Claims whose value a provider assigns to one program, or to one customer of the provider. Lint accepts no other claim
+ * of an issuer that it does not know: other customers can also have a branch `main`.
+ */
+const IDENTIFYING = [
+  ...["sub", "oid", "appid", "azp", "client_id", "cid"],
+  ...["repository", "repository_id", "repository_owner", "repository_owner_id"],
+  ...["organization_slug", "organization_id", "pipeline_id", "oidc.circleci.com/project-id"],
+  ...["workspaceUuid", "repositoryUuid", "terraform_organization_id", "terraform_organization_name"],
+  ...["terraform_workspace_id", "owner_id"],
+];
 
-/** True if a value does not distinguish programs: it matches every text, or it is a switch. */
-const isCommon = (value: string): boolean => /^[*/]*$/.test(value) || value === "true" || value === "false";
+/** Starts of subjects that all programs of an issuer have. */
+const COMMON_STARTS = [
+  ...["system:serviceaccount:", "organization:", "org/", "owner:", "repo:", "project_path:"],
+  ...["spiffe://", "arn:aws:iam::", "sc://"],
+];
+
+/** Returns true if the text before the first wildcard distinguishes programs. */
+const identifies = (value: string): boolean => {
+  const [start = ""] = value.split("*");
+  return value === start ? value.trim() !== "" : !COMMON_STARTS.some((common) => common.startsWith(start));
+};
+
+/** Returns true if the claims name an address that the provider has verified. */
+function hasVerifiedAddress(claims: Claims): boolean {
+  return (
+    requiredValue(claims, "email_verified") === "true" && /^[^*]*@[^*]+$/.test(requiredValue(claims, "email"))
+  );
+}
 
 /** A name that no pattern contains as fixed text. A pattern that matches it matches every name. */
 const ANY = "\u0001";
@@ -203,20 +237,24 @@ function tokensOf({ issuer, claims }: LintedWorkload): string {
 /** Returns the problem that programs of other owners, or all programs of the issuer, can use the workload. */
 function openTo(workload: LintedWorkload): Problem | undefined {
   const { issuer, claims } = workload;
-  const provider = PROVIDERS.find(({ isIssuer, isServer }) => isIssuer(issuer) || isServer?.(workload));
+  // The claims of an issuer that lint knows can look like the claims of a customer's server.
+  const provider =
+    PROVIDERS.find(({ isIssuer }) => isIssuer(issuer)) ??
+    PROVIDERS.find(({ isServer }) => isServer?.(workload));
   if (provider) {
     if (provider.owners.some(([name, value]) => value.test(requiredValue(claims, name)))) return undefined;
+    if (provider.namesOwner?.(claims)) return undefined;
     return {
       text: "no required claim names an owner, so programs of other owners have such tokens",
       suggestion: `Require ${provider.require.project}.`,
     };
   }
-  const identifies = ([name, value]: readonly [string, string]) =>
-    !COMMON.has(name) && !isCommon(value) && !matches(value, `system:serviceaccount:${ANY}:${ANY}`);
-  if (Object.entries(claims).some(identifies)) return undefined;
+  if (IDENTIFYING.some((name) => identifies(requiredValue(claims, name)))) return undefined;
+  if (hasVerifiedAddress(claims)) return undefined;
   return {
-    text: "no required claim identifies a program, so every program of the issuer has such tokens",
-    suggestion: "Require the claim sub, or another claim that identifies the program.",
+    text: "no required claim is known to identify a program, so other programs of the issuer can have such tokens",
+    suggestion:
+      "Require the claim sub, or the claim of the provider that identifies the program or your organization.",
   };
 }
 
@@ -256,20 +294,63 @@ const PART_TEXTS: Readonly<Record<Part, string>> = {
   place: "a branch, a tag or an environment",
 };
 
-const PULL_REQUEST_EVENTS = ["pull_request", "pull_request_target"];
-const OTHER_EVENTS = ["push", "schedule", "workflow_dispatch"];
+/** Values of a claim for pull requests, and for other jobs. A pattern can match values of both. */
+interface Values {
+  readonly pullRequest: readonly string[];
+  readonly other: readonly string[];
+}
+
+/** Values of the claim `event_name` of GitHub. */
+const EVENTS: Values = {
+  pullRequest: [
+    ...["pull_request", "pull_request_target", "pull_request_review", "pull_request_review_comment"],
+  ],
+  other: ["push", "schedule", "workflow_dispatch"],
+};
+
+/** Values of the claim `pipeline_source` of GitLab. */
+const SOURCES: Values = {
+  pullRequest: ["merge_request_event", "external_pull_request_event"],
+  other: [
+    ...["push", "web", "webide", "schedule", "api", "trigger", "pipeline", "parent_pipeline", "chat"],
+    ...["external", "security_orchestration_policy"],
+  ],
+};
+
+/** The end of the claim `sub` of GitHub, after the repository. */
+const CONTEXTS: Values = {
+  pullRequest: ["pull_request", ...EVENTS.pullRequest.map((event) => `event_name:${event}`)],
+  other: [
+    ...[`ref:refs/heads/${ANY}`, `ref:refs/tags/${ANY}`, `environment:${ANY}`],
+    ...EVENTS.other.map((event) => `event_name:${event}`),
+  ],
+};
+
+const PULL_REQUEST_REFS = ["refs/pull/", "refs/merge-requests/"];
+const OTHER_REFS = ["refs/heads/", "refs/tags/"];
+
+/** True if a pattern matches values of pull requests only. */
+const onlyPullRequests = (pattern: string, { pullRequest, other }: Values): boolean =>
+  pullRequest.some((value) => matches(pattern, value)) && !other.some((value) => matches(pattern, value));
+
+/** True if a pattern that contains a ref, also after a file or in a subject, matches refs of pull requests only. */
+function onlyPullRequestRefs(pattern: string): boolean {
+  const [start = ""] = (/(?:^|[@:])(refs\/.*)$/s.exec(pattern)?.[1] ?? "").split("*");
+  const canBe = (kind: string) => kind.startsWith(start) || start.startsWith(kind);
+  return PULL_REQUEST_REFS.some(canBe) && !OTHER_REFS.some(canBe);
+}
 
 /** True if the claims require tokens of pull requests or merge requests. */
 function isForPullRequests(claims: Claims): boolean {
-  const refs = ["ref", "ref_path", "workflow_ref", "job_workflow_ref"].map((name) =>
-    requiredValue(claims, name),
-  );
-  const event = requiredValue(claims, "event_name");
+  const value = (name: string) => requiredValue(claims, name);
+  const context = /^repo:[^:]*:(.*)$/s.exec(value("sub"))?.[1] ?? "";
   return (
-    refs.some((ref) => /(?:^|@)refs\/(?:pull|merge-requests)\//.test(ref)) ||
-    requiredValue(claims, "sub").endsWith(":pull_request") ||
-    requiredValue(claims, "pipeline_source") === "merge_request_event" ||
-    (PULL_REQUEST_EVENTS.some((name) => matches(event, name)) &&
-      !OTHER_EVENTS.some((name) => matches(event, name)))
+    ["ref", "ref_path", "workflow_ref", "job_workflow_ref", "sub"].map(value).some(onlyPullRequestRefs) ||
+    // GitHub sets these claims to an empty text for jobs of other events.
+    ["head_ref", "base_ref"].map(value).some((pattern) => !matches(pattern, "")) ||
+    /[*:]pull_request$/.test(value("sub")) ||
+    onlyPullRequests(context, CONTEXTS) ||
+    onlyPullRequests(value("event_name"), EVENTS) ||
+    onlyPullRequests(value("pipeline_source"), SOURCES)
   );
 }
